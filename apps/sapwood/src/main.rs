@@ -1,0 +1,2 @@
+//! The sapwood command: node, topology, bench, mpi, doctor.
+fn main() {}

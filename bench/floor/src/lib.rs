@@ -1,0 +1,1 @@
+//! The floor of the benchmarks: a tree of plain blocking processes.

@@ -1,0 +1,1 @@
+//! The C interface, sapwood.h.

@@ -1,0 +1,1 @@
+//! The filter rule and the built-in filters, one file each.

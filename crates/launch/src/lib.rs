@@ -1,0 +1,1 @@
+//! Starts processes: the only fork and exec.

@@ -1,0 +1,1 @@
+//! The sans-IO state machine of one process in the tree.

@@ -1,0 +1,1 @@
+//! Values, format strings, tags, ranks, rank sets and packets.

@@ -1,0 +1,1 @@
+//! Profiles of programs: events by metrics, rounds, statistics over ranks.

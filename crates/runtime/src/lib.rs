@@ -1,0 +1,1 @@
+//! One thread and one level-triggered loop that drive one node; owns the clock.

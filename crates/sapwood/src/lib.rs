@@ -1,0 +1,1 @@
+//! A tree of processes that asks every process of a job and says who is missing.

@@ -1,0 +1,1 @@
+//! Tree shapes: specifications, files, builders, ranks, cost model.

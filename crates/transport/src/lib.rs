@@ -1,0 +1,1 @@
+//! Links between processes and their authentication: the only sockets and shared mappings.

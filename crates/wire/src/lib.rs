@@ -1,0 +1,1 @@
+//! The only encoder and decoder: frames, control messages, limits.

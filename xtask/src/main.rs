@@ -1,0 +1,2 @@
+//! The project's checks and generators, as code.
+fn main() {}
