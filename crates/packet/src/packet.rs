@@ -1,0 +1,157 @@
+//! The unit of data: typed values with what the tree must know to carry and combine them.
+
+use crate::{
+    Body, Format, FormatRef, IntoValues, Rank, RankSet, RankSetRef, StreamId, Tag, ValuesRef, Wave,
+};
+
+/// What the tree knows of a packet besides its values and sets of ranks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Header {
+    /// The stream that it travels on.
+    pub stream: StreamId,
+    /// The application's tag.
+    pub tag: Tag,
+    /// The wave that it belongs to; 0 for packets that go down.
+    pub wave: Wave,
+    /// The process that made it: the sender, or the node whose filter emitted it.
+    pub origin: Rank,
+    /// How often the sender has been given a new parent; 0 in a tree without repairs.
+    pub generation: u32,
+    /// Set when a filter has made it out of others: its values are a partial result.
+    pub filtered: bool,
+    /// Set on the last packet of its wave on this link; exactly one is sent for each wave.
+    pub ends_wave: bool,
+    /// Set when its wave had been answered before it came.
+    pub late: bool,
+}
+
+/// Which part of a large packet a chunk is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// Where in the whole body the chunk's bytes belong; a multiple of 8.
+    pub offset: u64,
+    /// Length of the whole body in bytes.
+    pub total: u64,
+}
+
+/// A packet that owns its values.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Packet {
+    /// What the tree knows of it.
+    pub header: Header,
+    /// The back-ends whose data its values stand for; empty in packets that go down.
+    pub contributors: RankSet,
+    /// The back-ends that it is for; empty means all members of the stream.
+    pub destinations: RankSet,
+    format: Format,
+    body: Body,
+}
+
+impl Packet {
+    /// A packet on a stream; origin, wave and contributors are set when it is sent.
+    #[must_use]
+    pub fn new(stream: StreamId, tag: Tag, values: impl IntoValues) -> Self {
+        let (format, slab) = values.into_values().into_parts();
+        Self::from_parts(
+            Header {
+                stream,
+                tag,
+                ..Header::default()
+            },
+            format,
+            Body::from(slab),
+        )
+    }
+
+    /// A packet of parts that are known to fit: `body` holds values of `format`.
+    #[must_use]
+    pub fn from_parts(header: Header, format: Format, body: Body) -> Self {
+        Self {
+            header,
+            format,
+            body,
+            ..Self::default()
+        }
+    }
+
+    /// Its tag.
+    #[must_use]
+    pub fn tag(&self) -> Tag {
+        self.header.tag
+    }
+
+    /// What its values are.
+    #[must_use]
+    pub fn format(&self) -> FormatRef<'_> {
+        self.format.as_ref()
+    }
+
+    /// Its values, read in place.
+    #[must_use]
+    pub fn values(&self) -> ValuesRef<'_> {
+        ValuesRef::new(self.format.as_ref(), self.body.as_bytes())
+    }
+
+    /// The encoded values.
+    #[must_use]
+    pub fn body(&self) -> &Body {
+        &self.body
+    }
+
+    /// Takes the body out.
+    #[must_use]
+    pub fn into_body(self) -> Body {
+        self.body
+    }
+
+    /// Lends it.
+    #[must_use]
+    pub fn as_ref(&self) -> PacketRef<'_> {
+        PacketRef {
+            header: self.header,
+            format: self.format.as_ref(),
+            contributors: self.contributors.as_ref(),
+            destinations: self.destinations.as_ref(),
+            chunk: None,
+            body: self.body.as_bytes(),
+        }
+    }
+}
+
+/// A packet, or a chunk of one, lent from a buffer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PacketRef<'a> {
+    /// What the tree knows of it.
+    pub header: Header,
+    /// What its values are.
+    pub format: FormatRef<'a>,
+    /// The back-ends whose data its values stand for.
+    pub contributors: RankSetRef<'a>,
+    /// The back-ends that it is for; empty means all members of the stream.
+    pub destinations: RankSetRef<'a>,
+    /// Set when `body` is only a part of the values.
+    pub chunk: Option<Chunk>,
+    /// The encoded values, or the chunk's part of them; 8-aligned.
+    pub body: &'a [u8],
+}
+
+impl<'a> PacketRef<'a> {
+    /// Its values, read in place. Meaningless on a chunk, which holds only a part of them.
+    #[must_use]
+    #[inline]
+    pub fn values(&self) -> ValuesRef<'a> {
+        ValuesRef::new(self.format, self.body)
+    }
+
+    /// A copy that owns its values.
+    #[must_use]
+    pub fn to_packet(&self) -> Packet {
+        Packet {
+            header: self.header,
+            contributors: self.contributors.to_set(),
+            destinations: self.destinations.to_set(),
+            format: self.format.to_format(),
+            body: Body::from(crate::Slab::copy_of(self.body)),
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Bytes in 8-aligned storage, so that any array in them can be read in place.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::padded;
+
+/// A growable run of bytes that starts at an 8-aligned address.
+///
+/// Memory once reached is kept and never cleared again, so that a slab taken from a pool costs nothing.
+#[derive(Clone, Default)]
+pub struct Slab {
+    words: Vec<u64>,
+    length: usize,
+}
+
+impl Slab {
+    /// An empty slab that can grow to `bytes` without moving.
+    #[must_use]
+    pub fn with_capacity(bytes: usize) -> Self {
+        Self {
+            words: Vec::with_capacity(padded(bytes) / 8),
+            length: 0,
+        }
+    }
+
+    /// A slab of `bytes` bytes whose contents are whatever was there: zeros when the memory is new.
+    #[must_use]
+    pub fn of_length(bytes: usize) -> Self {
+        let mut slab = Self::default();
+        slab.set_length(bytes);
+        slab
+    }
+
+    /// A copy of bytes.
+    #[must_use]
+    pub fn copy_of(bytes: &[u8]) -> Self {
+        let mut slab = Self::of_length(bytes.len());
+        slab.as_mut_bytes().copy_from_slice(bytes);
+        slab
+    }
+
+    /// Length in bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether there are no bytes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// How many bytes fit without asking for more memory.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.words.capacity() * 8
+    }
+
+    /// Sets the length; bytes that this uncovers hold whatever they held before.
+    pub fn set_length(&mut self, bytes: usize) {
+        let words = padded(bytes) / 8;
+        if words > self.words.len() {
+            self.words.resize(words, 0);
+        }
+        self.length = bytes;
+    }
+
+    /// Forgets the contents, keeping the memory.
+    pub fn clear(&mut self) {
+        self.length = 0;
+    }
+
+    /// The bytes.
+    #[must_use]
+    #[inline]
+    pub fn as_bytes(&self) -> &[u8] {
+        &bytemuck::cast_slice(&self.words)[..self.length]
+    }
+
+    /// The bytes, to be written.
+    #[inline]
+    pub fn as_mut_bytes(&mut self) -> &mut [u8] {
+        &mut bytemuck::cast_slice_mut(&mut self.words)[..self.length]
+    }
+
+    /// Appends bytes.
+    #[inline]
+    pub fn extend(&mut self, bytes: &[u8]) {
+        let at = self.length;
+        self.set_length(at + bytes.len());
+        self.as_mut_bytes()[at..].copy_from_slice(bytes);
+    }
+
+    /// Appends a number, 8 bytes little-endian.
+    pub fn extend_u64(&mut self, number: u64) {
+        self.extend(&number.to_le_bytes());
+    }
+
+    /// Appends zeros up to the next multiple of 8.
+    pub fn pad(&mut self) {
+        let (at, end) = (self.length, padded(self.length));
+        self.set_length(end);
+        self.as_mut_bytes()[at..].fill(0);
+    }
+}
+
+impl fmt::Debug for Slab {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Slab({} bytes)", self.length)
+    }
+}
+
+/// Bytes of a packet's values, shared: a clone costs no copy, so that one packet goes to many children.
+#[derive(Clone, Default)]
+pub struct Body {
+    slab: Arc<Slab>,
+    start: usize,
+    length: usize,
+}
+
+impl Body {
+    /// The part of a slab that holds values. `start` must be a multiple of 8.
+    ///
+    /// # Panics
+    /// When the part lies outside the slab or is not aligned, which is a bug of the caller.
+    #[must_use]
+    pub fn part_of(slab: Arc<Slab>, start: usize, length: usize) -> Self {
+        assert!(start.is_multiple_of(8), "a body starts at a multiple of 8");
+        assert!(start + length <= slab.len(), "a body lies inside its slab");
+        Self {
+            slab,
+            start,
+            length,
+        }
+    }
+
+    /// The bytes.
+    #[must_use]
+    #[inline]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.slab.as_bytes()[self.start..self.start + self.length]
+    }
+
+    /// A part of this body, sharing its memory. `start` must be a multiple of 8.
+    #[must_use]
+    pub fn part(&self, start: usize, length: usize) -> Self {
+        assert!(start + length <= self.length, "a part lies inside its body");
+        Self::part_of(Arc::clone(&self.slab), self.start + start, length)
+    }
+
+    /// Length in bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether there are no bytes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Gives the slab back when nobody else holds it, so that a pool can use it again.
+    #[must_use]
+    pub fn into_slab(self) -> Option<Slab> {
+        Arc::try_unwrap(self.slab).ok()
+    }
+}
+
+impl From<Slab> for Body {
+    fn from(slab: Slab) -> Self {
+        let length = slab.len();
+        Self {
+            slab: Arc::new(slab),
+            start: 0,
+            length,
+        }
+    }
+}
+
+impl PartialEq for Body {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+}
+
+impl Eq for Body {}
+
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Body({} bytes)", self.length)
+    }
+}
