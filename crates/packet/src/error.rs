@@ -71,11 +71,7 @@ impl fmt::Display for PacketError {
                 "format string: {count} directives, at most {} are allowed; send two packets",
                 crate::DIRECTIVES_MAX
             ),
-            Self::Type {
-                index,
-                wanted,
-                format,
-            } => write!(
+            Self::Type { index, wanted, format } => write!(
                 f,
                 "value {index} was read as {wanted}, but the packet's format is '{format}'"
             ),
@@ -83,10 +79,7 @@ impl fmt::Display for PacketError {
                 write!(f, "value {index} was read, but the packet has {count}")
             }
             Self::Truncated { index } => {
-                write!(
-                    f,
-                    "packet is cut: value {index} does not fit into its bytes"
-                )
+                write!(f, "packet is cut: value {index} does not fit into its bytes")
             }
             Self::Excess { bytes } => {
                 write!(f, "packet has {bytes} bytes after its last value")

@@ -70,9 +70,7 @@ impl Directive {
             b'A' => (Shape::LargeArray, &rest[1..]),
             _ => (Shape::Scalar, rest),
         };
-        let element = ElementType::ALL
-            .into_iter()
-            .find(|element| element.letters() == letters)?;
+        let element = ElementType::ALL.into_iter().find(|element| element.letters() == letters)?;
         Some(Self { element, shape })
     }
 }
@@ -116,9 +114,7 @@ impl Format {
 
 impl FromIterator<Directive> for Format {
     fn from_iter<I: IntoIterator<Item = Directive>>(directives: I) -> Self {
-        Self {
-            codes: directives.into_iter().map(Directive::code).collect(),
-        }
+        Self { codes: directives.into_iter().map(Directive::code).collect() }
     }
 }
 
@@ -135,26 +131,15 @@ impl FromStr for Format {
             }
             let at = text.len() - rest.len();
             // A directive ends before white space, or before the `%` of one that follows at once.
-            let end = rest[1..]
-                .find(|c: char| c.is_whitespace() || c == '%')
-                .map_or(rest.len(), |n| n + 1);
-            let end = if rest.is_char_boundary(end) {
-                end
-            } else {
-                rest.len()
-            };
-            let directive =
-                Directive::parse(&rest[..end]).ok_or_else(|| PacketError::Directive {
-                    text: String::from(&rest[..end]),
-                    at,
-                })?;
+            let ends = |&(place, c): &(usize, char)| place > 0 && (c.is_whitespace() || c == '%');
+            let end = rest.char_indices().find(ends).map_or(rest.len(), |(place, _)| place);
+            let directive = Directive::parse(&rest[..end])
+                .ok_or_else(|| PacketError::Directive { text: String::from(&rest[..end]), at })?;
             format.push(directive);
             rest = &rest[end..];
         }
         if format.codes.len() > DIRECTIVES_MAX {
-            return Err(PacketError::TooManyDirectives {
-                count: format.codes.len(),
-            });
+            return Err(PacketError::TooManyDirectives { count: format.codes.len() });
         }
         Ok(format)
     }
@@ -208,17 +193,13 @@ impl<'a> FormatRef<'a> {
 
     /// All directives in order.
     pub fn directives(self) -> impl Iterator<Item = Directive> + 'a {
-        self.codes
-            .iter()
-            .filter_map(|&code| Directive::from_code(code))
+        self.codes.iter().filter_map(|&code| Directive::from_code(code))
     }
 
     /// A copy that owns its directives.
     #[must_use]
     pub fn to_format(self) -> Format {
-        Format {
-            codes: SmallVec::from_slice(self.codes),
-        }
+        Format { codes: SmallVec::from_slice(self.codes) }
     }
 }
 
@@ -270,9 +251,6 @@ mod tests {
     #[test]
     fn a_format_has_a_limit() {
         let text = "%d ".repeat(DIRECTIVES_MAX + 1);
-        assert!(matches!(
-            text.parse::<Format>(),
-            Err(PacketError::TooManyDirectives { .. })
-        ));
+        assert!(matches!(text.parse::<Format>(), Err(PacketError::TooManyDirectives { .. })));
     }
 }

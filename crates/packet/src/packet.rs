@@ -52,26 +52,13 @@ impl Packet {
     #[must_use]
     pub fn new(stream: StreamId, tag: Tag, values: impl IntoValues) -> Self {
         let (format, slab) = values.into_values().into_parts();
-        Self::from_parts(
-            Header {
-                stream,
-                tag,
-                ..Header::default()
-            },
-            format,
-            Body::from(slab),
-        )
+        Self::from_parts(Header { stream, tag, ..Header::default() }, format, Body::from(slab))
     }
 
     /// A packet of parts that are known to fit: `body` holds values of `format`.
     #[must_use]
     pub fn from_parts(header: Header, format: Format, body: Body) -> Self {
-        Self {
-            header,
-            format,
-            body,
-            ..Self::default()
-        }
+        Self { header, format, body, ..Self::default() }
     }
 
     /// Its tag.

@@ -39,9 +39,7 @@ impl RankSet {
     #[must_use]
     #[inline]
     pub fn as_ref(&self) -> RankSetRef<'_> {
-        RankSetRef {
-            ranges: &self.ranges,
-        }
+        RankSetRef { ranges: &self.ranges }
     }
 
     /// Removes all ranks, keeping the memory.
@@ -70,20 +68,14 @@ impl RankSet {
     }
 
     fn insert_inside(&mut self, first: Rank, last: Rank) {
-        let touches_from = self
-            .ranges
-            .partition_point(|range| range[1] < first.saturating_sub(1));
-        let touches_to = self
-            .ranges
-            .partition_point(|range| range[0] <= last.saturating_add(1));
+        let touches_from = self.ranges.partition_point(|range| range[1] < first.saturating_sub(1));
+        let touches_to = self.ranges.partition_point(|range| range[0] <= last.saturating_add(1));
         if touches_from >= touches_to {
             self.ranges.insert(touches_from, [first, last]);
             return;
         }
-        let merged = [
-            first.min(self.ranges[touches_from][0]),
-            last.max(self.ranges[touches_to - 1][1]),
-        ];
+        let merged =
+            [first.min(self.ranges[touches_from][0]), last.max(self.ranges[touches_to - 1][1])];
         self.ranges[touches_from] = merged;
         self.ranges.drain(touches_from + 1..touches_to);
     }
@@ -189,15 +181,9 @@ impl FromStr for RankSet {
     type Err = PacketError;
 
     fn from_str(text: &str) -> Result<Self, PacketError> {
-        let wrong = || PacketError::RankSet {
-            text: text.to_string(),
-        };
+        let wrong = || PacketError::RankSet { text: text.to_string() };
         let mut set = Self::new();
-        for part in text
-            .split(',')
-            .map(str::trim)
-            .filter(|part| !part.is_empty())
-        {
+        for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
             let first = first.trim().parse().map_err(|_| wrong())?;
             let last = last.trim().parse().map_err(|_| wrong())?;
@@ -224,14 +210,9 @@ impl<'a> RankSetRef<'a> {
     #[inline]
     pub fn from_ranges(ranges: &'a [RankRange]) -> Result<Self, PacketError> {
         let forward = ranges.iter().all(|range| range[0] <= range[1]);
-        let apart = ranges
-            .windows(2)
-            .all(|pair| pair[0][1] < pair[1][0] && pair[1][0] - pair[0][1] > 1);
-        if forward && apart {
-            Ok(Self { ranges })
-        } else {
-            Err(PacketError::RankOrder)
-        }
+        let apart =
+            ranges.windows(2).all(|pair| pair[0][1] < pair[1][0] && pair[1][0] - pair[0][1] > 1);
+        if forward && apart { Ok(Self { ranges }) } else { Err(PacketError::RankOrder) }
     }
 
     /// The ranges in order.
@@ -245,10 +226,7 @@ impl<'a> RankSetRef<'a> {
     #[must_use]
     #[inline]
     pub fn len(self) -> u64 {
-        self.ranges
-            .iter()
-            .map(|range| u64::from(range[1] - range[0]) + 1)
-            .sum()
+        self.ranges.iter().map(|range| u64::from(range[1] - range[0]) + 1).sum()
     }
 
     /// Whether there is none.
@@ -301,9 +279,7 @@ impl<'a> RankSetRef<'a> {
     #[must_use]
     #[inline]
     pub fn to_set(self) -> RankSet {
-        RankSet {
-            ranges: SmallVec::from_slice(self.ranges),
-        }
+        RankSet { ranges: SmallVec::from_slice(self.ranges) }
     }
 }
 
@@ -353,12 +329,7 @@ mod tests {
 
     #[test]
     fn forged_ranges_are_refused() {
-        for ranges in [
-            &[[3, 1]][..],
-            &[[0, 1], [2, 3]],
-            &[[0, 5], [3, 9]],
-            &[[4, 5], [0, 1]],
-        ] {
+        for ranges in [&[[3, 1]][..], &[[0, 1], [2, 3]], &[[0, 5], [3, 9]], &[[4, 5], [0, 1]]] {
             assert_eq!(RankSetRef::from_ranges(ranges), Err(PacketError::RankOrder));
         }
     }

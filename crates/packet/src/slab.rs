@@ -19,10 +19,7 @@ impl Slab {
     /// An empty slab that can grow to `bytes` without moving.
     #[must_use]
     pub fn with_capacity(bytes: usize) -> Self {
-        Self {
-            words: Vec::with_capacity(padded(bytes) / 8),
-            length: 0,
-        }
+        Self { words: Vec::with_capacity(padded(bytes) / 8), length: 0 }
     }
 
     /// A slab of `bytes` bytes whose contents are whatever was there: zeros when the memory is new.
@@ -130,11 +127,7 @@ impl Body {
     pub fn part_of(slab: Arc<Slab>, start: usize, length: usize) -> Self {
         assert!(start.is_multiple_of(8), "a body starts at a multiple of 8");
         assert!(start + length <= slab.len(), "a body lies inside its slab");
-        Self {
-            slab,
-            start,
-            length,
-        }
+        Self { slab, start, length }
     }
 
     /// The bytes.
@@ -173,11 +166,7 @@ impl Body {
 impl From<Slab> for Body {
     fn from(slab: Slab) -> Self {
         let length = slab.len();
-        Self {
-            slab: Arc::new(slab),
-            start: 0,
-            length,
-        }
+        Self { slab: Arc::new(slab), start: 0, length }
     }
 }
 

@@ -60,8 +60,7 @@ impl Values {
     /// Adds a string, as bytes.
     #[must_use]
     pub fn string(mut self, bytes: impl AsRef<[u8]>) -> Self {
-        self.format
-            .push(Directive::new(ElementType::String, Shape::Scalar));
+        self.format.push(Directive::new(ElementType::String, Shape::Scalar));
         self.push_string(bytes.as_ref());
         self
     }
@@ -103,10 +102,7 @@ impl Values {
     /// Lends the values built so far.
     #[must_use]
     pub fn as_ref(&self) -> ValuesRef<'_> {
-        ValuesRef {
-            format: self.format.as_ref(),
-            body: self.slab.as_bytes(),
-        }
+        ValuesRef { format: self.format.as_ref(), body: self.slab.as_bytes() }
     }
 
     /// Takes the format and the encoded values apart.
@@ -176,10 +172,7 @@ impl<'a> ValuesRef<'a> {
     /// # Errors
     /// [`PacketError::Index`] when there is no such value.
     pub fn encoded(self, index: usize) -> Result<(Directive, &'a [u8]), PacketError> {
-        let no_such = || PacketError::Index {
-            index,
-            count: self.format.len(),
-        };
+        let no_such = || PacketError::Index { index, count: self.format.len() };
         let mut at = 0;
         for before in 0..index {
             let directive = self.format.directive(before).ok_or_else(no_such)?;
@@ -192,11 +185,7 @@ impl<'a> ValuesRef<'a> {
     }
 
     fn mismatch(self, index: usize, wanted: &'static str) -> PacketError {
-        PacketError::Type {
-            index,
-            wanted,
-            format: self.format.to_string(),
-        }
+        PacketError::Type { index, wanted, format: self.format.to_string() }
     }
 
     /// Reads a scalar.
@@ -256,19 +245,13 @@ impl<'a> ValuesRef<'a> {
             return Err(self.mismatch(index, "%as"));
         }
         let left = read_count(bytes, 0).ok_or(PacketError::Truncated { index })?;
-        Ok(Strings {
-            bytes: &bytes[8..],
-            left,
-        })
+        Ok(Strings { bytes: &bytes[8..], left })
     }
 
     /// A copy that owns its bytes.
     #[must_use]
     pub fn to_values(self) -> Values {
-        Values {
-            format: self.format.to_format(),
-            slab: Slab::copy_of(self.body),
-        }
+        Values { format: self.format.to_format(), slab: Slab::copy_of(self.body) }
     }
 }
 
@@ -317,8 +300,7 @@ fn end_of(directive: Directive, bytes: &[u8], at: usize) -> Option<usize> {
             if shape == Shape::Array && u32::try_from(count).is_err() {
                 return None;
             }
-            at.checked_add(8)?
-                .checked_add(count.checked_mul(element.size())?)?
+            at.checked_add(8)?.checked_add(count.checked_mul(element.size())?)?
         }
     };
     let end = end.checked_next_multiple_of(8)?;

@@ -30,18 +30,9 @@ fn every_kind_of_value_is_read_where_it_lies() {
 #[test]
 fn reading_another_type_than_was_sent_names_both() {
     let packet = Packet::new(0, 100, 5_i32);
-    let error = packet
-        .values()
-        .scalar::<f64>(0)
-        .expect_err("an int is no double");
-    assert_eq!(
-        error.to_string(),
-        "value 0 was read as %lf, but the packet's format is '%d'"
-    );
-    assert_eq!(
-        packet.values().scalar::<i32>(1),
-        Err(PacketError::Index { index: 1, count: 1 })
-    );
+    let error = packet.values().scalar::<f64>(0).expect_err("an int is no double");
+    assert_eq!(error.to_string(), "value 0 was read as %lf, but the packet's format is '%d'");
+    assert_eq!(packet.values().scalar::<i32>(1), Err(PacketError::Index { index: 1, count: 1 }));
 }
 
 #[test]
