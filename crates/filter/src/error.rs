@@ -1,0 +1,77 @@
+//! Why a filter could not be made or could not do its work.
+
+use alloc::string::String;
+use core::fmt;
+
+use sapwood_packet::PacketError;
+
+/// An error of a filter. It fails the wave at hand, never the process that runs the filter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FilterError {
+    /// No filter of that name is known here. Cure: use one of the names listed.
+    Unknown {
+        /// The name that was asked for.
+        name: String,
+        /// The names that are known, separated by spaces.
+        known: String,
+    },
+    /// The filter was given parameters that it does not take.
+    Parameters {
+        /// The filter.
+        name: &'static str,
+        /// What it takes.
+        takes: &'static str,
+    },
+    /// The packets of a wave differ in format or length. Cure: let all back-ends send the same.
+    Mixed {
+        /// The filter.
+        name: &'static str,
+        /// What the first packet is.
+        first: String,
+        /// What the one that differs is.
+        other: String,
+    },
+    /// The filter is not defined on values of this format.
+    Format {
+        /// The filter.
+        name: &'static str,
+        /// What it works on.
+        takes: &'static str,
+        /// What came.
+        format: String,
+    },
+    /// A packet's values could not be read.
+    Values(PacketError),
+    /// A filter's own reason.
+    Failed(String),
+}
+
+impl From<PacketError> for FilterError {
+    fn from(error: PacketError) -> Self {
+        Self::Values(error)
+    }
+}
+
+impl fmt::Display for FilterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown { name, known } => {
+                write!(f, "filter '{name}' is not known; use one of: {known}")
+            }
+            Self::Parameters { name, takes } => write!(f, "filter '{name}' takes {takes}"),
+            Self::Mixed { name, first, other } => write!(
+                f,
+                "filter '{name}': the packets of a wave differ: '{first}' and '{other}'; \
+                 let all back-ends send the same"
+            ),
+            Self::Format { name, takes, format } => {
+                write!(f, "filter '{name}' takes {takes}, not '{format}'")
+            }
+            Self::Values(error) => write!(f, "{error}"),
+            Self::Failed(reason) => f.write_str(reason),
+        }
+    }
+}
+
+impl core::error::Error for FilterError {}

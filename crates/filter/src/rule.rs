@@ -1,0 +1,161 @@
+//! The filter rule: what a filter is given, what it may do with it.
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use sapwood_packet::{
+    Format, FormatRef, IntoValues, PacketRef, Rank, RankSetRef, Slab, StreamId, Tag, ValuesRef,
+    Wave,
+};
+
+use crate::FilterError;
+
+/// When the packets of a wave are given to the stream's filters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WaveRule {
+    /// When every child that leads to a member of the stream has sent or is known to be lost.
+    #[default]
+    All,
+    /// As [`WaveRule::All`], but no later than this many milliseconds after the first packet.
+    Timeout {
+        /// The wait, in milliseconds.
+        milliseconds: u32,
+    },
+    /// At once: every packet is a wave of its own.
+    Immediate,
+}
+
+/// One wave at one node, lent to a filter.
+#[derive(Clone, Copy, Debug)]
+pub struct WaveRef<'a> {
+    /// The stream.
+    pub stream: StreamId,
+    /// The wave's number; 0 on the way down.
+    pub wave: Wave,
+    /// The packets, in the order of the children that sent them; at least one.
+    pub packets: &'a [PacketRef<'a>],
+    /// The back-ends that these packets stand for.
+    pub contributors: RankSetRef<'a>,
+    /// The node where the filter runs.
+    pub rank: Rank,
+    /// Whether that node is the front-end, whose output is the answer.
+    pub is_root: bool,
+}
+
+/// A computation on the packets of a wave. One instance serves one stream at one node, and is called
+/// for its waves in order.
+pub trait Filter: Send {
+    /// Turns the packets of one wave into packets that travel on or back.
+    ///
+    /// # Errors
+    /// A [`FilterError`] fails this wave: the front-end receives it in the place of the answer.
+    fn transform(&mut self, wave: &WaveRef<'_>, out: &mut Emitter) -> Result<(), FilterError>;
+
+    /// The filter as a fold of pairs, if it is one. The node then folds in place, and large packets
+    /// chunk by chunk while later chunks are still on their way.
+    fn as_fold(&self) -> Option<&dyn Fold> {
+        None
+    }
+}
+
+/// A filter that combines two packets of the same format and length into one of the same.
+///
+/// Both methods must give the same bits however the values are cut into chunks.
+pub trait Fold {
+    /// Folds the values `other` into `accumulator`; both are whole bodies of `format`.
+    ///
+    /// # Errors
+    /// [`FilterError::Mixed`] when lengths differ, [`FilterError::Format`] when the format has no
+    /// such operation.
+    fn fold(
+        &self,
+        format: FormatRef<'_>,
+        accumulator: &mut [u8],
+        other: &[u8],
+    ) -> Result<(), FilterError>;
+
+    /// Folds a chunk of the body of one numeric array; `offset` is where in the body both begin, a
+    /// multiple of 8. Only called when `format` is one directive, an array of numbers.
+    ///
+    /// # Errors
+    /// As [`Fold::fold`].
+    fn fold_chunk(
+        &self,
+        format: FormatRef<'_>,
+        offset: u64,
+        accumulator: &mut [u8],
+        other: &[u8],
+    ) -> Result<(), FilterError>;
+}
+
+/// One packet that a filter made.
+#[derive(Clone, Debug)]
+pub struct Emission {
+    /// Whether it goes back where the wave came from, instead of on.
+    pub is_reply: bool,
+    /// Its tag.
+    pub tag: Tag,
+    /// What its values are.
+    pub format: Format,
+    /// Where in the emitter's bytes its values lie.
+    bytes: Range<usize>,
+}
+
+/// Where a filter puts what it made. Its memory is used again from wave to wave.
+#[derive(Debug, Default)]
+pub struct Emitter {
+    bytes: Slab,
+    emissions: Vec<Emission>,
+}
+
+impl Emitter {
+    /// An emitter without packets.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A packet that travels on in the wave's direction.
+    pub fn emit(&mut self, tag: Tag, values: impl IntoValues) {
+        self.push(false, tag, values.into_values().as_ref());
+    }
+
+    /// A packet whose values lie encoded somewhere, that travels on.
+    pub fn emit_encoded(&mut self, tag: Tag, values: ValuesRef<'_>) {
+        self.push(false, tag, values);
+    }
+
+    /// A packet that travels back: down from an upward filter, up from a downward one.
+    pub fn reply(&mut self, tag: Tag, values: impl IntoValues) {
+        self.push(true, tag, values.into_values().as_ref());
+    }
+
+    fn push(&mut self, is_reply: bool, tag: Tag, values: ValuesRef<'_>) {
+        let start = self.bytes.len();
+        self.bytes.extend(values.body());
+        self.bytes.pad();
+        let bytes = start..start + values.body().len();
+        let format = values.format().to_format();
+        self.emissions.push(Emission { is_reply, tag, format, bytes });
+    }
+
+    /// The packets made so far, with their values.
+    pub fn emissions(&self) -> impl Iterator<Item = (&Emission, ValuesRef<'_>)> {
+        self.emissions.iter().map(|emission| {
+            let body = &self.bytes.as_bytes()[emission.bytes.clone()];
+            (emission, ValuesRef::new(emission.format.as_ref(), body))
+        })
+    }
+
+    /// Whether nothing was made.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.emissions.is_empty()
+    }
+
+    /// Forgets the packets, keeping the memory.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.emissions.clear();
+    }
+}
