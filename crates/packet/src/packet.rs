@@ -23,6 +23,8 @@ pub struct Header {
     pub ends_wave: bool,
     /// Set when its wave had been answered before it came.
     pub late: bool,
+    /// Set when it belongs to no wave and goes straight to the front-end.
+    pub direct: bool,
 }
 
 /// Which part of a large packet a chunk is.

@@ -1,0 +1,53 @@
+//! What a peer can send that is not a frame.
+
+use core::fmt;
+
+use sapwood_packet::PacketError;
+
+/// A peer broke the wire format; its link must be closed, since nothing after this can be trusted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WireError {
+    /// A frame's length is below its header, above its limit, or no multiple of 8.
+    Length {
+        /// What the prefix said, in bytes.
+        bytes: usize,
+    },
+    /// A frame is of no known kind, or has unknown flags.
+    Kind {
+        /// The byte that is not known.
+        kind: u8,
+    },
+    /// A packet's parts do not fill its frame: format, rank sets and chunk say other lengths.
+    Parts,
+    /// A packet's format has a byte that is no directive.
+    Format,
+    /// A chunk lies outside its packet, or the packet is longer than allowed.
+    Chunk,
+    /// The values or rank sets are broken.
+    Packet(PacketError),
+    /// A control message could not be read.
+    Control,
+}
+
+impl From<PacketError> for WireError {
+    fn from(error: PacketError) -> Self {
+        Self::Packet(error)
+    }
+}
+
+impl fmt::Display for WireError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Length { bytes } => write!(f, "peer sent a frame with a length of {bytes} bytes"),
+            Self::Kind { kind } => write!(f, "peer sent a frame of unknown kind or flags {kind}"),
+            Self::Parts => f.write_str("peer sent a packet whose parts do not fill its frame"),
+            Self::Format => f.write_str("peer sent a packet with an unknown directive"),
+            Self::Chunk => f.write_str("peer sent a chunk that lies outside its packet"),
+            Self::Packet(error) => write!(f, "peer sent a broken packet: {error}"),
+            Self::Control => f.write_str("peer sent a control message that cannot be read"),
+        }
+    }
+}
+
+impl core::error::Error for WireError {}

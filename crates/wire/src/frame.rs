@@ -1,0 +1,268 @@
+//! Frames: what follows what on a link.
+//!
+//! All numbers are little-endian; every part starts at a multiple of 8, so that the values of a packet
+//! can be read where they lie.
+//!
+//! ```text
+//!  0        4     5      6        8              a frame's prefix
+//! | length  | kind| flags| count  |              length: bytes of the whole frame, a multiple of 8
+//!
+//! kind 1, a packet (count: directives of its format):
+//!  8              12             16                             24
+//! | stream u32    | tag i32       | wave u64                     |
+//!  24             28             32                36           40
+//! | origin u32    | generation u32| contributors u32| destinations u32 |   (numbers of ranges)
+//! | chunk offset u64, chunk total u64         only with flag 8  |
+//! | format: one byte per directive            0 up to 8         |
+//! | contributors: first u32, last u32 ...                       |
+//! | destinations: first u32, last u32 ...                       |
+//! | body: the values, or the chunk's part of them               |
+//!
+//! kind 2, control (count 0):
+//! | one control message in postcard's encoding   0 up to 8      |
+//! ```
+//!
+//! Flags: 1 filtered, 2 ends its wave, 4 late, 8 chunk, 16 direct (belongs to no wave).
+
+use alloc::vec::Vec;
+
+use sapwood_packet::{
+    Chunk, FormatRef, Header, PacketRef, RankRange, RankSetRef, Slab, ValuesRef, padded,
+};
+
+use crate::limits::{CONTROL_BYTES_MAX, FRAME_BYTES_MAX, PACKET_BYTES_MAX, RANGES_MAX};
+use crate::{Control, WireError};
+
+/// Length of a frame's prefix in bytes: enough to know the frame's length.
+pub const PREFIX_BYTES: usize = 8;
+
+const HEADER_BYTES: usize = 40;
+const CHUNK_PART_BYTES: usize = 16;
+const KIND_PACKET: u8 = 1;
+const KIND_CONTROL: u8 = 2;
+const FLAG_FILTERED: u8 = 1;
+const FLAG_ENDS_WAVE: u8 = 2;
+const FLAG_LATE: u8 = 4;
+const FLAG_CHUNK: u8 = 8;
+const FLAG_DIRECT: u8 = 16;
+const FLAGS_KNOWN: u8 = 31;
+
+/// One decoded frame, lent from the bytes that it came in.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Frame<'a> {
+    /// A packet or a chunk of one.
+    Packet(PacketRef<'a>),
+    /// A control message.
+    Control(Control),
+}
+
+/// The whole length of the frame that begins with these bytes, or `None` while its prefix is not there.
+///
+/// # Errors
+/// [`WireError::Length`] or [`WireError::Kind`]: no frame begins like this.
+#[inline]
+pub fn frame_length(bytes: &[u8]) -> Result<Option<usize>, WireError> {
+    let Some(prefix) = bytes.first_chunk::<PREFIX_BYTES>() else {
+        return Ok(None);
+    };
+    let length = u32_at(prefix, 0) as usize;
+    let (least, most) = match prefix[4] {
+        KIND_PACKET => (HEADER_BYTES, FRAME_BYTES_MAX),
+        KIND_CONTROL => (PREFIX_BYTES + 1, CONTROL_BYTES_MAX),
+        kind => return Err(WireError::Kind { kind }),
+    };
+    if length < least || length > most || !length.is_multiple_of(8) {
+        return Err(WireError::Length { bytes: length });
+    }
+    Ok(Some(length))
+}
+
+/// Reads one whole frame. `bytes` must start at a multiple of 8 and be exactly the frame.
+///
+/// # Errors
+/// A [`WireError`] that says what is wrong with it.
+#[inline]
+pub fn decode(bytes: &[u8]) -> Result<Frame<'_>, WireError> {
+    if frame_length(bytes)? != Some(bytes.len()) {
+        return Err(WireError::Length { bytes: bytes.len() });
+    }
+    match bytes[4] {
+        KIND_PACKET => decode_packet(bytes).map(Frame::Packet),
+        _ => match postcard::take_from_bytes(&bytes[PREFIX_BYTES..]) {
+            Ok((control, rest)) if rest.len() < 8 && rest.iter().all(|&byte| byte == 0) => {
+                Ok(Frame::Control(control))
+            }
+            _ => Err(WireError::Control),
+        },
+    }
+}
+
+fn decode_packet(bytes: &[u8]) -> Result<PacketRef<'_>, WireError> {
+    let (flags, directives) = (bytes[5], usize::from(u16::from_le_bytes([bytes[6], bytes[7]])));
+    if flags & !FLAGS_KNOWN != 0 {
+        return Err(WireError::Kind { kind: flags });
+    }
+    let mut rest = &bytes[HEADER_BYTES..];
+    let chunk = if flags & FLAG_CHUNK == 0 {
+        None
+    } else {
+        let part = take(&mut rest, CHUNK_PART_BYTES)?;
+        Some(Chunk { offset: u64_at(part, 0), total: u64_at(part, 8) })
+    };
+    let codes = &take(&mut rest, padded(directives))?[..directives];
+    let format = FormatRef::from_codes(codes).ok_or(WireError::Format)?;
+    let contributors = take_ranks(&mut rest, u32_at(bytes, 32) as usize)?;
+    let destinations = take_ranks(&mut rest, u32_at(bytes, 36) as usize)?;
+    match chunk {
+        None => drop(ValuesRef::parse(format, rest)?),
+        Some(chunk) => check_chunk(chunk, rest.len() as u64)?,
+    }
+    let header = Header {
+        stream: u32_at(bytes, 8),
+        tag: u32_at(bytes, 12).cast_signed(),
+        wave: u64_at(bytes, 16),
+        origin: u32_at(bytes, 24),
+        generation: u32_at(bytes, 28),
+        filtered: flags & FLAG_FILTERED != 0,
+        ends_wave: flags & FLAG_ENDS_WAVE != 0,
+        late: flags & FLAG_LATE != 0,
+        direct: flags & FLAG_DIRECT != 0,
+    };
+    Ok(PacketRef { header, format, contributors, destinations, chunk, body: rest })
+}
+
+fn check_chunk(chunk: Chunk, length: u64) -> Result<(), WireError> {
+    let end = chunk.offset.checked_add(length).ok_or(WireError::Chunk)?;
+    let inside = length > 0 && end <= chunk.total && chunk.total <= PACKET_BYTES_MAX;
+    if inside && chunk.offset.is_multiple_of(8) && chunk.total.is_multiple_of(8) {
+        Ok(())
+    } else {
+        Err(WireError::Chunk)
+    }
+}
+
+#[inline]
+fn take<'a>(rest: &mut &'a [u8], bytes: usize) -> Result<&'a [u8], WireError> {
+    let (part, after) = rest.split_at_checked(bytes).ok_or(WireError::Parts)?;
+    *rest = after;
+    Ok(part)
+}
+
+#[inline]
+fn take_ranks<'a>(rest: &mut &'a [u8], ranges: usize) -> Result<RankSetRef<'a>, WireError> {
+    if ranges > RANGES_MAX {
+        return Err(WireError::Parts);
+    }
+    let part = take(rest, ranges * size_of::<RankRange>())?;
+    let ranges = bytemuck::try_cast_slice(part).map_err(|_| WireError::Parts)?;
+    Ok(RankSetRef::from_ranges(ranges)?)
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
+}
+
+/// How many bytes the frame of a packet takes before its body.
+#[must_use]
+#[inline]
+pub fn head_length(packet: &PacketRef<'_>) -> usize {
+    let ranges = packet.contributors.ranges().len() + packet.destinations.ranges().len();
+    let chunk = if packet.chunk.is_some() { CHUNK_PART_BYTES } else { 0 };
+    HEADER_BYTES + chunk + padded(packet.format.len()) + ranges * size_of::<RankRange>()
+}
+
+/// Writes everything of a packet's frame but the body, which must follow: `packet.body`, as it is.
+/// Gives the length of the whole frame.
+///
+/// # Errors
+/// [`WireError::Length`] or [`WireError::Parts`] when the packet is longer than a frame may be: large
+/// bodies must be cut into chunks before.
+#[inline]
+pub fn encode_head(out: &mut Slab, packet: &PacketRef<'_>) -> Result<usize, WireError> {
+    let head = head_length(packet);
+    let length = head + packet.body.len();
+    if length > FRAME_BYTES_MAX || !packet.body.len().is_multiple_of(8) {
+        return Err(WireError::Length { bytes: length });
+    }
+    let (contributors, destinations) = (packet.contributors.ranges(), packet.destinations.ranges());
+    if contributors.len() > RANGES_MAX || destinations.len() > RANGES_MAX {
+        return Err(WireError::Parts);
+    }
+    let start = out.len();
+    out.set_length(start + head);
+    let bytes = &mut out.as_mut_bytes()[start..];
+    bytes[0..4].copy_from_slice(&narrow(length).to_le_bytes());
+    bytes[4] = KIND_PACKET;
+    bytes[5] = flags_of(packet);
+    bytes[6] = packet.format.len().to_le_bytes()[0];
+    bytes[7] = 0;
+    bytes[8..12].copy_from_slice(&packet.header.stream.to_le_bytes());
+    bytes[12..16].copy_from_slice(&packet.header.tag.to_le_bytes());
+    bytes[16..24].copy_from_slice(&packet.header.wave.to_le_bytes());
+    bytes[24..28].copy_from_slice(&packet.header.origin.to_le_bytes());
+    bytes[28..32].copy_from_slice(&packet.header.generation.to_le_bytes());
+    bytes[32..36].copy_from_slice(&narrow(contributors.len()).to_le_bytes());
+    bytes[36..40].copy_from_slice(&narrow(destinations.len()).to_le_bytes());
+    let mut at = HEADER_BYTES;
+    let mut put = |part: &[u8], room: usize| {
+        bytes[at..at + part.len()].copy_from_slice(part);
+        bytes[at + part.len()..at + room].fill(0);
+        at += room;
+    };
+    if let Some(chunk) = packet.chunk {
+        put(&chunk.offset.to_le_bytes(), 8);
+        put(&chunk.total.to_le_bytes(), 8);
+    }
+    put(packet.format.codes(), padded(packet.format.len()));
+    put(bytemuck::cast_slice(contributors), size_of_val(contributors));
+    put(bytemuck::cast_slice(destinations), size_of_val(destinations));
+    Ok(length)
+}
+
+/// Writes a packet's whole frame. Gives its length.
+///
+/// # Errors
+/// As [`encode_head`].
+#[inline]
+pub fn encode_packet(out: &mut Slab, packet: &PacketRef<'_>) -> Result<usize, WireError> {
+    let length = encode_head(out, packet)?;
+    out.extend(packet.body);
+    Ok(length)
+}
+
+fn flags_of(packet: &PacketRef<'_>) -> u8 {
+    let header = &packet.header;
+    let flag = |set: bool, flag: u8| if set { flag } else { 0 };
+    flag(header.filtered, FLAG_FILTERED)
+        | flag(header.ends_wave, FLAG_ENDS_WAVE)
+        | flag(header.late, FLAG_LATE)
+        | flag(packet.chunk.is_some(), FLAG_CHUNK)
+        | flag(header.direct, FLAG_DIRECT)
+}
+
+/// Lengths here are below [`FRAME_BYTES_MAX`], which fits.
+#[allow(clippy::cast_possible_truncation)]
+const fn narrow(length: usize) -> u32 {
+    length as u32
+}
+
+/// Writes a control message's frame.
+///
+/// # Errors
+/// [`WireError::Length`] when it is longer than [`CONTROL_BYTES_MAX`].
+pub fn encode_control(out: &mut Slab, control: &Control) -> Result<usize, WireError> {
+    let message: Vec<u8> = postcard::to_allocvec(control).map_err(|_| WireError::Control)?;
+    let length = padded(PREFIX_BYTES + message.len());
+    if length > CONTROL_BYTES_MAX {
+        return Err(WireError::Length { bytes: length });
+    }
+    out.extend(&narrow(length).to_le_bytes());
+    out.extend(&[KIND_CONTROL, 0, 0, 0]);
+    out.extend(&message);
+    out.pad();
+    Ok(length)
+}

@@ -1,0 +1,22 @@
+//! Every limit of the wire, with its unit. What is longer is refused before memory is asked for.
+
+/// Longest frame, in bytes, its prefix included.
+pub const FRAME_BYTES_MAX: usize = 16 << 20;
+
+/// Longest control message, in bytes. A plan for a subtree of 100,000 processes fits.
+pub const CONTROL_BYTES_MAX: usize = 8 << 20;
+
+/// Most ranges in one rank set of a packet.
+pub const RANGES_MAX: usize = 1 << 19;
+
+/// Longest body of a whole packet, in bytes, when its chunks are put together again.
+pub const PACKET_BYTES_MAX: u64 = 1 << 30;
+
+/// A body longer than this many bytes is cut into chunks of this length; a multiple of 8.
+pub const CHUNK_BYTES: usize = 128 << 10;
+
+/// Bytes that may be under way on one stream over one link before the receiver has to grant more.
+pub const WINDOW_BYTES: u32 = 1 << 20;
+
+/// Longest reason or other text in a control message, in bytes.
+pub const TEXT_BYTES_MAX: usize = 4096;
