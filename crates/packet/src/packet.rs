@@ -25,6 +25,8 @@ pub struct Header {
     pub late: bool,
     /// Set when it belongs to no wave and goes straight to the front-end.
     pub direct: bool,
+    /// Set when it has no value and only ends its wave: a filter chose to send nothing, or failed.
+    pub void: bool,
 }
 
 /// Which part of a large packet a chunk is.

@@ -168,6 +168,8 @@ pub enum Control {
         wave: Wave,
         /// The process where it happened.
         rank: Rank,
+        /// The back-ends whose data is lost to this wave.
+        back_ends: Ranges,
         /// The filter's reason.
         reason: String,
     },

@@ -22,7 +22,8 @@
 //! | one control message in postcard's encoding   0 up to 8      |
 //! ```
 //!
-//! Flags: 1 filtered, 2 ends its wave, 4 late, 8 chunk, 16 direct (belongs to no wave).
+//! Flags: 1 filtered, 2 ends its wave, 4 late, 8 chunk, 16 direct (belongs to no wave),
+//! 32 void (no value: it only ends its wave).
 
 use alloc::vec::Vec;
 
@@ -45,7 +46,8 @@ const FLAG_ENDS_WAVE: u8 = 2;
 const FLAG_LATE: u8 = 4;
 const FLAG_CHUNK: u8 = 8;
 const FLAG_DIRECT: u8 = 16;
-const FLAGS_KNOWN: u8 = 31;
+const FLAG_VOID: u8 = 32;
+const FLAGS_KNOWN: u8 = 63;
 
 /// One decoded frame, lent from the bytes that it came in.
 #[derive(Clone, Debug, PartialEq)]
@@ -127,6 +129,7 @@ fn decode_packet(bytes: &[u8]) -> Result<PacketRef<'_>, WireError> {
         ends_wave: flags & FLAG_ENDS_WAVE != 0,
         late: flags & FLAG_LATE != 0,
         direct: flags & FLAG_DIRECT != 0,
+        void: flags & FLAG_VOID != 0,
     };
     Ok(PacketRef { header, format, contributors, destinations, chunk, body: rest })
 }
@@ -242,6 +245,7 @@ fn flags_of(packet: &PacketRef<'_>) -> u8 {
         | flag(header.late, FLAG_LATE)
         | flag(packet.chunk.is_some(), FLAG_CHUNK)
         | flag(header.direct, FLAG_DIRECT)
+        | flag(header.void, FLAG_VOID)
 }
 
 /// Lengths here are below [`FRAME_BYTES_MAX`], which fits.
