@@ -1,2 +1,125 @@
-//! The project's checks and generators, as code.
-fn main() {}
+//! The project's checks, as code: `cargo xtask check` is the quick loop, `cargo xtask ci` is all.
+//!
+//! Owns the list of commands and of their steps. What a step looks for is in the module of its
+//! name: [`layers`] and [`io_line`] for what may use what, [`tidy`] for the house style,
+//! [`packet_path`] for the names in that page, [`fuzz`] and [`demo`] for the longer runs.
+
+mod command;
+mod demo;
+mod files;
+mod finding;
+mod functions;
+mod fuzz;
+mod io_line;
+mod layers;
+mod packet_path;
+mod source;
+mod steps;
+mod test_code;
+mod tidy;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use finding::Finding;
+use steps::{Look, Step, look, program};
+
+const USAGE: &str = "\
+cargo xtask COMMAND
+
+  check        format, layers, house style, lints, unit tests: the quick loop
+  ci           check, then documentation, release build, MPI tests, fuzzing, a short demo
+  layers       only: which crate may use which, and what may touch the world
+  tidy         only: the house style
+  packet-path  only: the names in docs/packet-path.md
+  fuzz         only: build the fuzz targets and run each for a short while
+";
+
+/// Steps of the short demo: enough for several rounds of the live table.
+const DEMO_STEPS: u32 = 400;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let root = root();
+    let steps = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["check"] => check_steps(),
+        ["ci"] => ci_steps(),
+        ["layers"] => vec![look("layers", layers_look)],
+        ["tidy"] => vec![look("tidy", tidy_look)],
+        ["packet-path"] => vec![look("packet path", packet_path_look)],
+        ["fuzz"] => vec![look("fuzz", fuzz::smoke)],
+        [] | ["help" | "-h" | "--help"] => {
+            print!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        _ => {
+            eprint!("xtask: unknown command `{}`\n\n{USAGE}", arguments.join(" "));
+            return ExitCode::from(2);
+        }
+    };
+    if steps::run_all(&arguments[0], &root, &steps) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The quick looks first: a name in the wrong place is said before anything is compiled.
+fn check_steps() -> Vec<Step> {
+    vec![
+        program("format", "cargo fmt --all --check", 2),
+        look("layers", layers_look),
+        look("tidy", tidy_look),
+        look("packet path", packet_path_look),
+        program("lints", "cargo clippy --workspace --all-targets -- -D warnings", 20),
+        program("tests", "cargo test --workspace", 25),
+    ]
+}
+
+fn ci_steps() -> Vec<Step> {
+    let mut steps = check_steps();
+    steps.extend([
+        program("documentation", "env RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps", 10),
+        program("release build and MPI shims", "make build shim", 20),
+        program("MPI tests", "make test-mpi", 15),
+        look("fuzzing", fuzz::smoke),
+        program("demo", format!("make demo DEMO_STEPS={DEMO_STEPS} DEMO_OUT={}", demo::FOLDER), 10),
+        look("demo report", demo::look),
+    ]);
+    steps
+}
+
+fn layers_look(root: &Path) -> Look {
+    let mut findings = layers::check(root);
+    let table = layers::load(root).map_err(|finding| vec![finding])?;
+    findings.extend(io_line::check(&table, &read(root)?));
+    let crates = table.crates.len();
+    answer(findings, format!("{crates} crates use only what they may"))
+}
+
+fn tidy_look(root: &Path) -> Look {
+    let files = read(root)?;
+    let report = tidy::check(&files);
+    let line = format!(
+        "{} files are tidy; {} source files are over 400 lines",
+        files.len(),
+        report.long_files
+    );
+    answer(report.findings, line)
+}
+
+fn packet_path_look(root: &Path) -> Look {
+    answer(packet_path::check(&read(root)?), format!("every name in {} exists", packet_path::PAGE))
+}
+
+fn read(root: &Path) -> Result<Vec<files::File>, Vec<Finding>> {
+    files::all(root)
+        .map_err(|error| vec![Finding::new(root.display().to_string(), 0, error.to_string())])
+}
+
+fn answer(findings: Vec<Finding>, line: String) -> Look {
+    if findings.is_empty() { Ok(line) } else { Err(findings) }
+}
+
+/// The repository's root: the folder above this package.
+fn root() -> PathBuf {
+    let package = std::env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+    package.parent().map_or_else(|| package.clone(), Path::to_path_buf)
+}

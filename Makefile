@@ -1,0 +1,72 @@
+# The commands of this repository. `make` alone lists them.
+#
+# Rust is built by cargo and checked by `cargo xtask`; this file only ties them to the parts in
+# other languages and to the system's packages.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+
+# Where cargo builds, and where the shims are put beside the binary that looks for them.
+TARGET    := $(or $(CARGO_TARGET_DIR),target)
+PROGRAM   := $(TARGET)/release/sapwood
+SHIMS     := $(abspath $(TARGET))/release/lib/sapwood
+
+# What `make demo` runs.
+DEMO_OUT   ?= demo-out
+DEMO_RANKS ?= 8
+DEMO_STEPS ?= 1500
+MPIRUN     ?= mpirun
+
+# Eight ranks on a few cores: they must yield while they wait. Open MPI runs as root only if told
+# twice that this is meant.
+MPI_ENVIRONMENT := OMPI_MCA_mpi_yield_when_idle=1
+ifeq ($(shell id -u),0)
+MPI_ENVIRONMENT += OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+endif
+
+.PHONY: help
+help: ## list these commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: requirements-demo build shim ## watch LAMMPS on 8 ranks; leaves a report in demo-out/
+	$(MPI_ENVIRONMENT) $(PROGRAM) mpi --interval 1s --out $(DEMO_OUT) -- \
+	    $(MPIRUN) -np $(DEMO_RANKS) --oversubscribe \
+	    lmp -in demo/in.melt -var steps $(DEMO_STEPS) -log none </dev/null
+
+.PHONY: test
+test: requirements-test ## everything that is tested, as the continuous integration runs it
+	cargo xtask ci
+
+.PHONY: check
+check: ## the quick loop: format, layers, house style, lints, unit tests
+	cargo xtask check
+
+.PHONY: build
+build: ## the release build: the binary and the C library
+	cargo build --release --workspace
+
+.PHONY: shim
+shim: build ## the MPI shims, one per MPI that is installed
+	mkdir -p $(SHIMS)
+	$(MAKE) -C bindings/mpi OUT=$(SHIMS)
+
+.PHONY: test-mpi
+test-mpi: shim ## only the tests that run MPI programs
+	$(MPI_ENVIRONMENT) $(MAKE) -C bindings/mpi test OUT=$(SHIMS)
+
+.PHONY: bench
+bench: build ## round trip, pipelining and start-up beside their floor
+	$(PROGRAM) bench tree --topology 4x4x4 --transport unix --bytes 64 --pin
+
+.PHONY: clean-demo
+clean-demo: ## remove the report of the demo
+	rm -rf demo-out
+
+.PHONY: requirements-demo
+requirements-demo:
+	@testbed/requirements demo
+
+.PHONY: requirements-test
+requirements-test:
+	@testbed/requirements test

@@ -1,0 +1,137 @@
+//! Runs the fuzz targets of `fuzz/` for a short, repeatable while.
+//!
+//! The targets are libFuzzer programs. They are built with the compiler's coverage
+//! instrumentation, which stable Rust offers through its code generation options, so no nightly
+//! compiler is needed. New inputs go to a folder under `target`, never into the kept corpus; an
+//! input that crashes is left in `target/fuzz/crashes` for the reader to add to the corpus.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::command::{output_of, run};
+use crate::finding::Finding;
+use crate::steps::Look;
+
+const MANIFEST: &str = "fuzz/Cargo.toml";
+/// Inputs that each target is given in a smoke run.
+const SMOKE_RUNS: u64 = 200_000;
+/// A smoke run ends after this long, however few inputs that made.
+const SMOKE_SECONDS_MAX: u64 = 20;
+/// A target that does not come to its end by itself is hung.
+const TARGET_DEADLINE: Duration = Duration::from_secs(300);
+const BUILD_DEADLINE: Duration = Duration::from_secs(900);
+
+const INSTRUMENTATION: &str = "--cfg fuzzing -Cpasses=sancov-module \
+    -Cllvm-args=-sanitizer-coverage-level=4 \
+    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
+    -Cllvm-args=-sanitizer-coverage-pc-table \
+    -Cllvm-args=-sanitizer-coverage-trace-compares \
+    -Cdebug-assertions -Coverflow-checks";
+
+/// Builds every target and runs each once.
+pub fn smoke(root: &Path) -> Look {
+    if !root.join(MANIFEST).exists() {
+        return Err(vec![Finding::new(MANIFEST, 0, "is missing: there is nothing to fuzz")]);
+    }
+    let build = root.join("target/fuzz");
+    let targets = targets(root).and_then(|targets| build_all(root, &build).map(|()| targets));
+    let targets = match targets {
+        Ok(targets) if !targets.is_empty() => targets,
+        Ok(_) => return Err(vec![Finding::new(MANIFEST, 0, "names no target")]),
+        Err(why) => return Err(vec![Finding::new(MANIFEST, 0, why)]),
+    };
+    let findings: Vec<Finding> =
+        targets.iter().filter_map(|target| run_target(root, &build, target)).collect();
+    if findings.is_empty() {
+        Ok(format!("{} fuzz targets ran, none crashed", targets.len()))
+    } else {
+        Err(findings)
+    }
+}
+
+/// The binaries of the fuzz package.
+fn targets(root: &Path) -> Result<Vec<String>, String> {
+    let arguments = ["metadata", "--no-deps", "--format-version", "1", "--manifest-path", MANIFEST];
+    let metadata: Value = serde_json::from_str(&output_of(root, "cargo", &arguments)?)
+        .map_err(|error| error.to_string())?;
+    Ok(binaries(&metadata))
+}
+
+fn binaries(metadata: &Value) -> Vec<String> {
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    list(&metadata["packages"])
+        .iter()
+        .flat_map(|package| list(&package["targets"]))
+        .filter(|target| list(&target["kind"]).iter().any(|kind| kind == "bin"))
+        .filter_map(|target| target["name"].as_str().map(str::to_owned))
+        .collect()
+}
+
+fn build_all(root: &Path, build: &Path) -> Result<(), String> {
+    let host = output_of(root, "rustc", &["--print", "host-tuple"])?;
+    let mut cargo = Command::new("cargo");
+    cargo
+        .args(["build", "--release", "--manifest-path", MANIFEST, "--bins"])
+        // Naming the target keeps the instrumentation out of build scripts and macros.
+        .args(["--target", host.trim(), "--target-dir"])
+        .arg(build)
+        .env("RUSTFLAGS", INSTRUMENTATION)
+        .current_dir(root);
+    run(cargo, BUILD_DEADLINE).map(|_| ()).map_err(|(why, _)| why)?;
+    let host_folder = build.join(host.trim());
+    let link = build.join("programs");
+    let _ = fs::remove_file(&link);
+    std::os::unix::fs::symlink(host_folder.join("release"), link).map_err(|error| error.to_string())
+}
+
+fn run_target(root: &Path, build: &Path, target: &str) -> Option<Finding> {
+    let found = build.join("found").join(target);
+    let crashes = build.join("crashes").join(target);
+    for folder in [&found, &crashes] {
+        if let Err(error) = fs::create_dir_all(folder) {
+            return Some(Finding::new(target, 0, format!("{}: {error}", folder.display())));
+        }
+    }
+    let mut fuzzer = Command::new(build.join("programs").join(target));
+    fuzzer
+        .arg(&found)
+        .args(kept_corpus(root, target))
+        .args(["-seed=1", "-verbosity=0", "-rss_limit_mb=1024", "-timeout=10"])
+        .arg(format!("-runs={SMOKE_RUNS}"))
+        .arg(format!("-max_total_time={SMOKE_SECONDS_MAX}"))
+        .arg(format!("-artifact_prefix={}/", crashes.display()))
+        .current_dir(root);
+    let why = run(fuzzer, TARGET_DEADLINE).err()?.0;
+    Some(Finding::new(target, 0, format!("{why}; the input is in {}", crashes.display())))
+}
+
+/// The committed inputs of a target, if it has any.
+fn kept_corpus(root: &Path, target: &str) -> Option<PathBuf> {
+    let folder = root.join("fuzz/corpus").join(target);
+    folder.is_dir().then_some(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_repository_without_targets_fails() {
+        let findings = smoke(Path::new("no-such-folder")).expect_err("there is no fuzz package");
+        assert!(findings[0].text.contains("nothing to fuzz"));
+    }
+
+    #[test]
+    fn only_binaries_are_targets() {
+        let metadata = json!({ "packages": [{ "targets": [
+            { "name": "frame", "kind": ["bin"] },
+            { "name": "fuzz", "kind": ["lib"] },
+        ]}]});
+        assert_eq!(binaries(&metadata), ["frame"]);
+    }
+}
