@@ -51,7 +51,8 @@ pub enum Error {
         /// How long.
         after: Duration,
     },
-    /// A packet reached the root whose header is not the one of this wave. Cause: a fault in the floor.
+    /// A packet reached the root whose header is not the one of this wave. Cause: a fault in the
+    /// floor.
     WrongPacket {
         /// The wave that was gathered.
         wave: u64,
@@ -69,7 +70,8 @@ pub enum Error {
     },
     /// The tree failed in an earlier experiment. Cure: start another one.
     Broken,
-    /// A process of the start-up experiment ended before it connected. Cure: run the program by hand.
+    /// A process of the start-up experiment ended before it connected. Cure: run the program by
+    /// hand.
     NotConnected {
         /// The program that was run.
         program: PathBuf,

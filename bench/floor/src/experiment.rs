@@ -1,8 +1,9 @@
 //! What is measured on a running floor: a closed loop of round trips, and a stream of waves.
 //!
-//! Both broadcast a command of 64 payload bytes and gather sums of `bytes` payload bytes, and compare
-//! every element of every sum with what it must be. Does not repeat, compare or condense runs: that
-//! is the caller's (with [`crate::statistics`]), who alone knows what was interleaved with what.
+//! Both broadcast a command of 64 payload bytes and gather sums of `bytes` payload bytes, and
+//! compare every element of every sum with what it must be. Does not repeat, compare or condense
+//! runs: that is the caller's (with [`crate::statistics`]), who alone knows what was interleaved
+//! with what.
 
 use std::time::{Duration, Instant};
 
@@ -69,8 +70,8 @@ pub struct Pipelined {
 
 impl Floor {
     /// Closed loop: the root broadcasts a command (64 payload bytes), every leaf answers with one
-    /// packet of `bytes` payload bytes, the root gets the sum and starts the next. The first `warmup`
-    /// rounds are checked but not counted.
+    /// packet of `bytes` payload bytes, the root gets the sum and starts the next. The first
+    /// `warmup` rounds are checked but not counted.
     pub fn round_trip(
         &mut self,
         bytes: usize,
@@ -99,14 +100,14 @@ impl Floor {
         Ok(RoundTrip { samples_us, cpu_us_per_wave: cpu as f64 / 1e3 / rounds as f64 })
     }
 
-    /// Stream: one broadcast asks for `waves` waves of `bytes` payload bytes, and the leaves send them
-    /// as fast as the sockets take them, [`PACKETS_PER_WRITE`] packets to a write.
+    /// Stream: one broadcast asks for `waves` waves of `bytes` payload bytes, and the leaves send
+    /// them as fast as the sockets take them, [`PACKETS_PER_WRITE`] packets to a write.
     pub fn pipelined(&mut self, bytes: usize, waves: u64) -> Result<Pipelined, Error> {
         self.pipelined_by(bytes, waves, PACKETS_PER_WRITE)
     }
 
-    /// As [`Floor::pipelined`], with another number of packets to a leaf's write. Inner nodes read and
-    /// write one packet per system call in any case.
+    /// As [`Floor::pipelined`], with another number of packets to a leaf's write. Inner nodes read
+    /// and write one packet per system call in any case.
     pub fn pipelined_by(
         &mut self,
         bytes: usize,

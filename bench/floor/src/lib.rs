@@ -1,9 +1,9 @@
 //! The floor of Sapwood's benchmarks: a tree of plain *blocking* processes.
 //!
 //! A round trip of 200 us means nothing by itself on a shared virtual machine. It means something
-//! beside the time that the simplest honest program takes for the same work, at the same moment, in the
-//! same placement. This crate is that program: one process per node, one blocking socket per edge, no
-//! streams, no credit, no deadlines in the nodes, no recovery, no authentication.
+//! beside the time that the simplest honest program takes for the same work, at the same moment, in
+//! the same placement. This crate is that program: one process per node, one blocking socket per
+//! edge, no streams, no credit, no deadlines in the nodes, no recovery, no authentication.
 //!
 //! - [`Floor`] starts a tree and measures round trips and streamed waves on it;
 //! - [`startup`] measures how fast the same number of processes can be started and connect once;

@@ -1,8 +1,8 @@
 //! One connection between a parent and a child, blocking.
 //!
 //! Owns how an edge's two sockets are made (a Unix stream socket pair, or a TCP connection over
-//! loopback with NODELAY) and the two transfers of the floor: read exactly, write all. Does not know
-//! packets.
+//! loopback with NODELAY) and the two transfers of the floor: read exactly, write all. Does not
+//! know packets.
 
 use std::fmt;
 use std::io;

@@ -1,5 +1,5 @@
-//! What one process of the floor does: block on its parent, pass the command down, read its children
-//! one after another, add, and write one packet up.
+//! What one process of the floor does: block on its parent, pass the command down, read its
+//! children one after another, add, and write one packet up.
 //!
 //! Owns the loop of an inner node and of a leaf, and the gathering that the root shares with the
 //! inner nodes. Does not own how the processes come to be (`tree`) nor what is measured
@@ -35,8 +35,8 @@ impl Gather {
         Gather { sum: Vec::new(), addend: Vec::new() }
     }
 
-    /// Gathers one wave; the sum with its header, ready to be written up. On an error, also tells the
-    /// child at whose link it arose.
+    /// Gathers one wave; the sum with its header, ready to be written up. On an error, also tells
+    /// the child at whose link it arose.
     pub(crate) fn wave(
         &mut self,
         children: &[Link],

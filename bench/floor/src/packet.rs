@@ -1,14 +1,15 @@
 //! The floor's two packets: the command that goes down and the answer that comes up.
 //!
 //! ```text
-//!  0        4        8                16                          80
-//!  | bytes  | kind   | wave           | answer, waves, per write, 5 zeros |   command: always 80
-//!  | bytes  | kind   | wave           | f64, f64, ...             |   answer: 16 + bytes
-//!    u32      u32      u64              u64 each / f64 each, little-endian
+//!  0       4       8               16
+//!  | bytes | kind  | wave          | answer bytes, waves, per write, 5 zeros |  command: 80 bytes
+//!  | bytes | kind  | wave          | f64, f64, ...                           |  answer: 16 + bytes
+//!    u32     u32     u64             u64 each / f64 each, all little-endian
 //! ```
 //!
-//! `bytes` counts what follows the header. This is not Sapwood's wire format and has none of what that
-//! needs (streams, contributors, credit): the floor is the least that can be sent and still be summed.
+//! `bytes` counts what follows the header. This is not Sapwood's wire format and has none of what
+//! that needs (streams, contributors, credit): the floor is the least that can be sent and still be
+//! summed.
 
 use crate::error::Error;
 
@@ -27,9 +28,9 @@ pub const ANSWER_PAYLOAD_BYTES_MAX: usize = 64 << 20;
 const KIND_ANSWER: u32 = 4;
 const ELEMENT_BYTES: usize = 8;
 
-/// Elements differ along the array with this period, and the first element differs from wave to wave
-/// with the other, so that a shifted array or an old wave gives a wrong sum. Both are small enough
-/// for every sum of the largest tree to be exact in an f64.
+/// Elements differ along the array with this period, and the first element differs from wave to
+/// wave with the other, so that a shifted array or an old wave gives a wrong sum. Both are small
+/// enough for every sum of the largest tree to be exact in an f64.
 const ELEMENT_PERIOD: usize = 1024;
 const WAVE_PERIOD: u64 = 1 << 20;
 
@@ -86,7 +87,8 @@ impl Command {
     }
 }
 
-/// Whether an answer may have this many bytes of payload: whole f64s, at least one, under the limit.
+/// Whether an answer may have this many bytes of payload: whole f64s, at least one, under the
+/// limit.
 pub(crate) fn bytes_are_valid(bytes: usize) -> bool {
     bytes > 0 && bytes <= ANSWER_PAYLOAD_BYTES_MAX && bytes.is_multiple_of(ELEMENT_BYTES)
 }

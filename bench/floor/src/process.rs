@@ -1,8 +1,9 @@
 //! Processes of this machine: the core they run on, the CPU time they used, and their end.
 //!
-//! Owns placement ([`Pinned`]), the CPU time and memory of a running process
-//! ([`cpu_nanoseconds`], [`resident`]) and the reaping of a child with its resource usage. Sapwood's own benchmark uses all but the last for
-//! Sapwood's processes, so that both trees are placed and measured by the same lines.
+//! Owns placement ([`Pinned`]), the CPU time and memory of a running process ([`cpu_nanoseconds`],
+//! [`resident`]) and the reaping of a child with its resource usage. Sapwood's own benchmark uses
+//! all but the last for Sapwood's processes, so that both trees are placed and measured by the same
+//! lines.
 
 use std::fs;
 use std::io;
@@ -22,13 +23,13 @@ pub struct Usage {
     /// User and system time, microseconds. Includes the process's own start and end.
     pub cpu_us: u64,
     /// Most memory that was resident at once, bytes. Linux counts from the fork on, so this is at
-    /// least the resident memory of the process that started it: good as a bound, not as the size of
-    /// a small node. For that, ask [`resident`] while it runs.
+    /// least the resident memory of the process that started it: good as a bound, not as the size
+    /// of a small node. For that, ask [`resident`] while it runs.
     pub rss_bytes_max: u64,
 }
 
-/// Keeps the calling thread, and every process it starts meanwhile, on one core; the former placement
-/// comes back when this is dropped.
+/// Keeps the calling thread, and every process it starts meanwhile, on one core; the former
+/// placement comes back when this is dropped.
 #[derive(Debug)]
 pub struct Pinned {
     before: CpuSet,
@@ -62,15 +63,27 @@ impl Drop for Pinned {
 }
 
 /// CPU time that a process has used so far, summed over its live threads, from the scheduler's own
-/// count in /proc. Exact for a thread that sleeps; up to one tick old for one that runs.
+/// count in /proc. Exact for a thread that sleeps; up to one tick old for one that runs. What an
+/// ended thread used is lost: meant for processes whose threads live as long as they do.
 pub fn cpu_nanoseconds(pid: u32) -> io::Result<u64> {
-    let mut sum = 0;
+    let mut sum = None;
     for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
-        let text = fs::read_to_string(thread?.path().join("schedstat"))?;
+        let text = match fs::read_to_string(thread?.path().join("schedstat")) {
+            Ok(text) => text,
+            // The thread ended between the listing and the reading.
+            Err(error) if has_ended(&error) => continue,
+            Err(error) => return Err(error),
+        };
         let first = text.split_whitespace().next().and_then(|word| word.parse::<u64>().ok());
-        sum += first.ok_or(io::Error::from(io::ErrorKind::InvalidData))?;
+        let first = first.ok_or(io::Error::from(io::ErrorKind::InvalidData))?;
+        sum = Some(sum.unwrap_or(0) + first);
     }
-    Ok(sum)
+    sum.ok_or(io::ErrorKind::NotFound.into())
+}
+
+fn has_ended(error: &io::Error) -> bool {
+    let gone = [rustix::io::Errno::NOENT, rustix::io::Errno::SRCH];
+    gone.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
 /// Resident memory of a running process.
@@ -104,8 +117,8 @@ pub(crate) fn try_reap(pid: Pid) -> io::Result<Option<(ExitStatus, Usage)>> {
     system::wait4(pid, system::WNOHANG)
 }
 
-/// Waits for a child until the deadline, kills it if it is still there, and reaps it. The flag tells
-/// whether it had to be killed.
+/// Waits for a child until the deadline, kills it if it is still there, and reaps it. The flag
+/// tells whether it had to be killed.
 pub(crate) fn reap(pid: Pid, until: Instant) -> io::Result<(ExitStatus, Usage, bool)> {
     if let Some((status, usage)) = try_reap(pid)? {
         return Ok((status, usage, false));
@@ -148,7 +161,8 @@ pub(crate) fn ending(status: ExitStatus) -> String {
     }
 }
 
-/// The one call that neither std nor rustix offers: `wait4`, which reaps and tells the usage at once.
+/// The one call that neither std nor rustix offers: `wait4`, which reaps and tells the usage at
+/// once.
 mod system {
     use std::ffi::{c_int, c_long};
     use std::io;
@@ -170,8 +184,8 @@ mod system {
         microseconds: c_long,
     }
 
-    /// `struct rusage` of Linux: two times, then fourteen numbers, of which the first is the largest
-    /// resident set in KiB.
+    /// `struct rusage` of Linux: two times, then fourteen numbers, of which the first is the
+    /// largest resident set in KiB.
     #[repr(C)]
     #[derive(Default)]
     struct ResourceUsage {

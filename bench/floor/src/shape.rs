@@ -16,7 +16,8 @@ pub const TREE_PROCESSES_MAX: usize = 4096;
 /// Most levels below the root.
 pub const TREE_LEVELS_MAX: usize = 32;
 
-/// A balanced tree: `fan_outs()[0]` children of the root, each with `fan_outs()[1]` children, and so on.
+/// A balanced tree: `fan_outs()[0]` children of the root, each with `fan_outs()[1]` children, and
+/// so on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
     fan_outs: Vec<usize>,

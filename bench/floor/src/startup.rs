@@ -1,9 +1,10 @@
 //! The floor of start-up: how long it takes to start processes that each connect once.
 //!
-//! One process (the calling one) starts them all directly, with as many threads as it may use cores,
-//! through `posix_spawn` as std does it; each connects to one abstract Unix socket and waits there.
-//! The time runs from before the first start to the last connection, with all processes alive: that
-//! is what a tree must do at least to be up. There is no tree here and no exchange of anything.
+//! One process (the calling one) starts them all directly, with as many threads as it may use
+//! cores, through `posix_spawn` as std does it; each connects to one abstract Unix socket and waits
+//! there. The time runs from before the first start to the last connection, with all processes
+//! alive: that is what a tree must do at least to be up. There is no tree here and no exchange of
+//! anything.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};

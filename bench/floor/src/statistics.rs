@@ -1,10 +1,11 @@
 //! Medians, spreads and ratios of repeated runs.
 //!
 //! Owns how the benchmarks condense repetitions, so that Sapwood's figures and the floor's are
-//! condensed by the same lines. A figure is never one run: it is the median over runs with the smallest
-//! and the largest beside it. A ratio is taken between runs that were *neighbours in time*, run by
-//! run, and only then condensed: on a shared machine the load changes between the first pair and the
-//! last, and a ratio of two medians would mix moments that have nothing to do with each other.
+//! condensed by the same lines. A figure is never one run: it is the median over runs with the
+//! smallest and the largest beside it. A ratio is taken between runs that were *neighbours in
+//! time*, run by run, and only then condensed: on a shared machine the load changes between the
+//! first pair and the last, and a ratio of two medians would mix moments that have nothing to do
+//! with each other.
 
 use serde::{Deserialize, Serialize};
 
@@ -39,8 +40,9 @@ pub fn median(samples: &[f64]) -> Option<f64> {
     sorted(samples).map(|sorted| middle(&sorted))
 }
 
-/// The sample at `fraction` (0.0 to 1.0) of the sorted samples, by nearest rank: 0.9 gives the value
-/// that nine tenths of the samples do not exceed. `None` as for [`median`], or for a fraction outside.
+/// The sample at `fraction` (0.0 to 1.0) of the sorted samples, by nearest rank: 0.9 gives the
+/// value that nine tenths of the samples do not exceed. `None` as for [`median`], or for a fraction
+/// outside.
 pub fn quantile(samples: &[f64], fraction: f64) -> Option<f64> {
     if !(0.0..=1.0).contains(&fraction) {
         return None;

@@ -1,14 +1,14 @@
 //! Starting and ending the processes of the floor's tree.
 //!
 //! The root is the calling process; every other node is a process of its own that executes one
-//! program (by default the calling one) with hidden arguments and inherits its sockets by descriptor
-//! number. The calling process starts all of them itself: start-up of *this* tree is not what is
-//! measured, see [`crate::startup`].
+//! program (by default the calling one) with hidden arguments and inherits its sockets by
+//! descriptor number. The calling process starts all of them itself: start-up of *this* tree is not
+//! what is measured, see [`crate::startup`].
 //!
-//! Nothing outlives a [`Floor`]. Each end of an edge is open in exactly one process, so when the root
-//! closes its sockets, end of file runs down the tree and every node ends; when any node dies, end
-//! of file reaches its neighbours and so the root. Beside that, the kernel kills every node when the
-//! thread that started it ends, and a node that does not end by itself is killed.
+//! Nothing outlives a [`Floor`]. Each end of an edge is open in exactly one process, so when the
+//! root closes its sockets, end of file runs down the tree and every node ends; when any node dies,
+//! end of file reaches its neighbours and so the root. Beside that, the kernel kills every node
+//! when the thread that started it ends, and a node that does not end by itself is killed.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
