@@ -18,9 +18,11 @@ pub enum WireError {
         /// The byte that is not known.
         kind: u8,
     },
-    /// A packet's parts do not fill its frame: format, rank sets and chunk say other lengths.
+    /// A packet's parts do not fill its frame: format, rank sets and chunk say other lengths; or a
+    /// control message has a count.
     Parts,
-    /// A packet's format has a byte that is no directive.
+    /// A packet's format has a byte that is no directive, more directives than
+    /// [`sapwood_packet::DIRECTIVES_MAX`], or something behind its last one.
     Format,
     /// A chunk lies outside its packet, or the packet is longer than allowed.
     Chunk,
@@ -42,7 +44,9 @@ impl fmt::Display for WireError {
             Self::Length { bytes } => write!(f, "peer sent a frame with a length of {bytes} bytes"),
             Self::Kind { kind } => write!(f, "peer sent a frame of unknown kind or flags {kind}"),
             Self::Parts => f.write_str("peer sent a packet whose parts do not fill its frame"),
-            Self::Format => f.write_str("peer sent a packet with an unknown directive"),
+            Self::Format => {
+                f.write_str("peer sent a packet with an unknown directive or too many of them")
+            }
             Self::Chunk => f.write_str("peer sent a chunk that lies outside its packet"),
             Self::Packet(error) => write!(f, "peer sent a broken packet: {error}"),
             Self::Control => f.write_str("peer sent a control message that cannot be read"),

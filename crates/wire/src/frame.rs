@@ -28,7 +28,8 @@
 use alloc::vec::Vec;
 
 use sapwood_packet::{
-    Chunk, FormatRef, Header, PacketRef, RankRange, RankSetRef, Slab, ValuesRef, padded,
+    Chunk, DIRECTIVES_MAX, FormatRef, Header, PacketRef, RankRange, RankSetRef, Slab, ValuesRef,
+    padded,
 };
 
 use crate::limits::{CONTROL_BYTES_MAX, FRAME_BYTES_MAX, PACKET_BYTES_MAX, RANGES_MAX};
@@ -90,12 +91,20 @@ pub fn decode(bytes: &[u8]) -> Result<Frame<'_>, WireError> {
     }
     match bytes[4] {
         KIND_PACKET => decode_packet(bytes).map(Frame::Packet),
-        _ => match postcard::take_from_bytes(&bytes[PREFIX_BYTES..]) {
-            Ok((control, rest)) if rest.len() < 8 && rest.iter().all(|&byte| byte == 0) => {
-                Ok(Frame::Control(control))
-            }
-            _ => Err(WireError::Control),
-        },
+        _ => decode_control(bytes).map(Frame::Control),
+    }
+}
+
+fn decode_control(bytes: &[u8]) -> Result<Control, WireError> {
+    if bytes[5] != 0 {
+        return Err(WireError::Kind { kind: bytes[5] });
+    }
+    if bytes[6..8] != [0, 0] {
+        return Err(WireError::Parts);
+    }
+    match postcard::take_from_bytes(&bytes[PREFIX_BYTES..]) {
+        Ok((control, rest)) if rest.len() < 8 && rest.iter().all(|&byte| byte == 0) => Ok(control),
+        _ => Err(WireError::Control),
     }
 }
 
@@ -111,7 +120,11 @@ fn decode_packet(bytes: &[u8]) -> Result<PacketRef<'_>, WireError> {
         let part = take(&mut rest, CHUNK_PART_BYTES)?;
         Some(Chunk { offset: u64_at(part, 0), total: u64_at(part, 8) })
     };
-    let codes = &take(&mut rest, padded(directives))?[..directives];
+    let (codes, padding) = take(&mut rest, padded(directives))?.split_at(directives);
+    // At most 7 bytes; with them checked, a packet has one frame and no other.
+    if padding.iter().any(|&byte| byte != 0) {
+        return Err(WireError::Format);
+    }
     let format = FormatRef::from_codes(codes).ok_or(WireError::Format)?;
     let contributors = take_ranks(&mut rest, u32_at(bytes, 32) as usize)?;
     let destinations = take_ranks(&mut rest, u32_at(bytes, 36) as usize)?;
@@ -183,7 +196,8 @@ pub fn head_length(packet: &PacketRef<'_>) -> usize {
 ///
 /// # Errors
 /// [`WireError::Length`] or [`WireError::Parts`] when the packet is longer than a frame may be: large
-/// bodies must be cut into chunks before.
+/// bodies must be cut into chunks before. [`WireError::Format`] when it has more than
+/// [`DIRECTIVES_MAX`] values.
 #[inline]
 pub fn encode_head(out: &mut Slab, packet: &PacketRef<'_>) -> Result<usize, WireError> {
     let head = head_length(packet);
@@ -194,6 +208,9 @@ pub fn encode_head(out: &mut Slab, packet: &PacketRef<'_>) -> Result<usize, Wire
     let (contributors, destinations) = (packet.contributors.ranges(), packet.destinations.ranges());
     if contributors.len() > RANGES_MAX || destinations.len() > RANGES_MAX {
         return Err(WireError::Parts);
+    }
+    if packet.format.len() > DIRECTIVES_MAX {
+        return Err(WireError::Format);
     }
     let start = out.len();
     out.set_length(start + head);
