@@ -14,7 +14,7 @@ SHIMS     := $(abspath $(TARGET))/release/lib/sapwood
 # What `make demo` runs.
 DEMO_OUT   ?= demo-out
 DEMO_RANKS ?= 8
-DEMO_STEPS ?= 1500
+DEMO_STEPS ?= 1200
 MPIRUN     ?= mpirun
 
 # Eight ranks on a few cores: they must yield while they wait. Open MPI runs as root only if told
@@ -30,6 +30,7 @@ help: ## list these commands
 
 .PHONY: demo
 demo: requirements-demo build shim ## watch LAMMPS on 8 ranks; leaves a report in demo-out/
+	mkdir -p $(dir $(DEMO_OUT))
 	$(MPI_ENVIRONMENT) $(PROGRAM) mpi --interval 1s --out $(DEMO_OUT) -- \
 	    $(MPIRUN) -np $(DEMO_RANKS) --oversubscribe \
 	    lmp -in demo/in.melt -var steps $(DEMO_STEPS) -log none </dev/null
@@ -49,11 +50,11 @@ build: ## the release build: the binary and the C library
 .PHONY: shim
 shim: build ## the MPI shims, one per MPI that is installed
 	mkdir -p $(SHIMS)
-	$(MAKE) -C bindings/mpi OUT=$(SHIMS)
+	$(MAKE) -C bindings/mpi shims OUT=$(SHIMS)
 
 .PHONY: test-mpi
 test-mpi: shim ## only the tests that run MPI programs
-	$(MPI_ENVIRONMENT) $(MAKE) -C bindings/mpi test OUT=$(SHIMS)
+	$(MPI_ENVIRONMENT) $(MAKE) -C bindings/mpi check
 
 .PHONY: bench
 bench: build ## round trip, pipelining and start-up beside their floor

@@ -51,7 +51,7 @@ impl Counts {
 /// # Errors
 /// One line that says why it counts as failed, with the counts seen so far.
 pub fn run(mut command: Command, deadline: Duration) -> Result<Counts, (String, Counts)> {
-    let shown = format!("{command:?}").replace('"', "");
+    let shown = shown(&command);
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     let started = Instant::now();
     let mut child = match command.spawn() {
@@ -94,6 +94,12 @@ pub fn output_of(folder: &Path, program: &str, arguments: &[&str]) -> Result<Str
         return Err(format!("{program} {}: {}", arguments.join(" "), output.status));
     }
     String::from_utf8(output.stdout).map_err(|_| format!("{program} wrote no UTF-8"))
+}
+
+/// The program and its arguments, as one would type them.
+fn shown(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
 fn show(output: impl Read, counts: &mpsc::Sender<Counts>) {

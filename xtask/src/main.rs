@@ -78,6 +78,7 @@ fn ci_steps() -> Vec<Step> {
         program("documentation", "env RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps", 10),
         program("release build and MPI shims", "make build shim", 20),
         program("MPI tests", "make test-mpi", 15),
+        program("fuzz format", "cargo fmt --manifest-path fuzz/Cargo.toml --check", 2),
         look("fuzzing", fuzz::smoke),
         program("demo", format!("make demo DEMO_STEPS={DEMO_STEPS} DEMO_OUT={}", demo::FOLDER), 10),
         look("demo report", demo::look),
