@@ -1,1 +1,57 @@
 //! Links between processes and their authentication: the only sockets and shared mappings.
+//!
+//! This crate lies below the I/O line. It opens sockets, proves the network's key over them, moves
+//! bytes, waits for readiness and maps shared tables. It knows nothing of packets, streams or
+//! trees, starts no thread, installs no signal handler and never raises `SIGPIPE`.
+//!
+//! A connection goes through these types, in this order:
+//!
+//! 1. [`Address`] says where: `unix:@name`, `unix:/path` or `tcp:host:port`.
+//! 2. [`Listener::accept`] yields an [`Incoming`] socket whose Unix credentials were checked.
+//! 3. [`Handshake`] proves the [`Key`] in both directions within [`HANDSHAKE_DEADLINE_MS`], in a
+//!    fixed and small memory; [`Pending`] bounds how many may be at it. The other end does
+//!    all of this in one call, [`connect`].
+//! 4. [`Link`] carries bytes, plain or encrypted as both ends agreed ([`Encryption`]).
+//! 5. [`Poller`] tells when any of these can go on.
+//!
+//! Beside the links, [`TableListener`] and [`SharedTable`] take over a sealed memory file from a
+//! local program and read it while the program goes on writing.
+//!
+//! Nobody is served before proving knowledge of the key. With [`Encryption::Off`] the key is
+//! proved all the same, but later bytes are neither secret nor protected against somebody who can
+//! alter traffic on the way; that is the default only for Unix sockets, whose ends are this
+//! machine's kernel and a process of the same user.
+
+#![deny(missing_docs)]
+
+mod address;
+mod cipher;
+mod connect;
+mod error;
+mod handshake;
+mod inherited;
+mod key;
+mod link;
+mod listener;
+mod mapping;
+mod peer;
+mod pending;
+mod poller;
+mod socket;
+mod table;
+
+pub use address::Address;
+pub use connect::{WhenRefused, connect};
+pub use error::{Error, Result};
+pub use handshake::{
+    Encryption, HANDSHAKE_DEADLINE_MS, HANDSHAKE_FRAME_BYTES_MAX, Handshake, Progress,
+};
+pub use inherited::take_inherited_descriptor;
+pub use key::{KEY_BYTES, Key};
+pub use link::{GATHER_SLICES_MAX, Link};
+pub use listener::{Accepted, Incoming, Listener};
+pub use mapping::{SharedTable, TABLE_BYTES_MAX};
+pub use peer::{Peer, PeerCredentials};
+pub use pending::{Admission, DISPLACE_AFTER_MS, PENDING_HANDSHAKES_MAX, Pending};
+pub use poller::{Event, Interest, Poller, Waker};
+pub use table::{TABLE_HELLO_BYTES, TableAccepted, TableListener, TableOffer, TablePeer};

@@ -1,0 +1,441 @@
+//! Proving the network's key in both directions before anybody is served.
+//!
+//! The proof is Noise's NNpsk0 pattern (The Noise Protocol Framework, revision 34, sections 7 and
+//! 9) with the key as pre-shared key, then one message more. Noise's two messages alone would let
+//! a replayed first message look like a peer; the third can only be made by who knows the fresh
+//! secret of *this* connection, and the responder serves nobody before it.
+//!
+//! ```text
+//! every frame       length u16 LE | that many bytes, of which each step allows one number
+//! 1  initiator ->   64 | ephemeral key 32 | choice 16, encrypted under the key | tag 16
+//! 2  <- responder   64 | ephemeral key 32 | choice 16, encrypted | tag 16
+//!    or, if 1 was made with another key:   1 | reason 1 (the value 1)
+//! 3  initiator ->   32 | zeros 16, encrypted under the connection's keys | tag 16
+//! choice            encryption u8 (0 off, 1 on) | zeros 15
+//! ```
+//!
+//! The first byte that differs from this ends the connection. Until a whole first message has
+//! come, a connection costs its descriptor and the fixed buffer in [`Handshake`]; before the key
+//! is proved, no public-key arithmetic is done for it.
+//!
+//! The refusal is not authenticated: who can alter traffic can forge it, but could cut the
+//! connection as well. It exists so that a wrong key has a clear error at both ends.
+
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags};
+use snow::{HandshakeState, TransportState};
+
+use crate::listener::tcp_peer;
+use crate::{Address, Error, Incoming, Key, Link, Peer, PeerCredentials, Result, socket};
+
+/// How long a handshake may take before the accepting side closes it, in milliseconds. Long,
+/// since at start-up hundreds of processes share a few cores; [`crate::Pending`] bounds how many
+/// silent connections that leaves open.
+pub const HANDSHAKE_DEADLINE_MS: u64 = 10_000;
+
+/// The longest handshake frame with its length, in bytes: all that a stranger can make us hold.
+pub const HANDSHAKE_FRAME_BYTES_MAX: usize = LENGTH_BYTES + HELLO_BYTES;
+
+const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
+const PROLOGUE: &[u8] = b"sapwood/1";
+const LENGTH_BYTES: usize = 2;
+const CHOICE_BYTES: usize = 16;
+const HELLO_BYTES: usize = 32 + CHOICE_BYTES + 16;
+const PROOF_BYTES: usize = CHOICE_BYTES + 16;
+const REFUSAL: [u8; 3] = [1, 0, 1];
+const REFUSAL_BYTES: usize = 1;
+
+/// Whether bytes after the handshake are encrypted and authenticated. Both ends must agree; each
+/// learns the other's choice in the handshake, and a difference is an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encryption {
+    /// Every byte is encrypted and authenticated.
+    On,
+    /// Bytes go plain over the socket.
+    Off,
+}
+
+impl Encryption {
+    /// On for TCP, off for Unix sockets, which do not leave this machine's kernel.
+    #[must_use]
+    pub fn default_for(address: &Address) -> Self {
+        if address.is_unix() { Self::Off } else { Self::On }
+    }
+}
+
+impl fmt::Display for Encryption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::On => "on",
+            Self::Off => "off",
+        })
+    }
+}
+
+/// One side of a handshake under way. It never blocks; the caller waits for what
+/// [`Self::advance`] wants, for as long as its own clock allows, and drops it to give up.
+#[derive(Debug)]
+pub struct Handshake {
+    /// Gone once it has become a link.
+    socket: Option<OwnedFd>,
+    peer: Peer,
+    key: Key,
+    encryption: Encryption,
+    step: Step,
+    noise: Noise,
+    /// The frame being sent or received, and how far it is.
+    frame: [u8; HANDSHAKE_FRAME_BYTES_MAX],
+    frame_bytes: usize,
+    done_bytes: usize,
+}
+
+/// What a handshake needs next.
+#[derive(Debug)]
+pub enum Progress {
+    /// Call again when the socket is readable.
+    WantRead,
+    /// Call again when the socket is writable.
+    WantWrite,
+    /// The peer knows the key.
+    Done(Link),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Sending(Then),
+    Awaiting(Message),
+    Finished,
+}
+
+/// What follows when the frame has left.
+#[derive(Clone, Copy, Debug)]
+enum Then {
+    Await(Message),
+    Serve,
+    FailForKey,
+    FailForEncryption,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Message {
+    First,
+    Second,
+    Third,
+}
+
+/// The cryptographic state: none before the first message, boxed since it is large.
+enum Noise {
+    None,
+    Shaking(Box<HandshakeState>),
+    Agreed(Box<TransportState>),
+}
+
+impl fmt::Debug for Noise {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Noise(..)")
+    }
+}
+
+impl Handshake {
+    /// The side that connected. Takes any connected stream socket and makes it non-blocking.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if it is not connected; [`Error::ForeignUser`] if a Unix socket's listener
+    /// belongs to another user.
+    pub fn initiator(socket: OwnedFd, key: &Key, encryption: Encryption) -> Result<Self> {
+        let Incoming { socket, peer } = Incoming::from_socket(socket)?;
+        let mut handshake = Self::new(socket, peer, key, encryption);
+        let mut noise = builder(key)?.build_initiator().map_err(broken)?;
+        handshake.stage_hello(&mut noise)?;
+        handshake.noise = Noise::Shaking(Box::new(noise));
+        handshake.step = Step::Sending(Then::Await(Message::Second));
+        Ok(handshake)
+    }
+
+    /// The side that accepted.
+    #[must_use]
+    pub fn responder(incoming: Incoming, key: &Key, encryption: Encryption) -> Self {
+        Self::new(incoming.socket, incoming.peer, key, encryption)
+    }
+
+    /// Goes as far as the socket allows. After an error or [`Progress::Done`] drop it.
+    ///
+    /// # Errors
+    /// [`Error::WrongKey`], [`Error::EncryptionMismatch`], [`Error::ClosedDuringHandshake`],
+    /// [`Error::PeerMisbehaved`] for bytes that are no handshake, [`Error::Io`].
+    pub fn advance(&mut self) -> Result<Progress> {
+        loop {
+            match self.step {
+                Step::Sending(then) => {
+                    if !self.send()? {
+                        return Ok(Progress::WantWrite);
+                    }
+                    match then {
+                        Then::Await(message) => self.step = Step::Awaiting(message),
+                        Then::Serve => return self.serve(),
+                        Then::FailForKey => return Err(self.wrong_key()),
+                        Then::FailForEncryption => return Err(self.encryption_mismatch()),
+                    }
+                    self.done_bytes = 0;
+                }
+                Step::Awaiting(message) => {
+                    if !self.receive(message)? {
+                        return Ok(Progress::WantRead);
+                    }
+                    match message {
+                        Message::First => self.answer_first()?,
+                        Message::Second => self.answer_second()?,
+                        Message::Third => {
+                            self.check_third()?;
+                            return self.serve();
+                        }
+                    }
+                    self.done_bytes = 0;
+                }
+                Step::Finished => {
+                    return Err(Error::ApiMisuse { rule: "a handshake ends once" });
+                }
+            }
+        }
+    }
+
+    /// Who is at the other end.
+    #[must_use]
+    pub fn peer(&self) -> Peer {
+        self.peer
+    }
+
+    fn new(socket: OwnedFd, peer: Peer, key: &Key, encryption: Encryption) -> Self {
+        Self {
+            socket: Some(socket),
+            peer,
+            key: key.clone(),
+            encryption,
+            step: Step::Awaiting(Message::First),
+            noise: Noise::None,
+            frame: [0; HANDSHAKE_FRAME_BYTES_MAX],
+            frame_bytes: 0,
+            done_bytes: 0,
+        }
+    }
+
+    /// Makes message 1 or 2 the frame to be sent.
+    fn stage_hello(&mut self, noise: &mut HandshakeState) -> Result<()> {
+        let mut choice = [0; CHOICE_BYTES];
+        choice[0] = u8::from(self.encryption == Encryption::On);
+        noise.write_message(&choice, &mut self.frame[LENGTH_BYTES..]).map_err(broken)?;
+        self.stage(HELLO_BYTES);
+        Ok(())
+    }
+
+    /// Marks the frame, whose body is in place, as to be sent.
+    fn stage(&mut self, body_bytes: usize) {
+        self.frame[..LENGTH_BYTES].copy_from_slice(&(body_bytes as u16).to_le_bytes());
+        self.frame_bytes = LENGTH_BYTES + body_bytes;
+        self.done_bytes = 0;
+    }
+
+    /// Reads the peer's message 1 or 2. `None` if it was not made with our key.
+    fn open_hello(&self, noise: &mut HandshakeState) -> Result<Option<Encryption>> {
+        let mut choice = [0; HELLO_BYTES];
+        let hello = &self.frame[LENGTH_BYTES..LENGTH_BYTES + HELLO_BYTES];
+        match noise.read_message(hello, &mut choice) {
+            Ok(CHOICE_BYTES) => {}
+            Err(snow::Error::Decrypt) => return Ok(None),
+            Ok(_) | Err(_) => return Err(self.misbehaved("its ephemeral key is unusable")),
+        }
+        match (choice[0], choice[1..CHOICE_BYTES].iter().all(|byte| *byte == 0)) {
+            (0, true) => Ok(Some(Encryption::Off)),
+            (1, true) => Ok(Some(Encryption::On)),
+            _ => Err(self.misbehaved("it asks for something unknown; is it another version?")),
+        }
+    }
+
+    fn answer_first(&mut self) -> Result<()> {
+        let mut noise = builder(&self.key)?.build_responder().map_err(broken)?;
+        let Some(theirs) = self.open_hello(&mut noise)? else {
+            self.frame[..REFUSAL.len()].copy_from_slice(&REFUSAL);
+            self.stage(REFUSAL_BYTES);
+            self.step = Step::Sending(Then::FailForKey);
+            return Ok(());
+        };
+        // The peer learns of a difference from our authenticated answer, as we from its message.
+        self.stage_hello(&mut noise)?;
+        self.noise = Noise::Shaking(Box::new(noise));
+        self.step = Step::Sending(if theirs == self.encryption {
+            Then::Await(Message::Third)
+        } else {
+            Then::FailForEncryption
+        });
+        Ok(())
+    }
+
+    fn answer_second(&mut self) -> Result<()> {
+        if self.done_bytes == REFUSAL.len() {
+            return Err(self.wrong_key());
+        }
+        let Noise::Shaking(mut noise) = std::mem::replace(&mut self.noise, Noise::None) else {
+            return Err(Error::ApiMisuse { rule: "an initiator awaits message 2 after message 1" });
+        };
+        match self.open_hello(&mut noise)? {
+            None => return Err(self.wrong_key()),
+            Some(theirs) if theirs != self.encryption => return Err(self.encryption_mismatch()),
+            Some(_) => {}
+        }
+        let mut agreed = noise.into_transport_mode().map_err(broken)?;
+        agreed
+            .write_message(&[0; CHOICE_BYTES], &mut self.frame[LENGTH_BYTES..])
+            .map_err(broken)?;
+        self.stage(PROOF_BYTES);
+        self.noise = Noise::Agreed(Box::new(agreed));
+        self.step = Step::Sending(Then::Serve);
+        Ok(())
+    }
+
+    fn check_third(&mut self) -> Result<()> {
+        let Noise::Shaking(noise) = std::mem::replace(&mut self.noise, Noise::None) else {
+            return Err(Error::ApiMisuse { rule: "a responder awaits message 3 after message 2" });
+        };
+        let mut agreed = noise.into_transport_mode().map_err(broken)?;
+        let mut zeros = [0; PROOF_BYTES];
+        let proof = &self.frame[LENGTH_BYTES..LENGTH_BYTES + PROOF_BYTES];
+        if agreed.read_message(proof, &mut zeros).is_err() {
+            return Err(self.misbehaved("its proof was made for another connection (a replay?)"));
+        }
+        self.noise = Noise::Agreed(Box::new(agreed));
+        Ok(())
+    }
+
+    /// Turns the proved connection into a link.
+    fn serve(&mut self) -> Result<Progress> {
+        self.step = Step::Finished;
+        let noise = std::mem::replace(&mut self.noise, Noise::None);
+        let (Some(socket), Noise::Agreed(agreed)) = (self.socket.take(), noise) else {
+            return Err(Error::ApiMisuse { rule: "a handshake ends once" });
+        };
+        let agreed = (self.encryption == Encryption::On).then_some(*agreed);
+        Ok(Progress::Done(Link::new(socket, self.peer, agreed)))
+    }
+
+    /// Sends what is left of the frame. Whether all of it has left.
+    fn send(&mut self) -> Result<bool> {
+        while self.done_bytes < self.frame_bytes {
+            let rest = &self.frame[self.done_bytes..self.frame_bytes];
+            match rustix::net::send(self.socket()?, rest, SendFlags::NOSIGNAL) {
+                Ok(count) => self.done_bytes += count,
+                Err(Errno::INTR) => {}
+                Err(Errno::WOULDBLOCK) => return Ok(false),
+                Err(cause) => return Err(self.failed(cause)),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Receives what is missing of a message, never a byte behind it. Whether it is whole.
+    fn receive(&mut self, message: Message) -> Result<bool> {
+        let longest = LENGTH_BYTES + message.body_bytes();
+        loop {
+            let socket = self.socket.as_ref().ok_or(FINISHED)?;
+            let room = &mut self.frame[self.done_bytes..longest];
+            match rustix::net::recv(socket, room, RecvFlags::empty()) {
+                Ok((_, 0)) => return Err(Error::ClosedDuringHandshake { peer: self.peer }),
+                Ok((_, count)) => self.done_bytes += count,
+                Err(Errno::INTR) => continue,
+                Err(Errno::WOULDBLOCK) => return Ok(false),
+                Err(cause) => return Err(self.failed(cause)),
+            }
+            let received = &self.frame[..self.done_bytes];
+            let refused = message == Message::Second && REFUSAL.starts_with(received);
+            let length = message.length();
+            let begins = received.iter().zip(&length).all(|(byte, expected)| byte == expected);
+            if !refused && !begins {
+                return Err(self.misbehaved("it sent something else than a handshake message"));
+            }
+            if received.len() == if refused { REFUSAL.len() } else { longest } {
+                return Ok(true);
+            }
+        }
+    }
+
+    fn socket(&self) -> Result<&OwnedFd> {
+        self.socket.as_ref().ok_or(FINISHED)
+    }
+
+    fn wrong_key(&self) -> Error {
+        Error::WrongKey { peer: self.peer }
+    }
+
+    fn encryption_mismatch(&self) -> Error {
+        Error::EncryptionMismatch { peer: self.peer, own: self.encryption }
+    }
+
+    fn misbehaved(&self, problem: &'static str) -> Error {
+        Error::PeerMisbehaved { peer: self.peer, problem }
+    }
+
+    fn failed(&self, cause: Errno) -> Error {
+        match cause {
+            Errno::CONNRESET | Errno::PIPE => Error::ClosedDuringHandshake { peer: self.peer },
+            cause => Error::io(format!("shake hands with {}", self.peer), cause),
+        }
+    }
+}
+
+/// Waits on the socket while the handshake lasts.
+impl AsFd for Handshake {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_ref().expect("a handshake that became a link is dropped, not polled").as_fd()
+    }
+}
+
+impl Incoming {
+    /// Takes a connected stream socket from elsewhere, such as an inherited one, with the same
+    /// checks and settings as [`crate::Listener::accept`].
+    ///
+    /// # Errors
+    /// [`Error::ForeignUser`]; [`Error::Io`] if it is no connected Unix or TCP socket.
+    pub fn from_socket(socket: OwnedFd) -> Result<Self> {
+        let failed = |cause| Error::io("take over a connected socket", cause);
+        rustix::io::ioctl_fionbio(&socket, true).map_err(failed)?;
+        let family = rustix::net::sockopt::socket_domain(&socket).map_err(failed)?;
+        let peer = if family == AddressFamily::UNIX {
+            Peer::Local(PeerCredentials::check(&socket)?)
+        } else {
+            socket::send_at_once(&socket)?;
+            Peer::Tcp(tcp_peer(&socket).ok_or(failed(Errno::NOTCONN))?)
+        };
+        Ok(Self { socket, peer })
+    }
+}
+
+impl Message {
+    fn body_bytes(self) -> usize {
+        match self {
+            Self::First | Self::Second => HELLO_BYTES,
+            Self::Third => PROOF_BYTES,
+        }
+    }
+
+    fn length(self) -> [u8; LENGTH_BYTES] {
+        (self.body_bytes() as u16).to_le_bytes()
+    }
+}
+
+const FINISHED: Error = Error::ApiMisuse { rule: "a handshake ends once" };
+
+fn builder(key: &Key) -> Result<snow::Builder<'_>> {
+    let parameters = PATTERN.parse().map_err(broken)?;
+    snow::Builder::new(parameters)
+        .prologue(PROLOGUE)
+        .and_then(|builder| builder.psk(0, key.bytes()))
+        .map_err(broken)
+}
+
+/// An error of the Noise library that no peer can cause, such as missing randomness.
+fn broken(cause: snow::Error) -> Error {
+    Error::io("run the handshake's cryptography", io::Error::other(cause.to_string()))
+}

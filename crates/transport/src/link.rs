@@ -1,0 +1,208 @@
+//! An authenticated connection that carries bytes.
+//!
+//! A plain link costs nothing over its socket: each read or write is one system call on the
+//! caller's own memory. An encrypted link holds its key state and, only while bytes are under
+//! way, buffers; see `cipher.rs`. Writes never raise `SIGPIPE`, whatever the host program does
+//! about it: plain gathered writes go through `sendmsg`, which is `writev` with that flag.
+
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType};
+use snow::TransportState;
+
+use crate::cipher::Cipher;
+use crate::{Encryption, Error, Peer, PeerCredentials, Result};
+
+/// The most slices that one plain write takes (`UIO_MAXIOV`); further ones wait for the next.
+pub const GATHER_SLICES_MAX: usize = 1024;
+
+/// An authenticated, non-blocking byte connection. Dropping it closes the socket and forgets
+/// ciphertext that waits; see [`Self::flush`].
+#[derive(Debug)]
+pub struct Link {
+    socket: OwnedFd,
+    peer: Peer,
+    /// Boxed, so that a plain link stays small.
+    cipher: Option<Box<Cipher>>,
+}
+
+impl Link {
+    pub(crate) fn new(socket: OwnedFd, peer: Peer, agreed: Option<TransportState>) -> Self {
+        Self { socket, peer, cipher: agreed.map(|state| Box::new(Cipher::new(state))) }
+    }
+
+    /// Two plain links joined within this process, for tests and for a node that is its own
+    /// neighbour. No key is involved.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if no descriptor is free.
+    pub fn pair() -> Result<(Self, Self)> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let (one, two) =
+            rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)
+                .map_err(|cause| Error::io("make a pair of links", cause))?;
+        let peer = Peer::Local(PeerCredentials::of(&one)?);
+        Ok((Self::new(one, peer, None), Self::new(two, peer, None)))
+    }
+
+    /// Reads into `buffer`: the count of bytes, or 0 if the peer has closed.
+    ///
+    /// An encrypted link may have more than it gave: while [`Self::has_buffered`], read again
+    /// before waiting, since the poller does not know of it.
+    ///
+    /// # Errors
+    /// `WouldBlock` if nothing is there; `InvalidData` if somebody altered the encrypted bytes
+    /// and `UnexpectedEof` if they end within a frame; else the socket's.
+    #[inline]
+    pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match &mut self.cipher {
+            None => receive(self.socket.as_fd(), buffer),
+            Some(cipher) => cipher.read(self.socket.as_fd(), buffer),
+        }
+    }
+
+    /// Writes slices one after another and answers how many of their bytes were taken, which may
+    /// be fewer than offered.
+    ///
+    /// An encrypted link may have taken bytes that have not left yet: while
+    /// [`Self::wants_write`], wait for writability and call [`Self::flush`].
+    ///
+    /// # Errors
+    /// `WouldBlock` if nothing was taken; `BrokenPipe` or `ConnectionReset` if the peer is gone.
+    #[inline]
+    pub fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        match &mut self.cipher {
+            None => send_gathered(self.socket.as_fd(), slices),
+            Some(cipher) => cipher.write(self.socket.as_fd(), slices),
+        }
+    }
+
+    /// Whether [`Self::read`] would give bytes (or an error) without asking the socket.
+    #[must_use]
+    #[inline]
+    pub fn has_buffered(&self) -> bool {
+        self.cipher.as_ref().is_some_and(|cipher| cipher.has_buffered())
+    }
+
+    /// Whether ciphertext waits to leave. Never so for a plain link.
+    #[must_use]
+    #[inline]
+    pub fn wants_write(&self) -> bool {
+        self.cipher.as_ref().is_some_and(|cipher| cipher.wants_write())
+    }
+
+    /// Sends waiting ciphertext.
+    ///
+    /// # Errors
+    /// `WouldBlock` if some still waits; else the socket's.
+    pub fn flush(&mut self) -> io::Result<()> {
+        match &mut self.cipher {
+            None => Ok(()),
+            Some(cipher) => cipher.flush(self.socket.as_fd()),
+        }
+    }
+
+    /// Says that no more bytes will follow: the peer's read ends with 0 after those sent before.
+    /// Reading goes on. Flush first.
+    ///
+    /// # Errors
+    /// The socket's, if the peer is gone.
+    pub fn close_writing(&mut self) -> io::Result<()> {
+        Ok(rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Write)?)
+    }
+
+    /// Gives back what buffers an encrypted link kept from its last bulk transfer. They come
+    /// back by themselves; call it for links that have been quiet for a while.
+    pub fn release_buffers(&mut self) {
+        if let Some(cipher) = &mut self.cipher {
+            cipher.release_buffers();
+        }
+    }
+
+    /// Whether this link encrypts.
+    #[must_use]
+    pub fn encryption(&self) -> Encryption {
+        if self.cipher.is_some() { Encryption::On } else { Encryption::Off }
+    }
+
+    /// Who is at the other end.
+    #[must_use]
+    pub fn peer(&self) -> Peer {
+        self.peer
+    }
+
+    /// Who is at the other end, for people.
+    #[must_use]
+    pub fn peer_description(&self) -> String {
+        self.peer.to_string()
+    }
+}
+
+impl AsFd for Link {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// One read from a socket.
+#[inline]
+pub(crate) fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match rustix::io::read(socket, &mut *buffer) {
+            Err(Errno::INTR) => {}
+            other => return Ok(other?),
+        }
+    }
+}
+
+/// One gathered write to a socket.
+#[inline]
+fn send_gathered(socket: BorrowedFd<'_>, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+    let slices = &slices[..slices.len().min(GATHER_SLICES_MAX)];
+    let flags = SendFlags::NOSIGNAL;
+    loop {
+        match rustix::net::sendmsg(socket, slices, &mut Default::default(), flags) {
+            Err(Errno::INTR) => {}
+            other => return Ok(other?),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pair_carries_bytes_both_ways_and_tells_of_the_end() {
+        let (mut one, mut two) = Link::pair().unwrap();
+        let mut buffer = [0; 16];
+        assert_eq!(two.read(&mut buffer).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        let slices = [IoSlice::new(b"up"), IoSlice::new(b""), IoSlice::new(b"ward")];
+        assert_eq!(one.write_vectored(&slices).unwrap(), 6);
+        assert_eq!(two.read(&mut buffer).unwrap(), 6);
+        assert_eq!(&buffer[..6], b"upward");
+        assert!(!one.wants_write() && !two.has_buffered());
+        one.close_writing().unwrap();
+        assert_eq!(two.read(&mut buffer).unwrap(), 0);
+        assert!(two.peer_description().contains(&std::process::id().to_string()));
+        drop(one);
+        assert_eq!(
+            two.write_vectored(&[IoSlice::new(b"x")]).unwrap_err().kind(),
+            io::ErrorKind::BrokenPipe
+        );
+    }
+
+    #[test]
+    fn more_slices_than_the_kernel_takes_are_taken_in_part() {
+        let (mut one, _two) = Link::pair().unwrap();
+        let slices = vec![IoSlice::new(b"x"); GATHER_SLICES_MAX + 5];
+        assert_eq!(one.write_vectored(&slices).unwrap(), GATHER_SLICES_MAX);
+    }
+
+    #[test]
+    fn an_idle_plain_link_is_small() {
+        assert!(size_of::<Link>() <= 64, "{}", size_of::<Link>());
+    }
+}

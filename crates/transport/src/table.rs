@@ -1,0 +1,175 @@
+//! Taking over memory files that local programs offer.
+//!
+//! A program connects to an abstract sequenced-packet socket and sends one packet: a hello of
+//! [`TABLE_HELLO_BYTES`] bytes together with exactly one descriptor. What the hello means is the
+//! caller's matter. The connection stays open: its end tells that the program has ended.
+
+use std::io::IoSliceMut;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
+    SocketAddrUnix, SocketFlags, SocketType,
+};
+
+use crate::{Error, PeerCredentials, Result};
+
+/// The length of the hello, in bytes.
+pub const TABLE_HELLO_BYTES: usize = 64;
+
+/// How many connections the kernel holds for us.
+const BACKLOG: i32 = 1024;
+/// How many descriptors of one packet are looked at; the kernel itself closes any others.
+const DESCRIPTORS_MAX: usize = 4;
+
+/// The socket at which tables are offered. Non-blocking.
+#[derive(Debug)]
+pub struct TableListener {
+    socket: OwnedFd,
+}
+
+/// What [`TableListener::accept`] found.
+#[derive(Debug)]
+pub enum TableAccepted {
+    /// A local program of this user.
+    Peer(TablePeer),
+    /// Nobody is waiting.
+    Empty,
+    /// A connection of a foreign user was closed unread. More may wait.
+    ForeignUser(PeerCredentials),
+    /// No descriptor or memory is left: take the listener out of the poller for a while.
+    Exhausted,
+}
+
+/// A connected local program.
+#[derive(Debug)]
+pub struct TablePeer {
+    socket: OwnedFd,
+    credentials: PeerCredentials,
+}
+
+/// What a program sent.
+#[derive(Debug)]
+pub struct TableOffer {
+    /// The program's description of its table.
+    pub hello: [u8; TABLE_HELLO_BYTES],
+    /// The memory file, unchecked: [`SharedTable::map`](crate::SharedTable::map) checks it.
+    pub descriptor: OwnedFd,
+}
+
+impl TableListener {
+    /// Listens at an abstract name (without `@`).
+    ///
+    /// # Errors
+    /// [`Error::Io`] naming it if the name is taken, empty or longer than 107 bytes.
+    pub fn bind(name: &str) -> Result<Self> {
+        let failed = |cause| Error::io(format!("listen for tables at @{name}"), cause);
+        if name.is_empty() {
+            // The kernel would choose a name that nobody is told.
+            return Err(failed(Errno::INVAL));
+        }
+        let address = SocketAddrUnix::new_abstract_name(name.as_bytes()).map_err(failed)?;
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket =
+            rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
+                .map_err(failed)?;
+        rustix::net::bind(&socket, &address).map_err(failed)?;
+        rustix::net::listen(&socket, BACKLOG).map_err(failed)?;
+        Ok(Self { socket })
+    }
+
+    /// Takes the next program, never blocking, and checks its user before it is read.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the listener is broken.
+    pub fn accept(&self) -> Result<TableAccepted> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = match rustix::net::accept_with(&self.socket, flags) {
+            Ok(socket) => socket,
+            Err(Errno::WOULDBLOCK | Errno::INTR | Errno::CONNABORTED) => {
+                return Ok(TableAccepted::Empty);
+            }
+            Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
+                return Ok(TableAccepted::Exhausted);
+            }
+            Err(cause) => return Err(Error::io("accept a program's table", cause)),
+        };
+        let credentials = PeerCredentials::of(&socket)?;
+        if !credentials.are_allowed_by(rustix::process::geteuid().as_raw()) {
+            return Ok(TableAccepted::ForeignUser(credentials));
+        }
+        Ok(TableAccepted::Peer(TablePeer { socket, credentials }))
+    }
+}
+
+impl AsFd for TableListener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl TablePeer {
+    /// The program's process and user.
+    #[must_use]
+    pub fn credentials(&self) -> PeerCredentials {
+        self.credentials
+    }
+
+    /// Receives the offer, never blocking; `None` if it has not come yet.
+    ///
+    /// # Errors
+    /// [`Error::InvalidTable`] if the packet is not one hello with one descriptor (every
+    /// descriptor that came with it is closed) or the program has closed; then drop this peer.
+    pub fn receive(&mut self) -> Result<Option<TableOffer>> {
+        let invalid = |problem| Err(Error::InvalidTable { problem });
+        let mut hello = [0_u8; TABLE_HELLO_BYTES];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let received = match rustix::net::recvmsg(
+            &self.socket,
+            &mut [IoSliceMut::new(&mut hello)],
+            &mut control,
+            RecvFlags::CMSG_CLOEXEC,
+        ) {
+            Ok(received) => received,
+            Err(Errno::WOULDBLOCK | Errno::INTR) => return Ok(None),
+            Err(cause) => return Err(Error::io("receive a program's table", cause)),
+        };
+        let mut descriptors = Vec::new();
+        for message in control.drain() {
+            if let RecvAncillaryMessage::ScmRights(rights) = message {
+                descriptors.extend(rights);
+            }
+        }
+        if received.bytes == 0 && descriptors.is_empty() {
+            return invalid("the program closed before it offered one");
+        }
+        if received.bytes != TABLE_HELLO_BYTES || received.flags.contains(ReturnFlags::TRUNC) {
+            return invalid("its hello is not of 64 bytes");
+        }
+        if descriptors.len() != 1 || received.flags.contains(ReturnFlags::CTRUNC) {
+            return invalid("its hello came with none or several descriptors");
+        }
+        Ok(descriptors.pop().map(|descriptor| TableOffer { hello, descriptor }))
+    }
+
+    /// Whether the program has ended or closed the connection, never blocking. Anything that it
+    /// sends after its offer is thrown away, one packet a call.
+    #[must_use]
+    pub fn is_closed(&mut self) -> bool {
+        let mut ignored = [0_u8; 1];
+        match rustix::net::recv(&self.socket, &mut ignored, RecvFlags::DONTWAIT) {
+            Ok((bytes, _)) => bytes == 0,
+            Err(Errno::WOULDBLOCK | Errno::INTR) => false,
+            Err(_) => true,
+        }
+    }
+}
+
+impl AsFd for TablePeer {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
