@@ -1,0 +1,108 @@
+//! Packets of the golden vectors: from fields to a packet and back.
+
+use std::fmt::Write;
+
+use sapwood_packet::{Chunk, Format, Header, PacketRef, RankSet, Slab};
+
+use super::{Record, from_hex, line, to_hex, values};
+
+/// A packet or chunk that owns its parts.
+pub struct Parts {
+    header: Header,
+    format: Format,
+    contributors: RankSet,
+    destinations: RankSet,
+    chunk: Option<Chunk>,
+    body: Slab,
+}
+
+impl Parts {
+    /// The packet that a vector describes.
+    pub fn of(record: &Record) -> Self {
+        let flag = |name: &str| record.field("flags").split(' ').any(|flag| flag == name);
+        let header = Header {
+            stream: number(record, "stream"),
+            tag: number(record, "tag"),
+            wave: number(record, "wave"),
+            origin: number(record, "origin"),
+            generation: number(record, "generation"),
+            filtered: flag("filtered"),
+            ends_wave: flag("ends_wave"),
+            late: flag("late"),
+            direct: flag("direct"),
+            void: flag("void"),
+        };
+        let chunk = record.field("chunk").split_once(' ').map(|(offset, total)| Chunk {
+            offset: offset.parse().expect("a chunk's offset is a number"),
+            total: total.parse().expect("a chunk's total is a number"),
+        });
+        let format: Format = number(record, "format");
+        let body = match chunk {
+            Some(_) => Slab::copy_of(&from_hex(record.field("body"))),
+            None => {
+                let texts: Vec<&str> = record.fields("value").collect();
+                let (built, body) = values::built(&format, &texts).into_parts();
+                assert_eq!(built, format, "{}: values of the format", record.name());
+                body
+            }
+        };
+        let contributors = number(record, "contributors");
+        let destinations = number(record, "destinations");
+        Self { header, format, contributors, destinations, chunk, body }
+    }
+
+    /// Lends it.
+    pub fn as_ref(&self) -> PacketRef<'_> {
+        PacketRef {
+            header: self.header,
+            format: self.format.as_ref(),
+            contributors: self.contributors.as_ref(),
+            destinations: self.destinations.as_ref(),
+            chunk: self.chunk,
+            body: self.body.as_bytes(),
+        }
+    }
+}
+
+fn number<T: std::str::FromStr>(record: &Record, key: &str) -> T {
+    let text = record.field(key);
+    text.parse().unwrap_or_else(|_| panic!("{}: {key} is not '{text}'", record.name()))
+}
+
+/// The lines that describe a packet.
+pub fn description(packet: &PacketRef<'_>) -> String {
+    let header = &packet.header;
+    let flags = [
+        (header.filtered, "filtered"),
+        (header.ends_wave, "ends_wave"),
+        (header.late, "late"),
+        (packet.chunk.is_some(), "chunk"),
+        (header.direct, "direct"),
+        (header.void, "void"),
+    ];
+    let flags: Vec<_> = flags.iter().filter(|(set, _)| *set).map(|(_, name)| *name).collect();
+    let chunk = packet.chunk.map(|chunk| format!("{} {}", chunk.offset, chunk.total));
+    let mut text = String::new();
+    for (key, value) in [
+        ("stream", header.stream.to_string()),
+        ("tag", header.tag.to_string()),
+        ("wave", header.wave.to_string()),
+        ("origin", header.origin.to_string()),
+        ("generation", header.generation.to_string()),
+        ("flags", flags.join(" ")),
+        ("contributors", packet.contributors.to_string()),
+        ("destinations", packet.destinations.to_string()),
+        ("chunk", chunk.unwrap_or_default()),
+        ("format", packet.format.to_string()),
+    ] {
+        text += &line(key, &value);
+    }
+    if packet.chunk.is_some() {
+        text += &line("body", &to_hex(packet.body));
+    } else {
+        for value in values::texts(packet.values()) {
+            write!(text, "{}", line("value", &value)).expect("a string takes all text");
+        }
+    }
+    text
+}
