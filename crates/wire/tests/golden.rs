@@ -1,6 +1,7 @@
 //! The golden vectors of `conformance/vectors` are what this crate writes and reads.
 
 use std::collections::BTreeSet;
+use std::process::Command;
 
 use sapwood_packet::{Directive, ElementType, Shape, Slab};
 use sapwood_wire::{Frame, decode, frame_length};
@@ -83,7 +84,14 @@ fn the_vectors_cover_every_directive_flag_and_message() {
 const CONTROL_VARIANTS: u8 = 15;
 
 #[test]
-fn names_are_unique_and_no_value_is_left_out() {
+fn a_decoder_written_from_the_drawings_reads_the_same() {
+    let program = vectors::path("../check.py");
+    let output = Command::new("python3").arg("-B").arg(program).output().expect("python3 starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+#[test]
+fn no_two_vectors_have_one_name() {
     let mut names = BTreeSet::new();
     for file in vectors::FILES {
         for record in records(&text(file)) {
