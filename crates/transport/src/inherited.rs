@@ -1,7 +1,8 @@
 //! Taking over a descriptor that the parent process left open for this one.
 //!
 //! A process is told such a descriptor by its number, and turning a number into an owner is the
-//! one thing about it that the compiler cannot check. It is done here and nowhere else.
+//! one thing about it that the compiler cannot check. It is done here and nowhere else, and only
+//! for a descriptor that can have been inherited: one without close-on-exec.
 
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 
@@ -9,24 +10,38 @@ use crate::{Error, Result};
 
 /// Takes over descriptor `number`, marks it close-on-exec and answers its owner.
 ///
-/// Call it at most once for a number, at start-up, for a number that the parent process named:
-/// from then on this process closes it.
+/// Call it once for a number that the parent process named, at start-up and before other code
+/// opens descriptors without close-on-exec. A second call for the same number is refused.
 ///
 /// # Errors
-/// [`Error::ApiMisuse`] for the standard streams (0, 1, 2); [`Error::Io`] if it is not open.
+/// [`Error::ApiMisuse`] for the standard streams (0, 1, 2) and for a descriptor that is
+/// close-on-exec and so was opened by this process; [`Error::Io`] if it is not open.
 pub fn take_inherited_descriptor(number: RawFd) -> Result<OwnedFd> {
     if number < 3 {
         return Err(Error::ApiMisuse { rule: "an inherited descriptor has a number from 3 on" });
     }
-    std::fs::symlink_metadata(format!("/proc/self/fd/{number}"))
-        .map_err(|cause| Error::io(format!("take over descriptor {number}"), cause))?;
-    // SAFETY: The descriptor is open, as just seen. That nobody else in this process owns it is
-    // the caller's promise, as documented: the parent named it for this purpose, and it is taken
-    // once, before other code of this process could have been given the same number.
+    if is_close_on_exec(number)? {
+        return Err(Error::ApiMisuse { rule: "a descriptor of this process is not inherited" });
+    }
+    // SAFETY: The descriptor is open, as just seen. It is not close-on-exec, unlike everything
+    // that the standard library and this crate open and unlike those taken over before; so it
+    // came from the parent process, which named it for this purpose, and has no owner here yet.
     let descriptor = unsafe { OwnedFd::from_raw_fd(number) };
     rustix::io::fcntl_setfd(&descriptor, rustix::io::FdFlags::CLOEXEC)
         .map_err(|cause| Error::io(format!("mark descriptor {number} close-on-exec"), cause))?;
     Ok(descriptor)
+}
+
+/// Asks the kernel through `/proc`, since asking with `fcntl` would need an owner already.
+fn is_close_on_exec(number: RawFd) -> Result<bool> {
+    let failed = |cause| Error::io(format!("take over descriptor {number}"), cause);
+    let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{number}")).map_err(failed)?;
+    let flags = text
+        .lines()
+        .find_map(|line| line.strip_prefix("flags:"))
+        .and_then(|octal| u32::from_str_radix(octal.trim(), 8).ok())
+        .ok_or_else(|| failed(std::io::Error::other("the kernel does not tell its flags")))?;
+    Ok(flags & rustix::fs::OFlags::CLOEXEC.bits() != 0)
 }
 
 #[cfg(test)]
@@ -36,10 +51,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_open_descriptor_is_taken_over_and_a_closed_one_refused() {
-        let (reader, _writer) = std::io::pipe().unwrap();
+    fn an_inherited_descriptor_is_taken_over_once_and_no_other() {
+        let (reader, writer) = std::io::pipe().unwrap();
+        assert!(take_inherited_descriptor(writer.as_raw_fd()).is_err(), "it is our own");
+        rustix::io::fcntl_setfd(&reader, rustix::io::FdFlags::empty()).unwrap();
         let number = OwnedFd::from(reader).into_raw_fd();
-        assert_eq!(take_inherited_descriptor(number).unwrap().as_raw_fd(), number);
+        let taken = take_inherited_descriptor(number).unwrap();
+        assert_eq!(taken.as_raw_fd(), number);
+        assert!(take_inherited_descriptor(number).is_err(), "it has an owner now");
         assert!(take_inherited_descriptor(1).is_err());
         let error = take_inherited_descriptor(1_000_000).unwrap_err();
         assert!(error.to_string().contains("1000000"));

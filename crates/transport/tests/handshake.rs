@@ -116,6 +116,24 @@ fn a_peer_that_leaves_midway_is_told_apart_from_one_with_a_wrong_key() {
 }
 
 #[test]
+fn bytes_that_follow_the_proof_at_once_are_not_lost() {
+    let key = Key::generate().unwrap();
+    for encryption in [Encryption::On, Encryption::Off] {
+        let (incoming, theirs) = harness::stranger();
+        let mut one = Handshake::initiator(theirs.into(), &key, encryption).unwrap();
+        let mut two = Handshake::responder(incoming, &key, encryption);
+        let _ = one.advance().unwrap();
+        let _ = two.advance().unwrap();
+        let Progress::Done(mut one) = one.advance().unwrap() else { panic!("not done") };
+        one.write_vectored(&[std::io::IoSlice::new(b"first request")]).unwrap();
+        let Progress::Done(mut two) = two.advance().unwrap() else { panic!("not done") };
+        let mut buffer = [0; 64];
+        assert_eq!(two.read(&mut buffer).unwrap(), 13);
+        assert_eq!(&buffer[..13], b"first request");
+    }
+}
+
+#[test]
 fn a_finished_handshake_says_so() {
     let (mut handshake, raw) = harness::responder(&Key::generate().unwrap(), Encryption::Off);
     drop(raw);
