@@ -1,0 +1,269 @@
+"""Writes the wrappers of one ABI, from its mpi.h, its libraries and the table.
+
+    wrappers.py TABLE ABI COMPILER OUT_C [FORTRAN_LIBRARY ...] -- C_LIBRARY
+
+Every wrapper has the form that observe.h describes. A function gets one only if
+the installed library exports both its MPI_ and its PMPI_ name.
+"""
+
+import re
+import subprocess
+import sys
+
+import header
+import table
+
+# Calls that need something done besides counting.
+INITIALISES = {"MPI_Init", "MPI_Init_thread"}
+FORGETS = {"MPI_Comm_free": "comm", "MPI_Comm_disconnect": "comm", "MPI_Type_free": "type"}
+
+
+def exports(library):
+    done = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True)
+    return {line.split()[-1].split("@")[0] for line in done.stdout.splitlines()}
+
+
+class CArguments:
+    """How a byte rule reads the arguments of a C call."""
+
+    def __init__(self, function):
+        self.names = [parameter.name for parameter in function.parameters]
+        self.large = "_large" if function.is_large_count else ""
+        self.weigh = "sapwood_weigh" + self.large
+
+    def count(self, i):
+        return f"(int64_t){self.names[i]}"
+
+    def item(self, i, index):
+        return f"(int64_t){self.names[i]}[{index}]"
+
+    def array(self, i):
+        return self.names[i]
+
+    def type(self, i):
+        return self.names[i]
+
+    comm = type
+    root = type
+
+    def in_place(self, i):
+        return f"{self.names[i]} == MPI_IN_PLACE"
+
+
+class FortranArguments:
+    """The same for a Fortran call, where everything is an address."""
+
+    def __init__(self, function):
+        self.names = [f"a{i}" for i in range(len(function.parameters))]
+        self.integer = "MPI_Count" if function.is_large_count else "MPI_Fint"
+        self.large = "_large" if function.is_large_count else ""
+        self.weigh = "sapwood_weigh_fortran"
+
+    def count(self, i):
+        return f"(int64_t)*(const {self.integer} *)a{i}"
+
+    def item(self, i, index):
+        return f"(int64_t)((const {self.integer} *)a{i})[{index}]"
+
+    def array(self, i):
+        return f"a{i}"
+
+    def type(self, i):
+        return f"sapwood_type_f2c(a{i})"
+
+    def comm(self, i):
+        return f"sapwood_comm_f2c(a{i})"
+
+    def root(self, i):
+        return f"*(const MPI_Fint *)a{i}"
+
+    def in_place(self, i):
+        return f"sapwood_fortran_in_place(a{i})"
+
+
+def bytes_expression(rule, a):
+    """The C expression for a byte rule of the table; its head says what each means."""
+    if rule == "none":
+        return "0"
+    name, numbers = re.fullmatch(r"(\w+)\(([\d,]+)\)", rule).groups()
+    p = [int(number) for number in numbers.split(",")]
+    sized = lambda n, t: f"sapwood_bytes({n}, {a.type(t)})"
+    total = lambda v, length: f"sapwood_sum{a.large}({a.array(v)}, {length})"
+    weigh = lambda v, t, length: f"{a.weigh}({a.array(v)}, {a.array(t)}, {length})"
+    if name == "count":
+        return sized(a.count(p[0]), p[1])
+    if name == "one":
+        return sized("1", p[0])
+    if name == "bcast":
+        return f"{a.root(p[2])} == MPI_PROC_NULL ? 0 : {sized(a.count(p[0]), p[1])}"
+    if name == "rooted":
+        return f"sapwood_no_block({a.root(p[2])}) ? 0 : {sized(a.count(p[0]), p[1])}"
+    if name == "sum":
+        return sized(total(p[0], f"sapwood_local_size({a.comm(p[2])})"), p[1])
+    if name == "times":
+        return sized(f"{a.count(p[0])} * sapwood_local_size({a.comm(p[2])})", p[1])
+    if name in ("own", "own_v"):
+        there = a.count(p[3]) if name == "own" else a.item(p[3], a.root(p[5]))
+        return (f"sapwood_no_block({a.root(p[5])}) ? 0 : {a.in_place(p[0])} ? {sized(there, p[4])} : "
+                f"{sized(a.count(p[1]), p[2])}")
+    if name in ("own_all", "own_all_v"):
+        there = a.count(p[3]) if name == "own_all" else a.item(p[3], f"sapwood_rank({a.comm(p[5])})")
+        return f"{a.in_place(p[0])} ? {sized(there, p[4])} : {sized(a.count(p[1]), p[2])}"
+    if name == "each":
+        block = f"({a.in_place(p[0])} ? {sized(a.count(p[3]), p[4])} : {sized(a.count(p[1]), p[2])})"
+        return f"{block} * (uint64_t)sapwood_peers({a.comm(p[5])})"
+    if name == "each_v":
+        peers = f"sapwood_peers({a.comm(p[5])})"
+        return f"{a.in_place(p[0])} ? {sized(total(p[3], peers), p[4])} : {sized(total(p[1], peers), p[2])}"
+    if name == "each_w":
+        peers = f"sapwood_peers({a.comm(p[5])})"
+        return f"{a.in_place(p[0])} ? {weigh(p[3], p[4], peers)} : {weigh(p[1], p[2], peers)}"
+    if name == "neighbors":
+        return f"{sized(a.count(p[0]), p[1])} * (uint64_t)sapwood_neighbors({a.comm(p[2])})"
+    if name == "neighbors_v":
+        return sized(total(p[0], f"sapwood_neighbors({a.comm(p[2])})"), p[1])
+    if name == "neighbors_w":
+        return weigh(p[0], p[1], f"sapwood_neighbors({a.comm(p[2])})")
+    raise SystemExit(f"functions.table: no such byte rule: {rule}")
+
+
+def class_expression(function, a):
+    for i, parameter in enumerate(function.parameters):
+        if parameter.base == "MPI_Comm" and not parameter.is_pointer:
+            return f"sapwood_class({a.comm(i)})"
+    return "SAPWOOD_CLASS_NONE"
+
+
+def body(function, row, a, symbol, twin, call, returns, succeeded):
+    """The statements of a wrapper, shared by C and Fortran.
+
+    `returns` is "int outcome = " or "", `call` the call of the next function.
+    """
+    lines = [f"    __typeof__({symbol}) *next = (__typeof__({symbol}) *)NEXT({twin});"]
+    leave = "return outcome;" if returns else "return;"
+    forward = f"return {call};" if returns else "{ " + call + "; return; }"
+    if function.name in FORGETS:
+        kind = FORGETS[function.name]
+        handle = f"*{a.names[0]}" if returns else f"sapwood_{kind}_f2c(a0)"
+        lines.append(f"    if (WAS_STARTED) sapwood_forget_{kind}({handle});")
+    if function.name == "MPI_Finalize":
+        lines += [f"    sapwood_finalize({row.id});", f"    {forward}"]
+        return lines
+    lines.append("    uint64_t begin;")
+    if function.name in INITIALISES:
+        lines += [f"    if (!sapwood_init_begins(&begin)) {forward}",
+                  f"    {returns}{call};",
+                  f"    sapwood_init_ends({row.id}, begin, {succeeded});"]
+    else:
+        lines += [f"    if (!sapwood_begin(&begin)) {forward}",
+                  f"    {returns}{call};",
+                  "    uint64_t ticks = sapwood_ticks() - begin;"]
+        size_class, moved = class_expression(function, a), bytes_expression(row.bytes, a)
+        if size_class == "SAPWOOD_CLASS_NONE" and moved == "0":
+            lines.append(f"    sapwood_end({row.id}, SAPWOOD_CLASS_NONE, ticks, 0);")
+        else:
+            lines += [f"    if (LIKELY({succeeded}))",
+                      f"        sapwood_end({row.id}, {size_class}, ticks, {moved});",
+                      "    else",
+                      f"        sapwood_end({row.id}, SAPWOOD_CLASS_NONE, ticks, 0);"]
+    if returns:
+        lines.append(f"    {leave}")
+    return lines
+
+
+def next_symbol(symbol, abi):
+    """The profiling twin; MPICH calls those of its mpi_f08 bindings pmpir_."""
+    if symbol.startswith("MPI_"):
+        return "P" + symbol
+    return "p" + symbol if abi == "o" else "pmpir" + symbol[len("mpi"):]
+
+
+def c_wrapper(function, row, abi):
+    a = CArguments(function)
+    declared = ", ".join(parameter.text for parameter in function.parameters) or "void"
+    call = f"next({', '.join(a.names)})"
+    lines = [f"SAPWOOD_EXPORT int {function.name}({declared})", "{"]
+    lines += body(function, row, a, function.name, next_symbol(function.name, abi), call, "int outcome = ", "outcome == MPI_SUCCESS")
+    return lines + ["}", ""]
+
+
+def fortran_wrapper(symbol, function, row, abi):
+    """Fortran passes addresses, then the error's address, then text lengths."""
+    passed = () if function.name == "MPI_Init" else function.parameters
+    if function.name == "MPI_Init_thread":
+        passed = function.parameters[2:]
+    lengths = [f"l{i}" for i, parameter in enumerate(passed) if parameter.is_text]
+    names = [f"a{i}" for i in range(len(passed))] + ["error"] + lengths
+    declared = ", ".join([f"void *a{i}" for i in range(len(passed))] + ["MPI_Fint *error"]
+                         + [f"size_t {length}" for length in lengths])
+    lines = [f"void {symbol}({declared});", f"SAPWOOD_EXPORT void {symbol}({declared})", "{"]
+    lines += body(function, row, FortranArguments(function), symbol, next_symbol(symbol, abi), f"next({', '.join(names)})", "",
+                  "(error == NULL || *error == MPI_SUCCESS)")
+    return lines + ["}", ""]
+
+
+def fortran_symbols(libraries, abi, functions):
+    """Exported Fortran names that need a wrapper, each with its C function.
+
+    Open MPI's bindings call PMPI_ throughout. MPICH's mpif.h ones call MPI_,
+    which the C wrappers see; of its mpi_f08 ones, those without a choice buffer
+    call PMPI_ and are named mpi_..._f08_ or mpi_..._f08_large_.
+    """
+    by_lower = {name.lower(): function for name, function in functions.items()}
+    pattern = r"(mpi_\w+?)(_f08)?()_" if abi == "o" else r"(mpi_\w+?)(_f08)(_large)?_"
+    found = {}
+    for library in libraries:
+        names = exports(library)
+        for symbol in sorted(names):
+            match = re.fullmatch(pattern, symbol)
+            if not match or symbol.endswith("__") or next_symbol(symbol, abi) not in names:
+                continue
+            base = re.sub(r"_cptr$", "", match.group(1)) + ("_c" if match.group(3) else "")
+            if base in by_lower:
+                found[symbol] = by_lower[base]
+    return found
+
+
+PROLOGUE = """/* Generated from mpi.h and functions.table. Do not edit. */
+#include "library.h"
+#include "observe.h"
+#include "sizes.h"
+
+#define LIKELY(condition) __builtin_expect((condition), 1)
+#define WAS_STARTED (atomic_load_explicit(&sapwood_phase, memory_order_relaxed) >= SAPWOOD_COUNTING)
+
+/* The function behind a wrapper, looked up at its first use. */
+static inline void *next_of(void *_Atomic *known, const char *name)
+{
+    void *next = atomic_load_explicit(known, memory_order_relaxed);
+    if (__builtin_expect(next == NULL, 0)) {
+        next = sapwood_next(name);
+        atomic_store_explicit(known, next, memory_order_relaxed);
+    }
+    return next;
+}
+#define NEXT(name) ({ static void *_Atomic known; next_of(&known, #name); })
+"""
+
+
+def main(arguments):
+    table_path, abi, compiler, out, *libraries = arguments
+    fortran, c_library = libraries[: libraries.index("--")], libraries[-1]
+    _, rows = table.read(table_path)
+    functions = header.functions(compiler)
+    exported = exports(c_library)
+    text = [PROLOGUE]
+    wrapped = {name: function for name, function in functions.items() if {name, "P" + name} <= exported}
+    for name, function in wrapped.items():
+        text += c_wrapper(function, rows[name], abi)
+    symbols = fortran_symbols(fortran, abi, functions)
+    for symbol, function in sorted(symbols.items()):
+        text += fortran_wrapper(symbol, function, rows[function.name], abi)
+    with open(out, "w", encoding="utf-8") as file:
+        file.write("\n".join(text))
+    print(f"{out}: {len(wrapped)} C and {len(symbols)} Fortran wrappers; "
+          f"{len(functions) - len(wrapped)} functions of mpi.h are not in {c_library}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,85 @@
+/* The program's MPI library, found at run time and called by its PMPI_ names.
+ *
+ * The shim is not linked to MPI: it is preloaded into shells and launchers too,
+ * where no MPI library exists, and in Python the library may be outside the
+ * global scope. So every name is looked up when first needed, and no MPI data
+ * symbol (Open MPI's handles) is ever referred to by the linker.
+ */
+#ifndef SAPWOOD_LIBRARY_H
+#define SAPWOOD_LIBRARY_H
+
+#include <stdbool.h>
+
+#include <mpi.h>
+
+#include "table.h"
+
+#if defined(SAPWOOD_FOR_OPENMPI)
+#define SAPWOOD_ABI SAPWOOD_ABI_OPENMPI
+#elif defined(SAPWOOD_FOR_MPICH)
+#define SAPWOOD_ABI SAPWOOD_ABI_MPICH
+#else
+#error "define SAPWOOD_FOR_OPENMPI or SAPWOOD_FOR_MPICH"
+#endif
+
+/* What the shim itself asks of MPI. */
+struct sapwood_library {
+    __typeof__(PMPI_Initialized) *initialized;
+    __typeof__(PMPI_Finalized) *finalized;
+    __typeof__(PMPI_Query_thread) *query_thread;
+    __typeof__(PMPI_Comm_rank) *comm_rank;
+    __typeof__(PMPI_Comm_size) *comm_size;
+    __typeof__(PMPI_Comm_remote_size) *comm_remote_size;
+    __typeof__(PMPI_Comm_test_inter) *comm_test_inter;
+    __typeof__(PMPI_Topo_test) *topo_test;
+    __typeof__(PMPI_Cartdim_get) *cartdim_get;
+    __typeof__(PMPI_Graph_neighbors_count) *graph_neighbors_count;
+    __typeof__(PMPI_Dist_graph_neighbors_count) *dist_graph_neighbors_count;
+    __typeof__(PMPI_Type_size_x) *type_size_x;
+    MPI_Comm comm_world;
+    MPI_Comm comm_null;
+    MPI_Datatype type_null;
+#if defined(SAPWOOD_FOR_OPENMPI)
+    __typeof__(PMPI_Comm_f2c) *comm_f2c;
+    __typeof__(PMPI_Type_f2c) *type_f2c;
+#endif
+    /* Fortran's MPI_IN_PLACE: the address of a variable, NULL if Fortran is absent. */
+    const void *fortran_in_place;
+};
+extern struct sapwood_library sapwood_library;
+
+/* The address of a symbol of the MPI library, NULL if it has none. */
+void *sapwood_symbol(const char *name);
+
+/* The same for the wrappers: a missing function becomes one that says so and
+ * returns MPI_ERR_OTHER. */
+void *sapwood_next(const char *name);
+
+/* Fills sapwood_library. A program of another MPI ends here with one line and
+ * exit code 2, because its handles cannot pass through these wrappers. */
+void sapwood_library_open(void);
+
+static inline MPI_Comm sapwood_comm_f2c(const void *comm)
+{
+#if defined(SAPWOOD_FOR_OPENMPI)
+    return sapwood_library.comm_f2c(*(const MPI_Fint *)comm);
+#else
+    return PMPI_Comm_f2c(*(const MPI_Fint *)comm);
+#endif
+}
+
+static inline MPI_Datatype sapwood_type_f2c(const void *type)
+{
+#if defined(SAPWOOD_FOR_OPENMPI)
+    return sapwood_library.type_f2c(*(const MPI_Fint *)type);
+#else
+    return PMPI_Type_f2c(*(const MPI_Fint *)type);
+#endif
+}
+
+static inline bool sapwood_fortran_in_place(const void *buffer)
+{
+    return buffer != NULL && buffer == sapwood_library.fortran_in_place;
+}
+
+#endif

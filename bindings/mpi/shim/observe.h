@@ -1,0 +1,86 @@
+/* What every wrapper does around its call: begin, call, end.
+ *
+ *     if (!sapwood_begin(&begin)) return next(...);     forwarded, not counted
+ *     result = next(...);
+ *     ticks = sapwood_ticks() - begin;
+ *     sapwood_end(function, class, ticks, bytes);
+ *
+ * A thread that is inside a counted call counts nothing more until that call
+ * ends: implementations call their own public functions, and Fortran bindings
+ * call C ones, and neither may count twice.
+ */
+#ifndef SAPWOOD_OBSERVE_H
+#define SAPWOOD_OBSERVE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "clock.h"
+#include "table.h"
+
+#define SAPWOOD_EXPORT __attribute__((visibility("default")))
+
+/* In the order in which a process goes through them; OFF can follow any. */
+enum sapwood_phase {
+    SAPWOOD_OFF = -1,     /* not observed, or no longer */
+    SAPWOOD_UNTRIED = 0,  /* no MPI function was called yet */
+    SAPWOOD_WAITING,      /* the MPI library is known, MPI is not initialised */
+    SAPWOOD_COUNTING,     /* one thread at a time */
+    SAPWOOD_CONTENDED,    /* MPI_THREAD_MULTIPLE: additions are atomic */
+};
+
+extern _Atomic int sapwood_phase;
+extern struct sapwood_table *sapwood_table;
+extern _Thread_local bool sapwood_inside __attribute__((tls_model("initial-exec")));
+
+/* Moves on through the phases where that is due. Whether to count this call. */
+bool sapwood_begin_slowly(void);
+
+static inline bool sapwood_begin(uint64_t *begin)
+{
+    bool counting = atomic_load_explicit(&sapwood_phase, memory_order_relaxed) >= SAPWOOD_COUNTING;
+    if (__builtin_expect(!counting || sapwood_inside, 0) && !sapwood_begin_slowly())
+        return false;
+    sapwood_inside = true;
+    *begin = sapwood_ticks();
+    return true;
+}
+
+/* Adds one call to the slot of this function and class, and leaves the guard. */
+void sapwood_end(uint32_t function, unsigned class, uint64_t ticks, uint64_t bytes);
+
+/* The same for a span that was measured in nanoseconds. */
+void sapwood_end_ns(uint32_t function, unsigned class, uint64_t ns, uint64_t bytes);
+
+/* Adds without atomic read-modify-write unless `contended`. */
+static inline void sapwood_add(_Atomic uint64_t *word, uint64_t amount, bool contended)
+{
+    if (contended)
+        atomic_fetch_add_explicit(word, amount, memory_order_relaxed);
+    else
+        atomic_store_explicit(word, atomic_load_explicit(word, memory_order_relaxed) + amount,
+                              memory_order_relaxed);
+}
+
+/* Takes the next free slot for the key. NULL when the table is full. Callers
+ * hold sapwood_table_lock. */
+struct sapwood_slot *sapwood_slot_take(uint64_t key);
+void sapwood_table_lock(void);
+void sapwood_table_unlock(void);
+
+/* Makes the table's memory if it is not there yet, unfilled; NULL if it cannot. */
+struct sapwood_table *sapwood_table_make(void);
+
+/* Chooses the clock if that is still to be done, for a region before MPI_Init. */
+void sapwood_clock_ready(void);
+
+/* Around MPI_Init and MPI_Init_thread: prepares; then counts the call and starts
+ * counting if it succeeded. `begin` is in CLOCK_MONOTONIC nanoseconds. */
+bool sapwood_init_begins(uint64_t *begin);
+void sapwood_init_ends(uint32_t function, uint64_t begin, bool succeeded);
+
+/* At the entry of MPI_Finalize: counts it, closes the table, writes the dump. */
+void sapwood_finalize(uint32_t function);
+
+#endif

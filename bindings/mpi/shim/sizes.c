@@ -1,0 +1,127 @@
+/* See sizes.h. Everything here runs inside a counted call of this thread and
+ * after the program's own call succeeded, so the handles are known to be good. */
+#include "sizes.h"
+
+_Atomic uint64_t sapwood_classes[SAPWOOD_CACHE_WORDS];
+_Atomic uint64_t sapwood_sizes[SAPWOOD_CACHE_WORDS];
+
+static_assert(sizeof(MPI_Fint) == sizeof(int), "Fortran counts are read as C ints");
+
+/* Larger handles or values are not cached but asked for each time. */
+#define HANDLE_MAX (UINT64_C(1) << 48)
+enum { CACHED_SIZE_MAX = 0xffff };
+
+unsigned sapwood_class_asked(MPI_Comm comm)
+{
+    int size = 0;
+    if (comm == sapwood_library.comm_null || sapwood_library.comm_size(comm, &size) != MPI_SUCCESS || size < 1)
+        return SAPWOOD_CLASS_NONE;
+    unsigned class = size == 1 ? 0 : 32 - (unsigned)__builtin_clz((unsigned)size - 1);
+    uint64_t handle = SAPWOOD_HANDLE(comm);
+    if (handle < HANDLE_MAX)
+        atomic_store_explicit(&sapwood_classes[sapwood_cache_place(handle)], handle << 8 | class,
+                              memory_order_relaxed);
+    return class;
+}
+
+uint64_t sapwood_size_asked(MPI_Datatype type)
+{
+    MPI_Count size = 0;
+    if (type == sapwood_library.type_null || sapwood_library.type_size_x(type, &size) != MPI_SUCCESS || size < 0)
+        return 0;
+    uint64_t handle = SAPWOOD_HANDLE(type);
+    if (handle < HANDLE_MAX && size <= CACHED_SIZE_MAX)
+        atomic_store_explicit(&sapwood_sizes[sapwood_cache_place(handle)], handle << 16 | (uint64_t)size,
+                              memory_order_relaxed);
+    return (uint64_t)size;
+}
+
+void sapwood_forget_comm(MPI_Comm comm)
+{
+    atomic_store_explicit(&sapwood_classes[sapwood_cache_place(SAPWOOD_HANDLE(comm))], 0, memory_order_relaxed);
+}
+
+void sapwood_forget_type(MPI_Datatype type)
+{
+    atomic_store_explicit(&sapwood_sizes[sapwood_cache_place(SAPWOOD_HANDLE(type))], 0, memory_order_relaxed);
+}
+
+int sapwood_rank(MPI_Comm comm)
+{
+    int rank = 0;
+    sapwood_library.comm_rank(comm, &rank);
+    return rank;
+}
+
+int sapwood_local_size(MPI_Comm comm)
+{
+    int size = 0;
+    sapwood_library.comm_size(comm, &size);
+    return size;
+}
+
+int sapwood_peers(MPI_Comm comm)
+{
+    int between = 0, size = 0;
+    sapwood_library.comm_test_inter(comm, &between);
+    if (between)
+        sapwood_library.comm_remote_size(comm, &size);
+    else
+        sapwood_library.comm_size(comm, &size);
+    return size;
+}
+
+int sapwood_neighbors(MPI_Comm comm)
+{
+    int topology = MPI_UNDEFINED, count = 0, incoming = 0, weighted = 0;
+    sapwood_library.topo_test(comm, &topology);
+    if (topology == MPI_CART) {
+        sapwood_library.cartdim_get(comm, &count);
+        return 2 * count;
+    }
+    if (topology == MPI_GRAPH)
+        sapwood_library.graph_neighbors_count(comm, sapwood_rank(comm), &count);
+    else if (topology == MPI_DIST_GRAPH)
+        sapwood_library.dist_graph_neighbors_count(comm, &incoming, &count, &weighted);
+    return count;
+}
+
+int64_t sapwood_sum(const int *counts, int length)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < length; i++)
+        sum += counts[i];
+    return sum;
+}
+
+int64_t sapwood_sum_large(const MPI_Count *counts, int length)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < length; i++)
+        sum += counts[i];
+    return sum;
+}
+
+uint64_t sapwood_weigh(const int *counts, const MPI_Datatype *types, int length)
+{
+    uint64_t bytes = 0;
+    for (int i = 0; i < length; i++)
+        bytes += sapwood_bytes(counts[i], types[i]);
+    return bytes;
+}
+
+uint64_t sapwood_weigh_large(const MPI_Count *counts, const MPI_Datatype *types, int length)
+{
+    uint64_t bytes = 0;
+    for (int i = 0; i < length; i++)
+        bytes += sapwood_bytes(counts[i], types[i]);
+    return bytes;
+}
+
+uint64_t sapwood_weigh_fortran(const MPI_Fint *counts, const MPI_Fint *types, int length)
+{
+    uint64_t bytes = 0;
+    for (int i = 0; i < length; i++)
+        bytes += counts[i] <= 0 ? 0 : sapwood_bytes(counts[i], sapwood_type_f2c(&types[i]));
+    return bytes;
+}

@@ -1,0 +1,135 @@
+/* The profile table: what one rank has counted so far, in memory that it shares.
+ *
+ * The table is one memfd of fixed, sealed size. The rank writes, a leaf of the
+ * tree reads whenever it likes; the dump file of a rank is the same bytes. There
+ * is no lock: every word is stored whole (aligned, atomic), so a reader sees
+ * each word either before or after an update. Words of one slot may belong to
+ * neighbouring moments while the rank runs: count may already include a call
+ * whose time and bytes follow. After `state` has left RUNNING nothing changes.
+ *
+ * All numbers little-endian, all at their natural alignment. Offsets in bytes.
+ *
+ *   header, 256 bytes
+ *     0  magic            8 bytes  "SWPROFIL"
+ *     8  version          u32      1
+ *    12  header_bytes     u32      256: where the first slot lies
+ *    16  world_rank       u32      rank in MPI_COMM_WORLD
+ *    20  world_size       u32
+ *    24  pid              u32
+ *    28  abi              u32      1 Open MPI, 2 MPICH
+ *    32  state            u32      1 running, 2 finalized, 3 exited without MPI_Finalize
+ *    36  flags            u32      bit 0 clock is the time-stamp counter (else CLOCK_MONOTONIC),
+ *                                  bit 1 MPI_THREAD_MULTIPLE was granted
+ *    40  started_ns       u64      CLOCK_MONOTONIC when counting began
+ *    48  host             64 bytes UTF-8, padded with NUL, always at least one NUL
+ *   112  program          64 bytes the same; file name without folder
+ *   176  slot_capacity    u32
+ *   180  slots_used       u32      release store after the slot's key is in place:
+ *                                  slots [0, slots_used) have valid keys
+ *   184  names_offset     u32      from the start of the table
+ *   188  names_capacity   u32      bytes
+ *   192  names_used       u32      bytes; stored with release before a slot refers to them
+ *   196  reserved         u32      0
+ *   200  dropped          u64      events that found no slot or no matching begin
+ *   208  table_bytes      u64      size of the whole table
+ *   216  reserved         40 bytes 0
+ *
+ *   slot, 64 bytes, slot i at header_bytes + 64 i
+ *     0  key              u64
+ *     8  count            u64      calls that returned (regions: times ended)
+ *    16  time_ns          u64      inclusive time of these
+ *    24  bytes            u64      by the rules in functions.table; 0 for regions
+ *    32  reserved         32 bytes 0
+ *
+ *   key of a function:  0 | function id << 8 | communicator size class
+ *   key of a region:    bit 63 set | offset of its name in the name area
+ *
+ *   Communicator size class: ceil(log2(size of the local group)), so 0 is size 1,
+ *   1 is 2, 2 is 3..4, 3 is 5..8; 255 for functions without a communicator and
+ *   for calls that returned an error.
+ *
+ *   name area: at names_offset, NUL-terminated UTF-8 strings one after another.
+ *
+ * MPI_Finalize counts itself at its entry: 1 call, no time. Then state becomes 2
+ * and counting stops. Calls made inside another MPI call (an implementation that
+ * uses its own public functions, a user's reduction operator) are not counted.
+ */
+#ifndef SAPWOOD_TABLE_H
+#define SAPWOOD_TABLE_H
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SAPWOOD_TABLE_MAGIC "SWPROFIL"
+#define SAPWOOD_TABLE_VERSION 1u
+
+enum {
+    SAPWOOD_ABI_OPENMPI = 1,
+    SAPWOOD_ABI_MPICH = 2,
+
+    SAPWOOD_STATE_RUNNING = 1,
+    SAPWOOD_STATE_FINALIZED = 2,
+    SAPWOOD_STATE_EXITED = 3,
+
+    SAPWOOD_FLAG_CYCLE_CLOCK = 1,
+    SAPWOOD_FLAG_THREAD_MULTIPLE = 2,
+
+    SAPWOOD_LABEL_BYTES = 64,
+    SAPWOOD_SLOTS = 2048,
+    SAPWOOD_NAMES_BYTES = 32768,
+
+    SAPWOOD_CLASS_NONE = 255,
+};
+
+#define SAPWOOD_KEY_REGION (UINT64_C(1) << 63)
+
+struct sapwood_header {
+    char magic[8];
+    uint32_t version;
+    uint32_t header_bytes;
+    uint32_t world_rank;
+    uint32_t world_size;
+    uint32_t pid;
+    uint32_t abi;
+    _Atomic uint32_t state;
+    uint32_t flags;
+    uint64_t started_ns;
+    char host[SAPWOOD_LABEL_BYTES];
+    char program[SAPWOOD_LABEL_BYTES];
+    uint32_t slot_capacity;
+    _Atomic uint32_t slots_used;
+    uint32_t names_offset;
+    uint32_t names_capacity;
+    _Atomic uint32_t names_used;
+    uint32_t reserved_word;
+    _Atomic uint64_t dropped;
+    uint64_t table_bytes;
+    unsigned char reserved[40];
+};
+
+struct sapwood_slot {
+    _Atomic uint64_t key;
+    _Atomic uint64_t count;
+    _Atomic uint64_t time_ns;
+    _Atomic uint64_t bytes;
+    uint64_t reserved[4];
+};
+
+struct sapwood_table {
+    struct sapwood_header header;
+    struct sapwood_slot slots[SAPWOOD_SLOTS];
+    char names[SAPWOOD_NAMES_BYTES];
+};
+
+static_assert(sizeof(struct sapwood_header) == 256, "header bytes");
+static_assert(offsetof(struct sapwood_header, state) == 32, "state");
+static_assert(offsetof(struct sapwood_header, host) == 48, "host");
+static_assert(offsetof(struct sapwood_header, slot_capacity) == 176, "slot capacity");
+static_assert(offsetof(struct sapwood_header, dropped) == 200, "dropped");
+static_assert(offsetof(struct sapwood_header, table_bytes) == 208, "table bytes");
+static_assert(sizeof(struct sapwood_slot) == 64, "slot bytes");
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the table is little-endian");
+
+#endif

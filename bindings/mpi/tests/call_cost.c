@@ -1,0 +1,38 @@
+/* Times the two cheapest calls in a loop.
+ *
+ *     call_cost CALLS BATCHES
+ *
+ * Prints nanoseconds per call of MPI_Comm_rank and of an 8-byte MPI_Allreduce on
+ * MPI_COMM_SELF, one line per batch. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+static double now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+int main(int argc, char **argv)
+{
+    int calls = argc > 1 ? atoi(argv[1]) : 1000000;
+    int batches = argc > 2 ? atoi(argv[2]) : 1;
+    int rank;
+    double one = 1, sum;
+    MPI_Init(&argc, &argv);
+    for (int batch = 0; batch < batches; batch++) {
+        double begin = now_ns();
+        for (int i = 0; i < calls; i++)
+            MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+        double middle = now_ns();
+        for (int i = 0; i < calls; i++)
+            MPI_Allreduce(&one, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_SELF);
+        double end = now_ns();
+        printf("%.2f %.2f\n", (middle - begin) / calls, (end - middle) / calls);
+    }
+    MPI_Finalize();
+    return 0;
+}

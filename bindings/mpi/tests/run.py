@@ -1,0 +1,314 @@
+"""Runs MPI programs under the shims and compares every count with the program's text.
+
+    run.py [--out FOLDER] [unittest arguments]
+
+Builds into a temporary folder, or uses the one given. Ranks: four under Open MPI,
+which yields; two under MPICH, which spins. Every run has a deadline, and a hang
+is reported as one, apart from a wrong count.
+"""
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "generate")]
+sys.dont_write_bytecode = True
+
+import expected
+import header
+from rank_profile import Profile
+
+RUN_SECONDS_MAX = 60
+BUILD_SECONDS_MAX = 600
+LAUNCHERS = {
+    "openmpi": ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-np"],
+    "mpich": ["mpirun.mpich", "-np"],
+}
+COMPILERS = {"openmpi": "mpicc.openmpi", "mpich": "mpicc.mpich"}
+ABI_NUMBERS = {"openmpi": 1, "mpich": 2}
+RANKS = {"openmpi": 4, "mpich": 2}
+SYSTEM_PYTHON = "/usr/bin/python3"
+
+out = None
+run_number = 0
+
+
+class Hang(AssertionError):
+    """A run that had to be ended at its deadline."""
+
+
+def setUpModule():
+    global out
+    chosen = os.environ.get("SAPWOOD_MPI_TEST_OUT")
+    out = chosen or tempfile.mkdtemp(prefix="sapwood-mpi-test-")
+    if not chosen:
+        unittest.addModuleCleanup(shutil.rmtree, out)
+    done = subprocess.run(["make", "-C", os.path.join(HERE, ".."), "-j2", f"OUT={out}"], capture_output=True,
+                          text=True, timeout=BUILD_SECONDS_MAX, check=False)
+    if done.returncode != 0:
+        raise SystemExit(f"the build failed:\n{done.stdout}{done.stderr}")
+    print("\n".join(line for line in done.stdout.splitlines() if line.startswith("missing")))
+
+
+def shim(abi):
+    return os.path.join(out, f"libsapwood-mpi-{abi}.so")
+
+
+def program(abi, name):
+    path = os.path.join(out, "tests", abi, name)
+    if not os.path.exists(path):
+        raise unittest.SkipTest(f"{abi}/{name} was not built: its compiler is missing")
+    return path
+
+
+def end_group(process):
+    """Ends a process that we started in a session of its own, with its children."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def execute(command, environment):
+    """Runs to the end or the deadline: exit code, output, errors."""
+    process = subprocess.Popen(command, env={**os.environ, **environment}, start_new_session=True, text=True,
+                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        output, errors = process.communicate(timeout=RUN_SECONDS_MAX)
+    except subprocess.TimeoutExpired:
+        end_group(process)
+        raise Hang(f"hung for {RUN_SECONDS_MAX} s: {' '.join(command)}") from None
+    end_group(process)
+    return process.returncode, output, errors
+
+
+class Run:
+    """One observed run: its exit code and errors, and what leaf and ranks saw."""
+
+    def __init__(self, abi, command, ranks, leaves=1, launcher=True, environment=None):
+        global run_number
+        run_number += 1
+        base = f"sapwood-mpi-test-{os.getpid()}-{run_number}"
+        with tempfile.TemporaryDirectory(prefix="sapwood-mpi-run-") as folder:
+            probe = subprocess.Popen([os.path.join(out, "leaf_probe"), base, str(leaves), str(ranks),
+                                      str(RUN_SECONDS_MAX), folder], stdout=subprocess.PIPE, text=True,
+                                     start_new_session=True)
+            try:
+                assert probe.stdout.readline() == "ready\n"
+                told = {"LD_PRELOAD": shim(abi), "SAPWOOD_MPI_LEAVES": base, "SAPWOOD_MPI_LEAF_COUNT": str(leaves),
+                        "SAPWOOD_MPI_RANKS_PER_LEAF": str(-(-ranks // leaves)), "SAPWOOD_MPI_DUMP_DIR": folder,
+                        "PYTHONPATH": out, **(environment or {})}
+                start = [*LAUNCHERS[abi], str(ranks)] if launcher else []
+                self.code, self.output, self.errors = execute(start + command, told)
+                self.probe_output = probe.communicate(timeout=RUN_SECONDS_MAX)[0]
+            finally:
+                end_group(probe)
+            self.seen = self.read(folder, ranks, "seen")
+            self.dumped = self.read(folder, ranks, "profile")
+
+    @staticmethod
+    def read(folder, ranks, ending):
+        profiles = {}
+        for rank in range(ranks):
+            with contextlib.suppress(FileNotFoundError), open(f"{folder}/rank-{rank}.{ending}", "rb") as file:
+                profiles[rank] = Profile(file.read())
+        return profiles
+
+
+class EachAbi:
+    """The tests that both ABIs share; subclasses name theirs."""
+
+    abi = None
+
+    def setUp(self):
+        if not os.path.exists(shim(self.abi)) or shutil.which(LAUNCHERS[self.abi][0]) is None:
+            self.skipTest(f"no {self.abi} here")
+        self.maxDiff = None
+
+    def observed(self, command, ranks=None, **more):
+        """Runs it; it must succeed, and leaf and dump must agree to the byte."""
+        ranks = ranks or RANKS[self.abi]
+        run = Run(self.abi, command, ranks, **more)
+        self.assertEqual((run.code, run.errors), (0, ""))
+        self.assertEqual(sorted(run.seen), list(range(ranks)))
+        self.assertEqual(sorted(run.dumped), list(range(ranks)))
+        self.assertEqual(run.probe_output.count("sealed yes\n"), ranks)
+        for rank, profile in run.seen.items():
+            self.assertEqual(profile.data, run.dumped[rank].data)
+            self.assertEqual((profile.rank, profile.size, profile.abi, profile.state),
+                             (rank, ranks, ABI_NUMBERS[self.abi], 2))
+        return run
+
+    def check(self, name, counts, arguments=(), regions=None, dropped=0, **more):
+        run = self.observed([program(self.abi, name), *arguments], **more)
+        for rank, profile in run.seen.items():
+            self.assertEqual(profile.calls, counts(rank, len(run.seen)), f"rank {rank}")
+            self.assertEqual(profile.regions, regions or {})
+            self.assertEqual(profile.dropped, dropped)
+            self.assertEqual(profile.program, name)
+        return run
+
+    def test_a_solver_is_counted_exactly(self):
+        self.check("solver", expected.solver, regions={"solve": 1, "halo": 50})
+
+    def test_two_leaves_share_the_ranks(self):
+        self.check("solver", expected.solver, regions={"solve": 1, "halo": 50}, leaves=2)
+
+    def test_the_monotonic_clock_gives_the_same_counts(self):
+        run = self.check("solver", expected.solver, regions={"solve": 1, "halo": 50},
+                         environment={"SAPWOOD_MPI_CLOCK": "monotonic"})
+        self.assertEqual([profile.flags & 1 for profile in run.seen.values()], [0] * len(run.seen))
+
+    def test_communicators_fall_into_their_size_class_though_handles_return(self):
+        self.check("communicators", expected.communicators)
+
+    def test_every_byte_rule(self):
+        with tempfile.TemporaryDirectory(prefix="sapwood-mpi-file-") as folder:
+            self.check("bytes", expected.bytes_, [os.path.join(folder, "file")])
+
+    def test_threads_lose_nothing(self):
+        run = self.check("threads", expected.threads, regions={"call": 4000})
+        self.assertTrue(all(profile.flags & 2 for profile in run.seen.values()))
+
+    def test_regions_used_well_and_badly(self):
+        run = self.check("regions", expected.regions, regions=expected.REGIONS, dropped=expected.REGIONS_DROPPED)
+        for profile in run.seen.values():
+            self.assertLessEqual(profile.times["outer"], profile.times["whole"])
+            self.assertEqual(profile.times["early"], 0)
+
+    def fortran(self, kind):
+        self.check(f"solver_{kind}", expected.fortran, regions={"solve": 1})
+
+    def test_fortran_mpif_h_counts_once(self):
+        self.fortran("mpif")
+
+    def test_fortran_use_mpi_counts_once(self):
+        self.fortran("usempi")
+
+    def test_fortran_mpi_f08_counts_once(self):
+        self.fortran("f08")
+
+    def test_an_exit_without_finalize_leaves_table_and_dump(self):
+        run = Run(self.abi, [program(self.abi, "unfinalized"), "exit"], 1)
+        self.assertEqual(run.seen[0].state, 3)
+        self.assertEqual(run.seen[0].calls, expected.unfinalized(0, 1))
+        self.assertEqual(run.seen[0].data, run.dumped[0].data)
+
+    def test_a_killed_rank_leaves_its_table_with_the_leaf(self):
+        ranks = RANKS[self.abi]
+        run = Run(self.abi, [program(self.abi, "unfinalized"), "kill"], ranks)
+        self.assertNotEqual(run.code, 0)
+        self.assertEqual(sorted(run.seen), list(range(ranks)))
+        self.assertEqual(run.seen[1].state, 1)
+        self.assertEqual(run.seen[1].calls, expected.unfinalized(1, ranks))
+        self.assertNotIn(1, run.dumped)
+
+    def unobserved(self, environment, command=None):
+        ranks = RANKS[self.abi]
+        command = command or [*LAUNCHERS[self.abi], str(ranks), program(self.abi, "solver")]
+        return execute(command, {"LD_PRELOAD": shim(self.abi), "SAPWOOD_MPI_RANKS_PER_LEAF": "4",
+                                 "SAPWOOD_MPI_LEAF_COUNT": "1", **environment})
+
+    def test_without_a_leaf_the_program_runs_on(self):
+        told = {"SAPWOOD_MPI_LEAVES": f"sapwood-mpi-test-{os.getpid()}-nobody"}
+        code, _, errors = self.unobserved(told)
+        self.assertEqual((code, errors), (0, "sapwood: rank 0: no leaf listens; the program runs on unobserved\n"))
+        code, _, errors = self.unobserved({**told, "SAPWOOD_VERBOSE": "1"})
+        self.assertEqual((code, errors.count("no leaf listens")), (0, RANKS[self.abi]))
+
+    def test_a_bad_environment_is_named(self):
+        code, _, errors = self.unobserved({"SAPWOOD_MPI_LEAVES": "x", "SAPWOOD_MPI_LEAF_COUNT": "none"})
+        self.assertEqual((code, errors.count("must be numbers from 1")), (0, 1))
+        code, _, errors = self.unobserved({"SAPWOOD_MPI_LEAVES": "x" * 200})
+        self.assertEqual((code, errors.count("too long for a socket name")), (0, 1))
+
+    @contextlib.contextmanager
+    def silent_leaf(self, name):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+            listener.bind(f"\0{name}-0")
+            listener.listen(0)
+            yield
+
+    def test_a_leaf_that_does_not_accept_holds_nobody_up(self):
+        name = f"sapwood-mpi-test-{os.getpid()}-busy"
+        with self.silent_leaf(name), socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as first:
+            first.connect(f"\0{name}-0")
+            code, _, errors = self.unobserved({"SAPWOOD_MPI_LEAVES": name}, [program(self.abi, "solver")])
+        self.assertEqual((code, errors.count("too busy to accept")), (0, 1))
+
+    def test_a_leaf_of_another_user_gets_nothing(self):
+        if os.geteuid() != 0:
+            self.skipTest("needs root to be another user")
+        name = f"sapwood-mpi-test-{os.getpid()}-other"
+        os.seteuid(65534)
+        try:
+            listener = self.enterContext(self.silent_leaf(name))
+        finally:
+            os.seteuid(0)
+        code, _, errors = self.unobserved({"SAPWOOD_MPI_LEAVES": name}, [program(self.abi, "solver")])
+        self.assertEqual((code, errors.count("belongs to another user")), (0, 1), listener)
+
+    def test_a_dump_folder_that_is_not_there_is_named(self):
+        code, _, errors = self.unobserved({"SAPWOOD_MPI_DUMP_DIR": "/nonexistent"})
+        self.assertEqual((code, errors.count("cannot write /nonexistent/rank-")), (0, RANKS[self.abi]))
+
+    def test_the_shim_of_the_other_abi_is_refused(self):
+        other = {"openmpi": "mpich", "mpich": "openmpi"}[self.abi]
+        code, output, errors = execute([program(other, "solver")], {"LD_PRELOAD": shim(self.abi)})
+        self.assertEqual((code, output), (2, ""))
+        self.assertRegex(errors, rf"\Asapwood: this program runs on .*preload libsapwood-mpi-{other}\.so instead\n\Z")
+
+    def test_programs_that_are_not_mpi_are_left_alone(self):
+        self.assertEqual(execute(["bash", "-c", "echo here"], {"LD_PRELOAD": shim(self.abi)}), (0, "here\n", ""))
+
+    def test_the_shim_exports_its_wrappers_and_nothing_else(self):
+        listed = subprocess.run(["nm", "-D", shim(self.abi)], capture_output=True, text=True, check=True).stdout
+        symbols = [line.split() for line in listed.splitlines()]
+        defined = {words[-1] for words in symbols if words[-2] in "TDBR"}
+        wanted = set(header.functions(COMPILERS[self.abi]))
+        fortran = {name for name in defined if re.fullmatch(r"mpi_\w+_", name)}
+        self.assertEqual(defined - fortran, wanted | {"sapwood_region_begin", "sapwood_region_end"})
+        self.assertTrue({"mpi_init_f08_", "mpi_finalize_f08_"} <= fortran)
+        undefined = {words[-1] for words in symbols if words[-2] == "U"}
+        self.assertEqual([name for name in undefined if "mpi" in name.lower()], [])
+
+
+class OpenMpi(EachAbi, unittest.TestCase):
+    abi = "openmpi"
+
+    def test_mpi4py(self):
+        if subprocess.run([SYSTEM_PYTHON, "-c", "import mpi4py.MPI"], capture_output=True, check=False).returncode:
+            self.skipTest("no mpi4py here (Debian: python3-mpi4py)")
+        run = self.observed([SYSTEM_PYTHON, os.path.join(HERE, "solver_mpi4py.py")])
+        for rank, profile in run.seen.items():
+            counts = expected.some_mpi4py(rank, len(run.seen))
+            self.assertEqual({key: profile.calls.get(key) for key in counts}, counts)
+            self.assertEqual(profile.regions, {"solve": 1})
+
+
+class Mpich(EachAbi, unittest.TestCase):
+    abi = "mpich"
+
+    def test_large_count_functions(self):
+        self.check("large", expected.large)
+
+
+class TheTable(unittest.TestCase):
+    def test_it_knows_every_function_of_the_installed_headers(self):
+        done = subprocess.run(["make", "-s", "-C", os.path.join(HERE, ".."), "check-table"], capture_output=True,
+                              text=True, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--out"]:
+        os.environ["SAPWOOD_MPI_TEST_OUT"] = os.path.abspath(sys.argv[2])
+        del sys.argv[1:3]
+    unittest.main()
