@@ -1,9 +1,10 @@
 //! Why a filter could not be made or could not do its work.
 
-use alloc::string::String;
+use alloc::format;
+use alloc::string::{String, ToString};
 use core::fmt;
 
-use sapwood_packet::PacketError;
+use sapwood_packet::{FormatRef, PacketError, Shape, ValuesRef};
 
 /// An error of a filter. It fails the wave at hand, never the process that runs the filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +46,43 @@ pub enum FilterError {
     Values(PacketError),
     /// A filter's own reason.
     Failed(String),
+}
+
+impl FilterError {
+    /// The values of two packets of a wave differ in format or in the length of an array.
+    #[must_use]
+    #[cold]
+    pub fn mixed(name: &'static str, first: ValuesRef<'_>, other: ValuesRef<'_>) -> Self {
+        Self::Mixed { name, first: outline(first), other: outline(other) }
+    }
+
+    /// A filter that works on `takes` was given values of another format.
+    #[must_use]
+    #[cold]
+    pub fn format(name: &'static str, takes: &'static str, format: FormatRef<'_>) -> Self {
+        let format = if format.is_empty() { "no values".to_string() } else { format.to_string() };
+        Self::Format { name, takes, format }
+    }
+}
+
+/// A format with the lengths of its arrays, as `%d %alf[8]`.
+fn outline(values: ValuesRef<'_>) -> String {
+    let mut text = String::new();
+    for (index, directive) in values.format().directives().enumerate() {
+        if index > 0 {
+            text.push(' ');
+        }
+        text.push_str(&directive.to_string());
+        if directive.shape == Shape::Scalar {
+            continue;
+        }
+        let count = values.encoded(index).ok().and_then(|(_, bytes)| bytes.first_chunk());
+        text.push_str(&match count {
+            Some(bytes) => format!("[{}]", u64::from_le_bytes(*bytes)),
+            None => "[cut]".to_string(),
+        });
+    }
+    text
 }
 
 impl From<PacketError> for FilterError {

@@ -3,7 +3,42 @@
 //!
 //! A filter turns the packets of one wave into packets that travel on ([`Emitter::emit`]) or back
 //! ([`Emitter::reply`]). It is made by name from a [`Registry`] in every process that a stream passes,
-//! and may keep state from wave to wave. It knows nothing of frames, links or trees.
+//! and may keep state from wave to wave. It knows nothing of frames, links or trees. A [`Chain`] lets
+//! the packets pass several filters, one after another.
+//!
+//! Built-in, by name ([`Registry::built_in`]):
+//!
+//! | name | takes | gives |
+//! |---|---|---|
+//! | `sum`, `min`, `max` | any numbers, arrays of equal length | the same format |
+//! | `average` | any numbers | `%lf`, `%alf` |
+//! | `count` | anything | `%uld`, the number of contributors |
+//! | `concatenate` | one value | all elements in rank order, `%aud` lengths per contributor |
+//! | `equivalence` | anything | which ranks sent the same, [`EquivalenceClasses`] |
+//! | `statistics` | one number or array | per element [`Moments`], in [`Statistics`] |
+//! | `null`, `pass` | anything | every packet as it came |
+//!
+//! ```
+//! use sapwood_filter::{Emitter, Filter, Registry, WaveRef};
+//! use sapwood_packet::{Packet, RankSet, ValuesRef};
+//!
+//! let mut sum = Registry::built_in().make("sum", ValuesRef::default())?;
+//! let (left, right) = (Packet::new(1, 100, [1_i32, 2]), Packet::new(1, 100, [30_i32, 40]));
+//! let contributors = RankSet::range(0, 1);
+//! let wave = WaveRef {
+//!     stream: 1,
+//!     wave: 0,
+//!     packets: &[left.as_ref(), right.as_ref()],
+//!     contributors: contributors.as_ref(),
+//!     rank: 2,
+//!     is_root: true,
+//! };
+//! let mut out = Emitter::new();
+//! sum.transform(&wave, &mut out)?;
+//! let (_, values) = out.emissions().next().expect("a sum is one packet");
+//! assert_eq!(values.array::<i32>(0), Ok(&[31, 42][..]));
+//! # Ok::<(), sapwood_filter::FilterError>(())
+//! ```
 #![no_std]
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
@@ -12,10 +47,26 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod average;
+mod chain;
+mod concatenate;
+mod count;
+mod equivalence;
 mod error;
+mod fold;
+mod max;
+mod min;
+mod null;
+mod number;
 mod registry;
 mod rule;
+mod statistics;
+mod sum;
 
+pub use chain::Chain;
+pub use concatenate::CONTRIBUTORS_MAX;
+pub use equivalence::{EquivalenceClass, EquivalenceClasses};
 pub use error::FilterError;
 pub use registry::{FilterSpec, Maker, Registry};
 pub use rule::{Emission, Emitter, Filter, Fold, WaveRef, WaveRule};
+pub use statistics::{Moments, Statistics};

@@ -41,6 +41,22 @@ impl Registry {
         Self { makers: BTreeMap::new() }
     }
 
+    /// A registry of all filters of this crate; `null` is also known as `pass`.
+    #[must_use]
+    pub fn built_in() -> Self {
+        Self::empty()
+            .with("average", crate::average::make)
+            .with("concatenate", crate::concatenate::make)
+            .with("count", crate::count::make)
+            .with("equivalence", crate::equivalence::make)
+            .with("max", crate::max::make)
+            .with("min", crate::min::make)
+            .with("null", crate::null::make)
+            .with("pass", crate::null::make)
+            .with("statistics", crate::statistics::make)
+            .with("sum", crate::sum::make)
+    }
+
     /// Adds a filter; an earlier one of that name is replaced.
     #[must_use]
     pub fn with(mut self, name: &'static str, maker: Maker) -> Self {
@@ -71,8 +87,47 @@ impl Registry {
     }
 }
 
+/// Refuses parameters, for the filters that take none.
+pub(crate) fn no_parameters(
+    name: &'static str,
+    parameters: ValuesRef<'_>,
+) -> Result<(), FilterError> {
+    if parameters.is_empty() {
+        Ok(())
+    } else {
+        Err(FilterError::Parameters { name, takes: "no parameters" })
+    }
+}
+
 impl fmt::Debug for Registry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Registry({})", self.known())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_filter_is_answered_with_the_known_ones() {
+        let error = Registry::built_in().make("summ", ValuesRef::default()).err();
+        let text = error.map(|error| error.to_string()).unwrap_or_default();
+        assert_eq!(
+            text,
+            "filter 'summ' is not known; use one of: average concatenate count equivalence max \
+             min null pass statistics sum"
+        );
+    }
+
+    #[test]
+    fn no_built_in_filter_takes_parameters() {
+        let registry = Registry::built_in();
+        let parameters = Values::new().scalar(1_i32);
+        for name in registry.known().split(' ') {
+            assert!(registry.make(name, ValuesRef::default()).is_ok(), "{name}");
+            let error = registry.make(name, parameters.as_ref()).err();
+            assert!(matches!(error, Some(FilterError::Parameters { .. })), "{name}");
+        }
     }
 }

@@ -48,13 +48,20 @@ pub trait Filter: Send {
     /// Turns the packets of one wave into packets that travel on or back.
     ///
     /// # Errors
-    /// A [`FilterError`] fails this wave: the front-end receives it in the place of the answer.
+    /// A [`FilterError`] fails this wave: the front-end receives it in the place of the answer, and
+    /// what was emitted before the error counts for nothing.
     fn transform(&mut self, wave: &WaveRef<'_>, out: &mut Emitter) -> Result<(), FilterError>;
 
     /// The filter as a fold of pairs, if it is one. The node then folds in place, and large packets
     /// chunk by chunk while later chunks are still on their way.
     fn as_fold(&self) -> Option<&dyn Fold> {
         None
+    }
+
+    /// Whether the filter emits every packet as it came. The node then lets the packets travel on
+    /// with their own origins and contributors, which an [`Emission`] does not carry.
+    fn is_pass(&self) -> bool {
+        false
     }
 }
 
@@ -128,6 +135,31 @@ impl Emitter {
     /// A packet that travels back: down from an upward filter, up from a downward one.
     pub fn reply(&mut self, tag: Tag, values: impl IntoValues) {
         self.push(true, tag, values.into_values().as_ref());
+    }
+
+    /// A packet whose values lie encoded somewhere, that travels back.
+    pub fn reply_encoded(&mut self, tag: Tag, values: ValuesRef<'_>) {
+        self.push(true, tag, values);
+    }
+
+    /// A packet that travels on and whose body `build` appends to the bytes, which begin for it at
+    /// the slab's length. When `build` fails there is no packet.
+    pub(crate) fn emit_built(
+        &mut self,
+        tag: Tag,
+        format: Format,
+        build: impl FnOnce(&mut Slab) -> Result<(), FilterError>,
+    ) -> Result<(), FilterError> {
+        let start = self.bytes.len();
+        let built = build(&mut self.bytes);
+        if built.is_err() {
+            self.bytes.set_length(start);
+            return built;
+        }
+        self.bytes.pad();
+        let bytes = start..self.bytes.len();
+        self.emissions.push(Emission { is_reply: false, tag, format, bytes });
+        Ok(())
     }
 
     fn push(&mut self, is_reply: bool, tag: Tag, values: ValuesRef<'_>) {

@@ -1,0 +1,113 @@
+//! An ordered list of filters: the packets that one emits are the wave of the next.
+//!
+//! A [`Chain`] is itself a [`Filter`]; a stream has one for the way up and one for the way down. The
+//! packets between two filters stand for the contributors of the whole wave, keep the tag that they
+//! were emitted with, and are marked as filtered. A filter that emits nothing ends the wave there.
+//! Replies of any filter of the chain travel back at once; later filters do not see them.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::fmt;
+use core::mem;
+
+use sapwood_packet::{Header, PacketRef};
+
+use crate::{Emitter, Filter, FilterError, FilterSpec, Fold, Registry, WaveRef, null};
+
+/// Filters that run one after another. An empty chain passes every packet as it came.
+pub struct Chain {
+    filters: Vec<Box<dyn Filter>>,
+    /// What the filters before the last emitted, for its memory only.
+    between: [Emitter; 2],
+}
+
+impl Chain {
+    /// Makes the filters in the order in which packets meet them.
+    ///
+    /// # Errors
+    /// As [`Registry::make`], for the first filter that cannot be made.
+    pub fn new(registry: &Registry, specs: &[FilterSpec]) -> Result<Self, FilterError> {
+        let mut filters = Vec::with_capacity(specs.len());
+        for spec in specs {
+            let filter = registry.make(&spec.name, spec.parameters.as_ref())?;
+            // Left out, because a packet that passes keeps its own contributors in this way.
+            if !filter.is_pass() {
+                filters.push(filter);
+            }
+        }
+        Ok(Self { filters, between: Default::default() })
+    }
+}
+
+impl Filter for Chain {
+    fn transform(&mut self, wave: &WaveRef<'_>, out: &mut Emitter) -> Result<(), FilterError> {
+        let (before, last) = match &mut self.filters[..] {
+            [] => {
+                null::pass(wave, out);
+                return Ok(());
+            }
+            [only] => return only.transform(wave, out),
+            [before @ .., last] => (before, last),
+        };
+        let [input, output] = &mut self.between;
+        for (index, filter) in before.iter_mut().enumerate() {
+            mem::swap(input, output);
+            output.clear();
+            let packets = if index == 0 { Vec::new() } else { packets_of(input, wave) };
+            let step = WaveRef { packets: &packets, ..*wave };
+            filter.transform(if index == 0 { wave } else { &step }, output)?;
+            let replies = output.emissions().filter(|(emission, _)| emission.is_reply);
+            replies.for_each(|(emission, values)| out.reply_encoded(emission.tag, values));
+            if output.emissions().all(|(emission, _)| emission.is_reply) {
+                return Ok(());
+            }
+        }
+        let packets = packets_of(output, wave);
+        last.transform(&WaveRef { packets: &packets, ..*wave }, out)
+    }
+
+    fn as_fold(&self) -> Option<&dyn Fold> {
+        match &self.filters[..] {
+            [only] => only.as_fold(),
+            _ => None,
+        }
+    }
+
+    fn is_pass(&self) -> bool {
+        self.filters.is_empty()
+    }
+}
+
+impl fmt::Debug for Chain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Chain({} filters)", self.filters.len())
+    }
+}
+
+/// The packets that travel on from one filter of a chain to the next.
+fn packets_of<'a>(emitted: &'a Emitter, wave: &WaveRef<'a>) -> Vec<PacketRef<'a>> {
+    let header = Header {
+        stream: wave.stream,
+        wave: wave.wave,
+        origin: wave.rank,
+        filtered: true,
+        late: wave.packets.iter().any(|packet| packet.header.late),
+        ..Header::default()
+    };
+    let destinations = wave.packets.first().map(|packet| packet.destinations).unwrap_or_default();
+    let onwards = emitted.emissions().filter(|(emission, _)| !emission.is_reply);
+    let mut packets: Vec<_> = onwards
+        .map(|(emission, values)| PacketRef {
+            header: Header { tag: emission.tag, ..header },
+            format: values.format(),
+            contributors: wave.contributors,
+            destinations,
+            chunk: None,
+            body: values.body(),
+        })
+        .collect();
+    if let Some(last) = packets.last_mut() {
+        last.header.ends_wave = true;
+    }
+    packets
+}
