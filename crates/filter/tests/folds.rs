@@ -1,0 +1,109 @@
+//! Folding in place: the same bits however a body is cut, and no panic whatever the bytes.
+
+mod harness;
+
+use harness::{aligned, make};
+use proptest::prelude::*;
+use sapwood_packet::{Directive, ElementType, Format, FormatRef, Shape, Slab};
+
+const FOLDS: [&str; 3] = ["sum", "min", "max"];
+
+/// The body of an array of `count` elements made of these bytes. NaNs are replaced, because a sum may
+/// give either operand's payload.
+fn body(directive: Directive, count: usize, bytes: &[u8]) -> Slab {
+    let mut elements = bytes[..count * directive.element.size()].to_vec();
+    match directive.element {
+        ElementType::Float => elements.chunks_exact_mut(4).for_each(|chunk| {
+            if f32::from_le_bytes((&*chunk).try_into().expect("4 bytes")).is_nan() {
+                chunk.copy_from_slice(&1.5_f32.to_le_bytes());
+            }
+        }),
+        ElementType::Double => elements.chunks_exact_mut(8).for_each(|chunk| {
+            if f64::from_le_bytes((&*chunk).try_into().expect("8 bytes")).is_nan() {
+                chunk.copy_from_slice(&1.5_f64.to_le_bytes());
+            }
+        }),
+        _ => {}
+    }
+    let mut slab = Slab::default();
+    slab.extend_u64(count as u64);
+    slab.extend(&elements);
+    slab.pad();
+    slab
+}
+
+proptest! {
+    #[test]
+    fn chunks_give_the_bits_of_the_whole(
+        element in 0_usize..10,
+        is_large in any::<bool>(),
+        count in 0_usize..200,
+        mine in proptest::collection::vec(any::<u8>(), 1600),
+        other in proptest::collection::vec(any::<u8>(), 1600),
+        cuts in proptest::collection::vec(1_usize..40, 1..6),
+    ) {
+        let shape = if is_large { Shape::LargeArray } else { Shape::Array };
+        let directive = Directive::new(ElementType::ALL[element], shape);
+        let format: Format = [directive].into_iter().collect();
+        let (mine, other) = (body(directive, count, &mine), body(directive, count, &other));
+        for name in FOLDS {
+            let filter = make(name);
+            let fold = filter.as_fold().expect("a fold");
+            let mut whole = mine.clone();
+            let folded = fold.fold(format.as_ref(), whole.as_mut_bytes(), other.as_bytes());
+            prop_assert_eq!(folded, Ok(()));
+            let mut cut = mine.clone();
+            let mut at = 0;
+            for words in cuts.iter().cycle() {
+                if at == cut.len() {
+                    break;
+                }
+                let end = (at + words * 8).min(cut.len());
+                let (mine, other) = (&mut cut.as_mut_bytes()[at..end], &other.as_bytes()[at..end]);
+                let folded = fold.fold_chunk(format.as_ref(), at as u64, mine, other);
+                prop_assert_eq!(folded, Ok(()));
+                at = end;
+            }
+            prop_assert_eq!(whole.as_bytes(), cut.as_bytes(), "{}", name);
+        }
+    }
+
+    #[test]
+    fn arbitrary_bytes_are_folded_or_refused(
+        codes in proptest::collection::vec(0_u8..44, 0..4),
+        mine in proptest::collection::vec(prop_oneof![0_u64..6, any::<u64>()], 0..8),
+        other in proptest::collection::vec(prop_oneof![0_u64..6, any::<u64>()], 0..8),
+        cut in (0_usize..8, 0_usize..8, 0_usize..8),
+        offset in prop_oneof![0_u64..20, any::<u64>()],
+    ) {
+        let Some(format) = FormatRef::from_codes(&codes) else { return Ok(()) };
+        let (mut mine, other) = (aligned(&mine), aligned(&other));
+        let start = cut.0.min(mine.len());
+        let mine_end = mine.len().saturating_sub(cut.1).max(start);
+        let other = &other.as_bytes()[..other.len().saturating_sub(cut.2)];
+        for name in FOLDS {
+            let filter = make(name);
+            let fold = filter.as_fold().expect("a fold");
+            let accumulator = &mut mine.as_mut_bytes()[start..mine_end];
+            let _ = fold.fold(format, accumulator, other);
+            let same = accumulator.to_vec();
+            let _ = fold.fold(format, accumulator, &same);
+            let _ = fold.fold_chunk(format, offset, accumulator, other);
+            let _ = fold.fold_chunk(format, offset, accumulator, &same);
+        }
+    }
+}
+
+#[test]
+fn lengths_that_differ_are_refused_with_both() {
+    let format: Format = "%alf".parse().expect("format");
+    let filter = make("sum");
+    let fold = filter.as_fold().expect("a fold");
+    let mut mine = aligned(&[2, 0, 0]);
+    let other = aligned(&[1, 0, 0]);
+    let error = fold
+        .fold_chunk(format.as_ref(), 0, mine.as_mut_bytes(), other.as_bytes())
+        .expect_err("counts differ");
+    assert!(error.to_string().contains("'%alf[2]' and '%alf[1]'"), "{error}");
+    assert!(fold.fold(format.as_ref(), mine.as_mut_bytes(), other.as_bytes()).is_err());
+}
