@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+"""Writes the fuzz targets' seeds out of the golden vectors, into fuzz/corpus.
+
+Seeds are named seed-NAME; inputs that were found by fuzzing have other names and are left alone.
+Needs nothing but Python 3.9.
+"""
+
+import sys
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parent
+sys.path.insert(0, str(FOLDER.parent / "conformance"))
+sys.dont_write_bytecode = True
+
+from check import field, read_vectors  # noqa: E402  (the path above is needed first)
+
+RANKS = ["", "0", "0-3,7", "7,0-3", "4294967295", "0-4294967295", "3-1", "1 - 2 , 5", "x",
+         "0-7,9|3-12", "0-99|50", "1,3,5,7|0-8", "4294967290-4294967295|4294967295"]
+FORMATS = ["", "%q", "%d %lf %as", "%d%alf  %s", "%Auhd", "%", "d", "%d," + "%d " * 65]
+
+
+def write(target, name, data):
+    """One seed."""
+    words = "".join(c if c.isalnum() and c.isascii() else " " for c in name).split()
+    (FOLDER / "corpus" / target / ("seed-" + "-".join(words))).write_bytes(data)
+
+
+def write_packet(name, vector, frame):
+    """The format, values and rank sets of a packet's frame."""
+    text = field(vector, "format")
+    write("format", "text of " + name, text.encode())
+    count = frame[6]
+    start = 56 if frame[5] & 8 else 40
+    codes = frame[start:start + count]
+    ranges = int.from_bytes(frame[32:36], "little") + int.from_bytes(frame[36:40], "little")
+    after = start + (count + 7) // 8 * 8
+    head = bytes([count]) + codes
+    write("values", name, head + bytes(-len(head) % 8) + frame[after + 8 * ranges:])
+    if ranges:
+        write("ranks", "ranges of " + name, frame[after:after + 8 * ranges])
+
+
+def main():
+    """All seeds of all targets."""
+    for target in ("frame", "control", "format", "values", "ranks"):
+        folder = FOLDER / "corpus" / target
+        folder.mkdir(parents=True, exist_ok=True)
+        for seed in folder.glob("seed-*"):
+            seed.unlink()
+    for file in ("packets.txt", "controls.txt", "malformed.txt"):
+        for vector in read_vectors(file):
+            name, frame = field(vector, "name"), bytes.fromhex(field(vector, "frame"))
+            write("frame", name, frame)
+            if file == "packets.txt":
+                write_packet(name, vector, frame)
+            elif len(frame) > 8 and frame[4] == 2:
+                write("control", name, frame[8:])
+    for index, text in enumerate(FORMATS):
+        write("format", f"text {index}", text.encode())
+    for index, text in enumerate(RANKS):
+        write("ranks", f"text {index}", text.encode())
+
+
+if __name__ == "__main__":
+    main()

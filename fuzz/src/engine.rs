@@ -1,0 +1,238 @@
+//! The fuzzer: keeps the inputs that reach something new and tries changes of them.
+//!
+//! The command line is libFuzzer's, as far as it goes: folders of inputs, of which the first also
+//! takes new ones, or files to be tried once; `-runs=`, `-max_total_time=` (seconds), `-seed=`,
+//! `-timeout=` (seconds for one input) and `-artifact_prefix=`. Exit codes: 0 nothing found, 2 bad
+//! command line, 77 an input broke a promise (it is written down), 70 an input took too long.
+
+use std::fs;
+use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use crate::mutation::{Random, mutate};
+use crate::{Target, coverage};
+
+const EXIT_USAGE: u8 = 2;
+const EXIT_FOUND: u8 = 77;
+const EXIT_SLOW: i32 = 70;
+
+/// How many runs there have been, for the watch on slow ones.
+static RUNS: AtomicU64 = AtomicU64::new(0);
+/// The input being tried.
+static CURRENT: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+
+struct Options {
+    inputs: Vec<PathBuf>,
+    runs_max: u64,
+    time_max: Duration,
+    timeout: Duration,
+    seed: u64,
+    artifact_prefix: String,
+}
+
+impl Options {
+    fn parse(arguments: impl Iterator<Item = String>) -> Result<Self, String> {
+        let mut options = Self {
+            inputs: Vec::new(),
+            runs_max: u64::MAX,
+            time_max: Duration::from_secs(60),
+            timeout: Duration::from_secs(10),
+            seed: 1,
+            artifact_prefix: "./".into(),
+        };
+        for argument in arguments {
+            let Some((name, value)) =
+                argument.strip_prefix('-').and_then(|option| option.split_once('='))
+            else {
+                options.inputs.push(PathBuf::from(&argument));
+                continue;
+            };
+            let number = || value.parse().map_err(|_| format!("{argument} is no number"));
+            match name {
+                "runs" => options.runs_max = number()?,
+                "max_total_time" => options.time_max = Duration::from_secs(number()?),
+                "timeout" => options.timeout = Duration::from_secs(number()?),
+                "seed" => options.seed = number()?,
+                "artifact_prefix" => options.artifact_prefix = value.into(),
+                // Memory is bounded by the targets themselves, and there is little to say.
+                "rss_limit_mb" | "verbosity" => drop(number()?),
+                _ => return Err(format!("{argument} is no option")),
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// Fuzzes a target as the command line says.
+#[must_use]
+pub fn main(target: Target) -> ExitCode {
+    let options = match Options::parse(std::env::args().skip(1)) {
+        Ok(options) => options,
+        Err(error) => {
+            eprintln!("{}: {error}", target.name);
+            return ExitCode::from(EXIT_USAGE);
+        }
+    };
+    let mut seeds = Vec::new();
+    for path in &options.inputs {
+        if let Err(error) = load(path, &mut seeds) {
+            eprintln!("{}: {}: {error}", target.name, path.display());
+            return ExitCode::from(EXIT_USAGE);
+        }
+    }
+    watch(target.name, options.timeout, options.artifact_prefix.clone());
+    let mut fuzzer = Fuzzer { target, options, seen: Vec::new(), corpus: Vec::new() };
+    if fuzzer.fuzz(seeds) { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FOUND) }
+}
+
+/// The inputs of a folder, in the order of their names, or one file.
+fn load(path: &Path, inputs: &mut Vec<Vec<u8>>) -> std::io::Result<()> {
+    if path.is_file() {
+        inputs.push(fs::read(path)?);
+        return Ok(());
+    }
+    let mut files: Vec<_> = fs::read_dir(path)?
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<Result<_, _>>()?;
+    files.sort();
+    for file in files {
+        inputs.push(fs::read(file)?);
+    }
+    Ok(())
+}
+
+struct Fuzzer {
+    target: Target,
+    options: Options,
+    seen: Vec<u8>,
+    corpus: Vec<Vec<u8>>,
+}
+
+impl Fuzzer {
+    /// True if nothing was found.
+    fn fuzz(&mut self, seeds: Vec<Vec<u8>>) -> bool {
+        let start = Instant::now();
+        let only_files = self.options.inputs.iter().any(|path| path.is_file());
+        for seed in seeds {
+            if !self.holds(&seed) {
+                return false;
+            }
+            self.keep_if_new(seed, false);
+        }
+        if self.corpus.is_empty() {
+            self.corpus.push(Vec::new());
+        }
+        let mut random = Random::new(self.options.seed);
+        let mut input = Vec::new();
+        while !only_files
+            && RUNS.load(Relaxed) < self.options.runs_max
+            && start.elapsed() < self.options.time_max
+        {
+            self.choose(&mut input, &mut random);
+            if !self.holds(&input) {
+                return false;
+            }
+            if coverage::collect(&mut self.seen) {
+                self.keep(input.clone());
+            }
+        }
+        self.report(start.elapsed());
+        true
+    }
+
+    fn choose(&self, input: &mut Vec<u8>, random: &mut Random) {
+        // Late finds reach deeper, so every other input is made of one of the last.
+        let count = self.corpus.len();
+        let late = count.saturating_sub(1 + random.below(32));
+        let chosen = if random.below(2) == 0 { late } else { random.below(count) };
+        input.clone_from(&self.corpus[chosen]);
+        mutate(input, &self.corpus[random.below(count)], random);
+        if let Some(repair) = self.target.repair
+            && random.below(8) != 0
+        {
+            repair(input);
+        }
+    }
+
+    /// Tries an input. False if it broke a promise; it is then on disk.
+    fn holds(&self, input: &[u8]) -> bool {
+        current().clear();
+        current().extend_from_slice(input);
+        RUNS.fetch_add(1, Relaxed);
+        coverage::clear();
+        let outcome = catch_unwind(AssertUnwindSafe(|| (self.target.run)(input)));
+        if outcome.is_err() {
+            write_down(self.target.name, &self.options.artifact_prefix, "crash", input);
+        }
+        outcome.is_ok()
+    }
+
+    fn keep_if_new(&mut self, input: Vec<u8>, write: bool) {
+        // Without instrumentation all seeds are kept.
+        if coverage::collect(&mut self.seen) || coverage::edges() == 0 {
+            if write { self.keep(input) } else { self.corpus.push(input) }
+        }
+    }
+
+    fn keep(&mut self, input: Vec<u8>) {
+        if let Some(folder) = self.options.inputs.first().filter(|path| path.is_dir()) {
+            // A full disk must not end the search.
+            let _ = fs::write(folder.join(format!("{:016x}", fingerprint(&input))), &input);
+        }
+        self.corpus.push(input);
+    }
+
+    fn report(&self, elapsed: Duration) {
+        let runs = RUNS.load(Relaxed);
+        let reached = self.seen.iter().filter(|seen| **seen != 0).count();
+        let coverage = match coverage::edges() {
+            0 => "built without coverage".to_owned(),
+            edges => format!("{reached} of {edges} edges"),
+        };
+        println!(
+            "{}: {runs} runs in {:.1} s, {coverage}, {} inputs kept, nothing found",
+            self.target.name,
+            elapsed.as_secs_f64(),
+            self.corpus.len()
+        );
+    }
+}
+
+fn current() -> std::sync::MutexGuard<'static, Vec<u8>> {
+    CURRENT.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Ends the program when one input takes too long. The thread ends with the program.
+fn watch(target: &'static str, timeout: Duration, artifact_prefix: String) {
+    std::thread::spawn(move || {
+        loop {
+            let before = RUNS.load(Relaxed);
+            std::thread::sleep(timeout);
+            if before != 0 && RUNS.load(Relaxed) == before {
+                write_down(target, &artifact_prefix, "slow", &current());
+                std::process::exit(EXIT_SLOW);
+            }
+        }
+    });
+}
+
+fn write_down(target: &str, prefix: &str, what: &str, input: &[u8]) {
+    let path = format!("{prefix}{what}-{target}-{:016x}", fingerprint(input));
+    let mut standard_error = std::io::stderr();
+    let _ = match fs::write(&path, input) {
+        Ok(()) => writeln!(standard_error, "{target}: {what}; the input is {path}"),
+        Err(error) => writeln!(standard_error, "{target}: {what}; {path}: {error}: {input:02x?}"),
+    };
+}
+
+/// A name for an input (FNV-1a, 64 bits).
+fn fingerprint(input: &[u8]) -> u64 {
+    input.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
+    })
+}

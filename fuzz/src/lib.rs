@@ -1,0 +1,24 @@
+//! Fuzzing of everything that reads bytes or text from outside.
+//!
+//! [`targets`] holds what is tried: functions that take any bytes and panic when a promise is
+//! broken. The rest is a small coverage-guided fuzzer that needs nothing but stable Rust: the
+//! [`engine`] with its command line, [`mutation`] of inputs, [`coverage`] that the compiler's
+//! instrumentation reports, and [`memory`], which counts what a piece of code allocates.
+#![deny(missing_docs)]
+
+pub mod coverage;
+pub mod engine;
+pub mod memory;
+pub mod mutation;
+pub mod targets;
+
+/// Something to be fuzzed.
+#[derive(Clone, Copy)]
+pub struct Target {
+    /// Its name, also of its program and its folder in `fuzz/corpus`.
+    pub name: &'static str,
+    /// Takes any bytes; panics when a promise is broken.
+    pub run: fn(&[u8]),
+    /// Makes a mutated input plausible again, for instance its length prefix.
+    pub repair: Option<fn(&mut Vec<u8>)>,
+}
