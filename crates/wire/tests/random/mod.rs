@@ -1,0 +1,194 @@
+//! Random packets and messages for the property tests.
+
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use sapwood_packet::{Element, ElementType, Header, RankSet, Shape, Values};
+use sapwood_wire::{Claim, Control, FilterRequest, Policy, Ranges, StreamRequest, WaitRule};
+
+/// Any header.
+pub fn any_header() -> impl Strategy<Value = Header> {
+    let numbers = (any::<u32>(), any::<i32>(), any::<u64>(), any::<u32>(), any::<u32>());
+    let flags = any::<[bool; 5]>();
+    (numbers, flags).prop_map(|((stream, tag, wave, origin, generation), flags)| {
+        let [filtered, ends_wave, late, direct, void] = flags;
+        Header { stream, tag, wave, origin, generation, filtered, ends_wave, late, direct, void }
+    })
+}
+
+/// A set of some ranges, near each other or anywhere.
+pub fn any_ranks() -> impl Strategy<Value = RankSet> {
+    let range = prop_oneof![
+        (0_u32..200, 0_u32..9).prop_map(|(first, more)| (first, first + more)),
+        (any::<u32>(), any::<u32>()),
+    ];
+    vec(range, 0..12).prop_map(|ranges| {
+        let mut set = RankSet::new();
+        ranges.into_iter().for_each(|(first, last)| set.insert_range(first, last));
+        set
+    })
+}
+
+/// The elements of an array.
+pub fn any_body() -> impl Strategy<Value = Vec<u16>> {
+    vec(any::<u16>(), 0..300)
+}
+
+/// Values of any format.
+pub fn any_values() -> impl Strategy<Value = Values> {
+    let element = prop::sample::select(ElementType::ALL.to_vec());
+    let shape = prop::sample::select(vec![Shape::Scalar, Shape::Array, Shape::LargeArray]);
+    let strings = vec(vec(any::<u8>(), 0..20), 1..6);
+    let value = (element, shape, vec(any::<u64>(), 1..10), any::<bool>(), strings);
+    vec(value, 0..9).prop_map(|values| {
+        values.into_iter().fold(
+            Values::new(),
+            |built, (element, shape, numbers, empty, strings)| {
+                let count = if empty && shape != Shape::Scalar { 0 } else { usize::MAX };
+                let numbers = &numbers[..count.min(numbers.len())];
+                let strings = &strings[..count.min(strings.len())];
+                with_value(built, element, shape, numbers, strings)
+            },
+        )
+    })
+}
+
+fn with_value(
+    values: Values,
+    element: ElementType,
+    shape: Shape,
+    numbers: &[u64],
+    strings: &[Vec<u8>],
+) -> Values {
+    match element {
+        ElementType::Int8 => with_numbers(values, shape, numbers, |bits| bits as i8),
+        ElementType::Uint8 => with_numbers(values, shape, numbers, |bits| bits as u8),
+        ElementType::Int16 => with_numbers(values, shape, numbers, |bits| bits as i16),
+        ElementType::Uint16 => with_numbers(values, shape, numbers, |bits| bits as u16),
+        ElementType::Int32 => with_numbers(values, shape, numbers, |bits| bits as i32),
+        ElementType::Uint32 => with_numbers(values, shape, numbers, |bits| bits as u32),
+        ElementType::Int64 => with_numbers(values, shape, numbers, |bits| bits as i64),
+        ElementType::Uint64 => with_numbers(values, shape, numbers, |bits| bits),
+        ElementType::Float => {
+            with_numbers(values, shape, numbers, |bits| f32::from_bits(bits as u32))
+        }
+        ElementType::Double => with_numbers(values, shape, numbers, f64::from_bits),
+        ElementType::String => match shape {
+            Shape::Scalar => values.string(&strings[0]),
+            Shape::Array => values.strings(strings),
+            Shape::LargeArray => values.large_strings(strings),
+        },
+    }
+}
+
+fn with_numbers<T: Element>(
+    values: Values,
+    shape: Shape,
+    numbers: &[u64],
+    of_bits: fn(u64) -> T,
+) -> Values {
+    let numbers: Vec<T> = numbers.iter().map(|bits| of_bits(*bits)).collect();
+    match shape {
+        Shape::Scalar => values.scalar(numbers[0]),
+        Shape::Array => values.array(&numbers),
+        Shape::LargeArray => values.large_array(&numbers),
+    }
+}
+
+fn any_text() -> impl Strategy<Value = String> {
+    "\\PC{0,40}"
+}
+
+fn any_ranges() -> impl Strategy<Value = Ranges> {
+    any_ranks().prop_map(|set| Ranges::from(&set))
+}
+
+fn any_bytes() -> impl Strategy<Value = Vec<u8>> {
+    vec(any::<u8>(), 0..40)
+}
+
+/// Any message, every variant as often as another.
+pub fn any_control() -> impl Strategy<Value = Control> {
+    prop_oneof![any_upkeep(), any_of_streams(), any_probe()]
+}
+
+fn any_claim() -> impl Strategy<Value = Claim> {
+    prop_oneof![
+        any::<u32>().prop_map(|rank| Claim::Started { rank }),
+        option::of(any::<u32>()).prop_map(|rank| Claim::Attached { rank }),
+    ]
+}
+
+fn any_upkeep() -> impl Strategy<Value = Control> {
+    let places = vec((any::<u32>(), any_text(), any_ranges()), 0..4);
+    prop_oneof![
+        (any::<u16>(), any_claim(), any::<u32>(), option::of(any_text())).prop_map(
+            |(version, claim, pid, address)| Control::Hello { version, claim, pid, address }
+        ),
+        (any::<u32>(), any::<u32>(), any::<u32>(), any_bytes()).prop_map(
+            |(parent, rank, back_ends, plan)| Control::Welcome { parent, rank, back_ends, plan }
+        ),
+        any_text().prop_map(|reason| Control::Refused { reason }),
+        (any_ranges(), places)
+            .prop_map(|(back_ends, attach_points)| Control::Reached { back_ends, attach_points }),
+        (any::<u32>(), any_text()).prop_map(|(rank, text)| Control::Failed { rank, text }),
+        (any::<u32>(), any_ranges(), any_text())
+            .prop_map(|(rank, back_ends, reason)| Control::Lost { rank, back_ends, reason }),
+    ]
+}
+
+fn any_filters() -> impl Strategy<Value = Vec<FilterRequest>> {
+    let filter = (any_text(), any_bytes(), any_bytes());
+    vec(
+        filter.prop_map(|(name, format, parameters)| FilterRequest { name, format, parameters }),
+        0..3,
+    )
+}
+
+fn any_request() -> impl Strategy<Value = StreamRequest> {
+    let wait = prop_oneof![
+        Just(WaitRule::All),
+        any::<u32>().prop_map(|milliseconds| WaitRule::Timeout { milliseconds }),
+        Just(WaitRule::Immediate),
+    ];
+    let policy = prop_oneof![Just(Policy::Block), Just(Policy::DropOldest)];
+    let numbers = (any::<u32>(), any::<u32>(), any::<u32>(), any::<u64>());
+    (any_ranges(), any_filters(), any_filters(), wait, policy, numbers).prop_map(
+        |(members, up, down, wait, policy, (stream, window_bytes, height, first_wave))| {
+            StreamRequest {
+                stream,
+                members,
+                up,
+                down,
+                wait,
+                policy,
+                window_bytes,
+                height,
+                first_wave,
+            }
+        },
+    )
+}
+
+fn any_of_streams() -> impl Strategy<Value = Control> {
+    let place = (any::<u32>(), any::<u64>(), any::<u32>());
+    prop_oneof![
+        any_request().prop_map(Control::Open),
+        any::<u32>().prop_map(|stream| Control::Close { stream }),
+        (place, any_ranges(), any_text()).prop_map(|((stream, wave, rank), back_ends, reason)| {
+            Control::Fault { stream, wave, rank, back_ends, reason }
+        }),
+        (any::<u32>(), any::<u32>()).prop_map(|(stream, bytes)| Control::Credit { stream, bytes }),
+        (any::<u32>(), any::<u64>())
+            .prop_map(|(stream, wave)| Control::Acknowledge { stream, wave }),
+    ]
+}
+
+fn any_probe() -> impl Strategy<Value = Control> {
+    prop_oneof![
+        Just(Control::Shutdown),
+        Just(Control::Leaving),
+        any::<u64>().prop_map(|number| Control::Probe { number }),
+        any::<u64>().prop_map(|number| Control::Echo { number }),
+    ]
+}
