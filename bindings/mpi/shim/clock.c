@@ -6,6 +6,9 @@
 #include <string.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
+static const bool have_counter = true;
+#else
+static const bool have_counter = false;
 #endif
 
 /* A counter slower or faster than this is not believed. */
@@ -52,8 +55,12 @@ static bool counter_is_invariant(void)
 void sapwood_clock_choose(void)
 {
     const char *wanted = getenv("SAPWOOD_MPI_CLOCK");
-    bool forced = wanted != NULL && strcmp(wanted, "monotonic") == 0;
-    sapwood_clock_is_cycles = !forced && counter_is_invariant();
+    if (wanted != NULL && strcmp(wanted, "monotonic") == 0)
+        sapwood_clock_is_cycles = false;
+    else if (wanted != NULL && strcmp(wanted, "cycles") == 0)
+        sapwood_clock_is_cycles = have_counter;
+    else
+        sapwood_clock_is_cycles = have_counter && counter_is_invariant();
     chosen = both_clocks();
 }
 

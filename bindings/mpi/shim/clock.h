@@ -1,6 +1,7 @@
 /* The clock of the hot path: the time-stamp counter where it is invariant,
- * CLOCK_MONOTONIC elsewhere or when SAPWOOD_MPI_CLOCK=monotonic. Ticks become
- * nanoseconds by one multiplication, so nothing needs converting later.
+ * CLOCK_MONOTONIC elsewhere. SAPWOOD_MPI_CLOCK=monotonic or =cycles overrides the
+ * choice; `cycles` is for virtual machines and simulators that hide the promise of
+ * invariance. Ticks become nanoseconds by one multiplication when they are added.
  */
 #ifndef SAPWOOD_CLOCK_H
 #define SAPWOOD_CLOCK_H
@@ -9,9 +10,11 @@
 #include <stdint.h>
 #include <time.h>
 
-extern bool sapwood_clock_is_cycles;
+#include "visibility.h"
+
+extern SAPWOOD_HIDDEN bool sapwood_clock_is_cycles;
 /* Nanoseconds per tick, in 1 / 2^32. */
-extern uint64_t sapwood_clock_scale;
+extern SAPWOOD_HIDDEN uint64_t sapwood_clock_scale;
 
 /* Decides which clock it is. Ticks mean something only afterwards. */
 void sapwood_clock_choose(void);
@@ -29,7 +32,7 @@ static inline uint64_t sapwood_monotonic_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static inline uint64_t sapwood_ticks(void)
+static SAPWOOD_HOT uint64_t sapwood_ticks(void)
 {
 #if defined(__x86_64__)
     if (__builtin_expect(sapwood_clock_is_cycles, 1))

@@ -20,6 +20,9 @@
  *    24  table_bytes  u64
  *    32  reserved     32 bytes 0
  *
+ * Processes that MPI_Comm_spawn starts have ranks of a world of their own; the pid
+ * tells them from the first world's.
+ *
  * The peer must run under our user id (SO_PEERCRED), else nothing is sent.
  */
 #ifndef SAPWOOD_HANDOVER_H

@@ -13,6 +13,7 @@
 #include <mpi.h>
 
 #include "table.h"
+#include "visibility.h"
 
 #if defined(SAPWOOD_FOR_OPENMPI)
 #define SAPWOOD_ABI SAPWOOD_ABI_OPENMPI
@@ -46,7 +47,7 @@ struct sapwood_library {
     /* Fortran's MPI_IN_PLACE: the address of a variable, NULL if Fortran is absent. */
     const void *fortran_in_place;
 };
-extern struct sapwood_library sapwood_library;
+extern SAPWOOD_HIDDEN struct sapwood_library sapwood_library;
 
 /* The address of a symbol of the MPI library, NULL if it has none. */
 void *sapwood_symbol(const char *name);

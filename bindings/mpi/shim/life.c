@@ -33,6 +33,16 @@ static int phase_now(void)
     return atomic_load_explicit(&sapwood_phase, memory_order_acquire);
 }
 
+/* A forked child is not a rank: it neither counts nor keeps the leaf waiting for
+ * the rank's end. */
+static void become_a_child(void)
+{
+    enter_phase(SAPWOOD_OFF);
+    if (leaf_socket >= 0)
+        close(leaf_socket);
+    leaf_socket = -1;
+}
+
 /* Memory that a leaf may map too, of a size that nobody can change afterwards;
  * the leaf's own mappings can only read. */
 struct sapwood_table *sapwood_table_make(void)
@@ -54,6 +64,7 @@ struct sapwood_table *sapwood_table_make(void)
     int size_seals = F_SEAL_SHRINK | F_SEAL_GROW;
     if (fcntl(fd, F_ADD_SEALS, size_seals | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) != 0)
         fcntl(fd, F_ADD_SEALS, size_seals | F_SEAL_SEAL);
+    pthread_atfork(NULL, NULL, become_a_child);
     sapwood_table = memory;
     table_fd = fd;
     return sapwood_table;
@@ -81,14 +92,11 @@ static void fill_header(bool contended)
     atomic_store_explicit(&header->state, SAPWOOD_STATE_RUNNING, memory_order_release);
 }
 
-/* A forked child is not a rank: it neither counts nor keeps the leaf waiting for
- * the rank's end. */
-static void become_a_child(void)
+/* Where this rank writes its own profile; NULL if it was not asked to. */
+static const char *dump_directory(void)
 {
-    enter_phase(SAPWOOD_OFF);
-    if (leaf_socket >= 0)
-        close(leaf_socket);
-    leaf_socket = -1;
+    const char *directory = getenv("SAPWOOD_MPI_DUMP_DIR");
+    return directory != NULL && *directory != '\0' ? directory : NULL;
 }
 
 /* Hands the table over. Whether anybody will see what is counted. */
@@ -101,7 +109,7 @@ static bool find_observer(void)
     table_fd = -1;
     if (leaf_socket >= 0)
         return true;
-    bool dumps = getenv("SAPWOOD_MPI_DUMP_DIR") != NULL;
+    bool dumps = dump_directory() != NULL;
     bool asked_for = getenv("SAPWOOD_MPI_LEAVES") != NULL || !dumps;
     if (asked_for && (header->world_rank == 0 || getenv("SAPWOOD_VERBOSE") != NULL))
         sapwood_say("rank %u: %s; the program runs on %s", header->world_rank, reason,
@@ -126,7 +134,6 @@ static void start(void)
         enter_phase(SAPWOOD_OFF);
         return;
     }
-    pthread_atfork(NULL, NULL, become_a_child);
     enter_phase(contended ? SAPWOOD_CONTENDED : SAPWOOD_COUNTING);
 }
 
@@ -160,9 +167,12 @@ bool sapwood_begin_slowly(void)
     if (sapwood_inside || phase_now() == SAPWOOD_OFF)
         return false;
     pthread_mutex_lock(&phase_lock);
+    /* What start asks of MPI may come back through our wrappers. */
+    sapwood_inside = true;
     prepare();
     if (phase_now() == SAPWOOD_WAITING && is_initialised())
         start();
+    sapwood_inside = false;
     pthread_mutex_unlock(&phase_lock);
     return phase_now() >= SAPWOOD_COUNTING;
 }
@@ -171,12 +181,14 @@ bool sapwood_init_begins(uint64_t *begin)
 {
     if (sapwood_inside)
         return false;
+    sapwood_inside = true;
     pthread_mutex_lock(&phase_lock);
     prepare();
     pthread_mutex_unlock(&phase_lock);
-    if (phase_now() != SAPWOOD_WAITING)
+    if (phase_now() != SAPWOOD_WAITING) {
+        sapwood_inside = false;
         return false;
-    sapwood_inside = true;
+    }
     *begin = sapwood_monotonic_ns();
     return true;
 }
@@ -224,9 +236,8 @@ static void close_table(uint32_t state)
 {
     enter_phase(SAPWOOD_OFF);
     atomic_store_explicit(&sapwood_table->header.state, state, memory_order_release);
-    const char *directory = getenv("SAPWOOD_MPI_DUMP_DIR");
-    if (directory != NULL && *directory != '\0')
-        write_dump(directory);
+    if (dump_directory() != NULL)
+        write_dump(dump_directory());
 }
 
 void sapwood_finalize(uint32_t function)

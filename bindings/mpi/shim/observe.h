@@ -7,7 +7,8 @@
  *
  * A thread that is inside a counted call counts nothing more until that call
  * ends: implementations call their own public functions, and Fortran bindings
- * call C ones, and neither may count twice.
+ * call C ones, and neither may count twice. An error handler that leaves an MPI
+ * call by longjmp leaves its thread inside: MPI gives no promise for that either.
  */
 #ifndef SAPWOOD_OBSERVE_H
 #define SAPWOOD_OBSERVE_H
@@ -18,8 +19,7 @@
 
 #include "clock.h"
 #include "table.h"
-
-#define SAPWOOD_EXPORT __attribute__((visibility("default")))
+#include "visibility.h"
 
 /* In the order in which a process goes through them; OFF can follow any. */
 enum sapwood_phase {
@@ -30,14 +30,14 @@ enum sapwood_phase {
     SAPWOOD_CONTENDED,    /* MPI_THREAD_MULTIPLE: additions are atomic */
 };
 
-extern _Atomic int sapwood_phase;
-extern struct sapwood_table *sapwood_table;
-extern _Thread_local bool sapwood_inside __attribute__((tls_model("initial-exec")));
+extern SAPWOOD_HIDDEN _Atomic int sapwood_phase;
+extern SAPWOOD_HIDDEN struct sapwood_table *sapwood_table;
+extern SAPWOOD_HIDDEN _Thread_local bool sapwood_inside __attribute__((tls_model("initial-exec")));
 
 /* Moves on through the phases where that is due. Whether to count this call. */
-bool sapwood_begin_slowly(void);
+SAPWOOD_HIDDEN bool sapwood_begin_slowly(void);
 
-static inline bool sapwood_begin(uint64_t *begin)
+static SAPWOOD_HOT bool sapwood_begin(uint64_t *begin)
 {
     bool counting = atomic_load_explicit(&sapwood_phase, memory_order_relaxed) >= SAPWOOD_COUNTING;
     if (__builtin_expect(!counting || sapwood_inside, 0) && !sapwood_begin_slowly())
@@ -48,7 +48,7 @@ static inline bool sapwood_begin(uint64_t *begin)
 }
 
 /* Adds one call to the slot of this function and class, and leaves the guard. */
-void sapwood_end(uint32_t function, unsigned class, uint64_t ticks, uint64_t bytes);
+SAPWOOD_HIDDEN void sapwood_end(uint32_t function, unsigned class, uint64_t ticks, uint64_t bytes);
 
 /* The same for a span that was measured in nanoseconds. */
 void sapwood_end_ns(uint32_t function, unsigned class, uint64_t ns, uint64_t bytes);

@@ -11,8 +11,8 @@
 
 enum { SAPWOOD_CACHE_BITS = 6, SAPWOOD_CACHE_WORDS = 1 << SAPWOOD_CACHE_BITS };
 
-extern _Atomic uint64_t sapwood_classes[SAPWOOD_CACHE_WORDS]; /* handle << 8 | class */
-extern _Atomic uint64_t sapwood_sizes[SAPWOOD_CACHE_WORDS];   /* handle << 16 | bytes */
+extern SAPWOOD_HIDDEN _Atomic uint64_t sapwood_classes[SAPWOOD_CACHE_WORDS]; /* handle << 8 | class */
+extern SAPWOOD_HIDDEN _Atomic uint64_t sapwood_sizes[SAPWOOD_CACHE_WORDS];   /* handle << 16 | bytes */
 
 /* Asks the library and fills the cache. */
 unsigned sapwood_class_asked(MPI_Comm comm);
@@ -25,13 +25,13 @@ uint64_t sapwood_size_asked(MPI_Datatype type);
 #define SAPWOOD_HANDLE(handle) ((uint64_t)(uintptr_t)(handle))
 #endif
 
-static inline unsigned sapwood_cache_place(uint64_t handle)
+static SAPWOOD_HOT unsigned sapwood_cache_place(uint64_t handle)
 {
     return (unsigned)(handle * UINT64_C(0x9E3779B97F4A7C15) >> (64 - SAPWOOD_CACHE_BITS));
 }
 
 /* Size class of a communicator as in table.h. */
-static inline unsigned sapwood_class(MPI_Comm comm)
+static SAPWOOD_HOT unsigned sapwood_class(MPI_Comm comm)
 {
     uint64_t handle = SAPWOOD_HANDLE(comm);
     uint64_t word = atomic_load_explicit(&sapwood_classes[sapwood_cache_place(handle)], memory_order_relaxed);
@@ -39,14 +39,14 @@ static inline unsigned sapwood_class(MPI_Comm comm)
 }
 
 /* Bytes of data in one element of the type. */
-static inline uint64_t sapwood_size(MPI_Datatype type)
+static SAPWOOD_HOT uint64_t sapwood_size(MPI_Datatype type)
 {
     uint64_t handle = SAPWOOD_HANDLE(type);
     uint64_t word = atomic_load_explicit(&sapwood_sizes[sapwood_cache_place(handle)], memory_order_relaxed);
     return __builtin_expect(word >> 16 == handle, 1) ? word & 0xffff : sapwood_size_asked(type);
 }
 
-static inline uint64_t sapwood_bytes(int64_t count, MPI_Datatype type)
+static SAPWOOD_HOT uint64_t sapwood_bytes(int64_t count, MPI_Datatype type)
 {
     return count <= 0 ? 0 : (uint64_t)count * sapwood_size(type);
 }

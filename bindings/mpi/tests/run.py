@@ -27,6 +27,7 @@ import header
 from rank_profile import Profile
 
 RUN_SECONDS_MAX = 60
+GRACE_SECONDS = 5
 BUILD_SECONDS_MAX = 600
 LAUNCHERS = {
     "openmpi": ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-np"],
@@ -54,7 +55,7 @@ def setUpModule():
     done = subprocess.run(["make", "-C", os.path.join(HERE, ".."), "-j2", f"OUT={out}"], capture_output=True,
                           text=True, timeout=BUILD_SECONDS_MAX, check=False)
     if done.returncode != 0:
-        raise SystemExit(f"the build failed:\n{done.stdout}{done.stderr}")
+        raise SystemExit(f"the build failed:\n{done.stderr}")
     print("\n".join(line for line in done.stdout.splitlines() if line.startswith("missing")))
 
 
@@ -69,11 +70,24 @@ def program(abi, name):
     return path
 
 
-def end_group(process):
-    """Ends a process that we started in a session of its own, with its children."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+def members(session):
+    """The processes of a session, which launchers' children share whatever their group."""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if os.getsid(int(pid)) == session:
+                yield int(pid)
+
+
+def end_session(process):
+    """Ends a process that we started in a session of its own, and all it has started."""
+    if process.poll() is None:
+        process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=GRACE_SECONDS)
+    for pid in members(process.pid):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    process.wait(timeout=GRACE_SECONDS)
 
 
 def execute(command, environment):
@@ -83,9 +97,9 @@ def execute(command, environment):
     try:
         output, errors = process.communicate(timeout=RUN_SECONDS_MAX)
     except subprocess.TimeoutExpired:
-        end_group(process)
+        end_session(process)
         raise Hang(f"hung for {RUN_SECONDS_MAX} s: {' '.join(command)}") from None
-    end_group(process)
+    end_session(process)
     return process.returncode, output, errors
 
 
@@ -109,7 +123,7 @@ class Run:
                 self.code, self.output, self.errors = execute(start + command, told)
                 self.probe_output = probe.communicate(timeout=RUN_SECONDS_MAX)[0]
             finally:
-                end_group(probe)
+                end_session(probe)
             self.seen = self.read(folder, ranks, "seen")
             self.dumped = self.read(folder, ranks, "profile")
 
@@ -200,6 +214,19 @@ class EachAbi:
         self.assertEqual(run.seen[0].state, 3)
         self.assertEqual(run.seen[0].calls, expected.unfinalized(0, 1))
         self.assertEqual(run.seen[0].data, run.dumped[0].data)
+
+    def test_mpi_initialised_past_the_shim_is_observed_from_the_first_call(self):
+        run = Run(self.abi, [program(self.abi, "lazy")], RANKS[self.abi])
+        self.assertEqual((run.code, run.errors), (0, ""))
+        for rank, profile in run.seen.items():
+            self.assertEqual(profile.calls, expected.lazy(rank, len(run.seen)))
+            self.assertEqual(profile.state, 3)
+            self.assertEqual(profile.data, run.dumped[rank].data)
+
+    def test_an_mpi_library_outside_the_global_scope_is_found(self):
+        command = [os.path.join(out, "tests", "plugin_host"), program(self.abi, "plugin.so")]
+        for rank, profile in self.observed(command).seen.items():
+            self.assertEqual(profile.calls, expected.plugin(rank, RANKS[self.abi]))
 
     def test_a_killed_rank_leaves_its_table_with_the_leaf(self):
         ranks = RANKS[self.abi]

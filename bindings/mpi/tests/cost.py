@@ -1,0 +1,145 @@
+"""What the shim costs per wrapped call, in nanoseconds and in instructions.
+
+    cost.py [--json] [--out FOLDER] [--pairs N] [--calls N]
+
+Nanoseconds: the same program alternately without and with the shim, one process
+each, on one core if `taskset` is there; the difference of each pair, then median
+and quartiles over the pairs. Instructions: callgrind totals of two runs that
+differ only in the number of calls, so that start-up falls out.
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+CALLS = ("MPI_Comm_rank", "MPI_Allreduce")
+FEW, MANY = 1000, 11000
+RUN_SECONDS_MAX = 300
+
+
+def environment(shim, folder, more):
+    told = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    if shim:
+        told |= {"LD_PRELOAD": shim, "SAPWOOD_MPI_DUMP_DIR": folder}
+    return told | more
+
+
+def pinned(command):
+    return ["taskset", "-c", "0", *command] if shutil.which("taskset") else command
+
+
+def run(command, shim, folder, **more):
+    done = subprocess.run(pinned(command), env=environment(shim, folder, more), capture_output=True, text=True,
+                          timeout=RUN_SECONDS_MAX, check=False)
+    if done.returncode != 0:
+        raise SystemExit(f"{' '.join(command)} failed: {done.stderr.strip()}")
+    return done
+
+
+def ns_per_call(program, shim, folder, calls):
+    """The quickest batch of one process, per function: the others were disturbed."""
+    lines = [line.split() for line in run([program, str(calls), "5"], shim, folder).stdout.splitlines()]
+    return [min(float(line[i]) for line in lines) for i in range(len(CALLS))]
+
+
+def spread(values):
+    low, middle, high = statistics.quantiles(values, n=4)
+    return {"median": round(middle, 2), "quartile_low": round(low, 2), "quartile_high": round(high, 2),
+            "min": round(min(values), 2), "max": round(max(values), 2)}
+
+
+def time_cost(program, shim, folder, pairs, calls):
+    bare, with_shim = [], []
+    for pair in range(pairs):
+        order = [(None, bare), (shim, with_shim)]
+        for preloaded, results in order if pair % 2 == 0 else reversed(order):
+            results.append(ns_per_call(program, preloaded, folder, calls))
+    report = {}
+    for i, name in enumerate(CALLS):
+        report[name] = {
+            "bare_ns": spread([result[i] for result in bare]),
+            "shim_ns": spread([result[i] for result in with_shim]),
+            "cost_ns": spread([after[i] - before[i] for before, after in zip(bare, with_shim)]),
+        }
+    return report
+
+
+def instructions(program, shim, folder, calls):
+    """Instructions of a whole run. CALLS both happen in it, equally often.
+
+    Valgrind's processor does not say that its time-stamp counter is invariant.
+    """
+    command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/callgrind", program, str(calls), "1"]
+    return int(re.search(r"Collected : (\d+)", run(command, shim, folder, SAPWOOD_MPI_CLOCK="cycles").stderr).group(1))
+
+
+def instruction_cost(program, shim, folder):
+    """Per call, averaged over the two functions."""
+    per_call = {}
+    for name, preloaded in (("bare", None), ("shim", shim)):
+        few, many = (instructions(program, preloaded, folder, calls) for calls in (FEW, MANY))
+        per_call[name] = (many - few) / (MANY - FEW) / len(CALLS)
+    return {"bare": round(per_call["bare"], 1), "shim": round(per_call["shim"], 1),
+            "cost": round(per_call["shim"] - per_call["bare"], 1)}
+
+
+def measure(out, abi, arguments):
+    program, shim = f"{out}/tests/{abi}/call_cost", f"{out}/libsapwood-mpi-{abi}.so"
+    if not os.path.exists(program) or not os.path.exists(shim):
+        return None
+    with tempfile.TemporaryDirectory(prefix="sapwood-mpi-cost-") as folder:
+        report = {"time": time_cost(program, shim, folder, arguments.pairs, arguments.calls)}
+        if shutil.which("valgrind"):
+            report["instructions"] = instruction_cost(program, shim, folder)
+        return report
+
+
+def print_report(abi, report):
+    print(f"{abi}: nanoseconds per call, median (quartiles; min .. max)")
+    for name, parts in report["time"].items():
+        for part, s in parts.items():
+            print(f"  {name:14} {part:8} {s['median']:8.2f} ({s['quartile_low']:.2f} .. {s['quartile_high']:.2f}; "
+                  f"{s['min']:.2f} .. {s['max']:.2f})")
+    counted = report.get("instructions")
+    if counted:
+        print(f"  instructions per call, mean of both: bare {counted['bare']}, with shim {counted['shim']}, "
+              f"cost {counted['cost']}")
+    else:
+        print("  missing: valgrind: no instruction count")
+
+
+def main():
+    parser = argparse.ArgumentParser(description="what the shim costs per wrapped call")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--out", help="a folder that make has filled; a temporary one is built otherwise")
+    parser.add_argument("--pairs", type=int, default=15)
+    parser.add_argument("--calls", type=int, default=1000000)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="sapwood-mpi-cost-") as built:
+        out = os.path.abspath(arguments.out or built)
+        if not arguments.out:
+            done = subprocess.run(["make", "-C", os.path.join(HERE, ".."), f"OUT={out}"], capture_output=True,
+                                  text=True, check=False)
+            if done.returncode != 0:
+                raise SystemExit(done.stderr)
+        reports = {abi: measure(out, abi, arguments) for abi in ("openmpi", "mpich")}
+    reports = {abi: report for abi, report in reports.items() if report}
+    if not reports:
+        raise SystemExit("neither Open MPI nor MPICH is here: nothing to measure")
+    if arguments.json:
+        json.dump(reports, sys.stdout, indent=2)
+        print()
+        return
+    for abi, report in reports.items():
+        print_report(abi, report)
+
+
+if __name__ == "__main__":
+    main()
