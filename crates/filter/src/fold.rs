@@ -68,13 +68,12 @@ impl<O: Operation> FoldFilter<O> {
         Some(())
     }
 
-    /// Combines bodies of any numeric format, value by value.
+    /// Combines bodies of a format of numbers, value by value.
     fn combine_values(
         format: FormatRef<'_>,
         accumulator: &mut [u8],
         other: &[u8],
     ) -> Result<(), FilterError> {
-        Self::check(format)?;
         let mut at = 0;
         for (index, directive) in format.directives().enumerate() {
             let cut = PacketError::Truncated { index };
@@ -90,15 +89,6 @@ impl<O: Operation> FoldFilter<O> {
         match accumulator.len().max(other.len()) - at {
             0 => Ok(()),
             bytes => Err(PacketError::Excess { bytes }.into()),
-        }
-    }
-
-    /// Refuses formats that hold more than numbers.
-    fn check(format: FormatRef<'_>) -> Result<(), FilterError> {
-        if format.directives().all(|directive| directive.element.is_numeric()) {
-            Ok(())
-        } else {
-            Err(FilterError::format(O::NAME, TAKES, format))
         }
     }
 
@@ -120,7 +110,7 @@ fn sole_array(format: FormatRef<'_>) -> Option<Directive> {
 impl<O: Operation> Filter for FoldFilter<O> {
     fn transform(&mut self, wave: &WaveRef<'_>, out: &mut Emitter) -> Result<(), FilterError> {
         let [first, others @ ..] = wave.packets else { return Ok(()) };
-        Self::check(first.format)?;
+        self.check(first.format)?;
         out.emit_built(first.header.tag, first.format.to_format(), |bytes| {
             let start = bytes.len();
             bytes.extend(first.body);
@@ -142,6 +132,19 @@ impl<O: Operation> Filter for FoldFilter<O> {
 
 impl<O: Operation> Fold for FoldFilter<O> {
     #[inline]
+    fn name(&self) -> &'static str {
+        O::NAME
+    }
+
+    fn check(&self, format: FormatRef<'_>) -> Result<(), FilterError> {
+        if format.directives().all(|directive| directive.element.is_numeric()) {
+            Ok(())
+        } else {
+            Err(FilterError::format(O::NAME, TAKES, format))
+        }
+    }
+
+    #[inline]
     fn fold(
         &self,
         format: FormatRef<'_>,
@@ -153,6 +156,7 @@ impl<O: Operation> Fold for FoldFilter<O> {
         {
             return Ok(());
         }
+        self.check(format)?;
         Self::combine_values(format, accumulator, other)
     }
 

@@ -67,8 +67,21 @@ pub trait Filter: Send {
 
 /// A filter that combines two packets of the same format and length into one of the same.
 ///
-/// Both methods must give the same bits however the values are cut into chunks.
+/// [`Fold::fold`] and [`Fold::fold_chunk`] must give the same bits however the values are cut into chunks.
 pub trait Fold {
+    /// The filter's name, for messages.
+    fn name(&self) -> &'static str;
+
+    /// Refuses a format on which the operation is not defined, so that a wave of one packet, which
+    /// needs no folding, is refused as well.
+    ///
+    /// # Errors
+    /// [`FilterError::Format`].
+    fn check(&self, format: FormatRef<'_>) -> Result<(), FilterError> {
+        let _ = format;
+        Ok(())
+    }
+
     /// Folds the values `other` into `accumulator`; both are whole bodies of `format`.
     ///
     /// # Errors

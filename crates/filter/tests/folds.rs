@@ -107,3 +107,13 @@ fn lengths_that_differ_are_refused_with_both() {
     assert!(error.to_string().contains("'%alf[2]' and '%alf[1]'"), "{error}");
     assert!(fold.fold(format.as_ref(), mine.as_mut_bytes(), other.as_bytes()).is_err());
 }
+
+#[test]
+fn a_fold_refuses_what_it_does_not_take_before_anything_is_folded() {
+    let filter = make("max");
+    let fold = filter.as_fold().expect("a fold");
+    let format = |text: &str| text.parse::<Format>().expect("format");
+    assert_eq!(fold.check(format("%d %alf").as_ref()), Ok(()));
+    let error = fold.check(format("%d %s").as_ref()).expect_err("a string");
+    assert_eq!(error.to_string(), "filter 'max' takes numbers and arrays of numbers, not '%d %s'");
+}
