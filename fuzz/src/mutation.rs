@@ -142,3 +142,31 @@ fn satisfy_comparison(input: &mut [u8], random: &mut Random) {
         None => write_number(input, wanted, random),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn inputs(seed: u64) -> Vec<Vec<u8>> {
+        let mut random = Random::new(seed);
+        let mut input = Vec::new();
+        let step = |_| {
+            mutate(&mut input, b"another input to take parts of", &mut random);
+            input.clone()
+        };
+        (0..5000).map(step).collect()
+    }
+
+    #[test]
+    fn a_seed_gives_the_same_inputs_again() {
+        assert_eq!(inputs(7), inputs(7));
+        assert_ne!(inputs(7), inputs(8));
+    }
+
+    #[test]
+    fn inputs_grow_from_nothing_and_stay_within_their_limit() {
+        let inputs = inputs(1);
+        assert!(inputs.iter().any(|input| input.len() > 100));
+        assert!(inputs.iter().all(|input| input.len() <= INPUT_BYTES_MAX));
+    }
+}
