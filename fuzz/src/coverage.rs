@@ -32,8 +32,8 @@ pub fn clear() {
     unsafe { COUNTERS_START.load(Relaxed).write_bytes(0, edges()) };
 }
 
-/// Adds what the last run has reached; each bit of `seen[edge]` is a class of counts. True if it was
-/// new.
+/// Adds what the last run has reached; each bit of `seen[edge]` is a class of counts. True if it
+/// was new.
 pub fn collect(seen: &mut Vec<u8>) -> bool {
     // Copied first: this function's own edges are counted as well while it looks.
     let mut counts = vec![0_u8; edges()];

@@ -1,5 +1,5 @@
-//! Counts what a piece of code allocates, so that a target can hold a decoder to "a length is checked
-//! before anything is allocated".
+//! Counts what a piece of code allocates, so that a target can hold a decoder to "a length is
+//! checked before anything is allocated".
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -31,7 +31,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Runs it, and panics when it has asked for more than so many bytes of memory in all, freed or not.
+/// Runs it, and panics when it has asked for more than so many bytes in all, freed or not.
 pub fn within<T>(bytes_max: usize, work: impl FnOnce() -> T) -> T {
     let before = ALLOCATED_BYTES.load(Relaxed);
     let outcome = work();

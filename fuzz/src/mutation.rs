@@ -1,5 +1,5 @@
-//! New inputs out of old ones, and the random numbers that choose them: the same seed gives the same
-//! inputs.
+//! New inputs out of old ones, and the random numbers that choose them: the same seed gives the
+//! same inputs.
 
 use crate::coverage;
 

@@ -32,7 +32,7 @@ fn run(input: &[u8]) {
 
 /// How many values of a packet are read: the cost of one grows with its place.
 const TRIED_VALUES_MAX: usize = 8;
-/// Readers of another type are tried under formats up to this length: their error spells the format.
+/// Readers of another type are tried under formats up to this length: their error spells it.
 const SPELLED_DIRECTIVES_MAX: usize = 3;
 
 /// Calls every reader for the first values and for one too many.

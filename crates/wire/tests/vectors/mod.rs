@@ -1,8 +1,8 @@
 //! Reading and rewriting of the golden vectors in `conformance/vectors`, for the test and for the
 //! example that writes them. `conformance/README.md` describes the files.
 //!
-//! A file is paragraphs of `key: value` lines. What a packet or message is stands in its fields; the
-//! last field, `frame`, is what this project's encoder makes of them.
+//! A file is paragraphs of `key: value` lines. What a packet or message is stands in its fields;
+//! the last field, `frame`, is what this project's encoder makes of them.
 
 #![allow(dead_code)] // The test and the example each use their part.
 
