@@ -1,1 +1,51 @@
-//! The sans-IO state machine of one process in the tree.
+//! The sans-IO state machine of one process in the tree, whatever its role.
+//!
+//! **Change the node once (an [`Input`], or a call of the application), then drain
+//! [`Node::poll_output`] until it gives nothing; only then change it again.** The node does no I/O and
+//! reads no clock: bytes and the time come in, bytes and decisions come out, and the same inputs give
+//! the same outputs.
+//!
+//! A packet on its way up passes `inbox` (bytes become frames), `inbound` (which stream, which child),
+//! `wave` (held until its wave is complete), `transform` (the stream's filters), and `outbox` (frames
+//! become bytes). `docs/packet-path.md` follows one.
+#![no_std]
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+mod assembly;
+mod chunk;
+mod control;
+mod delivery;
+mod error;
+mod head;
+mod inbound;
+mod inbox;
+mod input;
+mod link;
+mod local;
+mod membership;
+mod node;
+mod outbound;
+mod outbox;
+mod output;
+mod slot;
+mod stream;
+mod time;
+mod transform;
+mod wave;
+
+pub use delivery::{Answer, Delivery, Missing};
+pub use error::NodeError;
+pub use input::Input;
+pub use link::LinkId;
+pub use local::{Direction, StreamSpec};
+pub use membership::{AttachPoint, ChildPlan};
+pub use node::{Node, Role, Settings};
+pub use outbox::GATHER_PARTS_MAX;
+pub use output::{Event, Output};
+pub use sapwood_wire::Policy;
+pub use time::Instant;

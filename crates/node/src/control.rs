@@ -1,0 +1,178 @@
+//! Control messages that have come.
+
+use alloc::string::String;
+
+use sapwood_packet::{RankSet, StreamId};
+use sapwood_wire::{Control, Ranges, StreamRequest, WireError};
+
+use crate::link::Peer;
+use crate::stream::Stream;
+use crate::{AttachPoint, Event, LinkId, Node, Output, Role};
+
+impl Node {
+    pub(crate) fn control(&mut self, link: LinkId, peer: Peer, control: Control) {
+        let result = match peer {
+            Peer::Parent => self.control_from_parent(link, control),
+            Peer::Child(rank) => self.control_from_child(link, rank, control),
+            Peer::Stranger => match control {
+                Control::Hello { version, claim, .. } => {
+                    self.hello(link, version, &claim);
+                    Ok(())
+                }
+                _ => Err(WireError::Control),
+            },
+            Peer::Leaving => Ok(()),
+        };
+        if let Err(error) = result {
+            self.break_link(link, &error);
+        }
+    }
+
+    fn control_from_parent(&mut self, link: LinkId, control: Control) -> Result<(), WireError> {
+        match control {
+            Control::Welcome { rank, plan, back_ends, .. } => {
+                self.membership.rank = Some(rank);
+                if self.settings.role == Role::BackEnd {
+                    self.expect(alloc::vec::Vec::new(), RankSet::new(), 0, back_ends);
+                }
+                self.outputs.push_back(Output::Planned { rank, plan });
+            }
+            Control::Refused { reason } => {
+                self.end(false, alloc::format!("the parent refused this process: {reason}"));
+            }
+            Control::Open(request) => self.open(request),
+            Control::Close { stream } => self.close(stream),
+            Control::Credit { stream, bytes } => self.credit_from_parent(link, stream, bytes),
+            Control::Acknowledge { .. } => {}
+            Control::Shutdown => self.end(true, String::from("the front-end ended the network")),
+            Control::Probe { number } => self.send_control(link, &Control::Echo { number }),
+            Control::Echo { .. } => {}
+            _ => return Err(WireError::Control),
+        }
+        Ok(())
+    }
+
+    fn control_from_child(
+        &mut self,
+        link: LinkId,
+        child: u32,
+        control: Control,
+    ) -> Result<(), WireError> {
+        let set = |ranges: &Ranges| ranges.to_set().map_err(WireError::from);
+        match control {
+            Control::Reached { back_ends, attach_points } => {
+                let mut points = alloc::vec::Vec::new();
+                for (parent, address, ranks) in attach_points {
+                    points.push(AttachPoint { parent, address, ranks: set(&ranks)? });
+                }
+                self.reached(child, set(&back_ends)?, points);
+            }
+            Control::Failed { rank, text } => self.pass_on_failure(rank, text),
+            Control::Lost { rank, back_ends, reason } => {
+                self.lost_below(child, rank, set(&back_ends)?, reason);
+            }
+            Control::Fault { stream, wave, rank, back_ends, reason } => {
+                let ranks = set(&back_ends)?;
+                if self.settings.role == Role::FrontEnd {
+                    if let Some(stream) = self.streams.get_mut(stream) {
+                        stream.add_fault(wave, ranks, reason);
+                    }
+                } else if let Some(parent) = self.membership.parent {
+                    let fault = Control::Fault { stream, wave, rank, back_ends, reason };
+                    self.send_control(parent, &fault);
+                }
+            }
+            Control::Credit { stream, bytes } => self.credit_from_child(link, stream, bytes),
+            Control::Leaving => self.leaving(child),
+            Control::Probe { number } => self.send_control(link, &Control::Echo { number }),
+            Control::Echo { .. } => {}
+            _ => return Err(WireError::Control),
+        }
+        Ok(())
+    }
+
+    /// A stream opens: here, and at the children that lead to its members.
+    pub(crate) fn open(&mut self, request: StreamRequest) {
+        let id = request.stream;
+        let mut local = request.clone();
+        if self.settings.role == Role::BackEnd {
+            // Filters run at inner nodes; a back-end need not know them.
+            local.up.clear();
+            local.down.clear();
+        }
+        let stream = match Stream::new(local, &self.settings.registry, self.membership.height) {
+            Ok(stream) => stream,
+            Err(error) => return self.cannot_open(request, &alloc::format!("{error}")),
+        };
+        let at = self.streams.insert(stream);
+        self.streams.at(at).request = request;
+        if self.settings.role == Role::BackEnd {
+            self.outputs.push_back(Output::Event(Event::StreamOpened { stream: id }));
+        } else {
+            self.open_to_children(at);
+        }
+    }
+
+    /// A filter cannot be made here: whatever comes on the stream is lost, and the front-end is told.
+    fn cannot_open(&mut self, request: StreamRequest, reason: &str) {
+        let rank = self.membership.rank_or_max();
+        if let Some(parent) = self.membership.parent {
+            let fault = Control::Fault {
+                stream: request.stream,
+                wave: request.first_wave,
+                rank,
+                back_ends: request.members,
+                reason: alloc::format!("{reason} (at rank {rank})"),
+            };
+            self.send_control(parent, &fault);
+        }
+    }
+
+    pub(crate) fn open_to_children(&mut self, at: usize) {
+        for (link, back_ends) in self.children_with_links() {
+            if let Some(request) = self.streams.at(at).request_for(link, &back_ends) {
+                self.send_control(link, &Control::Open(request));
+            }
+        }
+    }
+
+    /// A stream closes: what waits on it goes first, then the message, then it is forgotten.
+    pub(crate) fn close(&mut self, id: StreamId) {
+        let Some(at) = self.streams.find(id) else { return };
+        self.force_down(at);
+        let mut frame = sapwood_packet::Slab::default();
+        let encoded = sapwood_wire::encode_control(&mut frame, &Control::Close { stream: id });
+        debug_assert!(encoded.is_ok(), "a close message is short");
+        let Self { links, streams, .. } = self;
+        for slot in streams.at(at).slots.iter().filter(|slot| slot.alive) {
+            if let Some(outbox) = links.outbox(slot.link) {
+                outbox.push_bytes(frame.as_bytes());
+            }
+        }
+        self.streams.remove(id);
+        if self.settings.role == Role::BackEnd {
+            self.outputs.push_back(Output::Event(Event::StreamClosed { stream: id }));
+        }
+    }
+
+    fn credit_from_parent(&mut self, link: LinkId, stream: StreamId, bytes: u32) {
+        let Some(at) = self.streams.find(stream) else { return };
+        let Self { links, streams, .. } = self;
+        if let Some(outbox) = links.outbox(link) {
+            streams.at(at).gate.grant(bytes, outbox);
+        }
+        self.emit_ready(at);
+        self.end_if_deserted(at);
+    }
+
+    fn credit_from_child(&mut self, link: LinkId, stream: StreamId, bytes: u32) {
+        let Some(at) = self.streams.find(stream) else { return };
+        let Self { links, streams, .. } = self;
+        let stream = streams.at(at);
+        let Some(slot) = stream.slot_of(link) else { return };
+        if let Some(outbox) = links.outbox(link) {
+            stream.slots[slot].down.grant(bytes, outbox);
+        }
+        self.grant_to_parent(at);
+    }
+}

@@ -1,0 +1,80 @@
+//! What an application can ask of a node that it cannot do.
+
+use alloc::string::String;
+use core::fmt;
+
+use sapwood_filter::FilterError;
+use sapwood_packet::{Rank, StreamId};
+
+/// A call that the node refuses; nothing has changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NodeError {
+    /// No stream of that number is open here: it was closed, or never opened.
+    Stream {
+        /// The number.
+        stream: StreamId,
+    },
+    /// A stream asks for members that the network does not have.
+    Members {
+        /// The ranks that are none of its back-ends.
+        ranks: String,
+    },
+    /// A filter cannot be made here.
+    Filter(FilterError),
+    /// A back-end sends in a wave that it has passed already. Cure: number waves upwards.
+    WavePassed {
+        /// The wave that was named.
+        wave: u64,
+        /// The first one that is still open to this back-end.
+        next: u64,
+    },
+    /// The values are longer than a packet may be.
+    TooLong {
+        /// Their length in bytes.
+        bytes: u64,
+    },
+    /// Only the front-end may do this.
+    NotFrontEnd,
+    /// Only a back-end may do this.
+    NotBackEnd,
+    /// This process has no rank in a network yet, or no more.
+    NotConnected,
+    /// A rank that is no member of the stream.
+    NotMember {
+        /// The rank.
+        rank: Rank,
+    },
+}
+
+impl From<FilterError> for NodeError {
+    fn from(error: FilterError) -> Self {
+        Self::Filter(error)
+    }
+}
+
+impl fmt::Display for NodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stream { stream } => write!(f, "stream {stream} is not open; open it first"),
+            Self::Members { ranks } => {
+                write!(f, "ranks {ranks} are no back-ends of this network")
+            }
+            Self::Filter(error) => write!(f, "{error}"),
+            Self::WavePassed { wave, next } => {
+                write!(f, "wave {wave} has passed; the next one to send in is {next}")
+            }
+            Self::TooLong { bytes } => write!(
+                f,
+                "a packet of {bytes} bytes is too long; at most {} are allowed, send several",
+                sapwood_wire::limits::PACKET_BYTES_MAX
+            ),
+            Self::NotFrontEnd => f.write_str("only the front-end may do this"),
+            Self::NotBackEnd => f.write_str("only a back-end may do this"),
+            Self::NotConnected => f.write_str("this process is not part of a network"),
+            Self::NotMember { rank } => write!(f, "rank {rank} is no member of this stream"),
+        }
+    }
+}
+
+impl core::error::Error for NodeError {}

@@ -1,0 +1,294 @@
+//! Frames that have come: control or packet, from which side, on which stream.
+
+use sapwood_filter::Filter;
+use sapwood_packet::{Body, FormatRef, Header, Packet, PacketRef, RankSet, Slab};
+use sapwood_wire::{Frame, WireError, decode, frame_length};
+
+use crate::assembly::Assembled;
+use crate::head::Head;
+use crate::link::Peer;
+use crate::membership::END;
+use crate::outbox::EncodedFrame;
+use crate::slot::Place;
+use crate::stream::Stream;
+use crate::wave::{Arrived, OwnedBody};
+use crate::{Delivery, Instant, LinkId, Node, Output};
+
+impl Node {
+    /// Bytes in the shared buffer, beginning with a frame.
+    pub(crate) fn bytes(&mut self, link: LinkId, bytes: &[u8]) {
+        let mut rest = bytes;
+        loop {
+            match frame_length(rest) {
+                Ok(Some(length)) if length <= rest.len() => {
+                    let (frame, after) = rest.split_at(length);
+                    rest = after;
+                    if let Some(open) = self.links.link_mut(link) {
+                        open.inbox.note_length(length);
+                    }
+                    self.frame(link, frame);
+                }
+                Ok(_) => break,
+                Err(error) => return self.break_link(link, &error),
+            }
+        }
+        let Self { links, pool, .. } = self;
+        if let Some(open) = links.link_mut(link)
+            && !rest.is_empty()
+            && let Err(error) = open.inbox.keep(rest, pool)
+        {
+            self.break_link(link, &error);
+        }
+    }
+
+    #[inline]
+    fn frame(&mut self, link: LinkId, frame: &[u8]) {
+        let Some(peer) = self.links.link(link).map(|open| open.peer) else { return };
+        match (decode(frame), peer) {
+            (Ok(Frame::Packet(packet)), Peer::Child(_)) => {
+                let arrived = Arrived { packet, owned: None, charge: frame.len() as u32 };
+                self.packet_up(link, arrived);
+            }
+            (Ok(Frame::Packet(packet)), Peer::Parent) => self.packet_down(packet, frame, None),
+            (Ok(Frame::Packet(_)), Peer::Leaving) => {}
+            (Ok(Frame::Packet(_)), Peer::Stranger) => self.break_link(link, &WireError::Parts),
+            (Ok(Frame::Control(control)), _) => self.control(link, peer, control),
+            (Err(error), _) => self.break_link(link, &error),
+        }
+    }
+
+    /// A large frame that lies in a slab of its own.
+    pub(crate) fn frame_owned(&mut self, link: LinkId, slab: Slab) {
+        let Some(peer) = self.links.link(link).map(|open| open.peer) else { return };
+        let (head, start) = match decode(slab.as_bytes()) {
+            Ok(Frame::Packet(packet)) => (Head::of(&packet), slab.len() - packet.body.len()),
+            _ => {
+                self.frame(link, slab.as_bytes());
+                return self.pool.give(slab);
+            }
+        };
+        let charge = slab.len() as u32;
+        match peer {
+            Peer::Child(_) => {
+                let owned = OwnedBody { start, length: slab.len() - start, slab };
+                let arrived = Arrived { packet: head.with_body(&[]), owned: Some(owned), charge };
+                self.packet_up(link, arrived);
+            }
+            Peer::Parent => {
+                let length = slab.len();
+                let whole = Body::from(slab);
+                let body = whole.part(start, length - start);
+                let packet = head.with_body(body.as_bytes());
+                let frame = EncodedFrame::whole(whole.clone());
+                self.packet_down(packet, whole.as_bytes(), Some((frame, body.clone())));
+            }
+            Peer::Stranger => self.break_link(link, &WireError::Parts),
+            Peer::Leaving => {}
+        }
+    }
+
+    /// A packet from a child.
+    #[inline]
+    pub(crate) fn packet_up(&mut self, link: LinkId, arrived: Arrived<'_>) {
+        let Some(at) = self.streams.find(arrived.packet.header.stream) else { return };
+        let now = self.now;
+        let is_end = arrived.packet.header.wave == END.wave;
+        let stream = self.streams.at(at);
+        let Some(slot) = stream.slot_of(link) else { return };
+        if arrived.packet.header.direct {
+            return self.direct_up(at, slot, arrived);
+        }
+        if arrived.packet.chunk.is_some() && !stream.takes_chunks(arrived.packet.format) {
+            self.assemble_up(at, slot, &arrived);
+        } else {
+            stream.arrive(slot, arrived, now);
+        }
+        if self.streams.at(at).waves.is_ready(now) {
+            self.emit_ready(at);
+        }
+        if is_end {
+            self.end_if_deserted(at);
+        }
+    }
+
+    /// A chunk on a stream whose filters need whole packets.
+    fn assemble_up(&mut self, at: usize, slot: usize, arrived: &Arrived<'_>) {
+        let now = self.now;
+        let stream = self.streams.at(at);
+        let packet = arrived.packet;
+        let Some(chunk) = packet.chunk else { return };
+        let key = (packet.header.origin, packet.header.wave);
+        let contributors = packet.contributors.to_set();
+        let assembled =
+            stream.slots[slot].assemblies.add(key, chunk, &contributors, arrived.body());
+        let void = Slab::default();
+        let mut whole = PacketRef { chunk: None, body: void.as_bytes(), ..packet };
+        match assembled {
+            Assembled::Partial => self.release(at, slot, arrived.charge),
+            Assembled::Whole(slab, contributors) => {
+                whole.contributors = contributors.as_ref();
+                whole.header.ends_wave |= !stream.is_immediate() && packet.header.ends_wave;
+                let length = slab.len();
+                let owned = OwnedBody { slab, start: 0, length };
+                let arrived = Arrived { packet: whole, owned: Some(owned), charge: arrived.charge };
+                stream.arrive(slot, arrived, now);
+            }
+            Assembled::Torn if packet.header.ends_wave => {
+                let header = Header { void: true, ..packet.header };
+                whole = PacketRef { header, contributors: Default::default(), ..whole };
+                whole.format = FormatRef::default();
+                let arrived = Arrived { packet: whole, owned: None, charge: arrived.charge };
+                stream.arrive(slot, arrived, now);
+            }
+            Assembled::Torn => self.release(at, slot, arrived.charge),
+        }
+    }
+
+    /// A packet from the parent; `frame` is all of its bytes, `shared` the same in shared memory.
+    pub(crate) fn packet_down(
+        &mut self,
+        packet: PacketRef<'_>,
+        frame: &[u8],
+        shared: Option<(EncodedFrame, Body)>,
+    ) {
+        let Some(at) = self.streams.find(packet.header.stream) else { return };
+        let stream = self.streams.at(at);
+        stream.down_received += frame.len() as u64;
+        if self.settings.role == crate::Role::BackEnd {
+            self.deliver_down(at, packet, shared.map(|(_, body)| body));
+        } else if self.streams.at(at).down.is_pass() {
+            self.fan_out(at, packet, frame, shared.as_ref().map(|(frame, _)| frame));
+        } else {
+            self.filter_down(at, packet);
+        }
+        self.grant_to_parent(at);
+    }
+
+    /// A packet for the application of this back-end.
+    fn deliver_down(&mut self, at: usize, packet: PacketRef<'_>, shared: Option<Body>) {
+        let stream = self.streams.at(at);
+        let whole = match packet.chunk {
+            None => match shared {
+                Some(body) => {
+                    let format = packet.format.to_format();
+                    Packet::from_parts(packet.header, format, body)
+                }
+                None => packet.to_packet(),
+            },
+            Some(chunk) => {
+                let key = (packet.header.origin, packet.header.wave);
+                match stream.assemblies.add(key, chunk, &RankSet::new(), packet.body) {
+                    Assembled::Whole(slab, _) => Packet::from_parts(
+                        packet.header,
+                        packet.format.to_format(),
+                        Body::from(slab),
+                    ),
+                    Assembled::Partial => return,
+                    Assembled::Torn => {
+                        stream.dropped += 1;
+                        return;
+                    }
+                }
+            }
+        };
+        let delivery = Delivery::Packet(whole);
+        stream.unread += u64::from(delivery.cost());
+        self.deliveries.push_back(delivery);
+    }
+
+    /// A peer broke the format: nothing more can be believed of this link.
+    pub(crate) fn break_link(&mut self, link: LinkId, error: &WireError) {
+        self.outputs.push_back(Output::Hangup(link));
+        self.link_down(link, &alloc::format!("{error}"));
+    }
+}
+
+impl Stream {
+    /// A packet or chunk of a child goes to its wave.
+    #[inline]
+    pub(crate) fn arrive(&mut self, slot: usize, arrived: Arrived<'_>, now: Instant) {
+        let header = arrived.packet.header;
+        let chunk = arrived.packet.chunk;
+        let place = Place { wave: header.wave, offset: chunk.map_or(0, |chunk| chunk.offset) };
+        if place.wave == END.wave {
+            return self.advance(slot, END);
+        }
+        if self.is_immediate() || header.late || place.wave < self.ended {
+            return self.arrive_alone(slot, arrived, place);
+        }
+        let length = arrived.body().len() as u64;
+        let total = chunk.map(|chunk| chunk.total);
+        let fold = self.up.as_fold();
+        let hint = self.slots[slot].hint;
+        let (index, wave, is_new) = self.waves.at(place, &self.slots, hint);
+        if header.void {
+            wave.charges.push((slot as u16, arrived.charge));
+            wave.contributors.union_with(arrived.packet.contributors);
+        } else {
+            if !wave.has_values() {
+                wave.total = total;
+            }
+            if wave.total == total {
+                wave.add(slot, arrived, fold);
+            } else {
+                wave.charges.push((slot as u16, arrived.charge));
+                wave.fault = Some(unequal_lengths(wave.total, total));
+            }
+        }
+        if is_new && let Some(patience) = self.patience {
+            wave.deadline = Some(now + patience);
+            self.waves.bound_deadline(index);
+        }
+        let until = match chunk {
+            Some(chunk) if place.offset + length < chunk.total => {
+                Place { wave: place.wave, offset: place.offset + length }
+            }
+            _ if header.ends_wave => Place::start_of(place.wave + 1),
+            _ => return,
+        };
+        self.advance(slot, until);
+        if let Some(fold) = self.up.as_fold() {
+            let (_, wave, _) = self.waves.at(place, &self.slots, hint);
+            wave.fold_held(fold, &self.slots, false);
+        }
+    }
+
+    /// A child has sent all that it will before `until`.
+    #[inline]
+    pub(crate) fn advance(&mut self, slot: usize, until: Place) {
+        let from = self.slots[slot].next;
+        if until <= from {
+            return;
+        }
+        let hint = self.slots[slot].hint;
+        self.slots[slot].next = until;
+        self.slots[slot].hint = self.waves.pass(from, until, hint);
+    }
+
+    /// A packet that goes on by itself: nothing is waited for, or its wave has been answered.
+    fn arrive_alone(&mut self, slot: usize, mut arrived: Arrived<'_>, place: Place) {
+        let is_late = !self.is_immediate();
+        if is_late && (arrived.packet.chunk.is_some() || arrived.packet.header.void) {
+            self.dropped += u64::from(!arrived.packet.header.void);
+            arrived.packet.header.void = true;
+            arrived.packet.chunk = None;
+        }
+        let ends = arrived.packet.header.ends_wave;
+        arrived.packet.header.late |= is_late;
+        self.waves.add_single(slot, arrived);
+        if is_late && ends {
+            self.advance(slot, Place::start_of(place.wave + 1));
+        }
+    }
+}
+
+fn unequal_lengths(first: Option<u64>, other: Option<u64>) -> sapwood_filter::FilterError {
+    let text = |total: Option<u64>| {
+        total.map_or_else(|| "a short packet".into(), |total| alloc::format!("{total} bytes"))
+    };
+    sapwood_filter::FilterError::Mixed {
+        name: "of this stream",
+        first: text(first),
+        other: text(other),
+    }
+}

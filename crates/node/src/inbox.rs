@@ -1,0 +1,148 @@
+//! From bytes to frames: what has come of a frame that is not whole yet, and where the next bytes of a
+//! large one are to be put.
+//!
+//! Small frames are read into the runtime's one shared buffer and handled where they lie; only the
+//! cut-off tail is kept here. A large frame gets a slab of its own, into which the runtime reads
+//! directly, so that its values are never copied.
+
+use alloc::vec::Vec;
+
+use sapwood_packet::Slab;
+use sapwood_wire::{PREFIX_BYTES, WireError, frame_length};
+
+/// A frame of this many bytes or more is read into a slab of its own.
+pub(crate) const LARGE_FRAME_BYTES: usize = 16 << 10;
+
+/// Slabs kept for the next large frames, in bytes.
+const POOL_BYTES_MAX: usize = 4 << 20;
+
+/// What has come of the frame at the front of a link.
+#[derive(Debug, Default)]
+pub(crate) struct Inbox {
+    /// Begins with a frame's first byte; shorter than that frame.
+    tail: Vec<u8>,
+    /// A large frame being filled.
+    large: Option<Filling>,
+    /// Length of the last frame when it was large: the next is likely to be like it.
+    expected: Option<usize>,
+}
+
+#[derive(Debug)]
+struct Filling {
+    slab: Slab,
+    filled: usize,
+}
+
+/// What a slab that has been read into turned out to hold.
+#[derive(Debug)]
+pub(crate) enum Filled {
+    /// Not whole yet.
+    Partial,
+    /// Exactly one frame.
+    Frame(Slab),
+    /// Smaller frames, perhaps cut off at the end: handle them like any bytes.
+    Bytes(Slab),
+}
+
+impl Inbox {
+    /// Puts the tail of the last bytes in front of the buffer; gives its length.
+    pub(crate) fn begin_read(&mut self, buffer: &mut [u8]) -> usize {
+        let length = self.tail.len();
+        buffer[..length].copy_from_slice(&self.tail);
+        self.tail.clear();
+        length
+    }
+
+    /// Memory of the node's own for the next bytes, when the frame is large.
+    pub(crate) fn lend(&mut self, pool: &mut Pool) -> Option<&mut [u8]> {
+        if self.large.is_none() {
+            let length = self.expected.filter(|_| self.tail.is_empty())?;
+            self.large = Some(Filling { slab: pool.take(length), filled: 0 });
+        }
+        let large = self.large.as_mut()?;
+        Some(&mut large.slab.as_mut_bytes()[large.filled..])
+    }
+
+    /// Keeps what is left of the bytes behind their last whole frame.
+    pub(crate) fn keep(&mut self, rest: &[u8], pool: &mut Pool) -> Result<(), WireError> {
+        match frame_length(rest)? {
+            Some(length) if length >= LARGE_FRAME_BYTES => {
+                let mut slab = pool.take(length);
+                slab.as_mut_bytes()[..rest.len()].copy_from_slice(rest);
+                self.large = Some(Filling { slab, filled: rest.len() });
+            }
+            _ => self.tail.extend_from_slice(rest),
+        }
+        Ok(())
+    }
+
+    /// Remembers a frame's length, so that memory can be lent for the next one.
+    #[inline]
+    pub(crate) fn note_length(&mut self, length: usize) {
+        self.expected = (length >= LARGE_FRAME_BYTES).then_some(length);
+    }
+
+    /// So many bytes have been read into the lent memory.
+    pub(crate) fn filled(&mut self, bytes: usize) -> Result<Filled, WireError> {
+        let Some(mut large) = self.large.take() else {
+            return Ok(Filled::Partial);
+        };
+        large.filled += bytes;
+        let length = match large.filled {
+            filled if filled < PREFIX_BYTES => None,
+            _ => frame_length(large.slab.as_bytes())?,
+        };
+        let whole = large.filled == large.slab.len();
+        match length {
+            Some(length) if length == large.slab.len() && whole => Ok(Filled::Frame(large.slab)),
+            Some(length) if length == large.slab.len() => {
+                self.large = Some(large);
+                Ok(Filled::Partial)
+            }
+            None => {
+                self.large = Some(large);
+                Ok(Filled::Partial)
+            }
+            // The guess was wrong: what lies here are other frames.
+            Some(_) => {
+                self.expected = None;
+                large.slab.set_length(large.filled);
+                Ok(Filled::Bytes(large.slab))
+            }
+        }
+    }
+}
+
+/// Slabs that have done their work and wait for the next large frame.
+#[derive(Debug, Default)]
+pub(crate) struct Pool {
+    slabs: Vec<Slab>,
+    bytes: usize,
+}
+
+impl Pool {
+    /// A slab of that length; its contents are whatever they were.
+    pub(crate) fn take(&mut self, length: usize) -> Slab {
+        let fits = self.slabs.iter().position(|slab| {
+            slab.capacity() >= length && slab.capacity() < length.saturating_mul(2) + 4096
+        });
+        let mut slab = match fits {
+            Some(at) => {
+                let slab = self.slabs.swap_remove(at);
+                self.bytes -= slab.capacity();
+                slab
+            }
+            None => Slab::with_capacity(length),
+        };
+        slab.set_length(length);
+        slab
+    }
+
+    /// Takes a slab back.
+    pub(crate) fn give(&mut self, slab: Slab) {
+        if slab.capacity() >= LARGE_FRAME_BYTES && self.bytes + slab.capacity() <= POOL_BYTES_MAX {
+            self.bytes += slab.capacity();
+            self.slabs.push(slab);
+        }
+    }
+}

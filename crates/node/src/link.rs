@@ -1,0 +1,95 @@
+//! What a node keeps of each of its links.
+
+use alloc::vec::Vec;
+
+use sapwood_packet::Rank;
+
+use crate::inbox::Inbox;
+use crate::outbox::Outbox;
+
+/// A link's number; chosen by the runtime, small, used again after the link is down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LinkId(pub u32);
+
+impl LinkId {
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Who is at the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Peer {
+    Parent,
+    /// Connected, but its hello has not come.
+    Stranger,
+    Child(Rank),
+    /// Told to go; only its outbox is still of interest.
+    Leaving,
+}
+
+/// One link: bytes on their way in and out.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) peer: Peer,
+    pub(crate) inbox: Inbox,
+    pub(crate) outbox: Outbox,
+    /// Whether an output that asks for transmission is waiting to be taken.
+    pub(crate) transmit_asked: bool,
+}
+
+impl Link {
+    fn new(peer: Peer) -> Self {
+        Self { peer, inbox: Inbox::default(), outbox: Outbox::default(), transmit_asked: false }
+    }
+}
+
+/// All links of a node, by number.
+#[derive(Debug, Default)]
+pub(crate) struct Links {
+    slots: Vec<Option<Link>>,
+    /// Links whose outbox has grown since the last drain.
+    pub(crate) ready: Vec<LinkId>,
+}
+
+impl Links {
+    pub(crate) fn open(&mut self, id: LinkId, peer: Peer) {
+        if self.slots.len() <= id.index() {
+            self.slots.resize_with(id.index() + 1, || None);
+        }
+        self.slots[id.index()] = Some(Link::new(peer));
+    }
+
+    pub(crate) fn close(&mut self, id: LinkId) -> Option<Link> {
+        self.slots.get_mut(id.index())?.take()
+    }
+
+    #[inline]
+    pub(crate) fn link(&self, id: LinkId) -> Option<&Link> {
+        self.slots.get(id.index())?.as_ref()
+    }
+
+    #[inline]
+    pub(crate) fn link_mut(&mut self, id: LinkId) -> Option<&mut Link> {
+        self.slots.get_mut(id.index())?.as_mut()
+    }
+
+    /// The outbox of a link, which will be asked to transmit at the next drain.
+    #[inline]
+    pub(crate) fn outbox(&mut self, id: LinkId) -> Option<&mut Outbox> {
+        let link = self.slots.get_mut(id.index())?.as_mut()?;
+        if !link.transmit_asked {
+            link.transmit_asked = true;
+            self.ready.push(id);
+        }
+        Some(&mut link.outbox)
+    }
+
+    /// All open links.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = LinkId> + '_ {
+        let id = |(index, link): (usize, &Option<Link>)| {
+            link.as_ref().map(|_| LinkId(u32::try_from(index).unwrap_or(u32::MAX)))
+        };
+        self.slots.iter().enumerate().filter_map(id)
+    }
+}

@@ -1,0 +1,259 @@
+//! What the application of this process asks for: streams and packets, at the front-end or a back-end.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use sapwood_filter::{FilterSpec, WaveRule};
+use sapwood_packet::{Body, Header, IntoValues, Packet, PacketRef, RankSet, StreamId, Tag, Wave};
+use sapwood_wire::limits::{PACKET_BYTES_MAX, WINDOW_BYTES};
+use sapwood_wire::{Control, Policy, Ranges, StreamRequest, WaitRule};
+
+use crate::outbox::SHARED_BODY_BYTES;
+use crate::stream::request_of;
+use crate::{Instant, Node, NodeError, Role};
+
+/// Which way a packet goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From the front-end to back-ends.
+    Down,
+    /// From a back-end to the front-end.
+    Up,
+}
+
+/// What a new stream is to be.
+#[derive(Clone, Debug, Default)]
+pub struct StreamSpec {
+    /// Its back-ends.
+    pub members: RankSet,
+    /// Filters on the way up, in order; none passes every packet as it is.
+    pub up: Vec<FilterSpec>,
+    /// Filters on the way down, in order.
+    pub down: Vec<FilterSpec>,
+    /// When waves are complete.
+    pub wave: WaveRule,
+    /// What a full window does.
+    pub policy: Policy,
+    /// Bytes under way per link and direction; `None` for [`WINDOW_BYTES`].
+    pub window_bytes: Option<u32>,
+}
+
+impl Node {
+    /// Opens a stream (front-end).
+    ///
+    /// # Errors
+    /// [`NodeError::NotFrontEnd`], [`NodeError::Members`] for ranks that are not connected,
+    /// [`NodeError::Filter`] for an unknown filter or wrong parameters.
+    pub fn open_stream(&mut self, spec: StreamSpec) -> Result<StreamId, NodeError> {
+        if self.settings.role != Role::FrontEnd {
+            return Err(NodeError::NotFrontEnd);
+        }
+        let strangers = spec.members.difference(self.membership.connected().as_ref());
+        if spec.members.is_empty() || !strangers.is_empty() {
+            return Err(NodeError::Members { ranks: strangers.to_string() });
+        }
+        let wait = match spec.wave {
+            WaveRule::All => WaitRule::All,
+            WaveRule::Timeout { milliseconds } => WaitRule::Timeout { milliseconds },
+            WaveRule::Immediate => WaitRule::Immediate,
+        };
+        let request = StreamRequest {
+            stream: self.next_stream,
+            members: Ranges::from(&spec.members),
+            up: spec.up.into_iter().map(request_of).collect(),
+            down: spec.down.into_iter().map(request_of).collect(),
+            wait,
+            policy: spec.policy,
+            window_bytes: spec.window_bytes.unwrap_or(WINDOW_BYTES),
+            height: self.membership.height,
+            first_wave: 0,
+        };
+        let stream =
+            crate::stream::Stream::new(request, &self.settings.registry, self.membership.height)?;
+        let id = stream.id;
+        self.next_stream += 1;
+        let at = self.streams.insert(stream);
+        self.open_to_children(at);
+        Ok(id)
+    }
+
+    /// Closes a stream everywhere (front-end).
+    ///
+    /// # Errors
+    /// [`NodeError::NotFrontEnd`].
+    pub fn close_stream(&mut self, stream: StreamId) -> Result<(), NodeError> {
+        if self.settings.role != Role::FrontEnd {
+            return Err(NodeError::NotFrontEnd);
+        }
+        self.close(stream);
+        self.deliveries.retain(|delivery| delivery.stream() != stream);
+        Ok(())
+    }
+
+    /// The members of an open stream.
+    #[must_use]
+    pub fn members(&self, stream: StreamId) -> Option<&RankSet> {
+        self.streams.get(stream).map(|stream| &stream.members)
+    }
+
+    /// Whether a packet sent now would not have to wait behind a full window.
+    ///
+    /// # Errors
+    /// [`NodeError::Stream`] when the stream is not open here.
+    pub fn has_room(&self, stream: StreamId) -> Result<bool, NodeError> {
+        let open = self.streams.get(stream).ok_or(NodeError::Stream { stream })?;
+        Ok(match self.settings.role {
+            Role::FrontEnd => open.has_room_down(),
+            _ => open.gate.waiting_bytes() < open.request.window_bytes as usize,
+        })
+    }
+
+    /// Whether a stream can bring no answer any more, since all of its back-ends are gone and what
+    /// they sent has been delivered.
+    #[must_use]
+    pub fn is_deserted(&self, stream: StreamId) -> bool {
+        self.streams.get(stream).is_some_and(|stream| {
+            stream.slots.iter().all(|slot| slot.next >= crate::membership::END)
+                && stream.waves.is_empty()
+        })
+    }
+
+    /// Why the members of a stream that are gone are gone.
+    #[must_use]
+    pub fn missing_members(&self, stream: StreamId) -> Vec<crate::Missing> {
+        self.membership
+            .losses()
+            .filter_map(|lost| {
+                let mut ranks = self.streams.get(stream)?.members.clone();
+                ranks.intersect_with(lost.ranks.as_ref());
+                (!ranks.is_empty()).then(|| crate::Missing { ranks, reason: lost.reason.clone() })
+            })
+            .collect()
+    }
+
+    /// Packets that were dropped on a stream at this node.
+    #[must_use]
+    pub fn dropped(&self, stream: StreamId) -> u64 {
+        self.streams.get(stream).map_or(0, |stream| stream.dropped)
+    }
+
+    /// Sends to all members of a stream, or to those named (front-end).
+    ///
+    /// # Errors
+    /// [`NodeError`] when the stream is not open, a destination is no member, the values are too long.
+    pub fn broadcast(
+        &mut self,
+        now: Instant,
+        stream: StreamId,
+        tag: Tag,
+        values: impl IntoValues,
+        destinations: &RankSet,
+    ) -> Result<(), NodeError> {
+        self.now = now;
+        if self.settings.role != Role::FrontEnd {
+            return Err(NodeError::NotFrontEnd);
+        }
+        let at = self.streams.find(stream).ok_or(NodeError::Stream { stream })?;
+        let strangers = destinations.difference(self.streams.at(at).members.as_ref());
+        if let Some(rank) = strangers.as_ref().first() {
+            return Err(NodeError::NotMember { rank });
+        }
+        let packet = Packet::new(stream, tag, values);
+        check_length(packet.body())?;
+        let mut lent = packet.as_ref();
+        lent.header.origin = self.membership.rank_or_max();
+        lent.destinations = destinations.as_ref();
+        if sapwood_filter::Filter::is_pass(&self.streams.at(at).down) {
+            self.send_down(at, lent, Some(packet.body()));
+        } else {
+            self.transform_down(at, lent);
+        }
+        Ok(())
+    }
+
+    /// Sends towards the front-end, in the next wave or in one that is named (back-end).
+    ///
+    /// # Errors
+    /// [`NodeError`] when the stream is not open, the wave has passed, or the values are too long.
+    pub fn send(
+        &mut self,
+        now: Instant,
+        stream: StreamId,
+        tag: Tag,
+        values: impl IntoValues,
+        wave: Option<Wave>,
+    ) -> Result<(), NodeError> {
+        self.now = now;
+        if self.settings.role != Role::BackEnd {
+            return Err(NodeError::NotBackEnd);
+        }
+        let rank = self.membership.rank.ok_or(NodeError::NotConnected)?;
+        let at = self.streams.find(stream).ok_or(NodeError::Stream { stream })?;
+        let next = self.streams.at(at).next_wave;
+        let wave = wave.unwrap_or(next);
+        if wave < next || wave == crate::membership::END.wave {
+            return Err(NodeError::WavePassed { wave, next });
+        }
+        let (format, slab) = values.into_values().into_parts();
+        let header =
+            Header { stream, tag, wave, origin: rank, ends_wave: true, ..Header::default() };
+        let contributors = [[rank, rank]];
+        let contributors = sapwood_packet::RankSetRef::from_ranges(&contributors)
+            .expect("one range of one rank is in order");
+        let packet =
+            PacketRef { header, format: format.as_ref(), contributors, ..PacketRef::default() };
+        if slab.len() < SHARED_BODY_BYTES {
+            self.streams.at(at).next_wave = wave + 1;
+            self.send_up(at, PacketRef { body: slab.as_bytes(), ..packet }, None);
+            return Ok(());
+        }
+        let body = Body::from(slab);
+        check_length(&body)?;
+        self.streams.at(at).next_wave = wave + 1;
+        self.send_up(at, packet, Some(body));
+        Ok(())
+    }
+
+    /// The application has taken a delivery of that cost: the sender may send as much again.
+    pub fn consumed(&mut self, now: Instant, stream: StreamId, cost: u32) {
+        self.now = now;
+        let Some(at) = self.streams.find(stream) else { return };
+        let open = self.streams.at(at);
+        open.unread = open.unread.saturating_sub(u64::from(cost));
+        if self.settings.role == Role::FrontEnd {
+            self.emit_ready(at);
+        } else {
+            self.grant_to_parent(at);
+        }
+    }
+
+    /// Ends the network (front-end), or leaves it (any other process).
+    pub fn shutdown(&mut self, now: Instant) {
+        self.now = now;
+        if let Some(parent) = self.membership.parent {
+            for at in 0..self.streams.len() {
+                let Self { links, streams, .. } = self;
+                if let Some(outbox) = links.outbox(parent) {
+                    streams.at(at).gate.force(outbox);
+                }
+            }
+            self.send_control(parent, &Control::Leaving);
+        }
+        self.end(true, String::from("this process ended its part"));
+    }
+
+    /// How long a wave of a stream may wait at this node.
+    #[must_use]
+    pub fn patience(&self, stream: StreamId) -> Option<Duration> {
+        self.streams.get(stream).and_then(|stream| stream.patience)
+    }
+}
+
+fn check_length(body: &Body) -> Result<(), NodeError> {
+    let bytes = body.len() as u64;
+    if bytes > PACKET_BYTES_MAX {
+        return Err(NodeError::TooLong { bytes });
+    }
+    Ok(())
+}

@@ -1,0 +1,491 @@
+//! Who is in the tree below this node: children that are awaited, there, or gone.
+
+use alloc::collections::BTreeMap;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use sapwood_packet::{Rank, RankSet};
+use sapwood_wire::{Claim, Control, Ranges, WIRE_VERSION};
+
+use crate::link::Peer;
+use crate::slot::{Place, Slot};
+use crate::{Event, LinkId, Missing, Node, Output, Role};
+
+/// A child that this node is to have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChildPlan {
+    /// Its rank.
+    pub rank: Rank,
+    /// The back-ends of its subtree; itself alone when it is one.
+    pub back_ends: RankSet,
+    /// What it will be told, as the topology encodes it; empty for a back-end.
+    pub plan: Vec<u8>,
+}
+
+/// A process that back-ends may connect to by themselves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttachPoint {
+    /// The process's rank.
+    pub parent: Rank,
+    /// Where it takes connections.
+    pub address: String,
+    /// The ranks that are kept for those who come.
+    pub ranks: RankSet,
+}
+
+/// Losses that are remembered to explain who is missing.
+const LOSSES_MAX: usize = 4096;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Awaited,
+    Connected,
+    /// Its subtree has started as far as it will.
+    Reported,
+    /// Never came, or is gone.
+    Gone,
+}
+
+#[derive(Debug)]
+struct Child {
+    link: Option<LinkId>,
+    expected: RankSet,
+    connected: RankSet,
+    plan: Vec<u8>,
+    state: State,
+    is_leaving: bool,
+}
+
+/// The members below this node, and its parent.
+#[derive(Debug)]
+pub(crate) struct Membership {
+    pub(crate) rank: Option<Rank>,
+    pub(crate) parent: Option<LinkId>,
+    children: BTreeMap<Rank, Child>,
+    /// Ranks kept for back-ends that attach here.
+    attach: RankSet,
+    attach_points: Vec<AttachPoint>,
+    /// Levels to the farthest back-end.
+    pub(crate) height: u32,
+    /// How many back-ends the network has in all.
+    total: u32,
+    losses: Vec<Missing>,
+    has_reported: bool,
+    is_planned: bool,
+}
+
+impl Membership {
+    pub(crate) fn new(rank: Option<Rank>) -> Self {
+        Self {
+            rank,
+            parent: None,
+            children: BTreeMap::new(),
+            attach: RankSet::new(),
+            attach_points: Vec::new(),
+            height: 1,
+            total: 0,
+            losses: Vec::new(),
+            has_reported: false,
+            is_planned: false,
+        }
+    }
+
+    /// The rank for headers; a process without one sends nothing.
+    #[inline]
+    pub(crate) fn rank_or_max(&self) -> Rank {
+        self.rank.unwrap_or(Rank::MAX)
+    }
+
+    /// The back-ends that are connected.
+    pub(crate) fn connected(&self) -> RankSet {
+        let mut all = RankSet::new();
+        for child in self.children.values() {
+            all.union_with(child.connected.as_ref());
+        }
+        all
+    }
+
+    /// Why back-ends are gone, latest first.
+    pub(crate) fn losses(&self) -> impl Iterator<Item = &Missing> {
+        self.losses.iter().rev()
+    }
+
+    fn remember_loss(&mut self, ranks: RankSet, reason: String) {
+        if self.losses.len() == LOSSES_MAX {
+            self.losses.remove(0);
+        }
+        self.losses.push(Missing { ranks, reason });
+    }
+
+    /// The links of all children that are there.
+    pub(crate) fn child_links(&self) -> Vec<LinkId> {
+        self.children.values().filter_map(|child| child.link).collect()
+    }
+}
+
+impl Node {
+    /// Says which children this node is to have, and which ranks it keeps for back-ends that attach.
+    /// `height` is the number of levels to the farthest back-end, `total` the network's back-ends.
+    pub fn expect(&mut self, children: Vec<ChildPlan>, attach: RankSet, height: u32, total: u32) {
+        for child in children {
+            let awaited = Child {
+                link: None,
+                expected: child.back_ends,
+                connected: RankSet::new(),
+                plan: child.plan,
+                state: State::Awaited,
+                is_leaving: false,
+            };
+            self.membership.children.insert(child.rank, awaited);
+        }
+        if let (false, Some(address)) = (attach.is_empty(), &self.settings.address) {
+            self.membership.attach_points.push(AttachPoint {
+                parent: self.membership.rank_or_max(),
+                address: address.clone(),
+                ranks: attach.clone(),
+            });
+        }
+        self.membership.attach = attach;
+        self.membership.height = height;
+        self.membership.total = total;
+        self.membership.is_planned = true;
+        self.report_if_ready();
+    }
+
+    pub(crate) fn parent_up(&mut self, link: LinkId) {
+        self.links.open(link, Peer::Parent);
+        self.membership.parent = Some(link);
+        let claim = match (self.settings.is_started, self.membership.rank) {
+            (true, Some(rank)) => Claim::Started { rank },
+            (_, rank) => Claim::Attached { rank },
+        };
+        let hello = Control::Hello {
+            version: WIRE_VERSION,
+            claim,
+            pid: self.settings.pid,
+            address: self.settings.address.clone(),
+        };
+        self.send_control(link, &hello);
+    }
+
+    /// A stranger says who it is: it becomes a child, or is told why not.
+    pub(crate) fn hello(&mut self, link: LinkId, version: u16, claim: &Claim) {
+        match self.admit(version, claim) {
+            Ok(rank) => self.welcome(link, rank),
+            Err(reason) => {
+                self.send_control(link, &Control::Refused { reason });
+                if let Some(open) = self.links.link_mut(link) {
+                    open.peer = Peer::Leaving;
+                }
+                self.outputs.push_back(Output::Hangup(link));
+            }
+        }
+    }
+
+    fn admit(&mut self, version: u16, claim: &Claim) -> Result<Rank, String> {
+        if version != WIRE_VERSION {
+            return Err(alloc::format!(
+                "wire version {version} is not {WIRE_VERSION}: install the same release on both sides"
+            ));
+        }
+        if self.has_ended {
+            return Err("the network is ending".to_string());
+        }
+        match *claim {
+            Claim::Started { rank } => {
+                let child = self.membership.children.get(&rank);
+                match child.map(|child| child.state) {
+                    Some(State::Awaited) => Ok(rank),
+                    Some(_) => Err(alloc::format!("rank {rank} has connected already")),
+                    None => Err(alloc::format!("rank {rank} is no child of this process")),
+                }
+            }
+            Claim::Attached { rank } => self.admit_attached(rank),
+        }
+    }
+
+    fn admit_attached(&mut self, rank: Option<Rank>) -> Result<Rank, String> {
+        let children = &self.membership.children;
+        let is_free =
+            |rank: &Rank| children.get(rank).is_none_or(|child| child.state == State::Gone);
+        let rank = match rank {
+            Some(rank) if !self.membership.attach.contains(rank) => {
+                return Err(alloc::format!(
+                    "rank {rank} may not attach here; kept ranks are '{}'",
+                    self.membership.attach
+                ));
+            }
+            Some(rank) if !is_free(&rank) => {
+                return Err(alloc::format!("rank {rank} has attached already"));
+            }
+            Some(rank) => rank,
+            None => self
+                .membership
+                .attach
+                .iter()
+                .find(is_free)
+                .ok_or_else(|| "no rank is free for one more back-end here".to_string())?,
+        };
+        let child = Child {
+            link: None,
+            expected: RankSet::range(rank, rank),
+            connected: RankSet::new(),
+            plan: Vec::new(),
+            state: State::Awaited,
+            is_leaving: false,
+        };
+        self.membership.children.insert(rank, child);
+        Ok(rank)
+    }
+
+    fn welcome(&mut self, link: LinkId, rank: Rank) {
+        let parent = self.membership.rank_or_max();
+        let back_ends = self.membership.total;
+        let Some(child) = self.membership.children.get_mut(&rank) else { return };
+        child.link = Some(link);
+        child.state = State::Connected;
+        let plan = core::mem::take(&mut child.plan);
+        let is_back_end = plan.is_empty();
+        let expected = child.expected.clone();
+        if let Some(open) = self.links.link_mut(link) {
+            open.peer = Peer::Child(rank);
+        }
+        self.send_control(link, &Control::Welcome { parent, rank, back_ends, plan });
+        self.open_streams_to(link, &expected);
+        if is_back_end {
+            self.reached(rank, expected, Vec::new());
+        }
+    }
+
+    /// The children that are there, with the back-ends that they lead to.
+    pub(crate) fn children_with_links(&self) -> Vec<(LinkId, RankSet)> {
+        let there = |child: &Child| child.link.map(|link| (link, child.connected.clone()));
+        self.membership.children.values().filter_map(there).collect()
+    }
+
+    /// Tells a child that has just come of the streams that it is a member of.
+    fn open_streams_to(&mut self, link: LinkId, back_ends: &RankSet) {
+        for at in 0..self.streams.len() {
+            if let Some(request) = self.streams.at(at).request_for(link, back_ends) {
+                self.send_control(link, &Control::Open(request));
+            }
+        }
+    }
+
+    /// A child's subtree has started, or more back-ends have come to it.
+    pub(crate) fn reached(&mut self, rank: Rank, back_ends: RankSet, points: Vec<AttachPoint>) {
+        let Some(child) = self.membership.children.get_mut(&rank) else { return };
+        child.connected.union_with(back_ends.as_ref());
+        child.state = State::Reported;
+        self.membership.attach_points.extend(points);
+        if !self.membership.has_reported {
+            return self.report_if_ready();
+        }
+        if self.settings.role == Role::FrontEnd {
+            self.outputs.push_back(Output::Event(Event::Joined { back_ends }));
+        } else if let Some(parent) = self.membership.parent {
+            let attach_points = Vec::new();
+            let back_ends = Ranges::from(&back_ends);
+            self.send_control(parent, &Control::Reached { back_ends, attach_points });
+        }
+    }
+
+    fn report_if_ready(&mut self) {
+        let is_settled = |child: &Child| matches!(child.state, State::Reported | State::Gone);
+        let membership = &mut self.membership;
+        let is_ready = membership.is_planned
+            && !membership.has_reported
+            && membership.children.values().all(is_settled);
+        if !is_ready {
+            return;
+        }
+        membership.has_reported = true;
+        let attach_points = core::mem::take(&mut membership.attach_points);
+        let back_ends = membership.connected();
+        match (self.settings.role, membership.parent) {
+            (Role::FrontEnd, _) => {
+                self.outputs.push_back(Output::Event(Event::Ready { back_ends, attach_points }));
+            }
+            (_, Some(parent)) => {
+                let point =
+                    |point: AttachPoint| (point.parent, point.address, Ranges::from(&point.ranks));
+                let attach_points = attach_points.into_iter().map(point).collect();
+                let back_ends = Ranges::from(&back_ends);
+                self.send_control(parent, &Control::Reached { back_ends, attach_points });
+            }
+            (_, None) => {}
+        }
+    }
+
+    /// A process that was to be started ended before it connected.
+    pub(crate) fn start_failed(&mut self, rank: Rank, text: String) {
+        match self.membership.children.get_mut(&rank) {
+            Some(child) if child.state == State::Awaited => child.state = State::Gone,
+            _ => return,
+        }
+        self.pass_on_failure(rank, text);
+        self.report_if_ready();
+    }
+
+    /// Tells of a process that could not be started.
+    pub(crate) fn pass_on_failure(&mut self, rank: Rank, text: String) {
+        if self.settings.role == Role::FrontEnd {
+            self.outputs.push_back(Output::Event(Event::StartFailed { rank, text }));
+        } else if let Some(parent) = self.membership.parent {
+            self.send_control(parent, &Control::Failed { rank, text });
+        }
+    }
+
+    pub(crate) fn link_down(&mut self, link: LinkId, reason: &str) {
+        let Some(open) = self.links.close(link) else { return };
+        match open.peer {
+            Peer::Parent => {
+                self.membership.parent = None;
+                self.end(false, alloc::format!("the link to the parent is gone: {reason}"));
+            }
+            Peer::Child(rank) => self.child_down(rank, link, reason),
+            Peer::Stranger | Peer::Leaving => {}
+        }
+    }
+
+    fn child_down(&mut self, rank: Rank, link: LinkId, reason: &str) {
+        let Some(child) = self.membership.children.get_mut(&rank) else { return };
+        child.link = None;
+        let had_reported = child.state == State::Reported;
+        child.state = State::Gone;
+        let back_ends = core::mem::take(&mut child.connected);
+        let is_back_end = child.expected == RankSet::range(rank, rank);
+        let is_leaving = child.is_leaving;
+        if self.has_ended {
+            return;
+        }
+        let kind = if is_back_end { "back-end" } else { "communication process" };
+        let reason = match is_leaving {
+            true => alloc::format!("{kind} {rank} has left"),
+            false => alloc::format!("{kind} {rank} is gone: {reason}"),
+        };
+        if !had_reported {
+            self.pass_on_failure(rank, reason.clone());
+        }
+        for at in 0..self.streams.len() {
+            if let Some(slot) = self.streams.at(at).slot_of(link) {
+                self.streams.at(at).slots[slot].alive = false;
+                self.give_up(at, slot);
+            }
+        }
+        self.lost(rank, back_ends, reason);
+        self.report_if_ready();
+    }
+
+    /// A child will send nothing more on a stream: its open waves do not wait for it.
+    pub(crate) fn give_up(&mut self, at: usize, slot: usize) {
+        let stream = self.streams.at(at);
+        stream.advance(slot, END);
+        stream.slots[slot].assemblies.clear();
+        self.emit_ready(at);
+        self.end_if_deserted(at);
+    }
+
+    /// When no child of a stream is left, the parent is told so, behind the last wave.
+    pub(crate) fn end_if_deserted(&mut self, at: usize) {
+        let stream = self.streams.at(at);
+        let is_deserted = stream.slots.iter().all(|slot| slot.next >= END);
+        if !is_deserted || stream.has_said_end || !stream.waves.is_empty() {
+            return;
+        }
+        stream.has_said_end = true;
+        if self.settings.role == Role::Communication {
+            let header = sapwood_packet::Header {
+                stream: stream.id,
+                wave: END.wave,
+                origin: self.membership.rank_or_max(),
+                ends_wave: true,
+                void: true,
+                ..Default::default()
+            };
+            let packet = sapwood_packet::PacketRef { header, ..Default::default() };
+            self.send_up(at, packet, None);
+        }
+    }
+
+    /// Back-ends are gone: remembered, told to the parent, or to the application.
+    pub(crate) fn lost(&mut self, rank: Rank, back_ends: RankSet, reason: String) {
+        self.membership.remember_loss(back_ends.clone(), reason.clone());
+        if self.settings.role == Role::FrontEnd {
+            self.outputs.push_back(Output::Event(Event::Lost { rank, back_ends, reason }));
+        } else if let Some(parent) = self.membership.parent {
+            let back_ends = Ranges::from(&back_ends);
+            self.send_control(parent, &Control::Lost { rank, back_ends, reason });
+        }
+    }
+
+    /// A child tells of losses in its subtree.
+    pub(crate) fn lost_below(&mut self, child: Rank, rank: Rank, back_ends: RankSet, why: String) {
+        if let Some(child) = self.membership.children.get_mut(&child) {
+            child.connected.subtract(back_ends.as_ref());
+        }
+        self.lost(rank, back_ends, why);
+    }
+
+    pub(crate) fn leaving(&mut self, rank: Rank) {
+        if let Some(child) = self.membership.children.get_mut(&rank) {
+            child.is_leaving = true;
+        }
+    }
+
+    /// The network ends for this process and all below it.
+    pub(crate) fn end(&mut self, on_purpose: bool, reason: String) {
+        if self.has_ended {
+            return;
+        }
+        self.has_ended = true;
+        for at in 0..self.streams.len() {
+            self.force_down(at);
+        }
+        let mut frame = sapwood_packet::Slab::default();
+        let encoded = sapwood_wire::encode_control(&mut frame, &Control::Shutdown);
+        debug_assert!(encoded.is_ok(), "a shutdown message is short");
+        for link in self.membership.child_links() {
+            if let Some(outbox) = self.links.outbox(link) {
+                outbox.push_bytes(frame.as_bytes());
+            }
+            self.outputs.push_back(Output::Hangup(link));
+        }
+        if let Some(parent) = self.membership.parent {
+            self.outputs.push_back(Output::Hangup(parent));
+        }
+        self.outputs.push_back(Output::Event(Event::Ended { on_purpose, reason }));
+    }
+
+    /// Lets everything that waits on a stream go down, whatever the credit.
+    pub(crate) fn force_down(&mut self, at: usize) {
+        let Self { links, streams, .. } = self;
+        for slot in &mut streams.at(at).slots {
+            if let Some(outbox) = links.outbox(slot.link) {
+                slot.down.force(outbox);
+            }
+        }
+    }
+}
+
+/// The place behind all waves: a child that has come so far sends nothing more.
+pub(crate) const END: Place = Place { wave: u64::MAX, offset: 0 };
+
+impl crate::stream::Stream {
+    /// Makes a child that has just come a slot, if it leads to members; gives what to tell it.
+    pub(crate) fn request_for(
+        &mut self,
+        link: LinkId,
+        back_ends: &RankSet,
+    ) -> Option<sapwood_wire::StreamRequest> {
+        let mut members = self.members.clone();
+        members.intersect_with(back_ends.as_ref());
+        if members.is_empty() {
+            return None;
+        }
+        let (first, window) = (self.ended, self.request.window_bytes);
+        self.has_said_end = false;
+        self.add_slot(Slot::new(link, members, first, window));
+        Some(sapwood_wire::StreamRequest { first_wave: first, ..self.request.clone() })
+    }
+}

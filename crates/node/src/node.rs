@@ -1,0 +1,259 @@
+//! The node: its parts, and the two ways in and out.
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+
+use sapwood_filter::{Emitter, Registry};
+use sapwood_packet::{Rank, RankSet, Slab, StreamId};
+
+use crate::inbox::{Filled, Pool};
+use crate::link::{Links, Peer};
+use crate::membership::Membership;
+use crate::stream::Stream;
+use crate::{Delivery, Input, Instant, LinkId, Output};
+
+/// What a process is in its tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The root: the tool's process.
+    FrontEnd,
+    /// An inner process: routes and filters.
+    Communication,
+    /// A leaf: beside the application.
+    BackEnd,
+}
+
+/// How a node begins.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// What it is.
+    pub role: Role,
+    /// Its rank, if it knows it; a process that attaches may leave the choice to its parent.
+    pub rank: Option<Rank>,
+    /// Whether its parent has started it, rather than that it attaches by itself.
+    pub is_started: bool,
+    /// Its process id, for people.
+    pub pid: u32,
+    /// Where it takes connections, for people and for back-ends that attach.
+    pub address: Option<alloc::string::String>,
+    /// The filters that it can make.
+    pub registry: Registry,
+}
+
+/// One process of the tree, without its I/O.
+#[derive(Debug)]
+pub struct Node {
+    pub(crate) settings: Settings,
+    pub(crate) now: Instant,
+    pub(crate) links: Links,
+    pub(crate) pool: Pool,
+    pub(crate) membership: Membership,
+    pub(crate) streams: Streams,
+    pub(crate) emitter: Emitter,
+    pub(crate) scratch: Slab,
+    pub(crate) deliveries: VecDeque<Delivery>,
+    pub(crate) outputs: VecDeque<Output>,
+    /// The number of the next stream that this front-end opens.
+    pub(crate) next_stream: StreamId,
+    pub(crate) has_ended: bool,
+    /// The wake-up that was last asked for.
+    pub(crate) wake: Option<Instant>,
+}
+
+impl Node {
+    /// A node without links. A front-end is given its children with [`Node::expect`].
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            membership: Membership::new(settings.rank),
+            settings,
+            now: Instant::default(),
+            links: Links::default(),
+            pool: Pool::default(),
+            streams: Streams::default(),
+            emitter: Emitter::new(),
+            scratch: Slab::default(),
+            deliveries: VecDeque::new(),
+            outputs: VecDeque::new(),
+            next_stream: 1,
+            has_ended: false,
+            wake: None,
+        }
+    }
+
+    /// Changes the node. Drain [`Node::poll_output`] before the next change.
+    pub fn handle_input(&mut self, now: Instant, input: Input<'_>) {
+        self.now = now;
+        match input {
+            Input::ParentUp { link } => self.parent_up(link),
+            Input::ChildUp { link } => self.links.open(link, Peer::Stranger),
+            Input::Bytes { link, bytes } => self.bytes(link, bytes),
+            Input::Filled { link, bytes } => self.filled(link, bytes),
+            Input::Transmitted { link, bytes } => {
+                if let Some(open) = self.links.link_mut(link) {
+                    open.outbox.transmitted(bytes, &mut self.pool);
+                }
+            }
+            Input::LinkDown { link, reason } => self.link_down(link, &reason),
+            Input::StartFailed { rank, text } => self.start_failed(rank, text),
+            Input::Timeout => {
+                self.wake = None;
+                self.emit_all_ready();
+            }
+        }
+    }
+
+    /// The next thing to do, or `None` when the node waits for its next input.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        if let Some(output) = self.outputs.pop_front() {
+            return Some(output);
+        }
+        if let Some(link) = self.links.ready.pop() {
+            if let Some(open) = self.links.link_mut(link) {
+                open.transmit_asked = false;
+            }
+            return Some(Output::Transmit(link));
+        }
+        let deadline = self.streams.iter().filter_map(|stream| stream.waves.deadline()).min()?;
+        if self.wake == Some(deadline) {
+            return None;
+        }
+        self.wake = Some(deadline);
+        Some(Output::Wake(deadline))
+    }
+
+    /// The next thing for the application.
+    pub fn poll_delivery(&mut self) -> Option<Delivery> {
+        self.deliveries.pop_front()
+    }
+
+    /// The node's rank, once it has one.
+    #[must_use]
+    pub fn rank(&self) -> Option<Rank> {
+        self.membership.rank
+    }
+
+    /// The back-ends of the network that are connected below this node.
+    #[must_use]
+    pub fn back_ends(&self) -> RankSet {
+        self.membership.connected()
+    }
+
+    /// Says where this process takes connections; before [`Node::expect`].
+    pub fn set_address(&mut self, address: alloc::string::String) {
+        self.settings.address = Some(address);
+    }
+
+    /// Whether the network has ended for this process.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// Whether bytes wait to be written to some link.
+    #[must_use]
+    pub fn has_unwritten(&self) -> bool {
+        self.links.ids().any(|id| self.links.link(id).is_some_and(|link| !link.outbox.is_empty()))
+    }
+
+    /// Where the next bytes of a link are to be read to, when the node wants them in memory of its
+    /// own. Say with [`Input::Filled`] how many came.
+    pub fn lend(&mut self, link: LinkId) -> Option<&mut [u8]> {
+        let Self { links, pool, .. } = self;
+        links.link_mut(link)?.inbox.lend(pool)
+    }
+
+    /// Puts what is left of a link's last bytes in front of the buffer and gives its length; the next
+    /// bytes are to be read behind it, and all of it given with [`Input::Bytes`]. The buffer must
+    /// start at a multiple of 8 and be longer than [`crate::outbox::SHARED_BODY_BYTES`] twice over.
+    pub fn begin_read(&mut self, link: LinkId, buffer: &mut [u8]) -> usize {
+        self.links.link_mut(link).map_or(0, |open| open.inbox.begin_read(buffer))
+    }
+
+    /// What waits to be written to a link, part by part, in order.
+    pub fn gather<'a>(&'a self, link: LinkId, each: impl FnMut(&'a [u8]) -> bool) {
+        if let Some(open) = self.links.link(link) {
+            open.outbox.gather(each);
+        }
+    }
+
+    /// Whether bytes wait to be written to a link.
+    #[must_use]
+    pub fn wants_write(&self, link: LinkId) -> bool {
+        self.links.link(link).is_some_and(|open| !open.outbox.is_empty())
+    }
+
+    fn filled(&mut self, link: LinkId, bytes: usize) {
+        let Some(open) = self.links.link_mut(link) else { return };
+        match open.inbox.filled(bytes) {
+            Ok(Filled::Partial) => {}
+            Ok(Filled::Frame(slab)) => {
+                open.inbox.note_length(slab.len());
+                self.frame_owned(link, slab);
+            }
+            Ok(Filled::Bytes(slab)) => {
+                self.bytes(link, slab.as_bytes());
+                self.pool.give(slab);
+            }
+            Err(error) => self.break_link(link, &error),
+        }
+    }
+}
+
+/// The streams that are open at a node.
+#[derive(Debug, Default)]
+pub(crate) struct Streams {
+    list: Vec<Stream>,
+    index: BTreeMap<StreamId, usize>,
+    /// The stream of the last packet: the next is likely to be on the same.
+    last: usize,
+}
+
+impl Streams {
+    /// Where in the list a stream is.
+    #[inline]
+    pub(crate) fn find(&mut self, id: StreamId) -> Option<usize> {
+        if self.list.get(self.last).is_some_and(|stream| stream.id == id) {
+            return Some(self.last);
+        }
+        self.last = *self.index.get(&id)?;
+        Some(self.last)
+    }
+
+    pub(crate) fn get(&self, id: StreamId) -> Option<&Stream> {
+        self.list.get(*self.index.get(&id)?)
+    }
+
+    pub(crate) fn get_mut(&mut self, id: StreamId) -> Option<&mut Stream> {
+        let at = self.find(id)?;
+        self.list.get_mut(at)
+    }
+
+    #[inline]
+    pub(crate) fn at(&mut self, index: usize) -> &mut Stream {
+        &mut self.list[index]
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    pub(crate) fn insert(&mut self, stream: Stream) -> usize {
+        self.remove(stream.id);
+        self.index.insert(stream.id, self.list.len());
+        self.list.push(stream);
+        self.list.len() - 1
+    }
+
+    pub(crate) fn remove(&mut self, id: StreamId) {
+        let Some(at) = self.index.remove(&id) else { return };
+        self.list.swap_remove(at);
+        if let Some(moved) = self.list.get(at) {
+            self.index.insert(moved.id, at);
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Stream> {
+        self.list.iter()
+    }
+}

@@ -1,0 +1,251 @@
+//! Packets that leave: up to the parent, or to the application at the front-end; down to the children
+//! that lead to their destinations.
+
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+use sapwood_packet::{Body, Packet, PacketRef, RankSet, Slab};
+use sapwood_wire::Control;
+use sapwood_wire::limits::CHUNK_BYTES;
+
+use crate::assembly::Assembled;
+use crate::outbox::{EncodedFrame, SHARED_BODY_BYTES};
+use crate::stream::Stream;
+use crate::{Answer, Delivery, LinkId, Missing, Node, Role, chunk};
+
+impl Node {
+    /// Sends a packet up, or delivers it at the front-end. With `shared`, that is its body and
+    /// `packet.body` is empty.
+    #[inline]
+    pub(crate) fn send_up(&mut self, at: usize, packet: PacketRef<'_>, shared: Option<Body>) {
+        if self.settings.role == Role::FrontEnd {
+            return self.answer(at, packet, shared);
+        }
+        let Some(parent) = self.membership.parent else { return };
+        let length = shared.as_ref().map_or(packet.body.len(), Body::len);
+        let is_small = length < SHARED_BODY_BYTES;
+        if is_small && self.streams.at(at).gate.is_open() {
+            let packet = match &shared {
+                Some(body) => PacketRef { body: body.as_bytes(), ..packet },
+                None => packet,
+            };
+            let Some(outbox) = self.links.outbox(parent) else { return };
+            if let Ok(length) = outbox.push_packet(&packet) {
+                self.streams.at(at).gate.pass(length);
+            }
+            return;
+        }
+        let body = shared.unwrap_or_else(|| Body::from(Slab::copy_of(packet.body)));
+        self.send_up_large(at, parent, packet, &body);
+    }
+
+    fn send_up_large(&mut self, at: usize, parent: LinkId, packet: PacketRef<'_>, body: &Body) {
+        let whole = PacketRef { body: body.as_bytes(), ..packet };
+        if packet.chunk.is_some() || body.len() <= CHUNK_BYTES {
+            return self.queue_up(at, parent, &whole, body.clone());
+        }
+        for (part, bytes) in chunk::cut(whole, body) {
+            self.queue_up(at, parent, &part, bytes);
+        }
+    }
+
+    /// Lets a packet through the gate to the parent, or makes it wait there.
+    fn queue_up(&mut self, at: usize, parent: LinkId, packet: &PacketRef<'_>, body: Body) {
+        let stream = self.streams.at(at);
+        if stream.gate.is_open() {
+            let Some(outbox) = self.links.outbox(parent) else { return };
+            if let Ok(length) = outbox.push_shared(packet, body) {
+                stream.gate.pass(length);
+            }
+        } else if let Ok(frame) = EncodedFrame::split(packet, body) {
+            stream.gate.wait(frame);
+        }
+    }
+
+    /// Sends a packet down to the children that lead to its destinations.
+    pub(crate) fn send_down(&mut self, at: usize, packet: PacketRef<'_>, shared: Option<&Body>) {
+        if packet.body.len() <= CHUNK_BYTES {
+            let mut scratch = core::mem::take(&mut self.scratch);
+            scratch.clear();
+            let is_small = packet.body.len() < SHARED_BODY_BYTES;
+            let frame = match shared {
+                Some(body) if !is_small => EncodedFrame::split(&packet, body.clone()).ok(),
+                _ => None,
+            };
+            if frame.is_none() && sapwood_wire::encode_packet(&mut scratch, &packet).is_err() {
+                return;
+            }
+            self.fan_out(at, packet, scratch.as_bytes(), frame.as_ref());
+            self.scratch = scratch;
+            return;
+        }
+        let copied;
+        let body = match shared {
+            Some(body) => body,
+            None => {
+                copied = Body::from(Slab::copy_of(packet.body));
+                &copied
+            }
+        };
+        for (part, bytes) in chunk::cut(packet, body) {
+            if let Ok(frame) = EncodedFrame::split(&part, bytes) {
+                self.fan_out(at, part, &[], Some(&frame));
+            }
+        }
+    }
+
+    /// Puts one frame into the outbox of every child that leads to a destination. `frame` is its
+    /// bytes; `encoded` the same in shared memory, when there is such.
+    #[inline]
+    pub(crate) fn fan_out(
+        &mut self,
+        at: usize,
+        packet: PacketRef<'_>,
+        frame: &[u8],
+        encoded: Option<&EncodedFrame>,
+    ) {
+        let Self { links, streams, .. } = self;
+        let stream = streams.at(at);
+        let drops = stream.drops();
+        let window = stream.request.window_bytes as usize;
+        let mut waiting: Option<EncodedFrame> = encoded.cloned();
+        for slot in &mut stream.slots {
+            let is_for = packet.destinations.is_empty()
+                || slot.members.as_ref().intersects(packet.destinations);
+            if !is_for || !slot.alive {
+                continue;
+            }
+            if slot.down.is_open() {
+                let Some(outbox) = links.outbox(slot.link) else { continue };
+                match encoded {
+                    Some(encoded) => outbox.push_frame(encoded),
+                    None => outbox.push_bytes(frame),
+                }
+                slot.down.pass(encoded.map_or(frame.len(), EncodedFrame::len));
+                continue;
+            }
+            if drops && slot.down.waiting_bytes() >= window && slot.down.drop_oldest() {
+                stream.dropped += 1;
+            }
+            let copy = || EncodedFrame::whole(Body::from(Slab::copy_of(frame)));
+            slot.down.wait(waiting.get_or_insert_with(copy).clone());
+        }
+    }
+
+    /// What has come to the front-end on a stream goes to the application.
+    fn answer(&mut self, at: usize, packet: PacketRef<'_>, shared: Option<Body>) {
+        let stream = self.streams.at(at);
+        let header = packet.header;
+        let body = match (packet.chunk, shared) {
+            (None, Some(body)) => body,
+            (None, None) => Body::from(Slab::copy_of(packet.body)),
+            (Some(chunk), shared) => {
+                let bytes = shared.as_ref().map_or(packet.body, Body::as_bytes);
+                let key = (header.origin, header.wave);
+                let contributors = packet.contributors.to_set();
+                match stream.assemblies.add(key, chunk, &contributors, bytes) {
+                    Assembled::Partial => return,
+                    Assembled::Whole(slab, _) => Body::from(slab),
+                    Assembled::Torn => {
+                        stream.dropped += 1;
+                        return;
+                    }
+                }
+            }
+        };
+        let packet = (!header.void).then(|| {
+            let mut whole = Packet::from_parts(header, packet.format.to_format(), body);
+            whole.contributors = packet.contributors.to_set();
+            whole
+        });
+        let contributors = packet.as_ref().map_or_else(RankSet::new, |p| p.contributors.clone());
+        self.deliver_answer(at, header, packet, contributors);
+    }
+
+    fn deliver_answer(
+        &mut self,
+        at: usize,
+        header: sapwood_packet::Header,
+        packet: Option<Packet>,
+        contributors: RankSet,
+    ) {
+        let waits = !self.streams.at(at).is_immediate() && !header.direct && !header.late;
+        let missing = if waits && contributors != self.streams.at(at).members {
+            self.missing(at, header.wave, &contributors)
+        } else {
+            Vec::new()
+        };
+        let stream = self.streams.at(at);
+        if header.ends_wave {
+            stream.faults.remove(&header.wave);
+        }
+        if packet.is_none() && missing.is_empty() {
+            return;
+        }
+        let answer = Answer {
+            stream: stream.id,
+            wave: header.wave,
+            packet,
+            contributors,
+            missing,
+            is_late: header.late,
+        };
+        let delivery = Delivery::Answer(answer);
+        stream.unread += u64::from(delivery.cost());
+        self.deliveries.push_back(delivery);
+    }
+
+    /// Which members a wave lacks, grouped by why.
+    fn missing(&self, at: usize, wave: u64, contributors: &RankSet) -> Vec<Missing> {
+        let stream = self.streams.iter().nth(at);
+        let Some(stream) = stream else { return Vec::new() };
+        let mut left = stream.members.difference(contributors.as_ref());
+        let mut missing = Vec::new();
+        let mut take = |left: &mut RankSet, ranks: &RankSet, reason: &str| {
+            let mut part = left.clone();
+            part.intersect_with(ranks.as_ref());
+            if !part.is_empty() {
+                left.subtract(part.as_ref());
+                missing.push(Missing { ranks: part, reason: reason.to_string() });
+            }
+        };
+        for fault in stream.faults.get(&wave).into_iter().flatten() {
+            take(&mut left, &fault.ranks, &fault.reason);
+        }
+        for lost in self.membership.losses() {
+            take(&mut left, &lost.ranks, &lost.reason);
+        }
+        let rest = left.clone();
+        let reason = reason_of_rest(stream, wave);
+        take(&mut left, &rest, &reason);
+        missing
+    }
+
+    /// Sends a control message over one link.
+    pub(crate) fn send_control(&mut self, link: LinkId, control: &Control) {
+        if let Some(outbox) = self.links.outbox(link) {
+            // A message that is too long is a bug of ours; it is shown by the peer's silence.
+            let pushed = outbox.push_control(control);
+            debug_assert!(pushed.is_ok(), "control message too long");
+        }
+    }
+
+    /// Tells the parent that bytes which came down have been dealt with.
+    pub(crate) fn grant_to_parent(&mut self, at: usize) {
+        let stream = self.streams.at(at);
+        if let Some(bytes) = stream.grant_to_parent() {
+            let id = stream.id;
+            if let Some(parent) = self.membership.parent {
+                self.send_control(parent, &Control::Credit { stream: id, bytes });
+            }
+        }
+    }
+}
+
+/// Why members that are alive are not in a wave.
+fn reason_of_rest(stream: &Stream, wave: u64) -> alloc::string::String {
+    match stream.patience {
+        Some(patience) => alloc::format!("no answer within {} ms", patience.as_millis()),
+        None => alloc::format!("sent nothing in wave {wave}"),
+    }
+}

@@ -1,0 +1,222 @@
+//! From frames to bytes: what waits to be written to one link, and in which order.
+//!
+//! Control messages have a lane of their own that goes first, at the next boundary between frames.
+//! Small frames are packed together; a large body is not copied but named in the gather list.
+
+use alloc::collections::VecDeque;
+
+use sapwood_packet::{Body, PacketRef, Slab};
+use sapwood_wire::{Control, WireError, encode_control, encode_head, encode_packet};
+
+use crate::inbox::Pool;
+
+/// Most parts in one gather list; more are written in the next turn.
+pub const GATHER_PARTS_MAX: usize = 64;
+
+/// A body of this many bytes or more is not copied into the packed bytes.
+pub(crate) const SHARED_BODY_BYTES: usize = 8 << 10;
+
+/// Frames are packed into pieces of about this many bytes, so that control never waits for more.
+const PACKED_BYTES: usize = 64 << 10;
+
+/// A frame that is written somewhere already, ready to go to several links: a clone is cheap.
+#[derive(Clone, Debug)]
+pub(crate) struct EncodedFrame {
+    head: Body,
+    body: Option<Body>,
+}
+
+impl EncodedFrame {
+    /// A frame that lies whole in one piece.
+    pub(crate) fn whole(bytes: Body) -> Self {
+        Self { head: bytes, body: None }
+    }
+
+    /// A frame whose body lies elsewhere.
+    pub(crate) fn split(packet: &PacketRef<'_>, body: Body) -> Result<Self, WireError> {
+        let mut head = Slab::default();
+        encode_head(&mut head, packet)?;
+        Ok(Self { head: Body::from(head), body: Some(body) })
+    }
+
+    /// Length in bytes.
+    pub(crate) fn len(&self) -> usize {
+        self.head.len() + self.body.as_ref().map_or(0, Body::len)
+    }
+}
+
+#[derive(Debug)]
+enum Piece {
+    /// Whole frames, or the head of one whose body is the next piece.
+    Packed { bytes: Slab, ends_frame: bool },
+    /// The rest of a frame, or a whole one.
+    Shared(Body),
+}
+
+impl Piece {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Packed { bytes, .. } => bytes.as_bytes(),
+            Self::Shared(body) => body.as_bytes(),
+        }
+    }
+}
+
+/// What waits for one link.
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    control: Slab,
+    pieces: VecDeque<Piece>,
+    /// How much of the first piece has been written.
+    written: usize,
+    /// Whether the first piece is the body of a frame whose head has been written.
+    inside_frame: bool,
+    /// How much of the control lane has been written.
+    control_written: usize,
+    /// Memory of the last piece, to be used again.
+    spare: Option<Slab>,
+}
+
+impl Outbox {
+    /// Whether nothing waits.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pieces.is_empty() && self.control.is_empty()
+    }
+
+    /// Queues a control message in front of all packets.
+    pub(crate) fn push_control(&mut self, control: &Control) -> Result<(), WireError> {
+        encode_control(&mut self.control, control).map(drop)
+    }
+
+    /// Queues a packet, copying its values.
+    #[inline]
+    pub(crate) fn push_packet(&mut self, packet: &PacketRef<'_>) -> Result<usize, WireError> {
+        encode_packet(self.packed(), packet)
+    }
+
+    /// Queues a packet whose values are shared, not copied.
+    pub(crate) fn push_shared(
+        &mut self,
+        packet: &PacketRef<'_>,
+        body: Body,
+    ) -> Result<usize, WireError> {
+        let length = encode_head(self.packed(), packet)?;
+        self.push_body(body);
+        Ok(length)
+    }
+
+    /// Queues the bytes of one whole frame.
+    #[inline]
+    pub(crate) fn push_bytes(&mut self, frame: &[u8]) {
+        self.packed().extend(frame);
+    }
+
+    /// Queues a frame that is written already.
+    pub(crate) fn push_frame(&mut self, frame: &EncodedFrame) {
+        if frame.head.len() < SHARED_BODY_BYTES {
+            self.packed().extend(frame.head.as_bytes());
+        } else {
+            self.pieces.push_back(Piece::Shared(frame.head.clone()));
+        }
+        if let Some(body) = &frame.body {
+            self.push_body(body.clone());
+        }
+    }
+
+    fn push_body(&mut self, body: Body) {
+        if let Some(Piece::Packed { ends_frame, .. }) = self.pieces.back_mut() {
+            *ends_frame = false;
+        }
+        self.pieces.push_back(Piece::Shared(body));
+    }
+
+    /// The packed bytes at the end of the queue.
+    #[inline]
+    fn packed(&mut self) -> &mut Slab {
+        let room = matches!(self.pieces.back(), Some(Piece::Packed { bytes, ends_frame: true })
+            if bytes.len() < PACKED_BYTES);
+        if !room {
+            let bytes = self.spare.take().unwrap_or_default();
+            self.pieces.push_back(Piece::Packed { bytes, ends_frame: true });
+        }
+        match self.pieces.back_mut() {
+            Some(Piece::Packed { bytes, .. }) => bytes,
+            _ => unreachable!("a packed piece was put there just now"),
+        }
+    }
+
+    /// How many pieces must be written before control may go: a frame that has been begun is ended.
+    fn pieces_before_control(&self) -> usize {
+        if self.control_written > 0 {
+            return 0;
+        }
+        match self.pieces.front() {
+            Some(_) if self.inside_frame => 1,
+            Some(Piece::Packed { ends_frame: false, .. }) if self.written > 0 => 2,
+            Some(_) if self.written > 0 => 1,
+            _ => 0,
+        }
+    }
+
+    /// Gives the parts to write next, in order, to `each`, until it says stop.
+    pub(crate) fn gather<'a>(&'a self, mut each: impl FnMut(&'a [u8]) -> bool) {
+        let first = self.pieces_before_control();
+        let mut skip = self.written;
+        for (index, piece) in self.pieces.iter().enumerate() {
+            let control = index == first && !self.control.is_empty();
+            if control && !each(&self.control.as_bytes()[self.control_written..]) {
+                return;
+            }
+            let bytes = &piece.bytes()[skip..];
+            skip = 0;
+            if !each(bytes) {
+                return;
+            }
+        }
+        if self.pieces.len() <= first && !self.control.is_empty() {
+            each(&self.control.as_bytes()[self.control_written..]);
+        }
+    }
+
+    /// So many bytes of what [`Outbox::gather`] gave have been written.
+    pub(crate) fn transmitted(&mut self, mut bytes: usize, pool: &mut Pool) {
+        while bytes > 0 {
+            if self.pieces_before_control() == 0 && !self.control.is_empty() {
+                let part = bytes.min(self.control.len() - self.control_written);
+                self.control_written += part;
+                bytes -= part;
+                if self.control_written == self.control.len() {
+                    self.control.clear();
+                    self.control_written = 0;
+                }
+                continue;
+            }
+            let Some(piece) = self.pieces.front() else { return };
+            let part = bytes.min(piece.bytes().len() - self.written);
+            self.written += part;
+            bytes -= part;
+            if self.written == piece.bytes().len() {
+                self.written = 0;
+                self.finish_piece(pool);
+            }
+        }
+    }
+
+    fn finish_piece(&mut self, pool: &mut Pool) {
+        let piece = self.pieces.pop_front();
+        self.inside_frame = matches!(piece, Some(Piece::Packed { ends_frame: false, .. }));
+        match piece {
+            Some(Piece::Packed { mut bytes, .. }) if bytes.capacity() <= 2 * PACKED_BYTES => {
+                bytes.clear();
+                self.spare = Some(bytes);
+            }
+            Some(Piece::Shared(body)) => {
+                if let Some(slab) = body.into_slab() {
+                    pool.give(slab);
+                }
+            }
+            _ => {}
+        }
+    }
+}

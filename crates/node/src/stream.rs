@@ -1,0 +1,185 @@
+//! One stream at one node.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use sapwood_filter::{Chain, FilterSpec, Registry};
+use sapwood_packet::{Format, FormatRef, RankSet, StreamId, Values, ValuesRef, Wave};
+use sapwood_wire::{FilterRequest, Policy, StreamRequest, WaitRule};
+
+use crate::assembly::Assemblies;
+use crate::slot::{Gate, Slot};
+use crate::wave::WaveTable;
+use crate::{LinkId, Missing, NodeError};
+
+/// Everything that a node keeps of a stream.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    pub(crate) id: StreamId,
+    /// As it came, to be passed on to children that connect later.
+    pub(crate) request: StreamRequest,
+    pub(crate) members: RankSet,
+    pub(crate) up: Chain,
+    pub(crate) down: Chain,
+    /// How long a wave may wait at this node, with [`WaitRule::Timeout`].
+    pub(crate) patience: Option<Duration>,
+    /// The children that lead to members, in order of their smallest member.
+    pub(crate) slots: Vec<Slot>,
+    pub(crate) waves: WaveTable,
+    /// All waves below this one have been answered upwards.
+    pub(crate) ended: Wave,
+    /// Where what goes up waits for the parent's credit (unused at the front-end).
+    pub(crate) gate: Gate,
+    /// Large packets from the parent, or at the front-end answers, that are not whole yet.
+    pub(crate) assemblies: Assemblies,
+    /// Filter failures by wave: who lost what (front-end).
+    pub(crate) faults: BTreeMap<Wave, Vec<Missing>>,
+    /// Bytes delivered to the application that it has not taken.
+    pub(crate) unread: u64,
+    /// Bytes that have come from the parent since the stream opened.
+    pub(crate) down_received: u64,
+    /// Bytes that the parent has been granted again.
+    pub(crate) down_granted: u64,
+    /// The next wave that this back-end sends in.
+    pub(crate) next_wave: Wave,
+    /// Whether the parent has been told that no child is left.
+    pub(crate) has_said_end: bool,
+    /// The back-ends that the first chunk of the packet at hand stands for.
+    pub(crate) chunk_contributors: RankSet,
+    /// Packets dropped because the stream's policy says so, or because they came for a closed wave.
+    pub(crate) dropped: u64,
+}
+
+impl Stream {
+    /// A stream as its request says, at a node of that height (levels to the farthest back-end).
+    pub(crate) fn new(
+        request: StreamRequest,
+        registry: &Registry,
+        height: u32,
+    ) -> Result<Self, NodeError> {
+        let members = request.members.to_set().map_err(|error| NodeError::Filter(error.into()))?;
+        Ok(Self {
+            id: request.stream,
+            members,
+            up: chain(registry, &request.up)?,
+            down: chain(registry, &request.down)?,
+            patience: patience(request.wait, height, request.height),
+            slots: Vec::new(),
+            waves: WaveTable::default(),
+            ended: request.first_wave,
+            gate: Gate::new(request.window_bytes),
+            assemblies: Assemblies::default(),
+            faults: BTreeMap::new(),
+            unread: 0,
+            down_received: 0,
+            down_granted: 0,
+            next_wave: request.first_wave,
+            has_said_end: false,
+            chunk_contributors: RankSet::new(),
+            dropped: 0,
+            request,
+        })
+    }
+
+    /// The slot of a link.
+    #[inline]
+    pub(crate) fn slot_of(&self, link: LinkId) -> Option<usize> {
+        self.slots.iter().position(|slot| slot.link == link)
+    }
+
+    /// Puts a child among the slots, in order of its smallest member.
+    pub(crate) fn add_slot(&mut self, slot: Slot) {
+        let first = slot.members.as_ref().first();
+        let at = self.slots.partition_point(|other| other.members.as_ref().first() < first);
+        self.slots.insert(at, slot);
+    }
+
+    /// Whether nothing is waited for.
+    pub(crate) fn is_immediate(&self) -> bool {
+        self.request.wait == WaitRule::Immediate
+    }
+
+    /// Whether the application may send down without anything piling up beyond the window.
+    pub(crate) fn has_room_down(&self) -> bool {
+        let window = self.request.window_bytes as usize;
+        self.slots.iter().all(|slot| !slot.alive || slot.down.waiting_bytes() < window)
+    }
+
+    /// Bytes from the parent that have been dealt with; gives a grant when it is worth a message.
+    pub(crate) fn grant_to_parent(&mut self) -> Option<u32> {
+        let waiting = |slot: &Slot| slot.down.waiting_bytes() as u64;
+        let held = self.slots.iter().filter(|slot| slot.alive).map(waiting).max().unwrap_or(0);
+        let owed =
+            self.down_received.saturating_sub(held + self.unread).saturating_sub(self.down_granted);
+        if owed < u64::from(self.request.window_bytes / 2) {
+            return None;
+        }
+        let grant = u32::try_from(owed).unwrap_or(u32::MAX);
+        self.down_granted += u64::from(grant);
+        Some(grant)
+    }
+
+    /// Whether a large packet may pass this node chunk by chunk on its way up.
+    pub(crate) fn takes_chunks(&self, format: FormatRef<'_>) -> bool {
+        use sapwood_packet::Shape;
+        let is_one_array = format.len() == 1
+            && format
+                .directive(0)
+                .is_some_and(|d| d.shape != Shape::Scalar && d.element.is_numeric());
+        sapwood_filter::Filter::as_fold(&self.up).is_some() && is_one_array
+            || self.is_immediate() && sapwood_filter::Filter::is_pass(&self.up)
+    }
+
+    /// Whether dropping is what a full window does.
+    pub(crate) fn drops(&self) -> bool {
+        self.request.policy == Policy::DropOldest
+    }
+
+    /// Remembers that a filter failed a wave.
+    pub(crate) fn add_fault(&mut self, wave: Wave, ranks: RankSet, reason: String) {
+        self.faults.entry(wave).or_default().push(Missing { ranks, reason });
+        while self.faults.len() > FAULTS_MAX {
+            self.faults.pop_first();
+        }
+    }
+}
+
+/// Waves whose failures are remembered until they are delivered.
+const FAULTS_MAX: usize = 1024;
+
+/// A node near the back-ends gives up earlier than its parent, so that a partial result is there in
+/// time at every level: each waits its share of the whole, by its height.
+fn patience(wait: WaitRule, height: u32, whole_height: u32) -> Option<Duration> {
+    let WaitRule::Timeout { milliseconds } = wait else { return None };
+    let whole = Duration::from_millis(u64::from(milliseconds));
+    let share = whole.saturating_mul(height.max(1)) / whole_height.max(1);
+    Some(share.min(whole))
+}
+
+fn chain(registry: &Registry, requests: &[FilterRequest]) -> Result<Chain, NodeError> {
+    let spec = |request: &FilterRequest| FilterSpec {
+        name: request.name.clone(),
+        parameters: values_of(request),
+    };
+    let specs: Vec<FilterSpec> = requests.iter().map(spec).collect();
+    Ok(Chain::new(registry, &specs)?)
+}
+
+fn values_of(request: &FilterRequest) -> Values {
+    let slab = sapwood_packet::Slab::copy_of(&request.parameters);
+    FormatRef::from_codes(&request.format)
+        .and_then(|format| ValuesRef::parse(format, slab.as_bytes()).ok())
+        .map_or_else(Values::new, ValuesRef::to_values)
+}
+
+/// A filter as it goes into a stream's request.
+pub(crate) fn request_of(spec: FilterSpec) -> FilterRequest {
+    let (format, slab): (Format, _) = spec.parameters.into_parts();
+    FilterRequest {
+        name: spec.name,
+        format: format.as_ref().codes().to_vec(),
+        parameters: slab.as_bytes().to_vec(),
+    }
+}

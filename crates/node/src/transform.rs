@@ -1,0 +1,335 @@
+//! Complete waves go through the stream's filters, and what comes out goes on.
+
+use sapwood_filter::{Emitter, Filter, FilterError, WaveRef};
+use sapwood_packet::{Header, PacketRef, RankSet, Slab};
+use sapwood_wire::{Control, Ranges};
+use smallvec::SmallVec;
+
+use crate::stream::Stream;
+use crate::wave::{Arrived, OpenWave, OwnedBody};
+use crate::{Node, Role};
+
+/// How the packets of a wave become what goes on.
+#[derive(Clone, Copy)]
+enum Way {
+    /// They have been folded as they came.
+    Fold,
+    /// Each goes on as it is.
+    Pass,
+    /// A filter makes new ones of them.
+    Transform,
+}
+
+impl Node {
+    /// Sends on every wave of a stream that may go, while there is room for what comes of it.
+    #[inline]
+    pub(crate) fn emit_ready(&mut self, at: usize) {
+        let is_root = self.settings.role == Role::FrontEnd;
+        loop {
+            let now = self.now;
+            let stream = self.streams.at(at);
+            let window = u64::from(stream.request.window_bytes);
+            let has_room = if is_root { stream.unread < window } else { stream.gate.is_open() };
+            if !has_room {
+                return;
+            }
+            let Some((wave, is_single)) = stream.waves.take_ready(now) else { return };
+            self.emit(at, wave, is_single);
+        }
+    }
+
+    /// Sends on what may go of all streams.
+    pub(crate) fn emit_all_ready(&mut self) {
+        for at in 0..self.streams.len() {
+            self.emit_ready(at);
+        }
+    }
+
+    fn emit(&mut self, at: usize, mut wave: OpenWave, is_single: bool) {
+        let stream = self.streams.at(at);
+        let is_torn = stream.ended > wave.place.wave && !is_single;
+        if is_torn {
+            // An earlier chunk of this packet failed: the wave has been ended already.
+            return self.finish(at, wave);
+        }
+        let way = way_of(stream, &wave, is_single);
+        if let (Way::Fold, Some(fold)) = (way, stream.up.as_fold()) {
+            wave.fold_held(fold, &stream.slots, true);
+        }
+        stream.check_chunks(&mut wave, is_single);
+        if let Some(error) = wave.fault.take() {
+            self.fail(at, &wave, &error);
+        } else if !wave.has_values() {
+            self.end_void(at, &wave, is_single);
+        } else {
+            match way {
+                Way::Fold => self.emit_folded(at, &mut wave),
+                Way::Pass => self.emit_passed(at, &wave, is_single),
+                Way::Transform => self.emit_transformed(at, &wave, is_single),
+            }
+        }
+        self.finish(at, wave);
+    }
+
+    /// Grants the children what the wave took of their credit, and keeps its memory.
+    fn finish(&mut self, at: usize, mut wave: OpenWave) {
+        for index in 0..wave.charges.len() {
+            let (slot, bytes) = wave.charges[index];
+            self.release(at, usize::from(slot), bytes);
+        }
+        wave.charges.clear();
+        if let Some(body) = wave.take_owned() {
+            self.pool.give(body.slab);
+        }
+        self.streams.at(at).waves.recycle(wave);
+    }
+
+    /// Bytes of a child have been dealt with: its credit grows, now or later.
+    pub(crate) fn release(&mut self, at: usize, slot: usize, bytes: u32) {
+        let stream = self.streams.at(at);
+        let window = stream.request.window_bytes;
+        let Some(child) = stream.slots.get_mut(slot) else { return };
+        if let Some(bytes) = child.release(bytes, window)
+            && child.alive
+        {
+            let (link, stream) = (child.link, stream.id);
+            self.send_control(link, &Control::Credit { stream, bytes });
+        }
+    }
+
+    fn emit_folded(&mut self, at: usize, wave: &mut OpenWave) {
+        let rank = self.membership.rank_or_max();
+        let chunk = wave.chunk();
+        let length = wave.folded_bytes().map_or(0, <[u8]>::len) as u64;
+        let is_last = chunk.is_none_or(|chunk| chunk.offset + length >= chunk.total);
+        let header = self.streams.at(at).header_of(wave, rank, is_last);
+        if is_last {
+            self.streams.at(at).ended = wave.place.wave + 1;
+        }
+        let owned = wave.take_owned().map(OwnedBody::into_body);
+        let packet = PacketRef {
+            header,
+            format: wave.format.as_ref(),
+            contributors: wave.contributors.as_ref(),
+            destinations: Default::default(),
+            chunk,
+            body: if owned.is_some() { &[] } else { wave.folded_bytes().unwrap_or_default() },
+        };
+        self.send_up(at, packet, owned);
+    }
+
+    /// The packets of a wave go on as they came, each with its own contributors.
+    fn emit_passed(&mut self, at: usize, wave: &OpenWave, is_single: bool) {
+        let last = wave.packets().count().saturating_sub(1);
+        for (index, mut packet) in wave.packets().enumerate() {
+            if !is_single {
+                packet.header.ends_wave = index == last;
+            }
+            self.send_up(at, packet, None);
+        }
+        if !is_single {
+            self.streams.at(at).ended = wave.place.wave + 1;
+        }
+    }
+
+    fn emit_transformed(&mut self, at: usize, wave: &OpenWave, is_single: bool) {
+        let rank = self.membership.rank_or_max();
+        let is_root = self.settings.role == Role::FrontEnd;
+        let mut emitter = core::mem::take(&mut self.emitter);
+        emitter.clear();
+        let stream = self.streams.at(at);
+        let packets: SmallVec<[PacketRef<'_>; 8]> = wave.packets().collect();
+        let lent = WaveRef {
+            stream: stream.id,
+            wave: wave.place.wave,
+            packets: &packets,
+            contributors: wave.contributors.as_ref(),
+            rank,
+            is_root,
+        };
+        match stream.up.transform(&lent, &mut emitter) {
+            Ok(()) => self.send_emissions(at, wave, &emitter, is_single),
+            Err(error) => self.fail(at, wave, &error),
+        }
+        self.emitter = emitter;
+    }
+
+    fn send_emissions(&mut self, at: usize, wave: &OpenWave, out: &Emitter, is_single: bool) {
+        let rank = self.membership.rank_or_max();
+        let ups = out.emissions().filter(|(emission, _)| !emission.is_reply).count();
+        let mut left = ups;
+        for (emission, values) in out.emissions() {
+            let mut header = self.streams.at(at).header_of(wave, rank, left == 1);
+            header.tag = emission.tag;
+            let mut packet = PacketRef {
+                header,
+                format: values.format(),
+                contributors: wave.contributors.as_ref(),
+                destinations: Default::default(),
+                chunk: None,
+                body: values.body(),
+            };
+            if emission.is_reply {
+                packet.contributors = Default::default();
+                self.send_down(at, packet, None);
+                continue;
+            }
+            left -= 1;
+            self.send_up(at, packet, None);
+        }
+        if ups == 0 {
+            return self.end_void(at, wave, is_single);
+        }
+        if !is_single {
+            self.streams.at(at).ended = wave.place.wave + 1;
+        }
+    }
+
+    /// A wave without a value still has to end at the parent.
+    fn end_void(&mut self, at: usize, wave: &OpenWave, is_single: bool) {
+        let rank = self.membership.rank_or_max();
+        let mut header = self.streams.at(at).header_of(wave, rank, true);
+        header.void = true;
+        if is_single && (wave.header.late || !wave.header.ends_wave) {
+            return;
+        }
+        if !is_single {
+            self.streams.at(at).ended = wave.place.wave + 1;
+        }
+        let contributors = wave.contributors.as_ref();
+        self.send_up(at, PacketRef { header, contributors, ..PacketRef::default() }, None);
+    }
+
+    /// A filter failed: its reason goes up with the back-ends that this costs, and the wave ends.
+    fn fail(&mut self, at: usize, wave: &OpenWave, error: &FilterError) {
+        let rank = self.membership.rank_or_max();
+        let reason = alloc::format!("{error} (at rank {rank})");
+        let ranks = wave.contributors.clone();
+        if self.settings.role == Role::FrontEnd {
+            self.streams.at(at).add_fault(wave.place.wave, ranks, reason);
+        } else if let Some(parent) = self.membership.parent {
+            let back_ends = Ranges::from(&ranks);
+            let (stream, wave) = (self.streams.at(at).id, wave.place.wave);
+            self.send_control(parent, &Control::Fault { stream, wave, rank, back_ends, reason });
+        }
+        let mut header = self.streams.at(at).header_of(wave, rank, true);
+        header.void = true;
+        self.streams.at(at).ended = self.streams.at(at).ended.max(wave.place.wave + 1);
+        self.send_up(at, PacketRef { header, ..PacketRef::default() }, None);
+    }
+
+    /// A reply of a downward filter, on its way to the front-end outside of all waves.
+    pub(crate) fn direct_up(&mut self, at: usize, slot: usize, arrived: Arrived<'_>) {
+        let packet = PacketRef { body: arrived.body(), ..arrived.packet };
+        self.send_up(at, packet, None);
+        self.release(at, slot, arrived.charge);
+    }
+
+    /// A packet from the parent goes through the stream's downward filters.
+    pub(crate) fn filter_down(&mut self, at: usize, packet: PacketRef<'_>) {
+        let void = Slab::default();
+        let stream = self.streams.at(at);
+        let assembled;
+        let mut whole = packet;
+        if let Some(chunk) = packet.chunk {
+            let key = (packet.header.origin, packet.header.wave);
+            match stream.assemblies.add(key, chunk, &RankSet::new(), packet.body) {
+                crate::assembly::Assembled::Whole(slab, _) => assembled = slab,
+                crate::assembly::Assembled::Partial => return,
+                crate::assembly::Assembled::Torn => {
+                    stream.dropped += 1;
+                    return;
+                }
+            }
+            whole = PacketRef { chunk: None, body: assembled.as_bytes(), ..packet };
+        }
+        drop(void);
+        self.transform_down(at, whole);
+    }
+
+    /// Runs the downward filters on one whole packet and sends what comes of it.
+    pub(crate) fn transform_down(&mut self, at: usize, packet: PacketRef<'_>) {
+        let rank = self.membership.rank_or_max();
+        let is_root = self.settings.role == Role::FrontEnd;
+        let mut emitter = core::mem::take(&mut self.emitter);
+        emitter.clear();
+        let stream = self.streams.at(at);
+        let wave = WaveRef {
+            stream: stream.id,
+            wave: 0,
+            packets: &[packet],
+            contributors: Default::default(),
+            rank,
+            is_root,
+        };
+        if let Err(error) = stream.down.transform(&wave, &mut emitter) {
+            stream.dropped += 1;
+            let reason = alloc::format!("{error} (downward, at rank {rank})");
+            self.outputs.push_back(crate::Output::Event(crate::Event::FilterFailed {
+                stream: packet.header.stream,
+                reason,
+            }));
+            emitter.clear();
+        }
+        for (emission, values) in emitter.emissions() {
+            let header =
+                Header { tag: emission.tag, origin: rank, filtered: true, ..packet.header };
+            let mut made = PacketRef {
+                header,
+                format: values.format(),
+                destinations: packet.destinations,
+                body: values.body(),
+                ..PacketRef::default()
+            };
+            if emission.is_reply {
+                made.header.direct = true;
+                made.destinations = Default::default();
+                self.send_up(at, made, None);
+            } else {
+                self.send_down(at, made, None);
+            }
+        }
+        self.emitter = emitter;
+    }
+}
+
+fn way_of(stream: &Stream, wave: &OpenWave, is_single: bool) -> Way {
+    let is_chunk = wave.total.is_some();
+    if stream.up.is_pass() || is_single && (is_chunk || stream.up.as_fold().is_some()) {
+        Way::Pass
+    } else if stream.up.as_fold().is_some() {
+        Way::Fold
+    } else {
+        Way::Transform
+    }
+}
+
+impl Stream {
+    fn header_of(&self, wave: &OpenWave, rank: u32, is_last: bool) -> Header {
+        Header {
+            stream: self.id,
+            tag: wave.header.tag,
+            wave: wave.place.wave,
+            origin: rank,
+            filtered: true,
+            ends_wave: is_last,
+            late: wave.header.late,
+            ..Header::default()
+        }
+    }
+
+    /// All chunks of a folded packet must stand for the same back-ends, or the whole would be a sum
+    /// over nobody in particular: one that does not fails the wave.
+    fn check_chunks(&mut self, wave: &mut OpenWave, is_single: bool) {
+        if wave.total.is_none() || is_single {
+            return;
+        }
+        if wave.place.offset == 0 {
+            self.chunk_contributors = wave.contributors.clone();
+        } else if self.chunk_contributors != wave.contributors {
+            wave.contributors.union_with(self.chunk_contributors.as_ref());
+            let reason = "back-ends were lost in the middle of a large packet";
+            wave.fault = Some(FilterError::Failed(reason.into()));
+        }
+    }
+}

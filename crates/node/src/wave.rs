@@ -1,0 +1,438 @@
+//! Waves that are being collected: which children have sent, what they sent, and when it is enough.
+//!
+//! Packets are combined in the order of the children whatever the order in which they come, so that
+//! sums of floating-point numbers are the same bits in every run. A packet whose turn it is is folded
+//! at once; one that comes early is held.
+
+use alloc::collections::VecDeque;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use sapwood_filter::{FilterError, Fold};
+use sapwood_packet::{Body, Chunk, Format, FormatRef, Header, PacketRef, RankSet, Slab};
+
+use crate::Instant;
+use crate::slot::{Place, Slot};
+
+/// Waves whose memory is kept for the next ones, per stream.
+const SPARE_WAVES_MAX: usize = 64;
+
+/// A body that owns its memory: a part of the slab that its frame was read into.
+#[derive(Debug)]
+pub(crate) struct OwnedBody {
+    pub(crate) slab: Slab,
+    pub(crate) start: usize,
+    pub(crate) length: usize,
+}
+
+impl OwnedBody {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.slab.as_bytes()[self.start..self.start + self.length]
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.slab.as_mut_bytes()[self.start..self.start + self.length]
+    }
+
+    pub(crate) fn into_body(self) -> Body {
+        Body::part_of(alloc::sync::Arc::new(self.slab), self.start, self.length)
+    }
+}
+
+/// A packet that has just come up from a child.
+#[derive(Debug)]
+pub(crate) struct Arrived<'a> {
+    /// The packet; its body is here unless it owns its memory.
+    pub(crate) packet: PacketRef<'a>,
+    pub(crate) owned: Option<OwnedBody>,
+    /// Length of its frame, which its sender's credit was charged with.
+    pub(crate) charge: u32,
+}
+
+impl Arrived<'_> {
+    pub(crate) fn body(&self) -> &[u8] {
+        self.owned.as_ref().map_or(self.packet.body, OwnedBody::bytes)
+    }
+}
+
+/// Where the values of a held packet lie.
+#[derive(Debug)]
+enum Kept {
+    Arena(Range<usize>),
+    Owned(OwnedBody),
+}
+
+/// A packet that waits for its wave.
+#[derive(Debug)]
+struct Held {
+    slot: u16,
+    header: Header,
+    format: Format,
+    contributors: RankSet,
+    destinations: RankSet,
+    body: Kept,
+}
+
+/// What has been folded so far.
+#[derive(Debug)]
+enum Accumulator {
+    Empty,
+    /// In the wave's own memory.
+    Inside,
+    /// In the memory of the first large packet.
+    Owned(OwnedBody),
+}
+
+/// One wave, or one chunk of it.
+#[derive(Debug)]
+pub(crate) struct OpenWave {
+    pub(crate) place: Place,
+    /// Set when this is a chunk: length of the whole body.
+    pub(crate) total: Option<u64>,
+    /// Children that have neither sent nor been given up.
+    pub(crate) waiting: u32,
+    pub(crate) deadline: Option<Instant>,
+    pub(crate) fault: Option<FilterError>,
+    /// Header of the first packet: its tag is the result's.
+    pub(crate) header: Header,
+    pub(crate) format: Format,
+    pub(crate) contributors: RankSet,
+    /// What to grant to which child once the wave has gone on.
+    pub(crate) charges: Vec<(u16, u32)>,
+    /// All slots before this one are folded.
+    folded: usize,
+    accumulator: Accumulator,
+    inside: Slab,
+    held: Vec<Held>,
+    arena: Slab,
+}
+
+impl Default for OpenWave {
+    fn default() -> Self {
+        Self {
+            place: Place::default(),
+            total: None,
+            waiting: 0,
+            deadline: None,
+            fault: None,
+            header: Header::default(),
+            format: Format::empty(),
+            contributors: RankSet::new(),
+            charges: Vec::new(),
+            folded: 0,
+            accumulator: Accumulator::Empty,
+            inside: Slab::default(),
+            held: Vec::new(),
+            arena: Slab::default(),
+        }
+    }
+}
+
+impl OpenWave {
+    fn reset(&mut self, place: Place, waiting: u32) {
+        self.place = place;
+        self.total = None;
+        self.waiting = waiting;
+        self.deadline = None;
+        self.fault = None;
+        self.header = Header::default();
+        self.contributors.clear();
+        self.charges.clear();
+        self.folded = 0;
+        self.accumulator = Accumulator::Empty;
+        self.inside.clear();
+        self.held.clear();
+        self.arena.clear();
+    }
+
+    /// Whether it holds any value.
+    pub(crate) fn has_values(&self) -> bool {
+        !self.held.is_empty() || !matches!(self.accumulator, Accumulator::Empty)
+    }
+
+    /// The packet's chunk, if this is a chunk of one.
+    pub(crate) fn chunk(&self) -> Option<Chunk> {
+        self.total.map(|total| Chunk { offset: self.place.offset, total })
+    }
+
+    /// The folded value, once everything held has been folded.
+    pub(crate) fn folded_bytes(&self) -> Option<&[u8]> {
+        match &self.accumulator {
+            Accumulator::Empty => None,
+            Accumulator::Inside => Some(self.inside.as_bytes()),
+            Accumulator::Owned(body) => Some(body.bytes()),
+        }
+    }
+
+    /// Takes the folded value out when it owns its memory.
+    pub(crate) fn take_owned(&mut self) -> Option<OwnedBody> {
+        match core::mem::replace(&mut self.accumulator, Accumulator::Empty) {
+            Accumulator::Owned(body) => Some(body),
+            other => {
+                self.accumulator = other;
+                None
+            }
+        }
+    }
+
+    /// The held packets in the order of their children.
+    pub(crate) fn packets(&self) -> impl Iterator<Item = PacketRef<'_>> {
+        self.held.iter().map(|held| PacketRef {
+            header: held.header,
+            format: held.format.as_ref(),
+            contributors: held.contributors.as_ref(),
+            destinations: held.destinations.as_ref(),
+            chunk: self.chunk(),
+            body: match &held.body {
+                Kept::Arena(range) => &self.arena.as_bytes()[range.clone()],
+                Kept::Owned(body) => body.bytes(),
+            },
+        })
+    }
+
+    /// Takes a packet in.
+    #[inline]
+    pub(crate) fn add(&mut self, slot: usize, arrived: Arrived<'_>, fold: Option<&dyn Fold>) {
+        self.charges.push((slot as u16, arrived.charge));
+        let packet = arrived.packet;
+        if self.header == Header::default() {
+            self.header = packet.header;
+        }
+        self.contributors.union_with(packet.contributors);
+        match fold {
+            Some(fold) if slot == self.folded => self.fold_one(fold, arrived),
+            _ => self.hold(slot, arrived),
+        }
+    }
+
+    fn hold(&mut self, slot: usize, arrived: Arrived<'_>) {
+        let packet = arrived.packet;
+        let body = match arrived.owned {
+            Some(owned) => Kept::Owned(owned),
+            None => {
+                let start = self.arena.len();
+                self.arena.extend(packet.body);
+                Kept::Arena(start..start + packet.body.len())
+            }
+        };
+        let slot = slot as u16;
+        let held = Held {
+            slot,
+            header: packet.header,
+            format: packet.format.to_format(),
+            contributors: packet.contributors.to_set(),
+            destinations: packet.destinations.to_set(),
+            body,
+        };
+        let at = self.held.partition_point(|other| other.slot <= slot);
+        self.held.insert(at, held);
+    }
+
+    fn fold_one(&mut self, fold: &dyn Fold, arrived: Arrived<'_>) {
+        match (&mut self.accumulator, arrived.owned) {
+            (Accumulator::Empty, Some(owned)) => {
+                self.fault = fold.check(arrived.packet.format).err();
+                self.format = arrived.packet.format.to_format();
+                self.accumulator = Accumulator::Owned(owned);
+            }
+            (Accumulator::Empty, None) => {
+                self.fault = fold.check(arrived.packet.format).err();
+                self.format = arrived.packet.format.to_format();
+                self.inside.extend(arrived.packet.body);
+                self.accumulator = Accumulator::Inside;
+            }
+            (_, owned) => {
+                let body = owned.as_ref().map_or(arrived.packet.body, OwnedBody::bytes);
+                self.fold_into(fold, arrived.packet.format, body);
+            }
+        }
+    }
+
+    #[inline]
+    fn fold_into(&mut self, fold: &dyn Fold, format: FormatRef<'_>, other: &[u8]) {
+        if self.fault.is_some() {
+            return;
+        }
+        let accumulator = match &mut self.accumulator {
+            Accumulator::Empty => return,
+            Accumulator::Inside => self.inside.as_mut_bytes(),
+            Accumulator::Owned(body) => body.bytes_mut(),
+        };
+        let result = if format != self.format.as_ref() {
+            Err(FilterError::Mixed {
+                name: fold.name(),
+                first: self.format.to_string(),
+                other: format.to_string(),
+            })
+        } else if self.total.is_some() {
+            fold.fold_chunk(format, self.place.offset, accumulator, other)
+        } else {
+            fold.fold(format, accumulator, other)
+        };
+        self.fault = result.err();
+    }
+
+    /// Folds what was held back as far as the order of the children allows; `all` folds everything.
+    #[inline]
+    pub(crate) fn fold_held(&mut self, fold: &dyn Fold, slots: &[Slot], all: bool) {
+        while let Some(slot) = slots.get(self.folded) {
+            let is_next = |held: &Held| usize::from(held.slot) == self.folded;
+            if self.held.first().is_some_and(is_next) {
+                self.fold_first_held(fold);
+                continue;
+            }
+            if !all && slot.alive && slot.next <= self.place {
+                return;
+            }
+            self.folded += 1;
+        }
+    }
+
+    fn fold_first_held(&mut self, fold: &dyn Fold) {
+        let held = self.held.remove(0);
+        match (&self.accumulator, held.body) {
+            (Accumulator::Empty, body) => {
+                self.fault = fold.check(held.format.as_ref()).err();
+                self.format = held.format;
+                self.accumulator = match body {
+                    Kept::Owned(owned) => Accumulator::Owned(owned),
+                    Kept::Arena(range) => {
+                        self.inside.extend(&self.arena.as_bytes()[range]);
+                        Accumulator::Inside
+                    }
+                };
+            }
+            (_, Kept::Owned(owned)) => {
+                self.fold_into(fold, held.format.as_ref(), owned.bytes());
+            }
+            (_, Kept::Arena(range)) => {
+                let arena = core::mem::take(&mut self.arena);
+                self.fold_into(fold, held.format.as_ref(), &arena.as_bytes()[range]);
+                self.arena = arena;
+            }
+        }
+    }
+}
+
+/// The waves of one stream that are open, in order of their place.
+#[derive(Debug, Default)]
+pub(crate) struct WaveTable {
+    open: VecDeque<OpenWave>,
+    /// Packets that are waves of their own: late ones, and all of them where nothing is waited for.
+    singles: VecDeque<OpenWave>,
+    /// How many waves have left the front of `open` since the stream opened.
+    gone: u64,
+    spare: Vec<OpenWave>,
+}
+
+impl WaveTable {
+    /// A packet that is its own wave.
+    pub(crate) fn add_single(&mut self, slot: usize, arrived: Arrived<'_>) {
+        let mut wave = self.spare.pop().unwrap_or_default();
+        let place = Place {
+            wave: arrived.packet.header.wave,
+            offset: arrived.packet.chunk.map_or(0, |chunk| chunk.offset),
+        };
+        wave.reset(place, 0);
+        wave.total = arrived.packet.chunk.map(|chunk| chunk.total);
+        if arrived.packet.header.void {
+            wave.header = arrived.packet.header;
+            wave.charges.push((slot as u16, arrived.charge));
+        } else {
+            wave.add(slot, arrived, None);
+        }
+        self.singles.push_back(wave);
+    }
+
+    /// The open wave of a place, which is opened if need be.
+    #[inline]
+    pub(crate) fn at(
+        &mut self,
+        place: Place,
+        slots: &[Slot],
+        hint: u64,
+    ) -> (usize, &mut OpenWave, bool) {
+        let hint = hint.saturating_sub(self.gone) as usize;
+        let (index, is_new) = match self.open.get(hint) {
+            Some(wave) if wave.place == place => (hint, false),
+            _ => {
+                let index = self.open.partition_point(|wave| wave.place < place);
+                (index, self.open.get(index).is_none_or(|wave| wave.place != place))
+            }
+        };
+        if is_new {
+            let expects = |slot: &&Slot| slot.alive && slot.next <= place;
+            let waiting = slots.iter().filter(expects).count() as u32;
+            let mut wave = self.spare.pop().unwrap_or_default();
+            wave.reset(place, waiting);
+            self.open.insert(index, wave);
+        }
+        (index, &mut self.open[index], is_new)
+    }
+
+    /// Gives a wave that lies after others their deadline, if that is earlier.
+    pub(crate) fn bound_deadline(&mut self, index: usize) {
+        let earliest = self.open.range(index..).filter_map(|wave| wave.deadline).min();
+        self.open[index].deadline = earliest;
+    }
+
+    /// A child will send nothing more before `until`: the waves from `from` to there need not wait.
+    /// Gives the place where its next packet is likely to belong.
+    #[inline]
+    pub(crate) fn pass(&mut self, from: Place, until: Place, hint: u64) -> u64 {
+        let mut index = hint.saturating_sub(self.gone) as usize;
+        let is_there = self.open.get(index).is_some_and(|wave| wave.place == from);
+        if !is_there {
+            index = self.open.partition_point(|wave| wave.place < from);
+        }
+        while let Some(wave) = self.open.get_mut(index)
+            && wave.place < until
+        {
+            wave.waiting -= 1;
+            index += 1;
+        }
+        self.gone + index as u64
+    }
+
+    /// Whether the first wave may go on now.
+    #[inline]
+    pub(crate) fn is_ready(&self, now: Instant) -> bool {
+        let is_complete = |wave: &OpenWave| {
+            wave.waiting == 0 || wave.deadline.is_some_and(|deadline| deadline <= now)
+        };
+        !self.singles.is_empty() || self.open.front().is_some_and(is_complete)
+    }
+
+    /// Takes the first wave that may go on, and whether it is a single.
+    #[inline]
+    pub(crate) fn take_ready(&mut self, now: Instant) -> Option<(OpenWave, bool)> {
+        if let Some(wave) = self.singles.pop_front() {
+            return Some((wave, true));
+        }
+        if !self.is_ready(now) {
+            return None;
+        }
+        self.gone += 1;
+        self.open.pop_front().map(|wave| (wave, false))
+    }
+
+    /// Gives the memory of a wave back.
+    pub(crate) fn recycle(&mut self, mut wave: OpenWave) {
+        if self.spare.len() < SPARE_WAVES_MAX {
+            wave.take_owned();
+            wave.held.clear();
+            self.spare.push(wave);
+        }
+    }
+
+    /// When the first wave's deadline passes.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.open.front().and_then(|wave| wave.deadline)
+    }
+
+    /// Whether a wave is open.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.open.is_empty() && self.singles.is_empty()
+    }
+}
