@@ -175,7 +175,7 @@ def next_symbol(symbol, abi):
     """The profiling twin; MPICH calls those of its mpi_f08 bindings pmpir_."""
     if symbol.startswith("MPI_"):
         return "P" + symbol
-    return "p" + symbol if abi == "o" else "pmpir" + symbol[len("mpi"):]
+    return "pmpir" + symbol[len("mpi"):] if abi == "m" and "_f08" in symbol else "p" + symbol
 
 
 def c_wrapper(function, row, abi):
@@ -207,10 +207,11 @@ def fortran_symbols(libraries, abi, functions):
 
     Open MPI's bindings call PMPI_ throughout. MPICH's mpif.h ones call MPI_,
     which the C wrappers see; of its mpi_f08 ones, those without a choice buffer
-    call PMPI_ and are named mpi_..._f08_ or mpi_..._f08_large_.
+    call PMPI_ and are named mpi_..._f08_ or mpi_..._f08_large_. Of mpif.h only the
+    initialisation is wrapped there, to refuse a program of another MPI by its name.
     """
     by_lower = {name.lower(): function for name, function in functions.items()}
-    pattern = r"(mpi_\w+?)(_f08)?()_" if abi == "o" else r"(mpi_\w+?)(_f08)(_large)?_"
+    pattern = r"(mpi_\w+?)(_f08)?()_" if abi == "o" else r"(mpi_init|mpi_init_thread|mpi_\w+?(?=_f08))(_f08)?(_large)?_"
     found = {}
     for library in libraries:
         names = exports(library)

@@ -84,6 +84,8 @@ static void refuse_other_abi(void)
     if (ask == NULL || ask(version, &length) != 0 || is_our_abi(version))
         return;
     version[strcspn(version, "\n,")] = '\0';
+    for (char *tab = version; (tab = strchr(tab, '\t')) != NULL;)
+        *tab = ' ';
     sapwood_say("this program runs on %.60s, but the preloaded shim is for %s; preload libsapwood-mpi-%s.so instead",
                 version, SAPWOOD_ABI == SAPWOOD_ABI_OPENMPI ? "Open MPI" : "MPICH",
                 SAPWOOD_ABI == SAPWOOD_ABI_OPENMPI ? "mpich" : "openmpi");

@@ -288,9 +288,10 @@ class EachAbi:
 
     def test_the_shim_of_the_other_abi_is_refused(self):
         other = {"openmpi": "mpich", "mpich": "openmpi"}[self.abi]
-        code, output, errors = execute([program(other, "solver")], {"LD_PRELOAD": shim(self.abi)})
-        self.assertEqual((code, output), (2, ""))
-        self.assertRegex(errors, rf"\Asapwood: this program runs on .*preload libsapwood-mpi-{other}\.so instead\n\Z")
+        for name in ("solver", "solver_mpif", "solver_f08"):
+            code, output, errors = execute([program(other, name)], {"LD_PRELOAD": shim(self.abi)})
+            self.assertEqual((code, output), (2, ""), name)
+            self.assertRegex(errors, rf"\Asapwood: this program runs on .*preload libsapwood-mpi-{other}\.so instead\n\Z")
 
     def test_programs_that_are_not_mpi_are_left_alone(self):
         self.assertEqual(execute(["bash", "-c", "echo here"], {"LD_PRELOAD": shim(self.abi)}), (0, "here\n", ""))
