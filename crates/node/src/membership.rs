@@ -71,7 +71,7 @@ pub(crate) struct Membership {
     total: u32,
     losses: Vec<Missing>,
     has_reported: bool,
-    is_planned: bool,
+    pub(crate) is_planned: bool,
 }
 
 impl Membership {

@@ -139,6 +139,12 @@ impl Node {
         self.membership.connected()
     }
 
+    /// Whether this process has been told its place in the tree.
+    #[must_use]
+    pub fn is_planned(&self) -> bool {
+        self.membership.is_planned
+    }
+
     /// Says where this process takes connections; before [`Node::expect`].
     pub fn set_address(&mut self, address: alloc::string::String) {
         self.settings.address = Some(address);

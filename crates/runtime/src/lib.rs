@@ -1,1 +1,22 @@
-//! One thread and one level-triggered loop that drive one node; owns the clock.
+//! One thread and one level-triggered loop that drive one node; the owner of the clock.
+//!
+//! The principal type is [`Driver`]: it lends bytes to the node and carries out what the node decides,
+//! for the front-end and the back-end library as for a communication process ([`serve`]). A turn of the
+//! loop waits, reads all links that are ready, and ends with one gathered write per link that has
+//! something to say.
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
+
+mod attach;
+mod driver;
+mod error;
+mod links;
+mod plan;
+mod processes;
+mod serve;
+
+pub use attach::{Attachment, ENCRYPTION_VARIABLE, KEY_VARIABLE, PARENT_VARIABLE, RANK_VARIABLE};
+pub use driver::{Driver, clock};
+pub use error::RuntimeError;
+pub use plan::{BackEndProgram, Plan, TransportKind, TreeOptions};
+pub use serve::serve;

@@ -1,1 +1,52 @@
-//! A tree of processes that asks every process of a job and says who is missing.
+//! A tree of processes that asks every process of a job, brings one merged answer back, and says who is
+//! missing from it.
+//!
+//! The front-end opens a [`Network`] over a [`Topology`], opens [`Stream`]s to sets of back-ends, sends
+//! packets down and receives [`Answer`]s. A back-end is a [`BackEnd`]: it receives packets and sends
+//! its own up, where filters in the tree combine them.
+//!
+//! ```no_run
+//! use sapwood::{Network, Program, Tag};
+//!
+//! const SAMPLE: Tag = 100;
+//!
+//! fn main() -> sapwood::Result<()> {
+//!     let mut network = Network::open("4^2".parse()?, Program::new("./worker"))?;
+//!     let mut load = network.stream(&network.everyone()).up("sum").open()?;
+//!     load.broadcast(SAMPLE, 5_i32)?;
+//!     let answer = load.recv()?;
+//!     println!("{} from {}", answer.value()?.scalar::<i32>(0)?, answer.contributors);
+//!     network.close()
+//! }
+//! ```
+//!
+//! The library starts no thread and installs no signal handler. A network and what comes from it stay on
+//! the thread that made them.
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
+#![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
+
+mod answer;
+mod attach;
+mod back_end;
+mod error;
+mod network;
+mod program;
+mod shared;
+mod stream;
+
+pub use answer::Answer;
+pub use attach::AttachFile;
+pub use back_end::{BackEnd, Received};
+pub use error::{Error, Result, StartFailure};
+pub use network::{Communicator, Network, NetworkBuilder};
+pub use program::{Program, node_program};
+pub use sapwood_filter::{Filter, FilterError, FilterSpec, Registry, WaveRule};
+pub use sapwood_node::{AttachPoint, Event, Missing, Policy};
+pub use sapwood_packet::{
+    FIRST_TAG, Format, IntoValues, Packet, PacketError, Rank, RankSet, StreamId, Tag, Values,
+    ValuesRef, Wave,
+};
+pub use sapwood_runtime::{TransportKind, serve};
+pub use sapwood_topology::{Hosts, Shape, Topology};
+pub use stream::{Stream, StreamBuilder};

@@ -1,0 +1,72 @@
+//! What can go wrong below the I/O line.
+
+use std::fmt;
+use std::io;
+
+use sapwood_launch::LaunchError;
+
+/// A failure of a process's part of the network.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum RuntimeError {
+    /// A connection, key or address could not be used.
+    Transport(sapwood_transport::Error),
+    /// A process could not be started.
+    Launch(LaunchError),
+    /// The system refused something.
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// The environment does not say where to connect. Cure: let the network start this program, or
+    /// give it an attach file.
+    NotAttached {
+        /// The variable that is missing or wrong.
+        variable: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// What the parent said about this process's subtree cannot be read.
+    Plan(String),
+}
+
+impl fmt::Display for RuntimeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Transport(error) => write!(f, "{error}"),
+            Self::Launch(error) => write!(f, "{error}"),
+            Self::System { what, source } => write!(f, "cannot {what}: {source}"),
+            Self::NotAttached { variable, reason } => write!(
+                f,
+                "not part of a network: {variable} {reason}; let the network start this program, \
+                 or set what `attach points` gave"
+            ),
+            Self::Plan(reason) => write!(f, "the parent's plan cannot be read: {reason}"),
+        }
+    }
+}
+
+impl std::error::Error for RuntimeError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Transport(error) => Some(error),
+            Self::Launch(error) => Some(error),
+            Self::System { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+impl From<sapwood_transport::Error> for RuntimeError {
+    fn from(error: sapwood_transport::Error) -> Self {
+        Self::Transport(error)
+    }
+}
+
+impl From<LaunchError> for RuntimeError {
+    fn from(error: LaunchError) -> Self {
+        Self::Launch(error)
+    }
+}

@@ -1,0 +1,366 @@
+//! The node's links as the system knows them: reading, gathered writing, and newcomers that still have
+//! to prove the network's key.
+
+use std::collections::BTreeMap;
+use std::io::{self, IoSlice};
+use std::os::fd::AsFd;
+
+use sapwood_node::{GATHER_PARTS_MAX, Input, Instant, LinkId, Node};
+use sapwood_packet::Slab;
+use sapwood_transport::{
+    Accepted, Admission, Encryption, Handshake, Interest, Key, Link, Listener, Pending, Poller,
+    Progress,
+};
+
+use crate::RuntimeError;
+
+/// Bytes read from one link before the next one has its turn.
+const READ_BYTES: usize = 64 << 10;
+/// Room in front of them for the cut-off frame of the last read.
+const TAIL_BYTES: usize = 16 << 10;
+/// Bytes given to one write.
+const WRITE_BYTES_MAX: usize = 1 << 20;
+
+const KIND_SHIFT: u32 = 32;
+
+/// What a token of the poller stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Token {
+    Link(LinkId),
+    Listener,
+    Newcomer(u32),
+    /// A process has ended.
+    Exit(u32),
+    /// A process has written to its standard error.
+    Words(u32),
+    /// A descriptor of the application's.
+    Foreign,
+}
+
+impl Token {
+    pub(crate) fn to_number(self) -> u64 {
+        let (kind, index) = match self {
+            Self::Link(link) => (0, link.0),
+            Self::Listener => (1, 0),
+            Self::Newcomer(index) => (2, index),
+            Self::Exit(index) => (3, index),
+            Self::Words(index) => (4, index),
+            Self::Foreign => (5, 0),
+        };
+        kind << KIND_SHIFT | u64::from(index)
+    }
+
+    #[allow(clippy::cast_possible_truncation)]
+    pub(crate) fn from_number(number: u64) -> Self {
+        let index = number as u32;
+        match number >> KIND_SHIFT {
+            0 => Self::Link(LinkId(index)),
+            1 => Self::Listener,
+            2 => Self::Newcomer(index),
+            3 => Self::Exit(index),
+            4 => Self::Words(index),
+            _ => Self::Foreign,
+        }
+    }
+}
+
+struct OpenLink {
+    link: Link,
+    interest: Interest,
+    /// Closed as soon as nothing waits to be written.
+    is_leaving: bool,
+}
+
+struct Newcomer {
+    handshake: Handshake,
+}
+
+/// All sockets of one process.
+pub(crate) struct SocketTable {
+    links: Vec<Option<OpenLink>>,
+    listener: Option<Listener>,
+    /// When the listener may be asked again after the system ran out of descriptors.
+    listener_paused: Option<u64>,
+    newcomers: BTreeMap<u32, Newcomer>,
+    next_newcomer: u32,
+    pending: Pending,
+    key: Key,
+    encryption: Encryption,
+    buffer: Slab,
+    /// Links with decrypted bytes that no poller will tell of.
+    again: Vec<LinkId>,
+}
+
+impl SocketTable {
+    pub(crate) fn new(key: Key, encryption: Encryption) -> Self {
+        Self {
+            links: Vec::new(),
+            listener: None,
+            listener_paused: None,
+            newcomers: BTreeMap::new(),
+            next_newcomer: 0,
+            pending: Pending::new(),
+            key,
+            encryption,
+            buffer: Slab::of_length(TAIL_BYTES + READ_BYTES),
+            again: Vec::new(),
+        }
+    }
+
+    pub(crate) fn key(&self) -> &Key {
+        &self.key
+    }
+
+    pub(crate) fn encryption(&self) -> Encryption {
+        self.encryption
+    }
+
+    /// Takes connections from now on.
+    pub(crate) fn listen(
+        &mut self,
+        listener: Listener,
+        poller: &Poller,
+    ) -> Result<(), RuntimeError> {
+        poller.add(&listener, Token::Listener.to_number(), READ)?;
+        self.listener = Some(listener);
+        Ok(())
+    }
+
+    /// A link that has proved the key; gives its number.
+    pub(crate) fn add(&mut self, link: Link, poller: &Poller) -> Result<LinkId, RuntimeError> {
+        let index = self.links.iter().position(Option::is_none).unwrap_or(self.links.len());
+        let id = LinkId(u32::try_from(index).unwrap_or(u32::MAX));
+        poller.add(&link, Token::Link(id).to_number(), READ)?;
+        if link.has_buffered() {
+            self.again.push(id);
+        }
+        let open = OpenLink { link, interest: READ, is_leaving: false };
+        if index == self.links.len() {
+            self.links.push(Some(open));
+        } else {
+            self.links[index] = Some(open);
+        }
+        Ok(id)
+    }
+
+    /// Links that have bytes though no poller will say so.
+    pub(crate) fn take_again(&mut self) -> Vec<LinkId> {
+        std::mem::take(&mut self.again)
+    }
+
+    /// Whether some link has bytes that no poller will tell of.
+    pub(crate) fn must_not_wait(&self) -> bool {
+        !self.again.is_empty()
+    }
+
+    /// Reads what one link has, once, and gives it to the node.
+    #[inline]
+    pub(crate) fn read(&mut self, id: LinkId, node: &mut Node, now: Instant) {
+        let Some(Some(open)) = self.links.get_mut(id.0 as usize) else { return };
+        let result = if let Some(memory) = node.lend(id) {
+            open.link.read(memory).inspect(|&bytes| {
+                if bytes > 0 {
+                    node.handle_input(now, Input::Filled { link: id, bytes });
+                }
+            })
+        } else {
+            let buffer = self.buffer.as_mut_bytes();
+            let tail = node.begin_read(id, buffer);
+            let result = open.link.read(&mut buffer[tail..tail + READ_BYTES]);
+            let bytes = tail + *result.as_ref().unwrap_or(&0);
+            if bytes > 0 {
+                node.handle_input(now, Input::Bytes { link: id, bytes: &buffer[..bytes] });
+            }
+            result
+        };
+        match result {
+            Ok(0) => self.down(id, node, now, "connection closed"),
+            Ok(_) => {
+                if let Some(Some(open)) = self.links.get(id.0 as usize)
+                    && open.link.has_buffered()
+                {
+                    self.again.push(id);
+                }
+            }
+            Err(error) if is_transient(&error) => {}
+            Err(error) => self.down(id, node, now, &error.to_string()),
+        }
+    }
+
+    fn down(&mut self, id: LinkId, node: &mut Node, now: Instant, reason: &str) {
+        self.links[id.0 as usize] = None;
+        node.handle_input(now, Input::LinkDown { link: id, reason: reason.to_string() });
+    }
+
+    /// Writes what the node has for one link, as far as the system takes it.
+    #[inline]
+    pub(crate) fn write(&mut self, id: LinkId, node: &mut Node, poller: &Poller, now: Instant) {
+        loop {
+            let Some(Some(open)) = self.links.get_mut(id.0 as usize) else { return };
+            let written = if open.link.wants_write() {
+                open.link.flush().map(|()| None)
+            } else {
+                write_once(&mut open.link, id, node).map(Some)
+            };
+            match written {
+                Ok(Some(0)) => break,
+                Ok(Some(bytes)) => node.handle_input(now, Input::Transmitted { link: id, bytes }),
+                Ok(None) => {}
+                Err(error) if is_transient(&error) => break,
+                Err(error) => {
+                    // What the peer has said before it went may still wait to be read; the end of the
+                    // link is seen there.
+                    open.is_leaving = true;
+                    let unread = !matches!(error.kind(), io::ErrorKind::BrokenPipe);
+                    if unread {
+                        self.down(id, node, now, &error.to_string());
+                        return;
+                    }
+                    set_interest(poller, id, open, READ);
+                    return;
+                }
+            }
+            if !node.wants_write(id) && !self.has_unwritten(id) {
+                break;
+            }
+        }
+        self.after_write(id, node, poller);
+    }
+
+    fn has_unwritten(&self, id: LinkId) -> bool {
+        matches!(self.links.get(id.0 as usize), Some(Some(open)) if open.link.wants_write())
+    }
+
+    fn after_write(&mut self, id: LinkId, node: &Node, poller: &Poller) {
+        let waits = node.wants_write(id) || self.has_unwritten(id);
+        let Some(Some(open)) = self.links.get_mut(id.0 as usize) else { return };
+        if open.is_leaving && !waits {
+            // Half-closed, so that the peer reads what was written before it sees the end.
+            let _ = open.link.close_writing();
+            self.links[id.0 as usize] = None;
+            return;
+        }
+        set_interest(poller, id, open, if waits { READ_AND_WRITE } else { READ });
+    }
+
+    /// Closes a link once what the node has for it is written.
+    pub(crate) fn hang_up(&mut self, id: LinkId, node: &mut Node, poller: &Poller, now: Instant) {
+        if let Some(Some(open)) = self.links.get_mut(id.0 as usize) {
+            open.is_leaving = true;
+            self.write(id, node, poller, now);
+        }
+    }
+
+    /// Links that are still open.
+    pub(crate) fn open_count(&self) -> usize {
+        self.links.iter().flatten().count()
+    }
+
+    /// Takes the connections that wait at the listener.
+    pub(crate) fn accept(&mut self, poller: &Poller, now: Instant) -> Result<(), RuntimeError> {
+        loop {
+            let Some(listener) = &mut self.listener else { return Ok(()) };
+            match listener.accept()? {
+                Accepted::Incoming(incoming) => {
+                    let index = self.next_newcomer;
+                    self.next_newcomer = self.next_newcomer.wrapping_add(1);
+                    match self.pending.admit(u64::from(index), now.0) {
+                        Admission::Admitted => {}
+                        Admission::InPlaceOf(old) => self.forget_newcomer(old, poller),
+                        Admission::Full => continue,
+                    }
+                    let handshake = Handshake::responder(incoming, &self.key, self.encryption);
+                    poller.add(&handshake, Token::Newcomer(index).to_number(), READ)?;
+                    self.newcomers.insert(index, Newcomer { handshake });
+                }
+                Accepted::ForeignUser(_) => {}
+                Accepted::Pause(wait) => {
+                    poller.remove(listener)?;
+                    self.listener_paused = Some((now + wait).0);
+                    return Ok(());
+                }
+                Accepted::Empty => return Ok(()),
+            }
+        }
+    }
+
+    fn forget_newcomer(&mut self, token: u64, poller: &Poller) {
+        let Ok(index) = u32::try_from(token) else { return };
+        if let Some(newcomer) = self.newcomers.remove(&index) {
+            let _ = poller.remove(&newcomer.handshake);
+        }
+    }
+
+    /// A newcomer has said something.
+    pub(crate) fn advance(&mut self, index: u32, node: &mut Node, poller: &Poller, now: Instant) {
+        let Some(newcomer) = self.newcomers.get_mut(&index) else { return };
+        let token = Token::Newcomer(index).to_number();
+        let progress = newcomer.handshake.advance();
+        match progress {
+            Ok(Progress::WantRead) => {
+                let _ = poller.modify(&newcomer.handshake, token, READ);
+            }
+            Ok(Progress::WantWrite) => {
+                let _ = poller.modify(&newcomer.handshake, token, READ_AND_WRITE);
+            }
+            Ok(Progress::Done(link)) => {
+                let _ = poller.remove(&link);
+                self.pending.remove(u64::from(index));
+                self.newcomers.remove(&index);
+                if let Ok(id) = self.add(link, poller) {
+                    node.handle_input(now, Input::ChildUp { link: id });
+                }
+            }
+            Err(_) => {
+                self.pending.remove(u64::from(index));
+                self.forget_newcomer(u64::from(index), poller);
+            }
+        }
+    }
+
+    /// Lets go of newcomers that have been silent for too long, and asks the listener again.
+    pub(crate) fn tick(&mut self, poller: &Poller, now: Instant) {
+        while let Some(token) = self.pending.expire(now.0) {
+            self.forget_newcomer(token, poller);
+        }
+        if self.listener_paused.is_some_and(|at| at <= now.0)
+            && let Some(listener) = &self.listener
+        {
+            self.listener_paused = None;
+            let _ = poller.add(listener, Token::Listener.to_number(), READ);
+        }
+    }
+
+    /// When [`SocketTable::tick`] has something to do, in nanoseconds of the node's clock.
+    pub(crate) fn next_tick(&self) -> Option<u64> {
+        [self.pending.next_change(), self.listener_paused].into_iter().flatten().min()
+    }
+}
+
+const READ: Interest = Interest::READ;
+const READ_AND_WRITE: Interest = Interest::BOTH;
+
+fn set_interest(poller: &Poller, id: LinkId, open: &mut OpenLink, interest: Interest) {
+    if open.interest != interest
+        && poller.modify(open.link.as_fd(), Token::Link(id).to_number(), interest).is_ok()
+    {
+        open.interest = interest;
+    }
+}
+
+/// One gathered write of what the node has for a link.
+fn write_once(link: &mut Link, id: LinkId, node: &Node) -> io::Result<usize> {
+    let mut slices = [IoSlice::new(&[]); GATHER_PARTS_MAX];
+    let (mut count, mut bytes) = (0, 0);
+    node.gather(id, |part| {
+        slices[count] = IoSlice::new(part);
+        count += 1;
+        bytes += part.len();
+        count < GATHER_PARTS_MAX && bytes < WRITE_BYTES_MAX
+    });
+    if count == 0 { Ok(0) } else { link.write_vectored(&slices[..count]) }
+}
+
+fn is_transient(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}

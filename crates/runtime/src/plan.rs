@@ -1,0 +1,111 @@
+//! What a process is told of its part of the tree, and what all processes of a tree agree on.
+
+use std::path::PathBuf;
+
+use sapwood_node::ChildPlan;
+use sapwood_packet::RankSet;
+use sapwood_topology::{Role, Subtree};
+use serde::{Deserialize, Serialize};
+
+use crate::RuntimeError;
+
+/// What the links of a tree are made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TransportKind {
+    /// Unix-domain sockets within a host, TCP between hosts.
+    #[default]
+    Automatic,
+    /// Unix-domain sockets.
+    Unix,
+    /// TCP, bound to the loopback interface.
+    Tcp,
+}
+
+/// A program that the tree starts as every back-end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackEndProgram {
+    /// The program.
+    pub program: PathBuf,
+    /// Its arguments, without its name.
+    pub arguments: Vec<String>,
+    /// Variables set for it beside those of the environment.
+    pub environment: Vec<(String, String)>,
+}
+
+/// What all processes of one tree agree on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TreeOptions {
+    /// The program that is a communication process when run with the argument `node`.
+    pub node_program: PathBuf,
+    /// The program of the back-ends; none when they attach by themselves.
+    pub back_end: Option<BackEndProgram>,
+    /// What links are made of.
+    pub transport: TransportKind,
+    /// Whether links are encrypted; none for the default of their kind.
+    pub encryption: Option<bool>,
+    /// How many back-ends the whole network has.
+    pub back_ends: u32,
+}
+
+/// One process's part of the tree.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Plan {
+    /// What the whole tree agrees on.
+    pub options: TreeOptions,
+    /// The process and everything below it.
+    pub subtree: Subtree,
+}
+
+impl Plan {
+    /// As it travels.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        postcard::to_allocvec(self).expect("a plan holds only numbers, texts and lists of them")
+    }
+
+    /// From what the parent sent.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Plan`] when the bytes are no plan.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, RuntimeError> {
+        postcard::from_bytes(bytes).map_err(|error| RuntimeError::Plan(error.to_string()))
+    }
+
+    /// The children as the node is to know them. Children that attach by themselves are not among them.
+    #[must_use]
+    pub fn children(&self) -> Vec<ChildPlan> {
+        let is_started =
+            |subtree: &Subtree| subtree.role() != Role::BackEnd || self.options.back_end.is_some();
+        self.subtree.child_plans().into_iter().filter(is_started).map(|c| self.child(c)).collect()
+    }
+
+    fn child(&self, subtree: Subtree) -> ChildPlan {
+        let rank = subtree.rank();
+        let mut back_ends = RankSet::new();
+        for (first, last) in subtree.back_end_ranges() {
+            back_ends.insert_range(first, last);
+        }
+        let plan = match subtree.role() {
+            Role::BackEnd => Vec::new(),
+            _ => Self { options: self.options.clone(), subtree }.to_bytes(),
+        };
+        ChildPlan { rank, back_ends, plan }
+    }
+
+    /// The ranks that are kept for back-ends which attach to this very process.
+    #[must_use]
+    pub fn attach_ranks(&self) -> RankSet {
+        if self.options.back_end.is_some() {
+            return RankSet::new();
+        }
+        let leaves = self.subtree.child_plans().into_iter();
+        leaves.filter(|child| child.role() == Role::BackEnd).map(|child| child.rank()).collect()
+    }
+
+    /// Levels from this process to its farthest back-end.
+    #[must_use]
+    pub fn height(&self) -> u32 {
+        let deepest = self.subtree.nodes().map(|node| node.depth).max().unwrap_or(0);
+        deepest.saturating_sub(self.subtree.depth())
+    }
+}

@@ -1,0 +1,126 @@
+//! The processes that this one has started: where they are told to connect, and what they say when
+//! they end early.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use sapwood_launch::{Bond, Launcher, Local, Order, Process};
+use sapwood_node::{Input, Instant, Node};
+use sapwood_topology::{Role, Subtree};
+use sapwood_transport::{Address, Encryption, Key, Poller};
+
+use crate::attach::STARTED_VARIABLE;
+use crate::links::Token;
+use crate::{
+    ENCRYPTION_VARIABLE, KEY_VARIABLE, PARENT_VARIABLE, Plan, RANK_VARIABLE, RuntimeError,
+};
+
+/// How long a process may take to end by itself once its link is closed.
+pub(crate) const GRACE: Duration = Duration::from_millis(1000);
+
+/// All processes that this one has started, by rank.
+#[derive(Default)]
+pub(crate) struct Processes {
+    running: BTreeMap<u32, Process>,
+}
+
+impl Processes {
+    /// Starts all children of a plan. One that cannot be started is told to the node, which passes it
+    /// on to the front-end; the others are started all the same.
+    pub(crate) fn start_all(
+        &mut self,
+        plan: &Plan,
+        door: &Address,
+        key: &Key,
+        encryption: Encryption,
+        poller: &Poller,
+    ) -> Result<Vec<(u32, String)>, RuntimeError> {
+        let mut failed = Vec::new();
+        let key = key.to_descriptor()?;
+        for child in plan.subtree.child_plans() {
+            let rank = child.rank();
+            let Some(mut order) = order_for(plan, &child, door, encryption) else { continue };
+            order.inherit.push((KEY_VARIABLE.to_string(), key.as_fd()));
+            match Local.start(&order) {
+                Ok(process) => {
+                    poller.add(process.exit_descriptor(), Token::Exit(rank).to_number(), READ)?;
+                    poller.add(process.stderr(), Token::Words(rank).to_number(), READ)?;
+                    self.running.insert(rank, process);
+                }
+                Err(error) => failed.push((rank, error.to_string())),
+            }
+        }
+        Ok(failed)
+    }
+
+    /// A process has written to its standard error: it is passed on to ours.
+    pub(crate) fn pass_on_words(&mut self, rank: u32, poller: &Poller) {
+        let Some(process) = self.running.get_mut(&rank) else { return };
+        // Where our own standard error is closed there is nobody to tell.
+        let _ = process.forward_stderr("");
+        if process.stderr_ended() {
+            let _ = poller.remove(process.stderr());
+        }
+    }
+
+    /// A process has ended: if it never connected, its own words go to the front-end.
+    pub(crate) fn ended(&mut self, rank: u32, node: &mut Node, poller: &Poller, now: Instant) {
+        let Some(mut process) = self.running.remove(&rank) else { return };
+        let _ = poller.remove(process.exit_descriptor());
+        if !process.stderr_ended() {
+            let _ = poller.remove(process.stderr());
+        }
+        let text = process.epitaph();
+        process.try_wait();
+        node.handle_input(now, Input::StartFailed { rank, text });
+    }
+
+    /// Whether none is left.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.running.is_empty()
+    }
+
+    /// Ends all that are left, at once.
+    pub(crate) fn kill_all(&mut self) {
+        self.running.clear();
+    }
+}
+
+const READ: sapwood_transport::Interest = sapwood_transport::Interest::READ;
+
+/// What to start as a child of this plan; nothing for a back-end that attaches by itself.
+fn order_for(
+    plan: &Plan,
+    child: &Subtree,
+    door: &Address,
+    encryption: Encryption,
+) -> Option<Order<'static>> {
+    let (program, arguments, environment): (PathBuf, Vec<OsString>, _) = match child.role() {
+        Role::BackEnd => {
+            let back_end = plan.options.back_end.as_ref()?;
+            let arguments = back_end.arguments.iter().map(OsString::from).collect();
+            (back_end.program.clone(), arguments, back_end.environment.clone())
+        }
+        _ => (plan.options.node_program.clone(), vec![OsString::from("node")], Vec::new()),
+    };
+    let mut order = Order::new(program);
+    order.arguments = arguments;
+    let mut set = |name: &str, value: String| {
+        order.environment.push((OsString::from(name), OsString::from(value)));
+    };
+    for (name, value) in environment {
+        set(&name, value);
+    }
+    set(PARENT_VARIABLE, door.to_string());
+    set(RANK_VARIABLE, child.rank().to_string());
+    set(STARTED_VARIABLE, "1".to_string());
+    let encryption = if encryption == Encryption::On { "on" } else { "off" };
+    set(ENCRYPTION_VARIABLE, encryption.to_string());
+    if child.role() != Role::BackEnd {
+        order.bond = Bond::ByProgram;
+    }
+    Some(order)
+}

@@ -1,0 +1,50 @@
+//! What comes back: a value, who is in it, who is not, and why.
+
+use sapwood_node::Missing;
+use sapwood_packet::{Packet, RankSet, StreamId, ValuesRef, Wave};
+
+use crate::{Error, Result};
+
+/// The result of one wave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The stream.
+    pub stream: StreamId,
+    /// The wave, counted from 0 in each stream.
+    pub wave: Wave,
+    /// The packet that the filters made; none when there is no value.
+    pub packet: Option<Packet>,
+    /// The back-ends that the value stands for.
+    pub contributors: RankSet,
+    /// The back-ends that it lacks, grouped by reason; empty when it is complete, and on streams that
+    /// wait for nobody.
+    pub missing: Vec<Missing>,
+    /// Whether the wave had been answered before this part of it came.
+    pub is_late: bool,
+}
+
+impl Answer {
+    /// The values.
+    ///
+    /// # Errors
+    /// [`Error::NoValue`] with who is missing and why, when a filter failed or nobody contributed.
+    pub fn value(&self) -> Result<ValuesRef<'_>> {
+        match &self.packet {
+            Some(packet) => Ok(packet.values()),
+            None => Err(Error::NoValue { missing: self.missing.clone() }),
+        }
+    }
+
+    /// Whether every member of the stream is in it.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.packet.is_some() && self.missing.is_empty()
+    }
+}
+
+impl From<sapwood_node::Answer> for Answer {
+    fn from(answer: sapwood_node::Answer) -> Self {
+        let sapwood_node::Answer { stream, wave, packet, contributors, missing, is_late } = answer;
+        Self { stream, wave, packet, contributors, missing, is_late }
+    }
+}

@@ -1,0 +1,238 @@
+//! A back-end: a leaf of the tree, in the application's own process.
+
+use std::os::fd::{AsRawFd, RawFd};
+use std::path::Path;
+use std::time::Duration;
+
+use sapwood_filter::Registry;
+use sapwood_node::{Delivery, Event, Role};
+use sapwood_packet::{IntoValues, Packet, Rank, StreamId, Tag, ValuesRef, Wave};
+use sapwood_runtime::{Attachment, Driver, clock};
+
+use crate::shared::Shared;
+use crate::{AttachFile, Error, Result};
+
+/// How long a back-end waits to be given its rank.
+const WELCOME_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Unwritten bytes are written when this much of them has piled up.
+const COALESCE_PACKETS: u32 = 64;
+
+/// A packet from the front-end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// The stream that it came on; send the answer there.
+    pub stream: StreamId,
+    /// The packet.
+    pub packet: Packet,
+}
+
+impl Received {
+    /// Its tag.
+    #[must_use]
+    pub fn tag(&self) -> Tag {
+        self.packet.tag()
+    }
+
+    /// Its values, read in place.
+    #[must_use]
+    pub fn values(&self) -> ValuesRef<'_> {
+        self.packet.values()
+    }
+}
+
+/// A leaf of the tree.
+pub struct BackEnd {
+    shared: Shared,
+    unwritten: u32,
+}
+
+impl BackEnd {
+    /// Joins the network that has started this program, as its environment says.
+    ///
+    /// # Errors
+    /// [`Error::Runtime`] when the environment names no network, or the parent cannot be reached or
+    /// does not share the key; [`Error::Ended`] when the parent refuses.
+    pub fn attach() -> Result<Self> {
+        Self::join(Attachment::from_environment()?)
+    }
+
+    /// Joins a network by its attach file, under a rank or under any that is free at the first place.
+    ///
+    /// # Errors
+    /// As [`BackEnd::attach`], and [`Error::File`].
+    pub fn attach_by_file(path: &Path, rank: Option<Rank>) -> Result<Self> {
+        Self::join(AttachFile::read(path)?.attachment(rank)?)
+    }
+
+    fn join(attachment: Attachment) -> Result<Self> {
+        let driver = Driver::attach(attachment, Role::BackEnd, Registry::empty())?;
+        let mut back_end = Self { shared: Shared::new(driver), unwritten: 0 };
+        back_end.shared.wait("welcome from the parent", Some(WELCOME_TIMEOUT), |shared| {
+            Ok(shared.driver.node().is_planned().then_some(()))
+        })?;
+        Ok(back_end)
+    }
+
+    /// This back-end's rank.
+    #[must_use]
+    pub fn rank(&mut self) -> Rank {
+        self.shared.driver.node().rank().unwrap_or(Rank::MAX)
+    }
+
+    /// The next packet on any stream; waits for it. What was sent before is written first.
+    ///
+    /// # Errors
+    /// [`Error::Ended`] when the network ends, as it does for every back-end in time.
+    pub fn recv(&mut self) -> Result<Received> {
+        self.wait(None)
+    }
+
+    /// The next packet, if it comes in time.
+    ///
+    /// # Errors
+    /// As [`BackEnd::recv`], and [`Error::Timeout`].
+    pub fn recv_timeout(&mut self, timeout: Duration) -> Result<Received> {
+        self.wait(Some(timeout))
+    }
+
+    /// The next packet, if it is there already. Does one turn of the loop.
+    ///
+    /// # Errors
+    /// As [`BackEnd::recv`].
+    pub fn try_recv(&mut self) -> Result<Option<Received>> {
+        if self.shared.packets.is_empty() {
+            self.turn(Duration::ZERO)?;
+        }
+        match self.wait(Some(Duration::ZERO)) {
+            Ok(received) => Ok(Some(received)),
+            Err(Error::Timeout { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn wait(&mut self, timeout: Option<Duration>) -> Result<Received> {
+        self.unwritten = 0;
+        self.shared.wait("packet", timeout, |shared| {
+            let Some(packet) = shared.packets.pop_front() else { return Ok(None) };
+            let delivery = Delivery::Packet(packet);
+            shared.consumed(delivery.stream(), delivery.cost());
+            let Delivery::Packet(packet) = delivery else {
+                unreachable!("it was made a packet just now");
+            };
+            Ok(Some(Received { stream: packet.header.stream, packet }))
+        })
+    }
+
+    /// Sends values up on a stream, in its next wave. Packets are written together; the last ones
+    /// leave with [`BackEnd::flush`] or when the back-end receives. Waits while the window is full.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] when the stream is not open or the values too long, [`Error::Ended`].
+    pub fn send(&mut self, stream: StreamId, tag: Tag, values: impl IntoValues) -> Result<()> {
+        self.send_wave(stream, tag, values, None)
+    }
+
+    /// Sends values in a wave of that number; waves that are left out are missed by this back-end.
+    ///
+    /// # Errors
+    /// As [`BackEnd::send`]; also when the wave has passed.
+    pub fn send_in_wave(
+        &mut self,
+        stream: StreamId,
+        wave: Wave,
+        tag: Tag,
+        values: impl IntoValues,
+    ) -> Result<()> {
+        self.send_wave(stream, tag, values, Some(wave))
+    }
+
+    fn send_wave(
+        &mut self,
+        stream: StreamId,
+        tag: Tag,
+        values: impl IntoValues,
+        wave: Option<Wave>,
+    ) -> Result<()> {
+        if let Some(reason) = &self.shared.ended {
+            return Err(Error::Ended { reason: reason.clone() });
+        }
+        self.shared.wait_for_room(stream)?;
+        self.shared.driver.node().send(clock(), stream, tag, values, wave)?;
+        self.unwritten += 1;
+        if self.unwritten >= COALESCE_PACKETS {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Writes what has been sent so far, as far as the system takes it.
+    ///
+    /// # Errors
+    /// [`Error::Runtime`] when the system fails this process.
+    pub fn flush(&mut self) -> Result<()> {
+        self.unwritten = 0;
+        Ok(self.shared.driver.carry_out()?)
+    }
+
+    /// Waits until a stream is open here, for a back-end that speaks first; gives its number.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`], [`Error::Ended`].
+    pub fn wait_for_stream(&mut self, timeout: Duration) -> Result<StreamId> {
+        self.shared.wait("stream", Some(timeout), |shared| {
+            let opened = |event: &Event| match event {
+                Event::StreamOpened { stream } => Some(*stream),
+                _ => None,
+            };
+            let Some(at) = shared.events.iter().position(|event| opened(event).is_some()) else {
+                return Ok(None);
+            };
+            Ok(shared.events.remove(at).as_ref().and_then(opened))
+        })
+    }
+
+    /// Lets the network work for at most this long.
+    ///
+    /// # Errors
+    /// [`Error::Runtime`] when the system fails this process.
+    pub fn turn(&mut self, timeout: Duration) -> Result<bool> {
+        self.unwritten = 0;
+        self.shared.turn(Some(clock() + timeout))
+    }
+
+    /// Watches a descriptor of the application's beside the network's own; [`BackEnd::turn`] says when
+    /// it is readable.
+    ///
+    /// # Errors
+    /// [`Error::Runtime`] when it cannot be watched.
+    pub fn watch(&mut self, descriptor: impl std::os::fd::AsFd) -> Result<()> {
+        Ok(self.shared.driver.watch(descriptor)?)
+    }
+
+    /// The next change in the network, if there is one.
+    pub fn next_event(&mut self) -> Option<Event> {
+        self.shared.collect();
+        self.shared.events.pop_front()
+    }
+
+    /// Whether the network has ended for this process.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.shared.ended.is_some()
+    }
+
+    /// A descriptor that is readable when something has come.
+    #[must_use]
+    pub fn descriptor(&self) -> RawFd {
+        self.shared.driver.descriptor().as_raw_fd()
+    }
+
+    /// Leaves the network; what was sent is written first.
+    ///
+    /// # Errors
+    /// [`Error::Runtime`] when the system fails this process.
+    pub fn close(mut self) -> Result<()> {
+        Ok(self.shared.driver.close()?)
+    }
+}

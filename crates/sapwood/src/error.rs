@@ -1,0 +1,136 @@
+//! What can go wrong, and whose turn it is to mend it.
+
+use std::fmt;
+use std::time::Duration;
+
+use sapwood_filter::FilterError;
+use sapwood_node::{Missing, NodeError};
+use sapwood_packet::{PacketError, Rank};
+use sapwood_runtime::RuntimeError;
+
+/// A result of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// A process that did not start, and its own words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StartFailure {
+    /// The rank that it would have had.
+    pub rank: Rank,
+    /// What it said, or what the system said of it.
+    pub text: String,
+}
+
+/// An error of a network.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// A topology cannot be read. Cure: see the message for what and where.
+    Topology(sapwood_topology::Error),
+    /// A call that makes no sense as things stand: closed stream, unknown filter, ranks that are not
+    /// there.
+    Misuse(NodeError),
+    /// Values could not be read or built.
+    Packet(PacketError),
+    /// The system, a connection or a process failed.
+    Runtime(RuntimeError),
+    /// Processes of the tree did not start. Nothing is left running.
+    Start(Vec<StartFailure>),
+    /// Nothing came in time.
+    Timeout {
+        /// What was waited for.
+        what: &'static str,
+        /// How long.
+        waited: Duration,
+    },
+    /// All back-ends of the stream are gone, so that no answer can come.
+    NobodyLeft {
+        /// Who, and why.
+        missing: Vec<Missing>,
+    },
+    /// An answer without a value: see who is missing and why.
+    NoValue {
+        /// Who, and why.
+        missing: Vec<Missing>,
+    },
+    /// The network has ended for this process.
+    Ended {
+        /// What was seen.
+        reason: String,
+    },
+    /// The program that is to be a communication process was not found. Cure: put `sapwood` on the
+    /// path or name it in `SAPWOOD_NODE`.
+    NodeProgram,
+    /// A file of the user's could not be used.
+    File {
+        /// Its path.
+        path: std::path::PathBuf,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Topology(error) => write!(f, "{error}"),
+            Self::Misuse(error) => write!(f, "{error}"),
+            Self::Packet(error) => write!(f, "{error}"),
+            Self::Runtime(error) => write!(f, "{error}"),
+            Self::Start(failures) => {
+                let count = failures.len();
+                let text = failures.first().map_or("", |failure| failure.text.trim_end());
+                let rank = failures.first().map_or(0, |failure| failure.rank);
+                write!(f, "rank {rank} did not start: {text}")?;
+                if count > 1 { write!(f, " (and {} more)", count - 1) } else { Ok(()) }
+            }
+            Self::Timeout { what, waited } => {
+                write!(f, "no {what} within {} ms", waited.as_millis())
+            }
+            Self::NobodyLeft { missing } => {
+                write!(f, "nobody is left to answer")?;
+                write_missing(f, missing)
+            }
+            Self::NoValue { missing } => {
+                write!(f, "the answer has no value")?;
+                write_missing(f, missing)
+            }
+            Self::Ended { reason } => write!(f, "the network has ended: {reason}"),
+            Self::NodeProgram => f.write_str(
+                "the program 'sapwood' was not found; put it on the path or name it in SAPWOOD_NODE",
+            ),
+            Self::File { path, reason } => write!(f, "{}: {reason}", path.display()),
+        }
+    }
+}
+
+fn write_missing(f: &mut fmt::Formatter<'_>, missing: &[Missing]) -> fmt::Result {
+    for part in missing {
+        write!(f, "; {}: {}", part.ranks, part.reason)?;
+    }
+    Ok(())
+}
+
+impl std::error::Error for Error {}
+
+macro_rules! from {
+    ($($error:ty => $variant:ident),* $(,)?) => {$(
+        impl From<$error> for Error {
+            fn from(error: $error) -> Self {
+                Self::$variant(error)
+            }
+        }
+    )*};
+}
+
+from! {
+    sapwood_topology::Error => Topology,
+    NodeError => Misuse,
+    PacketError => Packet,
+    RuntimeError => Runtime,
+}
+
+impl From<FilterError> for Error {
+    fn from(error: FilterError) -> Self {
+        Self::Misuse(NodeError::Filter(error))
+    }
+}

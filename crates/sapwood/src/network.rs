@@ -1,0 +1,331 @@
+//! The network as its front-end sees it.
+
+use std::cell::RefCell;
+use std::os::fd::{AsRawFd, RawFd};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
+
+use sapwood_filter::Registry;
+use sapwood_node::{AttachPoint, Event, StreamSpec};
+use sapwood_packet::{Rank, RankSet};
+use sapwood_runtime::{Driver, Plan, TransportKind, TreeOptions, clock};
+use sapwood_topology::Topology;
+use sapwood_transport::Key;
+
+use crate::shared::Shared;
+use crate::{AttachFile, Error, Program, Result, StreamBuilder, node_program};
+
+/// How long a tree may take to start, if nothing else is said.
+const STARTUP_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A network that is about to be opened.
+#[must_use]
+pub struct NetworkBuilder {
+    topology: Topology,
+    program: Option<Program>,
+    node_program: Option<PathBuf>,
+    transport: TransportKind,
+    encryption: Option<bool>,
+    registry: Registry,
+    startup_timeout: Duration,
+    allow_missing: bool,
+}
+
+impl NetworkBuilder {
+    /// The program of the back-ends. Without one, back-ends attach by themselves.
+    pub fn back_end(mut self, program: Program) -> Self {
+        self.program = Some(program);
+        self
+    }
+
+    /// The program that is run as `PROGRAM node` for communication processes.
+    pub fn node_program(mut self, program: impl Into<PathBuf>) -> Self {
+        self.node_program = Some(program.into());
+        self
+    }
+
+    /// What links are made of.
+    pub fn transport(mut self, transport: TransportKind) -> Self {
+        self.transport = transport;
+        self
+    }
+
+    /// Whether links are encrypted. The default: TCP yes, Unix sockets no. Links prove the network's
+    /// key in any case.
+    pub fn encryption(mut self, on: bool) -> Self {
+        self.encryption = Some(on);
+        self
+    }
+
+    /// The filters that the front-end knows. The node program has to know them, too.
+    pub fn registry(mut self, registry: Registry) -> Self {
+        self.registry = registry;
+        self
+    }
+
+    /// How long the tree may take to start.
+    pub fn startup_timeout(mut self, timeout: Duration) -> Self {
+        self.startup_timeout = timeout;
+        self
+    }
+
+    /// Opens the network even if some processes do not start; they are told as events.
+    pub fn allow_missing(mut self) -> Self {
+        self.allow_missing = true;
+        self
+    }
+
+    /// Starts the tree and waits until it stands.
+    ///
+    /// # Errors
+    /// [`Error::Start`] with the failing processes' own words, [`Error::Timeout`], [`Error::Runtime`].
+    /// Nothing is left running then.
+    pub fn open(self) -> Result<Network> {
+        let key = Key::generate()?;
+        let mut program = self.program;
+        if let Some(Program(back_end)) = &mut program {
+            back_end.program = sapwood_launch::locate(&back_end.program)
+                .map_err(sapwood_runtime::RuntimeError::Launch)?;
+        }
+        let node_program = match self.node_program {
+            Some(named) => {
+                sapwood_launch::locate(&named).map_err(sapwood_runtime::RuntimeError::Launch)?
+            }
+            None => node_program()?,
+        };
+        check_hosts(&self.topology)?;
+        let options = TreeOptions {
+            node_program,
+            back_end: program.map(|Program(back_end)| back_end),
+            transport: self.transport,
+            encryption: self.encryption,
+            back_ends: self.topology.back_end_count(),
+        };
+        let root = self.topology.root().rank();
+        let subtree = self.topology.subtree(root).expect("a topology has a subtree at its root");
+        let plan = Plan { options, subtree };
+        let key_copy = Key::from_descriptor(key.to_descriptor()?)?;
+        let driver = Driver::front_end(&plan, key, self.registry)?;
+        let shared = Rc::new(RefCell::new(Shared::new(driver)));
+        let mut network = Network {
+            shared,
+            topology: self.topology,
+            key: key_copy,
+            everyone: RankSet::new(),
+            attach_points: Vec::new(),
+            is_closed: false,
+        };
+        network.wait_until_ready(self.startup_timeout, self.allow_missing)?;
+        Ok(network)
+    }
+}
+
+/// Only this machine's own processes can be started here.
+fn check_hosts(topology: &Topology) -> Result<()> {
+    for host in topology.hosts() {
+        sapwood_launch::require_local(host.as_str())
+            .map_err(sapwood_runtime::RuntimeError::Launch)?;
+    }
+    Ok(())
+}
+
+/// A set of back-ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Communicator {
+    ranks: RankSet,
+}
+
+impl Communicator {
+    /// The back-ends of these ranks.
+    #[must_use]
+    pub fn new(ranks: RankSet) -> Self {
+        Self { ranks }
+    }
+
+    /// Who is in it.
+    #[must_use]
+    pub fn ranks(&self) -> &RankSet {
+        &self.ranks
+    }
+
+    /// How many back-ends there are.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.ranks.len()
+    }
+}
+
+/// A tree of processes, seen from its root.
+pub struct Network {
+    shared: Rc<RefCell<Shared>>,
+    topology: Topology,
+    key: Key,
+    everyone: RankSet,
+    attach_points: Vec<AttachPoint>,
+    is_closed: bool,
+}
+
+impl Network {
+    /// Starts a tree on this machine with a program as every back-end.
+    ///
+    /// # Errors
+    /// As [`NetworkBuilder::open`].
+    pub fn open(shape: sapwood_topology::Shape, program: Program) -> Result<Self> {
+        let topology = Topology::from_shape(&shape, &sapwood_topology::Hosts::local());
+        Self::builder(topology).back_end(program).open()
+    }
+
+    /// A network of a topology, to be told more before it opens.
+    pub fn builder(topology: Topology) -> NetworkBuilder {
+        NetworkBuilder {
+            topology,
+            program: None,
+            node_program: None,
+            transport: TransportKind::Automatic,
+            encryption: None,
+            registry: Registry::built_in(),
+            startup_timeout: STARTUP_TIMEOUT,
+            allow_missing: false,
+        }
+    }
+
+    fn wait_until_ready(&mut self, timeout: Duration, allow_missing: bool) -> Result<()> {
+        let result =
+            self.shared.borrow_mut().wait("answer of the whole tree", Some(timeout), |shared| {
+                if !shared.failures.is_empty() && !allow_missing {
+                    return Err(Error::Start(std::mem::take(&mut shared.failures)));
+                }
+                Ok(shared.ready.take())
+            });
+        match result {
+            Ok((back_ends, attach_points)) => {
+                self.everyone = back_ends;
+                self.attach_points = attach_points;
+                Ok(())
+            }
+            Err(error) => {
+                self.close_once()?;
+                Err(error)
+            }
+        }
+    }
+
+    /// The shape of the tree.
+    #[must_use]
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// All back-ends that are connected now.
+    #[must_use]
+    pub fn everyone(&self) -> Communicator {
+        Communicator::new(self.shared.borrow_mut().driver.node().back_ends())
+    }
+
+    /// Some back-ends, by rank.
+    #[must_use]
+    pub fn communicator(&self, ranks: impl IntoIterator<Item = Rank>) -> Communicator {
+        Communicator::new(ranks.into_iter().collect())
+    }
+
+    /// A stream to the members of a communicator.
+    pub fn stream(&self, members: &Communicator) -> StreamBuilder {
+        let spec = StreamSpec { members: members.ranks.clone(), ..StreamSpec::default() };
+        StreamBuilder { shared: Rc::clone(&self.shared), spec }
+    }
+
+    /// Where back-ends may attach by themselves, and under which ranks.
+    #[must_use]
+    pub fn attach_points(&self) -> &[AttachPoint] {
+        &self.attach_points
+    }
+
+    /// Writes what back-ends need to attach: the key into a file of mode 0600, and the attach points
+    /// with that file's path into `path`.
+    ///
+    /// # Errors
+    /// [`Error::File`] when a file cannot be written or exists already.
+    pub fn write_attach_file(&self, path: &Path, key_path: &Path) -> Result<()> {
+        self.key.write_file(key_path)?;
+        AttachFile::new(&self.attach_points, key_path).write(path)
+    }
+
+    /// Waits until this many back-ends are connected.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`], [`Error::Ended`].
+    pub fn wait_for_back_ends(&mut self, count: u64, timeout: Duration) -> Result<()> {
+        self.shared.borrow_mut().wait("full set of back-ends", Some(timeout), |shared| {
+            Ok((shared.driver.node().back_ends().len() >= count).then_some(()))
+        })
+    }
+
+    /// The next change in the network, if there is one.
+    pub fn next_event(&mut self) -> Option<Event> {
+        let mut shared = self.shared.borrow_mut();
+        shared.collect();
+        shared.events.pop_front()
+    }
+
+    /// Lets the network work for at most this long: returns as soon as something has happened, and says
+    /// whether a watched descriptor is readable.
+    ///
+    /// # Errors
+    /// [`Error::Runtime`] when the system fails this process.
+    pub fn turn(&mut self, timeout: Duration) -> Result<bool> {
+        self.shared.borrow_mut().turn(Some(clock() + timeout))
+    }
+
+    /// Watches a descriptor of the application's beside the network's own.
+    ///
+    /// # Errors
+    /// [`Error::Runtime`] when it cannot be watched.
+    pub fn watch(&mut self, descriptor: impl std::os::fd::AsFd) -> Result<()> {
+        Ok(self.shared.borrow_mut().driver.watch(descriptor)?)
+    }
+
+    /// Stops watching a descriptor.
+    ///
+    /// # Errors
+    /// [`Error::Runtime`] when it is not watched.
+    pub fn unwatch(&mut self, descriptor: impl std::os::fd::AsFd) -> Result<()> {
+        Ok(self.shared.borrow_mut().driver.unwatch(descriptor)?)
+    }
+
+    /// Writes what has been sent so far, as far as the system takes it.
+    ///
+    /// # Errors
+    /// [`Error::Runtime`] when the system fails this process.
+    pub fn flush(&mut self) -> Result<()> {
+        Ok(self.shared.borrow_mut().driver.carry_out()?)
+    }
+
+    /// A descriptor that is readable when [`Network::turn`] has something to do.
+    #[must_use]
+    pub fn descriptor(&self) -> RawFd {
+        self.shared.borrow().driver.descriptor().as_raw_fd()
+    }
+
+    /// Ends the tree: what was sent is delivered, then every process ends.
+    ///
+    /// # Errors
+    /// [`Error::Runtime`] when the system fails this process.
+    pub fn close(mut self) -> Result<()> {
+        self.close_once()
+    }
+
+    fn close_once(&mut self) -> Result<()> {
+        if std::mem::replace(&mut self.is_closed, true) {
+            return Ok(());
+        }
+        Ok(self.shared.borrow_mut().driver.close()?)
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        // Whoever wants to know how it went calls `close`.
+        let _ = self.close_once();
+    }
+}

@@ -1,0 +1,59 @@
+//! Programs that a network starts.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use sapwood_runtime::BackEndProgram;
+
+use crate::{Error, Result};
+
+/// The program of the back-ends, with its arguments.
+#[derive(Clone, Debug)]
+pub struct Program(pub(crate) BackEndProgram);
+
+impl Program {
+    /// A program by path, or by name to be found on the search path.
+    #[must_use]
+    pub fn new(program: impl Into<PathBuf>) -> Self {
+        Self(BackEndProgram {
+            program: program.into(),
+            arguments: Vec::new(),
+            environment: Vec::new(),
+        })
+    }
+
+    /// Adds an argument.
+    #[must_use]
+    pub fn argument(mut self, argument: impl Into<String>) -> Self {
+        self.0.arguments.push(argument.into());
+        self
+    }
+
+    /// Sets a variable in its environment.
+    #[must_use]
+    pub fn variable(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.0.environment.push((name.into(), value.into()));
+        self
+    }
+}
+
+/// The program that is run as `sapwood node` for communication processes: what `SAPWOOD_NODE` names,
+/// this very program if it is called `sapwood`, or `sapwood` beside it or on the search path.
+///
+/// # Errors
+/// [`Error::NodeProgram`] when there is none.
+pub fn node_program() -> Result<PathBuf> {
+    if let Some(named) = std::env::var_os("SAPWOOD_NODE") {
+        return Ok(PathBuf::from(named));
+    }
+    let own = std::env::current_exe().ok();
+    let is_sapwood = |path: &Path| path.file_stem() == Some(&OsString::from("sapwood"));
+    if let Some(own) = own.as_deref().filter(|own| is_sapwood(own)) {
+        return Ok(own.to_path_buf());
+    }
+    let beside = own.and_then(|own| Some(own.parent()?.join("sapwood")));
+    beside
+        .filter(|path| path.is_file())
+        .or_else(|| sapwood_launch::locate(Path::new("sapwood")).ok())
+        .ok_or(Error::NodeProgram)
+}

@@ -1,0 +1,126 @@
+//! The one driver of a process's network, and what it has brought that nobody has asked for yet.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use sapwood_node::{Answer, Delivery, Event, Instant, Node};
+use sapwood_packet::{Packet, RankSet, StreamId};
+use sapwood_runtime::{Driver, clock};
+
+use crate::{Error, Result, StartFailure};
+
+/// What a network, its streams and its back-end have in common.
+pub(crate) struct Shared {
+    pub(crate) driver: Driver,
+    /// Answers by stream, at the front-end.
+    pub(crate) answers: BTreeMap<StreamId, VecDeque<Answer>>,
+    /// Packets in order of arrival, at a back-end.
+    pub(crate) packets: VecDeque<Packet>,
+    pub(crate) events: VecDeque<Event>,
+    pub(crate) failures: Vec<StartFailure>,
+    pub(crate) ready: Option<(RankSet, Vec<sapwood_node::AttachPoint>)>,
+    pub(crate) ended: Option<String>,
+}
+
+/// Events that are kept until the application asks; the oldest go first.
+const EVENTS_MAX: usize = 4096;
+
+impl Shared {
+    pub(crate) fn new(driver: Driver) -> Self {
+        Self {
+            driver,
+            answers: BTreeMap::new(),
+            packets: VecDeque::new(),
+            events: VecDeque::new(),
+            failures: Vec::new(),
+            ready: None,
+            ended: None,
+        }
+    }
+
+    /// Sorts what the node has brought.
+    pub(crate) fn collect(&mut self) {
+        while let Some(delivery) = self.driver.node().poll_delivery() {
+            match delivery {
+                Delivery::Answer(answer) => {
+                    self.answers.entry(answer.stream).or_default().push_back(answer);
+                }
+                Delivery::Packet(packet) => self.packets.push_back(packet),
+            }
+        }
+        while let Some(event) = self.driver.next_event() {
+            match &event {
+                Event::Ready { back_ends, attach_points } => {
+                    self.ready = Some((back_ends.clone(), attach_points.clone()));
+                }
+                Event::StartFailed { rank, text } => {
+                    self.failures.push(StartFailure { rank: *rank, text: text.clone() });
+                }
+                Event::Ended { reason, .. } => self.ended = Some(reason.clone()),
+                _ => {}
+            }
+            if self.events.len() == EVENTS_MAX {
+                self.events.pop_front();
+            }
+            self.events.push_back(event);
+        }
+    }
+
+    /// Changes the node and carries out what follows from it.
+    pub(crate) fn change<T>(
+        &mut self,
+        change: impl FnOnce(&mut Node, Instant) -> std::result::Result<T, sapwood_node::NodeError>,
+    ) -> Result<T> {
+        let result = change(self.driver.node(), clock())?;
+        self.collect();
+        Ok(result)
+    }
+
+    /// One turn of the loop, and what it brought. Gives whether a watched descriptor is readable.
+    pub(crate) fn turn(&mut self, until: Option<Instant>) -> Result<bool> {
+        let foreign = self.driver.turn(until)?;
+        self.collect();
+        Ok(foreign)
+    }
+
+    /// Turns the loop until something is there, or the time is over, or the network has ended.
+    pub(crate) fn wait<T>(
+        &mut self,
+        what: &'static str,
+        timeout: Option<Duration>,
+        mut take: impl FnMut(&mut Self) -> Result<Option<T>>,
+    ) -> Result<T> {
+        let begin = clock();
+        let until = timeout.map(|timeout| begin + timeout);
+        loop {
+            if let Some(thing) = take(self)? {
+                return Ok(thing);
+            }
+            if let Some(reason) = &self.ended {
+                return Err(Error::Ended { reason: reason.clone() });
+            }
+            if let (Some(until), Some(waited)) = (until, timeout)
+                && clock() >= until
+            {
+                return Err(Error::Timeout { what, waited });
+            }
+            self.turn(until)?;
+        }
+    }
+
+    /// Waits until a packet can be sent on a stream without piling up.
+    pub(crate) fn wait_for_room(&mut self, stream: StreamId) -> Result<()> {
+        if self.driver.node().has_room(stream)? {
+            return Ok(());
+        }
+        self.driver.carry_out()?;
+        self.wait("room on the stream", None, |shared| {
+            Ok(shared.driver.node().has_room(stream)?.then_some(()))
+        })
+    }
+
+    /// The application takes a delivery: the sender may send as much again.
+    pub(crate) fn consumed(&mut self, stream: StreamId, cost: u32) {
+        self.driver.node().consumed(clock(), stream, cost);
+    }
+}

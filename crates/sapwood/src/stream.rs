@@ -1,0 +1,213 @@
+//! Streams at the front-end.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use sapwood_filter::{FilterSpec, WaveRule};
+use sapwood_node::{Delivery, Policy, StreamSpec};
+use sapwood_packet::{IntoValues, Rank, RankSet, StreamId, Tag};
+
+use crate::shared::Shared;
+use crate::{Answer, Communicator, Error, Result};
+
+/// A stream that is about to be opened.
+#[must_use]
+pub struct StreamBuilder {
+    pub(crate) shared: Rc<RefCell<Shared>>,
+    pub(crate) spec: StreamSpec,
+}
+
+impl StreamBuilder {
+    /// Adds a filter on the way up, behind those added before.
+    pub fn up(mut self, filter: impl Into<FilterSpec>) -> Self {
+        self.spec.up.push(filter.into());
+        self
+    }
+
+    /// Adds a filter on the way down, behind those added before.
+    pub fn down(mut self, filter: impl Into<FilterSpec>) -> Self {
+        self.spec.down.push(filter.into());
+        self
+    }
+
+    /// When a wave is complete; the default waits for all.
+    pub fn wave(mut self, rule: WaveRule) -> Self {
+        self.spec.wave = rule;
+        self
+    }
+
+    /// What happens when the stream's window is full; the default makes senders wait.
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.spec.policy = policy;
+        self
+    }
+
+    /// How many bytes may be under way per link and direction.
+    pub fn window_bytes(mut self, bytes: u32) -> Self {
+        self.spec.window_bytes = Some(bytes.max(1024));
+        self
+    }
+
+    /// Opens the stream at all of its nodes.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] for unknown filters, or members that are not connected.
+    pub fn open(self) -> Result<Stream> {
+        let Self { shared, spec } = self;
+        let members = spec.members.clone();
+        let id = shared.borrow_mut().change(|node, _| node.open_stream(spec))?;
+        Ok(Stream { shared, id, members, is_closed: false })
+    }
+}
+
+/// A logical connection between the front-end and a set of back-ends, with filters in between.
+pub struct Stream {
+    shared: Rc<RefCell<Shared>>,
+    id: StreamId,
+    members: RankSet,
+    is_closed: bool,
+}
+
+impl Stream {
+    /// Its number.
+    #[must_use]
+    pub fn id(&self) -> StreamId {
+        self.id
+    }
+
+    /// Its back-ends.
+    #[must_use]
+    pub fn members(&self) -> Communicator {
+        Communicator::new(self.members.clone())
+    }
+
+    /// Sends values down to all members. Waits while the stream's window is full; call
+    /// [`crate::Network::flush`] or receive to be sure that they leave.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] when the stream is closed or the values too long, [`Error::Ended`].
+    pub fn broadcast(&mut self, tag: Tag, values: impl IntoValues) -> Result<()> {
+        self.send(tag, values, &RankSet::new())
+    }
+
+    /// Sends values down to one member.
+    ///
+    /// # Errors
+    /// As [`Stream::broadcast`]; also when the rank is no member.
+    pub fn send_to(&mut self, rank: Rank, tag: Tag, values: impl IntoValues) -> Result<()> {
+        self.send(tag, values, &RankSet::range(rank, rank))
+    }
+
+    /// Sends values down to some members.
+    ///
+    /// # Errors
+    /// As [`Stream::send_to`].
+    pub fn send_to_ranks(
+        &mut self,
+        ranks: &RankSet,
+        tag: Tag,
+        values: impl IntoValues,
+    ) -> Result<()> {
+        self.send(tag, values, ranks)
+    }
+
+    fn send(&mut self, tag: Tag, values: impl IntoValues, ranks: &RankSet) -> Result<()> {
+        let mut shared = self.shared.borrow_mut();
+        shared.wait_for_room(self.id)?;
+        shared.change(|node, now| node.broadcast(now, self.id, tag, values, ranks))
+    }
+
+    /// The next answer; waits for it.
+    ///
+    /// # Errors
+    /// [`Error::NobodyLeft`] when all members are gone, [`Error::Ended`].
+    pub fn recv(&mut self) -> Result<Answer> {
+        self.wait(None)
+    }
+
+    /// The next answer, if it comes in time.
+    ///
+    /// # Errors
+    /// As [`Stream::recv`], and [`Error::Timeout`].
+    pub fn recv_timeout(&mut self, timeout: Duration) -> Result<Answer> {
+        self.wait(Some(timeout))
+    }
+
+    /// The next answer, if it is there already. Does one turn of the loop.
+    ///
+    /// # Errors
+    /// As [`Stream::recv`].
+    pub fn try_recv(&mut self) -> Result<Option<Answer>> {
+        match self.wait(Some(Duration::ZERO)) {
+            Ok(answer) => Ok(Some(answer)),
+            Err(Error::Timeout { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn wait(&mut self, timeout: Option<Duration>) -> Result<Answer> {
+        let id = self.id;
+        let mut shared = self.shared.borrow_mut();
+        if let Some(answer) = take(&mut shared, id)? {
+            return Ok(answer);
+        }
+        if timeout == Some(Duration::ZERO) {
+            shared.turn(Some(sapwood_runtime::clock()))?;
+        }
+        shared.wait("answer", timeout, |shared| take(shared, id))
+    }
+
+    /// How many packets were dropped at the front-end on this stream.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.shared.borrow_mut().driver.node().dropped(self.id)
+    }
+
+    /// Closes the stream everywhere; answers that have not been received are lost.
+    ///
+    /// # Errors
+    /// [`Error::Runtime`] when the system fails this process.
+    pub fn close(mut self) -> Result<()> {
+        self.close_once()
+    }
+
+    fn close_once(&mut self) -> Result<()> {
+        if std::mem::replace(&mut self.is_closed, true) {
+            return Ok(());
+        }
+        let id = self.id;
+        let mut shared = self.shared.borrow_mut();
+        shared.answers.remove(&id);
+        shared.change(|node, _| node.close_stream(id))?;
+        Ok(shared.driver.carry_out()?)
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        // Nobody is left to be told; the network's own end says what matters.
+        let _ = self.close_once();
+    }
+}
+
+fn take(shared: &mut Shared, id: StreamId) -> Result<Option<Answer>> {
+    if let Some(answer) =
+        shared.answers.get_mut(&id).and_then(std::collections::VecDeque::pop_front)
+    {
+        let delivery = Delivery::Answer(answer);
+        shared.consumed(id, delivery.cost());
+        let Delivery::Answer(answer) = delivery else {
+            unreachable!("it was made an answer just now");
+        };
+        return Ok(Some(answer.into()));
+    }
+    let node = shared.driver.node();
+    if node.members(id).is_none() {
+        return Err(Error::Misuse(sapwood_node::NodeError::Stream { stream: id }));
+    }
+    if node.is_deserted(id) {
+        return Err(Error::NobodyLeft { missing: node.missing_members(id) });
+    }
+    Ok(None)
+}
