@@ -1,1 +1,67 @@
 //! Starts processes: the only fork and exec.
+//!
+//! This crate lies below the I/O line. It turns an [`Order`] into a [`Process`], says why one
+//! could not start or ended early, and leaves nothing running. It knows nothing of trees, links
+//! or packets, starts no thread, installs no signal handler and reads no clock but the bounded
+//! wait of a drop.
+//!
+//! A process goes through these types, in this order:
+//!
+//! 1. [`locate`] finds the program and [`is_local`] the host, before anything is started.
+//! 2. An [`Order`] says what to run, with which descriptors, and how its life is bound to ours
+//!    ([`Bond`]). A [`Launcher`] carries it out; [`Local`] is the one for this machine.
+//! 3. A [`Process`] has two descriptors for the caller's poll loop: one becomes readable when it
+//!    ends, the other carries its standard error. [`Process::epitaph`] explains its end.
+//! 4. An [`Ending`] says when to terminate and when to kill.
+//! 5. A [`Family`] does all of this for the children of one node.
+//!
+//! ```
+//! use std::time::Duration;
+//! use sapwood_launch::{Family, Local, Manner, Order, locate};
+//!
+//! let shell = locate("sh".as_ref())?;
+//! let mut order = Order::new(shell);
+//! order.arguments = vec!["-c".into(), "echo no such file >&2; exit 3".into()];
+//!
+//! let mut family = Family::new(Local::new());
+//! family.start(7, &order)?;
+//! let departed = family.wait_ended(Duration::from_secs(10));
+//! assert!(departed[0].epitaph.contains("exited with status 3"));
+//! assert!(departed[0].epitaph.contains("no such file"));
+//! # Ok::<(), sapwood_launch::LaunchError>(())
+//! ```
+//!
+//! **Start children from a thread that lives as long as they should.** The kernel ends a bound
+//! child when the *thread* that started it ends, not only when the process does.
+
+#![deny(missing_docs)]
+
+mod bond;
+mod captured;
+mod descriptors;
+mod ending;
+mod error;
+mod exit;
+mod family;
+mod host;
+mod launcher;
+mod local;
+mod locate;
+mod order;
+mod process;
+
+pub use bond::{STARTER_VARIABLE, bind_to_starter};
+pub use captured::{ERROR_TEXT_BYTES_MAX, LINE_BYTES_MAX, READ_BYTES_MAX};
+pub use ending::{Ending, EndingStep, Manner};
+pub use error::LaunchError;
+pub use exit::Exit;
+pub use family::{Departed, FAMILY_MEMBERS_MAX, Family};
+pub use host::{is_local, require_local};
+pub use launcher::Launcher;
+pub use local::Local;
+pub use locate::locate;
+pub use order::{Bond, INHERITED_MAX, Order};
+pub use process::{DROP_WAIT_MS_MAX, Process};
+
+/// What signals are named with, as the system's interfaces take them.
+pub use rustix::process::Signal;

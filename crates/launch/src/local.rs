@@ -1,0 +1,168 @@
+//! Starting processes on this machine.
+//!
+//! There are two ways, and each order takes the cheaper one that keeps its promises. **Without a
+//! fork** (`posix_spawn`, which borrows our memory until exec) nothing can be arranged between
+//! fork and exec, so it serves only programs that bind themselves or need no bond, and only while
+//! no descriptor can slip through. **With a fork** everything can be arranged, and the cost
+//! grows with the memory of this process.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use rustix::io::Errno;
+use rustix::process::getpid;
+
+use crate::bond::{STARTER_VARIABLE, bind_to};
+use crate::captured::Captured;
+use crate::descriptors::{Inheritance, Withheld, has_other_threads, keep_only, strays};
+use crate::{Bond, LaunchError, Launcher, Order, Process, locate, require_local};
+
+/// Starts processes on this machine.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Local;
+
+impl Local {
+    /// The launcher for this machine.
+    pub fn new() -> Self {
+        Self
+    }
+}
+
+impl Launcher for Local {
+    fn check_host(&self, host: &str) -> Result<(), LaunchError> {
+        require_local(host)
+    }
+
+    fn start(&self, order: &Order<'_>) -> Result<Process, LaunchError> {
+        check_variables(order)?;
+        let program = locate(&order.program)?;
+        let inheritance = Inheritance::of(order)?;
+        let mut command = command(order, &program, &inheritance);
+        let refused = |cause| explain(order, &program, cause);
+
+        let (stderr, writer) = io::pipe().map_err(refused)?;
+        command.stderr(writer);
+        let stderr = Captured::new(stderr).map_err(refused)?;
+        let stdout = if order.capture_stdout {
+            let (stdout, writer) = io::pipe().map_err(refused)?;
+            command.stdout(writer);
+            Some(Captured::new(stdout).map_err(refused)?)
+        } else {
+            None
+        };
+
+        let withheld = prepare(&mut command, order.bond, &inheritance).map_err(refused)?;
+        let child = command.spawn().map_err(refused)?;
+        drop(withheld);
+        // Our copies of the pipes' write ends go with the command: from here on the end of a
+        // stream means that the process and its descendants closed it.
+        drop(command);
+        Process::watch(child, program.clone(), stderr, stdout, order.own_group).map_err(refused)
+    }
+}
+
+fn check_variables(order: &Order<'_>) -> Result<(), LaunchError> {
+    let ordered = order.environment.iter().map(|(name, _)| name.as_os_str());
+    let handed = order.inherit.iter().map(|(name, _)| OsStr::new(name));
+    let is_damaged = |name: &OsStr| {
+        name.is_empty() || name.as_bytes().iter().any(|byte| matches!(byte, b'=' | 0))
+    };
+    if ordered.chain(handed).any(is_damaged) {
+        return Err(LaunchError::ApiMisuse {
+            rule: "the name of a variable is not empty and has neither '=' nor a zero byte",
+        });
+    }
+    Ok(())
+}
+
+fn command(order: &Order<'_>, program: &Path, inheritance: &Inheritance) -> Command {
+    let mut command = Command::new(program);
+    command.args(&order.arguments);
+    // The bond is between one process and its starter; it is not passed on.
+    if order.bond == Bond::ByProgram {
+        command.env(STARTER_VARIABLE, getpid().to_string());
+    } else if std::env::var_os(STARTER_VARIABLE).is_some() {
+        command.env_remove(STARTER_VARIABLE);
+    }
+    for (name, value) in &order.environment {
+        command.env(name, value);
+    }
+    for ((name, _), value) in order.inherit.iter().zip(inheritance.values()) {
+        command.env(name, value);
+    }
+    if let Some(directory) = &order.directory {
+        command.current_dir(directory);
+    }
+    if !order.inherit_stdin {
+        command.stdin(Stdio::null());
+    }
+    if order.own_group {
+        command.process_group(0);
+    }
+    command
+}
+
+/// Chooses the way of starting. Without a fork the new process gets every descriptor that is not
+/// close-on-exec, and so does any that another thread starts at that moment. So descriptors are
+/// handed over and strays withheld that way only where there is no other thread.
+fn prepare(
+    command: &mut Command,
+    bond: Bond,
+    inheritance: &Inheritance,
+) -> io::Result<Option<Withheld>> {
+    if bond != Bond::BeforeExec {
+        let strays = strays()?;
+        if strays.is_empty() && inheritance.is_empty() {
+            return Ok(None);
+        }
+        if !has_other_threads()? {
+            inheritance.open_to_all()?;
+            return Withheld::new(strays).map(Some);
+        }
+    }
+    arrange_before_exec(command, bond, inheritance);
+    Ok(None)
+}
+
+fn arrange_before_exec(command: &mut Command, bond: Bond, inheritance: &Inheritance) {
+    let starter = getpid();
+    let inherited = inheritance.numbers();
+    let arrange = move || {
+        if bond != Bond::Free && !bind_to(starter)? {
+            return Err(Errno::SRCH.into());
+        }
+        keep_only(&inherited)
+    };
+    // SAFETY: Between fork and exec only async-signal-safe functions may run, since another
+    // thread may have held any lock at the fork. `arrange` makes system calls through rustix
+    // (prctl, getppid, open, getdents, fcntl, close) on stack memory and on a list that was built
+    // before; it neither allocates nor locks, and its errors are plain numbers. The descriptors
+    // that it marks close-on-exec stay open, so no owner in this copy of the memory is affected.
+    unsafe { command.pre_exec(arrange) };
+}
+
+/// Turns the system's reason into the error that names the guilty one: "no such file" alone does
+/// not tell whether the program, its interpreter or the folder to run in is missing.
+fn explain(order: &Order<'_>, program: &Path, cause: io::Error) -> LaunchError {
+    if let Some(directory) = &order.directory
+        && let Err(cause) = enter(directory)
+    {
+        return LaunchError::Directory {
+            program: program.into(),
+            directory: directory.clone(),
+            cause,
+        };
+    }
+    LaunchError::Refused { program: program.into(), cause }
+}
+
+fn enter(directory: &Path) -> io::Result<()> {
+    if !std::fs::metadata(directory)?.is_dir() {
+        return Err(Errno::NOTDIR.into());
+    }
+    Ok(rustix::fs::access(directory, rustix::fs::Access::EXEC_OK)?)
+}

@@ -1,0 +1,208 @@
+//! What a process gets from its starter and how it ends with it.
+//!
+//! This test has a main of its own for two reasons: it starts itself again in other roles, and it
+//! has one thread only, as a node has, so that the way of starting without a fork is taken.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
+use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open};
+use sapwood_launch::{Bond, Exit, Launcher, Local, Order, STARTER_VARIABLE, bind_to_starter};
+
+/// How long anything may take before it counts as hung.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    match arguments.get(1).map(String::as_str) {
+        Some("role:starter-of-sleep") => start_and_wait(&sleep_order()),
+        Some("role:starter-of-bound") => start_and_wait(&bound_order()),
+        Some("role:bound") => run_bound(),
+        Some("role:lister") => list_descriptors(),
+        _ => run_tests(),
+    }
+}
+
+fn run_tests() {
+    let tests: [(&str, fn()); 6] = [
+        ("a_foreign_program_dies_with_its_starter", a_foreign_program_dies_with_its_starter),
+        ("an_own_program_dies_with_its_starter", an_own_program_dies_with_its_starter),
+        ("an_own_program_whose_starter_is_gone_ends", an_own_program_whose_starter_is_gone_ends),
+        ("the_bond_is_not_passed_on", the_bond_is_not_passed_on),
+        ("only_ordered_descriptors_are_inherited", only_ordered_descriptors_are_inherited),
+        ("an_inherited_descriptor_works", an_inherited_descriptor_works),
+    ];
+    for (name, test) in tests {
+        print!("test {name} ... ");
+        std::io::stdout().flush().unwrap();
+        test();
+        println!("ok");
+    }
+}
+
+// The roles.
+
+fn sleep_order() -> Order<'static> {
+    let mut order = Order::new("sleep");
+    order.arguments = vec!["1000".into()];
+    order
+}
+
+fn bound_order() -> Order<'static> {
+    let mut order = Order::new(std::env::current_exe().unwrap());
+    order.arguments = vec!["role:bound".into()];
+    order.bond = Bond::ByProgram;
+    order.capture_stdout = true;
+    order
+}
+
+/// Starts the order, prints the number of its process once that is known to be bound, and waits
+/// to be killed.
+fn start_and_wait(order: &Order<'_>) {
+    let mut process = Local::new().start(order).unwrap();
+    if order.capture_stdout {
+        let mut text = Vec::new();
+        while !text.ends_with(b"\n") {
+            wait_readable(process.stdout().unwrap());
+            process.take_stdout(&mut text).unwrap();
+            assert!(!process.stdout_ended(), "it ended early: {}", process.epitaph());
+        }
+    }
+    println!("{}", process.pid());
+    std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
+}
+
+fn run_bound() {
+    if let Err(error) = bind_to_starter() {
+        eprintln!("{error}");
+        std::process::exit(125);
+    }
+    println!("bound");
+    loop {
+        std::thread::park();
+    }
+}
+
+/// Prints what was handed over and then each open descriptor, but for the one that lists them.
+fn list_descriptors() {
+    println!("{}", std::env::var("HANDED").unwrap());
+    let listing = std::fs::read_dir("/proc/self/fd").unwrap();
+    let numbers: Vec<_> = listing.map(|entry| entry.unwrap().path()).collect();
+    for path in numbers.iter().filter(|path| path.read_link().is_ok()) {
+        println!("{}", path.file_name().unwrap().to_str().unwrap());
+    }
+}
+
+// The tests.
+
+fn a_foreign_program_dies_with_its_starter() {
+    assert_child_dies_with("role:starter-of-sleep");
+}
+
+fn an_own_program_dies_with_its_starter() {
+    assert_child_dies_with("role:starter-of-bound");
+}
+
+fn an_own_program_whose_starter_is_gone_ends() {
+    let mut order = bound_order();
+    // A process that is not the parent stands for one that was and has ended.
+    order.environment = vec![(STARTER_VARIABLE.into(), "1".into())];
+    let mut process = Local::new().start(&order).unwrap();
+    assert_eq!(process.wait(DEADLINE), Some(Exit::Status(125)));
+    assert!(process.epitaph().contains("has ended: ending as well"), "{}", process.epitaph());
+    order.environment = vec![(STARTER_VARIABLE.into(), "-4x".into())];
+    let mut process = Local::new().start(&order).unwrap();
+    assert_eq!(process.wait(DEADLINE), Some(Exit::Status(125)));
+    assert!(process.epitaph().contains("no process number"), "{}", process.epitaph());
+}
+
+fn the_bond_is_not_passed_on() {
+    let mut order = Order::new("sh");
+    order.arguments = vec!["-c".into(), format!("echo \"<${STARTER_VARIABLE}>\"").into()];
+    order.capture_stdout = true;
+    order.bond = Bond::ByProgram;
+    assert_eq!(output(&order), format!("<{}>\n", getpid().as_raw_nonzero()));
+    for bond in [Bond::BeforeExec, Bond::Free] {
+        order.bond = bond;
+        assert_eq!(output(&order), "<>\n");
+    }
+}
+
+fn only_ordered_descriptors_are_inherited() {
+    let (own, _writer) = std::io::pipe().unwrap();
+    let (handed, _writer) = std::io::pipe().unwrap();
+    let (stray, _writer) = std::io::pipe().unwrap();
+    for has_stray in [false, true] {
+        let flags = if has_stray { FdFlags::empty() } else { FdFlags::CLOEXEC };
+        fcntl_setfd(&stray, flags).unwrap();
+        for bond in [Bond::BeforeExec, Bond::ByProgram, Bond::Free] {
+            let mut order = Order::new(std::env::current_exe().unwrap());
+            order.arguments = vec!["role:lister".into()];
+            order.inherit = vec![("HANDED".into(), handed.as_fd())];
+            order.capture_stdout = true;
+            order.bond = bond;
+            let text = output(&order);
+            let mut lines = text.lines();
+            let number = lines.next().unwrap().strip_prefix("fd:").unwrap();
+            let mut listed: Vec<&str> = lines.collect();
+            listed.sort_by_key(|number| number.parse::<i32>().unwrap());
+            assert_eq!(listed, ["0", "1", "2", number], "{bond:?}, stray {has_stray}");
+            assert_eq!(fcntl_getfd(&stray).unwrap(), flags, "the start leaves it as it was");
+        }
+    }
+    fcntl_setfd(&stray, FdFlags::CLOEXEC).unwrap();
+    drop(own);
+}
+
+fn an_inherited_descriptor_works() {
+    for bond in [Bond::BeforeExec, Bond::ByProgram] {
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        writer.write_all(b"the key\n").unwrap();
+        drop(writer);
+        let mut order = Order::new("sh");
+        let script = "eval \"cat <&${KEY#fd:}\"";
+        order.arguments = vec!["-c".into(), script.into()];
+        order.inherit = vec![("KEY".into(), reader.as_fd())];
+        order.capture_stdout = true;
+        order.bond = bond;
+        assert_eq!(output(&order), "the key\n");
+    }
+}
+
+/// Starts a starter, kills it without warning, and waits for the end of what it started.
+fn assert_child_dies_with(role: &str) {
+    let mut starter = Command::new(std::env::current_exe().unwrap())
+        .arg(role)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let stdout = starter.stdout.take().unwrap();
+    wait_readable(&stdout);
+    let mut line = String::new();
+    BufReader::new(stdout).read_line(&mut line).unwrap();
+    let number: i32 = line.trim().parse().unwrap();
+    let child = pidfd_open(Pid::from_raw(number).unwrap(), PidfdFlags::empty()).unwrap();
+    starter.kill().unwrap();
+    starter.wait().unwrap();
+    wait_readable(&child);
+}
+
+fn output(order: &Order<'_>) -> String {
+    let mut process = Local::new().start(order).unwrap();
+    assert_eq!(process.wait(DEADLINE), Some(Exit::Status(0)), "{}", process.epitaph());
+    let mut text = Vec::new();
+    process.take_stdout(&mut text).unwrap();
+    String::from_utf8(text).unwrap()
+}
+
+fn wait_readable(descriptor: impl AsFd) {
+    let descriptor: OwnedFd = descriptor.as_fd().try_clone_to_owned().unwrap();
+    let mut watched = [PollFd::new(&descriptor, PollFlags::IN)];
+    let count = poll(&mut watched, Some(&Timespec::try_from(DEADLINE).unwrap())).unwrap();
+    assert_eq!(count, 1, "nothing came on descriptor {}", descriptor.as_raw_fd());
+}
