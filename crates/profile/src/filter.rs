@@ -1,0 +1,120 @@
+//! The filter `profile-statistics`: many rounds become one.
+
+use alloc::boxed::Box;
+use alloc::format;
+
+use sapwood_filter::{Emitter, Filter, FilterError, Registry, WaveRef};
+use sapwood_packet::ValuesRef;
+
+use crate::{ProfileError, Round};
+
+/// The filter's name.
+pub const PROFILE_STATISTICS: &str = "profile-statistics";
+
+/// Adds the filter to those that a process can make.
+///
+/// It takes no parameters. Its packets are rounds ([`Round::encode`]) on their way in and on their
+/// way out. A wave in which an MPI rank is covered twice fails, since its numbers would count twice.
+#[must_use]
+pub fn register(registry: Registry) -> Registry {
+    registry.with(PROFILE_STATISTICS, make)
+}
+
+fn make(parameters: ValuesRef<'_>) -> Result<Box<dyn Filter>, FilterError> {
+    if parameters.is_empty() {
+        Ok(Box::new(ProfileStatistics))
+    } else {
+        Err(FilterError::Parameters { name: PROFILE_STATISTICS, takes: "no parameters" })
+    }
+}
+
+struct ProfileStatistics;
+
+impl Filter for ProfileStatistics {
+    fn transform(&mut self, wave: &WaveRef<'_>, out: &mut Emitter) -> Result<(), FilterError> {
+        let [first, others @ ..] = wave.packets else { return Ok(()) };
+        let mut round = Round::decode(first.values()).map_err(failed)?;
+        if others.is_empty() {
+            out.emit_encoded(first.header.tag, first.values());
+            return Ok(());
+        }
+        for other in others {
+            round.merge(Round::decode(other.values()).map_err(failed)?).map_err(failed)?;
+        }
+        out.emit(first.header.tag, round.encode());
+        Ok(())
+    }
+}
+
+#[cold]
+fn failed(error: ProfileError) -> FilterError {
+    FilterError::Failed(format!("filter '{PROFILE_STATISTICS}': {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+
+    use sapwood_packet::{Packet, RankSet, Values};
+
+    use super::*;
+    use crate::RankProfile;
+
+    fn transform(packets: &[Packet]) -> Result<Round, FilterError> {
+        let mut filter = register(Registry::built_in())
+            .make(PROFILE_STATISTICS, ValuesRef::default())
+            .expect("just registered");
+        let packets: alloc::vec::Vec<_> = packets.iter().map(Packet::as_ref).collect();
+        let contributors = RankSet::range(0, 1);
+        let wave = WaveRef {
+            stream: 1,
+            wave: 0,
+            packets: &packets,
+            contributors: contributors.as_ref(),
+            rank: 2,
+            is_root: true,
+        };
+        let mut out = Emitter::new();
+        filter.transform(&wave, &mut out)?;
+        let (emission, values) = out.emissions().next().expect("a wave becomes one packet");
+        assert_eq!(emission.tag, 100);
+        Ok(Round::decode(values).expect("the filter's own packet"))
+    }
+
+    fn leaf(mpi_rank: u32) -> Packet {
+        let mut round = Round::new(8);
+        round.add(&RankProfile::new(mpi_rank, 8)).expect("a new rank");
+        Packet::new(1, 100, round.encode())
+    }
+
+    #[test]
+    fn rounds_of_different_ranks_become_one() {
+        let round = transform(&[leaf(5), leaf(1)]).expect("different ranks");
+        assert_eq!(round.covered().to_string(), "1,5");
+        assert_eq!(round.missing().to_string(), "0,2-4,6-7");
+        let alone = transform(&[leaf(5)]).expect("one rank");
+        assert_eq!(alone.covered().to_string(), "5");
+    }
+
+    #[test]
+    fn a_rank_that_came_twice_fails_the_wave() {
+        let error = transform(&[leaf(5), leaf(5)]).expect_err("rank 5 twice");
+        assert_eq!(
+            error.to_string(),
+            "filter 'profile-statistics': profile: MPI ranks 5 came twice in one round; \
+             let each table be read by one leaf only"
+        );
+    }
+
+    #[test]
+    fn other_packets_and_parameters_are_refused() {
+        let error = transform(&[Packet::new(1, 100, 7_i32)]).expect_err("no round");
+        assert_eq!(
+            error.to_string(),
+            "filter 'profile-statistics': profile: a packet of format '%d' is no round of profiles"
+        );
+        let parameters = Values::new().scalar(1_i32);
+        let registry = register(Registry::empty());
+        assert!(registry.make(PROFILE_STATISTICS, parameters.as_ref()).is_err());
+    }
+}

@@ -1,0 +1,145 @@
+//! The profile of one MPI rank.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use core::fmt;
+
+use sapwood_packet::Rank;
+
+use crate::EventKey;
+
+/// What is counted of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Metric {
+    /// Calls that returned, or regions that ended.
+    Count,
+    /// Inclusive time, in nanoseconds.
+    TimeNs,
+    /// Bytes, by the rules of `bindings/mpi/functions.table`; 0 for regions.
+    Bytes,
+}
+
+impl Metric {
+    /// All of them, in the order in which they lie everywhere.
+    pub const ALL: [Self; 3] = [Self::Count, Self::TimeNs, Self::Bytes];
+}
+
+/// What one rank counted of one event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Calls that returned, or regions that ended.
+    pub count: u64,
+    /// Inclusive time of these, in nanoseconds.
+    pub time_ns: u64,
+    /// Bytes that these moved.
+    pub bytes: u64,
+}
+
+impl Counters {
+    /// The sum of both; it stays at the largest number instead of starting again from 0.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            count: self.count.saturating_add(other.count),
+            time_ns: self.time_ns.saturating_add(other.time_ns),
+            bytes: self.bytes.saturating_add(other.bytes),
+        }
+    }
+}
+
+/// How far an MPI rank is with its program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum RankState {
+    /// It counts.
+    #[default]
+    Running = 1,
+    /// It called `MPI_Finalize`; the profile is complete.
+    Finalized = 2,
+    /// It ended without `MPI_Finalize`, in order; the profile is complete.
+    Exited = 3,
+    /// It ended without a word, as by `kill -9`; the profile is what it had counted until then. No
+    /// table says this of itself: whoever watched the process end sets it.
+    Lost = 4,
+}
+
+impl RankState {
+    /// The state of a code.
+    #[must_use]
+    pub const fn from_code(code: u8) -> Option<Self> {
+        match code {
+            1 => Some(Self::Running),
+            2 => Some(Self::Finalized),
+            3 => Some(Self::Exited),
+            4 => Some(Self::Lost),
+            _ => None,
+        }
+    }
+
+    /// Its code.
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Finalized => "finalized",
+            Self::Exited => "exited",
+            Self::Lost => "lost",
+        }
+    }
+}
+
+impl fmt::Display for RankState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// What one MPI rank has counted so far.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RankProfile {
+    /// Its rank in `MPI_COMM_WORLD`.
+    pub mpi_rank: Rank,
+    /// The size of `MPI_COMM_WORLD`.
+    pub world_size: u32,
+    /// Its process.
+    pub pid: u32,
+    /// How far it is.
+    pub state: RankState,
+    /// When it began to count, in nanoseconds of its host's monotonic clock.
+    pub started_ns: u64,
+    /// The host that it runs on.
+    pub host: String,
+    /// Its program's file name, without folder.
+    pub program: String,
+    /// Events that it could not count: the table was full, or an end of a region had no begin.
+    pub dropped: u64,
+    /// Slots of its table that made no sense, because the program wrote over them.
+    pub unreadable: u64,
+    /// What it counted.
+    pub events: BTreeMap<EventKey, Counters>,
+}
+
+impl RankProfile {
+    /// A rank that runs and has not counted anything.
+    #[must_use]
+    pub fn new(mpi_rank: Rank, world_size: u32) -> Self {
+        Self {
+            mpi_rank,
+            world_size,
+            pid: 0,
+            state: RankState::Running,
+            started_ns: 0,
+            host: String::new(),
+            program: String::new(),
+            dropped: 0,
+            unreadable: 0,
+            events: BTreeMap::new(),
+        }
+    }
+}

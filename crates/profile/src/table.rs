@@ -1,0 +1,174 @@
+//! Reads the table in which an MPI rank counts, as `bindings/mpi/shim/table.h` draws it.
+//!
+//! The table is memory that the program shares, and the program may be wrong: every offset and
+//! length is checked, and a slot that makes no sense is counted and passed over. Taking the copy
+//! that is read here, while the program counts on, is its reader's concern.
+
+use alloc::borrow::ToOwned;
+use alloc::string::String;
+
+use sapwood_packet::Rank;
+
+use crate::{EventKey, ProfileError, RankProfile, RankState};
+
+/// `SWPROFIL`, as the first bytes of the table.
+const MAGIC: u64 = u64::from_le_bytes(*b"SWPROFIL");
+const VERSION: u32 = 1;
+const HEADER_BYTES: usize = 256;
+const SLOT_BYTES: usize = 64;
+const LABEL_BYTES: usize = 64;
+/// Set in the key of a region.
+const REGION: u64 = 1 << 63;
+
+/// A copy of one rank's table whose header was checked.
+#[derive(Clone, Copy, Debug)]
+pub struct TableReader<'a> {
+    bytes: &'a [u8],
+    mpi_rank: Rank,
+    world_size: u32,
+    state: RankState,
+    slots: &'a [u8],
+    names: &'a [u8],
+}
+
+impl<'a> TableReader<'a> {
+    /// Checks the header of a copy of a table, which is given as its 64-bit words.
+    ///
+    /// # Errors
+    /// [`ProfileError::Table`] or [`ProfileError::Rank`], saying what is wrong.
+    pub fn new(words: &'a [u64]) -> Result<Self, ProfileError> {
+        let bytes: &[u8] = bytemuck::cast_slice(words);
+        equal("number of bytes", (bytes.len() as u64).min(256), 256)?;
+        equal("magic number", words[0], MAGIC)?;
+        equal("version", word(bytes, 8).into(), VERSION.into())?;
+        equal("length of its header", word(bytes, 12).into(), HEADER_BYTES as u64)?;
+        at_most("length", long(bytes, 208), bytes.len() as u64)?;
+
+        let capacity = at_most("number of slots", place(bytes, 176), bytes.len() as u64 / 64)?;
+        let used = at_most("number of used slots", place(bytes, 180), capacity)?;
+        let slots_end = HEADER_BYTES as u64 + capacity * SLOT_BYTES as u64;
+        at_most("end of its slots", slots_end, long(bytes, 208))?;
+        let names_offset = place(bytes, 184);
+        at_most("end of its slots", slots_end, names_offset)?;
+        let names_end = names_offset + place(bytes, 188);
+        at_most("end of its names", names_end, long(bytes, 208))?;
+
+        let (mpi_rank, world_size) = (word(bytes, 16), word(bytes, 20));
+        if mpi_rank >= world_size {
+            return Err(ProfileError::Rank { rank: mpi_rank, world_size });
+        }
+        let code = word(bytes, 32);
+        let state = u8::try_from(code).ok().and_then(RankState::from_code);
+        // A table never says of itself that its rank was lost.
+        let state = state.filter(|&state| state != RankState::Lost);
+        let last = RankState::Exited.code().into();
+        let state = state.ok_or(wrong("state", code.into(), last))?;
+        let slots_end = HEADER_BYTES + index(used) * SLOT_BYTES;
+        Ok(Self {
+            bytes,
+            mpi_rank,
+            world_size,
+            state,
+            slots: &bytes[HEADER_BYTES..slots_end],
+            names: &bytes[index(names_offset)..index(names_end)],
+        })
+    }
+
+    /// The rank in `MPI_COMM_WORLD`.
+    #[must_use]
+    pub const fn mpi_rank(&self) -> Rank {
+        self.mpi_rank
+    }
+
+    /// The size of `MPI_COMM_WORLD`.
+    #[must_use]
+    pub const fn world_size(&self) -> u32 {
+        self.world_size
+    }
+
+    /// How far the rank was.
+    #[must_use]
+    pub const fn state(&self) -> RankState {
+        self.state
+    }
+
+    /// The profile that the table holds. Events of which no call has returned yet are not in it.
+    #[must_use]
+    pub fn profile(&self) -> RankProfile {
+        let mut profile = RankProfile {
+            pid: word(self.bytes, 24),
+            state: self.state,
+            started_ns: long(self.bytes, 40),
+            host: label(&self.bytes[48..48 + LABEL_BYTES]),
+            program: label(&self.bytes[112..112 + LABEL_BYTES]),
+            dropped: long(self.bytes, 200),
+            ..RankProfile::new(self.mpi_rank, self.world_size)
+        };
+        for slot in self.slots.chunks_exact(SLOT_BYTES) {
+            let Some(key) = self.key(long(slot, 0)) else {
+                profile.unreadable += 1;
+                continue;
+            };
+            let counters = crate::Counters {
+                count: long(slot, 8),
+                time_ns: long(slot, 16),
+                bytes: long(slot, 24),
+            };
+            if counters == crate::Counters::default() {
+                continue;
+            }
+            let sum = profile.events.entry(key).or_default();
+            *sum = sum.plus(counters);
+        }
+        profile
+    }
+
+    /// The event of a slot's key.
+    fn key(&self, key: u64) -> Option<EventKey> {
+        if key & REGION == 0 {
+            return EventKey::from_word(u32::try_from(key).ok()?);
+        }
+        let offset = usize::try_from(key & !REGION).ok()?;
+        let name = self.names.get(offset..)?;
+        // A name starts where another ends; anything else would be the tail of one.
+        let starts = offset == 0 || self.names[offset - 1] == 0;
+        let end = name.iter().position(|&byte| byte == 0)?;
+        EventKey::from_name(&name[..end]).filter(|_| starts)
+    }
+}
+
+fn long(bytes: &[u8], at: usize) -> u64 {
+    bytes[at..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    bytes[at..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes))
+}
+
+/// An offset or length in the header, wide enough to be added to others.
+fn place(bytes: &[u8], at: usize) -> u64 {
+    word(bytes, at).into()
+}
+
+/// An offset that was found to be inside the table.
+fn index(place: u64) -> usize {
+    usize::try_from(place).expect("a place inside memory is a length of this machine")
+}
+
+/// A name that is padded with NUL, with what is no UTF-8 replaced.
+fn label(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned().trim().to_owned()
+}
+
+fn wrong(what: &'static str, found: u64, wanted: u64) -> ProfileError {
+    ProfileError::Table { what, found, wanted }
+}
+
+fn equal(what: &'static str, found: u64, wanted: u64) -> Result<(), ProfileError> {
+    if found == wanted { Ok(()) } else { Err(wrong(what, found, wanted)) }
+}
+
+fn at_most(what: &'static str, found: u64, limit: u64) -> Result<u64, ProfileError> {
+    if found <= limit { Ok(found) } else { Err(wrong(what, found, limit)) }
+}
