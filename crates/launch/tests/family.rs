@@ -82,7 +82,7 @@ fn a_family_is_ended_in_order_and_the_stubborn_are_killed() {
 #[test]
 fn who_was_told_by_a_closed_pipe_needs_no_signal() {
     let (reader, writer) = std::io::pipe().unwrap();
-    let mut order = shell("eval \"read line <&${LINK#fd:}\"; exit 6");
+    let mut order = shell("read line <\"/proc/self/fd/${LINK#fd:}\"; exit 6");
     order.inherit = vec![("LINK".into(), std::os::fd::AsFd::as_fd(&reader))];
     let mut family = Family::new(Local::new());
     family.start(0, &order).unwrap();
