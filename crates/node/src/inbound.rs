@@ -246,10 +246,23 @@ impl Stream {
             _ if header.ends_wave => Place::start_of(place.wave + 1),
             _ => return,
         };
-        self.advance(slot, until);
-        if let Some(fold) = self.up.as_fold() {
-            let (_, wave, _) = self.waves.at(place, &self.slots, hint);
-            wave.fold_held(fold, &self.slots, false);
+        let is_fold = fold.is_some();
+        if self.slots[slot].next == place && self.waves.is_last_before(index, until) {
+            let wave = self.waves.wave_mut(index);
+            wave.waiting -= 1;
+            self.slots[slot].next = until;
+            self.slots[slot].hint = self.waves.number_of(index) + 1;
+        } else {
+            self.advance(slot, until);
+        }
+        if is_fold {
+            let wave = self.waves.wave_mut(index);
+            wave.next_turn(slot);
+            if wave.holds_any()
+                && let Some(fold) = self.up.as_fold()
+            {
+                wave.fold_held(fold, &self.slots, false);
+            }
         }
     }
 

@@ -105,7 +105,7 @@ impl Node {
         let open = self.streams.get(stream).ok_or(NodeError::Stream { stream })?;
         Ok(match self.settings.role {
             Role::FrontEnd => open.has_room_down(),
-            _ => open.gate.waiting_bytes() < open.request.window_bytes as usize,
+            _ => open.drops() || open.gate.is_open(),
         })
     }
 
@@ -178,36 +178,45 @@ impl Node {
     /// [`NodeError`] when the stream is not open, the wave has passed, or the values are too long.
     pub fn send(
         &mut self,
-        now: Instant,
         stream: StreamId,
         tag: Tag,
         values: impl IntoValues,
         wave: Option<Wave>,
     ) -> Result<(), NodeError> {
-        self.now = now;
         if self.settings.role != Role::BackEnd {
             return Err(NodeError::NotBackEnd);
         }
         let rank = self.membership.rank.ok_or(NodeError::NotConnected)?;
         let at = self.streams.find(stream).ok_or(NodeError::Stream { stream })?;
-        let next = self.streams.at(at).next_wave;
+        let open = self.streams.at(at);
+        if open.drops() && open.gate.waiting_bytes() >= open.request.window_bytes as usize {
+            open.dropped += 1;
+            open.next_wave = wave.unwrap_or(open.next_wave).saturating_add(1);
+            return Ok(());
+        }
+        let next = open.next_wave;
         let wave = wave.unwrap_or(next);
         if wave < next || wave == crate::membership::END.wave {
             return Err(NodeError::WavePassed { wave, next });
         }
-        let (format, slab) = values.into_values().into_parts();
+        self.built.clear();
+        let built = values.append_to(core::mem::take(&mut self.built));
         let header =
             Header { stream, tag, wave, origin: rank, ends_wave: true, ..Header::default() };
         let contributors = [[rank, rank]];
         let contributors = sapwood_packet::RankSetRef::from_ranges(&contributors)
             .expect("one range of one rank is in order");
-        let packet =
-            PacketRef { header, format: format.as_ref(), contributors, ..PacketRef::default() };
-        if slab.len() < SHARED_BODY_BYTES {
+        let values = built.as_ref();
+        let packet = PacketRef { header, contributors, ..PacketRef::default() };
+        if values.body().len() < SHARED_BODY_BYTES {
+            let (format, body) = (values.format(), values.body());
             self.streams.at(at).next_wave = wave + 1;
-            self.send_up(at, PacketRef { body: slab.as_bytes(), ..packet }, None);
+            self.send_up(at, PacketRef { format, body, ..packet }, None);
+            self.built = built;
             return Ok(());
         }
+        let (format, slab) = built.into_parts();
+        let packet = PacketRef { format: format.as_ref(), ..packet };
         let body = Body::from(slab);
         check_length(&body)?;
         self.streams.at(at).next_wave = wave + 1;
@@ -216,8 +225,7 @@ impl Node {
     }
 
     /// The application has taken a delivery of that cost: the sender may send as much again.
-    pub fn consumed(&mut self, now: Instant, stream: StreamId, cost: u32) {
-        self.now = now;
+    pub fn consumed(&mut self, stream: StreamId, cost: u32) {
         let Some(at) = self.streams.find(stream) else { return };
         let open = self.streams.at(at);
         open.unread = open.unread.saturating_sub(u64::from(cost));

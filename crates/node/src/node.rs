@@ -4,7 +4,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use sapwood_filter::{Emitter, Registry};
-use sapwood_packet::{Rank, RankSet, Slab, StreamId};
+use sapwood_packet::{Rank, RankSet, Slab, StreamId, Values};
 
 use crate::inbox::{Filled, Pool};
 use crate::link::{Links, Peer};
@@ -51,6 +51,8 @@ pub struct Node {
     pub(crate) streams: Streams,
     pub(crate) emitter: Emitter,
     pub(crate) scratch: Slab,
+    /// Memory in which a back-end's next small packet is built.
+    pub(crate) built: Values,
     pub(crate) deliveries: VecDeque<Delivery>,
     pub(crate) outputs: VecDeque<Output>,
     /// The number of the next stream that this front-end opens.
@@ -73,6 +75,7 @@ impl Node {
             streams: Streams::default(),
             emitter: Emitter::new(),
             scratch: Slab::default(),
+            built: Values::new(),
             deliveries: VecDeque::new(),
             outputs: VecDeque::new(),
             next_stream: 1,
@@ -180,6 +183,16 @@ impl Node {
     pub fn gather<'a>(&'a self, link: LinkId, each: impl FnMut(&'a [u8]) -> bool) {
         if let Some(open) = self.links.link(link) {
             open.outbox.gather(each);
+        }
+    }
+
+    /// In which order links that are ready at once are best read: children by rank, so that their
+    /// packets come in the order in which they are combined.
+    #[must_use]
+    pub fn read_order(&self, link: LinkId) -> u64 {
+        match self.links.link(link).map(|open| open.peer) {
+            Some(Peer::Child(rank)) => u64::from(rank) + 1,
+            _ => 0,
         }
     }
 

@@ -27,6 +27,8 @@ pub(crate) struct Stream {
     pub(crate) patience: Option<Duration>,
     /// The children that lead to members, in order of their smallest member.
     pub(crate) slots: Vec<Slot>,
+    /// Position of a link's slot, by the link's number.
+    slot_of_link: Vec<u16>,
     pub(crate) waves: WaveTable,
     /// All waves below this one have been answered upwards.
     pub(crate) ended: Wave,
@@ -67,6 +69,7 @@ impl Stream {
             down: chain(registry, &request.down)?,
             patience: patience(request.wait, height, request.height),
             slots: Vec::new(),
+            slot_of_link: Vec::new(),
             waves: WaveTable::default(),
             ended: request.first_wave,
             gate: Gate::new(request.window_bytes),
@@ -86,7 +89,9 @@ impl Stream {
     /// The slot of a link.
     #[inline]
     pub(crate) fn slot_of(&self, link: LinkId) -> Option<usize> {
-        self.slots.iter().position(|slot| slot.link == link)
+        let slot = usize::from(*self.slot_of_link.get(link.index())?);
+        // The number of a link that is gone may have been given to another child.
+        (self.slots.get(slot)?.link == link).then_some(slot)
     }
 
     /// Puts a child among the slots, in order of its smallest member.
@@ -94,6 +99,15 @@ impl Stream {
         let first = slot.members.as_ref().first();
         let at = self.slots.partition_point(|other| other.members.as_ref().first() < first);
         self.slots.insert(at, slot);
+        self.slot_of_link.clear();
+        for (index, slot) in self.slots.iter().enumerate() {
+            let link = slot.link.index();
+            if self.slot_of_link.len() <= link {
+                self.slot_of_link.resize(link + 1, u16::MAX);
+            }
+            // A node has fewer children than a u16 counts: the topology's fan-out is bounded.
+            self.slot_of_link[link] = u16::try_from(index).unwrap_or(u16::MAX);
+        }
     }
 
     /// Whether nothing is waited for.
@@ -103,8 +117,7 @@ impl Stream {
 
     /// Whether the application may send down without anything piling up beyond the window.
     pub(crate) fn has_room_down(&self) -> bool {
-        let window = self.request.window_bytes as usize;
-        self.slots.iter().all(|slot| !slot.alive || slot.down.waiting_bytes() < window)
+        self.drops() || self.slots.iter().all(|slot| !slot.alive || slot.down.is_open())
     }
 
     /// Bytes from the parent that have been dealt with; gives a grant when it is worth a message.

@@ -1,5 +1,7 @@
 //! Complete waves go through the stream's filters, and what comes out goes on.
 
+use alloc::boxed::Box;
+
 use sapwood_filter::{Emitter, Filter, FilterError, WaveRef};
 use sapwood_packet::{Header, PacketRef, RankSet, Slab};
 use sapwood_wire::{Control, Ranges};
@@ -45,7 +47,7 @@ impl Node {
         }
     }
 
-    fn emit(&mut self, at: usize, mut wave: OpenWave, is_single: bool) {
+    fn emit(&mut self, at: usize, mut wave: Box<OpenWave>, is_single: bool) {
         let stream = self.streams.at(at);
         let is_torn = stream.ended > wave.place.wave && !is_single;
         if is_torn {
@@ -72,7 +74,7 @@ impl Node {
     }
 
     /// Grants the children what the wave took of their credit, and keeps its memory.
-    fn finish(&mut self, at: usize, mut wave: OpenWave) {
+    fn finish(&mut self, at: usize, mut wave: Box<OpenWave>) {
         for index in 0..wave.charges.len() {
             let (slot, bytes) = wave.charges[index];
             self.release(at, usize::from(slot), bytes);
@@ -80,6 +82,9 @@ impl Node {
         wave.charges.clear();
         if let Some(body) = wave.take_owned() {
             self.pool.give(body.slab);
+        }
+        while let Some(slab) = wave.used.pop() {
+            self.pool.give(slab);
         }
         self.streams.at(at).waves.recycle(wave);
     }

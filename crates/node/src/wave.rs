@@ -4,6 +4,7 @@
 //! sums of floating-point numbers are the same bits in every run. A packet whose turn it is is folded
 //! at once; one that comes early is held.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -16,7 +17,9 @@ use crate::Instant;
 use crate::slot::{Place, Slot};
 
 /// Waves whose memory is kept for the next ones, per stream.
-const SPARE_WAVES_MAX: usize = 64;
+const SPARE_WAVES_MAX: usize = 2048;
+/// A wave that has grown beyond this many bytes is not kept.
+const SPARE_WAVE_BYTES_MAX: usize = 1024;
 
 /// A body that owns its memory: a part of the slab that its frame was read into.
 #[derive(Debug)]
@@ -106,6 +109,8 @@ pub(crate) struct OpenWave {
     inside: Slab,
     held: Vec<Held>,
     arena: Slab,
+    /// Memory of large packets that have been folded, to be given back.
+    pub(crate) used: Vec<Slab>,
 }
 
 impl Default for OpenWave {
@@ -125,6 +130,7 @@ impl Default for OpenWave {
             inside: Slab::default(),
             held: Vec::new(),
             arena: Slab::default(),
+            used: Vec::new(),
         }
     }
 }
@@ -206,6 +212,20 @@ impl OpenWave {
         }
     }
 
+    /// A child has sent the last of what it has for this wave, and it was the child's turn.
+    #[inline]
+    pub(crate) fn next_turn(&mut self, slot: usize) {
+        if self.folded == slot {
+            self.folded += 1;
+        }
+    }
+
+    /// Whether packets came before their turn.
+    #[inline]
+    pub(crate) fn holds_any(&self) -> bool {
+        !self.held.is_empty()
+    }
+
     fn hold(&mut self, slot: usize, arrived: Arrived<'_>) {
         let packet = arrived.packet;
         let body = match arrived.owned {
@@ -245,6 +265,7 @@ impl OpenWave {
             (_, owned) => {
                 let body = owned.as_ref().map_or(arrived.packet.body, OwnedBody::bytes);
                 self.fold_into(fold, arrived.packet.format, body);
+                self.used.extend(owned.map(|body| body.slab));
             }
         }
     }
@@ -305,6 +326,7 @@ impl OpenWave {
             }
             (_, Kept::Owned(owned)) => {
                 self.fold_into(fold, held.format.as_ref(), owned.bytes());
+                self.used.push(owned.slab);
             }
             (_, Kept::Arena(range)) => {
                 let arena = core::mem::take(&mut self.arena);
@@ -318,12 +340,13 @@ impl OpenWave {
 /// The waves of one stream that are open, in order of their place.
 #[derive(Debug, Default)]
 pub(crate) struct WaveTable {
-    open: VecDeque<OpenWave>,
+    /// Boxed, since they are moved more often than they are read.
+    open: VecDeque<Box<OpenWave>>,
     /// Packets that are waves of their own: late ones, and all of them where nothing is waited for.
-    singles: VecDeque<OpenWave>,
+    singles: VecDeque<Box<OpenWave>>,
     /// How many waves have left the front of `open` since the stream opened.
     gone: u64,
-    spare: Vec<OpenWave>,
+    spare: Vec<Box<OpenWave>>,
 }
 
 impl WaveTable {
@@ -371,6 +394,24 @@ impl WaveTable {
         (index, &mut self.open[index], is_new)
     }
 
+    /// An open wave by its position.
+    #[inline]
+    pub(crate) fn wave_mut(&mut self, index: usize) -> &mut OpenWave {
+        &mut self.open[index]
+    }
+
+    /// The number of the open wave at a position, counted from the stream's start.
+    #[inline]
+    pub(crate) fn number_of(&self, index: usize) -> u64 {
+        self.gone + index as u64
+    }
+
+    /// Whether no other open wave lies between the one at this position and `until`.
+    #[inline]
+    pub(crate) fn is_last_before(&self, index: usize, until: Place) -> bool {
+        self.open.get(index + 1).is_none_or(|wave| wave.place >= until)
+    }
+
     /// Gives a wave that lies after others their deadline, if that is earlier.
     pub(crate) fn bound_deadline(&mut self, index: usize) {
         let earliest = self.open.range(index..).filter_map(|wave| wave.deadline).min();
@@ -398,7 +439,7 @@ impl WaveTable {
     /// Whether the first wave may go on now.
     #[inline]
     pub(crate) fn is_ready(&self, now: Instant) -> bool {
-        let is_complete = |wave: &OpenWave| {
+        let is_complete = |wave: &Box<OpenWave>| {
             wave.waiting == 0 || wave.deadline.is_some_and(|deadline| deadline <= now)
         };
         !self.singles.is_empty() || self.open.front().is_some_and(is_complete)
@@ -406,7 +447,7 @@ impl WaveTable {
 
     /// Takes the first wave that may go on, and whether it is a single.
     #[inline]
-    pub(crate) fn take_ready(&mut self, now: Instant) -> Option<(OpenWave, bool)> {
+    pub(crate) fn take_ready(&mut self, now: Instant) -> Option<(Box<OpenWave>, bool)> {
         if let Some(wave) = self.singles.pop_front() {
             return Some((wave, true));
         }
@@ -418,8 +459,9 @@ impl WaveTable {
     }
 
     /// Gives the memory of a wave back.
-    pub(crate) fn recycle(&mut self, mut wave: OpenWave) {
-        if self.spare.len() < SPARE_WAVES_MAX {
+    pub(crate) fn recycle(&mut self, mut wave: Box<OpenWave>) {
+        let is_small = wave.arena.capacity().max(wave.inside.capacity()) <= SPARE_WAVE_BYTES_MAX;
+        if is_small && self.spare.len() < SPARE_WAVES_MAX {
             wave.take_owned();
             wave.held.clear();
             self.spare.push(wave);

@@ -105,6 +105,11 @@ impl Format {
         FormatRef { codes: &self.codes }
     }
 
+    /// Forgets all directives.
+    pub fn clear(&mut self) {
+        self.codes.clear();
+    }
+
     /// Adds a directive at the end. Whoever builds longer formats than [`DIRECTIVES_MAX`] is told so
     /// when the packet is sent.
     pub fn push(&mut self, directive: Directive) {

@@ -99,6 +99,12 @@ impl Values {
         self.slab.pad();
     }
 
+    /// Forgets all values, keeping the memory.
+    pub fn clear(&mut self) {
+        self.format.clear();
+        self.slab.clear();
+    }
+
     /// Lends the values built so far.
     #[must_use]
     pub fn as_ref(&self) -> ValuesRef<'_> {

@@ -147,6 +147,13 @@ impl Driver {
         for link in self.sockets.take_again() {
             self.sockets.read(link, &mut self.node, now);
         }
+        if self.ready.len() > 1 {
+            let node = &self.node;
+            self.ready.sort_unstable_by_key(|event| match Token::from_number(event.token) {
+                Token::Link(link) => node.read_order(link),
+                _ => 0,
+            });
+        }
         for index in 0..self.ready.len() {
             let event = self.ready[index];
             self.handle(event, now)?;

@@ -158,7 +158,7 @@ impl BackEnd {
             return Err(Error::Ended { reason: reason.clone() });
         }
         self.shared.wait_for_room(stream)?;
-        self.shared.driver.node().send(clock(), stream, tag, values, wave)?;
+        self.shared.driver.node().send(stream, tag, values, wave)?;
         self.unwritten += 1;
         if self.unwritten >= COALESCE_PACKETS {
             self.flush()?;

@@ -121,6 +121,6 @@ impl Shared {
 
     /// The application takes a delivery: the sender may send as much again.
     pub(crate) fn consumed(&mut self, stream: StreamId, cost: u32) {
-        self.driver.node().consumed(clock(), stream, cost);
+        self.driver.node().consumed(stream, cost);
     }
 }

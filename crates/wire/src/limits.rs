@@ -16,7 +16,7 @@ pub const PACKET_BYTES_MAX: u64 = 1 << 30;
 pub const CHUNK_BYTES: usize = 128 << 10;
 
 /// Bytes that may be under way on one stream over one link before the receiver has to grant more.
-pub const WINDOW_BYTES: u32 = 1 << 20;
+pub const WINDOW_BYTES: u32 = 256 << 10;
 
 /// Longest reason or other text in a control message, in bytes.
 pub const TEXT_BYTES_MAX: usize = 4096;
