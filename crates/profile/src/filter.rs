@@ -14,7 +14,7 @@ pub const PROFILE_STATISTICS: &str = "profile-statistics";
 /// Adds the filter to those that a process can make.
 ///
 /// It takes no parameters. Its packets are rounds ([`Round::encode`]) on their way in and on their
-/// way out. A wave in which an MPI rank is covered twice fails, since its numbers would count twice.
+/// way out. A wave in which an MPI rank is covered twice fails: its numbers would count twice.
 #[must_use]
 pub fn register(registry: Registry) -> Registry {
     registry.with(PROFILE_STATISTICS, make)

@@ -26,7 +26,7 @@
 //! assert_eq!(event.to_string(), "solve");
 //! assert_eq!(statistics.time_ns.sum(), 800);
 //! assert_eq!(statistics.time_ns.mean(), 400.0);
-//! assert_eq!(statistics.time_ns.standard_deviation(), 100.0);
+//! assert_eq!(statistics.time_ns.standard_deviation(), Some(100.0));
 //! assert_eq!(statistics.time_ns.max_rank(), 1);
 //! # Ok::<(), sapwood_profile::ProfileError>(())
 //! ```

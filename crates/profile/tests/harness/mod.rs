@@ -1,4 +1,4 @@
-//! Programs of a few MPI ranks with arbitrary profiles, and trees of filters without nodes or links.
+//! Programs of a few MPI ranks with arbitrary profiles, and the filter without nodes or links.
 #![allow(dead_code, reason = "every test file uses a part of it")]
 
 use proptest::collection::{btree_map, vec};
