@@ -1,0 +1,180 @@
+//! `profile.json`: the report for programs, as `docs/schema/profile-1.json` describes it.
+//!
+//! Sums are exact integers and may be wider than 64 bits. Rank sets are text, as `0-3,7`.
+
+use sapwood_packet::Rank;
+use sapwood_profile::{
+    ClassTotal, EventKey, EventStatistics, MetricStatistics, RankState, Round, SizeClass,
+};
+use serde::Serialize;
+
+use crate::Report;
+use crate::loss::losses;
+
+/// Which form a `profile.json` has. A member that is added leaves it as it is; one that changes its
+/// meaning or goes away makes it `sapwood.profile/2`.
+pub const SCHEMA: &str = "sapwood.profile/1";
+
+impl Report {
+    /// The report for programs: the content of `profile.json`.
+    #[must_use]
+    pub fn json(&self) -> String {
+        let mut text = serde_json::to_string_pretty(&Document::of(self))
+            .expect("numbers, text and lists of them are always JSON");
+        text.push('\n');
+        text
+    }
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    program: &'a str,
+    command: &'a [String],
+    mpi: &'a str,
+    world_size: u32,
+    ranks_covered: u64,
+    covered: String,
+    states: States,
+    missing: Vec<Loss>,
+    tree: TreeFacts<'a>,
+    rounds: u64,
+    elapsed_s: f64,
+    classes: Vec<Class>,
+    events: Vec<Event>,
+    dropped: u64,
+    unreadable: u64,
+}
+
+#[derive(Serialize)]
+struct States {
+    running: String,
+    finalized: String,
+    exited: String,
+    lost: String,
+}
+
+#[derive(Serialize)]
+struct Loss {
+    ranks: String,
+    reason: String,
+}
+
+#[derive(Serialize)]
+struct TreeFacts<'a> {
+    topology: &'a str,
+    nodes: u64,
+}
+
+#[derive(Serialize)]
+struct Class {
+    name: &'static str,
+    events: usize,
+    calls: u128,
+    time_ns: u128,
+    bytes: u128,
+}
+
+#[derive(Serialize)]
+struct Event {
+    name: String,
+    class: &'static str,
+    communicator_size_class: Option<u8>,
+    ranks: u32,
+    calls: Metric,
+    time_ns: Metric,
+    bytes: Metric,
+    imbalance: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct Metric {
+    sum: u128,
+    mean: f64,
+    standard_deviation: Option<f64>,
+    min: u64,
+    min_rank: Rank,
+    max: u64,
+    max_rank: Rank,
+}
+
+impl<'a> Document<'a> {
+    fn of(report: &'a Report) -> Self {
+        let round = &report.round;
+        let losses = losses(round, &report.missing).into_iter();
+        Self {
+            schema: SCHEMA,
+            program: &report.program,
+            command: &report.command,
+            mpi: &report.mpi,
+            world_size: round.world_size(),
+            ranks_covered: round.covered().len(),
+            covered: round.covered().to_string(),
+            states: States::of(round),
+            missing: losses
+                .map(|loss| Loss { ranks: loss.ranks.to_string(), reason: loss.reason })
+                .collect(),
+            tree: TreeFacts { topology: &report.tree.topology, nodes: report.tree.nodes },
+            rounds: report.rounds,
+            elapsed_s: report.elapsed.as_secs_f64(),
+            classes: round.classes().into_iter().map(Class::of).collect(),
+            events: round.events().iter().map(Event::of).collect(),
+            dropped: round.dropped(),
+            unreadable: round.unreadable(),
+        }
+    }
+}
+
+impl States {
+    fn of(round: &Round) -> Self {
+        let ranks = |state| round.ranks_in(state).to_string();
+        Self {
+            running: ranks(RankState::Running),
+            finalized: ranks(RankState::Finalized),
+            exited: ranks(RankState::Exited),
+            lost: ranks(RankState::Lost),
+        }
+    }
+}
+
+impl Class {
+    fn of(total: ClassTotal) -> Self {
+        Self {
+            name: total.class.name(),
+            events: total.events,
+            calls: total.count,
+            time_ns: total.time_ns,
+            bytes: total.bytes,
+        }
+    }
+}
+
+impl Event {
+    fn of((key, statistics): &(EventKey, EventStatistics)) -> Self {
+        let size_class = key.size_class();
+        Self {
+            name: key.name().into_owned(),
+            class: key.class().name(),
+            communicator_size_class: (size_class != SizeClass::NONE).then(|| size_class.code()),
+            ranks: statistics.ranks(),
+            calls: Metric::of(&statistics.count),
+            time_ns: Metric::of(&statistics.time_ns),
+            bytes: Metric::of(&statistics.bytes),
+            imbalance: statistics.time_ns.imbalance(),
+        }
+    }
+}
+
+impl Metric {
+    fn of(statistics: &MetricStatistics) -> Self {
+        Self {
+            sum: statistics.sum(),
+            mean: statistics.mean(),
+            standard_deviation: statistics.standard_deviation(),
+            min: statistics.min(),
+            min_rank: statistics.min_rank(),
+            max: statistics.max(),
+            max_rank: statistics.max_rank(),
+        }
+    }
+}

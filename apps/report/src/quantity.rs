@@ -1,0 +1,88 @@
+//! Numbers for the eye: three figures and a unit.
+
+use std::fmt::Write;
+
+const TIMES: [(&str, f64); 4] = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
+const BYTES: [(&str, f64); 6] =
+    [("B", 1.0), ("KB", 1e3), ("MB", 1e6), ("GB", 1e9), ("TB", 1e12), ("PB", 1e15)];
+
+/// A time, as `1.50 ms`.
+pub(crate) fn time(ns: f64) -> String {
+    scaled(ns, &TIMES)
+}
+
+/// A number of bytes, as `1.50 MB`; a kilobyte is 1000 bytes.
+pub(crate) fn bytes(bytes: f64) -> String {
+    scaled(bytes, &BYTES)
+}
+
+/// A whole number in groups of three digits, as `12,345`.
+pub(crate) fn whole(number: u128) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A fraction in per cent, as `12.5 %`; a dash for none.
+pub(crate) fn percent(fraction: Option<f64>) -> String {
+    fraction.map_or_else(|| "-".to_string(), |fraction| format!("{:.1} %", 100.0 * fraction))
+}
+
+/// The number in the largest unit in which it does not show as less than 1.
+fn scaled(number: f64, units: &[(&str, f64)]) -> String {
+    let larger = units.iter().rev().find(|(_, size)| number / size >= 0.9995);
+    let (unit, size) = larger.or(units.first()).copied().unwrap_or(("", 1.0));
+    let number = number / size;
+    let mut text = String::new();
+    // What would round to a fourth figure gets one decimal less.
+    let decimals = match number {
+        _ if size == 1.0 && number.fract() == 0.0 => 0,
+        _ if number < 9.995 => 2,
+        _ if number < 99.95 => 1,
+        _ => 0,
+    };
+    write!(text, "{number:.decimals$} {unit}").expect("a string takes all text");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quantity_has_three_figures() {
+        let cases = [
+            (0.0, "0 ns"),
+            (7.0, "7 ns"),
+            (7.25, "7.25 ns"),
+            (999.0, "999 ns"),
+            (999.7, "1.00 us"),
+            (1_234.0, "1.23 us"),
+            (99_960.0, "100 us"),
+            (12_345_678.0, "12.3 ms"),
+            (1.5e9, "1.50 s"),
+            (86_400e9, "86400 s"),
+        ];
+        for (ns, text) in cases {
+            assert_eq!(time(ns), text);
+        }
+        assert_eq!(bytes(1_500_000.0), "1.50 MB");
+        assert_eq!(bytes(999.0), "999 B");
+    }
+
+    #[test]
+    fn whole_numbers_are_grouped() {
+        assert_eq!(whole(0), "0");
+        assert_eq!(whole(999), "999");
+        assert_eq!(whole(1_000), "1,000");
+        assert_eq!(whole(1_234_567), "1,234,567");
+        assert_eq!(percent(Some(0.1234)), "12.3 %");
+        assert_eq!(percent(None), "-");
+    }
+}

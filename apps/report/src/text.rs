@@ -1,0 +1,209 @@
+//! Aligned text: columns that fit a width, and colour only where it is asked for.
+
+/// To which side a column's cells are aligned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Left,
+    Right,
+}
+
+/// Rows of cells under named columns, of which the first is the one that may be cut.
+#[derive(Debug)]
+pub(crate) struct Grid {
+    first_columns_min: usize,
+    columns: Vec<(&'static str, Side)>,
+    given_up: Vec<&'static str>,
+    rows: Vec<(Vec<String>, bool)>,
+}
+
+/// Between two columns.
+const GAP: &str = "  ";
+
+impl Grid {
+    /// A grid whose first column is cut to no less than so many columns of the terminal.
+    pub(crate) fn new(first_columns_min: usize) -> Self {
+        Self { first_columns_min, columns: Vec::new(), given_up: Vec::new(), rows: Vec::new() }
+    }
+
+    pub(crate) fn column(&mut self, name: &'static str, side: Side) {
+        self.columns.push((name, side));
+    }
+
+    /// The columns that are left out when the width is too small, in this order.
+    pub(crate) fn give_up(&mut self, names: &[&'static str]) {
+        self.given_up = names.to_vec();
+    }
+
+    /// Adds a row of one cell per column.
+    pub(crate) fn row(&mut self, cells: Vec<String>, is_marked: bool) {
+        self.rows.push((cells, is_marked));
+    }
+
+    /// The lines of the grid, with a line of the columns' names above.
+    pub(crate) fn render(&self, width: usize, paint: Paint) -> String {
+        let widths = self.widths();
+        let mut shown: Vec<usize> = (0..self.columns.len()).collect();
+        let mut given_up = self.given_up.iter();
+        let others = |shown: &[usize]| -> usize {
+            shown.iter().skip(1).map(|&at| widths[at] + GAP.len()).sum()
+        };
+        let first_min = self.first_columns_min.min(widths[0]);
+        while others(&shown) + first_min > width {
+            let Some(name) = given_up.next() else { break };
+            shown.retain(|&at| self.columns[at].0 != *name);
+        }
+        let room = width.saturating_sub(others(&shown)).max(first_min);
+        let mut widths = widths;
+        widths[0] = widths[0].min(room);
+
+        let names: Vec<String> = self.columns.iter().map(|(name, _)| (*name).to_string()).collect();
+        let mut text = paint.bold(&self.line(&names, &shown, &widths)) + "\n";
+        for (cells, is_marked) in &self.rows {
+            let line = self.line(cells, &shown, &widths);
+            text.push_str(&if *is_marked { paint.yellow(&line) } else { line });
+            text.push('\n');
+        }
+        text
+    }
+
+    fn widths(&self) -> Vec<usize> {
+        let width = |at: usize, name: &str| {
+            let cells = self.rows.iter().map(|(cells, _)| cells[at].chars().count());
+            cells.chain([name.chars().count()]).max().unwrap_or(0)
+        };
+        self.columns.iter().enumerate().map(|(at, (name, _))| width(at, name)).collect()
+    }
+
+    fn line(&self, cells: &[String], shown: &[usize], widths: &[usize]) -> String {
+        let mut line = String::new();
+        for &at in shown {
+            if at > 0 {
+                line.push_str(GAP);
+            }
+            let (cell, width) = (cut(&cells[at], widths[at]), widths[at]);
+            line.push_str(&match self.columns[at].1 {
+                Side::Left => format!("{cell:<width$}"),
+                Side::Right => format!("{cell:>width$}"),
+            });
+        }
+        line.truncate(line.trim_end().len());
+        line
+    }
+}
+
+/// The text in at most so many characters, of which the last then is a tilde.
+fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_string();
+    }
+    let mut short: String = text.chars().take(width.saturating_sub(1)).collect();
+    short.push('~');
+    short
+}
+
+/// The text in lines of at most so many characters, broken at spaces where there are any.
+pub(crate) fn wrapped(text: &str, width: usize) -> impl Iterator<Item = &str> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let line = rest?;
+        let Some((end, _)) = line.char_indices().nth(width.max(1)) else {
+            rest = None;
+            return Some(line);
+        };
+        // A line that begins with its only space would never end.
+        let next_is_space = line[end..].starts_with(' ');
+        let space = if next_is_space { Some(end) } else { line[..end].rfind(' ') };
+        let space = space.filter(|&space| space > 0);
+        let (line, after) = line.split_at(space.unwrap_or(end));
+        rest = Some(if space.is_some() { after.trim_start() } else { after });
+        Some(line)
+    })
+}
+
+/// Text from outside without the characters that steer a terminal.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+/// Whether and how text is marked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Paint {
+    colour: bool,
+}
+
+impl Paint {
+    pub(crate) const fn new(colour: bool) -> Self {
+        Self { colour }
+    }
+
+    pub(crate) fn bold(self, text: &str) -> String {
+        self.marked("1", text)
+    }
+
+    pub(crate) fn red(self, text: &str) -> String {
+        self.marked("31", text)
+    }
+
+    pub(crate) fn yellow(self, text: &str) -> String {
+        self.marked("33", text)
+    }
+
+    fn marked(self, code: &str, text: &str) -> String {
+        if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_string() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grid() -> Grid {
+        let mut grid = Grid::new(5);
+        grid.column("name", Side::Left);
+        grid.column("one", Side::Right);
+        grid.column("two", Side::Right);
+        grid.give_up(&["one", "two"]);
+        grid.row(vec!["a long name".into(), "1".into(), "22222".into()], false);
+        grid.row(vec!["b".into(), "1111".into(), "2".into()], true);
+        grid
+    }
+
+    #[test]
+    fn columns_are_aligned() {
+        let expected =
+            "name          one    two\na long name     1  22222\nb            1111      2\n";
+        assert_eq!(grid().render(80, Paint::new(false)), expected);
+    }
+
+    #[test]
+    fn a_small_width_cuts_the_name_and_then_gives_up_columns() {
+        let lines = |width| grid().render(width, Paint::new(false));
+        assert_eq!(lines(18), "name    one    two\na lo~     1  22222\nb      1111      2\n");
+        assert_eq!(lines(17), "name          two\na long na~  22222\nb               2\n");
+        assert_eq!(lines(6), "name\na lon~\nb\n");
+        assert_eq!(lines(0), "name\na lo~\nb\n");
+    }
+
+    #[test]
+    fn colour_is_there_only_when_asked_for() {
+        assert!(!grid().render(80, Paint::new(false)).contains('\x1b'));
+        let text = grid().render(80, Paint::new(true));
+        assert!(text.contains("\x1b[33mb            1111      2\x1b[0m\n"), "{text}");
+    }
+
+    #[test]
+    fn a_long_line_goes_on_in_the_next() {
+        let lines = |text, width| wrapped(text, width).collect::<Vec<_>>();
+        assert_eq!(lines("missing ranks 1,3", 17), ["missing ranks 1,3"]);
+        assert_eq!(lines("missing ranks 1,3", 13), ["missing ranks", "1,3"]);
+        assert_eq!(lines("missing ranks 1,3", 12), ["missing", "ranks 1,3"]);
+        assert_eq!(lines("1,3,5,ä", 3), ["1,3", ",5,", "ä"]);
+        assert_eq!(lines(" ää", 1), [" ", "ä", "ä"]);
+        assert_eq!(lines("", 0), [""]);
+    }
+
+    #[test]
+    fn text_from_outside_cannot_steer_the_terminal() {
+        assert_eq!(printable("a\x1b[2Jb\n"), "a\u{fffd}[2Jb\u{fffd}");
+    }
+}

@@ -1,0 +1,94 @@
+//! What a reader sees: the live table and `report.txt`, to the letter.
+
+mod harness;
+
+use std::time::Duration;
+
+use harness::{profile, report};
+use sapwood_profile::{RankState, Round};
+use sapwood_report::LiveTable;
+
+fn table(round: &Round) -> LiveTable<'_> {
+    LiveTable { round, elapsed: Duration::from_secs(3), missing: &[], rows_max: 3 }
+}
+
+fn full_round() -> Round {
+    let mut round = Round::new(8);
+    for rank in 0..8 {
+        round.add(&profile(rank, RankState::Running)).expect("every rank once");
+    }
+    round
+}
+
+#[test]
+fn the_events_that_took_most_time_come_first() {
+    let expected = "\
+3.0 s   8 of 8 ranks
+events not counted: 1; a table was full
+event                calls     mean  deviation   min@rank   max@rank  imbalance  ranks
+solve\u{fffd}[2J               80   2.00 s       0 ns   2.00 s@0   2.00 s@0      0.0 %      8
+MPI_Allreduce (5-8)  8,000   675 ms     344 ms   150 ms@0   1.20 s@7     77.8 %      8
+MPI_Send (5-8)         720  5.62 ms    2.86 ms  1.25 ms@0  10.0 ms@7     77.8 %      8
+and 2 more events
+";
+    assert_eq!(table(&full_round()).render(110, false), expected);
+}
+
+#[test]
+fn no_line_of_the_table_is_wider_than_the_terminal() {
+    let mut round = full_round();
+    for width in 25..120 {
+        for line in table(&round).render(width, false).lines() {
+            assert!(line.chars().count() <= width, "{width}: {line}");
+        }
+    }
+    round = Round::new(0);
+    assert_eq!(table(&round).render(80, false).lines().next(), Some("3.0 s   0 of 0 ranks"));
+}
+
+#[test]
+fn colour_changes_nothing_but_colour() {
+    let report = report();
+    let table = LiveTable { missing: &report.missing, ..table(&report.round) };
+    let (plain, colour) = (table.render(110, false), table.render(110, true));
+    assert!(!plain.contains('\x1b') && colour.contains("\x1b[31mmissing ranks 6"));
+    let codes = ["\x1b[0m", "\x1b[1m", "\x1b[31m", "\x1b[33m"];
+    let stripped = codes.iter().fold(colour, |text, code| text.replace(code, ""));
+    assert_eq!(stripped, plain);
+}
+
+#[test]
+fn a_report_says_what_was_watched_and_what_was_lost() {
+    let expected = "\
+program   solver
+command   mpirun -np 8 solver
+MPI       Open MPI 4.1.4
+tree      2x2, 7 processes
+watched   12.3 s, 12 rounds
+ranks     6 of 8
+          0-4 finalized
+          5 lost
+losses    missing ranks 6: back-end 3 closed its connection
+          missing ranks 7: no profile arrived
+          lost ranks 5: ended without a word; their last counts are here
+          events not counted: 1; a table was full
+
+Time by class, inclusive; a region holds what is called in it
+
+class           events  calls  all ranks  mean of ranks    bytes
+collective           1  6,000     3.15 s         525 ms  48.0 KB
+point-to-point       1    420    26.2 ms        4.38 ms  86.0 KB
+other                2      7    12.3 us        2.06 us      0 B
+region               1     60     12.0 s         2.00 s      0 B
+
+Time by event, inclusive
+
+event                calls     mean  deviation   min@rank   max@rank  imbalance  ranks
+solve\u{fffd}[2J               60   2.00 s       0 ns   2.00 s@0   2.00 s@0      0.0 %      6
+MPI_Allreduce (5-8)  6,000   525 ms     256 ms   150 ms@0   900 ms@5     71.4 %      6
+MPI_Send (5-8)         420  4.38 ms    2.13 ms  1.25 ms@0  7.50 ms@5     71.4 %      6
+MPI_Init                 1  12.3 us       0 ns  12.3 us@0  12.3 us@0      0.0 %      1
+MPI_Comm_rank (5-8)      6     0 ns       0 ns     0 ns@0     0 ns@0          -      6
+";
+    assert_eq!(report().text(), expected);
+}
