@@ -94,13 +94,17 @@ impl Report {
         let round = &self.round;
         let mut text = String::new();
         let mut fact = |name: &str, value: &str| {
-            let line = format!("{name:<9} {}", printable(value));
-            let _ = writeln!(text, "{}", line.trim_end());
+            // What is not known is not shown as nothing.
+            if !value.is_empty() {
+                let _ = writeln!(text, "{name:<9} {}", printable(value));
+            }
         };
         fact("program", &self.program);
         fact("command", &self.command.join(" "));
         fact("MPI", &self.mpi);
-        fact("tree", &format!("{}, {} processes", self.tree.topology, self.tree.nodes));
+        if self.tree.nodes > 0 {
+            fact("tree", &format!("{}, {} processes", self.tree.topology, self.tree.nodes));
+        }
         let seconds = self.elapsed.as_secs_f64();
         fact("watched", &format!("{seconds:.1} s, {} rounds", quantity::whole(self.rounds.into())));
         fact("ranks", &format!("{} of {}", round.covered().len(), round.world_size()));
