@@ -1,6 +1,12 @@
-//! How the command ends: exit codes, and one clear line for what went wrong.
+//! How the command ends: exit codes, one clear line for what went wrong, and output that may fail.
+//!
+//! Owns [`Failure`], which every command gives back instead of printing and leaving by itself, the
+//! writing to standard output, and what becomes of a fault in our own code. Does not own what the
+//! lines say: that is with whoever noticed.
 
 use std::fmt::Display;
+use std::io::{ErrorKind, Write};
+use std::panic::{self, PanicHookInfo};
 use std::process::ExitCode;
 
 /// Bad input: the user can mend it.
@@ -9,6 +15,8 @@ pub(crate) const USAGE: u8 = 2;
 pub(crate) const TIMEOUT: u8 = 124;
 /// A failure of Sapwood's own.
 pub(crate) const OWN_FAILURE: u8 = 125;
+/// Whoever read our output has gone: 128 and the number of SIGPIPE, as a shell would say.
+const READER_GONE: u8 = 128 + 13;
 
 /// Why the command failed.
 #[derive(Debug)]
@@ -28,10 +36,18 @@ impl Failure {
         Self { code: OWN_FAILURE, text: text.to_string() }
     }
 
-    /// Says it on standard error.
+    /// Says it on standard error, in one line.
     pub(crate) fn report(&self) -> ExitCode {
-        eprintln!("sapwood: {}", self.text);
+        if self.code != READER_GONE {
+            eprintln!("sapwood: {}", one_line(&self.text));
+        }
         ExitCode::from(self.code)
+    }
+}
+
+impl Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&one_line(&self.text))
     }
 }
 
@@ -46,5 +62,67 @@ impl From<sapwood::Error> for Failure {
             _ => OWN_FAILURE,
         };
         Self { code, text: error.to_string() }
+    }
+}
+
+impl From<sapwood_floor::Error> for Failure {
+    fn from(error: sapwood_floor::Error) -> Self {
+        let code = match &error {
+            sapwood_floor::Error::Shape { .. } | sapwood_floor::Error::Argument(_) => USAGE,
+            sapwood_floor::Error::DeadlinePassed { .. } => TIMEOUT,
+            _ => OWN_FAILURE,
+        };
+        Self { code, text: error.to_string() }
+    }
+}
+
+/// Writes to standard output. A reader that has gone, such as `head`, ends the command in silence.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let mut output = std::io::stdout().lock();
+    output.write_all(text.as_bytes()).and_then(|()| output.flush()).map_err(|error| {
+        let code = match error.kind() {
+            ErrorKind::BrokenPipe => READER_GONE,
+            _ => OWN_FAILURE,
+        };
+        Failure { code, text: format!("cannot write to standard output: {error}") }
+    })
+}
+
+/// Runs a command such that a fault in our own code becomes one line and exit code 125. What the
+/// command had open is closed on the way, so a tree ends as it does after any error.
+pub(crate) fn guarded(command: impl FnOnce() -> ExitCode + panic::UnwindSafe) -> ExitCode {
+    panic::set_hook(Box::new(|fault| eprintln!("sapwood: {}", describe(fault))));
+    panic::catch_unwind(command).unwrap_or(ExitCode::from(OWN_FAILURE))
+}
+
+fn describe(fault: &PanicHookInfo<'_>) -> String {
+    let payload = fault.payload();
+    let words = payload.downcast_ref::<&str>().copied();
+    let words = words.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    let place = fault.location().map_or_else(String::new, |at| format!(" at {at}"));
+    let words = one_line(words.unwrap_or("no reason given"));
+    format!("a fault in Sapwood itself{place}: {words}; please report it with this line")
+}
+
+/// Several lines as one, with single blanks.
+pub(crate) fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_ends_with_the_code_of_our_own_failures() {
+        let ended = guarded(|| panic!("the third\nwave"));
+        assert_eq!(ended, ExitCode::from(OWN_FAILURE));
+        assert_eq!(guarded(|| ExitCode::SUCCESS), ExitCode::SUCCESS);
+        drop(panic::take_hook());
+    }
+
+    #[test]
+    fn several_lines_become_one() {
+        assert_eq!(one_line("rank 3:\n  no such\tfile\n"), "rank 3: no such file");
     }
 }

@@ -1,59 +1,52 @@
 //! The `sapwood` command: one program for the communication processes and for people.
 //!
-//! What a tree starts by the hundred (`node`, and the back-ends of the benchmarks) is found before the
-//! command line of people is looked at, so that such a process stays small.
+//! What a tree starts by the hundred (`node`, and the back-ends of the benchmarks) is found before
+//! the command line of people is looked at, so that such a process stays small.
 
+mod arguments;
 mod bench;
+mod doctor;
 mod exit;
+mod mpi;
+mod topology;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
-
+use crate::arguments::Command;
 use crate::exit::Failure;
 
-/// A tree of processes that asks every process of a job, and says who is missing.
-#[derive(Parser)]
-#[command(name = "sapwood", version, propagate_version = true)]
-struct Arguments {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    /// Be a communication process of a network; started by its parent, not by hand.
-    Node,
-    /// Measure this machine beside the floor of plain blocking processes.
-    Bench(bench::Arguments),
-}
-
 fn main() -> ExitCode {
-    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
-    if let Some(code) = sapwood_floor::run_hidden(&arguments) {
-        return code;
-    }
-    let result = match arguments.first().and_then(|first| first.to_str()) {
-        Some("node") if arguments.len() == 1 => node(),
-        Some(bench::BACK_END) => bench::back_end(),
-        _ => run(Arguments::parse().command),
-    };
-    match result {
-        Ok(code) => code,
-        Err(failure) => failure.report(),
-    }
+    exit::guarded(|| {
+        let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+        if let Some(code) = sapwood_floor::run_hidden(&arguments) {
+            return code;
+        }
+        let result = match arguments.first().and_then(|first| first.to_str()) {
+            Some("node") if arguments.len() == 1 => node(),
+            Some(bench::BACK_END) => bench::back_end(),
+            Some(mpi::leaf::LEAF) => mpi::leaf::run(&arguments[1..]),
+            _ => run(),
+        };
+        result.unwrap_or_else(|failure| failure.report())
+    })
 }
 
-fn run(command: Command) -> Result<ExitCode, Failure> {
-    match command {
-        Command::Node => node(),
-        Command::Bench(arguments) => bench::run(arguments),
+/// A command of people's.
+fn run() -> Result<ExitCode, Failure> {
+    match arguments::read()? {
+        Some(Command::Node) => node(),
+        Some(Command::Topology(arguments)) => topology::run(&arguments),
+        Some(Command::Bench(arguments)) => bench::run(&arguments),
+        Some(Command::Doctor(arguments)) => doctor::run(&arguments),
+        Some(Command::Mpi(arguments)) => mpi::run(&arguments),
+        None => Ok(ExitCode::SUCCESS),
     }
 }
 
 /// A communication process.
 fn node() -> Result<ExitCode, Failure> {
-    sapwood::serve(sapwood::Registry::built_in()).map_err(|error| Failure::own(&error))?;
+    let registry = sapwood_profile::register(sapwood::Registry::built_in());
+    sapwood::serve(registry).map_err(|error| Failure::own(&error))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,0 +1,88 @@
+//! The command line of people: reading it, and one line for what is wrong with it.
+//!
+//! Owns the table of commands. Each command's own arguments stand in its own module, and so does
+//! what it does. Processes that a tree starts never come here; see `main`.
+
+use clap::error::ErrorKind;
+use clap::{Parser, Subcommand};
+
+use crate::exit::{Failure, one_line};
+use crate::{bench, doctor, mpi, topology};
+
+/// A tree of processes that asks every process of a job, and says who is missing.
+#[derive(Parser)]
+#[command(name = "sapwood", version, propagate_version = true)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Print, draw, count or cost a tree.
+    Topology(topology::Arguments),
+    /// Measure this machine beside the floor of plain blocking processes.
+    Bench(bench::Arguments),
+    /// Watch an MPI program through a tree.
+    Mpi(mpi::Arguments),
+    /// Check what this machine has of what a tree needs.
+    Doctor(doctor::Arguments),
+    /// Be a communication process of a network; started by its parent, not by hand.
+    Node,
+}
+
+/// Reads the command line. `None` where help or the version was asked for, and printed.
+pub(crate) fn read() -> Result<Option<Command>, Failure> {
+    let error = match Arguments::try_parse() {
+        Ok(arguments) => return Ok(Some(arguments.command)),
+        Err(error) => error,
+    };
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            crate::exit::print(&error.render().to_string())?;
+            Ok(None)
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            Err(Failure::usage("a command is missing; see 'sapwood --help'"))
+        }
+        _ => Err(Failure::usage(in_one_line(&error.render().to_string()))),
+    }
+}
+
+/// The reader of arguments explains a fault in several paragraphs: what is wrong, tips, the usage
+/// and where help is. The first of these and the tips make one line.
+fn in_one_line(explanation: &str) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    for paragraph in explanation.split("\n\n").map(one_line) {
+        let is_usage = paragraph.starts_with("Usage:") || paragraph.starts_with("For more");
+        if !is_usage && !paragraph.is_empty() {
+            parts.push(paragraph);
+        }
+    }
+    let text = parts.join("; ");
+    format!("{}; see 'sapwood --help'", text.strip_prefix("error: ").unwrap_or(&text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_explanation_becomes_one_line_without_the_usage() {
+        let explanation = "error: unrecognized subcommand 'bensh'\n\n  tip: a similar subcommand \
+                           exists: 'bench'\n\nUsage: sapwood <COMMAND>\n\nFor more information, \
+                           try '--help'.\n";
+        let line = in_one_line(explanation);
+        assert_eq!(
+            line,
+            "unrecognized subcommand 'bensh'; tip: a similar subcommand exists: 'bench'; \
+             see 'sapwood --help'"
+        );
+    }
+
+    #[test]
+    fn the_table_of_commands_is_sound() {
+        use clap::CommandFactory;
+        Arguments::command().debug_assert();
+    }
+}

@@ -1,0 +1,49 @@
+//! A trial: small trees on this machine, over each kind of link, with a few waves through them.
+//!
+//! This is the check that none of the others replaces: processes are started, prove the key, build a
+//! tree and add numbers. The back-ends are those of the benchmarks.
+
+use sapwood_floor::Shape;
+
+use super::Check;
+use crate::bench::{Transport, Tree, TreePlan};
+use crate::exit::Failure;
+
+/// Two levels: the smallest tree with communication processes that have several children.
+const FAN_OUTS: [usize; 2] = [2, 2];
+
+/// Waves that are looked at, after some that are not.
+const ROUNDS: usize = 20;
+const WARMUP_ROUNDS: usize = 5;
+
+/// A tree over each kind of link.
+pub(super) fn checks() -> Vec<Check> {
+    vec![
+        check("tree over unix", Transport::Unix, false),
+        check("tree over TCP", Transport::Tcp, true),
+    ]
+}
+
+fn check(name: &'static str, transport: Transport, is_encrypted: bool) -> Check {
+    match wave(transport, is_encrypted) {
+        Ok((startup_ms, round_trip_us)) => Check::fine(
+            name,
+            format!("2x2 started in {startup_ms:.0} ms, right sums, {round_trip_us:.0} us a wave"),
+        ),
+        Err(failure) => Check::failed(
+            name,
+            failure.to_string(),
+            "mend what the lines above warn of; else report this line",
+        ),
+    }
+}
+
+/// Start-up in milliseconds and the median round trip in microseconds.
+fn wave(transport: Transport, is_encrypted: bool) -> Result<(f64, f64), Failure> {
+    let mut tree =
+        Tree::open(&TreePlan { shape: Shape::new(&FAN_OUTS)?, transport, is_encrypted })?;
+    let round_trip_us = tree.round_trip(64, ROUNDS, WARMUP_ROUNDS)?;
+    let startup_ms = tree.startup.as_secs_f64() * 1e3;
+    tree.close()?;
+    Ok((startup_ms, round_trip_us))
+}

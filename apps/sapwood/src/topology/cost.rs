@@ -1,0 +1,186 @@
+//! `sapwood topology cost`: a tree beside a flat one and balanced ones, by the LogGP model.
+//!
+//! Owns the choice of the alternatives: as many back-ends under no, one, two and three levels of
+//! communication processes, as balanced as that number allows. The model is the crate
+//! `sapwood-topology`'s.
+
+use std::fmt::Write;
+
+use sapwood_topology::{FAN_OUT_MAX, LogGp, Prediction, Shape, Topology, compare};
+use serde_json::{Value, json};
+
+use crate::exit::Failure;
+
+/// Deepest alternative. Deeper trees pay off beyond the number of back-ends that one tree has.
+const LEVELS_MAX: u32 = 4;
+
+/// What the model is fed with.
+#[derive(clap::Args)]
+pub(super) struct Arguments {
+    /// Payload of each packet.
+    #[arg(long, value_name = "B", default_value_t = 64)]
+    bytes: u64,
+    /// Latency, overhead and gap of a packet and gap per byte, in microseconds, separated by
+    /// commas; unless given, a guess for local sockets.
+    #[arg(long, value_name = "L,o,g,G", value_delimiter = ',', num_args = 4)]
+    loggp: Option<Vec<f64>>,
+    /// Print one JSON object instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Predicts the tree and its alternatives.
+pub(super) fn run(
+    topology: &Topology,
+    name: &str,
+    arguments: &Arguments,
+) -> Result<String, Failure> {
+    let model = match arguments.loggp.as_deref() {
+        Some([latency, overhead, gap, per_byte]) => {
+            LogGp::new(*latency, *overhead, *gap, *per_byte).map_err(Failure::usage)?
+        }
+        Some(_) => return Err(Failure::usage("--loggp takes four numbers: L,o,g,G")),
+        None => LogGp::LOCAL_SOCKETS,
+    };
+    let own = Prediction {
+        shape: if name == "-" { "(standard input)".to_string() } else { name.to_string() },
+        ..model.predict(topology, arguments.bytes)
+    };
+    let others = compare(&model, &alternatives(topology.back_end_count())?, arguments.bytes);
+    if arguments.json {
+        let others: Vec<Value> = others.iter().map(as_json).collect();
+        let report = json!({
+            "schema": "sapwood.topology-cost/1",
+            "bytes": arguments.bytes,
+            "model": {
+                "latency_us": model.latency_us(),
+                "overhead_us": model.overhead_us(),
+                "gap_us": model.gap_us(),
+                "gap_per_byte_us": model.gap_per_byte_us(),
+            },
+            "tree": as_json(&own),
+            "alternatives": others,
+        });
+        return Ok(format!("{report}\n"));
+    }
+    Ok(table(&model, arguments, &own, &others))
+}
+
+fn table(model: &LogGp, arguments: &Arguments, own: &Prediction, others: &[Prediction]) -> String {
+    let mut text = format!(
+        "LogGP: latency {} us, overhead {} us, gap {} us, {} us a byte; packets of {} bytes\n\
+         a model of shapes, not of this machine: 'sapwood bench tree' measures\n\n\
+         {:<24} {:>9} {:>8} {:>6} {:>12} {:>12} {:>12} {:>10}\n",
+        model.latency_us(),
+        model.overhead_us(),
+        model.gap_us(),
+        model.gap_per_byte_us(),
+        arguments.bytes,
+        "tree",
+        "back-ends",
+        "between",
+        "depth",
+        "broadcast us",
+        "reduction us",
+        "both us",
+        "waves/s",
+    );
+    for of in std::iter::once(own).chain(others) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "{:<24} {:>9} {:>8} {:>6} {:>12.1} {:>12.1} {:>12.1} {:>10.0}",
+            of.shape,
+            of.back_ends,
+            of.communication_processes,
+            of.depth,
+            of.broadcast_us,
+            of.reduction_us,
+            of.round_trip_us,
+            of.waves_per_s,
+        );
+    }
+    text
+}
+
+fn as_json(of: &Prediction) -> Value {
+    // A rate without any cost is infinite, which JSON cannot say: it becomes null.
+    json!({
+        "topology": of.shape,
+        "back_ends": of.back_ends,
+        "communication_processes": of.communication_processes,
+        "depth": of.depth,
+        "broadcast_us": of.broadcast_us,
+        "reduction_us": of.reduction_us,
+        "round_trip_us": of.round_trip_us,
+        "waves_per_s": of.waves_per_s,
+    })
+}
+
+/// Trees of exactly that many back-ends and 1 to [`LEVELS_MAX`] levels, as far as they are sensible.
+fn alternatives(back_ends: u32) -> Result<Vec<Shape>, Failure> {
+    let mut shapes = Vec::new();
+    if (1..=FAN_OUT_MAX).contains(&back_ends) {
+        shapes.push(Shape::flat(back_ends).map_err(Failure::usage)?);
+    }
+    for levels in 2..=LEVELS_MAX {
+        // Below a fan-out of 2 a level merges nothing.
+        if f64::from(back_ends).powf(1.0 / f64::from(levels)).round() >= 2.0 {
+            shapes.push(balanced(back_ends, levels)?);
+        }
+    }
+    Ok(shapes)
+}
+
+/// The tree of that many back-ends on the last of `levels` levels whose fan-outs are closest to one
+/// another: widths grow by one factor, and no node of a level has two children more than another.
+fn balanced(back_ends: u32, levels: u32) -> Result<Shape, Failure> {
+    let width = |level: u32| {
+        let share = f64::from(level) / f64::from(levels);
+        f64::from(back_ends).powf(share).round() as u32
+    };
+    let widths: Vec<u32> = (1..=levels).map(width).collect();
+    let is_even = widths.windows(2).all(|pair| pair[1].is_multiple_of(pair[0]));
+    if is_even {
+        let mut fan_outs = vec![widths[0]];
+        fan_outs.extend(widths.windows(2).map(|pair| pair[1] / pair[0]));
+        return Shape::levels(&fan_outs).map_err(Failure::usage);
+    }
+    let mut spec = format!("g:{}", widths[0]);
+    for pair in widths.windows(2) {
+        let (parents, children) = (pair[0], pair[1]);
+        let (fewer, with_one_more) = (children / parents, children % parents);
+        // Writing to a string cannot fail.
+        let _ = match with_one_more {
+            0 => write!(spec, ":{parents}x{fewer}"),
+            more => write!(spec, ":{more}x{},{}x{fewer}", fewer + 1, parents - more),
+        };
+    }
+    spec.parse().map_err(Failure::usage)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn alternatives_have_exactly_the_asked_back_ends() {
+        for back_ends in [1, 2, 3, 4, 7, 16, 64, 65, 100, 512, 1000, 4097, 10_000] {
+            for shape in alternatives(back_ends).unwrap() {
+                assert_eq!(shape.back_end_count(), back_ends, "{shape}");
+            }
+        }
+    }
+
+    #[test]
+    fn powers_are_written_as_such() {
+        let shapes: Vec<_> = alternatives(64).unwrap().iter().map(ToString::to_string).collect();
+        assert_eq!(shapes[..3], ["64", "8^2", "4^3"]);
+        assert_eq!(balanced(18, 2).unwrap().to_string(), "g:4:2x5,2x4");
+    }
+
+    #[test]
+    fn a_front_end_alone_has_no_alternative() {
+        assert!(alternatives(0).unwrap().is_empty());
+    }
+}
