@@ -45,7 +45,10 @@ impl Launcher for Local {
         let refused = |cause| explain(order, &program, cause);
 
         let (stderr, writer) = io::pipe().map_err(refused)?;
-        command.stderr(writer);
+        // Nobody writes to the pipe of a process with our standard error: it has ended at once.
+        if !order.inherit_stderr {
+            command.stderr(writer);
+        }
         let stderr = Captured::new(stderr).map_err(refused)?;
         let stdout = if order.capture_stdout {
             let (stdout, writer) = io::pipe().map_err(refused)?;

@@ -50,6 +50,9 @@ pub struct Order<'a> {
     pub capture_stdout: bool,
     /// Whether standard input is this process's own; else it is `/dev/null`.
     pub inherit_stdin: bool,
+    /// Whether standard error is this process's own; else it is captured. Set for a program that
+    /// the user runs through us and that may look whether it writes to a terminal.
+    pub inherit_stderr: bool,
     /// Whether the process leads a process group of its own.
     ///
     /// Set for nodes of a tree: the terminal's Ctrl-C then reaches the front-end alone, which
@@ -72,6 +75,7 @@ impl Order<'_> {
             directory: None,
             capture_stdout: false,
             inherit_stdin: false,
+            inherit_stderr: false,
             own_group: true,
             bond: Bond::default(),
         }

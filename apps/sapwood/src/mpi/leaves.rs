@@ -1,0 +1,146 @@
+//! The leaves of the tree: how many there are, which MPI ranks each of them serves, and the tree
+//! above them.
+//!
+//! MPI rank r belongs to leaf `(r / ranks per leaf) % leaves`, the rule of the shim
+//! (`bindings/mpi/shim/handover.h`). Leaf i is back-end i.
+
+use sapwood::{Hosts, RankSet, Shape, Topology};
+
+/// Which leaves there are and whom they serve.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Leaves {
+    /// Ranks of the MPI program.
+    pub(crate) world_size: u32,
+    /// From 1.
+    pub(crate) ranks_per_leaf: u32,
+    /// From 1.
+    pub(crate) count: u32,
+    shape: Shape,
+}
+
+/// What was asked for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wishes<'a> {
+    pub(crate) ranks_per_leaf: Option<u32>,
+    pub(crate) fan_out: u32,
+    pub(crate) topology: Option<&'a Shape>,
+}
+
+/// Ranks per leaf when nothing is said of them.
+const RANKS_PER_LEAF: u32 = 4;
+
+impl Leaves {
+    /// The leaves for a program.
+    ///
+    /// # Errors
+    /// One line when the topology does not have the leaves that are asked for, or is too large.
+    pub(crate) fn plan(world_size: u32, wishes: &Wishes<'_>) -> Result<Self, String> {
+        let Some(shape) = wishes.topology else {
+            let ranks_per_leaf = wishes.ranks_per_leaf.unwrap_or(RANKS_PER_LEAF).max(1);
+            let count = world_size.div_ceil(ranks_per_leaf).max(1);
+            let shape = shape_over(count, wishes.fan_out.max(2)).parse::<Shape>();
+            let shape = shape.map_err(|error| error.to_string())?;
+            return Ok(Self { world_size, ranks_per_leaf, count, shape });
+        };
+        let count = shape.back_end_count();
+        if shape.attach_per_leaf().is_some() {
+            return Err(format!("topology '{shape}': its leaves are started, not attached"));
+        }
+        let ranks_per_leaf = wishes.ranks_per_leaf.unwrap_or(world_size.div_ceil(count)).max(1);
+        let needed = world_size.div_ceil(ranks_per_leaf);
+        if wishes.ranks_per_leaf.is_some() && needed != count {
+            return Err(format!(
+                "topology '{shape}' has {count} back-ends, but {world_size} ranks with \
+                 {ranks_per_leaf} per leaf need {needed}"
+            ));
+        }
+        Ok(Self { world_size, ranks_per_leaf, count, shape: shape.clone() })
+    }
+
+    /// The tree, on this machine.
+    pub(crate) fn topology(&self) -> Topology {
+        Topology::from_shape(&self.shape, &Hosts::local())
+    }
+
+    /// The tree as it is written.
+    pub(crate) fn spec(&self) -> String {
+        self.shape.to_string()
+    }
+
+    /// The MPI ranks that some leaves serve.
+    pub(crate) fn mpi_ranks(&self, back_ends: &RankSet) -> RankSet {
+        let leaf = |rank: u32| (rank / self.ranks_per_leaf) % self.count;
+        (0..self.world_size).filter(|&rank| back_ends.contains(leaf(rank))).collect()
+    }
+}
+
+/// A tree over so many leaves whose processes have at most `fan_out` children, as even as can be.
+fn shape_over(leaves: u32, fan_out: u32) -> String {
+    let mut widths = vec![leaves];
+    while widths[0] > fan_out {
+        widths.insert(0, widths[0].div_ceil(fan_out));
+    }
+    let mut spec = widths[0].to_string();
+    for pair in widths.windows(2) {
+        let (parents, children) = (pair[0], pair[1]);
+        let (fewer, larger) = (children / parents, children % parents);
+        spec.push(':');
+        if larger > 0 {
+            spec.push_str(&format!("{larger}x{},", fewer + 1));
+        }
+        spec.push_str(&format!("{}x{fewer}", parents - larger));
+    }
+    if widths.len() == 1 { spec } else { format!("g:{spec}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(world_size: u32, ranks_per_leaf: Option<u32>, spec: &str) -> Result<Leaves, String> {
+        let topology: Option<Shape> = (!spec.is_empty()).then(|| spec.parse().expect("a topology"));
+        let wishes = Wishes { ranks_per_leaf, fan_out: 8, topology: topology.as_ref() };
+        Leaves::plan(world_size, &wishes)
+    }
+
+    #[test]
+    fn few_leaves_stand_below_the_front_end() {
+        let leaves = plan(8, None, "").expect("a small tree");
+        assert_eq!((leaves.count, leaves.ranks_per_leaf, leaves.spec().as_str()), (2, 4, "2"));
+        assert_eq!(plan(1, None, "").expect("one rank").count, 1);
+    }
+
+    #[test]
+    fn many_leaves_get_levels_of_even_fan_out() {
+        for leaves in [9, 64, 65, 100, 513, 4096] {
+            for fan_out in [2, 3, 8] {
+                let shape: Shape = shape_over(leaves, fan_out).parse().expect("a tree");
+                assert_eq!(shape.back_end_count(), leaves);
+                let topology = Topology::from_shape(&shape, &Hosts::local());
+                let widest = topology.nodes().map(|node| node.children().len()).max();
+                assert!(widest <= Some(fan_out as usize), "{shape}: {widest:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_topology_decides_how_many_ranks_a_leaf_serves() {
+        let leaves = plan(8, None, "1x1x2").expect("two leaves");
+        assert_eq!((leaves.count, leaves.ranks_per_leaf), (2, 4));
+        let leaves = plan(5, None, "2x2").expect("four leaves");
+        assert_eq!((leaves.count, leaves.ranks_per_leaf), (4, 2));
+        let error = plan(8, Some(4), "2x2").expect_err("two leaves are needed");
+        assert!(error.contains("has 4 back-ends") && error.contains("need 2"), "{error}");
+        assert!(plan(8, None, "2+4").is_err());
+    }
+
+    #[test]
+    fn ranks_belong_to_leaves_as_the_shim_counts_them() {
+        let leaves = plan(7, None, "2x2").expect("four leaves");
+        let ranks =
+            |back_ends: &str| leaves.mpi_ranks(&back_ends.parse().expect("a rank set")).to_string();
+        assert_eq!(ranks("0"), "0-1");
+        assert_eq!(ranks("1,3"), "2-3,6");
+        assert_eq!(ranks("0-3"), "0-6");
+    }
+}
