@@ -65,6 +65,11 @@ impl Assemblies {
         }
     }
 
+    /// Bytes that have come of packets that are not whole.
+    pub(crate) fn bytes(&self) -> usize {
+        self.open.values().map(|assembly| assembly.body.len()).sum()
+    }
+
     /// Forgets what is not whole.
     pub(crate) fn clear(&mut self) {
         self.open.clear();

@@ -53,6 +53,11 @@ impl Inbox {
         length
     }
 
+    /// Bytes of a frame that has not come whole.
+    pub(crate) fn bytes(&self) -> usize {
+        self.tail.len() + self.large.as_ref().map_or(0, |large| large.filled)
+    }
+
     /// Memory of the node's own for the next bytes, when the frame is large.
     pub(crate) fn lend(&mut self, pool: &mut Pool) -> Option<&mut [u8]> {
         if self.large.is_none() {

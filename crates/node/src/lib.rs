@@ -16,6 +16,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod accounting;
 mod assembly;
 mod chunk;
 mod control;

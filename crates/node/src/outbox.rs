@@ -84,6 +84,11 @@ impl Outbox {
         self.pieces.is_empty() && self.control.is_empty()
     }
 
+    /// Bytes that wait, those of shared memory included.
+    pub(crate) fn bytes(&self) -> usize {
+        self.control.len() + self.pieces.iter().map(|piece| piece.bytes().len()).sum::<usize>()
+    }
+
     /// Queues a control message in front of all packets.
     pub(crate) fn push_control(&mut self, control: &Control) -> Result<(), WireError> {
         encode_control(&mut self.control, control).map(drop)

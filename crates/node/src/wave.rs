@@ -473,6 +473,12 @@ impl WaveTable {
         self.open.front().and_then(|wave| wave.deadline)
     }
 
+    /// Bytes of frames whose waves have not gone on.
+    pub(crate) fn charged_bytes(&self) -> usize {
+        let waves = self.open.iter().chain(&self.singles);
+        waves.flat_map(|wave| &wave.charges).map(|&(_, bytes)| bytes as usize).sum()
+    }
+
     /// Whether a wave is open.
     pub(crate) fn is_empty(&self) -> bool {
         self.open.is_empty() && self.singles.is_empty()
