@@ -213,7 +213,8 @@ impl Stream {
         if place.wave == END.wave {
             return self.advance(slot, END);
         }
-        if self.is_immediate() || header.late || place.wave < self.ended {
+        let has_passed = place < self.slots[slot].next;
+        if self.is_immediate() || header.late || place.wave < self.ended || has_passed {
             return self.arrive_alone(slot, arrived, place);
         }
         let length = arrived.body().len() as u64;
@@ -286,7 +287,8 @@ impl Stream {
             arrived.packet.header.void = true;
             arrived.packet.chunk = None;
         }
-        let ends = arrived.packet.header.ends_wave;
+        // A packet that was late further down may overtake what the child sends of this wave itself.
+        let ends = arrived.packet.header.ends_wave && !arrived.packet.header.late;
         arrived.packet.header.late |= is_late;
         self.waves.add_single(slot, arrived);
         if is_late && ends {
