@@ -367,13 +367,14 @@ impl Node {
         if !had_reported {
             self.pass_on_failure(rank, reason.clone());
         }
+        // Told first, so that the waves which end by it can name the reason.
+        self.lost(rank, back_ends, reason);
         for at in 0..self.streams.len() {
             if let Some(slot) = self.streams.at(at).slot_of(link) {
                 self.streams.at(at).slots[slot].alive = false;
                 self.give_up(at, slot);
             }
         }
-        self.lost(rank, back_ends, reason);
         self.report_if_ready();
     }
 
