@@ -119,7 +119,8 @@ impl Outbox {
 
     /// Queues a frame that is written already.
     pub(crate) fn push_frame(&mut self, frame: &EncodedFrame) {
-        if frame.head.len() < SHARED_BODY_BYTES {
+        // The head of a body that follows is always packed, so that the two are known as one frame.
+        if frame.head.len() < SHARED_BODY_BYTES || frame.body.is_some() {
             self.packed().extend(frame.head.as_bytes());
         } else {
             self.pieces.push_back(Piece::Shared(frame.head.clone()));
@@ -139,8 +140,11 @@ impl Outbox {
     /// The packed bytes at the end of the queue.
     #[inline]
     fn packed(&mut self) -> &mut Slab {
+        // A piece that is being written goes before waiting control messages; what is queued after
+        // them must not.
+        let overtakes = !self.control.is_empty() && self.pieces.len() <= self.pieces_before_control();
         let room = matches!(self.pieces.back(), Some(Piece::Packed { bytes, ends_frame: true })
-            if bytes.len() < PACKED_BYTES);
+            if bytes.len() < PACKED_BYTES && !overtakes);
         if !room {
             let bytes = self.spare.take().unwrap_or_default();
             self.pieces.push_back(Piece::Packed { bytes, ends_frame: true });
