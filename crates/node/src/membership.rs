@@ -383,8 +383,11 @@ impl Node {
         let stream = self.streams.at(at);
         stream.advance(slot, END);
         stream.slots[slot].assemblies.clear();
+        stream.slots[slot].down.clear();
         self.emit_ready(at);
         self.end_if_deserted(at);
+        // It may have been the slowest, for which the parent was made to wait.
+        self.grant_to_parent(at);
     }
 
     /// When no child of a stream is left, the parent is told so, behind the last wave.

@@ -102,6 +102,12 @@ impl Gate {
         dropped.is_some()
     }
 
+    /// Forgets what waits, since nobody is left to have it.
+    pub(crate) fn clear(&mut self) {
+        self.waiting.clear();
+        self.waiting_bytes = 0;
+    }
+
     /// Bytes that wait.
     #[inline]
     pub(crate) fn waiting_bytes(&self) -> usize {
