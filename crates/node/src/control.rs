@@ -6,6 +6,7 @@ use sapwood_packet::{RankSet, StreamId};
 use sapwood_wire::{Control, Ranges, StreamRequest, WireError};
 
 use crate::link::Peer;
+use crate::membership::END;
 use crate::stream::Stream;
 use crate::{AttachPoint, Event, LinkId, Node, Output, Role};
 
@@ -110,21 +111,34 @@ impl Node {
             self.outputs.push_back(Output::Event(Event::StreamOpened { stream: id }));
         } else {
             self.open_to_children(at);
+            // Its members here may have died while the message was on its way.
+            self.end_if_deserted(at);
         }
     }
 
-    /// A filter cannot be made here: whatever comes on the stream is lost, and the front-end is told.
+    /// A filter cannot be made here: the front-end is told why no wave will have what lies below, and
+    /// the stream is open without children, so that nobody waits for it.
     fn cannot_open(&mut self, request: StreamRequest, reason: &str) {
         let rank = self.membership.rank_or_max();
         if let Some(parent) = self.membership.parent {
             let fault = Control::Fault {
                 stream: request.stream,
-                wave: request.first_wave,
+                wave: END.wave,
                 rank,
-                back_ends: request.members,
+                back_ends: Ranges::from(&self.membership.connected()),
                 reason: alloc::format!("{reason} (at rank {rank})"),
             };
             self.send_control(parent, &fault);
+        }
+        let bare = StreamRequest {
+            members: Ranges::default(),
+            up: alloc::vec::Vec::new(),
+            down: alloc::vec::Vec::new(),
+            ..request
+        };
+        if let Ok(stream) = Stream::new(bare, &self.settings.registry, self.membership.height) {
+            let at = self.streams.insert(stream);
+            self.end_if_deserted(at);
         }
     }
 

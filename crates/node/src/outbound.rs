@@ -9,6 +9,7 @@ use sapwood_wire::Control;
 use sapwood_wire::limits::CHUNK_BYTES;
 
 use crate::assembly::Assembled;
+use crate::membership::END;
 use crate::outbox::{EncodedFrame, SHARED_BODY_BYTES};
 use crate::stream::Stream;
 use crate::{Answer, Delivery, LinkId, Missing, Node, Role, chunk};
@@ -209,7 +210,8 @@ impl Node {
                 missing.push(Missing { ranks: part, reason: reason.to_string() });
             }
         };
-        for fault in stream.faults.get(&wave).into_iter().flatten() {
+        let lasting = stream.faults.get(&END.wave);
+        for fault in stream.faults.get(&wave).into_iter().chain(lasting).flatten() {
             take(&mut left, &fault.ranks, &fault.reason);
         }
         for lost in self.membership.losses() {

@@ -36,7 +36,8 @@ pub(crate) struct Stream {
     pub(crate) gate: Gate,
     /// Large packets from the parent, or at the front-end answers, that are not whole yet.
     pub(crate) assemblies: Assemblies,
-    /// Filter failures by wave: who lost what (front-end).
+    /// Filter failures by wave: who lost what (front-end). Those of the last wave of all are of every
+    /// wave: a filter could not be made.
     pub(crate) faults: BTreeMap<Wave, Vec<Missing>>,
     /// Bytes delivered to the application that it has not taken.
     pub(crate) unread: u64,
