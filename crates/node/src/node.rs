@@ -117,7 +117,10 @@ impl Node {
             }
             return Some(Output::Transmit(link));
         }
-        let deadline = self.streams.iter().filter_map(|stream| stream.waves.deadline()).min()?;
+        // A wave that has no room to go on is looked at again when there is room, not by the clock.
+        let is_root = self.settings.role == Role::FrontEnd;
+        let streams = self.streams.iter().filter(|stream| stream.has_room_up(is_root));
+        let deadline = streams.filter_map(|stream| stream.waves.deadline()).min()?;
         if self.wake == Some(deadline) {
             return None;
         }

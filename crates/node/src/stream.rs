@@ -116,6 +116,16 @@ impl Stream {
         self.request.wait == WaitRule::Immediate
     }
 
+    /// Whether a wave may go on: to the application at the front-end, else to the parent.
+    #[inline]
+    pub(crate) fn has_room_up(&self, is_root: bool) -> bool {
+        if is_root {
+            self.unread < u64::from(self.request.window_bytes)
+        } else {
+            self.gate.is_open()
+        }
+    }
+
     /// Whether the application may send down without anything piling up beyond the window.
     pub(crate) fn has_room_down(&self) -> bool {
         self.drops() || self.slots.iter().all(|slot| !slot.alive || slot.down.is_open())

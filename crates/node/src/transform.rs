@@ -30,9 +30,7 @@ impl Node {
         loop {
             let now = self.now;
             let stream = self.streams.at(at);
-            let window = u64::from(stream.request.window_bytes);
-            let has_room = if is_root { stream.unread < window } else { stream.gate.is_open() };
-            if !has_room {
+            if !stream.has_room_up(is_root) {
                 return;
             }
             let Some((wave, is_single)) = stream.waves.take_ready(now) else { return };
