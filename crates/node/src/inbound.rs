@@ -96,7 +96,9 @@ impl Node {
         let stream = self.streams.at(at);
         let Some(slot) = stream.slot_of(link) else { return };
         if arrived.packet.header.direct {
-            return self.direct_up(at, slot, arrived);
+            // A reply of a downward filter goes on by itself, within the parent's credit.
+            stream.waves.add_single(slot, arrived);
+            return self.emit_ready(at);
         }
         if arrived.packet.chunk.is_some() && !stream.takes_chunks(arrived.packet.format) {
             self.assemble_up(at, slot, &arrived);

@@ -8,7 +8,7 @@ use sapwood_wire::{Control, Ranges};
 use smallvec::SmallVec;
 
 use crate::stream::Stream;
-use crate::wave::{Arrived, OpenWave, OwnedBody};
+use crate::wave::{OpenWave, OwnedBody};
 use crate::{Node, Role};
 
 /// How the packets of a wave become what goes on.
@@ -221,13 +221,6 @@ impl Node {
         self.send_up(at, PacketRef { header, ..PacketRef::default() }, None);
     }
 
-    /// A reply of a downward filter, on its way to the front-end outside of all waves.
-    pub(crate) fn direct_up(&mut self, at: usize, slot: usize, arrived: Arrived<'_>) {
-        let packet = PacketRef { body: arrived.body(), ..arrived.packet };
-        self.send_up(at, packet, None);
-        self.release(at, slot, arrived.charge);
-    }
-
     /// A packet from the parent goes through the stream's downward filters.
     pub(crate) fn filter_down(&mut self, at: usize, packet: PacketRef<'_>) {
         let void = Slab::default();
@@ -298,7 +291,7 @@ impl Node {
 
 fn way_of(stream: &Stream, wave: &OpenWave, is_single: bool) -> Way {
     let is_chunk = wave.total.is_some();
-    if stream.up.is_pass() || is_single && (is_chunk || stream.up.as_fold().is_some()) {
+    if wave.header.direct || stream.up.is_pass() || is_single && (is_chunk || stream.up.as_fold().is_some()) {
         Way::Pass
     } else if stream.up.as_fold().is_some() {
         Way::Fold
