@@ -23,9 +23,10 @@ pub struct Answer {
     pub wave: Wave,
     /// The value; none when a filter failed or nobody was left.
     pub packet: Option<Packet>,
-    /// The back-ends that the value stands for.
+    /// The back-ends that the value stands for, or whose packets the filters made nothing of.
     pub contributors: RankSet,
-    /// The members of the stream that it does not stand for. Empty on streams that wait for nobody.
+    /// The members of the stream that the wave lacks. Where no filter joins the packets of a wave, it
+    /// comes with the wave's last one. On streams that wait for nobody, only what a filter refused.
     pub missing: Vec<Missing>,
     /// Whether the wave had been answered before this part of it came.
     pub is_late: bool,

@@ -4,7 +4,8 @@
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
-use sapwood_packet::{Body, Packet, PacketRef, RankSet, Slab};
+use sapwood_filter::Filter;
+use sapwood_packet::{Body, Header, Packet, PacketRef, RankSet, Slab};
 use sapwood_wire::Control;
 use sapwood_wire::limits::CHUNK_BYTES;
 
@@ -154,30 +155,37 @@ impl Node {
                 }
             }
         };
+        // A filter that made nothing of its packets has dealt with them all the same.
+        let contributors = packet.contributors.to_set();
         let packet = (!header.void).then(|| {
             let mut whole = Packet::from_parts(header, packet.format.to_format(), body);
             whole.contributors = packet.contributors.to_set();
             whole
         });
-        let contributors = packet.as_ref().map_or_else(RankSet::new, |p| p.contributors.clone());
         self.deliver_answer(at, header, packet, contributors);
     }
 
     fn deliver_answer(
         &mut self,
         at: usize,
-        header: sapwood_packet::Header,
+        header: Header,
         packet: Option<Packet>,
         contributors: RankSet,
     ) {
-        let waits = !self.streams.at(at).is_immediate() && !header.direct && !header.late;
-        let missing = if waits && contributors != self.streams.at(at).members {
-            self.missing(at, header.wave, &contributors)
-        } else {
-            Vec::new()
+        let stream = self.streams.at(at);
+        let present = stream.present_in(&header, &contributors);
+        let missing = match present {
+            Some(present) if present != self.streams.at(at).members => {
+                self.missing(at, header.wave, &present)
+            }
+            // Nothing is waited for, but a filter that failed has a reason to give.
+            None if header.void && !header.late => {
+                self.streams.at(at).faults.remove(&header.wave).unwrap_or_default()
+            }
+            _ => Vec::new(),
         };
         let stream = self.streams.at(at);
-        if header.ends_wave {
+        if header.ends_wave && header.wave != END.wave {
             stream.faults.remove(&header.wave);
         }
         if packet.is_none() && missing.is_empty() {
@@ -241,6 +249,21 @@ impl Node {
                 self.send_control(parent, &Control::Credit { stream: id, bytes });
             }
         }
+    }
+}
+
+impl Stream {
+    /// Who is in the wave that an answer ends, or `None` when it does not say who is missing: it is
+    /// outside of the waves, or packets that pass one by one are still to come.
+    fn present_in(&mut self, header: &Header, contributors: &RankSet) -> Option<RankSet> {
+        if self.is_immediate() || header.direct || header.late {
+            return None;
+        }
+        if !self.up.is_pass() {
+            return Some(contributors.clone());
+        }
+        self.passed_on.union_with(contributors.as_ref());
+        header.ends_wave.then(|| core::mem::take(&mut self.passed_on))
     }
 }
 

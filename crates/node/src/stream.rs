@@ -51,6 +51,8 @@ pub(crate) struct Stream {
     pub(crate) has_said_end: bool,
     /// The back-ends that the first chunk of the packet at hand stands for.
     pub(crate) chunk_contributors: RankSet,
+    /// Who is in the packets of the wave at hand that have passed one by one (front-end).
+    pub(crate) passed_on: RankSet,
     /// Packets dropped because the stream's policy says so, or because they came for a closed wave.
     pub(crate) dropped: u64,
 }
@@ -82,6 +84,7 @@ impl Stream {
             next_wave: request.first_wave,
             has_said_end: false,
             chunk_contributors: RankSet::new(),
+            passed_on: RankSet::new(),
             dropped: 0,
             request,
         })
