@@ -43,6 +43,8 @@ impl Assemblies {
                 total: chunk.total,
                 contributors: contributors.clone(),
             };
+            // A process sends one packet after another: an older one of it will not become whole.
+            self.open.retain(|other, _| other.0 != key.0);
             self.open.insert(key, assembly);
         }
         let Some(assembly) = self.open.get_mut(&key) else {

@@ -211,11 +211,16 @@ impl Stream {
     pub(crate) fn arrive(&mut self, slot: usize, arrived: Arrived<'_>, now: Instant) {
         let header = arrived.packet.header;
         let chunk = arrived.packet.chunk;
-        let place = Place { wave: header.wave, offset: chunk.map_or(0, |chunk| chunk.offset) };
+        let mut place = Place { wave: header.wave, offset: chunk.map_or(0, |chunk| chunk.offset) };
         if place.wave == END.wave {
             return self.advance(slot, END);
         }
-        let has_passed = place < self.slots[slot].next;
+        let next = self.slots[slot].next;
+        if header.void && place.wave == next.wave {
+            // The child ends the wave in the middle of a packet.
+            place = next;
+        }
+        let has_passed = place < next || place < self.gone_until;
         if self.is_immediate() || header.late || place.wave < self.ended || has_passed {
             return self.arrive_alone(slot, arrived, place);
         }
@@ -284,13 +289,15 @@ impl Stream {
     /// A packet that goes on by itself: nothing is waited for, or its wave has been answered.
     fn arrive_alone(&mut self, slot: usize, mut arrived: Arrived<'_>, place: Place) {
         let is_late = !self.is_immediate();
+        // A packet that was late further down may overtake what the child sends of this wave itself.
+        let is_own = !arrived.packet.header.late;
+        // Of a packet that has missed its beginning, the rest is of no use either.
+        let ends = is_own && (arrived.packet.header.ends_wave || arrived.packet.chunk.is_some());
         if is_late && (arrived.packet.chunk.is_some() || arrived.packet.header.void) {
             self.dropped += u64::from(!arrived.packet.header.void);
             arrived.packet.header.void = true;
             arrived.packet.chunk = None;
         }
-        // A packet that was late further down may overtake what the child sends of this wave itself.
-        let ends = arrived.packet.header.ends_wave && !arrived.packet.header.late;
         arrived.packet.header.late |= is_late;
         self.waves.add_single(slot, arrived);
         if is_late && ends {

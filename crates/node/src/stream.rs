@@ -10,7 +10,7 @@ use sapwood_packet::{Format, FormatRef, RankSet, StreamId, Values, ValuesRef, Wa
 use sapwood_wire::{FilterRequest, Policy, StreamRequest, WaitRule};
 
 use crate::assembly::Assemblies;
-use crate::slot::{Gate, Slot};
+use crate::slot::{Gate, Place, Slot};
 use crate::wave::WaveTable;
 use crate::{LinkId, Missing, NodeError};
 
@@ -32,6 +32,8 @@ pub(crate) struct Stream {
     pub(crate) waves: WaveTable,
     /// All waves below this one have been answered upwards.
     pub(crate) ended: Wave,
+    /// All waves and chunks before this place have gone on: what still comes for them is late.
+    pub(crate) gone_until: Place,
     /// Where what goes up waits for the parent's credit (unused at the front-end).
     pub(crate) gate: Gate,
     /// Large packets from the parent, or at the front-end answers, that are not whole yet.
@@ -75,6 +77,7 @@ impl Stream {
             slot_of_link: Vec::new(),
             waves: WaveTable::default(),
             ended: request.first_wave,
+            gone_until: Place::default(),
             gate: Gate::new(request.window_bytes),
             assemblies: Assemblies::default(),
             faults: BTreeMap::new(),

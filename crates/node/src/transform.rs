@@ -7,6 +7,7 @@ use sapwood_packet::{Header, PacketRef, RankSet, Slab};
 use sapwood_wire::{Control, Ranges};
 use smallvec::SmallVec;
 
+use crate::slot::Place;
 use crate::stream::Stream;
 use crate::wave::{OpenWave, OwnedBody};
 use crate::{Node, Role};
@@ -51,6 +52,9 @@ impl Node {
         if is_torn {
             // An earlier chunk of this packet failed: the wave has been ended already.
             return self.finish(at, wave);
+        }
+        if !is_single {
+            stream.gone_until = Place { offset: wave.place.offset + 1, ..wave.place };
         }
         let way = way_of(stream, &wave, is_single);
         if let (Way::Fold, Some(fold)) = (way, stream.up.as_fold()) {
