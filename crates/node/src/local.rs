@@ -189,15 +189,17 @@ impl Node {
         let rank = self.membership.rank.ok_or(NodeError::NotConnected)?;
         let at = self.streams.find(stream).ok_or(NodeError::Stream { stream })?;
         let open = self.streams.at(at);
-        if open.drops() && open.gate.waiting_bytes() >= open.request.window_bytes as usize {
-            open.dropped += 1;
-            open.next_wave = wave.unwrap_or(open.next_wave).saturating_add(1);
-            return Ok(());
-        }
         let next = open.next_wave;
         let wave = wave.unwrap_or(next);
         if wave < next || wave == crate::membership::END.wave {
             return Err(NodeError::WavePassed { wave, next });
+        }
+        // A wave that is dropped is skipped, which the packet that follows tells the parent.
+        while open.drops()
+            && open.gate.waiting_bytes() >= open.request.window_bytes as usize
+            && open.gate.drop_oldest()
+        {
+            open.dropped += 1;
         }
         self.built.clear();
         let built = values.append_to(core::mem::take(&mut self.built));

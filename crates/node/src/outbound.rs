@@ -12,6 +12,7 @@ use sapwood_wire::limits::CHUNK_BYTES;
 use crate::assembly::Assembled;
 use crate::membership::END;
 use crate::outbox::{EncodedFrame, SHARED_BODY_BYTES};
+use crate::slot::bounds_of;
 use crate::stream::Stream;
 use crate::{Answer, Delivery, LinkId, Missing, Node, Role, chunk};
 
@@ -60,7 +61,7 @@ impl Node {
                 stream.gate.pass(length);
             }
         } else if let Ok(frame) = EncodedFrame::split(packet, body) {
-            stream.gate.wait(frame);
+            stream.gate.wait(frame, packet);
         }
     }
 
@@ -108,7 +109,7 @@ impl Node {
     ) {
         let Self { links, streams, .. } = self;
         let stream = streams.at(at);
-        let drops = stream.drops();
+        let drops = stream.drops() && bounds_of(&packet).0;
         let window = stream.request.window_bytes as usize;
         let mut waiting: Option<EncodedFrame> = encoded.cloned();
         for slot in &mut stream.slots {
@@ -126,11 +127,11 @@ impl Node {
                 slot.down.pass(encoded.map_or(frame.len(), EncodedFrame::len));
                 continue;
             }
-            if drops && slot.down.waiting_bytes() >= window && slot.down.drop_oldest() {
+            while drops && slot.down.waiting_bytes() >= window && slot.down.drop_oldest() {
                 stream.dropped += 1;
             }
             let copy = || EncodedFrame::whole(Body::from(Slab::copy_of(frame)));
-            slot.down.wait(waiting.get_or_insert_with(copy).clone());
+            slot.down.wait(waiting.get_or_insert_with(copy).clone(), &packet);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use alloc::collections::VecDeque;
 
-use sapwood_packet::{RankSet, Wave};
+use sapwood_packet::{Chunk, PacketRef, Rank, RankSet, Wave};
 
 use crate::LinkId;
 use crate::assembly::Assemblies;
@@ -62,12 +62,27 @@ impl Slot {
     }
 }
 
+/// A frame that waits, and which part of its packet it is.
+#[derive(Debug)]
+struct Waiting {
+    frame: EncodedFrame,
+    origin: Rank,
+    begins: bool,
+    ends: bool,
+}
+
+/// Whether a frame begins its packet, and whether it ends it.
+pub(crate) fn bounds_of(packet: &PacketRef<'_>) -> (bool, bool) {
+    let end = |chunk: Chunk| chunk.offset + packet.body.len() as u64 >= chunk.total;
+    packet.chunk.map_or((true, true), |chunk| (chunk.offset == 0, end(chunk)))
+}
+
 /// A one-way door for the frames of one stream to one link: they pass while the receiver has granted
 /// credit, else they wait in order.
 #[derive(Debug)]
 pub(crate) struct Gate {
     credit: i64,
-    waiting: VecDeque<EncodedFrame>,
+    waiting: VecDeque<Waiting>,
     waiting_bytes: usize,
 }
 
@@ -89,17 +104,33 @@ impl Gate {
         self.credit -= bytes as i64;
     }
 
-    /// A frame waits.
-    pub(crate) fn wait(&mut self, frame: EncodedFrame) {
+    /// The frame of a packet waits.
+    pub(crate) fn wait(&mut self, frame: EncodedFrame, packet: &PacketRef<'_>) {
         self.waiting_bytes += frame.len();
-        self.waiting.push_back(frame);
+        let (begins, ends) = bounds_of(packet);
+        self.waiting.push_back(Waiting { frame, origin: packet.header.origin, begins, ends });
     }
 
-    /// Drops the oldest waiting frame; whether there was one.
+    /// Drops the oldest packet that waits as a whole; whether there was one. One of which a part has
+    /// passed already, or is still to come, stays.
     pub(crate) fn drop_oldest(&mut self) -> bool {
-        let dropped = self.waiting.pop_front();
-        self.waiting_bytes -= dropped.as_ref().map_or(0, EncodedFrame::len);
-        dropped.is_some()
+        let whole = (0..self.waiting.len()).find_map(|first| {
+            let origin = self.waiting[first].origin;
+            let is_end = |part: &Waiting| part.ends && part.origin == origin;
+            let last = self.waiting.range(first..).position(is_end)?;
+            self.waiting[first].begins.then_some((first, first + last, origin))
+        });
+        let Some((first, last, origin)) = whole else { return false };
+        let mut index = 0;
+        let mut dropped = 0;
+        self.waiting.retain(|part| {
+            let is_part = (first..=last).contains(&index) && part.origin == origin;
+            index += 1;
+            dropped += if is_part { part.frame.len() } else { 0 };
+            !is_part
+        });
+        self.waiting_bytes -= dropped;
+        true
     }
 
     /// Forgets what waits, since nobody is left to have it.
@@ -118,7 +149,7 @@ impl Gate {
     pub(crate) fn grant(&mut self, bytes: u32, outbox: &mut Outbox) {
         self.credit = self.credit.saturating_add(i64::from(bytes));
         while self.credit > 0
-            && let Some(frame) = self.waiting.pop_front()
+            && let Some(Waiting { frame, .. }) = self.waiting.pop_front()
         {
             self.waiting_bytes -= frame.len();
             self.pass(frame.len());
@@ -129,8 +160,8 @@ impl Gate {
     /// Lets everything pass, for a link that is about to close.
     pub(crate) fn force(&mut self, outbox: &mut Outbox) {
         self.waiting_bytes = 0;
-        for frame in self.waiting.drain(..) {
-            outbox.push_frame(&frame);
+        for waiting in self.waiting.drain(..) {
+            outbox.push_frame(&waiting.frame);
         }
     }
 }
