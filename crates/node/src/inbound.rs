@@ -125,24 +125,30 @@ impl Node {
             stream.slots[slot].assemblies.add(key, chunk, &contributors, arrived.body());
         let void = Slab::default();
         let mut whole = PacketRef { chunk: None, body: void.as_bytes(), ..packet };
+        let mut charge = arrived.charge;
+        if matches!(assembled, Assembled::Partial) {
+            stream.slots[slot].grant_early(charge);
+        } else if packet.header.ends_wave {
+            charge = charge.saturating_add(stream.slots[slot].take_back());
+        }
         match assembled {
-            Assembled::Partial => self.release(at, slot, arrived.charge),
+            Assembled::Partial => self.release(at, slot, charge),
             Assembled::Whole(slab, contributors) => {
                 whole.contributors = contributors.as_ref();
                 whole.header.ends_wave |= !stream.is_immediate() && packet.header.ends_wave;
                 let length = slab.len();
                 let owned = OwnedBody { slab, start: 0, length };
-                let arrived = Arrived { packet: whole, owned: Some(owned), charge: arrived.charge };
+                let arrived = Arrived { packet: whole, owned: Some(owned), charge };
                 stream.arrive(slot, arrived, now);
             }
             Assembled::Torn if packet.header.ends_wave => {
                 let header = Header { void: true, ..packet.header };
                 whole = PacketRef { header, contributors: Default::default(), ..whole };
                 whole.format = FormatRef::default();
-                let arrived = Arrived { packet: whole, owned: None, charge: arrived.charge };
+                let arrived = Arrived { packet: whole, owned: None, charge };
                 stream.arrive(slot, arrived, now);
             }
-            Assembled::Torn => self.release(at, slot, arrived.charge),
+            Assembled::Torn => self.release(at, slot, charge),
         }
     }
 

@@ -33,8 +33,11 @@ pub(crate) struct Slot {
     pub(crate) next: Place,
     /// Where in the open waves the next packet is likely to belong, counted from the stream's start.
     pub(crate) hint: u64,
-    /// Bytes that have been dealt with and not been granted again.
-    owed: u32,
+    /// Bytes that have been dealt with and not been granted again; below 0 while more was granted
+    /// than has been dealt with.
+    owed: i64,
+    /// Bytes of chunks that were granted again so that the rest of their wave could come.
+    granted_early: u32,
     pub(crate) assemblies: Assemblies,
     /// Where what the stream sends down waits for this child's credit.
     pub(crate) down: Gate,
@@ -49,6 +52,7 @@ impl Slot {
             next: Place::start_of(first),
             hint: 0,
             owed: 0,
+            granted_early: 0,
             assemblies: Assemblies::default(),
             down: Gate::new(window),
         }
@@ -57,8 +61,26 @@ impl Slot {
     /// So many bytes from this child have been dealt with; gives a grant when it is worth a message.
     #[inline]
     pub(crate) fn release(&mut self, bytes: u32, window: u32) -> Option<u32> {
-        self.owed = self.owed.saturating_add(bytes);
-        (self.owed >= window / 2).then(|| core::mem::take(&mut self.owed))
+        self.owed += i64::from(bytes);
+        if self.owed < i64::from(window / 2) {
+            return None;
+        }
+        let grant = u32::try_from(self.owed).unwrap_or(u32::MAX);
+        self.owed -= i64::from(grant);
+        Some(grant)
+    }
+
+    /// A chunk has come of a packet that is needed whole: its credit returns at once.
+    pub(crate) fn grant_early(&mut self, bytes: u32) {
+        self.granted_early = self.granted_early.saturating_add(bytes);
+    }
+
+    /// A wave has come whole: what was granted for it early is taken back until it has gone on. Gives
+    /// those bytes.
+    pub(crate) fn take_back(&mut self) -> u32 {
+        let early = core::mem::take(&mut self.granted_early);
+        self.owed -= i64::from(early);
+        early
     }
 }
 
