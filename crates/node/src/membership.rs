@@ -117,6 +117,12 @@ impl Membership {
         self.losses.push(Missing { ranks, reason });
     }
 
+    /// Back-ends that are there again are not explained as gone.
+    fn forget_losses(&mut self, back_ends: &RankSet) {
+        self.losses.iter_mut().for_each(|lost| lost.ranks.subtract(back_ends.as_ref()));
+        self.losses.retain(|lost| !lost.ranks.is_empty());
+    }
+
     /// The links of all children that are there.
     pub(crate) fn child_links(&self) -> Vec<LinkId> {
         self.children.values().filter_map(|child| child.link).collect()
@@ -277,6 +283,7 @@ impl Node {
         let Some(child) = self.membership.children.get_mut(&rank) else { return };
         child.connected.union_with(back_ends.as_ref());
         child.state = State::Reported;
+        self.membership.forget_losses(&back_ends);
         self.membership.attach_points.extend(points);
         if !self.membership.has_reported {
             return self.report_if_ready();
@@ -487,7 +494,8 @@ impl crate::stream::Stream {
         if members.is_empty() {
             return None;
         }
-        let (first, window) = (self.ended, self.request.window_bytes);
+        // Waves that are open do not wait for it.
+        let (first, window) = (self.waves.end().max(self.ended), self.request.window_bytes);
         self.has_said_end = false;
         self.add_slot(Slot::new(link, members, first, window));
         Some(sapwood_wire::StreamRequest { first_wave: first, ..self.request.clone() })

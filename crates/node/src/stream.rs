@@ -98,16 +98,20 @@ impl Stream {
     pub(crate) fn slot_of(&self, link: LinkId) -> Option<usize> {
         let slot = usize::from(*self.slot_of_link.get(link.index())?);
         // The number of a link that is gone may have been given to another child.
-        (self.slots.get(slot)?.link == link).then_some(slot)
+        self.slots.get(slot).is_some_and(|slot| slot.link == link && slot.alive).then_some(slot)
     }
 
     /// Puts a child among the slots, in order of its smallest member.
     pub(crate) fn add_slot(&mut self, slot: Slot) {
         let first = slot.members.as_ref().first();
-        let at = self.slots.partition_point(|other| other.members.as_ref().first() < first);
+        // Open waves know the children by their positions: then it goes behind the others.
+        let at = match self.waves.is_empty() {
+            true => self.slots.partition_point(|other| other.members.as_ref().first() < first),
+            false => self.slots.len(),
+        };
         self.slots.insert(at, slot);
         self.slot_of_link.clear();
-        for (index, slot) in self.slots.iter().enumerate() {
+        for (index, slot) in self.slots.iter().enumerate().filter(|(_, slot)| slot.alive) {
             let link = slot.link.index();
             if self.slot_of_link.len() <= link {
                 self.slot_of_link.resize(link + 1, u16::MAX);

@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use sapwood_filter::{FilterError, Fold};
-use sapwood_packet::{Body, Chunk, Format, FormatRef, Header, PacketRef, RankSet, Slab};
+use sapwood_packet::{Body, Chunk, Format, FormatRef, Header, PacketRef, RankSet, Slab, Wave};
 
 use crate::Instant;
 use crate::slot::{Place, Slot};
@@ -471,6 +471,11 @@ impl WaveTable {
     /// When the first wave's deadline passes.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.open.front().and_then(|wave| wave.deadline)
+    }
+
+    /// The first wave behind all that are open.
+    pub(crate) fn end(&self) -> Wave {
+        self.open.back().map_or(0, |wave| wave.place.wave.saturating_add(1))
     }
 
     /// Bytes of frames whose waves have not gone on.
