@@ -10,7 +10,7 @@ use crate::link::Peer;
 use crate::membership::END;
 use crate::outbox::EncodedFrame;
 use crate::slot::Place;
-use crate::stream::Stream;
+use crate::stream::{Stream, Way};
 use crate::wave::{Arrived, OwnedBody};
 use crate::{Delivery, Instant, LinkId, Node, Output};
 
@@ -232,7 +232,7 @@ impl Stream {
         }
         let length = arrived.body().len() as u64;
         let total = chunk.map(|chunk| chunk.total);
-        let fold = self.up.as_fold();
+        let fold = if self.way == Way::Fold { self.up.as_fold() } else { None };
         let hint = self.slots[slot].hint;
         let (index, wave, is_new) = self.waves.at(place, &self.slots, hint);
         if header.void {
@@ -243,7 +243,8 @@ impl Stream {
                 wave.total = total;
             }
             if wave.total == total {
-                wave.add(slot, arrived, fold);
+                let Arrived { packet, owned, charge } = arrived;
+                wave.add(slot, &packet, owned, charge, fold);
             } else {
                 wave.charges.push((slot as u16, arrived.charge));
                 wave.fault = Some(unequal_lengths(wave.total, total));

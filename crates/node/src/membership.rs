@@ -374,7 +374,7 @@ impl Node {
         if !had_reported {
             self.pass_on_failure(rank, reason.clone());
         }
-        // Told first, so that the waves which end by it can name the reason.
+        // Before the waves go on, which name the reason.
         self.lost(rank, back_ends, reason);
         for at in 0..self.streams.len() {
             if let Some(slot) = self.streams.at(at).slot_of(link) {
@@ -494,8 +494,9 @@ impl crate::stream::Stream {
         if members.is_empty() {
             return None;
         }
-        // Waves that are open do not wait for it.
-        let (first, window) = (self.waves.end().max(self.ended), self.request.window_bytes);
+        // The waves that are open do not count on it.
+        let first = self.ended.max(self.waves.end());
+        let window = self.request.window_bytes;
         self.has_said_end = false;
         self.add_slot(Slot::new(link, members, first, window));
         Some(sapwood_wire::StreamRequest { first_wave: first, ..self.request.clone() })

@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use sapwood_filter::{Chain, FilterSpec, Registry};
+use sapwood_filter::{Chain, Filter, FilterSpec, Registry};
 use sapwood_packet::{Format, FormatRef, RankSet, StreamId, Values, ValuesRef, Wave};
 use sapwood_wire::{FilterRequest, Policy, StreamRequest, WaitRule};
 
@@ -13,6 +13,27 @@ use crate::assembly::Assemblies;
 use crate::slot::{Gate, Place, Slot};
 use crate::wave::WaveTable;
 use crate::{LinkId, Missing, NodeError};
+
+/// How the packets of a wave become what goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// They are folded as they come.
+    Fold,
+    /// Each goes on as it is.
+    Pass,
+    /// A filter makes new ones of them.
+    Transform,
+}
+
+impl Way {
+    fn of(up: &Chain) -> Self {
+        match (up.is_pass(), up.as_fold()) {
+            (true, _) => Self::Pass,
+            (false, Some(_)) => Self::Fold,
+            (false, None) => Self::Transform,
+        }
+    }
+}
 
 /// Everything that a node keeps of a stream.
 #[derive(Debug)]
@@ -22,6 +43,8 @@ pub(crate) struct Stream {
     pub(crate) request: StreamRequest,
     pub(crate) members: RankSet,
     pub(crate) up: Chain,
+    /// What the upward filters are, so that it is not asked for each packet.
+    pub(crate) way: Way,
     pub(crate) down: Chain,
     /// How long a wave may wait at this node, with [`WaitRule::Timeout`].
     pub(crate) patience: Option<Duration>,
@@ -66,11 +89,13 @@ impl Stream {
         registry: &Registry,
         height: u32,
     ) -> Result<Self, NodeError> {
+        let up = chain(registry, &request.up)?;
         let members = request.members.to_set().map_err(|error| NodeError::Filter(error.into()))?;
         Ok(Self {
             id: request.stream,
             members,
-            up: chain(registry, &request.up)?,
+            way: Way::of(&up),
+            up,
             down: chain(registry, &request.down)?,
             patience: patience(request.wait, height, request.height),
             slots: Vec::new(),
@@ -103,13 +128,18 @@ impl Stream {
 
     /// Puts a child among the slots, in order of its smallest member.
     pub(crate) fn add_slot(&mut self, slot: Slot) {
-        let first = slot.members.as_ref().first();
-        // Open waves know the children by their positions: then it goes behind the others.
-        let at = match self.waves.is_empty() {
-            true => self.slots.partition_point(|other| other.members.as_ref().first() < first),
-            false => self.slots.len(),
-        };
-        self.slots.insert(at, slot);
+        // Who comes in the place of one that is gone takes its slot: open waves know children by slot.
+        let is_place = |other: &Slot| !other.alive && other.members == slot.members;
+        if let Some(at) = self.slots.iter().position(is_place) {
+            self.slots[at] = slot;
+        } else {
+            let first = slot.members.as_ref().first();
+            let at = match self.waves.is_empty() {
+                true => self.slots.partition_point(|other| other.members.as_ref().first() < first),
+                false => self.slots.len(),
+            };
+            self.slots.insert(at, slot);
+        }
         self.slot_of_link.clear();
         for (index, slot) in self.slots.iter().enumerate().filter(|(_, slot)| slot.alive) {
             let link = slot.link.index();
@@ -162,8 +192,7 @@ impl Stream {
             && format
                 .directive(0)
                 .is_some_and(|d| d.shape != Shape::Scalar && d.element.is_numeric());
-        sapwood_filter::Filter::as_fold(&self.up).is_some() && is_one_array
-            || self.is_immediate() && sapwood_filter::Filter::is_pass(&self.up)
+        self.way == Way::Fold && is_one_array || self.is_immediate() && self.way == Way::Pass
     }
 
     /// Whether dropping is what a full window does.

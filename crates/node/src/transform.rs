@@ -8,20 +8,9 @@ use sapwood_wire::{Control, Ranges};
 use smallvec::SmallVec;
 
 use crate::slot::Place;
-use crate::stream::Stream;
+use crate::stream::{Stream, Way};
 use crate::wave::{OpenWave, OwnedBody};
 use crate::{Node, Role};
-
-/// How the packets of a wave become what goes on.
-#[derive(Clone, Copy)]
-enum Way {
-    /// They have been folded as they came.
-    Fold,
-    /// Each goes on as it is.
-    Pass,
-    /// A filter makes new ones of them.
-    Transform,
-}
 
 impl Node {
     /// Sends on every wave of a stream that may go, while there is room for what comes of it.
@@ -57,7 +46,10 @@ impl Node {
             stream.gone_until = Place { offset: wave.place.offset + 1, ..wave.place };
         }
         let way = way_of(stream, &wave, is_single);
-        if let (Way::Fold, Some(fold)) = (way, stream.up.as_fold()) {
+        if way == Way::Fold
+            && wave.holds_any()
+            && let Some(fold) = stream.up.as_fold()
+        {
             wave.fold_held(fold, &stream.slots, true);
         }
         stream.check_chunks(&mut wave, is_single);
@@ -294,13 +286,12 @@ impl Node {
 }
 
 fn way_of(stream: &Stream, wave: &OpenWave, is_single: bool) -> Way {
-    let is_chunk = wave.total.is_some();
-    if wave.header.direct || stream.up.is_pass() || is_single && (is_chunk || stream.up.as_fold().is_some()) {
-        Way::Pass
-    } else if stream.up.as_fold().is_some() {
-        Way::Fold
-    } else {
-        Way::Transform
+    match stream.way {
+        _ if wave.header.direct => Way::Pass,
+        // A packet that is its own wave is folded already.
+        Way::Fold if is_single => Way::Pass,
+        _ if is_single && wave.total.is_some() => Way::Pass,
+        way => way,
     }
 }
 

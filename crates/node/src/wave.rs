@@ -11,7 +11,9 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use sapwood_filter::{FilterError, Fold};
-use sapwood_packet::{Body, Chunk, Format, FormatRef, Header, PacketRef, RankSet, Slab, Wave};
+use sapwood_packet::{Body, Chunk, Format, Header, PacketRef, RankSet, Slab};
+
+use smallvec::SmallVec;
 
 use crate::Instant;
 use crate::slot::{Place, Slot};
@@ -77,6 +79,13 @@ struct Held {
     body: Kept,
 }
 
+/// The values of a packet that came before its turn to be folded.
+#[derive(Debug)]
+struct Early {
+    slot: u16,
+    body: Kept,
+}
+
 /// What has been folded so far.
 #[derive(Debug)]
 enum Accumulator {
@@ -102,12 +111,13 @@ pub(crate) struct OpenWave {
     pub(crate) format: Format,
     pub(crate) contributors: RankSet,
     /// What to grant to which child once the wave has gone on.
-    pub(crate) charges: Vec<(u16, u32)>,
+    pub(crate) charges: SmallVec<[(u16, u32); 4]>,
     /// All slots before this one are folded.
     folded: usize,
     accumulator: Accumulator,
     inside: Slab,
     held: Vec<Held>,
+    early: Vec<Early>,
     arena: Slab,
     /// Memory of large packets that have been folded, to be given back.
     pub(crate) used: Vec<Slab>,
@@ -124,11 +134,12 @@ impl Default for OpenWave {
             header: Header::default(),
             format: Format::empty(),
             contributors: RankSet::new(),
-            charges: Vec::new(),
+            charges: SmallVec::new(),
             folded: 0,
             accumulator: Accumulator::Empty,
             inside: Slab::default(),
             held: Vec::new(),
+            early: Vec::new(),
             arena: Slab::default(),
             used: Vec::new(),
         }
@@ -149,12 +160,15 @@ impl OpenWave {
         self.accumulator = Accumulator::Empty;
         self.inside.clear();
         self.held.clear();
+        self.early.clear();
         self.arena.clear();
     }
 
     /// Whether it holds any value.
     pub(crate) fn has_values(&self) -> bool {
-        !self.held.is_empty() || !matches!(self.accumulator, Accumulator::Empty)
+        !self.held.is_empty()
+            || !self.early.is_empty()
+            || !matches!(self.accumulator, Accumulator::Empty)
     }
 
     /// The packet's chunk, if this is a chunk of one.
@@ -199,16 +213,36 @@ impl OpenWave {
 
     /// Takes a packet in.
     #[inline]
-    pub(crate) fn add(&mut self, slot: usize, arrived: Arrived<'_>, fold: Option<&dyn Fold>) {
-        self.charges.push((slot as u16, arrived.charge));
-        let packet = arrived.packet;
-        if self.header == Header::default() {
+    pub(crate) fn add(
+        &mut self,
+        slot: usize,
+        packet: &PacketRef<'_>,
+        owned: Option<OwnedBody>,
+        charge: u32,
+        fold: Option<&dyn Fold>,
+    ) {
+        if self.charges.is_empty() {
             self.header = packet.header;
         }
+        self.charges.push((slot as u16, charge));
         self.contributors.union_with(packet.contributors);
-        match fold {
-            Some(fold) if slot == self.folded => self.fold_one(fold, arrived),
-            _ => self.hold(slot, arrived),
+        let Some(fold) = fold else { return self.hold(slot, packet, owned) };
+        if !self.has_values() {
+            self.fault = fold.check(packet.format).err();
+            self.format.copy_from(packet.format);
+        } else if packet.format != self.format.as_ref() {
+            self.fault = Some(FilterError::Mixed {
+                name: fold.name(),
+                first: self.format.to_string(),
+                other: packet.format.to_string(),
+            });
+        }
+        if slot == self.folded {
+            self.fold_one(fold, packet.body, owned);
+        } else {
+            let body = self.keep(packet.body, owned);
+            let at = self.early.partition_point(|other| usize::from(other.slot) <= slot);
+            self.early.insert(at, Early { slot: slot as u16, body });
         }
     }
 
@@ -223,19 +257,23 @@ impl OpenWave {
     /// Whether packets came before their turn.
     #[inline]
     pub(crate) fn holds_any(&self) -> bool {
-        !self.held.is_empty()
+        !self.early.is_empty()
     }
 
-    fn hold(&mut self, slot: usize, arrived: Arrived<'_>) {
-        let packet = arrived.packet;
-        let body = match arrived.owned {
+    /// Keeps the bytes of a packet that has to wait.
+    fn keep(&mut self, body: &[u8], owned: Option<OwnedBody>) -> Kept {
+        match owned {
             Some(owned) => Kept::Owned(owned),
             None => {
                 let start = self.arena.len();
-                self.arena.extend(packet.body);
-                Kept::Arena(start..start + packet.body.len())
+                self.arena.extend(body);
+                Kept::Arena(start..start + body.len())
             }
-        };
+        }
+    }
+
+    fn hold(&mut self, slot: usize, packet: &PacketRef<'_>, owned: Option<OwnedBody>) {
+        let body = self.keep(packet.body, owned);
         let slot = slot as u16;
         let held = Held {
             slot,
@@ -249,29 +287,24 @@ impl OpenWave {
         self.held.insert(at, held);
     }
 
-    fn fold_one(&mut self, fold: &dyn Fold, arrived: Arrived<'_>) {
-        match (&mut self.accumulator, arrived.owned) {
-            (Accumulator::Empty, Some(owned)) => {
-                self.fault = fold.check(arrived.packet.format).err();
-                self.format = arrived.packet.format.to_format();
-                self.accumulator = Accumulator::Owned(owned);
-            }
+    #[inline]
+    fn fold_one(&mut self, fold: &dyn Fold, body: &[u8], owned: Option<OwnedBody>) {
+        match (&self.accumulator, owned) {
+            (Accumulator::Empty, Some(owned)) => self.accumulator = Accumulator::Owned(owned),
             (Accumulator::Empty, None) => {
-                self.fault = fold.check(arrived.packet.format).err();
-                self.format = arrived.packet.format.to_format();
-                self.inside.extend(arrived.packet.body);
+                self.inside.extend(body);
                 self.accumulator = Accumulator::Inside;
             }
-            (_, owned) => {
-                let body = owned.as_ref().map_or(arrived.packet.body, OwnedBody::bytes);
-                self.fold_into(fold, arrived.packet.format, body);
-                self.used.extend(owned.map(|body| body.slab));
+            (_, None) => self.fold_into(fold, body),
+            (_, Some(owned)) => {
+                self.fold_into(fold, owned.bytes());
+                self.used.push(owned.slab);
             }
         }
     }
 
     #[inline]
-    fn fold_into(&mut self, fold: &dyn Fold, format: FormatRef<'_>, other: &[u8]) {
+    fn fold_into(&mut self, fold: &dyn Fold, other: &[u8]) {
         if self.fault.is_some() {
             return;
         }
@@ -280,67 +313,52 @@ impl OpenWave {
             Accumulator::Inside => self.inside.as_mut_bytes(),
             Accumulator::Owned(body) => body.bytes_mut(),
         };
-        let result = if format != self.format.as_ref() {
-            Err(FilterError::Mixed {
-                name: fold.name(),
-                first: self.format.to_string(),
-                other: format.to_string(),
-            })
-        } else if self.total.is_some() {
+        let format = self.format.as_ref();
+        let result = if self.total.is_some() {
             fold.fold_chunk(format, self.place.offset, accumulator, other)
         } else {
             fold.fold(format, accumulator, other)
         };
-        self.fault = result.err();
+        if let Err(error) = result {
+            self.fault = Some(error);
+        }
     }
 
     /// Folds what was held back as far as the order of the children allows; `all` folds everything.
     #[inline]
     pub(crate) fn fold_held(&mut self, fold: &dyn Fold, slots: &[Slot], all: bool) {
+        let mut early = core::mem::take(&mut self.early);
+        let mut done = 0;
         while let Some(slot) = slots.get(self.folded) {
-            let is_next = |held: &Held| usize::from(held.slot) == self.folded;
-            if self.held.first().is_some_and(is_next) {
-                self.fold_first_held(fold);
+            let next = early.get_mut(done).filter(|next| usize::from(next.slot) == self.folded);
+            if let Some(next) = next {
+                done += 1;
+                match core::mem::replace(&mut next.body, Kept::Arena(0..0)) {
+                    Kept::Owned(owned) => self.fold_one(fold, &[], Some(owned)),
+                    Kept::Arena(range) => {
+                        let arena = core::mem::take(&mut self.arena);
+                        self.fold_one(fold, &arena.as_bytes()[range], None);
+                        self.arena = arena;
+                    }
+                }
                 continue;
             }
             if !all && slot.alive && slot.next <= self.place {
-                return;
+                break;
             }
             self.folded += 1;
         }
-    }
-
-    fn fold_first_held(&mut self, fold: &dyn Fold) {
-        let held = self.held.remove(0);
-        match (&self.accumulator, held.body) {
-            (Accumulator::Empty, body) => {
-                self.fault = fold.check(held.format.as_ref()).err();
-                self.format = held.format;
-                self.accumulator = match body {
-                    Kept::Owned(owned) => Accumulator::Owned(owned),
-                    Kept::Arena(range) => {
-                        self.inside.extend(&self.arena.as_bytes()[range]);
-                        Accumulator::Inside
-                    }
-                };
-            }
-            (_, Kept::Owned(owned)) => {
-                self.fold_into(fold, held.format.as_ref(), owned.bytes());
-                self.used.push(owned.slab);
-            }
-            (_, Kept::Arena(range)) => {
-                let arena = core::mem::take(&mut self.arena);
-                self.fold_into(fold, held.format.as_ref(), &arena.as_bytes()[range]);
-                self.arena = arena;
-            }
-        }
+        early.drain(..done);
+        self.early = early;
     }
 }
 
 /// The waves of one stream that are open, in order of their place.
+///
+/// Waves are boxed, since they are moved more often than they are read.
+#[allow(clippy::vec_box)]
 #[derive(Debug, Default)]
 pub(crate) struct WaveTable {
-    /// Boxed, since they are moved more often than they are read.
     open: VecDeque<Box<OpenWave>>,
     /// Packets that are waves of their own: late ones, and all of them where nothing is waited for.
     singles: VecDeque<Box<OpenWave>>,
@@ -363,7 +381,8 @@ impl WaveTable {
             wave.header = arrived.packet.header;
             wave.charges.push((slot as u16, arrived.charge));
         } else {
-            wave.add(slot, arrived, None);
+            let Arrived { packet, owned, charge } = arrived;
+            wave.add(slot, &packet, owned, charge, None);
         }
         self.singles.push_back(wave);
     }
@@ -379,6 +398,7 @@ impl WaveTable {
         let hint = hint.saturating_sub(self.gone) as usize;
         let (index, is_new) = match self.open.get(hint) {
             Some(wave) if wave.place == place => (hint, false),
+            _ if self.open.back().is_none_or(|wave| wave.place < place) => (self.open.len(), true),
             _ => {
                 let index = self.open.partition_point(|wave| wave.place < place);
                 (index, self.open.get(index).is_none_or(|wave| wave.place != place))
@@ -439,10 +459,10 @@ impl WaveTable {
     /// Whether the first wave may go on now.
     #[inline]
     pub(crate) fn is_ready(&self, now: Instant) -> bool {
-        let is_complete = |wave: &Box<OpenWave>| {
+        let is_complete = |wave: &OpenWave| {
             wave.waiting == 0 || wave.deadline.is_some_and(|deadline| deadline <= now)
         };
-        !self.singles.is_empty() || self.open.front().is_some_and(is_complete)
+        !self.singles.is_empty() || self.open.front().is_some_and(|wave| is_complete(wave))
     }
 
     /// Takes the first wave that may go on, and whether it is a single.
@@ -464,6 +484,7 @@ impl WaveTable {
         if is_small && self.spare.len() < SPARE_WAVES_MAX {
             wave.take_owned();
             wave.held.clear();
+            wave.early.clear();
             self.spare.push(wave);
         }
     }
@@ -474,7 +495,7 @@ impl WaveTable {
     }
 
     /// The first wave behind all that are open.
-    pub(crate) fn end(&self) -> Wave {
+    pub(crate) fn end(&self) -> u64 {
         self.open.back().map_or(0, |wave| wave.place.wave.saturating_add(1))
     }
 

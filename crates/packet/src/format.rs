@@ -105,6 +105,13 @@ impl Format {
         FormatRef { codes: &self.codes }
     }
 
+    /// Becomes a copy of another format, keeping the memory.
+    #[inline]
+    pub fn copy_from(&mut self, other: FormatRef<'_>) {
+        self.codes.clear();
+        self.codes.extend_from_slice(other.codes);
+    }
+
     /// Forgets all directives.
     pub fn clear(&mut self) {
         self.codes.clear();

@@ -57,12 +57,19 @@ impl Slab {
     }
 
     /// Sets the length; bytes that this uncovers hold whatever they held before.
+    #[inline]
     pub fn set_length(&mut self, bytes: usize) {
-        let words = padded(bytes) / 8;
-        if words > self.words.len() {
-            self.words.resize(words, 0);
+        if bytes > self.words.len() * 8 {
+            self.enlarge(bytes);
         }
         self.length = bytes;
+    }
+
+    #[cold]
+    fn enlarge(&mut self, bytes: usize) {
+        // Grown in steps, so that appending costs the same whatever the length.
+        let words = (padded(bytes) / 8).max(self.words.capacity().min(2 * self.words.len()));
+        self.words.resize(words, 0);
     }
 
     /// Forgets the contents, keeping the memory.
@@ -83,12 +90,18 @@ impl Slab {
         &mut bytemuck::cast_slice_mut(&mut self.words)[..self.length]
     }
 
+    /// Makes room for so many more bytes and lends it, to be written in full.
+    #[inline]
+    pub fn grow(&mut self, bytes: usize) -> &mut [u8] {
+        let at = self.length;
+        self.set_length(at + bytes);
+        &mut bytemuck::cast_slice_mut(&mut self.words)[at..at + bytes]
+    }
+
     /// Appends bytes.
     #[inline]
     pub fn extend(&mut self, bytes: &[u8]) {
-        let at = self.length;
-        self.set_length(at + bytes.len());
-        self.as_mut_bytes()[at..].copy_from_slice(bytes);
+        self.grow(bytes.len()).copy_from_slice(bytes);
     }
 
     /// Appends a number, 8 bytes little-endian.

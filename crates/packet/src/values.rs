@@ -49,11 +49,14 @@ impl Values {
         self.shaped(elements, Shape::LargeArray)
     }
 
+    #[inline]
     fn shaped<T: Element>(mut self, elements: &[T], shape: Shape) -> Self {
         self.format.push(Directive::new(T::TYPE, shape));
-        self.slab.extend_u64(elements.len() as u64);
-        self.slab.extend(bytemuck::cast_slice(elements));
-        self.slab.pad();
+        let bytes: &[u8] = bytemuck::cast_slice(elements);
+        let room = self.slab.grow(8 + padded(bytes.len()));
+        room[..8].copy_from_slice(&(elements.len() as u64).to_le_bytes());
+        room[8..8 + bytes.len()].copy_from_slice(bytes);
+        room[8 + bytes.len()..].fill(0);
         self
     }
 

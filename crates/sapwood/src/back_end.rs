@@ -57,12 +57,21 @@ impl BackEnd {
         Self::join(Attachment::from_environment()?)
     }
 
-    /// Joins a network by its attach file, under a rank or under any that is free at the first place.
+    /// Joins a network by its attach file, under a rank or under any that is free.
     ///
     /// # Errors
     /// As [`BackEnd::attach`], and [`Error::File`].
     pub fn attach_by_file(path: &Path, rank: Option<Rank>) -> Result<Self> {
-        Self::join(AttachFile::read(path)?.attachment(rank)?)
+        let mut refused = None;
+        for attachment in AttachFile::read(path)?.attachments(rank)? {
+            match Self::join(attachment) {
+                // Another place may have a rank to give.
+                Err(error @ Error::Ended { .. }) if rank.is_none() => refused = Some(error),
+                outcome => return outcome,
+            }
+        }
+        let reason = "the attach file names no place".to_string();
+        Err(refused.unwrap_or_else(|| Error::File { path: path.to_path_buf(), reason }))
     }
 
     fn join(attachment: Attachment) -> Result<Self> {
@@ -80,7 +89,8 @@ impl BackEnd {
         self.shared.driver.node().rank().unwrap_or(Rank::MAX)
     }
 
-    /// The next packet on any stream; waits for it. What was sent before is written first.
+    /// The next packet on any stream; waits for it. What was sent before is written before it waits:
+    /// while packets are there already, answers to them are gathered and leave together.
     ///
     /// # Errors
     /// [`Error::Ended`] when the network ends, as it does for every back-end in time.
@@ -112,7 +122,10 @@ impl BackEnd {
     }
 
     fn wait(&mut self, timeout: Option<Duration>) -> Result<Received> {
-        self.unwritten = 0;
+        if self.shared.packets.is_empty() {
+            // The loop is about to turn, which writes.
+            self.unwritten = 0;
+        }
         self.shared.wait("packet", timeout, |shared| {
             let Some(packet) = shared.packets.pop_front() else { return Ok(None) };
             let delivery = Delivery::Packet(packet);
@@ -125,7 +138,8 @@ impl BackEnd {
     }
 
     /// Sends values up on a stream, in its next wave. Packets are written together; the last ones
-    /// leave with [`BackEnd::flush`] or when the back-end receives. Waits while the window is full.
+    /// leave with [`BackEnd::flush`] or when the back-end waits for the next packet. Call `flush` before
+    /// a long computation. Waits while the window is full.
     ///
     /// # Errors
     /// [`Error::Misuse`] when the stream is not open or the values too long, [`Error::Ended`].

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sapwood_filter::FilterError;
 use sapwood_node::{Missing, NodeError};
-use sapwood_packet::{PacketError, Rank};
+use sapwood_packet::{PacketError, Rank, RankSet};
 use sapwood_runtime::RuntimeError;
 
 /// A result of this crate.
@@ -77,11 +77,15 @@ impl fmt::Display for Error {
             Self::Packet(error) => write!(f, "{error}"),
             Self::Runtime(error) => write!(f, "{error}"),
             Self::Start(failures) => {
-                let count = failures.len();
-                let text = failures.first().map_or("", |failure| failure.text.trim_end());
-                let rank = failures.first().map_or(0, |failure| failure.rank);
-                write!(f, "rank {rank} did not start: {text}")?;
-                if count > 1 { write!(f, " (and {} more)", count - 1) } else { Ok(()) }
+                let Some((first, others)) = failures.split_first() else {
+                    return f.write_str("the tree did not start");
+                };
+                let others: RankSet = others.iter().map(|failure| failure.rank).collect();
+                write!(f, "rank {} did not start", first.rank)?;
+                if !others.is_empty() {
+                    write!(f, " (nor did {others})")?;
+                }
+                write!(f, ": {}", first.text.trim_end())
             }
             Self::Timeout { what, waited } => {
                 write!(f, "no {what} within {} ms", waited.as_millis())

@@ -41,7 +41,10 @@ pub use back_end::{BackEnd, Received};
 pub use error::{Error, Result, StartFailure};
 pub use network::{Communicator, Network, NetworkBuilder};
 pub use program::{Program, node_program};
-pub use sapwood_filter::{Filter, FilterError, FilterSpec, Registry, WaveRule};
+pub use sapwood_filter::{
+    EquivalenceClass, EquivalenceClasses, Filter, FilterError, FilterSpec, Moments, Registry, Statistics,
+    WaveRule,
+};
 pub use sapwood_node::{AttachPoint, Event, Missing, Policy};
 pub use sapwood_packet::{
     FIRST_TAG, Format, IntoValues, Packet, PacketError, Rank, RankSet, StreamId, Tag, Values,

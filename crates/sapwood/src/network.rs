@@ -14,10 +14,16 @@ use sapwood_topology::Topology;
 use sapwood_transport::Key;
 
 use crate::shared::Shared;
-use crate::{AttachFile, Error, Program, Result, StreamBuilder, node_program};
+use crate::{AttachFile, Program, Result, StreamBuilder, node_program};
 
 /// How long a tree may take to start, if nothing else is said.
 const STARTUP_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How much longer than that the front-end waits for the news that it has not started.
+const STARTUP_ANSWER_TIME: Duration = Duration::from_secs(2);
+
+/// How long further failures are gathered after the first, so that one error names them all.
+const FURTHER_FAILURES_TIME: Duration = Duration::from_millis(100);
 
 /// A network that is about to be opened.
 #[must_use]
@@ -64,7 +70,8 @@ impl NetworkBuilder {
         self
     }
 
-    /// How long the tree may take to start.
+    /// How long each process of the tree may take to start and join. Those that take longer count as
+    /// not started.
     pub fn startup_timeout(mut self, timeout: Duration) -> Self {
         self.startup_timeout = timeout;
         self
@@ -101,6 +108,8 @@ impl NetworkBuilder {
             transport: self.transport,
             encryption: self.encryption,
             back_ends: self.topology.back_end_count(),
+            startup_milliseconds: u32::try_from(self.startup_timeout.as_millis())
+                .unwrap_or(u32::MAX),
         };
         let root = self.topology.root().rank();
         let subtree = self.topology.subtree(root).expect("a topology has a subtree at its root");
@@ -191,13 +200,19 @@ impl Network {
     }
 
     fn wait_until_ready(&mut self, timeout: Duration, allow_missing: bool) -> Result<()> {
-        let result =
-            self.shared.borrow_mut().wait("answer of the whole tree", Some(timeout), |shared| {
-                if !shared.failures.is_empty() && !allow_missing {
-                    return Err(Error::Start(std::mem::take(&mut shared.failures)));
-                }
-                Ok(shared.ready.take())
-            });
+        // Every process gives up on its own children in time; only their answers may take longer.
+        let timeout = timeout.saturating_add(STARTUP_ANSWER_TIME);
+        let mut shared = self.shared.borrow_mut();
+        let has_failed = |shared: &Shared| !shared.failures.is_empty() && !allow_missing;
+        let result = shared.wait("answer of the whole tree", Some(timeout), |shared| {
+            if has_failed(shared) { Ok(Some(None)) } else { Ok(shared.ready.take().map(Some)) }
+        });
+        let result = match result {
+            Ok(Some(ready)) => Ok(ready),
+            Ok(None) => Err(shared.start_error(FURTHER_FAILURES_TIME)),
+            Err(error) => Err(error),
+        };
+        drop(shared);
         match result {
             Ok((back_ends, attach_points)) => {
                 self.everyone = back_ends;
@@ -248,7 +263,8 @@ impl Network {
     /// [`Error::File`] when a file cannot be written or exists already.
     pub fn write_attach_file(&self, path: &Path, key_path: &Path) -> Result<()> {
         self.key.write_file(key_path)?;
-        AttachFile::new(&self.attach_points, key_path).write(path)
+        let is_encrypted = self.shared.borrow().driver.is_encrypted();
+        AttachFile::new(&self.attach_points, is_encrypted, key_path).write(path)
     }
 
     /// Waits until this many back-ends are connected.

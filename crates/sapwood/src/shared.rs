@@ -108,6 +108,17 @@ impl Shared {
         }
     }
 
+    /// Gathers for a short time who else has not started, and gives it all as one error.
+    pub(crate) fn start_error(&mut self, time: Duration) -> Error {
+        let until = clock() + time;
+        while clock() < until && self.ended.is_none() && self.ready.is_none() {
+            if let Err(error) = self.turn(Some(until)) {
+                return error;
+            }
+        }
+        Error::Start(std::mem::take(&mut self.failures))
+    }
+
     /// Waits until a packet can be sent on a stream without piling up.
     pub(crate) fn wait_for_room(&mut self, stream: StreamId) -> Result<()> {
         if self.driver.node().has_room(stream)? {
@@ -122,5 +133,7 @@ impl Shared {
     /// The application takes a delivery: the sender may send as much again.
     pub(crate) fn consumed(&mut self, stream: StreamId, cost: u32) {
         self.driver.node().consumed(stream, cost);
+        // Room for more may have brought the next delivery at once, with nothing on any link to tell.
+        self.collect();
     }
 }

@@ -108,12 +108,15 @@ fn decode_control(bytes: &[u8]) -> Result<Control, WireError> {
     }
 }
 
+#[inline]
 fn decode_packet(bytes: &[u8]) -> Result<PacketRef<'_>, WireError> {
-    let (flags, directives) = (bytes[5], usize::from(u16::from_le_bytes([bytes[6], bytes[7]])));
+    let Some((fixed, mut rest)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
+        return Err(WireError::Parts);
+    };
+    let (flags, directives) = (fixed[5], usize::from(u16::from_le_bytes([fixed[6], fixed[7]])));
     if flags & !FLAGS_KNOWN != 0 {
         return Err(WireError::Kind { kind: flags });
     }
-    let mut rest = &bytes[HEADER_BYTES..];
     let chunk = if flags & FLAG_CHUNK == 0 {
         None
     } else {
@@ -122,22 +125,22 @@ fn decode_packet(bytes: &[u8]) -> Result<PacketRef<'_>, WireError> {
     };
     let (codes, padding) = take(&mut rest, padded(directives))?.split_at(directives);
     // At most 7 bytes; with them checked, a packet has one frame and no other.
-    if padding.iter().any(|&byte| byte != 0) {
+    if !padding.is_empty() && padding.iter().any(|&byte| byte != 0) {
         return Err(WireError::Format);
     }
     let format = FormatRef::from_codes(codes).ok_or(WireError::Format)?;
-    let contributors = take_ranks(&mut rest, u32_at(bytes, 32) as usize)?;
-    let destinations = take_ranks(&mut rest, u32_at(bytes, 36) as usize)?;
+    let contributors = take_ranks(&mut rest, u32_at(fixed, 32) as usize)?;
+    let destinations = take_ranks(&mut rest, u32_at(fixed, 36) as usize)?;
     match chunk {
         None => drop(ValuesRef::parse(format, rest)?),
         Some(chunk) => check_chunk(chunk, rest.len() as u64)?,
     }
     let header = Header {
-        stream: u32_at(bytes, 8),
-        tag: u32_at(bytes, 12).cast_signed(),
-        wave: u64_at(bytes, 16),
-        origin: u32_at(bytes, 24),
-        generation: u32_at(bytes, 28),
+        stream: u32_at(fixed, 8),
+        tag: u32_at(fixed, 12).cast_signed(),
+        wave: u64_at(fixed, 16),
+        origin: u32_at(fixed, 24),
+        generation: u32_at(fixed, 28),
         filtered: flags & FLAG_FILTERED != 0,
         ends_wave: flags & FLAG_ENDS_WAVE != 0,
         late: flags & FLAG_LATE != 0,
@@ -174,10 +177,12 @@ fn take_ranks<'a>(rest: &mut &'a [u8], ranges: usize) -> Result<RankSetRef<'a>, 
     Ok(RankSetRef::from_ranges(ranges)?)
 }
 
+#[inline]
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
+#[inline]
 fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
 }
@@ -200,6 +205,14 @@ pub fn head_length(packet: &PacketRef<'_>) -> usize {
 /// [`DIRECTIVES_MAX`] values.
 #[inline]
 pub fn encode_head(out: &mut Slab, packet: &PacketRef<'_>) -> Result<usize, WireError> {
+    let (head, length) = check_lengths(packet)?;
+    write_head(out.grow(head), packet, length);
+    Ok(length)
+}
+
+/// Length of a packet's head and of its whole frame, if the frame is one that may be sent.
+#[inline]
+fn check_lengths(packet: &PacketRef<'_>) -> Result<(usize, usize), WireError> {
     let head = head_length(packet);
     let length = head + packet.body.len();
     if length > FRAME_BYTES_MAX || !packet.body.len().is_multiple_of(8) {
@@ -212,35 +225,39 @@ pub fn encode_head(out: &mut Slab, packet: &PacketRef<'_>) -> Result<usize, Wire
     if packet.format.len() > DIRECTIVES_MAX {
         return Err(WireError::Format);
     }
-    let start = out.len();
-    out.set_length(start + head);
-    let bytes = &mut out.as_mut_bytes()[start..];
-    bytes[0..4].copy_from_slice(&narrow(length).to_le_bytes());
-    bytes[4] = KIND_PACKET;
-    bytes[5] = flags_of(packet);
-    bytes[6] = packet.format.len().to_le_bytes()[0];
-    bytes[7] = 0;
-    bytes[8..12].copy_from_slice(&packet.header.stream.to_le_bytes());
-    bytes[12..16].copy_from_slice(&packet.header.tag.to_le_bytes());
-    bytes[16..24].copy_from_slice(&packet.header.wave.to_le_bytes());
-    bytes[24..28].copy_from_slice(&packet.header.origin.to_le_bytes());
-    bytes[28..32].copy_from_slice(&packet.header.generation.to_le_bytes());
-    bytes[32..36].copy_from_slice(&narrow(contributors.len()).to_le_bytes());
-    bytes[36..40].copy_from_slice(&narrow(destinations.len()).to_le_bytes());
-    let mut at = HEADER_BYTES;
-    let mut put = |part: &[u8], room: usize| {
-        bytes[at..at + part.len()].copy_from_slice(part);
-        bytes[at + part.len()..at + room].fill(0);
-        at += room;
-    };
+    Ok((head, length))
+}
+
+/// Writes a packet's head into exactly the room that it takes.
+#[inline]
+fn write_head(room: &mut [u8], packet: &PacketRef<'_>, length: usize) {
+    let (contributors, destinations) = (packet.contributors.ranges(), packet.destinations.ranges());
+    let codes = packet.format.codes();
+    let mut fixed = [0; HEADER_BYTES];
+    let mut put = |at: usize, part: &[u8]| fixed[at..at + part.len()].copy_from_slice(part);
+    put(0, &narrow(length).to_le_bytes());
+    put(4, &[KIND_PACKET, flags_of(packet), codes.len().to_le_bytes()[0], 0]);
+    put(8, &packet.header.stream.to_le_bytes());
+    put(12, &packet.header.tag.to_le_bytes());
+    put(16, &packet.header.wave.to_le_bytes());
+    put(24, &packet.header.origin.to_le_bytes());
+    put(28, &packet.header.generation.to_le_bytes());
+    put(32, &narrow(contributors.len()).to_le_bytes());
+    put(36, &narrow(destinations.len()).to_le_bytes());
+    let (room_for_fixed, mut rest) = room.split_at_mut(HEADER_BYTES);
+    room_for_fixed.copy_from_slice(&fixed);
     if let Some(chunk) = packet.chunk {
-        put(&chunk.offset.to_le_bytes(), 8);
-        put(&chunk.total.to_le_bytes(), 8);
+        let (part, after) = rest.split_at_mut(CHUNK_PART_BYTES);
+        part[..8].copy_from_slice(&chunk.offset.to_le_bytes());
+        part[8..].copy_from_slice(&chunk.total.to_le_bytes());
+        rest = after;
     }
-    put(packet.format.codes(), padded(packet.format.len()));
-    put(bytemuck::cast_slice(contributors), size_of_val(contributors));
-    put(bytemuck::cast_slice(destinations), size_of_val(destinations));
-    Ok(length)
+    let (format, rest) = rest.split_at_mut(padded(codes.len()));
+    format.fill(0);
+    format[..codes.len()].copy_from_slice(codes);
+    let (first, second) = rest.split_at_mut(size_of_val(contributors));
+    first.copy_from_slice(bytemuck::cast_slice(contributors));
+    second.copy_from_slice(bytemuck::cast_slice(destinations));
 }
 
 /// Writes a packet's whole frame. Gives its length.
@@ -249,8 +266,11 @@ pub fn encode_head(out: &mut Slab, packet: &PacketRef<'_>) -> Result<usize, Wire
 /// As [`encode_head`].
 #[inline]
 pub fn encode_packet(out: &mut Slab, packet: &PacketRef<'_>) -> Result<usize, WireError> {
-    let length = encode_head(out, packet)?;
-    out.extend(packet.body);
+    let (head, length) = check_lengths(packet)?;
+    let room = out.grow(length);
+    let (head, body) = room.split_at_mut(head);
+    write_head(head, packet, length);
+    body.copy_from_slice(packet.body);
     Ok(length)
 }
 
