@@ -34,6 +34,8 @@ pub struct Driver {
     ready: Vec<sapwood_transport::Event>,
     events: VecDeque<Event>,
     wake: Option<Instant>,
+    /// When children that have not connected count as not started, and how long that is.
+    startup: Option<(Instant, Duration)>,
     /// Links to write to at the end of the turn.
     dirty: Vec<LinkId>,
     transport: TransportKind,
@@ -95,6 +97,7 @@ impl Driver {
             ready: Vec::new(),
             events: VecDeque::new(),
             wake: None,
+            startup: None,
             dirty: Vec::new(),
             transport,
             foreign_ready: false,
@@ -168,7 +171,8 @@ impl Driver {
             return Some(Duration::ZERO);
         }
         let tick = self.sockets.next_tick().map(Instant);
-        let earliest = [until, self.wake, tick].into_iter().flatten().min()?;
+        let startup = self.startup.map(|(at, _)| at);
+        let earliest = [until, self.wake, tick, startup].into_iter().flatten().min()?;
         Some(earliest.since(clock()))
     }
 
@@ -204,6 +208,9 @@ impl Driver {
         if self.wake.is_some_and(|wake| wake <= now) {
             self.wake = None;
             self.node.handle_input(now, Input::Timeout);
+        }
+        if let Some((_, waited)) = self.startup.take_if(|(at, _)| *at <= now) {
+            self.processes.give_up(waited, &mut self.node, now);
         }
         if self.sockets.next_tick().is_some_and(|at| at <= now.0) {
             self.sockets.tick(&self.poller, now);
@@ -265,6 +272,8 @@ impl Driver {
             &self.poller,
         )?;
         let now = clock();
+        let patience = Duration::from_millis(plan.options.startup_milliseconds.into());
+        self.startup = Some((now + patience, patience));
         for (rank, text) in failed {
             self.node.handle_input(now, Input::StartFailed { rank, text });
         }
@@ -287,6 +296,7 @@ impl Driver {
     pub fn close(&mut self) -> Result<(), RuntimeError> {
         let until = clock() + GRACE;
         self.node.shutdown(clock());
+        self.sockets.stop_listening();
         while clock() < until {
             self.carry_out()?;
             if self.sockets.open_count() == 0 && self.processes.is_empty() {
@@ -296,6 +306,12 @@ impl Driver {
         }
         self.processes.kill_all();
         Ok(())
+    }
+
+    /// Whether this process's links are encrypted.
+    #[must_use]
+    pub fn is_encrypted(&self) -> bool {
+        self.sockets.encryption() == Encryption::On
     }
 
     /// Whether the network has ended for this process.

@@ -260,6 +260,12 @@ impl SocketTable {
     pub(crate) fn accept(&mut self, poller: &Poller, now: Instant) -> Result<(), RuntimeError> {
         loop {
             let Some(listener) = &mut self.listener else { return Ok(()) };
+            if !self.pending.has_room(now.0) {
+                // Those that wait at the listener are not lost: it is asked again when one is done.
+                poller.remove(listener)?;
+                self.listener_paused = Some(self.pending.next_change().unwrap_or(now.0));
+                return Ok(());
+            }
             match listener.accept()? {
                 Accepted::Incoming(incoming) => {
                     let index = self.next_newcomer;
@@ -307,6 +313,7 @@ impl SocketTable {
                 let _ = poller.remove(&link);
                 self.pending.remove(u64::from(index));
                 self.newcomers.remove(&index);
+                self.resume(poller);
                 if let Ok(id) = self.add(link, poller) {
                     node.handle_input(now, Input::ChildUp { link: id });
                 }
@@ -314,6 +321,7 @@ impl SocketTable {
             Err(_) => {
                 self.pending.remove(u64::from(index));
                 self.forget_newcomer(u64::from(index), poller);
+                self.resume(poller);
             }
         }
     }
@@ -323,12 +331,26 @@ impl SocketTable {
         while let Some(token) = self.pending.expire(now.0) {
             self.forget_newcomer(token, poller);
         }
-        if self.listener_paused.is_some_and(|at| at <= now.0)
+        if self.listener_paused.is_some_and(|at| at <= now.0) {
+            self.resume(poller);
+        }
+    }
+
+    /// Asks a listener again that has been left alone.
+    fn resume(&mut self, poller: &Poller) {
+        if self.listener_paused.take().is_some()
             && let Some(listener) = &self.listener
         {
-            self.listener_paused = None;
             let _ = poller.add(listener, Token::Listener.to_number(), READ);
         }
+    }
+
+    /// Takes no connections any more, and lets go of those that have proved nothing yet.
+    pub(crate) fn stop_listening(&mut self) {
+        self.listener = None;
+        self.listener_paused = None;
+        self.newcomers.clear();
+        self.pending = Pending::new();
     }
 
     /// When [`SocketTable::tick`] has something to do, in nanoseconds of the node's clock.

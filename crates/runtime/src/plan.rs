@@ -45,6 +45,8 @@ pub struct TreeOptions {
     pub encryption: Option<bool>,
     /// How many back-ends the whole network has.
     pub back_ends: u32,
+    /// How long a process waits for the children that it has started, in milliseconds.
+    pub startup_milliseconds: u32,
 }
 
 /// One process's part of the tree.

@@ -78,6 +78,19 @@ impl Processes {
         node.handle_input(now, Input::StartFailed { rank, text });
     }
 
+    /// Time is up: those that have not connected by now count as not started.
+    pub(crate) fn give_up(&self, waited: Duration, node: &mut Node, now: Instant) {
+        for (&rank, process) in &self.running {
+            let text = format!(
+                "'{}' (process {}) runs, but has not joined the network within {} ms",
+                process.program().display(),
+                process.pid(),
+                waited.as_millis()
+            );
+            node.handle_input(now, Input::StartFailed { rank, text });
+        }
+    }
+
     /// Whether none is left.
     pub(crate) fn is_empty(&self) -> bool {
         self.running.is_empty()

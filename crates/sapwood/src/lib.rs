@@ -42,8 +42,8 @@ pub use error::{Error, Result, StartFailure};
 pub use network::{Communicator, Network, NetworkBuilder};
 pub use program::{Program, node_program};
 pub use sapwood_filter::{
-    EquivalenceClass, EquivalenceClasses, Filter, FilterError, FilterSpec, Moments, Registry, Statistics,
-    WaveRule,
+    EquivalenceClass, EquivalenceClasses, Filter, FilterError, FilterSpec, Moments, Registry,
+    Statistics, WaveRule,
 };
 pub use sapwood_node::{AttachPoint, Event, Missing, Policy};
 pub use sapwood_packet::{
