@@ -121,12 +121,15 @@ fn shim(file: &str) -> Check {
     }
 }
 
-/// Where shims are looked for: beside this program, or in the `lib` beside its `bin`.
+/// Where `sapwood mpi` looks for shims: in the folder that is named, beside this program, and in the
+/// `lib` beside its `bin`.
 fn shim_folders() -> Vec<PathBuf> {
+    let named = std::env::var_os("SAPWOOD_LIB_DIR").filter(|named| !named.is_empty());
+    let mut folders: Vec<PathBuf> = named.map(PathBuf::from).into_iter().collect();
     let own = std::env::current_exe().ok();
-    let Some(folder) = own.as_deref().and_then(Path::parent) else { return Vec::new() };
-    let mut folders = vec![folder.join("lib/sapwood")];
-    folders.extend(folder.parent().map(|above| above.join("lib/sapwood")));
+    for folder in own.as_deref().into_iter().flat_map(|own| own.ancestors().skip(1).take(2)) {
+        folders.push(folder.join("lib/sapwood"));
+    }
     folders
 }
 

@@ -22,11 +22,21 @@ pub(super) struct Arguments {
     bytes: u64,
     /// Latency, overhead and gap of a packet and gap per byte, in microseconds, separated by
     /// commas; unless given, a guess for local sockets.
-    #[arg(long, value_name = "L,o,g,G", value_delimiter = ',', num_args = 4)]
-    loggp: Option<Vec<f64>>,
+    #[arg(long, value_name = "L,o,g,G", value_parser = parse_model)]
+    loggp: Option<LogGp>,
     /// Print one JSON object instead of a table.
     #[arg(long)]
     json: bool,
+}
+
+fn parse_model(text: &str) -> Result<LogGp, String> {
+    let times: Result<Vec<f64>, _> = text.split(',').map(|word| word.trim().parse()).collect();
+    match times.as_deref() {
+        Ok([latency, overhead, gap, per_byte]) => {
+            LogGp::new(*latency, *overhead, *gap, *per_byte).map_err(|error| error.to_string())
+        }
+        _ => Err("write four times in microseconds, such as 10,2,1,0.001".to_string()),
+    }
 }
 
 /// Predicts the tree and its alternatives.
@@ -35,13 +45,7 @@ pub(super) fn run(
     name: &str,
     arguments: &Arguments,
 ) -> Result<String, Failure> {
-    let model = match arguments.loggp.as_deref() {
-        Some([latency, overhead, gap, per_byte]) => {
-            LogGp::new(*latency, *overhead, *gap, *per_byte).map_err(Failure::usage)?
-        }
-        Some(_) => return Err(Failure::usage("--loggp takes four numbers: L,o,g,G")),
-        None => LogGp::LOCAL_SOCKETS,
-    };
+    let model = arguments.loggp.unwrap_or(LogGp::LOCAL_SOCKETS);
     let own = Prediction {
         shape: if name == "-" { "(standard input)".to_string() } else { name.to_string() },
         ..model.predict(topology, arguments.bytes)

@@ -1,0 +1,66 @@
+//! The command line as a user meets it: help, versions, and one line for what is wrong.
+
+mod cli;
+
+use cli::{assert_refused, run, text};
+
+#[test]
+fn help_names_every_command_in_a_line() {
+    let output = run(&["--help"]);
+    assert_eq!(output.status.code(), Some(0));
+    let help = text(&output.stdout);
+    for command in ["mpi", "topology", "bench", "doctor", "node"] {
+        let line = help.lines().find(|line| line.trim_start().starts_with(command));
+        assert!(line.is_some_and(|line| line.len() > 20), "{command} in {help}");
+    }
+    assert!(output.stderr.is_empty());
+}
+
+#[test]
+fn every_command_has_a_version_and_help() {
+    for command in ["topology", "bench", "doctor"] {
+        let version = run(&[command, "--version"]);
+        assert!(text(&version.stdout).contains(env!("CARGO_PKG_VERSION")), "{command}");
+        assert_eq!(run(&[command, "--help"]).status.code(), Some(0), "{command}");
+    }
+}
+
+#[test]
+fn a_wrong_command_line_gives_one_line_and_exit_code_2() {
+    let wrong: [&[&str]; 16] = [
+        &[],
+        &["bensh"],
+        &["--speed"],
+        &["topology"],
+        &["topology", "print"],
+        &["topology", "paint", "8"],
+        &["topology", "cost", "8", "--loggp", "1,2,-3,4"],
+        &["topology", "cost", "8", "--loggp", "1,2"],
+        &["topology", "print", "8", "--hosts", "-a"],
+        &["bench", "tree", "--topology", "4x"],
+        &["bench", "tree", "--topology", "99999"],
+        &["bench", "tree", "--bytes", "9"],
+        &["bench", "tree", "--runs", "0"],
+        &["bench", "tree", "--only", "sleep"],
+        &["bench", "tree", "--transport", "shm"],
+        &["doctor", "--topology", "0"],
+    ];
+    for arguments in wrong {
+        assert_refused(&run(arguments), "", arguments);
+    }
+}
+
+#[test]
+fn a_node_without_a_parent_says_so_in_one_line() {
+    for arguments in [&["node"][..], &["bench-back-end"]] {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(125), "{arguments:?}");
+        assert_eq!(text(&output.stderr).lines().count(), 1, "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_node_with_further_arguments_is_refused() {
+    let arguments = ["node", "--port", "80"];
+    assert_refused(&run(&arguments), "--port", &arguments);
+}

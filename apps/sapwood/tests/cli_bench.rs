@@ -1,0 +1,122 @@
+//! `sapwood bench tree` with tiny counts: all figures are there, and nothing is left running.
+
+mod cli;
+
+use cli::{run, text};
+use serde_json::Value;
+
+const TINY: [&str; 10] =
+    ["bench", "tree", "--topology", "2x2", "--runs", "2", "--rounds", "5", "--waves", "40"];
+
+fn measured(further: &[&str]) -> Value {
+    let output = run(&[&TINY[..], &["--json"], further].concat());
+    assert!(output.status.success(), "{further:?}: {}", text(&output.stderr));
+    assert!(output.stderr.is_empty(), "{}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn assert_section(report: &Value, section: &str, figures: &[&str]) {
+    for figure in figures {
+        let value = report[section][figure].as_f64();
+        assert!(value.is_some_and(f64::is_finite), "{section}.{figure} in {report}");
+        let spread = &report[section]["spread"][figure];
+        for end in ["min", "median", "max", "runs"] {
+            assert!(spread[end].is_number(), "{section}.spread.{figure}.{end} in {report}");
+        }
+        assert_eq!(spread["median"].as_f64(), value, "{section}.{figure}");
+    }
+}
+
+const ROUND_TRIP: [&str; 3] = ["median_us", "ratio_to_floor", "floor_us"];
+const PIPELINED: [&str; 4] =
+    ["waves_per_s", "ratio_to_floor", "cpu_us_per_wave", "cpu_ratio_to_floor"];
+
+#[test]
+fn the_whole_report_has_every_figure_with_its_spread() {
+    let report = measured(&["--pin"]);
+    assert_eq!(report["schema"], "sapwood.bench-tree/1");
+    assert_eq!(report["topology"], "2x2");
+    assert_eq!(report["transport"], "unix");
+    assert_eq!(report["encryption"], "off");
+    assert_eq!(report["bytes"], 64);
+    assert_eq!(report["pinned"], true);
+    assert_eq!(report["runs"], 2);
+    assert_section(&report, "round_trip", &ROUND_TRIP);
+    assert_section(&report, "pipelined", &PIPELINED);
+    assert_section(&report, "startup", &["ms", "ratio_to_floor"]);
+    assert_section(&report, "node", &["rss_bytes", "bytes_per_idle_link"]);
+    assert!(report.get("encrypted").is_none());
+}
+
+#[test]
+fn tcp_is_measured_plain_with_the_encrypted_tree_beside_it() {
+    let only = ["--transport", "tcp", "--only", "round_trip,pipelined"];
+    let report = measured(&only);
+    assert_eq!(report["encryption"], "off");
+    for section in [&report, &report["encrypted"]] {
+        assert_section(section, "round_trip", &ROUND_TRIP);
+        assert_section(section, "pipelined", &PIPELINED);
+    }
+    assert!(report.get("startup").is_none() && report.get("node").is_none());
+    let encrypted = measured(&[&only[..], &["--encryption", "on"]].concat());
+    assert_eq!(encrypted["encryption"], "on");
+    assert!(encrypted.get("encrypted").is_none());
+}
+
+#[test]
+fn large_answers_are_summed_right() {
+    let report = measured(&["--bytes", "65536", "--only", "round_trip,pipelined"]);
+    assert_section(&report, "pipelined", &PIPELINED);
+}
+
+#[test]
+fn the_table_names_every_experiment() {
+    let output = run(&[&TINY[..], &["--only", "startup,round_trip"]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let table = text(&output.stdout);
+    for line in
+        ["2x2 over unix, not encrypted, 64 bytes", "round trip", "start-up", "ratio to floor"]
+    {
+        assert!(table.contains(line), "{line} in {table}");
+    }
+    assert!(!table.contains("pipelined"));
+}
+
+#[test]
+fn an_interrupted_benchmark_leaves_nothing() {
+    use std::time::{Duration, Instant};
+
+    // A mark in the environment that every process of the trees inherits.
+    let mark = format!("SAPWOOD_TEST_MARK={}", std::process::id());
+    let (name, value) = mark.split_once('=').unwrap();
+    let mut bench = std::process::Command::new(cli::PROGRAM)
+        .args(["bench", "tree", "--topology", "2x2", "--runs", "1000", "--only", "round_trip"])
+        .env(name, value)
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let until = Instant::now() + Duration::from_secs(30);
+    // The floor's six processes, Sapwood's six, and the benchmark itself.
+    while marked(&mark) < 13 {
+        assert!(Instant::now() < until, "the trees never came up");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    bench.kill().unwrap();
+    bench.wait().unwrap();
+    while marked(&mark) > 0 {
+        assert!(Instant::now() < until, "{} processes outlived the benchmark", marked(&mark));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// How many processes have this in their environment.
+fn marked(mark: &str) -> usize {
+    let environments = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
+        entry.file_name().to_str()?.parse::<u32>().ok()?;
+        std::fs::read(entry.path().join("environ")).ok()
+    });
+    environments
+        .filter(|environment| environment.split(|byte| *byte == 0).any(|of| of == mark.as_bytes()))
+        .count()
+}

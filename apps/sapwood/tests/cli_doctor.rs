@@ -1,0 +1,58 @@
+//! `sapwood doctor` on this machine: every check is there, and small trees work.
+
+mod cli;
+
+use cli::{run, text};
+use serde_json::Value;
+
+const CHECKS: [&str; 9] = [
+    "sapwood",
+    "unix sockets",
+    "loopback TCP",
+    "host name",
+    "open files",
+    "processes",
+    "clock",
+    "tree over unix",
+    "tree over TCP",
+];
+
+#[test]
+fn each_check_is_one_line_with_a_verdict() {
+    let output = run(&["doctor"]);
+    let lines = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{lines}");
+    for check in CHECKS {
+        assert!(lines.lines().any(|line| line[9..].starts_with(check)), "{check} in {lines}");
+    }
+    for line in lines.lines() {
+        let verdict = line.split_whitespace().next();
+        assert!(matches!(verdict, Some("ok" | "warning")), "{line}");
+    }
+}
+
+#[test]
+fn the_report_for_programs_has_the_same_checks() {
+    let output = run(&["doctor", "--json"]);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["schema"], "sapwood.doctor/1");
+    let checks = report["checks"].as_array().unwrap();
+    for name in CHECKS {
+        let check = checks.iter().find(|check| check["check"] == name);
+        let check = check.unwrap_or_else(|| panic!("{name} in {report}"));
+        assert_eq!(check["advice"] == "", check["verdict"] == "ok", "{check}");
+    }
+}
+
+#[test]
+fn a_tree_beyond_the_limits_is_a_warning_with_the_cure() {
+    let output = run(&["doctor", "--json", "--topology", "60000"]);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let checks = report["checks"].as_array().unwrap();
+    let files = checks.iter().find(|check| check["check"] == "open files").unwrap();
+    let found = files["found"].as_str().unwrap();
+    assert!(found.contains("60000 needs 180080"), "{found}");
+    if files["verdict"] == "warning" {
+        assert!(files["advice"].as_str().unwrap().contains("ulimit -n 180080"));
+    }
+}
