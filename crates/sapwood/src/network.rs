@@ -88,6 +88,9 @@ impl NetworkBuilder {
     /// # Errors
     /// [`Error::Start`] with the failing processes' own words, [`Error::Timeout`], [`Error::Runtime`].
     /// Nothing is left running then.
+    ///
+    /// # Panics
+    /// Never: a topology has a subtree at its root.
     pub fn open(self) -> Result<Network> {
         let key = Key::generate()?;
         let mut program = self.program;
