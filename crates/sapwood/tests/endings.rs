@@ -1,0 +1,137 @@
+//! However a network ends, nothing of it is left: no process, no socket.
+
+mod support;
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use support::{
+    ENDING, Links, MARK_VARIABLE, Seen, back_ends, builder, marked, network, new_mark, of_rank,
+    sapwood, tree_below_us, trial, wait_until, wait_until_gone,
+};
+
+const SHAPE: &str = "2x2";
+/// Front-end, two communication processes, four back-ends.
+const PROCESSES: usize = 7;
+
+/// A front-end in a process of its own, once its tree stands, and all processes of it.
+fn front_end(mode: &str, back_end: &str) -> (Child, Vec<Seen>) {
+    let mark = new_mark();
+    let mut child = Command::new(trial())
+        .args(["front-end", SHAPE, mode, back_end])
+        .env("SAPWOOD_NODE", sapwood())
+        .env(MARK_VARIABLE, &mark)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let seen = Seen::look(child.id()).unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    let mut tree = marked(&mark);
+    if !tree.iter().any(|process| process.pid == seen.pid) {
+        tree.push(seen);
+    }
+    (child, tree)
+}
+
+/// Ends the front-end by a signal, or lets it end by itself, and waits until nothing is left.
+fn ends(mode: &str, back_end: &str, signal: Option<Signal>) {
+    let (mut child, tree) = front_end(mode, back_end);
+    if let Some(signal) = signal {
+        assert_eq!(tree.len(), PROCESSES, "{tree:?}");
+        let pid = Pid::from_raw(child.id().cast_signed()).unwrap();
+        kill_process(pid, signal).unwrap();
+    }
+    wait_until("front-end ended", ENDING, || child.try_wait().unwrap().is_some());
+    let took = wait_until_gone(&tree);
+    println!("front-end {mode}, back-ends {back_end}, {signal:?}: nothing left after {took:?}");
+}
+
+#[test]
+fn a_front_end_that_is_killed_takes_its_tree_with_it() {
+    for back_end in ["serve", "sleep", "spin"] {
+        ends("wait", back_end, Some(Signal::KILL));
+    }
+}
+
+#[test]
+fn ctrl_c_ends_the_whole_tree() {
+    for back_end in ["serve", "sleep", "spin"] {
+        ends("wait", back_end, Some(Signal::INT));
+    }
+    ends("sleep", "serve", Some(Signal::TERM));
+}
+
+#[test]
+fn a_front_end_that_ends_without_a_close_leaves_nothing() {
+    for mode in ["exit", "panic", "abort", "close"] {
+        for back_end in ["serve", "spin"] {
+            ends(mode, back_end, None);
+        }
+    }
+}
+
+#[test]
+fn a_closed_network_leaves_nothing_whatever_its_back_ends_do() {
+    for links in [Links::Unix, Links::Tcp] {
+        for mode in ["serve", "sleep", "spin"] {
+            let mark = new_mark();
+            let network = builder(SHAPE, links).back_end(back_ends(&mark, &[mode])).open().unwrap();
+            let tree = tree_below_us(&mark);
+            assert_eq!(tree.len(), PROCESSES - 1);
+            let begin = std::time::Instant::now();
+            network.close().unwrap();
+            let closed = begin.elapsed();
+            wait_until_gone(&tree);
+            println!("{links:?}, back-ends {mode}: closed in {closed:?}, {:?}", begin.elapsed());
+        }
+    }
+}
+
+#[test]
+fn a_network_that_is_dropped_leaves_nothing() {
+    let (network, mark) = network(SHAPE, Links::Unix);
+    let tree = tree_below_us(&mark);
+    drop(network);
+    wait_until_gone(&tree);
+}
+
+#[test]
+fn a_stream_may_outlive_its_network() {
+    let (network, mark) = network(SHAPE, Links::Unix);
+    let tree = tree_below_us(&mark);
+    let mut stream = network.stream(&network.everyone()).up("sum").open().unwrap();
+    network.close().unwrap();
+    wait_until_gone(&tree);
+    assert!(stream.broadcast(support::tags::RANK, ()).is_err() || stream.recv().is_err());
+}
+
+#[test]
+fn a_killed_communication_process_leaves_none_of_its_subtree() {
+    for mode in ["serve", "sleep", "spin"] {
+        let mark = new_mark();
+        let network =
+            builder("2^3", Links::Unix).back_end(back_ends(&mark, &[mode])).open().unwrap();
+        let tree = tree_below_us(&mark);
+        let victim = of_rank(&tree, 9).clone();
+        // Its own parent goes on to listen.
+        let mut below = vec![Seen { address: None, ..victim.clone() }];
+        loop {
+            let is_new = |seen: &&Seen| {
+                !below.iter().any(|other| other.pid == seen.pid)
+                    && below.iter().any(|parent| parent.pid == seen.parent)
+            };
+            let Some(next) = tree.iter().find(is_new).cloned() else { break };
+            below.push(next);
+        }
+        assert_eq!(below.len(), 7, "itself, two below it, four back-ends");
+        victim.kill();
+        let took = wait_until_gone(&below);
+        println!("communication process killed, back-ends {mode}: subtree gone after {took:?}");
+        drop(network);
+        wait_until_gone(&tree);
+    }
+}

@@ -1,0 +1,290 @@
+//! How trees start, and what is said when they do not.
+
+mod support;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use sapwood::{Error, Hosts, Network, Program, RankSet, Topology};
+use support::{
+    ENDING, HANG, Links, back_ends, builder, new_mark, sapwood, tags, topology, tree_below_us,
+    trial, wait_until, wait_until_gone,
+};
+
+fn error_of(result: sapwood::Result<Network>) -> Error {
+    result.err().expect("this network must not open")
+}
+
+#[test]
+fn a_back_end_program_that_is_missing_is_named_before_anything_starts() {
+    let program = Program::new("/nowhere/worker");
+    let error = error_of(builder("2x2", Links::Unix).back_end(program).open());
+    println!("{error}");
+    assert!(error.to_string().contains("/nowhere/worker"), "{error}");
+    let error = error_of(builder("2", Links::Unix).back_end(Program::new("no-such-worker")).open());
+    assert!(error.to_string().contains("no-such-worker"), "{error}");
+    let error = error_of(builder("2", Links::Unix).back_end(Program::new("/etc/passwd")).open());
+    println!("{error}");
+    assert!(error.to_string().contains("chmod +x"), "{error}");
+    let builder = Network::builder(topology("2")).node_program("/nowhere/sapwood");
+    let error = error_of(builder.back_end(Program::new(trial())).open());
+    assert!(error.to_string().contains("/nowhere/sapwood"), "{error}");
+}
+
+#[test]
+fn the_words_of_a_back_end_that_fails_reach_the_front_end() {
+    for (shape, mode, rank) in [
+        ("2", &["fail"][..], None),
+        ("2x2", &["fail", "3"][..], Some(3)),
+        ("2^3", &["fail", "6"][..], Some(6)),
+    ] {
+        let mark = new_mark();
+        let begin = Instant::now();
+        let error = error_of(builder(shape, Links::Unix).back_end(back_ends(&mark, mode)).open());
+        println!("{shape}: after {:?}: {error}", begin.elapsed());
+        let Error::Start(failures) = &error else { panic!("{error}") };
+        assert!(failures[0].text.contains("the sensor is on fire"), "{error}");
+        assert!(failures[0].text.contains('3'), "{error}");
+        if let Some(rank) = rank {
+            assert_eq!(failures[0].rank, rank);
+            assert!(error.to_string().starts_with(&format!("rank {rank} did not start: ")));
+        }
+        wait_until("nothing left", ENDING, || support::marked(&mark).is_empty());
+    }
+}
+
+#[test]
+fn a_program_that_is_no_back_end_is_said_to_have_ended() {
+    let error = error_of(builder("2", Links::Unix).back_end(Program::new("/bin/true")).open());
+    println!("{error}");
+    assert!(error.to_string().contains("/bin/true"), "{error}");
+    let builder = Network::builder(topology("2x2")).node_program("/bin/false");
+    let error = error_of(builder.back_end(Program::new(trial())).open());
+    assert!(error.to_string().contains("/bin/false"), "{error}");
+}
+
+#[test]
+fn a_network_may_open_without_those_that_failed() {
+    let mark = new_mark();
+    let network = builder("2x2", Links::Unix)
+        .back_end(back_ends(&mark, &["fail", "1"]))
+        .allow_missing()
+        .open()
+        .unwrap();
+    assert_eq!(network.everyone().ranks(), &"0,2-3".parse().unwrap());
+    let mut stream = network.stream(&network.everyone()).up("sum").open().unwrap();
+    stream.broadcast(tags::RANK, ()).unwrap();
+    assert_eq!(stream.recv_timeout(HANG).unwrap().value().unwrap().scalar::<i64>(0), Ok(5));
+    network.close().unwrap();
+}
+
+#[test]
+fn back_ends_that_never_attach_are_named_when_time_is_up() {
+    let mark = new_mark();
+    let builder = builder("2x2", Links::Unix).startup_timeout(Duration::from_millis(1500));
+    let error = error_of(builder.back_end(back_ends(&mark, &["silent", "2"])).open());
+    println!("{error}");
+    let Error::Start(failures) = &error else { panic!("{error}") };
+    assert_eq!(failures.len(), 1, "{error}");
+    assert_eq!(failures[0].rank, 2);
+    assert!(error.to_string().ends_with("has not joined the network within 1500 ms"), "{error}");
+    let mark = new_mark();
+    let builder = support::builder("2x2", Links::Unix).startup_timeout(Duration::from_secs(1));
+    let error = error_of(builder.back_end(back_ends(&mark, &["silent"])).open());
+    println!("{error}");
+    let Error::Start(failures) = &error else { panic!("{error}") };
+    let named: RankSet = failures.iter().map(|failure| failure.rank).collect();
+    assert_eq!(named, RankSet::range(0, 3));
+    wait_until("nothing left", ENDING, || support::marked(&mark).is_empty());
+}
+
+#[test]
+fn a_host_that_is_unknown_or_elsewhere_is_refused_by_name() {
+    for host in ["no-such-host.invalid", "192.0.2.1"] {
+        let hosts: Hosts = host.parse().unwrap();
+        let topology = Topology::from_shape(&"2".parse().unwrap(), &hosts);
+        let builder = Network::builder(topology).node_program(sapwood());
+        let error = error_of(builder.back_end(Program::new(trial())).open());
+        println!("{error}");
+        assert!(error.to_string().contains(host), "{error}");
+    }
+}
+
+#[test]
+fn a_topology_that_cannot_be_read_is_answered_with_the_place() {
+    for text in [
+        "a:0 => a:1",
+        "a:0 => a:1 ;\nb:0 => b:1 ;",
+        "a:0 => a:1 ;\na:1 => a:0 ;",
+        "a:0 => a:1 a:1 ;",
+        "a:0 => a:0 ;",
+        "",
+        "=> ;",
+    ] {
+        let error = Topology::from_file_text(text).err().unwrap();
+        println!("{text:?}: {error}");
+        assert!(!error.to_string().is_empty() && !error.to_string().contains('\n'));
+    }
+    for text in ["", "0", "4x", "x4", "4^0", "four", "4^99", "-1", "99999999x9999999"] {
+        assert!(text.parse::<sapwood::Shape>().is_err(), "{text}");
+    }
+    let file = "localhost:0 => localhost:1 localhost:2 ;\nlocalhost:1 => localhost:3 ;\n";
+    let topology = Topology::from_file_text(file).unwrap();
+    let program = back_ends(&new_mark(), &["serve"]);
+    let network = Network::builder(topology).node_program(sapwood()).back_end(program);
+    let network = network.open().unwrap();
+    assert_eq!(network.everyone().size(), 2);
+    network.close().unwrap();
+}
+
+/// A back-end that attaches by itself.
+fn attach(file: &Path, rank: Option<u32>) -> Child {
+    let mut command = Command::new(trial());
+    command.args(["back-end", "file"]).arg(file).args(rank.map(|rank| rank.to_string()));
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn ended(child: Child) -> Output {
+    child.wait_with_output().unwrap()
+}
+
+/// What a back-end that must not be taken says. The front-end works meanwhile.
+fn refusal(network: &mut Network, file: &Path, rank: Option<u32>) -> String {
+    let mut child = attach(file, rank);
+    let begin = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        assert!(begin.elapsed() < HANG);
+        network.turn(Duration::from_millis(10)).unwrap();
+    }
+    rejection(child)
+}
+
+fn rejection(child: Child) -> String {
+    let output = ended(child);
+    assert!(!output.status.success());
+    let text = String::from_utf8(output.stderr).unwrap();
+    println!("{}", text.trim_end());
+    assert_eq!(text.lines().count(), 1, "one line: {text}");
+    text
+}
+
+#[test]
+fn back_ends_attach_by_themselves_with_and_without_a_rank() {
+    for links in [Links::Unix, Links::Tcp, Links::EncryptedTcp] {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, key) = (folder.path().join("attach"), folder.path().join("key"));
+        let mut network = builder("2x2", links).open().unwrap();
+        assert_eq!(network.everyone().size(), 0);
+        network.write_attach_file(&file, &key).unwrap();
+        assert_eq!(fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600);
+        let named = [attach(&file, Some(2)), attach(&file, Some(1))];
+        network.wait_for_back_ends(2, HANG).unwrap();
+        assert_eq!(network.everyone().ranks(), &"1-2".parse().unwrap());
+        let refused = refusal(&mut network, &file, Some(2));
+        assert!(refused.contains("rank 2 has attached already"), "{refused}");
+        let unnamed = [attach(&file, None), attach(&file, None)];
+        network.wait_for_back_ends(4, HANG).unwrap();
+        assert_eq!(network.everyone().ranks(), &RankSet::range(0, 3));
+        let mut stream = network.stream(&network.everyone()).up("sum").open().unwrap();
+        stream.broadcast(tags::RANK, ()).unwrap();
+        assert_eq!(stream.recv_timeout(HANG).unwrap().value().unwrap().scalar::<i64>(0), Ok(6));
+        let refused = refusal(&mut network, &file, None);
+        assert!(refused.contains("no rank is free"), "{refused}");
+        let refused = refusal(&mut network, &file, Some(9));
+        assert!(refused.contains('9'), "{refused}");
+        network.close().unwrap();
+        for child in named.into_iter().chain(unnamed) {
+            assert!(ended(child).status.success());
+        }
+        assert!(!rejection(attach(&file, None)).is_empty());
+    }
+}
+
+#[test]
+fn a_wrong_key_and_a_key_that_others_can_read_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, key) = (folder.path().join("attach"), folder.path().join("key"));
+    let mut network = builder("2", Links::EncryptedTcp).open().unwrap();
+    network.write_attach_file(&file, &key).unwrap();
+    assert!(network.write_attach_file(&file, &key).is_err(), "a key is not written over");
+    let right = fs::read(&key).unwrap();
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
+    assert!(refusal(&mut network, &file, None).contains("chmod 600"));
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+    fs::write(&key, "not a key").unwrap();
+    assert!(refusal(&mut network, &file, None).contains("key"));
+    let mut wrong = right.clone();
+    wrong[0] = if wrong[0] == b'0' { b'1' } else { b'0' };
+    fs::write(&key, wrong).unwrap();
+    assert!(refusal(&mut network, &file, None).contains("key"));
+    fs::remove_file(&key).unwrap();
+    assert!(refusal(&mut network, &file, None).contains("key"));
+    fs::write(&file, "this is no attach file\n").unwrap();
+    assert!(refusal(&mut network, &file, None).contains("line 1"));
+    fs::remove_file(&file).unwrap();
+    assert!(refusal(&mut network, &file, None).contains("attach"));
+    assert_eq!(network.everyone().size(), 0);
+    network.turn(Duration::ZERO).unwrap();
+    network.close().unwrap();
+}
+
+#[test]
+fn a_back_end_outside_of_any_network_is_told_so() {
+    let output = Command::new(trial()).args(["back-end", "serve"]).output().unwrap();
+    assert!(!output.status.success());
+    let text = String::from_utf8(output.stderr).unwrap();
+    println!("{text}");
+    assert!(text.contains("SAPWOOD_PARENT is not set"), "{text}");
+}
+
+#[test]
+fn an_attached_back_end_that_leaves_makes_room_for_the_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, key) = (folder.path().join("attach"), folder.path().join("key"));
+    let mut network = builder("1x2", Links::Unix).open().unwrap();
+    network.write_attach_file(&file, &key).unwrap();
+    let mut children: Vec<Child> = (0..2).map(|rank| attach(&file, Some(rank))).collect();
+    network.wait_for_back_ends(2, HANG).unwrap();
+    let mut stream = network.stream(&network.everyone()).up("sum").open().unwrap();
+    for _ in 0..3 {
+        let mut leaver = children.remove(1);
+        leaver.kill().unwrap();
+        leaver.wait().unwrap();
+        let begin = Instant::now();
+        while network.everyone().size() != 1 {
+            assert!(begin.elapsed() < ENDING);
+            network.turn(Duration::from_millis(10)).unwrap();
+        }
+        stream.broadcast(tags::RANK, ()).unwrap();
+        let answer = stream.recv_timeout(HANG).unwrap();
+        assert_eq!(answer.contributors, RankSet::range(0, 0));
+        children.push(attach(&file, Some(1)));
+        network.wait_for_back_ends(2, HANG).unwrap();
+        stream.broadcast(tags::RANK, ()).unwrap();
+        let answer = stream.recv_timeout(HANG).unwrap();
+        assert_eq!(answer.contributors, RankSet::range(0, 1), "{answer:?}");
+    }
+    network.close().unwrap();
+    for child in children {
+        assert!(ended(child).status.success());
+    }
+}
+
+#[test]
+fn six_hundred_children_of_one_process_all_start() {
+    let mark = new_mark();
+    let begin = Instant::now();
+    let network = builder("600", Links::Unix).back_end(back_ends(&mark, &["serve"])).open();
+    let network = network.unwrap();
+    println!("600 back-ends below the front-end stand after {:?}", begin.elapsed());
+    let tree = tree_below_us(&mark);
+    assert_eq!(tree.len(), 600);
+    let mut stream = network.stream(&network.everyone()).up("count").open().unwrap();
+    stream.broadcast(tags::RANK, ()).unwrap();
+    assert!(stream.recv_timeout(HANG).unwrap().is_complete());
+    network.close().unwrap();
+    println!("closed after {:?}", wait_until_gone(&tree));
+}

@@ -1,0 +1,30 @@
+//! What the front-ends of the tests ask of the back-ends: one tag each.
+
+use sapwood::{FIRST_TAG, Tag};
+
+/// Send back what came.
+pub const ECHO: Tag = FIRST_TAG;
+/// Send the rank as `%ld`.
+pub const RANK: Tag = FIRST_TAG + 1;
+/// `%ud` a type of number: send rank + 1 as a scalar and an array of three of that type.
+pub const TYPED: Tag = FIRST_TAG + 2;
+/// Send "rank N".
+pub const TEXT: Tag = FIRST_TAG + 3;
+/// `%aud`: back-ends of these ranks end at once, without a word; the others send their rank.
+pub const DIE: Tag = FIRST_TAG + 4;
+/// `%aud %ud`: back-ends of these ranks sleep for so many milliseconds; then all send their rank.
+pub const SLEEP: Tag = FIRST_TAG + 5;
+/// `%ud %ud`: send so many packets of so many bytes each.
+pub const FLOOD: Tag = FIRST_TAG + 6;
+/// `%aud`: back-ends of these ranks loop for ever; the others send their rank.
+pub const SPIN: Tag = FIRST_TAG + 7;
+/// `%alf`: send the array with the rank added to every element.
+pub const ADD_RANK: Tag = FIRST_TAG + 8;
+/// `%aud`: back-ends of these ranks send nothing, the others their rank.
+pub const HUSH: Tag = FIRST_TAG + 9;
+/// Send the length of what came in bytes, as `%uld`.
+pub const LENGTH: Tag = FIRST_TAG + 10;
+/// `%aud`: back-ends of these ranks send a string, the others their rank.
+pub const MIX: Tag = FIRST_TAG + 11;
+/// `%ud` a stream that has been closed: try to send on it, and send what came of it.
+pub const SEND_ON: Tag = FIRST_TAG + 12;
