@@ -1,8 +1,8 @@
 //! `sapwood topology`: a tree as a file, a drawing, numbers or a predicted cost.
 //!
 //! Owns the command line and where a tree is read from: a specification such as `4^3`, a file in
-//! MRNet's format, or standard input. What a tree is, and how it is drawn and predicted, is the crate
-//! `sapwood-topology`'s.
+//! MRNet's format, or standard input. What a tree is, and how it is drawn and predicted, is the
+//! crate `sapwood-topology`'s.
 
 mod cost;
 

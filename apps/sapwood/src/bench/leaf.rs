@@ -1,9 +1,10 @@
 //! The back-end of the benchmarks, and what it answers.
 //!
-//! Owns the request that goes down ([`Request`]), the loop of a leaf, and the sum that the front-end
-//! must receive ([`ExpectedSum`]). The values are those of the floor's leaves: each element differs
-//! along the array and the first one from wave to wave, so that a shifted array, a missing leaf or an
-//! old wave gives a wrong sum. All sums are whole numbers small enough to be exact in an f64.
+//! Owns the request that goes down ([`Request`]), the loop of a leaf, and the sum that the
+//! front-end must receive ([`ExpectedSum`]). The values are those of the floor's leaves: each
+//! element differs along the array and the first one from wave to wave, so that a shifted array, a
+//! missing leaf or an old wave gives a wrong sum. All sums are whole numbers small enough to be
+//! exact in an f64.
 
 use std::process::ExitCode;
 
@@ -26,7 +27,8 @@ const WAVE_PERIOD: u64 = 1 << 20;
 /// Bytes before the first element in the body of an array: its length.
 const ARRAY_HEAD_BYTES: usize = 8;
 
-/// What the front-end asks of every leaf: waves `first_wave..first_wave + waves` of `elements` f64s.
+/// What the front-end asks of every leaf: waves `first_wave..first_wave + waves` of `elements`
+/// f64s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Request {
     pub elements: u64,

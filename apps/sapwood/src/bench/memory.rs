@@ -1,8 +1,8 @@
 //! Memory of a communication process, and of each further idle link.
 //!
-//! Two trees of their own: 8x8, whose eight communication processes have eight children each, and one
-//! communication process with 8 and with 72 children. Every tree has answered some waves before it is
-//! looked at, and is idle then: what a link keeps once it has been used is in the figure.
+//! Two trees of their own: 8x8, whose eight communication processes have eight children each, and
+//! one communication process with 8 and with 72 children. Every tree has answered some waves before
+//! it is looked at, and is idle then: what a link keeps once it has been used is in the figure.
 
 use std::thread::sleep;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Processes of a tree, as /proc shows them: who they are and what memory they hold.
 //!
-//! CPU time and resident memory are read by the floor's own lines (`sapwood_floor::process`), so that
-//! both trees are measured alike; here is only what the floor does not need.
+//! CPU time and resident memory are read by the floor's own lines (`sapwood_floor::process`), so
+//! that both trees are measured alike; here is only what the floor does not need.
 
 use std::collections::BTreeSet;
 use std::fs;

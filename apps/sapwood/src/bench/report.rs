@@ -1,8 +1,8 @@
 //! What was measured, as a table for people and as one JSON object for programs.
 //!
 //! Owns the names of the figures and the schema. In JSON a section such as `round_trip` holds each
-//! figure under its name, and `spread` with smallest, middle and largest run of each figure under the
-//! same name again. Sections that were not asked for are not there.
+//! figure under its name, and `spread` with smallest, middle and largest run of each figure under
+//! the same name again. Sections that were not asked for are not there.
 
 use std::fmt::Write;
 

@@ -1,8 +1,8 @@
 //! Start-up of Sapwood's tree beside starting as many processes that connect once.
 //!
-//! The floor is `sapwood_floor::startup`: the same program, started as often as the tree has processes
-//! below its root, each of which connects to one socket. Sapwood's time runs from before the first
-//! start to the answer of the whole tree. Ending either is not in its time.
+//! The floor is `sapwood_floor::startup`: the same program, started as often as the tree has
+//! processes below its root, each of which connects to one socket. Sapwood's time runs from before
+//! the first start to the answer of the whole tree. Ending either is not in its time.
 
 use sapwood_floor::startup::{StartupPlan, run};
 use sapwood_floor::statistics::{Spread, ratio};

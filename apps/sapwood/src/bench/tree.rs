@@ -1,7 +1,7 @@
 //! Sapwood's tree in a benchmark: opening it, and the two experiments on it.
 //!
-//! Owns the counterpart of the floor's `Floor`: the same requests, the same sums, the same moments at
-//! which a clock is read. Does not repeat, compare or condense runs; `pairs` does.
+//! Owns the counterpart of the floor's `Floor`: the same requests, the same sums, the same moments
+//! at which a clock is read. Does not repeat, compare or condense runs; `pairs` does.
 
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,7 @@
 //! What the system offers: sockets, names, limits, /proc and clocks.
 //!
-//! Owns the needs of a tree in descriptors and processes. Changes nothing on the machine; the sockets
-//! that it opens are closed at once.
+//! Owns the needs of a tree in descriptors and processes. Changes nothing on the machine; the
+//! sockets that it opens are closed at once.
 
 use std::fs;
 use std::path::Path;
@@ -86,8 +86,8 @@ fn open_files(shape: &Shape) -> Check {
     limit("open files", getrlimit(Resource::Nofile), need, shape, advice)
 }
 
-/// Processes that the user may have; the tree's are compared with the limit, not with what is left of
-/// it, since others of the user's come and go.
+/// Processes that the user may have; the tree's are compared with the limit, not with what is left
+/// of it, since others of the user's come and go.
 fn processes(shape: &Shape) -> Check {
     let need = u64::from(shape.node_count());
     let advice = || format!("raise it with 'ulimit -u {}', or take a smaller tree", need * 2);

@@ -121,8 +121,8 @@ fn shim(file: &str) -> Check {
     }
 }
 
-/// Where `sapwood mpi` looks for shims: in the folder that is named, beside this program, and in the
-/// `lib` beside its `bin`.
+/// Where `sapwood mpi` looks for shims: in the folder that is named, beside this program, and in
+/// the `lib` beside its `bin`.
 fn shim_folders() -> Vec<PathBuf> {
     let named = std::env::var_os("SAPWOOD_LIB_DIR").filter(|named| !named.is_empty());
     let mut folders: Vec<PathBuf> = named.map(PathBuf::from).into_iter().collect();

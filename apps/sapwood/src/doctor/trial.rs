@@ -1,7 +1,7 @@
 //! A trial: small trees on this machine, over each kind of link, with a few waves through them.
 //!
-//! This is the check that none of the others replaces: processes are started, prove the key, build a
-//! tree and add numbers. The back-ends are those of the benchmarks.
+//! This is the check that none of the others replaces: processes are started, prove the key, build
+//! a tree and add numbers. The back-ends are those of the benchmarks.
 
 use sapwood_floor::Shape;
 

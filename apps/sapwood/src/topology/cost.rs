@@ -121,7 +121,8 @@ fn as_json(of: &Prediction) -> Value {
     })
 }
 
-/// Trees of exactly that many back-ends and 1 to [`LEVELS_MAX`] levels, as far as they are sensible.
+/// Trees of exactly that many back-ends and 1 to [`LEVELS_MAX`] levels, as far as they are
+/// sensible.
 fn alternatives(back_ends: u32) -> Result<Vec<Shape>, Failure> {
     let mut shapes = Vec::new();
     if (1..=FAN_OUT_MAX).contains(&back_ends) {
