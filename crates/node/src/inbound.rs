@@ -14,6 +14,9 @@ use crate::stream::{Stream, Way};
 use crate::wave::{Arrived, OwnedBody};
 use crate::{Delivery, Instant, LinkId, Node, Output};
 
+/// Longest frame of a peer that has not said who it is, in bytes; a hello is shorter.
+const HELLO_BYTES_MAX: usize = 4096;
+
 impl Node {
     /// Bytes in the shared buffer, beginning with a frame.
     pub(crate) fn bytes(&mut self, link: LinkId, bytes: &[u8]) {
@@ -31,6 +34,12 @@ impl Node {
                 Ok(_) => break,
                 Err(error) => return self.break_link(link, &error),
             }
+        }
+        let peer = self.links.link(link).map(|open| open.peer);
+        if let (Some(Peer::Stranger), Ok(Some(length))) = (peer, frame_length(rest))
+            && length > HELLO_BYTES_MAX
+        {
+            return self.break_link(link, &WireError::Length { bytes: length });
         }
         let Self { links, pool, .. } = self;
         if let Some(open) = links.link_mut(link)
