@@ -9,9 +9,9 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use sapwood::{
-    Answer, Error, Event, Network, Policy, Program, RankSet, Registry, Stream, WaveRule,
+    Answer, Error, Event, Network, Policy, Program, RankSet, Registry, Stream, Wave, WaveRule,
 };
-use sapwood_profile::{PROFILE_STATISTICS, RankRows, Round, register};
+use sapwood_profile::{PROFILE_STATISTICS, RankRows, RankState, Round, register};
 use sapwood_report::Missing;
 
 use super::leaf::{self, LEAF, ROUND, ROWS};
@@ -24,6 +24,10 @@ const READY_TIMEOUT: Duration = Duration::from_secs(10);
 const LAST_ROUND_MS: u32 = 2_000;
 /// What the last round and the rows may take beside the waits of the levels.
 const LAST_TIMEOUT: Duration = Duration::from_secs(3);
+/// A launcher may end a moment before the last of its ranks: for so long these are asked again.
+const ENDING_TIMEOUT: Duration = Duration::from_secs(1);
+/// Between two such questions.
+const ENDING_PAUSE: Duration = Duration::from_millis(50);
 /// A round while the program runs waits no longer than this on a level.
 const LIVE_ROUND_MS_MAX: u32 = 500;
 
@@ -106,6 +110,14 @@ impl Collection {
         Ok(self.network.watch(descriptor)?)
     }
 
+    /// Stops watching a descriptor.
+    ///
+    /// # Errors
+    /// When the system fails this process.
+    pub(crate) fn unwatch(&mut self, descriptor: impl AsFd) -> Result<(), Failure> {
+        Ok(self.network.unwatch(descriptor)?)
+    }
+
     /// Lets the tree work until something has happened, at most for this long.
     ///
     /// # Errors
@@ -165,8 +177,7 @@ impl Collection {
     pub(crate) fn finish(mut self) -> Collected {
         let depth = self.network.topology().depth();
         let wait = Duration::from_millis(u64::from(depth * LAST_ROUND_MS)) + LAST_TIMEOUT;
-        if let Some(round) = self.last_round(wait) {
-            self.result.round = round;
+        if self.last_round_at_rest(wait) {
             self.result.is_last = true;
             self.result.rows = self.all_rows(wait);
         }
@@ -182,8 +193,25 @@ impl Collection {
         result
     }
 
-    fn last_round(&mut self, wait: Duration) -> Option<Round> {
-        let question = leaf::question(self.leaves.world_size, 1);
+    /// Whether a round came after the program's end; one in which no rank runs any more, if that can
+    /// be had.
+    fn last_round_at_rest(&mut self, wait: Duration) -> bool {
+        let ending = Instant::now() + ENDING_TIMEOUT;
+        let mut has_come = false;
+        for wave in 1.. {
+            let Some(round) = self.last_round(wave, wait) else { break };
+            let is_at_rest = round.ranks_in(RankState::Running).is_empty();
+            self.result.round = round;
+            has_come = true;
+            if is_at_rest || Instant::now() >= ending || self.turn(ENDING_PAUSE).is_err() {
+                break;
+            }
+        }
+        has_come
+    }
+
+    fn last_round(&mut self, wave: Wave, wait: Duration) -> Option<Round> {
+        let question = leaf::question(self.leaves.world_size, wave);
         let answered =
             self.last.broadcast(ROUND, question).and_then(|()| self.last.recv_timeout(wait));
         match answered {

@@ -30,156 +30,34 @@ pub(crate) struct JobProgram {
 }
 
 /// Options whose value is the number of ranks.
-const RANK_OPTIONS: [&str; 3] = ["n", "np", "c"];
+const RANK_OPTIONS: &str = "n np c";
 /// Options whose value is the folder to run in.
-const DIRECTORY_OPTIONS: [&str; 2] = ["wdir", "wd"];
+const DIRECTORY_OPTIONS: &str = "wdir wd";
 /// Options with two arguments.
-const PAIR_OPTIONS: [&str; 7] = ["mca", "gmca", "omca", "pmixmca", "prtemca", "genv", "env"];
+const PAIR_OPTIONS: &str = "mca gmca omca pmixmca prtemca genv env";
 /// Options with one argument, beside those above.
-const SINGLE_OPTIONS: [&str; 77] = [
-    "H",
-    "N",
-    "am",
-    "app",
-    "bind-to",
-    "bootstrap",
-    "bootstrap-exec",
-    "cartofile",
-    "cf",
-    "configfile",
-    "cpu-list",
-    "cpu-set",
-    "cpus-per-proc",
-    "cpus-per-rank",
-    "debugger",
-    "default-hostfile",
-    "demux",
-    "display",
-    "envlist",
-    "errfile",
-    "errfile-pattern",
-    "f",
-    "genvlist",
-    "gpus-per-proc",
-    "hnp",
-    "host",
-    "hostfile",
-    "hosts",
-    "iface",
-    "launch-agent",
-    "launcher",
-    "launcher-exec",
-    "localhost",
-    "machine",
-    "machinefile",
-    "map-by",
-    "max-restarts",
-    "max-vm-size",
-    "membind",
-    "nameserver",
-    "npernode",
-    "npersocket",
-    "ompi-server",
-    "order-nodes",
-    "outfile",
-    "outfile-pattern",
-    "output",
-    "output-filename",
-    "path",
-    "personality",
-    "pmi-port",
-    "ppn",
-    "ppr",
-    "prefix",
-    "preload-files",
-    "prepend-pattern",
-    "rank-by",
-    "rankfile",
-    "report-events",
-    "report-pid",
-    "report-uri",
-    "rf",
-    "rmk",
-    "rr-by",
-    "runtime-options",
-    "show",
-    "stdin",
-    "timeout",
-    "topolib",
-    "tune",
-    "umask",
-    "usize",
-    "with-ft",
-    "x",
-    "xml-file",
-    "xterm",
-    "ckpoint-interval",
-];
+const SINGLE_OPTIONS: &str = "\
+    am app bind-to bootstrap bootstrap-exec cartofile cf ckpoint-interval configfile \
+    cpu-list cpu-set cpus-per-proc cpus-per-rank debugger default-hostfile demux display \
+    envlist errfile errfile-pattern f genvlist gpus-per-proc H hnp host hostfile hosts iface \
+    launch-agent launcher launcher-exec localhost machine machinefile map-by max-restarts \
+    max-vm-size membind N nameserver npernode npersocket ompi-server order-nodes outfile \
+    outfile-pattern output output-filename path personality pmi-port ppn ppr prefix \
+    preload-files prepend-pattern rank-by rankfile report-events report-pid report-uri rf \
+    rmk rr-by runtime-options show stdin timeout topolib tune umask usize with-ft x xml-file \
+    xterm";
 /// Options without an argument; any other option is taken for one of these, but remembered.
-const PLAIN_OPTIONS: [&str; 62] = [
-    "allow-run-as-root",
-    "bind-to-core",
-    "bind-to-socket",
-    "bycore",
-    "bynode",
-    "byslot",
-    "continuous",
-    "d",
-    "debug",
-    "debug-daemons",
-    "debug-daemons-file",
-    "debug-devel",
-    "disable-auto-cleanup",
-    "disable-hostname-propagation",
-    "disable-recovery",
-    "disable-x",
-    "display-allocation",
-    "display-devel-allocation",
-    "display-devel-map",
-    "display-diffable-map",
-    "display-map",
-    "display-topo",
-    "do-not-launch",
-    "do-not-resolve",
-    "dvm",
-    "enable-instant-on-support",
-    "enable-recovery",
-    "enable-x",
-    "envall",
-    "envnone",
-    "fwd-mpirun-port",
-    "genvall",
-    "genvnone",
-    "get-stack-traces",
-    "index-argv-by-rank",
-    "info",
-    "l",
-    "leave-session-attached",
-    "merge-stderr-to-stdout",
-    "nolocal",
-    "nooversubscribe",
-    "noprefix",
-    "novm",
-    "output-proctable",
-    "oversubscribe",
-    "pernode",
-    "prepend-rank",
-    "print-all-exitcodes",
-    "profile",
-    "q",
-    "quiet",
-    "report-bindings",
-    "report-child-jobs-separately",
-    "s",
-    "preload-binary",
-    "show-progress",
-    "skip-launch-node",
-    "tag-output",
-    "timestamp-output",
-    "use-hwthread-cpus",
-    "v",
-    "verbose",
-];
+const PLAIN_OPTIONS: &str = "\
+    allow-run-as-root bind-to-core bind-to-socket bycore bynode byslot continuous d debug \
+    debug-daemons debug-daemons-file debug-devel disable-auto-cleanup \
+    disable-hostname-propagation disable-recovery disable-x display-allocation \
+    display-devel-allocation display-devel-map display-diffable-map display-map display-topo \
+    do-not-launch do-not-resolve dvm enable-instant-on-support enable-recovery enable-x \
+    envall envnone fwd-mpirun-port genvall genvnone get-stack-traces index-argv-by-rank info \
+    l leave-session-attached merge-stderr-to-stdout nolocal nooversubscribe noprefix novm \
+    output-proctable oversubscribe pernode preload-binary prepend-rank print-all-exitcodes \
+    profile q quiet report-bindings report-child-jobs-separately s show-progress \
+    skip-launch-node tag-output timestamp-output use-hwthread-cpus v verbose";
 
 impl JobCommand {
     /// Takes a command apart.
@@ -220,9 +98,9 @@ impl JobCommand {
             if at + arguments >= words.len() {
                 return Err(format!("the launcher's option '-{name}' lacks its argument"));
             }
-            if RANK_OPTIONS.contains(&name) {
+            if has(RANK_OPTIONS, name) {
                 ranks = Some(rank_count(name, value.as_deref())?);
-            } else if DIRECTORY_OPTIONS.contains(&name) {
+            } else if has(DIRECTORY_OPTIONS, name) {
                 directory = value.map(PathBuf::from);
             }
             at += 1 + arguments;
@@ -235,18 +113,22 @@ impl JobCommand {
     }
 
     fn argument_count(&mut self, name: &str) -> usize {
-        if PAIR_OPTIONS.contains(&name) {
+        if has(PAIR_OPTIONS, name) {
             return 2;
         }
-        let has_one = [&RANK_OPTIONS[..], &DIRECTORY_OPTIONS[..], &SINGLE_OPTIONS[..]];
-        if has_one.iter().any(|names| names.contains(&name)) {
+        if [RANK_OPTIONS, DIRECTORY_OPTIONS, SINGLE_OPTIONS].iter().any(|list| has(list, name)) {
             return 1;
         }
-        if !PLAIN_OPTIONS.contains(&name) {
+        if !has(PLAIN_OPTIONS, name) {
             self.unknown_option = Some(name.to_string());
         }
         0
     }
+}
+
+/// Whether an option stands in a list.
+fn has(list: &str, name: &str) -> bool {
+    list.split_whitespace().any(|option| option == name)
 }
 
 /// Whether a word is a launcher by its file's name.
@@ -353,14 +235,8 @@ mod tests {
 
     #[test]
     fn no_option_is_listed_twice() {
-        let mut all: Vec<&str> = [
-            &RANK_OPTIONS[..],
-            &DIRECTORY_OPTIONS[..],
-            &PAIR_OPTIONS[..],
-            &SINGLE_OPTIONS[..],
-            &PLAIN_OPTIONS[..],
-        ]
-        .concat();
+        let lists = [RANK_OPTIONS, DIRECTORY_OPTIONS, PAIR_OPTIONS, SINGLE_OPTIONS, PLAIN_OPTIONS];
+        let mut all: Vec<&str> = lists.iter().flat_map(|list| list.split_whitespace()).collect();
         let listed = all.len();
         all.sort_unstable();
         all.dedup();

@@ -39,7 +39,7 @@ impl OutFolder {
     }
 
     /// Nothing will be written: removes the folder if it was made here.
-    pub(crate) fn abandon(self) {
+    pub(crate) fn abandon(&self) {
         if self.is_new {
             // A folder into which others have written meanwhile stays.
             let _ = fs::remove_dir(&self.path);

@@ -95,16 +95,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let job = Job::read(arguments)?;
     let folder = arguments.out.as_deref().map(OutFolder::prepare).transpose();
     let folder = folder.map_err(Failure::usage)?;
-    let ended = observe(&job, arguments);
-    let (end, collected) = match ended {
-        Ok(ended) => ended,
-        Err(failure) => {
-            if let Some(folder) = folder {
-                folder.abandon();
-            }
-            return Err(failure);
-        }
-    };
+    let observed = observe(&job, arguments);
+    if !matches!(observed, Ok((_, Some(_))))
+        && let Some(folder) = &folder
+    {
+        folder.abandon();
+    }
+    let (end, collected) = observed?;
     let Some(collected) = collected else { return Ok(end.exit_code()) };
     let report = report(&job, &end, collected);
     if let Some(folder) = &folder {

@@ -58,6 +58,8 @@ pub(crate) fn watch(
     let exit = run.until_end(&mut collection, started, interval, &mut screen)?;
     let elapsed = started.elapsed();
     screen.close();
+    // It stays readable, and nobody looks at it any more.
+    collection.unwatch(run.program.exit_descriptor())?;
     Ok(match exit {
         Some(exit) => (End { code: exit.code(), elapsed }, Some(collection.finish())),
         None => (End { code: INTERRUPTED, elapsed }, None),

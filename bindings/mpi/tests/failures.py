@@ -1,0 +1,259 @@
+"""Harms runs of `sapwood mpi` in every way that must not matter, and in those that must be named.
+
+Whatever dies, the program's results and exit code survive as far as the program does, the report
+says who is missing, and nothing is left running. Needs the environment that watched.py names.
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+import tempfile
+import unittest
+
+import watched
+from watched import LAUNCHERS, SYSTEM_PYTHON, Watched, has_mpi, library_folder, sapwood, test_program
+
+ABI = "openmpi"
+RANKS = 4
+SHORT = ["--interval", "50ms", "--quiet"]
+# Two leaves of two ranks, each below a communication process of its own.
+TWO_LEAVES = ["--topology", "2x1"]
+
+
+def setUpModule():
+    if not has_mpi(ABI):
+        raise unittest.SkipTest("no Open MPI here")
+
+
+def launch(*program, ranks=RANKS):
+    return [*LAUNCHERS[ABI], str(ranks), *program]
+
+
+class Harm(unittest.TestCase):
+    """Runs a program that works until it is told to stop, and does something to the run."""
+
+    def harmed(self, harm, *options, ends=True):
+        """`harm` is called once all ranks count; then the program is told to end if it `ends`."""
+        with tempfile.TemporaryDirectory(prefix="sapwood-mpi-failures-") as folder:
+            stop = os.path.join(folder, "stop")
+
+            def act(run):
+                run.wait_for("ranks that count", lambda: self.counting(run) == RANKS)
+                harm(run)
+                if ends:
+                    open(stop, "x", encoding="utf-8").close()
+
+            command = launch(test_program(ABI, "paced"), stop)
+            return Watched(command, *SHORT, *(options or TWO_LEAVES), while_running=act)
+
+    def counting(self, run):
+        return sum("sapwood-profile" in read(f"/proc/{pid}/maps") for pid in run.processes("paced"))
+
+    def ran_to_its_end(self, run):
+        self.assertEqual(run.code, 0, run.errors)
+        self.assertIn("the program is done", run.output)
+        for dump in run.dumps.values():
+            self.assertEqual(dump.state, 2)
+        self.assertEqual(len(run.dumps), RANKS)
+
+    def missing(self, run):
+        return {loss["ranks"]: loss["reason"] for loss in run.profile["missing"]}
+
+    def test_a_leaf_that_is_killed_takes_its_ranks_from_the_report_only(self):
+        run = self.harmed(lambda run: kill(run.processes("sapwood", "mpi-leaf")[:1]))
+        self.ran_to_its_end(run)
+        self.assertEqual(run.profile["ranks_covered"], 2)
+        [(ranks, reason)] = self.missing(run).items()
+        self.assertIn(ranks, ("0-1", "2-3"))
+        self.assertRegex(reason, "^back-end [01] is gone")
+        self.assertEqual({row[0] for row in run.rows}, set(map(str, range(RANKS))) - set(expand(ranks)))
+
+    def test_a_communication_process_that_is_killed_is_named_with_its_ranks(self):
+        run = self.harmed(lambda run: kill(run.processes("sapwood", "node")[:1]))
+        self.ran_to_its_end(run)
+        [(ranks, reason)] = self.missing(run).items()
+        self.assertIn(ranks, ("0-1", "2-3"))
+        self.assertRegex(reason, "^communication process [34] is gone")
+
+    def test_a_tree_that_is_killed_leaves_the_last_round(self):
+        def harm(run):
+            kill(run.processes("sapwood", "node") + run.processes("sapwood", "mpi-leaf"))
+        run = self.harmed(harm)
+        self.ran_to_its_end(run)
+        self.assertIn("the tree did not answer at the end", run.errors)
+        covered = run.profile["ranks_covered"]
+        self.assertTrue(covered == RANKS or self.missing(run), run.profile["missing"])
+
+    def test_a_leaf_that_hangs_is_waited_for_no_longer_than_its_deadline(self):
+        stopped = []
+
+        def harm(run):
+            stopped.append(run.processes("sapwood", "mpi-leaf")[0])
+            os.kill(stopped[0], signal.SIGSTOP)
+        run = self.harmed(harm)
+        self.ran_to_its_end(run)
+        self.assertEqual(run.profile["ranks_covered"], 2)
+        self.assertEqual(len(self.missing(run)), 1)
+
+    def test_the_program_outlives_a_front_end_that_is_killed(self):
+        run = self.harmed(lambda run: run.process.kill())
+        self.assertEqual(run.code, -signal.SIGKILL)
+        self.assertIn("the program is done", run.output)
+        self.assertEqual(sorted(dump.state for dump in run.dumps.values()), [2] * RANKS)
+
+    def test_one_rank_that_is_killed_stays_in_the_results(self):
+        run = self.harmed(lambda run: kill(run.processes("paced")[:1]), ends=False)
+        self.assertNotEqual(run.code, 0)
+        self.assertEqual((run.profile["ranks_covered"], run.profile["missing"]), (RANKS, []))
+        self.assertNotEqual(run.profile["states"]["lost"], "")
+        self.counted(run)
+
+    def test_all_ranks_that_are_killed_stay_in_the_results(self):
+        run = self.harmed(lambda run: kill(run.processes("paced")), ends=False)
+        self.assertNotEqual(run.code, 0)
+        self.assertEqual(run.profile["states"]["lost"], f"0-{RANKS - 1}")
+        self.counted(run)
+
+    def counted(self, run):
+        ranks = {row[0] for row in run.rows if row[4] == "MPI_Allreduce" and int(row[7]) > 0}
+        self.assertEqual(ranks, set(map(str, range(RANKS))))
+
+    def test_an_interrupt_reaches_the_program_and_the_report_is_written(self):
+        run = self.harmed(lambda run: run.process.send_signal(signal.SIGINT), ends=False)
+        self.assertNotEqual(run.code, 0)
+        self.assertEqual(run.profile["ranks_covered"], RANKS)
+
+    def test_a_second_interrupt_ends_everything_at_once(self):
+        def harm(run):
+            # Signals that come together may arrive as one; a program that hears none ends by none.
+            run.wait_for("a program that is deaf", lambda: any(is_deaf(pid) for pid in run.processes("python3")))
+            while run.process.poll() is None:
+                run.process.send_signal(signal.SIGINT)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    run.process.wait(timeout=0.1)
+        deaf = "import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN); time.sleep(60)"
+        command = [SYSTEM_PYTHON, "-c", deaf]
+        run = Watched(command, *SHORT, "--mpi", ABI, "--ranks", str(RANKS), while_running=harm)
+        self.assertEqual((run.code, run.profile), (130, None))
+
+
+class Ends(unittest.TestCase):
+    """Programs that end in their own ways."""
+
+    def test_the_exit_code_is_the_programs(self):
+        run = Watched(launch(SYSTEM_PYTHON, "-c", "raise SystemExit(7)", ranks=1), *SHORT)
+        self.assertEqual(run.code, 7)
+
+    def test_a_program_that_ends_before_mpi_init_is_said_to_have_done_so(self):
+        run = Watched(launch(SYSTEM_PYTHON, "-c", "print('here')"), "--no-live")
+        self.assertEqual(run.code, 0)
+        self.assertIn("here\n", run.output)
+        self.assertEqual((run.profile["ranks_covered"], run.profile["events"]), (0, []))
+        self.assertRegex(run.profile["missing"][0]["reason"], "no MPI_Init was seen")
+        self.assertIn("no MPI_Init was seen", run.output)
+
+    def test_a_rank_that_kills_itself_is_lost_and_counted(self):
+        run = Watched(launch(test_program(ABI, "unfinalized"), "kill"), *SHORT)
+        self.assertNotEqual(run.code, 0)
+        self.assertEqual(run.profile["ranks_covered"], RANKS)
+        self.assertIn("1", expand(run.profile["states"]["lost"]))
+        calls = {row[0]: row[7] for row in run.rows if row[4] == "MPI_Allreduce"}
+        self.assertEqual(calls, {str(rank): "100" for rank in range(RANKS)})
+
+    def test_a_program_without_launcher_is_one_rank(self):
+        run = Watched([test_program(ABI, "unfinalized"), "exit"], *SHORT)
+        self.assertEqual((run.code, run.profile["states"]["exited"]), (0, "0"))
+
+    def test_what_is_preloaded_already_stays_in_front(self):
+        text = "import os; print(os.environ['LD_PRELOAD'])"
+        run = Watched(launch(SYSTEM_PYTHON, "-c", text, ranks=1), *SHORT, environment={"LD_PRELOAD": "libm.so.6"})
+        shim = os.path.join(library_folder(), f"libsapwood-mpi-{ABI}.so")
+        self.assertEqual(run.output, f"libm.so.6:{shim}\n")
+
+    def test_tables_while_the_program_runs_go_to_standard_error(self):
+        run = Watched(launch(test_program(ABI, "solver")), "--live", "--interval", "20ms", "--json")
+        self.assertIn(f"of {RANKS} ranks", run.errors)
+        self.assertTrue(run.output.endswith("}\n") and '"schema": "sapwood.profile/1"' in run.output)
+
+
+class BadInput(unittest.TestCase):
+    """Each is one clear line and exit code 2, before anything starts."""
+
+    def refused(self, *words, environment=None):
+        with tempfile.TemporaryDirectory(prefix="sapwood-mpi-failures-") as folder:
+            done = subprocess.run([sapwood(), "mpi", *words], capture_output=True, text=True, check=False, cwd=folder,
+                                  env={**os.environ, **(environment or {})}, timeout=watched.RUN_SECONDS_MAX)
+            self.assertEqual(os.listdir(folder), [])
+        self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), done.stderr)
+        return done.stderr
+
+    def test_the_wrong_mpi(self):
+        if not has_mpi("mpich"):
+            self.skipTest("no MPICH here")
+        line = self.refused("--", *launch(test_program("mpich", "solver")))
+        self.assertRegex(line, r"^sapwood: wrong MPI: '.*solver' is linked to MPICH, but 'mpirun.openmpi' is Open MPI's")
+        line = self.refused("--", *LAUNCHERS["mpich"], "2", test_program(ABI, "solver"))
+        self.assertRegex(line, r"is linked to Open MPI, but 'mpirun.mpich' is MPICH's")
+
+    def test_a_program_that_is_not_mpi_at_all(self):
+        self.assertRegex(self.refused("--out", "out", "--", *launch("ls")), r"ls' is no MPI program")
+
+    def test_a_program_that_is_not_there(self):
+        self.assertRegex(self.refused("--", *launch("no-such-program")), r"'no-such-program' is in no folder of PATH")
+        self.assertRegex(self.refused("--", "/no/mpirun", "-np", "2", "ls"), r"'/no/mpirun'|ls'")
+
+    def test_an_output_folder_that_cannot_be_written(self):
+        line = self.refused("--out", "/dev/null/out", "--", *launch(test_program(ABI, "solver")))
+        self.assertRegex(line, r"output folder '/dev/null/out' cannot be written")
+
+    def test_no_number_of_ranks(self):
+        line = self.refused("--", LAUNCHERS[ABI][0], test_program(ABI, "solver"))
+        self.assertRegex(line, r"give -np to it, or --ranks")
+
+    def test_a_topology_that_does_not_fit(self):
+        options = ["--topology", "2x2", "--ranks-per-leaf", "4"]
+        self.assertRegex(self.refused(*options, "--", *launch(test_program(ABI, "solver"))), r"has 4 back-ends")
+
+    def test_a_shim_that_was_not_built(self):
+        with tempfile.TemporaryDirectory(prefix="sapwood-mpi-failures-") as folder:
+            # A copy has no shims beside it.
+            copy = os.path.join(folder, "sapwood")
+            os.link(sapwood(), copy) if os.stat(folder).st_dev == os.stat(sapwood()).st_dev else None
+            if not os.path.exists(copy):
+                with open(sapwood(), "rb") as source, open(copy, "wb") as target:
+                    target.write(source.read())
+                os.chmod(copy, 0o755)
+            done = subprocess.run([copy, "mpi", "--", *launch(test_program(ABI, "solver"))], capture_output=True, text=True,
+                                  check=False, env={**os.environ, "SAPWOOD_LIB_DIR": folder}, timeout=watched.RUN_SECONDS_MAX)
+        self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), done.stderr)
+        self.assertRegex(done.stderr, r"the shim for Open MPI, libsapwood-mpi-openmpi.so, is in none of ")
+
+
+def kill(pids):
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+
+
+def is_deaf(pid):
+    """Whether a process ignores interrupts."""
+    ignored = [line.split()[1] for line in read(f"/proc/{pid}/status").splitlines() if line.startswith("SigIgn:")]
+    return bool(ignored) and int(ignored[0], 16) >> (signal.SIGINT - 1) & 1 == 1
+
+
+def read(path):
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def expand(text):
+    """The ranks of a text such as 0-3,7, as text."""
+    parts = [part.split("-") for part in text.split(",") if part]
+    return [str(rank) for part in parts for rank in range(int(part[0]), int(part[-1]) + 1)]
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,197 @@
+"""Compares what came through the tree with what each rank wrote by itself.
+
+Every rank of every program also writes its own table to disk. From these files statistics are
+computed here, off-line and without any of Sapwood's code, and must equal those in profile.json:
+integers exactly (calls, bytes and nanoseconds: sum, smallest and largest with the lowest rank that
+has them), mean and standard deviation to rounding. The rows of ranks.parquet must be the files'
+contents. All of this at fan-out 1, 2 and 8.
+
+Needs the environment that watched.py names; `make truth` sets it.
+"""
+
+import math
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+from fractions import Fraction
+
+import watched
+from rank_profile import NONE
+from watched import HERE, LAUNCHERS, SYSTEM_PYTHON, Watched, has_mpi, test_program
+
+STATES = {1: "running", 2: "finalized", 3: "exited"}
+# Fan-out 1: a chain above one leaf. 2: a binary tree of four leaves. 8: a flat tree.
+TREES = {1: ["--topology", "1x1x1"], 2: ["--topology", "2^2"], 8: ["--topology", "8"]}
+# The digits that a float of profile.json has lost at most.
+ROUNDING = 1e-12
+
+
+def events_of(profile):
+    """(name, size class or None, is a region) -> (calls, nanoseconds, bytes) of one dump."""
+    events = {}
+    for key, (count, moved) in profile.calls.items():
+        name, size = key
+        events[(name, None if size == NONE else size, False)] = (count, profile.times[key], moved)
+    for name, count in profile.regions.items():
+        events[(name, None, True)] = (count, profile.times[name], 0)
+    return {key: counters for key, counters in events.items() if any(counters)}
+
+
+def statistics(values):
+    """Of values by rank, as profile.json has them; mean and deviation as exact fractions."""
+    numbers = list(values.values())
+    smallest, largest = min(numbers), max(numbers)
+    mean = Fraction(sum(numbers), len(numbers))
+    variance = Fraction(sum(number * number for number in numbers), len(numbers)) - mean * mean
+    return {"sum": sum(numbers), "mean": mean, "variance": variance,
+            "min": smallest, "min_rank": min(rank for rank in values if values[rank] == smallest),
+            "max": largest, "max_rank": min(rank for rank in values if values[rank] == largest)}
+
+
+def ranks_of(text):
+    """The ranks of a text such as 0-3,7."""
+    ranks = []
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        ranks += range(int(first), int(last or first) + 1)
+    return ranks
+
+
+class Truth:
+    """The comparison that all programs share."""
+
+    abi = None
+    ranks = 4
+
+    def setUp(self):
+        self.maxDiff = None
+        if not has_mpi(self.abi):
+            self.skipTest(f"no {self.abi} here")
+
+    def compare(self, program, trees=TREES, ranks=None, finalized=True, code=0):
+        ranks = ranks or self.ranks
+        for fan_out, tree in trees.items():
+            with self.subTest(program=os.path.basename(program[0]), fan_out=fan_out):
+                command = [*LAUNCHERS[self.abi], str(ranks), *program]
+                run = Watched(command, *tree, "--interval", "50ms", "--quiet")
+                self.assertEqual(run.code, code, run.errors)
+                self.assertEqual(sorted(run.dumps), list(range(ranks)), run.errors)
+                self.check_facts(run, ranks, finalized)
+                self.check_events(run)
+                self.check_rows(run)
+
+    def check_facts(self, run, ranks, finalized):
+        profile = run.profile
+        self.assertEqual(profile["schema"], "sapwood.profile/1")
+        self.assertEqual((profile["world_size"], profile["ranks_covered"]), (ranks, ranks))
+        self.assertEqual((ranks_of(profile["covered"]), profile["missing"]), (list(range(ranks)), []))
+        state = "finalized" if finalized else "exited"
+        self.assertEqual(ranks_of(profile["states"][state]), list(range(ranks)))
+        dropped = sum(dump.dropped for dump in run.dumps.values())
+        self.assertEqual((profile["dropped"], profile["unreadable"]), (dropped, 0))
+
+    def check_events(self, run):
+        expected = {}
+        for rank, dump in run.dumps.items():
+            for key, counters in events_of(dump).items():
+                expected.setdefault(key, {})[rank] = counters
+        came = {(event["name"], event["communicator_size_class"], event["class"] == "region"): event
+                for event in run.profile["events"]}
+        self.assertEqual(len(came), len(run.profile["events"]), "an event came twice")
+        self.assertEqual(set(came), set(expected))
+        for key, by_rank in expected.items():
+            event = came[key]
+            self.assertEqual(event["ranks"], len(by_rank), key)
+            for at, metric in enumerate(("calls", "time_ns", "bytes")):
+                values = {rank: counters[at] for rank, counters in by_rank.items()}
+                self.check_metric((key, metric), event[metric], statistics(values))
+
+    def check_metric(self, what, came, expected):
+        for name in ("sum", "min", "min_rank", "max", "max_rank"):
+            self.assertEqual(came[name], expected[name], (what, name))
+        self.assertTrue(math.isclose(came["mean"], expected["mean"], rel_tol=ROUNDING), (what, came, expected))
+        # The square of what came, so that no root is taken here.
+        squared = Fraction(came["standard_deviation"]) ** 2
+        self.assertTrue(math.isclose(squared, expected["variance"], rel_tol=4 * ROUNDING), (what, came, expected))
+
+    def check_rows(self, run):
+        expected = []
+        for rank, dump in run.dumps.items():
+            for (name, size, _), counters in events_of(dump).items():
+                size = "" if size is None else str(size)
+                expected.append([str(rank), dump.host, str(dump.pid), STATES[dump.state], name, size, *map(str, counters)])
+        # The class of an event, the sixth column, is a name that the dump does not have.
+        came = [[*row[:5], *row[6:]] for row in run.rows]
+        self.assertEqual(sorted(came), sorted(expected))
+
+
+class OpenMpi(Truth, unittest.TestCase):
+    abi = "openmpi"
+
+    def test_c_solver(self):
+        self.compare([test_program(self.abi, "solver")])
+
+    def test_fortran_solvers(self):
+        for face in ("mpif", "usempi", "f08"):
+            self.compare([test_program(self.abi, f"solver_{face}")], trees={2: TREES[2]})
+
+    def test_mpi4py_solver(self):
+        if subprocess.run([SYSTEM_PYTHON, "-c", "import mpi4py.MPI"], capture_output=True, check=False).returncode:
+            self.skipTest("no mpi4py here (Debian: python3-mpi4py)")
+        self.compare([SYSTEM_PYTHON, os.path.join(HERE, "solver_mpi4py.py")], trees={8: TREES[8]})
+
+    def test_regions_used_well_and_badly(self):
+        self.compare([test_program(self.abi, "regions")], trees={1: TREES[1]})
+
+    def test_communicators_of_many_sizes(self):
+        self.compare([test_program(self.abi, "communicators")], trees={2: TREES[2]})
+
+    def test_a_program_without_finalize(self):
+        # Open MPI's launcher takes that for an error of the program.
+        program = [test_program(self.abi, "unfinalized"), "exit"]
+        self.compare(program, trees={1: TREES[1]}, ranks=1, finalized=False, code=1)
+
+    def test_lammps(self):
+        if shutil.which("lmp") is None:
+            self.skipTest("no LAMMPS here (Debian: lammps)")
+        melt = os.path.join(HERE, "..", "..", "..", "demo", "in.melt")
+        arguments = ["-in", melt, "-var", "steps", "40", "-var", "cells", "8", "-log", "none"]
+        self.compare(["lmp", *arguments], ranks=8)
+
+    def test_hpcc(self):
+        if shutil.which("hpcc") is None:
+            self.skipTest("no HPCC here (Debian: hpcc)")
+        with tempfile.TemporaryDirectory(prefix="sapwood-mpi-hpcc-") as folder:
+            shutil.copy(os.path.join(HERE, "hpccinf.txt"), folder)
+            # HPCC reads its input from the folder that it runs in.
+            self.compare(["-wdir", folder, "hpcc"])
+
+
+class Mpich(Truth, unittest.TestCase):
+    abi = "mpich"
+    # MPICH's ranks spin while they wait: more of them than processors hardly move.
+    ranks = 2
+
+    def test_c_solver(self):
+        self.compare([test_program(self.abi, "solver")])
+
+    def test_fortran_solvers(self):
+        for face in ("mpif", "usempi", "f08"):
+            self.compare([test_program(self.abi, f"solver_{face}")], trees={2: TREES[2]})
+
+    def test_large_counts(self):
+        self.compare([test_program(self.abi, "large")], trees={1: TREES[1]})
+
+    def test_netpipe(self):
+        if shutil.which("NPmpich2") is None:
+            self.skipTest("no NetPIPE here (Debian: netpipe-mpich2)")
+        with tempfile.TemporaryDirectory(prefix="sapwood-mpi-netpipe-") as folder:
+            arguments = ["-u", "16", "-n", "5", "-o", os.path.join(folder, "out")]
+            self.compare(["NPmpich2", *arguments])
+
+
+if __name__ == "__main__":
+    watched.sapwood(), watched.library_folder()
+    unittest.main()

@@ -1,0 +1,157 @@
+"""Runs `sapwood mpi` on MPI programs for the tests, with a deadline, and leaves nothing running.
+
+Where the command is and where the shims and test programs were built comes from the environment:
+SAPWOOD (the program), SAPWOOD_LIB_DIR (the Makefile's OUT) and RANK_ROWS (the reader of
+ranks.parquet, an example of the command's crate).
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE]
+sys.dont_write_bytecode = True
+
+from rank_profile import Profile
+
+RUN_SECONDS_MAX = 120
+GONE_SECONDS_MAX = 10
+MARK = "SAPWOOD_TEST_MARK"
+SYSTEM_PYTHON = "/usr/bin/python3"
+LAUNCHERS = {
+    "openmpi": ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-np"],
+    "mpich": ["mpirun.mpich", "-np"],
+}
+
+run_number = 0
+
+
+def sapwood():
+    return os.path.abspath(os.environ["SAPWOOD"])
+
+
+def library_folder():
+    return os.path.abspath(os.environ["SAPWOOD_LIB_DIR"])
+
+
+def has_mpi(abi):
+    """Whether this MPI and its shim are here."""
+    shim = os.path.join(library_folder(), f"libsapwood-mpi-{abi}.so")
+    return shutil.which(LAUNCHERS[abi][0]) is not None and os.path.exists(shim)
+
+
+def test_program(abi, name):
+    return os.path.join(library_folder(), "tests", abi, name)
+
+
+def marked(mark):
+    """Processes whose environment has the mark, as pid and command."""
+    wanted = f"{MARK}={mark}".encode()
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                environment = file.read().split(b"\0")
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                command = file.read().decode(errors="replace").split("\0")
+            if wanted in environment and command != [""]:
+                yield int(pid), command
+
+
+class Hang(AssertionError):
+    """A run that had to be ended at its deadline."""
+
+
+class LeftBehind(AssertionError):
+    """Processes of a run that did not end with it."""
+
+
+class Watched:
+    """One run of `sapwood mpi`: `code`, `output`, `errors`, and what it left.
+
+    `profile` is profile.json or None, `rows` the rows of ranks.parquet as lists of text,
+    `dumps` what each rank wrote by itself. `while_running` is called with the run, once it has
+    started, to do it harm.
+    """
+
+    def __init__(self, command, *options, environment=None, while_running=None, out=True):
+        global run_number
+        run_number += 1
+        self.mark = f"{os.getpid()}-{run_number}"
+        with tempfile.TemporaryDirectory(prefix="sapwood-mpi-watched-") as folder:
+            self.folder = folder
+            self.out = os.path.join(folder, "out")
+            dumps = os.path.join(folder, "dumps")
+            os.mkdir(dumps)
+            words = [sapwood(), "mpi", *options, *(["--out", self.out] if out else []), "--", *command]
+            told = {MARK: self.mark, "SAPWOOD_MPI_DUMP_DIR": dumps, "PYTHONPATH": library_folder(),
+                    "OMPI_MCA_mpi_yield_when_idle": "1", **(environment or {})}
+            self.execute(words, {**os.environ, **told}, while_running)
+            self.profile = self.read_profile()
+            self.rows = self.read_rows()
+            self.dumps = {}
+            for name in os.listdir(dumps):
+                with open(os.path.join(dumps, name), "rb") as file:
+                    profile = Profile(file.read())
+                self.dumps[profile.rank] = profile
+
+    def execute(self, words, environment, while_running):
+        self.process = subprocess.Popen(words, env=environment, cwd=self.folder, start_new_session=True, text=True,
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        try:
+            if while_running is not None:
+                while_running(self)
+            self.output, self.errors = self.process.communicate(timeout=RUN_SECONDS_MAX)
+            self.code = self.process.returncode
+        except subprocess.TimeoutExpired:
+            raise Hang(f"hung for {RUN_SECONDS_MAX} s: {' '.join(words)}") from None
+        finally:
+            self.process.kill() if self.process.poll() is None else None
+            self.process.wait()
+            left = self.left_behind()
+        if left:
+            raise LeftBehind(f"left running by {' '.join(words)}: {left}")
+
+    def left_behind(self):
+        """Waits for the run's processes to be gone; ends and gives those that are not."""
+        deadline = time.monotonic() + GONE_SECONDS_MAX
+        while (left := list(marked(self.mark))) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        for pid, _ in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        return left
+
+    def wait_for(self, what, condition):
+        """Waits until a condition on this run gives something, and gives it."""
+        deadline = time.monotonic() + RUN_SECONDS_MAX
+        while time.monotonic() < deadline and self.process.poll() is None:
+            if found := condition():
+                return found
+            time.sleep(0.02)
+        raise Hang(f"waited for {what}")
+
+    def processes(self, *words):
+        """Pids of this run's processes whose first arguments are these, by the file's name."""
+        def fits(command):
+            return [os.path.basename(command[0]), *command[1:]][: len(words)] == list(words)
+        return sorted(pid for pid, command in marked(self.mark) if fits(command))
+
+    def read_profile(self):
+        with contextlib.suppress(FileNotFoundError), open(os.path.join(self.out, "profile.json"), encoding="utf-8") as file:
+            return json.load(file)
+        return None
+
+    def read_rows(self):
+        file = os.path.join(self.out, "ranks.parquet")
+        if not os.path.exists(file):
+            return None
+        done = subprocess.run([os.path.abspath(os.environ["RANK_ROWS"]), file], capture_output=True, text=True,
+                              check=True, timeout=RUN_SECONDS_MAX)
+        return [line.split("\t") for line in done.stdout.splitlines()]
