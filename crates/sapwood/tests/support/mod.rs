@@ -38,7 +38,7 @@ pub fn sapwood() -> &'static Path {
 /// The program of the tests' back-ends.
 pub fn trial() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| built(&["-p", "sapwood", "--example", "trial"], "examples/trial"))
+    BUILT.get_or_init(|| built(&["-p", "sapwood", "--examples"], "examples/trial"))
 }
 
 /// The folder of the profile that this test was built in.
