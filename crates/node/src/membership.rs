@@ -313,6 +313,8 @@ impl Node {
             (Role::FrontEnd, _) => {
                 self.outputs.push_back(Output::Event(Event::Ready { back_ends, attach_points }));
             }
+            // Its parent knows that a back-end is there by its hello.
+            (Role::BackEnd, _) => {}
             (_, Some(parent)) => {
                 let point =
                     |point: AttachPoint| (point.parent, point.address, Ranges::from(&point.ranks));

@@ -142,7 +142,8 @@ impl Outbox {
     fn packed(&mut self) -> &mut Slab {
         // A piece that is being written goes before waiting control messages; what is queued after
         // them must not.
-        let overtakes = !self.control.is_empty() && self.pieces.len() <= self.pieces_before_control();
+        let overtakes =
+            !self.control.is_empty() && self.pieces.len() <= self.pieces_before_control();
         let room = matches!(self.pieces.back(), Some(Piece::Packed { bytes, ends_frame: true })
             if bytes.len() < PACKED_BYTES && !overtakes);
         if !room {
