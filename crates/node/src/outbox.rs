@@ -131,6 +131,10 @@ impl Outbox {
     }
 
     fn push_body(&mut self, body: Body) {
+        if body.is_empty() {
+            // Nothing would ever be written of it, and the outbox never be empty.
+            return;
+        }
         if let Some(Piece::Packed { ends_frame, .. }) = self.pieces.back_mut() {
             *ends_frame = false;
         }
