@@ -4,8 +4,10 @@ mod support;
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use sapwood::{RankSet, WaveRule};
 use support::{
     ENDING, Links, MARK_VARIABLE, Seen, back_ends, builder, marked, network, new_mark, of_rank,
     sapwood, tree_below_us, trial, wait_until, wait_until_gone,
@@ -82,13 +84,54 @@ fn a_closed_network_leaves_nothing_whatever_its_back_ends_do() {
             let network = builder(SHAPE, links).back_end(back_ends(&mark, &[mode])).open().unwrap();
             let tree = tree_below_us(&mark);
             assert_eq!(tree.len(), PROCESSES - 1);
-            let begin = std::time::Instant::now();
+            let begin = Instant::now();
             network.close().unwrap();
             let closed = begin.elapsed();
             wait_until_gone(&tree);
             println!("{links:?}, back-ends {mode}: closed in {closed:?}, {:?}", begin.elapsed());
         }
     }
+}
+
+#[test]
+fn a_front_end_that_is_killed_while_its_tree_starts_leaves_nothing() {
+    for milliseconds in [1, 5, 10, 20, 40, 80] {
+        let mark = new_mark();
+        let mut child = Command::new(trial())
+            .args(["front-end", "4^3", "wait", "serve"])
+            .env("SAPWOOD_NODE", sapwood())
+            .env(MARK_VARIABLE, &mark)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(milliseconds));
+        let started = marked(&mark).len();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let took = wait_until("nothing left", ENDING, || marked(&mark).is_empty());
+        println!(
+            "killed with {started} processes after {milliseconds} ms: none left after {took:?}"
+        );
+    }
+}
+
+#[test]
+fn a_stopped_communication_process_holds_nobody_up_for_long() {
+    let (network, mark) = network("2x2", Links::Unix);
+    let tree = tree_below_us(&mark);
+    let pid = Pid::from_raw(of_rank(&tree, 5).pid.cast_signed()).unwrap();
+    kill_process(pid, Signal::STOP).unwrap();
+    let rule = WaveRule::Timeout { milliseconds: 200 };
+    let mut sum = network.stream(&network.everyone()).up("sum").wave(rule).open().unwrap();
+    sum.broadcast(support::tags::RANK, ()).unwrap();
+    let answer = sum.recv_timeout(ENDING).unwrap();
+    assert_eq!(answer.contributors, RankSet::range(2, 3));
+    println!("{}: {}", answer.missing[0].ranks, answer.missing[0].reason);
+    let begin = Instant::now();
+    network.close().unwrap();
+    println!("closed in {:?}", begin.elapsed());
+    wait_until_gone(&tree);
 }
 
 #[test]

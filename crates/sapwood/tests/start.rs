@@ -274,6 +274,43 @@ fn an_attached_back_end_that_leaves_makes_room_for_the_next() {
 }
 
 #[test]
+fn a_back_end_that_attaches_in_the_middle_of_a_wave_takes_part_in_the_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, key) = (folder.path().join("attach"), folder.path().join("key"));
+    let mut network = builder("1x3", Links::Unix).open().unwrap();
+    network.write_attach_file(&file, &key).unwrap();
+    let mut children: Vec<Child> = (0..3).map(|rank| attach(&file, Some(rank))).collect();
+    network.wait_for_back_ends(3, HANG).unwrap();
+    let mut stream = network.stream(&network.everyone()).up("sum").open().unwrap();
+    for round in 0..3 {
+        // 0 answers at once, 2 late; 1 is gone, and comes back while the wave waits for 2.
+        let mut gone = children.remove(1);
+        gone.kill().unwrap();
+        gone.wait().unwrap();
+        let begin = Instant::now();
+        while network.everyone().size() != 2 {
+            assert!(begin.elapsed() < ENDING);
+            network.turn(Duration::from_millis(10)).unwrap();
+        }
+        stream.broadcast(tags::SLEEP, ([2_u32], 700_u32)).unwrap();
+        network.flush().unwrap();
+        std::thread::sleep(Duration::from_millis(100));
+        children.insert(1, attach(&file, Some(1)));
+        network.wait_for_back_ends(3, HANG).unwrap();
+        let answer = stream.recv_timeout(HANG).unwrap();
+        assert_eq!(answer.contributors, "0,2".parse().unwrap(), "round {round}");
+        stream.broadcast(tags::RANK, ()).unwrap();
+        let answer = stream.recv_timeout(HANG).unwrap();
+        assert!(answer.is_complete(), "round {round}: {answer:?}");
+        assert_eq!(answer.contributors, RankSet::range(0, 2));
+    }
+    network.close().unwrap();
+    for child in children {
+        assert!(ended(child).status.success());
+    }
+}
+
+#[test]
 fn six_hundred_children_of_one_process_all_start() {
     let mark = new_mark();
     let begin = Instant::now();
