@@ -103,6 +103,7 @@ fn packets_of<'a>(emitted: &'a Emitter, wave: &WaveRef<'a>) -> Vec<PacketRef<'a>
             contributors: wave.contributors,
             destinations,
             chunk: None,
+            more_waves: 0,
             body: values.body(),
         })
         .collect();

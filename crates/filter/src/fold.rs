@@ -160,6 +160,42 @@ impl<O: Operation> Fold for FoldFilter<O> {
         Self::combine_values(format, accumulator, other)
     }
 
+    fn fold_run(
+        &self,
+        format: FormatRef<'_>,
+        stride: usize,
+        accumulators: &mut [u8],
+        others: &[u8],
+    ) -> Result<(), FilterError> {
+        let Some(directive) = format.directive(0).filter(|_| format.len() == 1) else {
+            return Err(FilterError::format(O::NAME, "one number or array in runs", format));
+        };
+        self.check(format)?;
+        if accumulators.len() != others.len() {
+            return Err(Self::mixed(format, accumulators, others));
+        }
+        if directive.shape == Shape::Scalar {
+            // What fills a number's slot is zero, and stays zero under every operation.
+            Self::combine_elements(directive.element, accumulators, others);
+            return Ok(());
+        }
+        let cut = PacketError::Truncated { index: 0 };
+        if stride < 8 {
+            return Err(cut.into());
+        }
+        let bodies = accumulators.chunks_exact(stride).zip(others.chunks_exact(stride));
+        for (mine, other) in bodies {
+            if mine[..8] != other[..8] {
+                return Err(Self::mixed(format, mine, other));
+            }
+        }
+        let bodies = accumulators.chunks_exact_mut(stride).zip(others.chunks_exact(stride));
+        for (mine, other) in bodies {
+            Self::combine_elements(directive.element, &mut mine[8..], &other[8..]);
+        }
+        Ok(())
+    }
+
     fn fold_chunk(
         &self,
         format: FormatRef<'_>,

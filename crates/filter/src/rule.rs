@@ -94,6 +94,19 @@ pub trait Fold {
         other: &[u8],
     ) -> Result<(), FilterError>;
 
+    /// Folds the bodies of several waves in a row, all of `stride` bytes, each into its own. Only
+    /// called when `format` is one numeric directive.
+    ///
+    /// # Errors
+    /// As [`Fold::fold`]; nothing has been folded then.
+    fn fold_run(
+        &self,
+        format: FormatRef<'_>,
+        stride: usize,
+        accumulators: &mut [u8],
+        others: &[u8],
+    ) -> Result<(), FilterError>;
+
     /// Folds a chunk of the body of one numeric array; `offset` is where in the body both begin, a
     /// multiple of 8. Only called when `format` is one directive, an array of numbers.
     ///

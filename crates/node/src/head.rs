@@ -10,6 +10,7 @@ pub(crate) struct Head {
     pub(crate) contributors: RankSet,
     pub(crate) destinations: RankSet,
     pub(crate) chunk: Option<Chunk>,
+    pub(crate) more_waves: u32,
 }
 
 impl Head {
@@ -20,6 +21,7 @@ impl Head {
             contributors: packet.contributors.to_set(),
             destinations: packet.destinations.to_set(),
             chunk: packet.chunk,
+            more_waves: packet.more_waves,
         }
     }
 
@@ -31,6 +33,7 @@ impl Head {
             contributors: self.contributors.as_ref(),
             destinations: self.destinations.as_ref(),
             chunk: self.chunk,
+            more_waves: self.more_waves,
             body,
         }
     }

@@ -109,7 +109,9 @@ impl Node {
             stream.waves.add_single(slot, arrived);
             return self.emit_ready(at);
         }
-        if arrived.packet.chunk.is_some() && !stream.takes_chunks(arrived.packet.format) {
+        if arrived.packet.more_waves > 0 {
+            stream.arrive_run(slot, &arrived, now);
+        } else if arrived.packet.chunk.is_some() && !stream.takes_chunks(arrived.packet.format) {
             self.assemble_up(at, slot, &arrived);
         } else {
             stream.arrive(slot, arrived, now);
@@ -239,6 +241,7 @@ impl Stream {
         if self.is_immediate() || header.late || place.wave < self.ended || has_passed {
             return self.arrive_alone(slot, arrived, place);
         }
+        self.waves.undo_runs(place, Place::start_of(place.wave + 1));
         let length = arrived.body().len() as u64;
         let total = chunk.map(|chunk| chunk.total);
         let fold = if self.way == Way::Fold { self.up.as_fold() } else { None };
@@ -297,6 +300,7 @@ impl Stream {
         if until <= from {
             return;
         }
+        self.waves.undo_run_at(until);
         let hint = self.slots[slot].hint;
         self.slots[slot].next = until;
         self.slots[slot].hint = self.waves.pass(from, until, hint);

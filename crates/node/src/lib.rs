@@ -33,6 +33,7 @@ mod node;
 mod outbound;
 mod outbox;
 mod output;
+mod run;
 mod slot;
 mod stream;
 mod time;

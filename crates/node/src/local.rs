@@ -212,8 +212,19 @@ impl Node {
         let packet = PacketRef { header, contributors, ..PacketRef::default() };
         if values.body().len() < SHARED_BODY_BYTES {
             let (format, body) = (values.format(), values.body());
-            self.streams.at(at).next_wave = wave + 1;
-            self.send_up(at, PacketRef { format, body, ..packet }, None);
+            let packet = PacketRef { format, body, ..packet };
+            let open = self.streams.at(at);
+            open.next_wave = wave + 1;
+            match self.membership.parent.filter(|_| open.gate.is_open()) {
+                Some(parent) => {
+                    if let Some(outbox) = self.links.outbox(parent)
+                        && let Ok(grown) = outbox.push_in_run(&packet)
+                    {
+                        self.streams.at(at).gate.pass(grown);
+                    }
+                }
+                None => self.send_up(at, packet, None),
+            }
             self.built = built;
             return Ok(());
         }

@@ -137,6 +137,12 @@ impl Node {
 
     /// What has come to the front-end on a stream goes to the application.
     fn answer(&mut self, at: usize, packet: PacketRef<'_>, shared: Option<Body>) {
+        if packet.more_waves > 0 {
+            for index in 0..=packet.more_waves {
+                self.answer(at, packet.wave_of_run(index), None);
+            }
+            return;
+        }
         let stream = self.streams.at(at);
         let header = packet.header;
         let body = match (packet.chunk, shared) {

@@ -5,8 +5,11 @@
 
 use alloc::collections::VecDeque;
 
-use sapwood_packet::{Body, PacketRef, Slab};
-use sapwood_wire::{Control, WireError, encode_control, encode_head, encode_packet};
+use sapwood_packet::{Body, Header, PacketRef, Slab};
+use sapwood_wire::{
+    Control, WireError, encode_control, encode_head, encode_packet, extend_run, may_run, run_key,
+    run_waves_max,
+};
 
 use crate::inbox::Pool;
 
@@ -62,6 +65,21 @@ impl Piece {
     }
 }
 
+impl OpenRun {
+    /// Whether a packet is the next wave of the run and differs in nothing else.
+    #[inline]
+    fn takes(&self, packet: &PacketRef<'_>) -> bool {
+        let header = Header { wave: packet.header.wave, ..self.header };
+        let next = self.header.wave + u64::from(self.waves);
+        packet.header.wave == next
+            && !next.is_multiple_of(u64::from(self.waves_max))
+            && packet.body.len() == self.stride
+            && packet.format.codes() == [self.directive]
+            && packet.header == header
+            && run_key(packet.format, packet.body) == self.key
+    }
+}
+
 /// What waits for one link.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
@@ -75,6 +93,23 @@ pub(crate) struct Outbox {
     control_written: usize,
     /// Memory of the last piece, to be used again.
     spare: Option<Slab>,
+    /// The frame at the very end, while waves may still be added to it.
+    run: Option<OpenRun>,
+}
+
+/// A frame at the end of the packed bytes that the next wave may be added to.
+#[derive(Clone, Copy, Debug)]
+struct OpenRun {
+    /// Where it begins in the last piece.
+    start: usize,
+    header: Header,
+    directive: u8,
+    /// Length of each wave's values.
+    stride: usize,
+    waves: u32,
+    waves_max: u32,
+    /// What all bodies of the run have in common.
+    key: u64,
 }
 
 impl Outbox {
@@ -100,6 +135,36 @@ impl Outbox {
         encode_packet(self.packed(), packet)
     }
 
+    /// Queues a back-end's packet, in one frame with those of the waves before it where that can be.
+    /// All packets that come this way have the same contributors. Gives by how much the bytes grew.
+    #[inline]
+    pub(crate) fn push_in_run(&mut self, packet: &PacketRef<'_>) -> Result<usize, WireError> {
+        if let Some(run) = &mut self.run
+            && let Some(Piece::Packed { bytes, ends_frame: true }) = self.pieces.back_mut()
+            && run.takes(packet)
+        {
+            let grown = extend_run(bytes, run.start, run.waves, packet.body);
+            run.waves += 1;
+            return Ok(grown);
+        }
+        let waves_max = if may_run(packet.format) { run_waves_max(packet.body.len()) } else { 0 };
+        let bytes = self.packed();
+        let start = bytes.len();
+        let length = encode_packet(bytes, packet)?;
+        if let (2.., [directive]) = (waves_max, packet.format.codes()) {
+            self.run = Some(OpenRun {
+                start,
+                header: packet.header,
+                directive: *directive,
+                stride: packet.body.len(),
+                waves: 1,
+                waves_max,
+                key: run_key(packet.format, packet.body),
+            });
+        }
+        Ok(length)
+    }
+
     /// Queues a packet whose values are shared, not copied.
     pub(crate) fn push_shared(
         &mut self,
@@ -123,6 +188,7 @@ impl Outbox {
         if frame.head.len() < SHARED_BODY_BYTES || frame.body.is_some() {
             self.packed().extend(frame.head.as_bytes());
         } else {
+            self.run = None;
             self.pieces.push_back(Piece::Shared(frame.head.clone()));
         }
         if let Some(body) = &frame.body {
@@ -138,6 +204,7 @@ impl Outbox {
         if let Some(Piece::Packed { ends_frame, .. }) = self.pieces.back_mut() {
             *ends_frame = false;
         }
+        self.run = None;
         self.pieces.push_back(Piece::Shared(body));
     }
 
@@ -148,6 +215,7 @@ impl Outbox {
         // them must not.
         let overtakes =
             !self.control.is_empty() && self.pieces.len() <= self.pieces_before_control();
+        self.run = None;
         let room = matches!(self.pieces.back(), Some(Piece::Packed { bytes, ends_frame: true })
             if bytes.len() < PACKED_BYTES && !overtakes);
         if !room {
@@ -195,6 +263,7 @@ impl Outbox {
 
     /// So many bytes of what [`Outbox::gather`] gave have been written.
     pub(crate) fn transmitted(&mut self, mut bytes: usize, pool: &mut Pool) {
+        self.run = None;
         while bytes > 0 {
             if self.pieces_before_control() == 0 && !self.control.is_empty() {
                 let part = bytes.min(self.control.len() - self.control_written);

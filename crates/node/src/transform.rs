@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 
 use sapwood_filter::{Emitter, Filter, FilterError, WaveRef};
-use sapwood_packet::{Header, PacketRef, RankSet, Slab};
+use sapwood_packet::{Header, PacketRef, RankSet, Slab, Wave};
 use sapwood_wire::{Control, Ranges};
 use smallvec::SmallVec;
 
@@ -43,7 +43,10 @@ impl Node {
             return self.finish(at, wave);
         }
         if !is_single {
-            stream.gone_until = Place { offset: wave.place.offset + 1, ..wave.place };
+            stream.gone_until = match wave.more {
+                0 => Place { offset: wave.place.offset + 1, ..wave.place },
+                _ => wave.until(),
+            };
         }
         let way = way_of(stream, &wave, is_single);
         if way == Way::Fold
@@ -54,7 +57,9 @@ impl Node {
         }
         stream.check_chunks(&mut wave, is_single);
         if let Some(error) = wave.fault.take() {
-            self.fail(at, &wave, &error);
+            for number in 0..=u64::from(wave.more) {
+                self.fail(at, wave.place.wave + number, &wave, &error);
+            }
         } else if !wave.has_values() {
             self.end_void(at, &wave, is_single);
         } else {
@@ -103,7 +108,7 @@ impl Node {
         let is_last = chunk.is_none_or(|chunk| chunk.offset + length >= chunk.total);
         let header = self.streams.at(at).header_of(wave, rank, is_last);
         if is_last {
-            self.streams.at(at).ended = wave.place.wave + 1;
+            self.streams.at(at).ended = wave.until().wave;
         }
         let owned = wave.take_owned().map(OwnedBody::into_body);
         let packet = PacketRef {
@@ -112,6 +117,7 @@ impl Node {
             contributors: wave.contributors.as_ref(),
             destinations: Default::default(),
             chunk,
+            more_waves: wave.more,
             body: if owned.is_some() { &[] } else { wave.folded_bytes().unwrap_or_default() },
         };
         self.send_up(at, packet, owned);
@@ -148,7 +154,7 @@ impl Node {
         };
         match stream.up.transform(&lent, &mut emitter) {
             Ok(()) => self.send_emissions(at, wave, &emitter, is_single),
-            Err(error) => self.fail(at, wave, &error),
+            Err(error) => self.fail(at, wave.place.wave, wave, &error),
         }
         self.emitter = emitter;
     }
@@ -166,6 +172,7 @@ impl Node {
                 contributors: wave.contributors.as_ref(),
                 destinations: Default::default(),
                 chunk: None,
+                more_waves: 0,
                 body: values.body(),
             };
             if emission.is_reply {
@@ -200,20 +207,21 @@ impl Node {
     }
 
     /// A filter failed: its reason goes up with the back-ends that this costs, and the wave ends.
-    fn fail(&mut self, at: usize, wave: &OpenWave, error: &FilterError) {
+    fn fail(&mut self, at: usize, number: Wave, wave: &OpenWave, error: &FilterError) {
         let rank = self.membership.rank_or_max();
         let reason = alloc::format!("{error} (at rank {rank})");
         let ranks = wave.contributors.clone();
         if self.settings.role == Role::FrontEnd {
-            self.streams.at(at).add_fault(wave.place.wave, ranks, reason);
+            self.streams.at(at).add_fault(number, ranks, reason);
         } else if let Some(parent) = self.membership.parent {
             let back_ends = Ranges::from(&ranks);
-            let (stream, wave) = (self.streams.at(at).id, wave.place.wave);
+            let (stream, wave) = (self.streams.at(at).id, number);
             self.send_control(parent, &Control::Fault { stream, wave, rank, back_ends, reason });
         }
         let mut header = self.streams.at(at).header_of(wave, rank, true);
         header.void = true;
-        self.streams.at(at).ended = self.streams.at(at).ended.max(wave.place.wave + 1);
+        header.wave = number;
+        self.streams.at(at).ended = self.streams.at(at).ended.max(number + 1);
         self.send_up(at, PacketRef { header, ..PacketRef::default() }, None);
     }
 

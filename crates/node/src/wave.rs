@@ -102,6 +102,8 @@ pub(crate) struct OpenWave {
     pub(crate) place: Place,
     /// Set when this is a chunk: length of the whole body.
     pub(crate) total: Option<u64>,
+    /// How many waves follow this one in a run that is folded as one; their values lie in order.
+    pub(crate) more: u32,
     /// Children that have neither sent nor been given up.
     pub(crate) waiting: u32,
     pub(crate) deadline: Option<Instant>,
@@ -128,6 +130,7 @@ impl Default for OpenWave {
         Self {
             place: Place::default(),
             total: None,
+            more: 0,
             waiting: 0,
             deadline: None,
             fault: None,
@@ -150,6 +153,7 @@ impl OpenWave {
     fn reset(&mut self, place: Place, waiting: u32) {
         self.place = place;
         self.total = None;
+        self.more = 0;
         self.waiting = waiting;
         self.deadline = None;
         self.fault = None;
@@ -169,6 +173,12 @@ impl OpenWave {
         !self.held.is_empty()
             || !self.early.is_empty()
             || !matches!(self.accumulator, Accumulator::Empty)
+    }
+
+    /// The place behind the last of its waves.
+    #[inline]
+    pub(crate) fn until(&self) -> Place {
+        Place::start_of(self.place.wave + u64::from(self.more) + 1)
     }
 
     /// The packet's chunk, if this is a chunk of one.
@@ -204,6 +214,7 @@ impl OpenWave {
             contributors: held.contributors.as_ref(),
             destinations: held.destinations.as_ref(),
             chunk: self.chunk(),
+            more_waves: 0,
             body: match &held.body {
                 Kept::Arena(range) => &self.arena.as_bytes()[range.clone()],
                 Kept::Owned(body) => body.bytes(),
@@ -244,6 +255,50 @@ impl OpenWave {
             let at = self.early.partition_point(|other| usize::from(other.slot) <= slot);
             self.early.insert(at, Early { slot: slot as u16, body });
         }
+    }
+
+    /// The values of some packet that is here, whichever.
+    #[inline]
+    pub(crate) fn any_bytes(&self) -> Option<&[u8]> {
+        match self.early.first().map(|early| &early.body) {
+            Some(Kept::Arena(range)) => Some(&self.arena.as_bytes()[range.clone()]),
+            Some(Kept::Owned(body)) => Some(body.bytes()),
+            None => self.folded_bytes(),
+        }
+    }
+
+    /// One wave of a run of so many, by itself. The last one takes over what is to be granted.
+    pub(crate) fn single(&mut self, number: usize, waves: usize) -> Self {
+        let part = |bytes: &[u8]| {
+            let stride = bytes.len() / waves;
+            Slab::copy_of(&bytes[number * stride..(number + 1) * stride])
+        };
+        let mut single = Self {
+            place: Place::start_of(self.place.wave + number as u64),
+            waiting: self.waiting,
+            deadline: self.deadline,
+            fault: self.fault.clone(),
+            header: self.header,
+            format: self.format.clone(),
+            contributors: self.contributors.clone(),
+            folded: self.folded,
+            ..Self::default()
+        };
+        if let Some(bytes) = self.folded_bytes() {
+            single.inside = part(bytes);
+            single.accumulator = Accumulator::Inside;
+        }
+        for early in &self.early {
+            if let Kept::Arena(range) = &early.body {
+                let slab = part(&self.arena.as_bytes()[range.clone()]);
+                let body = single.keep(slab.as_bytes(), None);
+                single.early.push(Early { slot: early.slot, body });
+            }
+        }
+        if number + 1 == waves {
+            single.charges = core::mem::take(&mut self.charges);
+        }
+        single
     }
 
     /// A child has sent the last of what it has for this wave, and it was the child's turn.
@@ -314,7 +369,10 @@ impl OpenWave {
             Accumulator::Owned(body) => body.bytes_mut(),
         };
         let format = self.format.as_ref();
-        let result = if self.total.is_some() {
+        let result = if self.more > 0 {
+            let stride = accumulator.len() / (self.more as usize + 1);
+            fold.fold_run(format, stride, accumulator, other)
+        } else if self.total.is_some() {
             fold.fold_chunk(format, self.place.offset, accumulator, other)
         } else {
             fold.fold(format, accumulator, other)
@@ -359,7 +417,9 @@ impl OpenWave {
 #[allow(clippy::vec_box)]
 #[derive(Debug, Default)]
 pub(crate) struct WaveTable {
-    open: VecDeque<Box<OpenWave>>,
+    pub(crate) open: VecDeque<Box<OpenWave>>,
+    /// How many of them are runs.
+    pub(crate) runs: usize,
     /// Packets that are waves of their own: late ones, and all of them where nothing is waited for.
     singles: VecDeque<Box<OpenWave>>,
     /// How many waves have left the front of `open` since the stream opened.
@@ -412,6 +472,12 @@ impl WaveTable {
             self.open.insert(index, wave);
         }
         (index, &mut self.open[index], is_new)
+    }
+
+    /// The position that a hint means.
+    #[inline]
+    pub(crate) fn position_of(&self, hint: u64) -> usize {
+        hint.saturating_sub(self.gone) as usize
     }
 
     /// An open wave by its position.
@@ -475,6 +541,7 @@ impl WaveTable {
             return None;
         }
         self.gone += 1;
+        self.runs -= usize::from(self.open.front().is_some_and(|wave| wave.more > 0));
         self.open.pop_front().map(|wave| (wave, false))
     }
 
@@ -496,7 +563,7 @@ impl WaveTable {
 
     /// The first wave behind all that are open.
     pub(crate) fn end(&self) -> u64 {
-        self.open.back().map_or(0, |wave| wave.place.wave.saturating_add(1))
+        self.open.back().map_or(0, |wave| wave.until().wave)
     }
 
     /// Bytes of frames whose waves have not gone on.

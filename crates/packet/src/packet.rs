@@ -104,6 +104,7 @@ impl Packet {
             contributors: self.contributors.as_ref(),
             destinations: self.destinations.as_ref(),
             chunk: None,
+            more_waves: 0,
             body: self.body.as_bytes(),
         }
     }
@@ -122,6 +123,9 @@ pub struct PacketRef<'a> {
     pub destinations: RankSetRef<'a>,
     /// Set when `body` is only a part of the values.
     pub chunk: Option<Chunk>,
+    /// How many waves follow the first one in this run: `body` then holds the values of each in
+    /// order, all of the same length.
+    pub more_waves: u32,
     /// The encoded values, or the chunk's part of them; 8-aligned.
     pub body: &'a [u8],
 }
@@ -132,6 +136,18 @@ impl<'a> PacketRef<'a> {
     #[inline]
     pub fn values(&self) -> ValuesRef<'a> {
         ValuesRef::new(self.format, self.body)
+    }
+
+    /// The packet of one wave of a run, counted from 0.
+    #[must_use]
+    pub fn wave_of_run(&self, index: u32) -> Self {
+        let stride = self.body.len() / (self.more_waves as usize + 1);
+        let start = stride * index as usize;
+        let mut packet = *self;
+        packet.header.wave += u64::from(index);
+        packet.more_waves = 0;
+        packet.body = &self.body[start..start + stride];
+        packet
     }
 
     /// A copy that owns its values.

@@ -13,6 +13,7 @@
 //!  24             28             32                36           40
 //! | origin u32    | generation u32| contributors u32| destinations u32 |   (numbers of ranges)
 //! | chunk offset u64, chunk total u64         only with flag 8  |
+//! | further waves u32, 0 u32                  only with flag 64 |
 //! | format: one byte per directive            0 up to 8         |
 //! | contributors: first u32, last u32 ...                       |
 //! | destinations: first u32, last u32 ...                       |
@@ -23,16 +24,19 @@
 //! ```
 //!
 //! Flags: 1 filtered, 2 ends its wave, 4 late, 8 chunk, 16 direct (belongs to no wave),
-//! 32 void (no value: it only ends its wave).
+//! 32 void (no value: it only ends its wave), 64 run: the values of several waves in a row, of one
+//! numeric directive and all of one length, under the header of the first.
 
 use alloc::vec::Vec;
 
 use sapwood_packet::{
-    Chunk, DIRECTIVES_MAX, FormatRef, Header, PacketRef, RankRange, RankSetRef, Slab, ValuesRef,
-    padded,
+    Chunk, DIRECTIVES_MAX, FormatRef, Header, PacketRef, RankRange, RankSetRef, Shape, Slab,
+    ValuesRef, padded,
 };
 
-use crate::limits::{CONTROL_BYTES_MAX, FRAME_BYTES_MAX, PACKET_BYTES_MAX, RANGES_MAX};
+use crate::limits::{
+    CONTROL_BYTES_MAX, FRAME_BYTES_MAX, PACKET_BYTES_MAX, RANGES_MAX, RUN_BYTES_MAX, RUN_WAVES_MAX,
+};
 use crate::{Control, WireError};
 
 /// Length of a frame's prefix in bytes: enough to know the frame's length.
@@ -48,7 +52,9 @@ const FLAG_LATE: u8 = 4;
 const FLAG_CHUNK: u8 = 8;
 const FLAG_DIRECT: u8 = 16;
 const FLAG_VOID: u8 = 32;
-const FLAGS_KNOWN: u8 = 63;
+const FLAG_RUN: u8 = 64;
+const FLAGS_KNOWN: u8 = 127;
+const RUN_PART_BYTES: usize = 8;
 
 /// One decoded frame, lent from the bytes that it came in.
 #[derive(Clone, Debug, PartialEq)]
@@ -123,6 +129,15 @@ fn decode_packet(bytes: &[u8]) -> Result<PacketRef<'_>, WireError> {
         let part = take(&mut rest, CHUNK_PART_BYTES)?;
         Some(Chunk { offset: u64_at(part, 0), total: u64_at(part, 8) })
     };
+    let more_waves = if flags & FLAG_RUN == 0 {
+        0
+    } else {
+        let part = take(&mut rest, RUN_PART_BYTES)?;
+        if u32_at(part, 4) != 0 {
+            return Err(WireError::Parts);
+        }
+        u32_at(part, 0)
+    };
     let (codes, padding) = take(&mut rest, padded(directives))?.split_at(directives);
     // At most 7 bytes; with them checked, a packet has one frame and no other.
     if !padding.is_empty() && padding.iter().any(|&byte| byte != 0) {
@@ -132,6 +147,7 @@ fn decode_packet(bytes: &[u8]) -> Result<PacketRef<'_>, WireError> {
     let contributors = take_ranks(&mut rest, u32_at(fixed, 32) as usize)?;
     let destinations = take_ranks(&mut rest, u32_at(fixed, 36) as usize)?;
     match chunk {
+        _ if flags & FLAG_RUN != 0 => check_run(flags, more_waves, format, rest)?,
         None => drop(ValuesRef::parse(format, rest)?),
         Some(chunk) => check_chunk(chunk, rest.len() as u64)?,
     }
@@ -147,7 +163,60 @@ fn decode_packet(bytes: &[u8]) -> Result<PacketRef<'_>, WireError> {
         direct: flags & FLAG_DIRECT != 0,
         void: flags & FLAG_VOID != 0,
     };
-    Ok(PacketRef { header, format, contributors, destinations, chunk, body: rest })
+    Ok(PacketRef { header, format, contributors, destinations, chunk, more_waves, body: rest })
+}
+
+/// Whether packets of this format may be put into runs.
+#[must_use]
+#[inline]
+pub fn may_run(format: FormatRef<'_>) -> bool {
+    format.len() == 1 && format.directive(0).is_some_and(|directive| directive.element.is_numeric())
+}
+
+/// What all bodies of one run have in common besides their length: an array's count.
+#[must_use]
+#[inline]
+pub fn run_key(format: FormatRef<'_>, body: &[u8]) -> u64 {
+    match format.directive(0) {
+        Some(directive) if directive.shape != Shape::Scalar && body.len() >= 8 => u64_at(body, 0),
+        _ => 0,
+    }
+}
+
+/// How many waves a run of bodies of this length has at most; a power of two, or 0 for no runs.
+#[must_use]
+#[inline]
+pub fn run_waves_max(body: usize) -> u32 {
+    match RUN_BYTES_MAX.checked_div(body).unwrap_or(0).min(RUN_WAVES_MAX as usize) {
+        0 | 1 => 0,
+        most => 1 << most.ilog2(),
+    }
+}
+
+fn check_run(
+    flags: u8,
+    more_waves: u32,
+    format: FormatRef<'_>,
+    bodies: &[u8],
+) -> Result<(), WireError> {
+    let odd = flags & (FLAG_CHUNK | FLAG_LATE | FLAG_DIRECT | FLAG_VOID) != 0;
+    let waves = more_waves as usize + 1;
+    let fits = (1..RUN_WAVES_MAX).contains(&more_waves)
+        && bodies.len() <= RUN_BYTES_MAX
+        && !bodies.is_empty()
+        && bodies.len().is_multiple_of(waves * 8);
+    if odd || !fits || flags & FLAG_ENDS_WAVE == 0 || !may_run(format) {
+        return Err(WireError::Parts);
+    }
+    let stride = bodies.len() / waves;
+    let is_uniform =
+        bodies.chunks_exact(stride).all(|body| run_key(format, body) == run_key(format, bodies));
+    if !is_uniform {
+        return Err(WireError::Parts);
+    }
+    // Of the same length and count, they are all values of the format or none is.
+    ValuesRef::parse(format, &bodies[..stride])?;
+    Ok(())
 }
 
 fn check_chunk(chunk: Chunk, length: u64) -> Result<(), WireError> {
@@ -193,7 +262,8 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 pub fn head_length(packet: &PacketRef<'_>) -> usize {
     let ranges = packet.contributors.ranges().len() + packet.destinations.ranges().len();
     let chunk = if packet.chunk.is_some() { CHUNK_PART_BYTES } else { 0 };
-    HEADER_BYTES + chunk + padded(packet.format.len()) + ranges * size_of::<RankRange>()
+    let run = if packet.more_waves > 0 { RUN_PART_BYTES } else { 0 };
+    HEADER_BYTES + chunk + run + padded(packet.format.len()) + ranges * size_of::<RankRange>()
 }
 
 /// Writes everything of a packet's frame but the body, which must follow: `packet.body`, as it is.
@@ -252,6 +322,11 @@ fn write_head(room: &mut [u8], packet: &PacketRef<'_>, length: usize) {
         part[8..].copy_from_slice(&chunk.total.to_le_bytes());
         rest = after;
     }
+    if packet.more_waves > 0 {
+        let (part, after) = rest.split_at_mut(RUN_PART_BYTES);
+        part.copy_from_slice(&u64::from(packet.more_waves).to_le_bytes());
+        rest = after;
+    }
     let (format, rest) = rest.split_at_mut(padded(codes.len()));
     format.fill(0);
     format[..codes.len()].copy_from_slice(codes);
@@ -274,6 +349,29 @@ pub fn encode_packet(out: &mut Slab, packet: &PacketRef<'_>) -> Result<usize, Wi
     Ok(length)
 }
 
+/// Adds the values of the next wave to a frame that was written last, at `start`, by
+/// [`encode_packet`]; `waves` is how many it holds. Gives how many bytes the frame has grown. The
+/// caller sees to it that everything but the wave and the values is the same, that [`may_run`] allows
+/// it and that [`run_waves_max`] is kept.
+#[inline]
+pub fn extend_run(out: &mut Slab, start: usize, waves: u32, body: &[u8]) -> usize {
+    let is_first = waves == 1;
+    let grown = body.len() + if is_first { RUN_PART_BYTES } else { 0 };
+    let end = out.len() - start;
+    out.grow(grown);
+    let frame = &mut out.as_mut_bytes()[start..];
+    if is_first {
+        frame.copy_within(HEADER_BYTES..end, HEADER_BYTES + RUN_PART_BYTES);
+        frame[5] |= FLAG_RUN;
+    }
+    let at = end + grown - body.len();
+    frame[at..].copy_from_slice(body);
+    frame[..4].copy_from_slice(&narrow(end + grown).to_le_bytes());
+    frame[HEADER_BYTES..HEADER_BYTES + RUN_PART_BYTES]
+        .copy_from_slice(&u64::from(waves).to_le_bytes());
+    grown
+}
+
 fn flags_of(packet: &PacketRef<'_>) -> u8 {
     let header = &packet.header;
     let flag = |set: bool, flag: u8| if set { flag } else { 0 };
@@ -283,6 +381,7 @@ fn flags_of(packet: &PacketRef<'_>) -> u8 {
         | flag(packet.chunk.is_some(), FLAG_CHUNK)
         | flag(header.direct, FLAG_DIRECT)
         | flag(header.void, FLAG_VOID)
+        | flag(packet.more_waves > 0, FLAG_RUN)
 }
 
 /// Lengths here are below [`FRAME_BYTES_MAX`], which fits.

@@ -19,7 +19,8 @@ pub mod limits;
 pub use control::{Claim, Control, FilterRequest, Policy, Ranges, StreamRequest, WaitRule};
 pub use error::WireError;
 pub use frame::{
-    Frame, PREFIX_BYTES, decode, encode_control, encode_head, encode_packet, frame_length,
+    Frame, PREFIX_BYTES, decode, encode_control, encode_head, encode_packet, extend_run,
+    frame_length, may_run, run_key, run_waves_max,
 };
 
 /// Version of the wire format; peers must agree on it.

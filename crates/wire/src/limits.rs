@@ -15,6 +15,13 @@ pub const PACKET_BYTES_MAX: u64 = 1 << 30;
 /// A body longer than this many bytes is cut into chunks of this length; a multiple of 8.
 pub const CHUNK_BYTES: usize = 128 << 10;
 
+/// Most waves in one run; a power of two. A run never crosses a multiple of its greatest length, so
+/// that the runs of different back-ends begin and end at the same waves.
+pub const RUN_WAVES_MAX: u32 = 64;
+
+/// Longest body of a run, in bytes.
+pub const RUN_BYTES_MAX: usize = 8 << 10;
+
 /// Bytes that may be under way on one stream over one link before the receiver has to grant more.
 pub const WINDOW_BYTES: u32 = 256 << 10;
 

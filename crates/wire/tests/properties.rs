@@ -27,6 +27,7 @@ impl Sent {
             contributors: self.contributors.as_ref(),
             destinations: self.destinations.as_ref(),
             chunk: None,
+            more_waves: 0,
             body: self.values.as_ref().body(),
         }
     }
@@ -151,7 +152,7 @@ proptest! {
             let header = sent.header;
             let (contributors, destinations) = (sent.contributors.as_ref(), sent.destinations.as_ref());
             let part = PacketRef {
-                header, format, contributors, destinations, chunk: Some(chunk),
+                header, format, contributors, destinations, chunk: Some(chunk), more_waves: 0,
                 body: &body[place[0]..place[1]],
             };
             let frame = framed(&part);

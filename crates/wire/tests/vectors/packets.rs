@@ -59,6 +59,7 @@ impl Parts {
             contributors: self.contributors.as_ref(),
             destinations: self.destinations.as_ref(),
             chunk: self.chunk,
+            more_waves: 0,
             body: self.body.as_bytes(),
         }
     }
