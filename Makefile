@@ -54,7 +54,11 @@ shim: build ## the MPI shims, one per MPI that is installed
 
 .PHONY: test-mpi
 test-mpi: shim ## only the tests that run MPI programs
+	cargo build --release -p sapwood-cli --example rank_rows
 	$(MPI_ENVIRONMENT) $(MAKE) -C bindings/mpi check
+	$(MPI_ENVIRONMENT) SAPWOOD=$(abspath $(PROGRAM)) \
+	    RANK_ROWS=$(abspath $(TARGET))/release/examples/rank_rows \
+	    $(MAKE) -C bindings/mpi truth OUT=$(SHIMS)
 
 .PHONY: bench
 bench: build ## round trip, pipelining and start-up beside their floor

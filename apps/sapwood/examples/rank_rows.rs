@@ -1,5 +1,5 @@
-//! Prints a `ranks.parquet` as text: one line per row, columns divided by tabs, empty where there is
-//! no value. A reader that shares nothing with the writer but the file's format.
+//! Prints a `ranks.parquet` as text: one line per row, columns divided by tabs, empty where there
+//! is no value. A reader that shares nothing with the writer but the file's format.
 //!
 //!     cargo run --example rank_rows -- demo-out/ranks.parquet
 

@@ -5,10 +5,16 @@ says who is missing, and nothing is left running. Needs the environment that wat
 """
 
 import contextlib
+import fcntl
 import os
+import pty
+import select
 import signal
+import struct
 import subprocess
 import tempfile
+import termios
+import time
 import unittest
 
 import watched
@@ -39,16 +45,13 @@ class Harm(unittest.TestCase):
             stop = os.path.join(folder, "stop")
 
             def act(run):
-                run.wait_for("ranks that count", lambda: self.counting(run) == RANKS)
+                run.wait_for("ranks that count", lambda: os.path.exists(f"{stop}.begun"))
                 harm(run)
                 if ends:
                     open(stop, "x", encoding="utf-8").close()
 
             command = launch(test_program(ABI, "paced"), stop)
             return Watched(command, *SHORT, *(options or TWO_LEAVES), while_running=act)
-
-    def counting(self, run):
-        return sum("sapwood-profile" in read(f"/proc/{pid}/maps") for pid in run.processes("paced"))
 
     def ran_to_its_end(self, run):
         self.assertEqual(run.code, 0, run.errors)
@@ -175,6 +178,40 @@ class Ends(unittest.TestCase):
         run = Watched(launch(test_program(ABI, "solver")), "--live", "--interval", "20ms", "--json")
         self.assertIn(f"of {RANKS} ranks", run.errors)
         self.assertTrue(run.output.endswith("}\n") and '"schema": "sapwood.profile/1"' in run.output)
+
+
+class Terminal(unittest.TestCase):
+    """A run on a terminal of its own, of 30 lines and 100 columns."""
+
+    def test_the_table_is_repainted_in_place_and_ctrl_c_reaches_the_program(self):
+        command = [sapwood(), "mpi", "--interval", "100ms", "--", *launch(test_program(ABI, "paced"), "/nonexistent")]
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.execv(command[0], command)
+        self.addCleanup(os.close, terminal)
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
+        seen = self.interrupt_when(pid, terminal, f"{RANKS} of {RANKS} ranks")
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 1, seen)
+        self.assertRegex(seen, "\x1b\\[1;[0-9]+r", "lines are reserved")
+        self.assertRegex(seen, "\x1b\\[r\x1b\\[[0-9]+;1H\x1b\\[J", "they are given back")
+        self.assertRegex(seen.rpartition("\x1b")[2], r"ranks +4 of 4\r\n")
+
+    def interrupt_when(self, pid, terminal, text):
+        """Reads to the end; types Ctrl-C once the text was seen."""
+        seen, has_typed = "", False
+        deadline = time.monotonic() + watched.RUN_SECONDS_MAX
+        while True:
+            if not select.select([terminal], [], [], max(0, deadline - time.monotonic()))[0]:
+                os.kill(pid, signal.SIGKILL)
+                raise watched.Hang(f"on a terminal: {seen}")
+            try:
+                piece = os.read(terminal, 1 << 16)
+            except OSError:
+                # A terminal that nobody holds any more has no other end.
+                return seen
+            seen += piece.decode(errors="replace")
+            if text in seen and not has_typed:
+                has_typed = os.write(terminal, b"\x03") == 1
 
 
 class BadInput(unittest.TestCase):

@@ -2,8 +2,8 @@
 //!
 //! Three streams go to all leaves: one for rounds while the program runs, on which nobody is waited
 //! for long; one for the last round, on which everybody alive is; one for the ranks' own profiles,
-//! which the tree does not reduce. Leaves or communication processes that are lost are remembered as
-//! the reason why MPI ranks are missing; nothing here ever ends the program.
+//! which the tree does not reduce. Leaves or communication processes that are lost are remembered
+//! as the reason why MPI ranks are missing; nothing here ever ends the program.
 
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -156,7 +156,9 @@ impl Collection {
         has_come
     }
 
+    /// The round of an answer. Who is missing, and why, is what this answer says of it.
     fn round_of(&mut self, answer: &Answer) -> Option<Round> {
+        self.result.missing.clear();
         for missing in &answer.missing {
             self.miss(&missing.ranks, missing.reason.clone());
         }
@@ -193,8 +195,8 @@ impl Collection {
         result
     }
 
-    /// Whether a round came after the program's end; one in which no rank runs any more, if that can
-    /// be had.
+    /// Whether a round came after the program's end; one in which no rank runs any more, if that
+    /// can be had.
     fn last_round_at_rest(&mut self, wait: Duration) -> bool {
         let ending = Instant::now() + ENDING_TIMEOUT;
         let mut has_come = false;

@@ -1,5 +1,5 @@
-//! The folder for the report: made and tried before anything starts, so that a run of hours does not
-//! end with nowhere to write.
+//! The folder for the report: made and tried before anything starts, so that a run of hours does
+//! not end with nowhere to write.
 
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};

@@ -1,12 +1,12 @@
 //! `sapwood mpi`: watches an unmodified MPI program through a tree.
 //!
 //! The command stands between the user and `mpirun`: `job` checks the command line before anything
-//! starts, `collection` opens the tree, whose back-ends are this program once more (`leaf`), `watch`
-//! starts the program and asks for rounds until it has ended. The program keeps its own standard
-//! streams, its signals and its exit code; whatever becomes of the tree, it runs on.
+//! starts, `collection` opens the tree, whose back-ends are this program once more (`leaf`),
+//! `watch` starts the program and asks for rounds until it has ended. The program keeps its own
+//! standard streams, its signals and its exit code; whatever becomes of the tree, it runs on.
 //!
-//! What the ranks count is the shim's (`bindings/mpi`), what a round is `sapwood-profile`'s, what is
-//! shown of it `sapwood-report`'s.
+//! What the ranks count is the shim's (`bindings/mpi`), what a round is `sapwood-profile`'s, what
+//! is shown of it `sapwood-report`'s.
 
 mod collection;
 mod command_line;

@@ -2,8 +2,8 @@
 //! above it.
 //!
 //! The terminal is told to scroll its upper lines only (DECSTBM), as package managers do for their
-//! progress line. Each repaint is one write, so that it does not mix with the program's output. What
-//! is in the table is `sapwood-report`'s concern.
+//! progress line. Each repaint is one write, so that it does not mix with the program's output.
+//! What is in the table is `sapwood-report`'s concern.
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};

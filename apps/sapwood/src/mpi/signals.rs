@@ -21,13 +21,18 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Takes the signals over, for as long as the process lives.
+    /// Takes the signals over, for as long as the process lives. Those that whoever started us has
+    /// ignored, as `nohup` does, stay ignored.
     ///
     /// # Errors
     /// The system's.
     pub(crate) fn take_over() -> std::io::Result<Self> {
         let mut pipes = Vec::new();
+        let ignored = ignored();
         for (signal, number) in SIGNALS {
+            if ignored >> (number - 1) & 1 == 1 {
+                continue;
+            }
             let (reader, writer) = std::io::pipe()?;
             rustix::io::ioctl_fionbio(&reader, true)?;
             signal_hook::low_level::pipe::register(number, std::os::fd::OwnedFd::from(writer))?;
@@ -52,6 +57,13 @@ impl Signals {
         }
         come
     }
+}
+
+/// The signals that this process ignores, signal 1 in the lowest bit.
+fn ignored() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
 /// Whether Ctrl-C on the terminal reaches the processes of our group by itself.

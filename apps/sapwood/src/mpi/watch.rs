@@ -16,6 +16,8 @@ use crate::exit::{Failure, OWN_FAILURE};
 const URGENT_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a launcher may take to end its ranks when it is to end at once.
 const URGENT_GRACE: Duration = Duration::from_millis(500);
+/// How often a program is looked after when the tree's loop has failed.
+const BLIND_TURN: Duration = Duration::from_millis(100);
 /// The exit code of a run that was ended at once: 128 and the number of SIGINT.
 const INTERRUPTED: i32 = 130;
 
@@ -38,8 +40,8 @@ impl End {
 /// is collected when the user wants it all to end at once.
 ///
 /// # Errors
-/// [`Failure`] when the program cannot be started or the system fails this process. Tree and
-/// program have ended then.
+/// [`Failure`] when the program cannot be started. The tree has ended then. Once the program runs
+/// nothing that fails here ends it.
 pub(crate) fn watch(
     job: &Job,
     mut collection: Collection,
@@ -55,11 +57,11 @@ pub(crate) fn watch(
     let program = start(job, base)?;
     collection.watch(program.exit_descriptor())?;
     let mut run = Run { program, signals, interrupted: None };
-    let exit = run.until_end(&mut collection, started, interval, &mut screen)?;
+    let exit = run.until_end(&mut collection, started, interval, &mut screen);
     let elapsed = started.elapsed();
     screen.close();
-    // It stays readable, and nobody looks at it any more.
-    collection.unwatch(run.program.exit_descriptor())?;
+    // It stays readable, and nobody looks at it any more. A tree that fails at this will not answer.
+    let _ = collection.unwatch(run.program.exit_descriptor());
     Ok(match exit {
         Some(exit) => (End { code: exit.code(), elapsed }, Some(collection.finish())),
         None => (End { code: INTERRUPTED, elapsed }, None),
@@ -95,19 +97,26 @@ impl Run {
         started: Instant,
         interval: Duration,
         screen: &mut Screen,
-    ) -> Result<Option<Exit>, Failure> {
+    ) -> Option<Exit> {
         let mut next = started + interval;
+        let mut is_blind = false;
         loop {
-            collection.turn(next.saturating_duration_since(Instant::now()))?;
+            let wait = next.saturating_duration_since(Instant::now());
+            if is_blind {
+                self.program.wait(wait.min(BLIND_TURN));
+            } else if let Err(failure) = collection.turn(wait) {
+                eprintln!("sapwood: {failure}; the program runs on unobserved");
+                is_blind = true;
+            }
             if self.pass_signals_on() {
                 self.end_at_once();
-                return Ok(None);
+                return None;
             }
             if collection.take() {
                 screen.show(&collection.result, started.elapsed());
             }
             if let Some(exit) = self.program.try_wait() {
-                return Ok(Some(exit));
+                return Some(exit);
             }
             let now = Instant::now();
             if now >= next {
