@@ -167,7 +167,8 @@ impl Driver {
     }
 
     fn timeout(&self, until: Option<Instant>) -> Option<Duration> {
-        if self.sockets.must_not_wait() {
+        // Nothing wakes a caller for an event that is there already.
+        if self.sockets.must_not_wait() || !self.events.is_empty() {
             return Some(Duration::ZERO);
         }
         let tick = self.sockets.next_tick().map(Instant);
