@@ -1,6 +1,7 @@
 //! The loop: wait, read, let the node decide, write.
 
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
@@ -259,7 +260,7 @@ impl Driver {
 
     /// Takes connections and starts the children of a plan.
     fn grow(&mut self, plan: &Plan) -> Result<(), RuntimeError> {
-        let listener = Listener::bind(&self.door()?)?;
+        let listener = Listener::bind(&self.door(plan)?)?;
         let door = listener.address().clone();
         self.sockets.listen(listener, &self.poller)?;
         self.node.set_address(door.to_string());
@@ -282,9 +283,12 @@ impl Driver {
     }
 
     /// Where this process is to take connections.
-    fn door(&self) -> Result<Address, RuntimeError> {
+    fn door(&self, plan: &Plan) -> Result<Address, RuntimeError> {
         match self.transport {
-            TransportKind::Tcp => Ok("tcp:127.0.0.1:0".parse()?),
+            TransportKind::Tcp => {
+                let any_port = SocketAddr::new(plan.options.interface, 0);
+                Ok(format!("tcp:{any_port}").parse()?)
+            }
             TransportKind::Unix | TransportKind::Automatic => Ok(Address::local_abstract()?),
         }
     }

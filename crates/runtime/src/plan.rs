@@ -1,5 +1,6 @@
 //! What a process is told of its part of the tree, and what all processes of a tree agree on.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use sapwood_node::ChildPlan;
@@ -17,7 +18,7 @@ pub enum TransportKind {
     Automatic,
     /// Unix-domain sockets.
     Unix,
-    /// TCP, bound to the loopback interface.
+    /// TCP.
     Tcp,
 }
 
@@ -43,6 +44,8 @@ pub struct TreeOptions {
     pub transport: TransportKind,
     /// Whether links are encrypted; none for the default of their kind.
     pub encryption: Option<bool>,
+    /// The address of this machine that TCP listens at.
+    pub interface: IpAddr,
     /// How many back-ends the whole network has.
     pub back_ends: u32,
     /// How long a process waits for the children that it has started, in milliseconds.

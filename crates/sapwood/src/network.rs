@@ -1,6 +1,7 @@
 //! The network as its front-end sees it.
 
 use std::cell::RefCell;
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -32,6 +33,7 @@ pub struct NetworkBuilder {
     program: Option<Program>,
     node_program: Option<PathBuf>,
     transport: TransportKind,
+    interface: IpAddr,
     encryption: Option<bool>,
     registry: Registry,
     startup_timeout: Duration,
@@ -54,6 +56,13 @@ impl NetworkBuilder {
     /// What links are made of.
     pub fn transport(mut self, transport: TransportKind) -> Self {
         self.transport = transport;
+        self
+    }
+
+    /// The address of this machine that TCP links listen at; the default is the loopback interface, which
+    /// no other machine reaches. Back-ends on other machines attach to the one that is named here.
+    pub fn interface(mut self, address: IpAddr) -> Self {
+        self.interface = address;
         self
     }
 
@@ -110,6 +119,7 @@ impl NetworkBuilder {
             back_end: program.map(|Program(back_end)| back_end),
             transport: self.transport,
             encryption: self.encryption,
+            interface: self.interface,
             back_ends: self.topology.back_end_count(),
             startup_milliseconds: u32::try_from(self.startup_timeout.as_millis())
                 .unwrap_or(u32::MAX),
@@ -195,6 +205,7 @@ impl Network {
             program: None,
             node_program: None,
             transport: TransportKind::Automatic,
+            interface: Ipv4Addr::LOCALHOST.into(),
             encryption: None,
             registry: Registry::built_in(),
             startup_timeout: STARTUP_TIMEOUT,

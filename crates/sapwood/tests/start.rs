@@ -204,6 +204,35 @@ fn back_ends_attach_by_themselves_with_and_without_a_rank() {
 }
 
 #[test]
+fn back_ends_attach_at_the_interface_that_was_chosen() {
+    for interface in ["127.0.0.2", "::1"] {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, key) = (folder.path().join("attach"), folder.path().join("key"));
+        let builder = builder("1x2", Links::EncryptedTcp).interface(interface.parse().unwrap());
+        let mut network = match builder.open() {
+            Ok(network) => network,
+            // A machine may have no such interface; then that is said.
+            Err(error) => {
+                assert!(error.to_string().contains(interface), "{error}");
+                continue;
+            }
+        };
+        network.write_attach_file(&file, &key).unwrap();
+        assert!(network.attach_points()[0].address.contains(interface));
+        let children = [attach(&file, None), attach(&file, None)];
+        network.wait_for_back_ends(2, HANG).unwrap();
+        network.close().unwrap();
+        for child in children {
+            assert!(ended(child).status.success());
+        }
+    }
+    let nowhere = builder("1x2", Links::Tcp).interface("192.0.2.1".parse().unwrap());
+    let error = error_of(nowhere.open());
+    println!("{error}");
+    assert!(error.to_string().contains("192.0.2.1"), "{error}");
+}
+
+#[test]
 fn a_wrong_key_and_a_key_that_others_can_read_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let (file, key) = (folder.path().join("attach"), folder.path().join("key"));
