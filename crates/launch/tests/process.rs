@@ -32,6 +32,16 @@ fn exists(pid: u32) -> bool {
 }
 
 #[test]
+fn a_process_with_our_own_standard_error_says_nothing_to_us() {
+    let mut order = shell("test -e /dev/fd/2 && exit 4");
+    order.inherit_stderr = true;
+    let mut process = start(&order);
+    assert_eq!(process.take_stderr(&mut Vec::new()).unwrap(), 0);
+    assert!(process.stderr_ended());
+    assert_eq!(process.wait(DEADLINE), Some(Exit::Status(4)));
+}
+
+#[test]
 fn a_program_that_cannot_run_is_told_at_once_with_its_name() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);

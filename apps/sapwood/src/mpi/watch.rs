@@ -55,12 +55,13 @@ pub(crate) fn watch(
     }
     let started = Instant::now();
     let program = start(job, base)?;
-    collection.watch(program.exit_descriptor())?;
-    let mut run = Run { program, signals, interrupted: None };
+    let is_blind = collection.watch(program.exit_descriptor()).is_err();
+    let mut run = Run { program, signals, interrupted: None, is_blind };
     let exit = run.until_end(&mut collection, started, interval, &mut screen);
     let elapsed = started.elapsed();
     screen.close();
-    // It stays readable, and nobody looks at it any more. A tree that fails at this will not answer.
+    // It stays readable, and nobody looks at it any more. A tree that fails at this will not
+    // answer.
     let _ = collection.unwatch(run.program.exit_descriptor());
     Ok(match exit {
         Some(exit) => (End { code: exit.code(), elapsed }, Some(collection.finish())),
@@ -87,6 +88,8 @@ struct Run {
     signals: Signals,
     /// When the last interrupt came.
     interrupted: Option<Instant>,
+    /// Whether the tree's loop has failed, so that the program is waited for without it.
+    is_blind: bool,
 }
 
 impl Run {
@@ -99,14 +102,13 @@ impl Run {
         screen: &mut Screen,
     ) -> Option<Exit> {
         let mut next = started + interval;
-        let mut is_blind = false;
         loop {
             let wait = next.saturating_duration_since(Instant::now());
-            if is_blind {
+            if self.is_blind {
                 self.program.wait(wait.min(BLIND_TURN));
             } else if let Err(failure) = collection.turn(wait) {
                 eprintln!("sapwood: {failure}; the program runs on unobserved");
-                is_blind = true;
+                self.is_blind = true;
             }
             if self.pass_signals_on() {
                 self.end_at_once();
