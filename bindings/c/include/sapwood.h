@@ -1,0 +1,748 @@
+/*
+ * sapwood.h: a tree of processes that asks every process of a job, brings one merged answer back,
+ * and says who is missing from it.
+ *
+ * Generated from the Rust sources in bindings/c/src; `docs/c-interface.md` has two whole programs.
+ *
+ * Results. A function that can fail returns 0 or a sapwood_error_code_t, which is positive, and
+ * fills the caller's sapwood_error_t, if it is given one, with the code and one line for people.
+ * Functions that only look something up return it, and 0, NULL or false for NULL.
+ *
+ * Handles start as NULL. What opens, attaches or receives takes a pointer to the handle, and leaves
+ * NULL in it when it fails. What closes or frees takes a pointer to it, too, and sets it to NULL;
+ * closing what is NULL does nothing, so that a second close is harmless. A copy of a handle must
+ * not be used after the handle was closed or freed: no library can see that.
+ *
+ * Memory. Texts, arrays and packets that are lent point into the handle that has lent them, and are
+ * gone with it. What is given to a function is read before it returns and need not be kept. NULL is
+ * refused where something is needed; a pointer that is not NULL must be good.
+ *
+ * Threads. Networks, streams and back-ends belong to the thread that made them: any other gets
+ * SAPWOOD_ERROR_THREAD, and nothing is done. Several threads may each have their own. Answers,
+ * packets and communicators are plain memory: any threads may read them, but one must free them
+ * when no other reads them any more. The library starts no thread and installs no signal handler.
+ *
+ * Processes. A child that was forked from a process with handles gets SAPWOOD_ERROR_FORKED for
+ * networks, streams and back-ends, close included: their connections are the parent's. Answers,
+ * packets and communicators are its own to read and free.
+ *
+ * Faults. A fault inside the library is SAPWOOD_ERROR_INTERNAL; it never ends the program.
+ */
+
+#ifndef SAPWOOD_H
+#define SAPWOOD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+/* What options begin as. */
+#define SAPWOOD_NETWORK_OPTIONS_INIT \
+    { sizeof(sapwood_network_options_t), NULL, NULL, NULL, NULL, NULL, \
+      SAPWOOD_TRANSPORT_AUTOMATIC, SAPWOOD_ENCRYPTION_DEFAULT, 0, 0 }
+#define SAPWOOD_STREAM_OPTIONS_INIT \
+    { sizeof(sapwood_stream_options_t), NULL, NULL, SAPWOOD_WAVE_ALL, 0, SAPWOOD_POLICY_BLOCK, 0 }
+
+/** Length of the text of an error in bytes, its final NUL included. Longer texts are cut. */
+#define SAPWOOD_ERROR_TEXT_BYTES 512
+
+/** How many directives a format string may have. */
+#define SAPWOOD_DIRECTIVES_MAX 64
+
+/** The first tag that an application may use; lower ones are the network's. */
+#define SAPWOOD_FIRST_TAG 100
+
+/** The rank that takes any place that is free. */
+#define SAPWOOD_ANY_RANK 4294967295
+
+/** What went wrong. Functions that can fail give 0 or one of these. */
+typedef enum {
+    /** Nothing went wrong. */
+    SAPWOOD_OK = 0,
+    /**
+     * The call makes no sense: NULL where something is needed, a bad rank set or option, ranks
+     * that are not there, a stream that is closed. Cure: see the text.
+     */
+    SAPWOOD_ERROR_USAGE = 1,
+    /** A topology cannot be read. The text says what and where. */
+    SAPWOOD_ERROR_TOPOLOGY = 2,
+    /**
+     * The network could not be started or joined: a program is missing, a process did not start,
+     * the parent does not answer. The text holds the failing process's own words. Nothing is left
+     * running.
+     */
+    SAPWOOD_ERROR_START = 3,
+    /** Nothing came in time. Try again, or do without. */
+    SAPWOOD_ERROR_TIMEOUT = 4,
+    /** The network has ended for this process. Close the handle. */
+    SAPWOOD_ERROR_ENDED = 5,
+    /** All back-ends of the stream are gone: no answer can come. The text says who and why. */
+    SAPWOOD_ERROR_NOBODY_LEFT = 6,
+    /** The answer has no value. The text says who is missing and why. */
+    SAPWOOD_ERROR_NO_VALUE = 7,
+    /** A filter is not known or does not take what it was given. */
+    SAPWOOD_ERROR_FILTER = 8,
+    /** A format string is malformed, or differs from what the packet holds. */
+    SAPWOOD_ERROR_FORMAT = 9,
+    /** The system or a connection failed this process. */
+    SAPWOOD_ERROR_SYSTEM = 10,
+    /** A file cannot be read or written, or holds something else. The text names it. */
+    SAPWOOD_ERROR_FILE = 11,
+    /** The handle belongs to another thread. Nothing was done. */
+    SAPWOOD_ERROR_THREAD = 12,
+    /** The handle belongs to the process that this one was forked from. Nothing was done. */
+    SAPWOOD_ERROR_FORKED = 13,
+    /** A fault of this library. Please report the text. */
+    SAPWOOD_ERROR_INTERNAL = 14,
+} sapwood_error_code_t;
+
+/** What one element of a value is: the low four bits of a directive's code. */
+typedef enum {
+    /** `%c`: int8_t. */
+    SAPWOOD_TYPE_INT8 = 1,
+    /** `%uc`: uint8_t. */
+    SAPWOOD_TYPE_UINT8 = 2,
+    /** `%hd`: int16_t. */
+    SAPWOOD_TYPE_INT16 = 3,
+    /** `%uhd`: uint16_t. */
+    SAPWOOD_TYPE_UINT16 = 4,
+    /** `%d`: int32_t. */
+    SAPWOOD_TYPE_INT32 = 5,
+    /** `%ud`: uint32_t. */
+    SAPWOOD_TYPE_UINT32 = 6,
+    /** `%ld`: int64_t, whatever the machine's long is. */
+    SAPWOOD_TYPE_INT64 = 7,
+    /** `%uld`: uint64_t, whatever the machine's long is. */
+    SAPWOOD_TYPE_UINT64 = 8,
+    /** `%f`: float. */
+    SAPWOOD_TYPE_FLOAT = 9,
+    /** `%lf`: double. */
+    SAPWOOD_TYPE_DOUBLE = 10,
+    /** `%s`: a NUL-terminated string. */
+    SAPWOOD_TYPE_STRING = 11,
+} sapwood_type_t;
+
+/** How many elements a value has: the high four bits of a directive's code. */
+typedef enum {
+    /** `%d` and its like: one element. */
+    SAPWOOD_SHAPE_SCALAR = 0,
+    /** `%ad` and its like: a pointer and a count of uint32_t. */
+    SAPWOOD_SHAPE_ARRAY = 16,
+    /** `%Ad` and its like: a pointer and a count of uint64_t. */
+    SAPWOOD_SHAPE_LARGE_ARRAY = 32,
+} sapwood_shape_t;
+
+/** What the links of a network are made of. */
+typedef enum {
+    /** Unix-domain sockets within a host, TCP between hosts. */
+    SAPWOOD_TRANSPORT_AUTOMATIC = 0,
+    /** Unix-domain sockets. */
+    SAPWOOD_TRANSPORT_UNIX = 1,
+    /** TCP, bound to the loopback interface. */
+    SAPWOOD_TRANSPORT_TCP = 2,
+} sapwood_transport_t;
+
+/** Whether links are encrypted. Every link proves the network's key in any case. */
+typedef enum {
+    /** TCP yes, Unix-domain sockets no. */
+    SAPWOOD_ENCRYPTION_DEFAULT = 0,
+    /** Every link. */
+    SAPWOOD_ENCRYPTION_ON = 1,
+    /** No link. */
+    SAPWOOD_ENCRYPTION_OFF = 2,
+} sapwood_encryption_t;
+
+/** When a wave is complete. */
+typedef enum {
+    /** When all members have sent or are known to be lost. */
+    SAPWOOD_WAVE_ALL = 0,
+    /** As SAPWOOD_WAVE_ALL, but no later than `wave_timeout_ms` after the first packet. */
+    SAPWOOD_WAVE_TIMEOUT = 1,
+    /** At once: every packet is a wave of its own. */
+    SAPWOOD_WAVE_IMMEDIATE = 2,
+} sapwood_wave_t;
+
+/** What happens when a stream's window is full. */
+typedef enum {
+    /** Senders wait. */
+    SAPWOOD_POLICY_BLOCK = 0,
+    /** The oldest waiting packet is dropped and counted. */
+    SAPWOOD_POLICY_DROP_OLDEST = 1,
+} sapwood_policy_t;
+
+/** What has changed. */
+typedef enum {
+    /** Nothing is left to be told. */
+    SAPWOOD_EVENT_NONE = 0,
+    /** The tree has started as far as it will; `ranks` are the back-ends that are connected. */
+    SAPWOOD_EVENT_READY = 1,
+    /** The back-ends `ranks` have come after the start. */
+    SAPWOOD_EVENT_JOINED = 2,
+    /** The process `rank` could not be started; `text` holds its own words. */
+    SAPWOOD_EVENT_START_FAILED = 3,
+    /** The link to `rank` closed: the back-ends `ranks` are gone; `text` says what was seen. */
+    SAPWOOD_EVENT_LOST = 4,
+    /** A downward filter of `stream` failed here; `text` is its reason. */
+    SAPWOOD_EVENT_FILTER_FAILED = 5,
+    /** `stream` has opened (told to back-ends). */
+    SAPWOOD_EVENT_STREAM_OPENED = 6,
+    /** `stream` has closed (told to back-ends). */
+    SAPWOOD_EVENT_STREAM_CLOSED = 7,
+    /** The network has ended for this process; `text` says what was seen. */
+    SAPWOOD_EVENT_ENDED = 8,
+    /** Something that this header does not know yet; `text` describes it. */
+    SAPWOOD_EVENT_OTHER = 9,
+} sapwood_event_kind_t;
+
+/** What came of one wave. Plain memory: it may be read on any thread, and outlives its network. */
+typedef struct sapwood_answer_t sapwood_answer_t;
+
+/** A leaf of the tree. It belongs to the thread that attached it. */
+typedef struct sapwood_back_end_t sapwood_back_end_t;
+
+/** A set of back-ends. Plain memory: any thread may read it, and it outlives its network. */
+typedef struct sapwood_communicator_t sapwood_communicator_t;
+
+/** A tree of processes, seen from its root. It belongs to the thread that opened it. */
+typedef struct sapwood_network_t sapwood_network_t;
+
+/**
+ * A packet: values with their format, and what the network knows of them.
+ *
+ * It is plain memory: it may be read on any thread, outlives its network, and costs nothing but
+ * memory until it is freed.
+ */
+typedef struct sapwood_packet_t sapwood_packet_t;
+
+/**
+ * A logical connection between the front-end and a set of back-ends, with filters in between. It
+ * belongs to the thread that opened it.
+ */
+typedef struct sapwood_stream_t sapwood_stream_t;
+
+/**
+ * What went wrong, in memory of the caller. Any function takes NULL instead.
+ *
+ * It need not be initialised. A call that succeeds sets it to code 0 and an empty text.
+ */
+typedef struct {
+    /** A `sapwood_error_code_t`, equal to what the function returned. */
+    int code;
+    /** One line for people, NUL-terminated UTF-8: what, where, what to do. */
+    char text[SAPWOOD_ERROR_TEXT_BYTES];
+} sapwood_error_t;
+
+/** First and last rank of a range, both in it. */
+typedef struct {
+    /** The first rank. */
+    uint32_t first;
+    /** The last rank. */
+    uint32_t last;
+} sapwood_rank_range_t;
+
+/**
+ * What a network is to be. Begin with SAPWOOD_NETWORK_OPTIONS_INIT; all members after `size` may
+ * stay 0 or NULL, except that one of the two topologies is needed.
+ *
+ * All of it is read while the network opens and need not be kept.
+ */
+typedef struct {
+    /** sizeof(sapwood_network_options_t) of the header that the program was compiled with. */
+    size_t size;
+    /** The shape, such as "16^2" or "4x8". */
+    const char *topology;
+    /** The text of a topology file in MRNet's format, instead of `topology`. */
+    const char *topology_file_text;
+    /**
+     * The back-ends' program and arguments, ending with NULL. If it is NULL itself, back-ends
+     * attach by themselves: see `sapwood_network_write_attach_file`.
+     */
+    const char *const *back_end_argv;
+    /**
+     * Variables that are set for the back-ends, each as "NAME=value", ending with NULL; may be
+     * NULL.
+     */
+    const char *const *back_end_environment;
+    /**
+     * The `sapwood` program, which is run for communication processes. NULL: what SAPWOOD_NODE
+     * names, or `sapwood` beside this program or on the search path.
+     */
+    const char *node_program;
+    /** A sapwood_transport_t. */
+    int transport;
+    /** A sapwood_encryption_t. */
+    int encryption;
+    /** How long the tree may take to start, in milliseconds; 0 for 30 seconds. */
+    int32_t startup_timeout_ms;
+    /** Not 0: the network opens even if some processes do not start; they are told as events. */
+    int allow_missing;
+} sapwood_network_options_t;
+
+/**
+ * One change in a network. Texts are lent until the next event is asked for or the handle is
+ * closed, and never NULL.
+ */
+typedef struct {
+    /** A sapwood_event_kind_t. */
+    int kind;
+    /** The process that it is about, if it is about one. */
+    uint32_t rank;
+    /** The stream that it is about, if it is about one. */
+    uint32_t stream;
+    /** The back-ends that it is about, as "0-3,7". */
+    const char *ranks;
+    /** What was seen, for people. */
+    const char *text;
+} sapwood_event_t;
+
+/**
+ * What a stream is to be. Begin with SAPWOOD_STREAM_OPTIONS_INIT; all members after `size` may
+ * stay 0 or NULL.
+ */
+typedef struct {
+    /** sizeof(sapwood_stream_options_t) of the header that the program was compiled with. */
+    size_t size;
+    /**
+     * Filters on the way up, in order, separated by commas, such as "sum". NULL: packets pass as
+     * they are.
+     */
+    const char *up;
+    /** Filters on the way down. */
+    const char *down;
+    /** A sapwood_wave_t. */
+    int wave;
+    /** The longest wait of SAPWOOD_WAVE_TIMEOUT, in milliseconds. */
+    uint32_t wave_timeout_ms;
+    /** A sapwood_policy_t. */
+    int policy;
+    /** How many bytes may be under way per link and direction; 0 for the default. */
+    uint32_t window_bytes;
+} sapwood_stream_options_t;
+
+/** Back-ends that an answer lacks for one reason. All of it is lent until the answer is freed. */
+typedef struct {
+    /** Who, as "0-3,7". */
+    const char *ranks;
+    /** Why, in one line for people. */
+    const char *reason;
+    /** Who, as sorted ranges. */
+    const sapwood_rank_range_t *ranges;
+    /** How many ranges. */
+    size_t range_count;
+} sapwood_missing_t;
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+/**
+ * The name of an error code in one word, such as "timeout"; "unknown" for other numbers. Static.
+ */
+const char *sapwood_error_name(int code);
+
+/**
+ * Takes a format string apart: one code per directive, a `sapwood_type_t` plus a
+ * `sapwood_shape_t`.
+ *
+ * `codes` has room for `capacity` codes; `SAPWOOD_DIRECTIVES_MAX` are always enough. `count` gets
+ * how many there are.
+ */
+int sapwood_format_parse(const char *format,
+                         uint8_t *codes,
+                         size_t capacity,
+                         size_t *count,
+                         sapwood_error_t *error);
+
+/** All back-ends that are connected now. */
+int sapwood_communicator_everyone(sapwood_communicator_t **communicator,
+                                  const sapwood_network_t *network,
+                                  sapwood_error_t *error);
+
+/**
+ * The back-ends of `count` ranks, in any order. Whether they are there is seen when a stream
+ * opens.
+ */
+int sapwood_communicator_of_ranks(sapwood_communicator_t **communicator,
+                                  const uint32_t *ranks,
+                                  size_t count,
+                                  sapwood_error_t *error);
+
+/** The back-ends of a rank set that is written as "0-3,7". */
+int sapwood_communicator_parse(sapwood_communicator_t **communicator,
+                               const char *ranks,
+                               sapwood_error_t *error);
+
+/** How many back-ends there are; 0 for NULL. */
+uint64_t sapwood_communicator_size(const sapwood_communicator_t *communicator);
+
+/**
+ * The ranks as sorted ranges, lent until the communicator is freed; `count` gets how many ranges.
+ * NULL when there are none.
+ */
+const sapwood_rank_range_t *sapwood_communicator_ranges(const sapwood_communicator_t *communicator,
+                                                        size_t *count);
+
+/**
+ * Gives a communicator back and sets the handle to NULL. Streams that were opened with it stay
+ * open.
+ */
+void sapwood_communicator_free(sapwood_communicator_t **communicator);
+
+/** The version of the library, such as "0.1.0". Static. */
+const char *sapwood_version(void);
+
+/** Starts the tree and waits until it stands. If that fails, nothing is left running. */
+int sapwood_network_open(sapwood_network_t **network,
+                         const sapwood_network_options_t *options,
+                         sapwood_error_t *error);
+
+/**
+ * Ends the tree: what was sent is delivered, then every process ends. Sets the handle to NULL;
+ * nothing happens if it is NULL already. Streams of the network have to be closed, too, before or
+ * after.
+ */
+int sapwood_network_close(sapwood_network_t **network, sapwood_error_t *error);
+
+/** How many back-ends are connected now; 0 for a handle that may not be used here. */
+uint64_t sapwood_network_size(const sapwood_network_t *network);
+
+/**
+ * Where back-ends may attach by themselves: one line "parent-rank address ranks" for each place,
+ * lent until the network is closed; NULL for a handle that may not be used here.
+ */
+const char *sapwood_network_attach_points(const sapwood_network_t *network);
+
+/**
+ * Writes what back-ends need to attach: the network's key into `key_path`, a new file of mode
+ * 0600, and the places with that file's name into `path`. Remove both when all have come.
+ */
+int sapwood_network_write_attach_file(const sapwood_network_t *network,
+                                      const char *path,
+                                      const char *key_path,
+                                      sapwood_error_t *error);
+
+/** Waits until `count` back-ends are connected. `timeout_ms` must not be negative. */
+int sapwood_network_wait_for_back_ends(sapwood_network_t *network,
+                                       uint64_t count,
+                                       int32_t timeout_ms,
+                                       sapwood_error_t *error);
+
+/** The next change in the network; its kind is SAPWOOD_EVENT_NONE when there is none. */
+int sapwood_network_next_event(sapwood_network_t *network,
+                               sapwood_event_t *event,
+                               sapwood_error_t *error);
+
+/**
+ * Lets the network work until something has happened, or `timeout_ms` are over, which must not be
+ * negative. Call it with 0 when the descriptor is readable; receiving does the same.
+ */
+int sapwood_network_turn(sapwood_network_t *network, int32_t timeout_ms, sapwood_error_t *error);
+
+/** Writes what has been sent so far, as far as the system takes it. */
+int sapwood_network_flush(sapwood_network_t *network, sapwood_error_t *error);
+
+/**
+ * A descriptor that is readable when there is something to do, for select, poll or epoll; it stays
+ * the network's own. -1 for a handle that may not be used here.
+ *
+ * Receive until nothing is there before waiting for it: what has been read from the system already
+ * does not make it readable again.
+ */
+int sapwood_network_descriptor(const sapwood_network_t *network);
+
+/**
+ * Opens a stream to `members`, or to everyone for NULL. `options` may be NULL: no filters, and
+ * waves that wait for all.
+ */
+int sapwood_stream_open(sapwood_stream_t **stream,
+                        sapwood_network_t *network,
+                        const sapwood_communicator_t *members,
+                        const sapwood_stream_options_t *options,
+                        sapwood_error_t *error);
+
+/**
+ * Closes the stream everywhere; answers that have not been received are lost. Sets the handle to
+ * NULL; nothing happens if it is NULL already.
+ */
+int sapwood_stream_close(sapwood_stream_t **stream, sapwood_error_t *error);
+
+/** The stream's number; 0 for a handle that may not be used here. */
+uint32_t sapwood_stream_id(const sapwood_stream_t *stream);
+
+/** How many packets were dropped at the front-end on this stream. */
+uint64_t sapwood_stream_dropped(const sapwood_stream_t *stream);
+
+/**
+ * As `sapwood_stream_broadcast`, with `count` pointers to the values: for a scalar one to it, for
+ * `%s` the string itself, for an array one to its first element and one to its count.
+ */
+int sapwood_stream_broadcast_values(sapwood_stream_t *stream,
+                                    int32_t tag,
+                                    const char *format,
+                                    const void *const *values,
+                                    size_t count,
+                                    sapwood_error_t *error);
+
+/** As `sapwood_stream_send_to`, with pointers as `sapwood_stream_broadcast_values` takes them. */
+int sapwood_stream_send_to_values(sapwood_stream_t *stream,
+                                  uint32_t rank,
+                                  int32_t tag,
+                                  const char *format,
+                                  const void *const *values,
+                                  size_t count,
+                                  sapwood_error_t *error);
+
+/**
+ * The next answer; waits for it at most `timeout_ms`, or for ever if that is -1. What was sent
+ * before is written first. Free the answer with `sapwood_answer_free`.
+ *
+ * Gives SAPWOOD_ERROR_TIMEOUT, SAPWOOD_ERROR_NOBODY_LEFT when all members are gone, or
+ * SAPWOOD_ERROR_ENDED.
+ */
+int sapwood_stream_recv(sapwood_stream_t *stream,
+                        sapwood_answer_t **answer,
+                        int32_t timeout_ms,
+                        sapwood_error_t *error);
+
+/** The next answer, if it is there already; else gives 0 and leaves NULL in `answer`. */
+int sapwood_stream_try_recv(sapwood_stream_t *stream,
+                            sapwood_answer_t **answer,
+                            sapwood_error_t *error);
+
+/**
+ * The value: a packet that is lent until the answer is freed.
+ *
+ * Gives SAPWOOD_ERROR_NO_VALUE, with who is missing and why, when a filter failed or nobody
+ * contributed.
+ */
+int sapwood_answer_value(const sapwood_answer_t *answer,
+                         const sapwood_packet_t **packet,
+                         sapwood_error_t *error);
+
+/** The wave, counted from 0 in each stream; 0 for NULL. */
+uint64_t sapwood_answer_wave(const sapwood_answer_t *answer);
+
+/** The number of the stream; 0 for NULL. */
+uint32_t sapwood_answer_stream(const sapwood_answer_t *answer);
+
+/** Whether there is a value and every member of the stream is in it; false for NULL. */
+bool sapwood_answer_is_complete(const sapwood_answer_t *answer);
+
+/** Whether the wave had been answered before this part of it came; false for NULL. */
+bool sapwood_answer_is_late(const sapwood_answer_t *answer);
+
+/** How many back-ends the value stands for; 0 for NULL. */
+uint64_t sapwood_answer_contributor_count(const sapwood_answer_t *answer);
+
+/**
+ * The back-ends that the value stands for, as sorted ranges, lent until the answer is freed;
+ * `count` gets how many ranges. NULL when there are none.
+ */
+const sapwood_rank_range_t *sapwood_answer_contributors(const sapwood_answer_t *answer,
+                                                        size_t *count);
+
+/**
+ * The back-ends that the value lacks, grouped by reason, lent until the answer is freed; `count`
+ * gets how many groups. NULL when there are none.
+ */
+const sapwood_missing_t *sapwood_answer_missing(const sapwood_answer_t *answer, size_t *count);
+
+/** Gives an answer back, with its packet, and sets the handle to NULL. */
+void sapwood_answer_free(sapwood_answer_t **answer);
+
+/**
+ * Gives a packet back and sets the handle to NULL; nothing happens if it or `packet` is NULL. What
+ * it has lent is gone with it. Packets that an answer has lent are freed with the answer.
+ */
+void sapwood_packet_free(sapwood_packet_t **packet);
+
+/** The packet's tag; 0 for NULL. */
+int32_t sapwood_packet_tag(const sapwood_packet_t *packet);
+
+/** The stream that the packet came on, for the answer to be sent on; 0 for NULL. */
+uint32_t sapwood_packet_stream(const sapwood_packet_t *packet);
+
+/**
+ * The rank that made the packet: its sender, or the process whose filter did; UINT32_MAX for NULL.
+ */
+uint32_t sapwood_packet_origin(const sapwood_packet_t *packet);
+
+/** The packet's format string, such as "%d %alf"; lent until the packet is freed; NULL for NULL. */
+const char *sapwood_packet_format(const sapwood_packet_t *packet);
+
+/**
+ * Reads all values of a packet into places given by pointers; `count` says how many pointers.
+ *
+ * As `sapwood_packet_read`, for callers without variable arguments.
+ */
+int sapwood_packet_read_values(const sapwood_packet_t *packet,
+                               const char *format,
+                               void *const *places,
+                               size_t count,
+                               sapwood_error_t *error);
+
+/**
+ * One `%s` value as bytes with their length, for strings that hold NULs; `index` counts values
+ * from 0. The bytes are lent until the packet is freed, and no NUL need follow them.
+ */
+int sapwood_packet_bytes(const sapwood_packet_t *packet,
+                         size_t index,
+                         const char **bytes,
+                         size_t *length,
+                         sapwood_error_t *error);
+
+/** Joins the network that has started this program, as its environment says. */
+int sapwood_back_end_attach(sapwood_back_end_t **back_end, sapwood_error_t *error);
+
+/**
+ * Joins a network by the file that `sapwood_network_write_attach_file` wrote, under a rank or
+ * under SAPWOOD_ANY_RANK.
+ */
+int sapwood_back_end_attach_by_file(sapwood_back_end_t **back_end,
+                                    const char *path,
+                                    uint32_t rank,
+                                    sapwood_error_t *error);
+
+/**
+ * Leaves the network; what was sent is written first. Sets the handle to NULL; nothing happens if
+ * it is NULL already.
+ */
+int sapwood_back_end_close(sapwood_back_end_t **back_end, sapwood_error_t *error);
+
+/** This back-end's rank; UINT32_MAX for a handle that may not be used here. */
+uint32_t sapwood_back_end_rank(const sapwood_back_end_t *back_end);
+
+/**
+ * The next packet on any stream; waits for it at most `timeout_ms`, or for ever if that is -1.
+ * What was sent before is written first. Free the packet with `sapwood_packet_free`.
+ *
+ * Gives SAPWOOD_ERROR_TIMEOUT, or SAPWOOD_ERROR_ENDED when the network ends, as it does for every
+ * back-end in time.
+ */
+int sapwood_back_end_recv(sapwood_back_end_t *back_end,
+                          sapwood_packet_t **packet,
+                          int32_t timeout_ms,
+                          sapwood_error_t *error);
+
+/** The next packet, if it is there already; else gives 0 and leaves NULL in `packet`. */
+int sapwood_back_end_try_recv(sapwood_back_end_t *back_end,
+                              sapwood_packet_t **packet,
+                              sapwood_error_t *error);
+
+/** As `sapwood_back_end_send`, with pointers as `sapwood_stream_broadcast_values` takes them. */
+int sapwood_back_end_send_values(sapwood_back_end_t *back_end,
+                                 uint32_t stream,
+                                 int32_t tag,
+                                 const char *format,
+                                 const void *const *values,
+                                 size_t count,
+                                 sapwood_error_t *error);
+
+/**
+ * As `sapwood_back_end_send_in_wave`, with pointers as `sapwood_stream_broadcast_values` takes
+ * them.
+ */
+int sapwood_back_end_send_in_wave_values(sapwood_back_end_t *back_end,
+                                         uint32_t stream,
+                                         uint64_t wave,
+                                         int32_t tag,
+                                         const char *format,
+                                         const void *const *values,
+                                         size_t count,
+                                         sapwood_error_t *error);
+
+/** Writes what has been sent so far, as far as the system takes it. */
+int sapwood_back_end_flush(sapwood_back_end_t *back_end, sapwood_error_t *error);
+
+/**
+ * Waits until a stream is open here, for a back-end that speaks first; `stream` gets its number.
+ * `timeout_ms` must not be negative.
+ */
+int sapwood_back_end_wait_for_stream(sapwood_back_end_t *back_end,
+                                     uint32_t *stream,
+                                     int32_t timeout_ms,
+                                     sapwood_error_t *error);
+
+/** The next change in the network; its kind is SAPWOOD_EVENT_NONE when there is none. */
+int sapwood_back_end_next_event(sapwood_back_end_t *back_end,
+                                sapwood_event_t *event,
+                                sapwood_error_t *error);
+
+/**
+ * Lets the network work until something has happened, or `timeout_ms` are over, which must not be
+ * negative.
+ */
+int sapwood_back_end_turn(sapwood_back_end_t *back_end, int32_t timeout_ms, sapwood_error_t *error);
+
+/** Whether the network has ended for this process; true for a handle that may not be used here. */
+bool sapwood_back_end_has_ended(const sapwood_back_end_t *back_end);
+
+/**
+ * A descriptor that is readable when something has come, for select, poll or epoll; it stays the
+ * back-end's own. -1 for a handle that may not be used here.
+ */
+int sapwood_back_end_descriptor(const sapwood_back_end_t *back_end);
+
+/**
+ * Sends values down to all members. Waits while the stream's window is full. What has been
+ * sent leaves with `sapwood_network_flush` or with the next receive.
+ *
+ * The values follow the format string as in printf: "%d %lf %s" takes an int32_t, a double and
+ * a string. An array takes two arguments, a pointer and a count: uint32_t for "%ad" and its
+ * like, uint64_t for "%Ad" and its like. Arguments must have exactly these types.
+ */
+extern int sapwood_stream_broadcast(sapwood_stream_t *stream,
+                                    int32_t tag,
+                                    sapwood_error_t *error,
+                                    const char *format,
+                                    ...);
+
+/** Sends values down to one member; as `sapwood_stream_broadcast`. */
+extern int sapwood_stream_send_to(sapwood_stream_t *stream,
+                                  uint32_t rank,
+                                  int32_t tag,
+                                  sapwood_error_t *error,
+                                  const char *format,
+                                  ...);
+
+/**
+ * Sends values up on a stream, in its next wave; values as in `sapwood_stream_broadcast`.
+ * Packets are written together: the last ones leave with `sapwood_back_end_flush` or with the
+ * next receive. Waits while the window is full.
+ */
+extern int sapwood_back_end_send(sapwood_back_end_t *back_end,
+                                 uint32_t stream,
+                                 int32_t tag,
+                                 sapwood_error_t *error,
+                                 const char *format,
+                                 ...);
+
+/** Sends values in a wave of that number; waves that are left out are missed by this back-end. */
+extern int sapwood_back_end_send_in_wave(sapwood_back_end_t *back_end,
+                                         uint32_t stream,
+                                         uint64_t wave,
+                                         int32_t tag,
+                                         sapwood_error_t *error,
+                                         const char *format,
+                                         ...);
+
+/**
+ * Reads all values of a packet into places given by pointers, if its format is this one.
+ *
+ * A scalar takes a pointer to it. "%s" takes a `const char **`. An array takes a pointer to a
+ * pointer (`const double **`; for strings `const char *const **`) and a pointer to its count:
+ * uint32_t for "%ad" and its like, uint64_t for "%Ad" and its like; either reads an array that
+ * was sent with the other. NULL in place of a pointer leaves that value out.
+ *
+ * Arrays and strings are not copied: what is read points into the packet, and is gone when the
+ * packet (or the answer that has lent it) is freed.
+ */
+extern int sapwood_packet_read(const sapwood_packet_t *packet,
+                               sapwood_error_t *error,
+                               const char *format,
+                               ...);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* SAPWOOD_H */

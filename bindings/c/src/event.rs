@@ -1,0 +1,121 @@
+//! Changes in a network, as C reads them.
+
+use std::ffi::{CString, c_char, c_int};
+
+use sapwood::Event;
+
+use crate::text::to_c;
+
+/// What has changed.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum sapwood_event_kind_t {
+    /// Nothing is left to be told.
+    SAPWOOD_EVENT_NONE = 0,
+    /// The tree has started as far as it will; `ranks` are the back-ends that are connected.
+    SAPWOOD_EVENT_READY = 1,
+    /// The back-ends `ranks` have come after the start.
+    SAPWOOD_EVENT_JOINED = 2,
+    /// The process `rank` could not be started; `text` holds its own words.
+    SAPWOOD_EVENT_START_FAILED = 3,
+    /// The link to `rank` closed: the back-ends `ranks` are gone; `text` says what was seen.
+    SAPWOOD_EVENT_LOST = 4,
+    /// A downward filter of `stream` failed here; `text` is its reason.
+    SAPWOOD_EVENT_FILTER_FAILED = 5,
+    /// `stream` has opened (told to back-ends).
+    SAPWOOD_EVENT_STREAM_OPENED = 6,
+    /// `stream` has closed (told to back-ends).
+    SAPWOOD_EVENT_STREAM_CLOSED = 7,
+    /// The network has ended for this process; `text` says what was seen.
+    SAPWOOD_EVENT_ENDED = 8,
+    /// Something that this header does not know yet; `text` describes it.
+    SAPWOOD_EVENT_OTHER = 9,
+}
+
+/// One change in a network. Texts are lent until the next event is asked for or the handle is
+/// closed, and never NULL.
+#[repr(C)]
+pub struct sapwood_event_t {
+    /// A sapwood_event_kind_t.
+    pub kind: c_int,
+    /// The process that it is about, if it is about one.
+    pub rank: u32,
+    /// The stream that it is about, if it is about one.
+    pub stream: u32,
+    /// The back-ends that it is about, as "0-3,7".
+    pub ranks: *const c_char,
+    /// What was seen, for people.
+    pub text: *const c_char,
+}
+
+/// The texts of the event that was told last.
+#[derive(Default)]
+pub(crate) struct Told {
+    ranks: CString,
+    text: CString,
+}
+
+impl Told {
+    /// Tells an event, or that there is none; keeps its texts.
+    pub(crate) fn tell(&mut self, event: Option<Event>) -> sapwood_event_t {
+        use sapwood_event_kind_t as Kind;
+        let mut told = Parts::default();
+        let kind = match event {
+            None => Kind::SAPWOOD_EVENT_NONE,
+            Some(Event::Ready { back_ends, .. }) => {
+                told.ranks = back_ends.to_string();
+                Kind::SAPWOOD_EVENT_READY
+            }
+            Some(Event::Joined { back_ends }) => {
+                told.ranks = back_ends.to_string();
+                Kind::SAPWOOD_EVENT_JOINED
+            }
+            Some(Event::StartFailed { rank, text }) => {
+                told = Parts { rank, text, ..told };
+                Kind::SAPWOOD_EVENT_START_FAILED
+            }
+            Some(Event::Lost { rank, back_ends, reason }) => {
+                told = Parts { rank, ranks: back_ends.to_string(), text: reason, ..told };
+                Kind::SAPWOOD_EVENT_LOST
+            }
+            Some(Event::FilterFailed { stream, reason }) => {
+                told = Parts { stream, text: reason, ..told };
+                Kind::SAPWOOD_EVENT_FILTER_FAILED
+            }
+            Some(Event::StreamOpened { stream }) => {
+                told.stream = stream;
+                Kind::SAPWOOD_EVENT_STREAM_OPENED
+            }
+            Some(Event::StreamClosed { stream }) => {
+                told.stream = stream;
+                Kind::SAPWOOD_EVENT_STREAM_CLOSED
+            }
+            Some(Event::Ended { reason, .. }) => {
+                told.text = reason;
+                Kind::SAPWOOD_EVENT_ENDED
+            }
+            #[allow(unreachable_patterns, reason = "an event of a later version is told as text")]
+            Some(other) => {
+                told.text = format!("{other:?}");
+                Kind::SAPWOOD_EVENT_OTHER
+            }
+        };
+        self.ranks = to_c(told.ranks);
+        self.text = to_c(told.text);
+        sapwood_event_t {
+            kind: kind as c_int,
+            rank: told.rank,
+            stream: told.stream,
+            ranks: self.ranks.as_ptr(),
+            text: self.text.as_ptr(),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Parts {
+    rank: u32,
+    stream: u32,
+    ranks: String,
+    text: String,
+}

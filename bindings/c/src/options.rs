@@ -1,0 +1,323 @@
+//! Options of networks and streams: structs that begin with their size, so that they can grow.
+
+use std::ffi::{c_char, c_int};
+use std::path::PathBuf;
+
+use sapwood::{
+    Hosts, Network, NetworkBuilder, Policy, Program, Registry, Shape, StreamBuilder, Topology,
+    TransportKind, ValuesRef, WaveRule,
+};
+
+use crate::error::{Failure, Result, sapwood_error_code_t as Code};
+use crate::text;
+
+/// What the links of a network are made of.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum sapwood_transport_t {
+    /// Unix-domain sockets within a host, TCP between hosts.
+    SAPWOOD_TRANSPORT_AUTOMATIC = 0,
+    /// Unix-domain sockets.
+    SAPWOOD_TRANSPORT_UNIX = 1,
+    /// TCP, bound to the loopback interface.
+    SAPWOOD_TRANSPORT_TCP = 2,
+}
+
+/// Whether links are encrypted. Every link proves the network's key in any case.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum sapwood_encryption_t {
+    /// TCP yes, Unix-domain sockets no.
+    SAPWOOD_ENCRYPTION_DEFAULT = 0,
+    /// Every link.
+    SAPWOOD_ENCRYPTION_ON = 1,
+    /// No link.
+    SAPWOOD_ENCRYPTION_OFF = 2,
+}
+
+/// When a wave is complete.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum sapwood_wave_t {
+    /// When all members have sent or are known to be lost.
+    SAPWOOD_WAVE_ALL = 0,
+    /// As SAPWOOD_WAVE_ALL, but no later than `wave_timeout_ms` after the first packet.
+    SAPWOOD_WAVE_TIMEOUT = 1,
+    /// At once: every packet is a wave of its own.
+    SAPWOOD_WAVE_IMMEDIATE = 2,
+}
+
+/// What happens when a stream's window is full.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum sapwood_policy_t {
+    /// Senders wait.
+    SAPWOOD_POLICY_BLOCK = 0,
+    /// The oldest waiting packet is dropped and counted.
+    SAPWOOD_POLICY_DROP_OLDEST = 1,
+}
+
+/// What a network is to be. Begin with SAPWOOD_NETWORK_OPTIONS_INIT; all members after `size` may
+/// stay 0 or NULL, except that one of the two topologies is needed.
+///
+/// All of it is read while the network opens and need not be kept.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct sapwood_network_options_t {
+    /// sizeof(sapwood_network_options_t) of the header that the program was compiled with.
+    pub size: usize,
+    /// The shape, such as "16^2" or "4x8".
+    pub topology: *const c_char,
+    /// The text of a topology file in MRNet's format, instead of `topology`.
+    pub topology_file_text: *const c_char,
+    /// The back-ends' program and arguments, ending with NULL. If it is NULL itself, back-ends
+    /// attach by themselves: see `sapwood_network_write_attach_file`.
+    pub back_end_argv: *const *const c_char,
+    /// Variables that are set for the back-ends, each as "NAME=value", ending with NULL; may be
+    /// NULL.
+    pub back_end_environment: *const *const c_char,
+    /// The `sapwood` program, which is run for communication processes. NULL: what SAPWOOD_NODE
+    /// names, or `sapwood` beside this program or on the search path.
+    pub node_program: *const c_char,
+    /// A sapwood_transport_t.
+    pub transport: c_int,
+    /// A sapwood_encryption_t.
+    pub encryption: c_int,
+    /// How long the tree may take to start, in milliseconds; 0 for 30 seconds.
+    pub startup_timeout_ms: i32,
+    /// Not 0: the network opens even if some processes do not start; they are told as events.
+    pub allow_missing: c_int,
+}
+
+/// What a stream is to be. Begin with SAPWOOD_STREAM_OPTIONS_INIT; all members after `size` may
+/// stay 0 or NULL.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct sapwood_stream_options_t {
+    /// sizeof(sapwood_stream_options_t) of the header that the program was compiled with.
+    pub size: usize,
+    /// Filters on the way up, in order, separated by commas, such as "sum". NULL: packets pass as
+    /// they are.
+    pub up: *const c_char,
+    /// Filters on the way down.
+    pub down: *const c_char,
+    /// A sapwood_wave_t.
+    pub wave: c_int,
+    /// The longest wait of SAPWOOD_WAVE_TIMEOUT, in milliseconds.
+    pub wave_timeout_ms: u32,
+    /// A sapwood_policy_t.
+    pub policy: c_int,
+    /// How many bytes may be under way per link and direction; 0 for the default.
+    pub window_bytes: u32,
+}
+
+/// Reads an options struct of the size that it names: a shorter one, of an older header, lacks what
+/// was added since; a longer one, of a newer header, must not use what is not known here.
+///
+/// # Safety
+/// `options` is NULL or points to a struct that begins with its size. `T` is one of the structs
+/// above, for which zeros are a value.
+unsafe fn read<T: Copy>(what: &str, options: *const T, least: usize) -> Result<T> {
+    let bytes = options.cast::<u8>();
+    if bytes.is_null() {
+        return Err(Failure::usage(format!("{what} options: are NULL")));
+    }
+    // SAFETY: the struct begins with its size, and has at least so many bytes.
+    unsafe {
+        let size = bytes.cast::<usize>().read_unaligned();
+        if size < least || size > OPTIONS_BYTES_MAX {
+            let text =
+                format!("{what} options: a size of {size} is none; begin with the INIT macro");
+            return Err(Failure::usage(text));
+        }
+        let known = size.min(size_of::<T>());
+        if (known..size).any(|at| bytes.add(at).read() != 0) {
+            let text = format!("{what} options: the program is newer than this library");
+            return Err(Failure::usage(text));
+        }
+        let mut read = std::mem::zeroed::<T>();
+        (&raw mut read).cast::<u8>().copy_from_nonoverlapping(bytes, known);
+        Ok(read)
+    }
+}
+
+/// No options struct of any version is longer, so a size beyond it was never set, in bytes.
+const OPTIONS_BYTES_MAX: usize = 4096;
+
+/// The network that the options describe.
+///
+/// # Safety
+/// `options` and what it points to are as its documentation says.
+pub(crate) unsafe fn network(options: *const sapwood_network_options_t) -> Result<NetworkBuilder> {
+    // SAFETY: as the caller says.
+    let options = unsafe { read("network", options, size_of::<sapwood_network_options_t>()) }?;
+    // SAFETY: as the caller says.
+    let spec = unsafe { text::optional("topology", options.topology) }?;
+    // SAFETY: as the caller says.
+    let file = unsafe { text::optional("topology file text", options.topology_file_text) }?;
+    let mut builder = Network::builder(topology(spec, file)?);
+    // SAFETY: as the caller says.
+    if let Some(program) = unsafe { program(&options) }? {
+        builder = builder.back_end(program);
+    }
+    if !options.node_program.is_null() {
+        // SAFETY: as the caller says.
+        let program: PathBuf = unsafe { text::path("node program", options.node_program) }?;
+        builder = builder.node_program(program);
+    }
+    builder = builder.transport(match options.transport {
+        t if t == sapwood_transport_t::SAPWOOD_TRANSPORT_AUTOMATIC as c_int => {
+            TransportKind::Automatic
+        }
+        t if t == sapwood_transport_t::SAPWOOD_TRANSPORT_UNIX as c_int => TransportKind::Unix,
+        t if t == sapwood_transport_t::SAPWOOD_TRANSPORT_TCP as c_int => TransportKind::Tcp,
+        other => return Err(unknown("transport", other)),
+    });
+    builder = match options.encryption {
+        e if e == sapwood_encryption_t::SAPWOOD_ENCRYPTION_DEFAULT as c_int => builder,
+        e if e == sapwood_encryption_t::SAPWOOD_ENCRYPTION_ON as c_int => builder.encryption(true),
+        e if e == sapwood_encryption_t::SAPWOOD_ENCRYPTION_OFF as c_int => {
+            builder.encryption(false)
+        }
+        other => return Err(unknown("encryption", other)),
+    };
+    if options.startup_timeout_ms != 0 {
+        builder = builder.startup_timeout(text::limited(options.startup_timeout_ms)?);
+    }
+    Ok(if options.allow_missing == 0 { builder } else { builder.allow_missing() })
+}
+
+fn topology(spec: Option<&str>, file: Option<&str>) -> Result<Topology> {
+    let topology = match (spec, file) {
+        (Some(spec), None) => {
+            spec.parse::<Shape>().map(|shape| Topology::from_shape(&shape, &Hosts::local()))
+        }
+        (None, Some(file)) => Topology::from_file_text(file),
+        _ => return Err(Failure::usage("topology: give one of topology and topology_file_text")),
+    };
+    Ok(topology.map_err(sapwood::Error::from)?)
+}
+
+/// # Safety
+/// The lists are as their documentation says.
+unsafe fn program(options: &sapwood_network_options_t) -> Result<Option<Program>> {
+    // SAFETY: as the caller says.
+    let words = unsafe { text::list("back_end_argv", options.back_end_argv) }?;
+    // SAFETY: as the caller says.
+    let environment = unsafe { text::list("back_end_environment", options.back_end_environment) }?;
+    let Some(words) = words else { return Ok(None) };
+    let Some((name, arguments)) = words.split_first() else {
+        return Err(Failure::usage("back_end_argv: is empty; it begins with the program"));
+    };
+    let mut program = Program::new(name);
+    for argument in arguments {
+        program = program.argument(*argument);
+    }
+    for variable in environment.unwrap_or_default() {
+        let Some((name, value)) = variable.split_once('=') else {
+            let text = format!("back_end_environment: '{variable}' is no NAME=value");
+            return Err(Failure::usage(text));
+        };
+        program = program.variable(name, value);
+    }
+    Ok(Some(program))
+}
+
+/// Adds the options to a stream that is about to be opened; NULL changes nothing.
+///
+/// # Safety
+/// `options` and what it points to are as its documentation says.
+pub(crate) unsafe fn stream(
+    mut builder: StreamBuilder,
+    options: *const sapwood_stream_options_t,
+) -> Result<StreamBuilder> {
+    if options.is_null() {
+        return Ok(builder);
+    }
+    // SAFETY: as the caller says.
+    let options = unsafe { read("stream", options, size_of::<sapwood_stream_options_t>()) }?;
+    // SAFETY: as the caller says.
+    for name in filters(unsafe { text::optional("up", options.up) }?)? {
+        builder = builder.up(name);
+    }
+    // SAFETY: as the caller says.
+    for name in filters(unsafe { text::optional("down", options.down) }?)? {
+        builder = builder.down(name);
+    }
+    builder = builder.wave(match options.wave {
+        w if w == sapwood_wave_t::SAPWOOD_WAVE_ALL as c_int => WaveRule::All,
+        w if w == sapwood_wave_t::SAPWOOD_WAVE_TIMEOUT as c_int => {
+            WaveRule::Timeout { milliseconds: options.wave_timeout_ms }
+        }
+        w if w == sapwood_wave_t::SAPWOOD_WAVE_IMMEDIATE as c_int => WaveRule::Immediate,
+        other => return Err(unknown("wave", other)),
+    });
+    builder = builder.policy(match options.policy {
+        p if p == sapwood_policy_t::SAPWOOD_POLICY_BLOCK as c_int => Policy::Block,
+        p if p == sapwood_policy_t::SAPWOOD_POLICY_DROP_OLDEST as c_int => Policy::DropOldest,
+        other => return Err(unknown("policy", other)),
+    });
+    let window = options.window_bytes;
+    Ok(if window == 0 { builder } else { builder.window_bytes(window) })
+}
+
+/// The names of a comma list, each known to be one of a filter.
+fn filters(list: Option<&str>) -> Result<Vec<&str>> {
+    let registry = Registry::built_in();
+    let names = list.unwrap_or("").split(',').map(str::trim).filter(|name| !name.is_empty());
+    names
+        .map(|name| match registry.make(name, ValuesRef::default()) {
+            Ok(_) => Ok(name),
+            Err(error) => Err(Failure::new(Code::SAPWOOD_ERROR_FILTER, error.to_string())),
+        })
+        .collect()
+}
+
+fn unknown(what: &str, value: c_int) -> Failure {
+    Failure::usage(format!("{what}: {value} is none of its constants"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[repr(C)]
+    #[derive(Clone, Copy)]
+    struct Newer {
+        known: sapwood_stream_options_t,
+        added: u64,
+    }
+
+    fn newer(size: usize, added: u64) -> Result<sapwood_stream_options_t> {
+        let least = size_of::<sapwood_stream_options_t>();
+        // SAFETY: all members may be zero.
+        let mut options = Newer { added, ..unsafe { std::mem::zeroed() } };
+        options.known.size = size;
+        options.known.window_bytes = 7;
+        // SAFETY: a struct that begins with its size, or with a number that is refused.
+        unsafe { read("stream", (&raw const options).cast(), least) }
+    }
+
+    #[test]
+    fn options_of_a_newer_header_are_read_if_they_ask_for_nothing_new() {
+        let size = size_of::<Newer>();
+        assert_eq!(newer(size, 0).expect("nothing new").window_bytes, 7);
+        assert!(newer(size, 1).err().expect("something new").text.contains("newer"));
+    }
+
+    #[test]
+    fn options_without_their_size_are_refused() {
+        for size in [0, 8, usize::MAX] {
+            assert!(newer(size, 0).err().expect("no size").text.contains("INIT"), "{size}");
+        }
+    }
+
+    #[test]
+    fn a_comma_list_names_filters_in_order() {
+        assert_eq!(filters(Some(" sum, count,")).expect("filters"), ["sum", "count"]);
+        assert!(filters(None).expect("none").is_empty());
+        let error = filters(Some("sum,summ")).expect_err("unknown");
+        assert_eq!(error.code, Code::SAPWOOD_ERROR_FILTER);
+        assert!(error.text.starts_with("filter 'summ' is not known"), "{}", error.text);
+    }
+}

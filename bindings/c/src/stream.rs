@@ -1,0 +1,201 @@
+//! Streams at the front-end.
+
+use std::ffi::{c_char, c_int, c_void};
+
+use sapwood::{RankSet, Stream};
+
+use crate::answer::sapwood_answer_t;
+use crate::communicator::{self, sapwood_communicator_t};
+use crate::error::{Failure, Result, guard, sapwood_error_t, shield};
+use crate::handle::{Handle, give, lend, take};
+use crate::network::sapwood_network_t;
+use crate::options::{self, sapwood_stream_options_t};
+use crate::text;
+use crate::values::{self, Pointers};
+
+/// A logical connection between the front-end and a set of back-ends, with filters in between. It
+/// belongs to the thread that opened it.
+pub struct sapwood_stream_t {
+    _opaque: (),
+}
+
+impl Handle for sapwood_stream_t {
+    type Thing = Stream;
+    const NAME: &'static str = "stream";
+}
+
+/// Opens a stream to `members`, or to everyone for NULL. `options` may be NULL: no filters, and
+/// waves that wait for all.
+///
+/// # Safety
+/// As the opening of the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sapwood_stream_open(
+    stream: *mut *mut sapwood_stream_t,
+    network: *mut sapwood_network_t,
+    members: *const sapwood_communicator_t,
+    options: *const sapwood_stream_options_t,
+    error: *mut sapwood_error_t,
+) -> c_int {
+    // SAFETY: as the header's opening says.
+    unsafe {
+        guard(error, || {
+            give(stream, || {
+                let network = &lend(network)?.network;
+                let builder = match communicator::lend(members) {
+                    Some(members) => network.stream(members),
+                    None => network.stream(&network.everyone()),
+                };
+                Ok(options::stream(builder, options)?.open()?)
+            })
+        })
+    }
+}
+
+/// Closes the stream everywhere; answers that have not been received are lost. Sets the handle to
+/// NULL; nothing happens if it is NULL already.
+///
+/// # Safety
+/// As the opening of the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sapwood_stream_close(
+    stream: *mut *mut sapwood_stream_t,
+    error: *mut sapwood_error_t,
+) -> c_int {
+    // SAFETY: as the header's opening says.
+    unsafe {
+        guard(error, || match take(stream)? {
+            Some(stream) => Ok(stream.close()?),
+            None => Ok(()),
+        })
+    }
+}
+
+/// The stream's number; 0 for a handle that may not be used here.
+///
+/// # Safety
+/// As the opening of the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sapwood_stream_id(stream: *const sapwood_stream_t) -> u32 {
+    // SAFETY: as the header's opening says.
+    unsafe { lend(stream) }.map_or(0, |stream| stream.id())
+}
+
+/// How many packets were dropped at the front-end on this stream.
+///
+/// # Safety
+/// As the opening of the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sapwood_stream_dropped(stream: *const sapwood_stream_t) -> u64 {
+    // SAFETY: as the header's opening says.
+    shield(0, || unsafe { lend(stream) }.map_or(0, |stream| stream.dropped()))
+}
+
+/// As `sapwood_stream_broadcast`, with `count` pointers to the values: for a scalar one to it, for
+/// `%s` the string itself, for an array one to its first element and one to its count.
+///
+/// # Safety
+/// As the opening of the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sapwood_stream_broadcast_values(
+    stream: *mut sapwood_stream_t,
+    tag: i32,
+    format: *const c_char,
+    values: *const *const c_void,
+    count: usize,
+    error: *mut sapwood_error_t,
+) -> c_int {
+    // SAFETY: as the header's opening says.
+    unsafe {
+        guard(error, || {
+            let stream = lend(stream)?;
+            let values = values::build(format, Pointers::new(values, count))?;
+            Ok(stream.broadcast(tag, values)?)
+        })
+    }
+}
+
+/// As `sapwood_stream_send_to`, with pointers as `sapwood_stream_broadcast_values` takes them.
+///
+/// # Safety
+/// As the opening of the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sapwood_stream_send_to_values(
+    stream: *mut sapwood_stream_t,
+    rank: u32,
+    tag: i32,
+    format: *const c_char,
+    values: *const *const c_void,
+    count: usize,
+    error: *mut sapwood_error_t,
+) -> c_int {
+    // SAFETY: as the header's opening says.
+    unsafe {
+        guard(error, || {
+            let stream = lend(stream)?;
+            let values = values::build(format, Pointers::new(values, count))?;
+            Ok(stream.send_to_ranks(&RankSet::range(rank, rank), tag, values)?)
+        })
+    }
+}
+
+/// The next answer; waits for it at most `timeout_ms`, or for ever if that is -1. What was sent
+/// before is written first. Free the answer with `sapwood_answer_free`.
+///
+/// Gives SAPWOOD_ERROR_TIMEOUT, SAPWOOD_ERROR_NOBODY_LEFT when all members are gone, or
+/// SAPWOOD_ERROR_ENDED.
+///
+/// # Safety
+/// As the opening of the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sapwood_stream_recv(
+    stream: *mut sapwood_stream_t,
+    answer: *mut *mut sapwood_answer_t,
+    timeout_ms: i32,
+    error: *mut sapwood_error_t,
+) -> c_int {
+    // SAFETY: as the header's opening says.
+    unsafe {
+        guard(error, || {
+            put(answer, || {
+                let stream = lend(stream)?;
+                Ok(Some(match text::wait(timeout_ms)? {
+                    Some(timeout) => stream.recv_timeout(timeout)?,
+                    None => stream.recv()?,
+                }))
+            })
+        })
+    }
+}
+
+/// The next answer, if it is there already; else gives 0 and leaves NULL in `answer`.
+///
+/// # Safety
+/// As the opening of the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sapwood_stream_try_recv(
+    stream: *mut sapwood_stream_t,
+    answer: *mut *mut sapwood_answer_t,
+    error: *mut sapwood_error_t,
+) -> c_int {
+    // SAFETY: as the header's opening says.
+    unsafe { guard(error, || put(answer, || Ok(lend(stream)?.try_recv()?))) }
+}
+
+/// # Safety
+/// `out` is NULL or a handle's variable.
+unsafe fn put(
+    out: *mut *mut sapwood_answer_t,
+    receive: impl FnOnce() -> Result<Option<sapwood::Answer>>,
+) -> Result<()> {
+    if out.is_null() {
+        return Err(Failure::usage("answer: no place to put the handle (NULL)"));
+    }
+    // SAFETY: not NULL, so the caller's variable.
+    unsafe { out.write(std::ptr::null_mut()) };
+    if let Some(answer) = receive()? {
+        // SAFETY: as above.
+        unsafe { out.write(Box::into_raw(Box::new(sapwood_answer_t::new(answer)))) };
+    }
+    Ok(())
+}

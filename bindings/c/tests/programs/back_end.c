@@ -1,0 +1,100 @@
+/*
+ * The back-end of the test programs: answers each packet as its tag says, until the network ends.
+ *
+ * With arguments FILE RANK it attaches by itself.
+ */
+#include "every_directive.h"
+
+#include <unistd.h>
+
+static sapwood_back_end_t *back_end;
+static sapwood_error_t error;
+
+/* What comes down must be seed 7; what goes up is the rank's own. */
+static void answer_every(const sapwood_packet_t *packet)
+{
+    struct every mine;
+    check_every(packet, 7);
+    fill(&mine, sapwood_back_end_rank(back_end));
+    OK(sapwood_back_end_send(back_end, sapwood_packet_stream(packet), TAG_ALL, &error,
+                             EVERY_DIRECTIVE, EVERY(&mine)));
+}
+
+static void answer_rank(const sapwood_packet_t *packet)
+{
+    int32_t offset;
+    OK(sapwood_packet_read(packet, &error, "%d", &offset));
+    int32_t value = offset + (int32_t)sapwood_back_end_rank(back_end);
+    const void *values[] = {&value};
+    OK(sapwood_back_end_send_values(back_end, sapwood_packet_stream(packet), TAG_RANK, "%d", values,
+                                    1, &error));
+    OK(sapwood_back_end_flush(back_end, &error));
+}
+
+/* Ends without a word if the packet names this rank. */
+static void end_or_answer(const sapwood_packet_t *packet)
+{
+    int32_t victim;
+    OK(sapwood_packet_read(packet, &error, "%d", &victim));
+    if ((uint32_t)victim == sapwood_back_end_rank(back_end))
+        _exit(3);
+    OK(sapwood_back_end_send(back_end, sapwood_packet_stream(packet), TAG_END, &error, "%d", 1));
+}
+
+/* Texts, which no sum takes. */
+static void answer_text(const sapwood_packet_t *packet)
+{
+    OK(sapwood_back_end_send(back_end, sapwood_packet_stream(packet), TAG_TEXTS, &error, "%s", "word"));
+}
+
+static void misuse(const sapwood_packet_t *packet)
+{
+    uint32_t stream = sapwood_packet_stream(packet);
+    int32_t number;
+    REFUSED(sapwood_packet_read(packet, &error, "%lf", &number), FORMAT, "holds '%d', not '%lf'");
+    REFUSED(sapwood_packet_read(packet, &error, "%d %d", &number, &number), FORMAT, "not '%d %d'");
+    REFUSED(sapwood_back_end_send(back_end, stream + 99, TAG_MISUSE, &error, "%d", 1), USAGE,
+            "is not open");
+    REFUSED(sapwood_back_end_send(back_end, stream, TAG_MISUSE, &error, "%y", 1), FORMAT, "'%y'");
+    REFUSED(sapwood_back_end_send(back_end, stream, TAG_MISUSE, &error, NULL), USAGE, "NULL");
+    REFUSED(sapwood_back_end_wait_for_stream(back_end, NULL, 0, &error), USAGE, "NULL");
+    REFUSED(sapwood_back_end_recv(back_end, NULL, 0, &error), USAGE, "NULL");
+    OK(sapwood_back_end_send_in_wave(back_end, stream, 5, TAG_MISUSE, &error, "%d", 1));
+    REFUSED(sapwood_back_end_send_in_wave(back_end, stream, 2, TAG_MISUSE, &error, "%d", 1), USAGE,
+            "wave 2 has passed");
+}
+
+static void answer(const sapwood_packet_t *packet)
+{
+    switch (sapwood_packet_tag(packet)) {
+    case TAG_ALL: answer_every(packet); break;
+    case TAG_RANK: answer_rank(packet); break;
+    case TAG_END: end_or_answer(packet); break;
+    case TAG_TEXTS: answer_text(packet); break;
+    case TAG_MISUSE: misuse(packet); break;
+    default: fail(__FILE__, __LINE__, "tag", "is unknown");
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 3)
+        OK(sapwood_back_end_attach_by_file(&back_end, argv[1], (uint32_t)atoi(argv[2]), &error));
+    else
+        OK(sapwood_back_end_attach(&back_end, &error));
+    CHECK(sapwood_back_end_descriptor(back_end) >= 0);
+    int code;
+    for (;;) {
+        sapwood_packet_t *packet = NULL;
+        code = sapwood_back_end_recv(back_end, &packet, -1, &error);
+        if (code != 0)
+            break;
+        answer(packet);
+        sapwood_packet_free(&packet);
+        CHECK(packet == NULL);
+    }
+    CHECK(code == SAPWOOD_ERROR_ENDED && sapwood_back_end_has_ended(back_end));
+    OK(sapwood_back_end_close(&back_end, &error));
+    OK(sapwood_back_end_close(&back_end, &error));
+    return 0;
+}
