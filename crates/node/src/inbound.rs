@@ -241,7 +241,8 @@ impl Stream {
         if self.is_immediate() || header.late || place.wave < self.ended || has_passed {
             return self.arrive_alone(slot, arrived, place);
         }
-        self.waves.undo_runs(place, Place::start_of(place.wave + 1));
+        self.waves.split_at(place);
+        self.waves.split_at(Place::start_of(place.wave + 1));
         let length = arrived.body().len() as u64;
         let total = chunk.map(|chunk| chunk.total);
         let fold = if self.way == Way::Fold { self.up.as_fold() } else { None };
@@ -300,7 +301,7 @@ impl Stream {
         if until <= from {
             return;
         }
-        self.waves.undo_run_at(until);
+        self.waves.split_at(until);
         let hint = self.slots[slot].hint;
         self.slots[slot].next = until;
         self.slots[slot].hint = self.waves.pass(from, until, hint);

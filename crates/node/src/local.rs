@@ -5,7 +5,9 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use sapwood_filter::{FilterSpec, WaveRule};
-use sapwood_packet::{Body, Header, IntoValues, Packet, PacketRef, RankSet, StreamId, Tag, Wave};
+use sapwood_packet::{
+    Body, Header, IntoValues, Packet, PacketRef, RankSet, StreamId, Tag, Values, Wave,
+};
 use sapwood_wire::limits::{PACKET_BYTES_MAX, WINDOW_BYTES};
 use sapwood_wire::{Control, Policy, Ranges, StreamRequest, WaitRule};
 
@@ -105,7 +107,8 @@ impl Node {
         let open = self.streams.get(stream).ok_or(NodeError::Stream { stream })?;
         Ok(match self.settings.role {
             Role::FrontEnd => open.has_room_down(),
-            _ => open.drops() || open.gate.is_open(),
+            // A run that has been begun is ended: it is short, and broken runs cost every node above.
+            _ => open.drops() || open.gate.is_open() || self.has_open_run(stream),
         })
     }
 
@@ -213,21 +216,13 @@ impl Node {
         if values.body().len() < SHARED_BODY_BYTES {
             let (format, body) = (values.format(), values.body());
             let packet = PacketRef { format, body, ..packet };
-            let open = self.streams.at(at);
-            open.next_wave = wave + 1;
-            match self.membership.parent.filter(|_| open.gate.is_open()) {
-                Some(parent) => {
-                    if let Some(outbox) = self.links.outbox(parent)
-                        && let Ok(grown) = outbox.push_in_run(&packet)
-                    {
-                        self.streams.at(at).gate.pass(grown);
-                    }
-                }
-                None => self.send_up(at, packet, None),
-            }
+            self.streams.at(at).next_wave = wave + 1;
+            self.send_small(at, packet);
             self.built = built;
             return Ok(());
         }
+        // The next large packet is built in memory that an earlier one has left.
+        self.built = Values::in_memory(self.pool.take(built.as_ref().body().len()));
         let (format, slab) = built.into_parts();
         let packet = PacketRef { format: format.as_ref(), ..packet };
         let body = Body::from(slab);
@@ -235,6 +230,31 @@ impl Node {
         self.streams.at(at).next_wave = wave + 1;
         self.send_up(at, packet, Some(body));
         Ok(())
+    }
+
+    /// Sends a small packet of this back-end, in a run with those before it where that can be.
+    #[inline]
+    fn send_small(&mut self, at: usize, packet: PacketRef<'_>) {
+        let Self { links, streams, membership, .. } = self;
+        let open = streams.at(at);
+        let Some(outbox) = membership.parent.and_then(|parent| links.outbox(parent)) else {
+            return;
+        };
+        let joins = open.gate.waiting_bytes() == 0 && outbox.takes_in_run(&packet);
+        if !open.gate.is_open() && !joins {
+            outbox.end_run();
+            return self.send_up(at, packet, None);
+        }
+        if let Ok(grown) = outbox.push_in_run(&packet) {
+            open.gate.pass(grown);
+        }
+    }
+
+    /// Whether the last frame for the parent is a run of this stream that the next wave may join.
+    #[must_use]
+    pub fn has_open_run(&self, stream: StreamId) -> bool {
+        let link = self.membership.parent.and_then(|parent| self.links.link(parent));
+        link.is_some_and(|link| link.outbox.has_open_run(stream))
     }
 
     /// The application has taken a delivery of that cost: the sender may send as much again.

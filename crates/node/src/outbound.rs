@@ -139,7 +139,7 @@ impl Node {
     fn answer(&mut self, at: usize, packet: PacketRef<'_>, shared: Option<Body>) {
         if packet.more_waves > 0 {
             for index in 0..=packet.more_waves {
-                self.answer(at, packet.wave_of_run(index), None);
+                self.answer(at, packet.part_of_run(index, 1), None);
             }
             return;
         }

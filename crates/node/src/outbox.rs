@@ -5,7 +5,7 @@
 
 use alloc::collections::VecDeque;
 
-use sapwood_packet::{Body, Header, PacketRef, Slab};
+use sapwood_packet::{Body, Header, PacketRef, Slab, StreamId};
 use sapwood_wire::{
     Control, WireError, encode_control, encode_head, encode_packet, extend_run, may_run, run_key,
     run_waves_max,
@@ -163,6 +163,26 @@ impl Outbox {
             });
         }
         Ok(length)
+    }
+
+    /// Whether the frame at the end is a run of this stream that more waves may be added to.
+    #[inline]
+    pub(crate) fn has_open_run(&self, stream: StreamId) -> bool {
+        self.run.as_ref().is_some_and(|run| {
+            let next = run.header.wave + u64::from(run.waves);
+            run.header.stream == stream && !next.is_multiple_of(u64::from(run.waves_max))
+        })
+    }
+
+    /// Whether a packet would be added to the run at the end.
+    #[inline]
+    pub(crate) fn takes_in_run(&self, packet: &PacketRef<'_>) -> bool {
+        self.run.as_ref().is_some_and(|run| run.takes(packet))
+    }
+
+    /// Ends the run at the end, if there is one.
+    pub(crate) fn end_run(&mut self) {
+        self.run = None;
     }
 
     /// Queues a packet whose values are shared, not copied.

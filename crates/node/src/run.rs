@@ -1,8 +1,8 @@
 //! Runs: the packets of several waves in a row that came in one frame and are folded as one.
 //!
 //! Runs are how many small waves cost little. They are an economy, never a rule: where anything but the
-//! plain case happens (a child that is out of step, a wave with a deadline, another filter) a run is
-//! undone, and its waves go their way one by one.
+//! plain case happens (a wave with a deadline, another filter, packets that differ) the waves go their
+//! way one by one; children that are out of step only cut runs into shorter ones.
 
 use alloc::boxed::Box;
 
@@ -16,41 +16,51 @@ use crate::stream::{Stream, Way};
 use crate::wave::{Arrived, OpenWave, WaveTable};
 
 impl Stream {
-    /// A run of a child goes to its waves: as one when it can, else wave by wave.
+    /// A run of a child goes to its waves: as few pieces as it can, else wave by wave.
     #[inline]
     pub(crate) fn arrive_run(&mut self, slot: usize, arrived: &Arrived<'_>, now: Instant) {
-        let body = arrived.body();
-        let run = PacketRef { body, ..arrived.packet };
-        if self.fold_run(slot, &run, arrived.charge) {
-            return;
+        let run = PacketRef { body: arrived.body(), ..arrived.packet };
+        let waves = run.more_waves + 1;
+        let mut done = 0;
+        while done < waves {
+            let rest = run.part_of_run(done, waves - done);
+            let taken = self.fold_run(slot, &rest, arrived.charge);
+            if taken == 0 {
+                break;
+            }
+            done += taken;
         }
-        for index in 0..=run.more_waves {
-            let packet = run.wave_of_run(index);
-            let charge = if index == run.more_waves { arrived.charge } else { 0 };
+        for index in done..waves {
+            let packet = run.part_of_run(index, 1);
+            let charge = if index + 1 == waves { arrived.charge } else { 0 };
             self.arrive(slot, Arrived { packet, owned: None, charge }, now);
         }
     }
 
-    /// Takes a run as one, if it opens new waves or fits exactly on a run that is open.
+    /// Takes the first waves of a run as one piece: as many as are open as one run, or as are not open
+    /// at all. Gives how many; 0 when this is not the plain case. The last piece brings the charge.
     #[inline]
-    fn fold_run(&mut self, slot: usize, run: &PacketRef<'_>, charge: u32) -> bool {
+    fn fold_run(&mut self, slot: usize, run: &PacketRef<'_>, charge: u32) -> u32 {
         let place = Place::start_of(run.header.wave);
-        let until = Place::start_of(place.wave + u64::from(run.more_waves) + 1);
         let is_plain = self.way == Way::Fold
             && self.patience.is_none()
             && !self.is_immediate()
             && self.slots[slot].next == place
             && place.wave >= self.ended
             && place >= self.gone_until;
-        let Some(fold) = self.up.as_fold().filter(|_| is_plain) else { return false };
+        let Some(fold) = self.up.as_fold().filter(|_| is_plain) else { return 0 };
+        let end = Place::start_of(place.wave + u64::from(run.more_waves) + 1);
         let hint = self.slots[slot].hint;
-        let Some((index, wave)) = self.waves.run_at(place, until, &self.slots, hint) else {
-            return false;
-        };
-        if wave.has_values() && !wave.fits(run) {
-            return false;
+        let index = self.waves.run_at(place, end, &self.slots, hint);
+        let wave = self.waves.wave_mut(index);
+        let until = wave.until();
+        let waves = wave.more + 1;
+        let piece = run.part_of_run(0, waves);
+        if wave.total.is_some() || wave.has_values() && !wave.fits(&piece) {
+            return 0;
         }
-        wave.add(slot, run, None, charge, Some(fold));
+        let charge = if until == end { charge } else { 0 };
+        wave.add(slot, &piece, None, charge, Some(fold));
         wave.waiting -= 1;
         self.slots[slot].next = until;
         self.slots[slot].hint = self.waves.number_of(index) + 1;
@@ -59,7 +69,7 @@ impl Stream {
         if wave.holds_any() {
             wave.fold_held(fold, &self.slots, false);
         }
-        true
+        waves
     }
 }
 
@@ -76,71 +86,50 @@ impl OpenWave {
 }
 
 impl WaveTable {
-    /// The open run that has exactly these waves, or a new one if none of them is open and every
-    /// child is before them or behind them.
+    /// The position of the open waves that begin at a place and end no later than `end`: a run that is
+    /// open, cut if it is longer, or a new one as far as no wave is open and no child stands between.
     #[inline]
-    fn run_at(
-        &mut self,
-        place: Place,
-        until: Place,
-        slots: &[Slot],
-        hint: u64,
-    ) -> Option<(usize, &mut OpenWave)> {
-        let index = self.position_of(hint);
-        if let Some(wave) = self.open.get(index) {
-            let is_same = wave.place == place && wave.until() == until && wave.total.is_none();
-            return is_same.then(|| (index, self.wave_mut(index)));
+    fn run_at(&mut self, place: Place, end: Place, slots: &[Slot], hint: u64) -> usize {
+        let hinted = self.position_of(hint);
+        let is_there = |wave: &OpenWave| wave.place == place && wave.until() <= end;
+        if self.open.get(hinted).is_some_and(|wave| is_there(wave)) {
+            return hinted;
         }
-        let is_behind_all = self.open.back().is_none_or(|last| last.until() <= place);
-        let is_between = |slot: &Slot| slot.next > place && slot.next < until;
-        if !is_behind_all || slots.iter().any(is_between) {
-            return None;
+        self.split_at(place);
+        self.split_at(end);
+        let mut end = end;
+        if self.open.back().is_some_and(|last| last.place >= place) {
+            let index = self.open.partition_point(|wave| wave.place < place);
+            match self.open.get(index) {
+                Some(wave) if wave.place == place => return index,
+                Some(wave) => end = end.min(Place::start_of(wave.place.wave)),
+                None => {}
+            }
+        }
+        for next in slots.iter().map(|slot| slot.next).filter(|&next| next > place) {
+            end = end.min(Place::start_of(next.wave.max(place.wave + 1)));
         }
         let (index, wave, _) = self.at(place, slots, hint);
-        // A place lies before its run's end and at a whole wave, so the difference is a number of waves.
-        wave.more = u32::try_from(until.wave - place.wave - 1).unwrap_or(0);
-        self.runs += 1;
-        Some((index, self.wave_mut(index)))
+        wave.more = u32::try_from(end.wave - place.wave - 1).unwrap_or(0);
+        self.runs += usize::from(wave.more > 0);
+        index
     }
 
-    /// Undoes every run that has waves between two places.
+    /// Cuts the run that a place lies inside of, so that the place becomes a boundary.
     #[inline]
-    pub(crate) fn undo_runs(&mut self, from: Place, until: Place) {
-        if self.runs == 0 {
-            return;
-        }
-        let mut index = self.open.partition_point(|wave| wave.until() <= from);
-        while let Some(wave) = self.open.get(index)
-            && wave.place < until
-        {
-            index += self.undo_run(index);
-        }
-    }
-
-    /// Undoes the run that a place lies inside of, so that it becomes a boundary.
-    #[inline]
-    pub(crate) fn undo_run_at(&mut self, place: Place) {
+    pub(crate) fn split_at(&mut self, place: Place) {
         if self.runs == 0 {
             return;
         }
         let index = self.open.partition_point(|wave| wave.until() <= place);
-        if self.open.get(index).is_some_and(|wave| wave.place < place) {
-            self.undo_run(index);
+        let Some(run) = self.open.get_mut(index).filter(|wave| wave.place < place) else { return };
+        if run.more == 0 {
+            return;
         }
-    }
-
-    /// Puts single waves in the place of a run. Gives how many waves are at this position now.
-    fn undo_run(&mut self, index: usize) -> usize {
-        let waves = self.open[index].more as usize + 1;
-        if waves == 1 {
-            return 1;
-        }
+        let cut = (place.wave - run.place.wave) as usize;
+        let second = run.split_off(cut);
         self.runs -= 1;
-        let Some(mut run) = self.open.remove(index) else { return 1 };
-        for number in 0..waves {
-            let single = run.single(number, waves);
-            self.open.insert(index + number, Box::new(single));
-        }
-        waves
+        self.runs += usize::from(run.more > 0) + usize::from(second.more > 0);
+        self.open.insert(index + 1, Box::new(second));
     }
 }

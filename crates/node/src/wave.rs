@@ -232,14 +232,14 @@ impl OpenWave {
         charge: u32,
         fold: Option<&dyn Fold>,
     ) {
-        if self.charges.is_empty() {
+        if !self.has_values() {
             self.header = packet.header;
         }
         self.charges.push((slot as u16, charge));
         self.contributors.union_with(packet.contributors);
         let Some(fold) = fold else { return self.hold(slot, packet, owned) };
         if !self.has_values() {
-            self.fault = fold.check(packet.format).err();
+            self.fault = self.fault.take().or_else(|| fold.check(packet.format).err());
             self.format.copy_from(packet.format);
         } else if packet.format != self.format.as_ref() {
             self.fault = Some(FilterError::Mixed {
@@ -267,38 +267,38 @@ impl OpenWave {
         }
     }
 
-    /// One wave of a run of so many, by itself. The last one takes over what is to be granted.
-    pub(crate) fn single(&mut self, number: usize, waves: usize) -> Self {
-        let part = |bytes: &[u8]| {
-            let stride = bytes.len() / waves;
-            Slab::copy_of(&bytes[number * stride..(number + 1) * stride])
-        };
-        let mut single = Self {
-            place: Place::start_of(self.place.wave + number as u64),
+    /// Cuts a run behind its first waves and gives the rest, which takes over what is to be granted.
+    pub(crate) fn split_off(&mut self, waves: usize) -> Self {
+        let whole = self.more as usize + 1;
+        let mut rest = Self {
+            place: Place::start_of(self.place.wave + waves as u64),
+            more: self.more - waves as u32,
             waiting: self.waiting,
             deadline: self.deadline,
             fault: self.fault.clone(),
             header: self.header,
             format: self.format.clone(),
             contributors: self.contributors.clone(),
+            charges: core::mem::take(&mut self.charges),
             folded: self.folded,
             ..Self::default()
         };
-        if let Some(bytes) = self.folded_bytes() {
-            single.inside = part(bytes);
-            single.accumulator = Accumulator::Inside;
+        self.more = waves as u32 - 1;
+        if matches!(self.accumulator, Accumulator::Inside) {
+            let cut = self.inside.len() / whole * waves;
+            rest.inside.extend(&self.inside.as_bytes()[cut..]);
+            rest.accumulator = Accumulator::Inside;
+            self.inside.set_length(cut);
         }
-        for early in &self.early {
-            if let Kept::Arena(range) = &early.body {
-                let slab = part(&self.arena.as_bytes()[range.clone()]);
-                let body = single.keep(slab.as_bytes(), None);
-                single.early.push(Early { slot: early.slot, body });
+        for early in &mut self.early {
+            if let Kept::Arena(range) = &mut early.body {
+                let cut = range.start + range.len() / whole * waves;
+                let body = rest.keep(&self.arena.as_bytes()[cut..range.end], None);
+                rest.early.push(Early { slot: early.slot, body });
+                range.end = cut;
             }
         }
-        if number + 1 == waves {
-            single.charges = core::mem::take(&mut self.charges);
-        }
-        single
+        rest
     }
 
     /// A child has sent the last of what it has for this wave, and it was the child's turn.

@@ -138,15 +138,16 @@ impl<'a> PacketRef<'a> {
         ValuesRef::new(self.format, self.body)
     }
 
-    /// The packet of one wave of a run, counted from 0.
+    /// So many waves of a run, from one that is counted from 0: at least one, all inside the run.
     #[must_use]
-    pub fn wave_of_run(&self, index: u32) -> Self {
+    #[inline]
+    pub fn part_of_run(&self, first: u32, waves: u32) -> Self {
         let stride = self.body.len() / (self.more_waves as usize + 1);
-        let start = stride * index as usize;
+        let start = stride * first as usize;
         let mut packet = *self;
-        packet.header.wave += u64::from(index);
-        packet.more_waves = 0;
-        packet.body = &self.body[start..start + stride];
+        packet.header.wave += u64::from(first);
+        packet.more_waves = waves - 1;
+        packet.body = &self.body[start..start + stride * waves as usize];
         packet
     }
 

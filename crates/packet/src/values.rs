@@ -28,6 +28,13 @@ impl Values {
         Self::default()
     }
 
+    /// No values yet, to be built in memory that is there already.
+    #[must_use]
+    pub fn in_memory(mut slab: Slab) -> Self {
+        slab.clear();
+        Self { format: Format::empty(), slab }
+    }
+
     /// Adds a scalar.
     #[must_use]
     pub fn scalar<T: Element>(mut self, value: T) -> Self {

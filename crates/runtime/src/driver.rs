@@ -239,7 +239,7 @@ impl Driver {
                 return Ok(());
             }
             let now = clock();
-            for link in std::mem::take(&mut self.dirty) {
+            while let Some(link) = self.dirty.pop() {
                 self.sockets.write(link, &mut self.node, &self.poller, now);
             }
             for link in leaving {

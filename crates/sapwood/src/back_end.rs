@@ -15,8 +15,8 @@ use crate::{AttachFile, Error, Result};
 /// How long a back-end waits to be given its rank.
 const WELCOME_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Unwritten bytes are written when this much of them has piled up.
-const COALESCE_PACKETS: u32 = 64;
+/// Packets are written when so many have piled up, though not in the middle of a run of waves.
+const COALESCE_PACKETS: u32 = 192;
 
 /// A packet from the front-end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -174,7 +174,7 @@ impl BackEnd {
         self.shared.wait_for_room(stream)?;
         self.shared.driver.node().send(stream, tag, values, wave)?;
         self.unwritten += 1;
-        if self.unwritten >= COALESCE_PACKETS {
+        if self.unwritten >= COALESCE_PACKETS && !self.shared.driver.node().has_open_run(stream) {
             self.flush()?;
         }
         Ok(())
