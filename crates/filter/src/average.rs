@@ -1,9 +1,10 @@
 //! `average`: the mean over all back-ends, element by element, as `%lf` or `%alf`.
 //!
-//! A packet stands for as many back-ends as it has contributors, and its value weighs as much; so the
-//! mean is right in trees whose subtrees differ in size. It is computed in doubles, whatever numbers
-//! came: sum(n_i * v_i) / sum(n_i). Children may send different types of numbers (one a back-end its
-//! integers, another a node its means), but all the same scalars and arrays of the same lengths.
+//! A packet stands for as many back-ends as it has contributors, and its value weighs as much; so
+//! the mean is right in trees whose subtrees differ in size. It is computed in doubles, whatever
+//! numbers came: sum(n_i * v_i) / sum(n_i). Children may send different types of numbers (one a
+//! back-end its integers, another a node its means), but all the same scalars and arrays of the
+//! same lengths.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -80,7 +81,8 @@ impl Average {
     }
 }
 
-/// How many back-ends a packet stands for. One that goes down has no contributors and counts as one.
+/// How many back-ends a packet stands for. One that goes down has no contributors and counts as
+/// one.
 #[allow(clippy::cast_precision_loss)]
 fn weight(packet: &PacketRef<'_>) -> f64 {
     packet.contributors.len().max(1) as f64

@@ -1,9 +1,9 @@
 //! An ordered list of filters: the packets that one emits are the wave of the next.
 //!
-//! A [`Chain`] is itself a [`Filter`]; a stream has one for the way up and one for the way down. The
-//! packets between two filters stand for the contributors of the whole wave, keep the tag that they
-//! were emitted with, and are marked as filtered. A filter that emits nothing ends the wave there.
-//! Replies of any filter of the chain travel back at once; later filters do not see them.
+//! A [`Chain`] is itself a [`Filter`]; a stream has one for the way up and one for the way down.
+//! The packets between two filters stand for the contributors of the whole wave, keep the tag that
+//! they were emitted with, and are marked as filtered. A filter that emits nothing ends the wave
+//! there. Replies of any filter of the chain travel back at once; later filters do not see them.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

@@ -7,10 +7,10 @@
 //! %aud   one length per contributor, in the same order; their sum is the number of elements
 //! ```
 //!
-//! What it gives it also takes, so that it works at every node of a tree. Ranks of different children
-//! may interleave; when they do not, as in an ordinary tree, whole subtrees are copied at once. A
-//! packet that is one value but stands for several contributors (the output of another filter) counts
-//! as that of the lowest of them.
+//! What it gives it also takes, so that it works at every node of a tree. Ranks of different
+//! children may interleave; when they do not, as in an ordinary tree, whole subtrees are copied at
+//! once. A packet that is one value but stands for several contributors (the output of another
+//! filter) counts as that of the lowest of them.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

@@ -10,8 +10,8 @@
 //! %as    per class, its key: | number of directives, 1 byte | their codes | encoded values |
 //! ```
 //!
-//! [`EquivalenceClasses`] reads them. What the filter gives it also takes, so that it works at every
-//! node of a tree.
+//! [`EquivalenceClasses`] reads them. What the filter gives it also takes, so that it works at
+//! every node of a tree.
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;

@@ -1,9 +1,9 @@
 //! Filters that combine two packets of the same format into one of it, in place: what `sum`, `min`
 //! and `max` have in common.
 //!
-//! An [`Operation`] combines two numbers; [`FoldFilter`] carries it over scalars, arrays and packets
-//! of several values. Packets are folded in the order of the children, one after another, so the same
-//! wave gives the same bits each time.
+//! An [`Operation`] combines two numbers; [`FoldFilter`] carries it over scalars, arrays and
+//! packets of several values. Packets are folded in the order of the children, one after another,
+//! so the same wave gives the same bits each time.
 
 use alloc::boxed::Box;
 use core::marker::PhantomData;

@@ -2,9 +2,9 @@
 //! filters, one file each.
 //!
 //! A filter turns the packets of one wave into packets that travel on ([`Emitter::emit`]) or back
-//! ([`Emitter::reply`]). It is made by name from a [`Registry`] in every process that a stream passes,
-//! and may keep state from wave to wave. It knows nothing of frames, links or trees. A [`Chain`] lets
-//! the packets pass several filters, one after another.
+//! ([`Emitter::reply`]). It is made by name from a [`Registry`] in every process that a stream
+//! passes, and may keep state from wave to wave. It knows nothing of frames, links or trees. A
+//! [`Chain`] lets the packets pass several filters, one after another.
 //!
 //! Built-in, by name ([`Registry::built_in`]):
 //!

@@ -1,7 +1,7 @@
 //! `min`: the smallest of numbers, element by element.
 //!
-//! A NaN is no answer to "which is the smallest?": it is ignored unless all children sent one. Of numbers
-//! that compare equal (0.0 and -0.0) the one of the first child is kept.
+//! A NaN is no answer to "which is the smallest?": it is ignored unless all children sent one. Of
+//! numbers that compare equal (0.0 and -0.0) the one of the first child is kept.
 
 use alloc::boxed::Box;
 

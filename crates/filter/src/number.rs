@@ -1,13 +1,15 @@
-//! Where the numbers of a packet lie: from an element type to the Rust type, from a value to its bytes.
+//! Where the numbers of a packet lie: from an element type to the Rust type, from a value to its
+//! bytes.
 //!
-//! Bytes are read wherever they lie, aligned or not: on the machines at hand that costs nothing, and
-//! the loops over them are vectorised all the same.
+//! Bytes are read wherever they lie, aligned or not: on the machines at hand that costs nothing,
+//! and the loops over them are vectorised all the same.
 
 use core::ops::Range;
 
 use sapwood_packet::{Directive, Element, PacketError, Shape, ValuesRef};
 
-/// Runs `$work` with `$number` as the Rust type of a numeric element type, or `$otherwise` for strings.
+/// Runs `$work` with `$number` as the Rust type of a numeric element type, or `$otherwise` for
+/// strings.
 macro_rules! with_number {
     ($element:expr, $number:ident => $work:expr, $otherwise:expr) => {
         with_number!(@match $element, $number, $work, $otherwise,

@@ -42,8 +42,8 @@ pub struct WaveRef<'a> {
     pub is_root: bool,
 }
 
-/// A computation on the packets of a wave. One instance serves one stream at one node, and is called
-/// for its waves in order.
+/// A computation on the packets of a wave. One instance serves one stream at one node, and is
+/// called for its waves in order.
 pub trait Filter: Send {
     /// Turns the packets of one wave into packets that travel on or back.
     ///
@@ -67,7 +67,8 @@ pub trait Filter: Send {
 
 /// A filter that combines two packets of the same format and length into one of the same.
 ///
-/// [`Fold::fold`] and [`Fold::fold_chunk`] must give the same bits however the values are cut into chunks.
+/// [`Fold::fold`] and [`Fold::fold_chunk`] must give the same bits however the values are cut into
+/// chunks.
 pub trait Fold {
     /// The filter's name, for messages.
     fn name(&self) -> &'static str;

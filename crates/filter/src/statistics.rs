@@ -13,14 +13,14 @@
 //! %alf    largest value       %aud   lowest rank that sent it
 //! ```
 //!
-//! [`Statistics`] reads them. What the filter gives it also takes, so that it works at every node of
-//! a tree. Two nodes' moments are merged by the pairwise update of Chan, Golub and LeVeque, "Updating
-//! Formulae and a Pairwise Algorithm for Computing Sample Variances" (Stanford STAN-CS-79-773, 1979),
-//! equations 2.1: it never subtracts two large sums, and so keeps its digits however far the mean is
-//! from zero. Merging counts of one it is Welford's rule.
+//! [`Statistics`] reads them. What the filter gives it also takes, so that it works at every node
+//! of a tree. Two nodes' moments are merged by the pairwise update of Chan, Golub and LeVeque,
+//! "Updating Formulae and a Pairwise Algorithm for Computing Sample Variances" (Stanford
+//! STAN-CS-79-773, 1979), equations 2.1: it never subtracts two large sums, and so keeps its digits
+//! however far the mean is from zero. Merging counts of one it is Welford's rule.
 //!
-//! A NaN makes mean and deviation NaN; it is neither smallest nor largest unless all are NaN. A packet
-//! that is no output of this filter counts as one value, that of its lowest contributor.
+//! A NaN makes mean and deviation NaN; it is neither smallest nor largest unless all are NaN. A
+//! packet that is no output of this filter counts as one value, that of its lowest contributor.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

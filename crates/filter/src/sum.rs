@@ -1,8 +1,8 @@
 //! `sum`: the sum of numbers, element by element.
 //!
-//! Integers wrap on overflow, as in C: send 64 bits where a sum may grow. Floating-point numbers are
-//! added in the order of the children, so a wave gives the same bits each time, but another tree may
-//! round differently. Whether a NaN keeps its payload is not defined.
+//! Integers wrap on overflow, as in C: send 64 bits where a sum may grow. Floating-point numbers
+//! are added in the order of the children, so a wave gives the same bits each time, but another
+//! tree may round differently. Whether a NaN keeps its payload is not defined.
 
 use alloc::boxed::Box;
 

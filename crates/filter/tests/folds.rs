@@ -8,8 +8,8 @@ use sapwood_packet::{Directive, ElementType, Format, FormatRef, Shape, Slab};
 
 const FOLDS: [&str; 3] = ["sum", "min", "max"];
 
-/// The body of an array of `count` elements made of these bytes. NaNs are replaced, because a sum may
-/// give either operand's payload.
+/// The body of an array of `count` elements made of these bytes. NaNs are replaced, because a sum
+/// may give either operand's payload.
 fn body(directive: Directive, count: usize, bytes: &[u8]) -> Slab {
     let mut elements = bytes[..count * directive.element.size()].to_vec();
     match directive.element {

@@ -3,12 +3,12 @@
 use crate::{Delivery, Node};
 
 impl Node {
-    /// Bytes that this node holds: cut-off frames, waves that are not complete, packets that are not
-    /// whole, what waits for credit, what waits to be written, and what the application has not taken.
-    /// Memory that is shared by several links counts once for each.
+    /// Bytes that this node holds: cut-off frames, waves that are not complete, packets that are
+    /// not whole, what waits for credit, what waits to be written, and what the application has not
+    /// taken. Memory that is shared by several links counts once for each.
     ///
-    /// It is at most a few windows per stream and link, and one packet where whole ones are needed. It
-    /// looks at everything: for tests and people, not for the packet path.
+    /// It is at most a few windows per stream and link, and one packet where whole ones are needed.
+    /// It looks at everything: for tests and people, not for the packet path.
     #[doc(hidden)]
     #[must_use]
     pub fn queued_bytes(&self) -> usize {

@@ -116,8 +116,8 @@ impl Node {
         }
     }
 
-    /// A filter cannot be made here: the front-end is told why no wave will have what lies below, and
-    /// the stream is open without children, so that nobody waits for it.
+    /// A filter cannot be made here: the front-end is told why no wave will have what lies below,
+    /// and the stream is open without children, so that nobody waits for it.
     fn cannot_open(&mut self, request: StreamRequest, reason: &str) {
         let rank = self.membership.rank_or_max();
         if let Some(parent) = self.membership.parent {

@@ -25,8 +25,9 @@ pub struct Answer {
     pub packet: Option<Packet>,
     /// The back-ends that the value stands for, or whose packets the filters made nothing of.
     pub contributors: RankSet,
-    /// The members of the stream that the wave lacks. Where no filter joins the packets of a wave, it
-    /// comes with the wave's last one. On streams that wait for nobody, only what a filter refused.
+    /// The members of the stream that the wave lacks. Where no filter joins the packets of a wave,
+    /// it comes with the wave's last one. On streams that wait for nobody, only what a filter
+    /// refused.
     pub missing: Vec<Missing>,
     /// Whether the wave had been answered before this part of it came.
     pub is_late: bool,

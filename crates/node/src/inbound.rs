@@ -310,7 +310,8 @@ impl Stream {
     /// A packet that goes on by itself: nothing is waited for, or its wave has been answered.
     fn arrive_alone(&mut self, slot: usize, mut arrived: Arrived<'_>, place: Place) {
         let is_late = !self.is_immediate();
-        // A packet that was late further down may overtake what the child sends of this wave itself.
+        // A packet that was late further down may overtake what the child sends of this wave
+        // itself.
         let is_own = !arrived.packet.header.late;
         // Of a packet that has missed its beginning, the rest is of no use either.
         let ends = is_own && (arrived.packet.header.ends_wave || arrived.packet.chunk.is_some());

@@ -1,5 +1,5 @@
-//! From bytes to frames: what has come of a frame that is not whole yet, and where the next bytes of a
-//! large one are to be put.
+//! From bytes to frames: what has come of a frame that is not whole yet, and where the next bytes
+//! of a large one are to be put.
 //!
 //! Small frames are read into the runtime's one shared buffer and handled where they lie; only the
 //! cut-off tail is kept here. A large frame gets a slab of its own, into which the runtime reads

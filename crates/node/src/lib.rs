@@ -1,13 +1,13 @@
 //! The sans-IO state machine of one process in the tree, whatever its role.
 //!
 //! **Change the node once (an [`Input`], or a call of the application), then drain
-//! [`Node::poll_output`] until it gives nothing; only then change it again.** The node does no I/O and
-//! reads no clock: bytes and the time come in, bytes and decisions come out, and the same inputs give
-//! the same outputs.
+//! [`Node::poll_output`] until it gives nothing; only then change it again.** The node does no I/O
+//! and reads no clock: bytes and the time come in, bytes and decisions come out, and the same
+//! inputs give the same outputs.
 //!
-//! A packet on its way up passes `inbox` (bytes become frames), `inbound` (which stream, which child),
-//! `wave` (held until its wave is complete), `transform` (the stream's filters), and `outbox` (frames
-//! become bytes). `docs/packet-path.md` follows one.
+//! A packet on its way up passes `inbox` (bytes become frames), `inbound` (which stream, which
+//! child), `wave` (held until its wave is complete), `transform` (the stream's filters), and
+//! `outbox` (frames become bytes). `docs/packet-path.md` follows one.
 #![no_std]
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]

@@ -1,4 +1,5 @@
-//! What the application of this process asks for: streams and packets, at the front-end or a back-end.
+//! What the application of this process asks for: streams and packets, at the front-end or a
+//! back-end.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -107,7 +108,8 @@ impl Node {
         let open = self.streams.get(stream).ok_or(NodeError::Stream { stream })?;
         Ok(match self.settings.role {
             Role::FrontEnd => open.has_room_down(),
-            // A run that has been begun is ended: it is short, and broken runs cost every node above.
+            // A run that has been begun is ended: it is short, and broken runs cost every node
+            // above.
             _ => open.drops() || open.gate.is_open() || self.has_open_run(stream),
         })
     }
@@ -144,7 +146,8 @@ impl Node {
     /// Sends to all members of a stream, or to those named (front-end).
     ///
     /// # Errors
-    /// [`NodeError`] when the stream is not open, a destination is no member, the values are too long.
+    /// [`NodeError`] when the stream is not open, a destination is no member, the values are too
+    /// long.
     pub fn broadcast(
         &mut self,
         now: Instant,

@@ -130,8 +130,9 @@ impl Membership {
 }
 
 impl Node {
-    /// Says which children this node is to have, and which ranks it keeps for back-ends that attach.
-    /// `height` is the number of levels to the farthest back-end, `total` the network's back-ends.
+    /// Says which children this node is to have, and which ranks it keeps for back-ends that
+    /// attach. `height` is the number of levels to the farthest back-end, `total` the network's
+    /// back-ends.
     pub fn expect(&mut self, children: Vec<ChildPlan>, attach: RankSet, height: u32, total: u32) {
         for child in children {
             let awaited = Child {

@@ -1,5 +1,5 @@
-//! Packets that leave: up to the parent, or to the application at the front-end; down to the children
-//! that lead to their destinations.
+//! Packets that leave: up to the parent, or to the application at the front-end; down to the
+//! children that lead to their destinations.
 
 use alloc::string::ToString;
 use alloc::vec::Vec;

@@ -135,8 +135,9 @@ impl Outbox {
         encode_packet(self.packed(), packet)
     }
 
-    /// Queues a back-end's packet, in one frame with those of the waves before it where that can be.
-    /// All packets that come this way have the same contributors. Gives by how much the bytes grew.
+    /// Queues a back-end's packet, in one frame with those of the waves before it where that can
+    /// be. All packets that come this way have the same contributors. Gives by how much the bytes
+    /// grew.
     #[inline]
     pub(crate) fn push_in_run(&mut self, packet: &PacketRef<'_>) -> Result<usize, WireError> {
         if let Some(run) = &mut self.run

@@ -1,8 +1,8 @@
 //! Runs: the packets of several waves in a row that came in one frame and are folded as one.
 //!
-//! Runs are how many small waves cost little. They are an economy, never a rule: where anything but the
-//! plain case happens (a wave with a deadline, another filter, packets that differ) the waves go their
-//! way one by one; children that are out of step only cut runs into shorter ones.
+//! Runs are how many small waves cost little. They are an economy, never a rule: where anything but
+//! the plain case happens (a wave with a deadline, another filter, packets that differ) the waves
+//! go their way one by one; children that are out of step only cut runs into shorter ones.
 
 use alloc::boxed::Box;
 
@@ -37,8 +37,9 @@ impl Stream {
         }
     }
 
-    /// Takes the first waves of a run as one piece: as many as are open as one run, or as are not open
-    /// at all. Gives how many; 0 when this is not the plain case. The last piece brings the charge.
+    /// Takes the first waves of a run as one piece: as many as are open as one run, or as are not
+    /// open at all. Gives how many; 0 when this is not the plain case. The last piece brings the
+    /// charge.
     #[inline]
     fn fold_run(&mut self, slot: usize, run: &PacketRef<'_>, charge: u32) -> u32 {
         let place = Place::start_of(run.header.wave);
@@ -86,8 +87,9 @@ impl OpenWave {
 }
 
 impl WaveTable {
-    /// The position of the open waves that begin at a place and end no later than `end`: a run that is
-    /// open, cut if it is longer, or a new one as far as no wave is open and no child stands between.
+    /// The position of the open waves that begin at a place and end no later than `end`: a run that
+    /// is open, cut if it is longer, or a new one as far as no wave is open and no child stands
+    /// between.
     #[inline]
     fn run_at(&mut self, place: Place, end: Place, slots: &[Slot], hint: u64) -> usize {
         let hinted = self.position_of(hint);

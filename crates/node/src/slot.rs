@@ -31,7 +31,8 @@ pub(crate) struct Slot {
     pub(crate) alive: bool,
     /// Everything before this place has come, or will never come.
     pub(crate) next: Place,
-    /// Where in the open waves the next packet is likely to belong, counted from the stream's start.
+    /// Where in the open waves the next packet is likely to belong, counted from the stream's
+    /// start.
     pub(crate) hint: u64,
     /// Bytes that have been dealt with and not been granted again; below 0 while more was granted
     /// than has been dealt with.
@@ -58,7 +59,8 @@ impl Slot {
         }
     }
 
-    /// So many bytes from this child have been dealt with; gives a grant when it is worth a message.
+    /// So many bytes from this child have been dealt with; gives a grant when it is worth a
+    /// message.
     #[inline]
     pub(crate) fn release(&mut self, bytes: u32, window: u32) -> Option<u32> {
         self.owed += i64::from(bytes);
@@ -75,8 +77,8 @@ impl Slot {
         self.granted_early = self.granted_early.saturating_add(bytes);
     }
 
-    /// A wave has come whole: what was granted for it early is taken back until it has gone on. Gives
-    /// those bytes.
+    /// A wave has come whole: what was granted for it early is taken back until it has gone on.
+    /// Gives those bytes.
     pub(crate) fn take_back(&mut self) -> u32 {
         let early = core::mem::take(&mut self.granted_early);
         self.owed -= i64::from(early);
@@ -99,8 +101,8 @@ pub(crate) fn bounds_of(packet: &PacketRef<'_>) -> (bool, bool) {
     packet.chunk.map_or((true, true), |chunk| (chunk.offset == 0, end(chunk)))
 }
 
-/// A one-way door for the frames of one stream to one link: they pass while the receiver has granted
-/// credit, else they wait in order.
+/// A one-way door for the frames of one stream to one link: they pass while the receiver has
+/// granted credit, else they wait in order.
 #[derive(Debug)]
 pub(crate) struct Gate {
     credit: i64,
@@ -133,8 +135,8 @@ impl Gate {
         self.waiting.push_back(Waiting { frame, origin: packet.header.origin, begins, ends });
     }
 
-    /// Drops the oldest packet that waits as a whole; whether there was one. One of which a part has
-    /// passed already, or is still to come, stays.
+    /// Drops the oldest packet that waits as a whole; whether there was one. One of which a part
+    /// has passed already, or is still to come, stays.
     pub(crate) fn drop_oldest(&mut self) -> bool {
         let whole = (0..self.waiting.len()).find_map(|first| {
             let origin = self.waiting[first].origin;

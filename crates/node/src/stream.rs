@@ -61,8 +61,8 @@ pub(crate) struct Stream {
     pub(crate) gate: Gate,
     /// Large packets from the parent, or at the front-end answers, that are not whole yet.
     pub(crate) assemblies: Assemblies,
-    /// Filter failures by wave: who lost what (front-end). Those of the last wave of all are of every
-    /// wave: a filter could not be made.
+    /// Filter failures by wave: who lost what (front-end). Those of the last wave of all are of
+    /// every wave: a filter could not be made.
     pub(crate) faults: BTreeMap<Wave, Vec<Missing>>,
     /// Bytes delivered to the application that it has not taken.
     pub(crate) unread: u64,
@@ -128,7 +128,8 @@ impl Stream {
 
     /// Puts a child among the slots, in order of its smallest member.
     pub(crate) fn add_slot(&mut self, slot: Slot) {
-        // Who comes in the place of one that is gone takes its slot: open waves know children by slot.
+        // Who comes in the place of one that is gone takes its slot: open waves know children by
+        // slot.
         let is_place = |other: &Slot| !other.alive && other.members == slot.members;
         if let Some(at) = self.slots.iter().position(is_place) {
             self.slots[at] = slot;

@@ -1,8 +1,8 @@
 //! Waves that are being collected: which children have sent, what they sent, and when it is enough.
 //!
 //! Packets are combined in the order of the children whatever the order in which they come, so that
-//! sums of floating-point numbers are the same bits in every run. A packet whose turn it is is folded
-//! at once; one that comes early is held.
+//! sums of floating-point numbers are the same bits in every run. A packet whose turn it is is
+//! folded at once; one that comes early is held.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -267,7 +267,8 @@ impl OpenWave {
         }
     }
 
-    /// Cuts a run behind its first waves and gives the rest, which takes over what is to be granted.
+    /// Cuts a run behind its first waves and gives the rest, which takes over what is to be
+    /// granted.
     pub(crate) fn split_off(&mut self, waves: usize) -> Self {
         let whole = self.more as usize + 1;
         let mut rest = Self {

@@ -109,8 +109,8 @@ fn an_unknown_filter_is_refused_where_the_stream_is_opened() {
     assert!(matches!(error, Err(NodeError::Filter(FilterError::Unknown { .. }))), "{error:?}");
 }
 
-/// Sums, but only in every second wave, which it counts itself; then also gives its count, and tells
-/// those below.
+/// Sums, but only in every second wave, which it counts itself; then also gives its count, and
+/// tells those below.
 #[derive(Default)]
 struct EverySecond {
     waves: i64,
@@ -172,8 +172,8 @@ fn a_wave_suppressed_inside_the_tree_is_no_answer() {
         for _ in 0..8 {
             tree.all_send(&everyone, stream);
         }
-        // Below, waves 1, 3, 5 and 7 go on; of the waves that have values, the front-end answers each
-        // second one. Waves without a value do not reach its filter.
+        // Below, waves 1, 3, 5 and 7 go on; of the waves that have values, the front-end answers
+        // each second one. Waves without a value do not reach its filter.
         let waves: Vec<u64> = tree.answers().iter().map(|answer| answer.wave).collect();
         assert_eq!(waves, [3, 3, 7, 7]);
     });

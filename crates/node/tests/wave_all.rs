@@ -1,4 +1,5 @@
-//! Waves that wait for all: exact sums with the right contributors, whatever the shape and schedule.
+//! Waves that wait for all: exact sums with the right contributors, whatever the shape and
+//! schedule.
 mod harness;
 
 use harness::*;

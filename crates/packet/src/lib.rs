@@ -1,11 +1,13 @@
-//! Values, format strings, tags, ranks, rank sets and packets: the words that every other crate speaks.
+//! Values, format strings, tags, ranks, rank sets and packets: the words that every other crate
+//! speaks.
 //!
-//! The principal type is [`Packet`]: typed values under a [`Format`], with the stream, wave, tag and
-//! origin that they travel under and the set of back-ends that they sum over. [`PacketRef`] is the
-//! same thing lent from a buffer, so that a packet can be read where it lies.
+//! The principal type is [`Packet`]: typed values under a [`Format`], with the stream, wave, tag
+//! and origin that they travel under and the set of back-ends that they sum over. [`PacketRef`] is
+//! the same thing lent from a buffer, so that a packet can be read where it lies.
 //!
 //! This crate knows how values lie in memory (and memory is the wire's layout, so that an array is
-//! read in place), but nothing of frames, links or limits of the network: those are `sapwood-wire`'s.
+//! read in place), but nothing of frames, links or limits of the network: those are
+//! `sapwood-wire`'s.
 //!
 //! ```
 //! use sapwood_packet::{Format, Packet, Values};

@@ -206,7 +206,8 @@ impl<'a> RankSetRef<'a> {
     /// Checks ranges that came from outside.
     ///
     /// # Errors
-    /// [`PacketError::RankOrder`] when a range is reversed, or two overlap, touch or are out of order.
+    /// [`PacketError::RankOrder`] when a range is reversed, or two overlap, touch or are out of
+    /// order.
     #[inline]
     pub fn from_ranges(ranges: &'a [RankRange]) -> Result<Self, PacketError> {
         let forward = ranges.iter().all(|range| range[0] <= range[1]);

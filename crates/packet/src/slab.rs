@@ -8,7 +8,8 @@ use crate::padded;
 
 /// A growable run of bytes that starts at an 8-aligned address.
 ///
-/// Memory once reached is kept and never cleared again, so that a slab taken from a pool costs nothing.
+/// Memory once reached is kept and never cleared again, so that a slab taken from a pool costs
+/// nothing.
 #[derive(Clone, Default)]
 pub struct Slab {
     words: Vec<u64>,
@@ -123,7 +124,8 @@ impl fmt::Debug for Slab {
     }
 }
 
-/// Bytes of a packet's values, shared: a clone costs no copy, so that one packet goes to many children.
+/// Bytes of a packet's values, shared: a clone costs no copy, so that one packet goes to many
+/// children.
 #[derive(Clone, Default)]
 pub struct Body {
     slab: Arc<Slab>,

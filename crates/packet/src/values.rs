@@ -146,7 +146,8 @@ impl<'a> ValuesRef<'a> {
     /// Checks bytes that came from outside against a format.
     ///
     /// # Errors
-    /// [`PacketError::Truncated`] or [`PacketError::Excess`]: the bytes hold less or more than the format.
+    /// [`PacketError::Truncated`] or [`PacketError::Excess`]: the bytes hold less or more than the
+    /// format.
     #[inline]
     pub fn parse(format: FormatRef<'a>, body: &'a [u8]) -> Result<Self, PacketError> {
         let mut at = 0;
@@ -207,7 +208,8 @@ impl<'a> ValuesRef<'a> {
     /// Reads a scalar.
     ///
     /// # Errors
-    /// [`PacketError::Type`] when the value is another thing, [`PacketError::Index`] when there is none.
+    /// [`PacketError::Type`] when the value is another thing, [`PacketError::Index`] when there is
+    /// none.
     pub fn scalar<T: Element>(self, index: usize) -> Result<T, PacketError> {
         let (directive, bytes) = self.encoded(index)?;
         if directive != Directive::new(T::TYPE, Shape::Scalar) {

@@ -11,7 +11,8 @@ use crate::RuntimeError;
 pub const PARENT_VARIABLE: &str = "SAPWOOD_PARENT";
 /// Names the process's own rank; may be missing for a back-end that attaches by itself.
 pub const RANK_VARIABLE: &str = "SAPWOOD_RANK";
-/// Names where the network's key is: `fd:N`, an inherited descriptor, or `file:PATH`, a file of mode
+/// Names where the network's key is: `fd:N`, an inherited descriptor, or `file:PATH`, a file of
+/// mode
 /// 0600. Never the key itself.
 pub const KEY_VARIABLE: &str = "SAPWOOD_KEY";
 /// `on` or `off`: whether the link to the parent is encrypted; its default depends on the address.
@@ -38,8 +39,8 @@ impl Attachment {
     /// What the environment says.
     ///
     /// # Errors
-    /// [`RuntimeError::NotAttached`] when a variable is missing or wrong, [`RuntimeError::Transport`]
-    /// when the key cannot be read.
+    /// [`RuntimeError::NotAttached`] when a variable is missing or wrong,
+    /// [`RuntimeError::Transport`] when the key cannot be read.
     pub fn from_environment() -> Result<Self, RuntimeError> {
         let parent = required(PARENT_VARIABLE)?;
         let parent: Address = parent.parse()?;

@@ -1,9 +1,9 @@
 //! One thread and one level-triggered loop that drive one node; the owner of the clock.
 //!
-//! The principal type is [`Driver`]: it lends bytes to the node and carries out what the node decides,
-//! for the front-end and the back-end library as for a communication process ([`serve`]). A turn of the
-//! loop waits, reads all links that are ready, and ends with one gathered write per link that has
-//! something to say.
+//! The principal type is [`Driver`]: it lends bytes to the node and carries out what the node
+//! decides, for the front-end and the back-end library as for a communication process ([`serve`]).
+//! A turn of the loop waits, reads all links that are ready, and ends with one gathered write per
+//! link that has something to say.
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 

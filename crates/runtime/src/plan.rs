@@ -76,7 +76,8 @@ impl Plan {
         postcard::from_bytes(bytes).map_err(|error| RuntimeError::Plan(error.to_string()))
     }
 
-    /// The children as the node is to know them. Children that attach by themselves are not among them.
+    /// The children as the node is to know them. Children that attach by themselves are not among
+    /// them.
     #[must_use]
     pub fn children(&self) -> Vec<ChildPlan> {
         let is_started =

@@ -28,8 +28,8 @@ pub(crate) struct Processes {
 }
 
 impl Processes {
-    /// Starts all children of a plan. One that cannot be started is told to the node, which passes it
-    /// on to the front-end; the others are started all the same.
+    /// Starts all children of a plan. One that cannot be started is told to the node, which passes
+    /// it on to the front-end; the others are started all the same.
     pub(crate) fn start_all(
         &mut self,
         plan: &Plan,

@@ -8,8 +8,8 @@ use crate::{Attachment, Driver, RuntimeError};
 /// Runs a communication process until its network ends. Called by the program's `node` command.
 ///
 /// # Errors
-/// [`RuntimeError`] when the environment names no parent, the parent cannot be reached, or the system
-/// fails this process.
+/// [`RuntimeError`] when the environment names no parent, the parent cannot be reached, or the
+/// system fails this process.
 pub fn serve(registry: Registry) -> Result<(), RuntimeError> {
     sapwood_launch::bind_to_starter()?;
     let attachment = Attachment::from_environment()?;

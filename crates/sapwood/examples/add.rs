@@ -1,5 +1,5 @@
-//! Integer addition: the front-end sends a number to every back-end, each adds its rank, and the tree
-//! brings back one sum. README.md shows the two functions.
+//! Integer addition: the front-end sends a number to every back-end, each adds its rank, and the
+//! tree brings back one sum. README.md shows the two functions.
 //!
 //! Run without arguments it is the front-end; the tree runs the same program with `back-end`.
 

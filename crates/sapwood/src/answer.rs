@@ -16,8 +16,8 @@ pub struct Answer {
     pub packet: Option<Packet>,
     /// The back-ends that the value stands for.
     pub contributors: RankSet,
-    /// The back-ends that it lacks, grouped by reason; empty when it is complete, and on streams that
-    /// wait for nobody.
+    /// The back-ends that it lacks, grouped by reason; empty when it is complete, and on streams
+    /// that wait for nobody.
     pub missing: Vec<Missing>,
     /// Whether the wave had been answered before this part of it came.
     pub is_late: bool,

@@ -83,11 +83,12 @@ impl AttachFile {
         Ok(Self { points, key_path, encryption, path: path.to_path_buf() })
     }
 
-    /// The place that keeps a rank, or all places in the order of the file, as what a back-end needs to
-    /// connect.
+    /// The place that keeps a rank, or all places in the order of the file, as what a back-end
+    /// needs to connect.
     ///
     /// # Errors
-    /// [`Error::File`] when no place keeps that rank, [`Error::Runtime`] when the key cannot be read.
+    /// [`Error::File`] when no place keeps that rank, [`Error::Runtime`] when the key cannot be
+    /// read.
     pub fn attachments(&self, rank: Option<Rank>) -> Result<Vec<Attachment>> {
         let keeps = |point: &&AttachPoint| rank.is_none_or(|rank| point.ranks.contains(rank));
         let mut attachments = Vec::new();

@@ -89,8 +89,8 @@ impl BackEnd {
         self.shared.driver.node().rank().unwrap_or(Rank::MAX)
     }
 
-    /// The next packet on any stream; waits for it. What was sent before is written before it waits:
-    /// while packets are there already, answers to them are gathered and leave together.
+    /// The next packet on any stream; waits for it. What was sent before is written before it
+    /// waits: while packets are there already, answers to them are gathered and leave together.
     ///
     /// # Errors
     /// [`Error::Ended`] when the network ends, as it does for every back-end in time.
@@ -138,8 +138,8 @@ impl BackEnd {
     }
 
     /// Sends values up on a stream, in its next wave. Packets are written together; the last ones
-    /// leave with [`BackEnd::flush`] or when the back-end waits for the next packet. Call `flush` before
-    /// a long computation. Waits while the window is full.
+    /// leave with [`BackEnd::flush`] or when the back-end waits for the next packet. Call `flush`
+    /// before a long computation. Waits while the window is full.
     ///
     /// # Errors
     /// [`Error::Misuse`] when the stream is not open or the values too long, [`Error::Ended`].
@@ -215,8 +215,8 @@ impl BackEnd {
         self.shared.turn(Some(clock() + timeout))
     }
 
-    /// Watches a descriptor of the application's beside the network's own; [`BackEnd::turn`] says when
-    /// it is readable.
+    /// Watches a descriptor of the application's beside the network's own; [`BackEnd::turn`] says
+    /// when it is readable.
     ///
     /// # Errors
     /// [`Error::Runtime`] when it cannot be watched.

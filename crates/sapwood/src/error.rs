@@ -26,8 +26,8 @@ pub struct StartFailure {
 pub enum Error {
     /// A topology cannot be read. Cure: see the message for what and where.
     Topology(sapwood_topology::Error),
-    /// A call that makes no sense as things stand: closed stream, unknown filter, ranks that are not
-    /// there.
+    /// A call that makes no sense as things stand: closed stream, unknown filter, ranks that are
+    /// not there.
     Misuse(NodeError),
     /// Values could not be read or built.
     Packet(PacketError),

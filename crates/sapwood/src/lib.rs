@@ -1,9 +1,9 @@
-//! A tree of processes that asks every process of a job, brings one merged answer back, and says who is
-//! missing from it.
+//! A tree of processes that asks every process of a job, brings one merged answer back, and says
+//! who is missing from it.
 //!
-//! The front-end opens a [`Network`] over a [`Topology`], opens [`Stream`]s to sets of back-ends, sends
-//! packets down and receives [`Answer`]s. A back-end is a [`BackEnd`]: it receives packets and sends
-//! its own up, where filters in the tree combine them.
+//! The front-end opens a [`Network`] over a [`Topology`], opens [`Stream`]s to sets of back-ends,
+//! sends packets down and receives [`Answer`]s. A back-end is a [`BackEnd`]: it receives packets
+//! and sends its own up, where filters in the tree combine them.
 //!
 //! ```no_run
 //! use sapwood::{Network, Program, Tag};
@@ -20,8 +20,8 @@
 //! }
 //! ```
 //!
-//! The library starts no thread and installs no signal handler. A network and what comes from it stay on
-//! the thread that made them.
+//! The library starts no thread and installs no signal handler. A network and what comes from it
+//! stay on the thread that made them.
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]

@@ -59,15 +59,16 @@ impl NetworkBuilder {
         self
     }
 
-    /// The address of this machine that TCP links listen at; the default is the loopback interface, which
-    /// no other machine reaches. Back-ends on other machines attach to the one that is named here.
+    /// The address of this machine that TCP links listen at; the default is the loopback interface,
+    /// which no other machine reaches. Back-ends on other machines attach to the one that is named
+    /// here.
     pub fn interface(mut self, address: IpAddr) -> Self {
         self.interface = address;
         self
     }
 
-    /// Whether links are encrypted. The default: TCP yes, Unix sockets no. Links prove the network's
-    /// key in any case.
+    /// Whether links are encrypted. The default: TCP yes, Unix sockets no. Links prove the
+    /// network's key in any case.
     pub fn encryption(mut self, on: bool) -> Self {
         self.encryption = Some(on);
         self
@@ -79,8 +80,8 @@ impl NetworkBuilder {
         self
     }
 
-    /// How long each process of the tree may take to start and join. Those that take longer count as
-    /// not started.
+    /// How long each process of the tree may take to start and join. Those that take longer count
+    /// as not started.
     pub fn startup_timeout(mut self, timeout: Duration) -> Self {
         self.startup_timeout = timeout;
         self
@@ -95,8 +96,8 @@ impl NetworkBuilder {
     /// Starts the tree and waits until it stands.
     ///
     /// # Errors
-    /// [`Error::Start`] with the failing processes' own words, [`Error::Timeout`], [`Error::Runtime`].
-    /// Nothing is left running then.
+    /// [`Error::Start`] with the failing processes' own words, [`Error::Timeout`],
+    /// [`Error::Runtime`]. Nothing is left running then.
     ///
     /// # Panics
     /// Never: a topology has a subtree at its root.
@@ -270,8 +271,8 @@ impl Network {
         &self.attach_points
     }
 
-    /// Writes what back-ends need to attach: the key into a file of mode 0600, and the attach points
-    /// with that file's path into `path`.
+    /// Writes what back-ends need to attach: the key into a file of mode 0600, and the attach
+    /// points with that file's path into `path`.
     ///
     /// # Errors
     /// [`Error::File`] when a file cannot be written or exists already.
@@ -298,8 +299,8 @@ impl Network {
         shared.events.pop_front()
     }
 
-    /// Lets the network work for at most this long: returns as soon as something has happened, and says
-    /// whether a watched descriptor is readable.
+    /// Lets the network work for at most this long: returns as soon as something has happened, and
+    /// says whether a watched descriptor is readable.
     ///
     /// # Errors
     /// [`Error::Runtime`] when the system fails this process.

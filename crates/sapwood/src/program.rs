@@ -37,8 +37,9 @@ impl Program {
     }
 }
 
-/// The program that is run as `sapwood node` for communication processes: what `SAPWOOD_NODE` names,
-/// this very program if it is called `sapwood`, or `sapwood` beside it or on the search path.
+/// The program that is run as `sapwood node` for communication processes: what `SAPWOOD_NODE`
+/// names, this very program if it is called `sapwood`, or `sapwood` beside it or on the search
+/// path.
 ///
 /// # Errors
 /// [`Error::NodeProgram`] when there is none.

@@ -1,4 +1,5 @@
-//! The example that README.md shows: it says what the example says, and the example does what it says.
+//! The example that README.md shows: it says what the example says, and the example does what it
+//! says.
 
 mod support;
 

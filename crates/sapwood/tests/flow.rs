@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use sapwood::{Stream, Values, WaveRule};
 use support::{HANG, Links, Seen, is_alone, kilobytes, network, tags, tree_below_us};
 
-/// The largest resident memory of a process so far, for every process of a tree and this one, in KB.
+/// The largest resident memory of a process so far, for every process of a tree and this one, in
+/// KB.
 fn peaks(tree: &[Seen]) -> Vec<(String, u64)> {
     let mut peaks = vec![("front-end".to_owned(), kilobytes("self", "VmHWM"))];
     for seen in tree.iter().filter(|seen| seen.is_alive()) {

@@ -100,8 +100,8 @@ impl Fortress {
         Self { network, sum, doors, key, encryption }
     }
 
-    /// Lets strangers do their worst at every door from a thread of their own, while the tree goes on
-    /// answering.
+    /// Lets strangers do their worst at every door from a thread of their own, while the tree goes
+    /// on answering.
     fn besiege<S: Send>(
         &mut self,
         what: &str,

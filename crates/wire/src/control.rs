@@ -1,5 +1,5 @@
-//! Control messages: how the tree keeps itself up. Encoded with postcard, in the order of this file:
-//! a new variant or field goes to the end and raises the wire version.
+//! Control messages: how the tree keeps itself up. Encoded with postcard, in the order of this
+//! file: a new variant or field goes to the end and raises the wire version.
 
 use alloc::string::String;
 use alloc::vec::Vec;

@@ -1,7 +1,7 @@
 //! Frames: what follows what on a link.
 //!
-//! All numbers are little-endian; every part starts at a multiple of 8, so that the values of a packet
-//! can be read where they lie.
+//! All numbers are little-endian; every part starts at a multiple of 8, so that the values of a
+//! packet can be read where they lie.
 //!
 //! ```text
 //!  0        4     5      6        8              a frame's prefix
@@ -65,7 +65,8 @@ pub enum Frame<'a> {
     Control(Control),
 }
 
-/// The whole length of the frame that begins with these bytes, or `None` while its prefix is not there.
+/// The whole length of the frame that begins with these bytes, or `None` while its prefix is not
+/// there.
 ///
 /// # Errors
 /// [`WireError::Length`] or [`WireError::Kind`]: no frame begins like this.
@@ -270,8 +271,8 @@ pub fn head_length(packet: &PacketRef<'_>) -> usize {
 /// Gives the length of the whole frame.
 ///
 /// # Errors
-/// [`WireError::Length`] or [`WireError::Parts`] when the packet is longer than a frame may be: large
-/// bodies must be cut into chunks before. [`WireError::Format`] when it has more than
+/// [`WireError::Length`] or [`WireError::Parts`] when the packet is longer than a frame may be:
+/// large bodies must be cut into chunks before. [`WireError::Format`] when it has more than
 /// [`DIRECTIVES_MAX`] values.
 #[inline]
 pub fn encode_head(out: &mut Slab, packet: &PacketRef<'_>) -> Result<usize, WireError> {
@@ -351,8 +352,8 @@ pub fn encode_packet(out: &mut Slab, packet: &PacketRef<'_>) -> Result<usize, Wi
 
 /// Adds the values of the next wave to a frame that was written last, at `start`, by
 /// [`encode_packet`]; `waves` is how many it holds. Gives how many bytes the frame has grown. The
-/// caller sees to it that everything but the wave and the values is the same, that [`may_run`] allows
-/// it and that [`run_waves_max`] is kept.
+/// caller sees to it that everything but the wave and the values is the same, that [`may_run`]
+/// allows it and that [`run_waves_max`] is kept.
 #[inline]
 pub fn extend_run(out: &mut Slab, start: usize, waves: u32, body: &[u8]) -> usize {
     let is_first = waves == 1;

@@ -1,8 +1,9 @@
 //! The only encoder and decoder: frames, control messages and the limits of both.
 //!
-//! A link carries [frames](frame): packets, chunks of large packets, and [`Control`] messages. Every
-//! length is checked against a [limit](limits) before anything is allocated, and a frame that is not
-//! exactly right is an error of the peer, never a panic here. `docs/wire.md` has the same drawings.
+//! A link carries [frames](frame): packets, chunks of large packets, and [`Control`] messages.
+//! Every length is checked against a [limit](limits) before anything is allocated, and a frame that
+//! is not exactly right is an error of the peer, never a panic here. `docs/wire.md` has the same
+//! drawings.
 #![no_std]
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]

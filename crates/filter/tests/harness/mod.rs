@@ -1,4 +1,5 @@
-//! Trees of filters without nodes or links: packets of back-ends go in, the front-end's packets come out.
+//! Trees of filters without nodes or links: packets of back-ends go in, the front-end's packets
+//! come out.
 #![allow(dead_code, reason = "every test file uses a part of it")]
 
 use sapwood_filter::{Emission, Emitter, Filter, FilterError, Registry, WaveRef};

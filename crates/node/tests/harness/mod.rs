@@ -1,8 +1,8 @@
-//! A tree of real nodes in one process: bytes travel through bounded pipes, the clock is a number, and
-//! a seed decides which link moves next and where the bytes are cut.
+//! A tree of real nodes in one process: bytes travel through bounded pipes, the clock is a number,
+//! and a seed decides which link moves next and where the bytes are cut.
 //!
-//! A story builds a [`Tree`], opens streams, lets back-ends send, and asks for answers. Every answer
-//! passes the [`oracle`] on its way to the story.
+//! A story builds a [`Tree`], opens streams, lets back-ends send, and asks for answers. Every
+//! answer passes the [`oracle`] on its way to the story.
 #![allow(dead_code, reason = "every story uses its own part of the harness")]
 
 pub mod oracle;

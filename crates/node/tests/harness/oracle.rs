@@ -1,5 +1,6 @@
-//! What is true of every answer, whatever the schedule: its value is the sum of what its contributors
-//! sent, nobody is in one wave twice, and whoever is not in it is named with a reason that holds.
+//! What is true of every answer, whatever the schedule: its value is the sum of what its
+//! contributors sent, nobody is in one wave twice, and whoever is not in it is named with a reason
+//! that holds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -110,8 +111,9 @@ impl Oracle {
         assert_eq!(all, stream.members, "everyone is in it or named: {answer:?}");
     }
 
-    /// At rest, every wave of a stream that waits for all, in which a back-end that can be reached has
-    /// sent, and which all that can be reached have passed, has been answered with it or without.
+    /// At rest, every wave of a stream that waits for all, in which a back-end that can be reached
+    /// has sent, and which all that can be reached have passed, has been answered with it or
+    /// without.
     pub fn check_complete(&self, stream: StreamId, reachable: &BTreeSet<Rank>) {
         let members: Vec<Rank> = self.streams[&stream].members.iter().collect();
         let alive: Vec<Rank> =
