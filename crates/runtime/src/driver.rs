@@ -41,6 +41,11 @@ pub struct Driver {
     dirty: Vec<LinkId>,
     transport: TransportKind,
     foreign_ready: bool,
+    /// How many descriptors of the application's are watched.
+    watched: usize,
+    is_back_end: bool,
+    /// The time of the last turn.
+    now: Instant,
 }
 
 impl Driver {
@@ -90,6 +95,7 @@ impl Driver {
         encryption: Encryption,
         transport: TransportKind,
     ) -> Result<Self, RuntimeError> {
+        let is_back_end = settings.role == Role::BackEnd;
         Ok(Self {
             node: Node::new(settings),
             sockets: SocketTable::new(key, encryption),
@@ -102,6 +108,9 @@ impl Driver {
             dirty: Vec::new(),
             transport,
             foreign_ready: false,
+            watched: 0,
+            is_back_end,
+            now: clock(),
         })
     }
 
@@ -121,12 +130,15 @@ impl Driver {
         self.poller.as_fd()
     }
 
-    /// Watches a descriptor of the application's, so that [`Driver::turn`] returns when it is readable.
+    /// Watches a descriptor of the application's, so that [`Driver::turn`] returns when it is
+    /// readable.
     ///
     /// # Errors
     /// [`RuntimeError::Transport`] when it cannot be watched.
     pub fn watch(&mut self, descriptor: impl AsFd) -> Result<(), RuntimeError> {
-        Ok(self.poller.add(descriptor, Token::Foreign.to_number(), Interest::READ)?)
+        self.poller.add(descriptor, Token::Foreign.to_number(), Interest::READ)?;
+        self.watched += 1;
+        Ok(())
     }
 
     /// Stops watching a descriptor.
@@ -134,7 +146,9 @@ impl Driver {
     /// # Errors
     /// [`RuntimeError::Transport`] when it is not watched.
     pub fn unwatch(&mut self, descriptor: impl AsFd) -> Result<(), RuntimeError> {
-        Ok(self.poller.remove(descriptor)?)
+        self.poller.remove(descriptor)?;
+        self.watched = self.watched.saturating_sub(1);
+        Ok(())
     }
 
     /// One turn of the loop: waits until something happens or the time has come, and deals with it.
@@ -145,9 +159,18 @@ impl Driver {
     pub fn turn(&mut self, until: Option<Instant>) -> Result<bool, RuntimeError> {
         self.carry_out()?;
         let timeout = self.timeout(until);
+        self.foreign_ready = false;
+        if timeout.is_none()
+            && let Some(link) = self.only_link()
+        {
+            // One system call instead of two, for a back-end that waits for its parent alone.
+            self.sockets.read_waiting(link, &mut self.node, self.now);
+            self.carry_out()?;
+            return Ok(false);
+        }
         self.poller.wait(&mut self.ready, timeout)?;
         let now = clock();
-        self.foreign_ready = false;
+        self.now = now;
         for link in self.sockets.take_again() {
             self.sockets.read(link, &mut self.node, now);
         }
@@ -165,6 +188,14 @@ impl Driver {
         self.tick(now);
         self.carry_out()?;
         Ok(self.foreign_ready)
+    }
+
+    /// The link to the parent, where there is nothing else that this process could wait for. A
+    /// back-end's node does not look at the time, so that it need not be read again.
+    #[inline]
+    fn only_link(&self) -> Option<LinkId> {
+        let is_alone = self.is_back_end && self.watched == 0 && self.processes.is_empty();
+        if is_alone { self.sockets.only_link() } else { None }
     }
 
     fn timeout(&self, until: Option<Instant>) -> Option<Duration> {
@@ -238,7 +269,7 @@ impl Driver {
             if self.dirty.is_empty() && leaving.is_empty() {
                 return Ok(());
             }
-            let now = clock();
+            let now = self.now;
             while let Some(link) = self.dirty.pop() {
                 self.sockets.write(link, &mut self.node, &self.poller, now);
             }
@@ -293,8 +324,8 @@ impl Driver {
         }
     }
 
-    /// Ends this process's part of the network: what is queued is written, children are given a short
-    /// time to end by themselves, then they are killed.
+    /// Ends this process's part of the network: what is queued is written, children are given a
+    /// short time to end by themselves, then they are killed.
     ///
     /// # Errors
     /// [`RuntimeError`] when the system fails this process.

@@ -1,5 +1,5 @@
-//! The node's links as the system knows them: reading, gathered writing, and newcomers that still have
-//! to prove the network's key.
+//! The node's links as the system knows them: reading, gathered writing, and newcomers that still
+//! have to prove the network's key.
 
 use std::collections::BTreeMap;
 use std::io::{self, IoSlice};
@@ -11,6 +11,7 @@ use sapwood_transport::{
     Accepted, Admission, Encryption, Handshake, Interest, Key, Link, Listener, Pending, Poller,
     Progress,
 };
+use smallvec::SmallVec;
 
 use crate::RuntimeError;
 
@@ -153,12 +154,38 @@ impl SocketTable {
         !self.again.is_empty()
     }
 
+    /// The only link of a process that nobody connects to, if it is one that can be waited on in
+    /// the read itself: plain, and with nothing left to write.
+    #[inline]
+    pub(crate) fn only_link(&self) -> Option<LinkId> {
+        let [Some(open)] = &self.links[..] else { return None };
+        let is_quiet = open.interest == READ && open.link.encryption() == Encryption::Off;
+        (is_quiet && self.listener.is_none() && self.newcomers.is_empty()).then_some(LinkId(0))
+    }
+
     /// Reads what one link has, once, and gives it to the node.
     #[inline]
     pub(crate) fn read(&mut self, id: LinkId, node: &mut Node, now: Instant) {
+        self.read_by(id, node, now, Link::read);
+    }
+
+    /// As [`SocketTable::read`], but waits for the bytes.
+    #[inline]
+    pub(crate) fn read_waiting(&mut self, id: LinkId, node: &mut Node, now: Instant) {
+        self.read_by(id, node, now, Link::read_waiting);
+    }
+
+    #[inline]
+    fn read_by(
+        &mut self,
+        id: LinkId,
+        node: &mut Node,
+        now: Instant,
+        read: impl Fn(&mut Link, &mut [u8]) -> io::Result<usize>,
+    ) {
         let Some(Some(open)) = self.links.get_mut(id.0 as usize) else { return };
         let result = if let Some(memory) = node.lend(id) {
-            open.link.read(memory).inspect(|&bytes| {
+            read(&mut open.link, memory).inspect(|&bytes| {
                 if bytes > 0 {
                     node.handle_input(now, Input::Filled { link: id, bytes });
                 }
@@ -166,7 +193,7 @@ impl SocketTable {
         } else {
             let buffer = self.buffer.as_mut_bytes();
             let tail = node.begin_read(id, buffer);
-            let result = open.link.read(&mut buffer[tail..tail + READ_BYTES]);
+            let result = read(&mut open.link, &mut buffer[tail..tail + READ_BYTES]);
             let bytes = tail + *result.as_ref().unwrap_or(&0);
             if bytes > 0 {
                 node.handle_input(now, Input::Bytes { link: id, bytes: &buffer[..bytes] });
@@ -208,8 +235,8 @@ impl SocketTable {
                 Ok(None) => {}
                 Err(error) if is_transient(&error) => break,
                 Err(error) => {
-                    // What the peer has said before it went may still wait to be read; the end of the
-                    // link is seen there.
+                    // What the peer has said before it went may still wait to be read; the end of
+                    // the link is seen there.
                     open.is_leaving = true;
                     let unread = !matches!(error.kind(), io::ErrorKind::BrokenPipe);
                     if unread {
@@ -372,15 +399,15 @@ fn set_interest(poller: &Poller, id: LinkId, open: &mut OpenLink, interest: Inte
 
 /// One gathered write of what the node has for a link.
 fn write_once(link: &mut Link, id: LinkId, node: &Node) -> io::Result<usize> {
-    let mut slices = [IoSlice::new(&[]); GATHER_PARTS_MAX];
-    let (mut count, mut bytes) = (0, 0);
+    // Most writes have one or two parts: only more of them ask for memory.
+    let mut slices: SmallVec<[IoSlice<'_>; 4]> = SmallVec::new();
+    let mut bytes = 0;
     node.gather(id, |part| {
-        slices[count] = IoSlice::new(part);
-        count += 1;
+        slices.push(IoSlice::new(part));
         bytes += part.len();
-        count < GATHER_PARTS_MAX && bytes < WRITE_BYTES_MAX
+        slices.len() < GATHER_PARTS_MAX && bytes < WRITE_BYTES_MAX
     });
-    if count == 0 { Ok(0) } else { link.write_vectored(&slices[..count]) }
+    if slices.is_empty() { Ok(0) } else { link.write_vectored(&slices) }
 }
 
 fn is_transient(error: &io::Error) -> bool {

@@ -90,8 +90,7 @@ impl Shared {
         timeout: Option<Duration>,
         mut take: impl FnMut(&mut Self) -> Result<Option<T>>,
     ) -> Result<T> {
-        let begin = clock();
-        let until = timeout.map(|timeout| begin + timeout);
+        let until = timeout.map(|timeout| clock() + timeout);
         loop {
             if let Some(thing) = take(self)? {
                 return Ok(thing);
@@ -133,7 +132,8 @@ impl Shared {
     /// The application takes a delivery: the sender may send as much again.
     pub(crate) fn consumed(&mut self, stream: StreamId, cost: u32) {
         self.driver.node().consumed(stream, cost);
-        // Room for more may have brought the next delivery at once, with nothing on any link to tell.
+        // Room for more may have brought the next delivery at once, with nothing on any link to
+        // tell.
         self.collect();
     }
 }

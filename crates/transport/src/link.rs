@@ -9,7 +9,7 @@ use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use snow::TransportState;
 
 use crate::cipher::Cipher;
@@ -30,6 +30,11 @@ pub struct Link {
 
 impl Link {
     pub(crate) fn new(socket: OwnedFd, peer: Peer, agreed: Option<TransportState>) -> Self {
+        // Every call says whether it may wait, so that a process with one link can wait in the read
+        // itself. Where the system refuses this, the socket stays as it is and nothing waits there.
+        if agreed.is_none() {
+            let _ = rustix::io::ioctl_fionbio(&socket, false);
+        }
         Self { socket, peer, cipher: agreed.map(|state| Box::new(Cipher::new(state))) }
     }
 
@@ -59,6 +64,22 @@ impl Link {
     pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match &mut self.cipher {
             None => receive(self.socket.as_fd(), buffer),
+            Some(cipher) => cipher.read(self.socket.as_fd(), buffer),
+        }
+    }
+
+    /// As [`Self::read`], but waits until something is there. Only for a process that has nothing
+    /// else to wait for; an encrypted link does not wait.
+    ///
+    /// # Errors
+    /// As [`Self::read`]; `Interrupted` when a signal came.
+    #[inline]
+    pub fn read_waiting(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match &mut self.cipher {
+            None => match rustix::net::recv(&self.socket, buffer, RecvFlags::empty()) {
+                Ok((bytes, _)) => Ok(bytes),
+                Err(cause) => Err(cause.into()),
+            },
             Some(cipher) => cipher.read(self.socket.as_fd(), buffer),
         }
     }
@@ -150,9 +171,9 @@ impl AsFd for Link {
 #[inline]
 pub(crate) fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
     loop {
-        match rustix::io::read(socket, &mut *buffer) {
+        match rustix::net::recv(socket, &mut *buffer, RecvFlags::DONTWAIT) {
             Err(Errno::INTR) => {}
-            other => return Ok(other?),
+            other => return Ok(other?.0),
         }
     }
 }
@@ -161,7 +182,7 @@ pub(crate) fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<u
 #[inline]
 fn send_gathered(socket: BorrowedFd<'_>, slices: &[IoSlice<'_>]) -> io::Result<usize> {
     let slices = &slices[..slices.len().min(GATHER_SLICES_MAX)];
-    let flags = SendFlags::NOSIGNAL;
+    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
     loop {
         match rustix::net::sendmsg(socket, slices, &mut Default::default(), flags) {
             Err(Errno::INTR) => {}
