@@ -45,6 +45,14 @@ fn act(tree: &mut Tree, streams: &mut Vec<StreamId>, seed: u64) {
             let moves = tree.schedule.below(300) as u64;
             tree.run_some(moves);
         }
+        8 => {
+            // Many in a row travel in runs.
+            let rank = tree.schedule.below(everyone.len() as usize) as Rank;
+            let count = 1 + tree.schedule.below(100) as u64;
+            if tree.is_alive(rank) {
+                let _ = tree.send_many(rank, stream, count);
+            }
+        }
         _ => {
             let rank = tree.schedule.below(everyone.len() as usize) as Rank;
             let skipped = u64::from(tree.schedule.one_in(10));

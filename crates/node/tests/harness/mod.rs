@@ -453,6 +453,30 @@ impl Tree {
         Ok(())
     }
 
+    /// A back-end sends anything under a tag of its own, in a wave of its choice.
+    pub fn send_tagged(
+        &mut self,
+        rank: Rank,
+        stream: StreamId,
+        tag: i32,
+        values: impl IntoValues,
+        wave: Wave,
+    ) -> Result<(), NodeError> {
+        let index = self.by_rank[&rank];
+        self.processes[index].node.send(stream, tag, values, Some(wave))?;
+        self.drain(index);
+        Ok(())
+    }
+
+    /// A back-end sends numbers in its next waves, before anything moves.
+    pub fn send_many(&mut self, rank: Rank, stream: StreamId, count: u64) -> Result<(), NodeError> {
+        for _ in 0..count {
+            let wave = self.oracle.next_wave(stream, rank);
+            self.send_in(rank, stream, number_of(rank, wave), wave)?;
+        }
+        Ok(())
+    }
+
     /// Ends a process as if by a signal: what it has written may still be read.
     pub fn kill(&mut self, rank: Rank) {
         let process = self.by_rank[&rank];
