@@ -12,8 +12,7 @@ pub const PARENT_VARIABLE: &str = "SAPWOOD_PARENT";
 /// Names the process's own rank; may be missing for a back-end that attaches by itself.
 pub const RANK_VARIABLE: &str = "SAPWOOD_RANK";
 /// Names where the network's key is: `fd:N`, an inherited descriptor, or `file:PATH`, a file of
-/// mode
-/// 0600. Never the key itself.
+/// mode 0600. Never the key itself.
 pub const KEY_VARIABLE: &str = "SAPWOOD_KEY";
 /// `on` or `off`: whether the link to the parent is encrypted; its default depends on the address.
 pub const ENCRYPTION_VARIABLE: &str = "SAPWOOD_ENCRYPTION";
