@@ -180,6 +180,8 @@ impl Node {
 
     /// Sends towards the front-end, in the next wave or in one that is named (back-end).
     ///
+    /// Gives the length of the values in bytes.
+    ///
     /// # Errors
     /// [`NodeError`] when the stream is not open, the wave has passed, or the values are too long.
     pub fn send(
@@ -188,7 +190,7 @@ impl Node {
         tag: Tag,
         values: impl IntoValues,
         wave: Option<Wave>,
-    ) -> Result<(), NodeError> {
+    ) -> Result<usize, NodeError> {
         if self.settings.role != Role::BackEnd {
             return Err(NodeError::NotBackEnd);
         }
@@ -220,19 +222,21 @@ impl Node {
             let (format, body) = (values.format(), values.body());
             let packet = PacketRef { format, body, ..packet };
             self.streams.at(at).next_wave = wave + 1;
+            let length = body.len();
             self.send_small(at, packet);
             self.built = built;
-            return Ok(());
+            return Ok(length);
         }
         // The next large packet is built in memory that an earlier one has left.
         self.built = Values::in_memory(self.pool.take(built.as_ref().body().len()));
         let (format, slab) = built.into_parts();
         let packet = PacketRef { format: format.as_ref(), ..packet };
         let body = Body::from(slab);
+        let length = body.len();
         check_length(&body)?;
         self.streams.at(at).next_wave = wave + 1;
         self.send_up(at, packet, Some(body));
-        Ok(())
+        Ok(length)
     }
 
     /// Sends a small packet of this back-end, in a run with those before it where that can be.

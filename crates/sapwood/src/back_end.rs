@@ -15,8 +15,9 @@ use crate::{AttachFile, Error, Result};
 /// How long a back-end waits to be given its rank.
 const WELCOME_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Packets are written when so many have piled up, though not in the middle of a run of waves.
-const COALESCE_PACKETS: u32 = 192;
+/// Packets are written when their values have reached this many bytes, though not in the middle of a
+/// run of waves: small ones together, a large one at once while it lies in the processor's cache.
+const COALESCE_BYTES: usize = 16 << 10;
 
 /// A packet from the front-end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +45,7 @@ impl Received {
 /// A leaf of the tree.
 pub struct BackEnd {
     shared: Shared,
-    unwritten: u32,
+    unwritten: usize,
 }
 
 impl BackEnd {
@@ -172,9 +173,8 @@ impl BackEnd {
             return Err(Error::Ended { reason: reason.clone() });
         }
         self.shared.wait_for_room(stream)?;
-        self.shared.driver.node().send(stream, tag, values, wave)?;
-        self.unwritten += 1;
-        if self.unwritten >= COALESCE_PACKETS && !self.shared.driver.node().has_open_run(stream) {
+        self.unwritten += self.shared.driver.node().send(stream, tag, values, wave)?;
+        if self.unwritten >= COALESCE_BYTES && !self.shared.driver.node().has_open_run(stream) {
             self.flush()?;
         }
         Ok(())
