@@ -9,6 +9,7 @@ but Python 3.9. Exit code 0 if all agree, 1 if not.
 import json
 import struct
 import sys
+from itertools import cycle
 from pathlib import Path
 
 from postcard import PostcardError, read_control
@@ -21,8 +22,10 @@ CONTROL_BYTES_MAX = 8 << 20
 RANGES_MAX = 1 << 19
 PACKET_BYTES_MAX = 1 << 30
 DIRECTIVES_MAX = 64
+RUN_WAVES_MAX = 64
+RUN_BYTES_MAX = 8 << 10
 
-FLAGS = {1: "filtered", 2: "ends_wave", 4: "late", 8: "chunk", 16: "direct", 32: "void"}
+FLAGS = {1: "filtered", 2: "ends_wave", 4: "late", 8: "chunk", 16: "direct", 32: "void", 64: "run"}
 SHAPES = {0: "", 1: "a", 2: "A"}
 # Code of an element: its letters, and how `struct` calls it.
 ELEMENTS = {
@@ -80,7 +83,7 @@ def check_prefix(frame):
     least, most = (40, FRAME_BYTES_MAX) if kind == 1 else (9, CONTROL_BYTES_MAX)
     if not least <= length <= most or length % 8 or length != len(frame):
         raise Refused("Length")
-    if flags & (~63 if kind == 1 else ~0):
+    if flags & (~127 if kind == 1 else ~0):
         raise Refused("Kind")
     return kind, flags, count
 
@@ -91,7 +94,12 @@ def decode_packet(frame, flags, directives):
         "<IiQIIII", frame, 8)
     reader = Reader(frame)
     reader.at = 40
+    if flags & 32 and (directives or flags & 8):
+        raise Refused("Parts")
     chunk = reader.take(16, "Parts") if flags & 8 else b""
+    run = struct.unpack("<II", reader.take(8, "Parts")) if flags & 64 else (0, 0)
+    if run[1]:
+        raise Refused("Parts")
     codes = reader.take(-(-directives // 8) * 8, "Parts")
     formats = read_format(codes[:directives], codes[directives:])
     fields = [
@@ -102,6 +110,8 @@ def decode_packet(frame, flags, directives):
         ("destinations", read_ranks(reader, destinations)),
     ]
     spelled = " ".join(f"%{shape}{ELEMENTS[code][0]}" for shape, code in formats)
+    if flags & 64:
+        return fields + read_run(reader, flags, wave, run[0], formats, spelled)
     if chunk:
         offset, total = struct.unpack("<QQ", chunk)
         length = reader.left()
@@ -114,6 +124,27 @@ def decode_packet(frame, flags, directives):
     if reader.left():
         raise Refused("Packet(Excess)")
     return fields
+
+
+def read_run(reader, flags, wave, more, formats, spelled):
+    """The fields of several waves, whose values are alike and lie one behind another."""
+    waves, length = more + 1, reader.left()
+    if flags & (4 | 8 | 16 | 32) or not flags & 2 or not 2 <= waves <= RUN_WAVES_MAX:
+        raise Refused("Parts")
+    if len(formats) != 1 or ELEMENTS[formats[0][1]][1] is None or wave + waves >= 1 << 64:
+        raise Refused("Parts")
+    if not 0 < length <= RUN_BYTES_MAX or length % (8 * waves):
+        raise Refused("Parts")
+    bodies = [reader.take(length // waves, "Parts") for _ in range(waves)]
+    if formats[0][0] and any(body[:8] != bodies[0][:8] for body in bodies):
+        raise Refused("Parts")
+    values = []
+    for body in bodies:
+        own = Reader(body)
+        values.append(("value", read_value(own, *formats[0])))
+        if own.left():
+            raise Refused("Packet(Excess)")
+    return [("chunk", ""), ("run", str(more)), ("format", spelled)] + values
 
 
 def read_format(codes, padding):
@@ -189,7 +220,7 @@ def agree(decoded, vector):
         return decoded[0][1] == json.loads(field(vector, "control"))
     if [key for key, _ in decoded] != [key for key, _ in described]:
         return False
-    formats = iter(field(vector, "format").split())
+    formats = cycle(field(vector, "format").split())
     for (key, mine), (_, theirs) in zip(decoded, described):
         letter = dict(ELEMENTS.values()).get(next(formats).lstrip("%aA")) if key == "value" else None
         if letter in ("f", "d"):

@@ -30,7 +30,7 @@ def write_packet(name, vector, frame):
     text = field(vector, "format")
     write("format", "text of " + name, text.encode())
     count = frame[6]
-    start = 56 if frame[5] & 8 else 40
+    start = 40 + (16 if frame[5] & 8 else 0) + (8 if frame[5] & 64 else 0)
     codes = frame[start:start + count]
     ranges = int.from_bytes(frame[32:36], "little") + int.from_bytes(frame[36:40], "little")
     after = start + (count + 7) // 8 * 8

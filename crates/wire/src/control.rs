@@ -1,5 +1,6 @@
 //! Control messages: how the tree keeps itself up. Encoded with postcard, in the order of this
-//! file: a new variant or field goes to the end and raises the wire version.
+//! file: a new variant or field goes to the end and raises the wire version. Texts of reasons are cut where they
+//! are written, and lists are counted before they are read.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -7,9 +8,12 @@ use alloc::vec::Vec;
 use sapwood_packet::{PacketError, Rank, RankRange, RankSet, RankSetRef, StreamId, Wave};
 use serde::{Deserialize, Serialize};
 
+use crate::bounds::{at_most, text};
+use crate::limits::{ATTACH_POINTS_MAX, FILTERS_MAX, RANGES_MAX};
+
 /// A rank set in a control message.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ranges(Vec<RankRange>);
+pub struct Ranges(#[serde(deserialize_with = "at_most::<_, _, RANGES_MAX>")] Vec<RankRange>);
 
 impl Ranges {
     /// The set, once its order has been checked.
@@ -85,8 +89,10 @@ pub struct StreamRequest {
     /// Its back-ends.
     pub members: Ranges,
     /// Filters on the way up, in order.
+    #[serde(deserialize_with = "at_most::<_, _, FILTERS_MAX>")]
     pub up: Vec<FilterRequest>,
     /// Filters on the way down, in order.
+    #[serde(deserialize_with = "at_most::<_, _, FILTERS_MAX>")]
     pub down: Vec<FilterRequest>,
     /// When waves are complete.
     pub wait: WaitRule,
@@ -128,6 +134,7 @@ pub enum Control {
     /// Answer to a hello: you are not wanted, and why. The link is closed after it.
     Refused {
         /// The reason.
+        #[serde(with = "text")]
         reason: String,
     },
     /// Up: this subtree has started as far as it will; these back-ends are there.
@@ -135,6 +142,7 @@ pub enum Control {
         /// The back-ends that are connected.
         back_ends: Ranges,
         /// Where back-ends may attach: parent's rank, address, ranks kept.
+        #[serde(deserialize_with = "at_most::<_, _, ATTACH_POINTS_MAX>")]
         attach_points: Vec<(Rank, String, Ranges)>,
     },
     /// Up: a process could not be started.
@@ -142,6 +150,7 @@ pub enum Control {
         /// Its rank.
         rank: Rank,
         /// Its own words.
+        #[serde(with = "text")]
         text: String,
     },
     /// Up: back-ends are gone.
@@ -151,6 +160,7 @@ pub enum Control {
         /// The back-ends that cannot be reached any more.
         back_ends: Ranges,
         /// What was seen.
+        #[serde(with = "text")]
         reason: String,
     },
     /// Down: a stream opens.
@@ -171,6 +181,7 @@ pub enum Control {
         /// The back-ends whose data is lost to this wave.
         back_ends: Ranges,
         /// The filter's reason.
+        #[serde(with = "text")]
         reason: String,
     },
     /// Both ways: so many more bytes may be sent on a stream over this link.

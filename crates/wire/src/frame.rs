@@ -124,6 +124,9 @@ fn decode_packet(bytes: &[u8]) -> Result<PacketRef<'_>, WireError> {
     if flags & !FLAGS_KNOWN != 0 {
         return Err(WireError::Kind { kind: flags });
     }
+    if flags & FLAG_VOID != 0 && (directives > 0 || flags & FLAG_CHUNK != 0) {
+        return Err(WireError::Parts);
+    }
     let chunk = if flags & FLAG_CHUNK == 0 {
         None
     } else {
@@ -148,7 +151,12 @@ fn decode_packet(bytes: &[u8]) -> Result<PacketRef<'_>, WireError> {
     let contributors = take_ranks(&mut rest, u32_at(fixed, 32) as usize)?;
     let destinations = take_ranks(&mut rest, u32_at(fixed, 36) as usize)?;
     match chunk {
-        _ if flags & FLAG_RUN != 0 => check_run(flags, more_waves, format, rest)?,
+        _ if flags & FLAG_RUN != 0 => {
+            // The number behind the last wave is needed, too.
+            let end = u64_at(fixed, 16).checked_add(u64::from(more_waves) + 1);
+            end.ok_or(WireError::Parts)?;
+            check_run(flags, more_waves, format, rest)?;
+        }
         None => drop(ValuesRef::parse(format, rest)?),
         Some(chunk) => check_chunk(chunk, rest.len() as u64)?,
     }
@@ -291,6 +299,9 @@ fn check_lengths(packet: &PacketRef<'_>) -> Result<(usize, usize), WireError> {
     }
     let (contributors, destinations) = (packet.contributors.ranges(), packet.destinations.ranges());
     if contributors.len() > RANGES_MAX || destinations.len() > RANGES_MAX {
+        return Err(WireError::Parts);
+    }
+    if packet.header.void && !(packet.format.is_empty() && packet.body.is_empty()) {
         return Err(WireError::Parts);
     }
     if packet.format.len() > DIRECTIVES_MAX {

@@ -12,6 +12,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod bounds;
 mod control;
 mod error;
 pub mod frame;

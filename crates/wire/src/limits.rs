@@ -6,7 +6,7 @@ pub const FRAME_BYTES_MAX: usize = 16 << 20;
 /// Longest control message, in bytes. A plan for a subtree of 100,000 processes fits.
 pub const CONTROL_BYTES_MAX: usize = 8 << 20;
 
-/// Most ranges in one rank set of a packet.
+/// Most ranges in one rank set.
 pub const RANGES_MAX: usize = 1 << 19;
 
 /// Longest body of a whole packet, in bytes, when its chunks are put together again.
@@ -27,3 +27,9 @@ pub const WINDOW_BYTES: u32 = 256 << 10;
 
 /// Longest reason or other text in a control message, in bytes.
 pub const TEXT_BYTES_MAX: usize = 4096;
+
+/// Most filters of one stream in one direction.
+pub const FILTERS_MAX: usize = 64;
+
+/// Most places where back-ends may attach that one message tells of.
+pub const ATTACH_POINTS_MAX: usize = 1 << 17;

@@ -1,7 +1,13 @@
 //! What may be on a link: a frame has one spelling, and nothing is written that is not read.
 
-use sapwood_packet::{DIRECTIVES_MAX, Packet, Slab, Values};
-use sapwood_wire::{Control, Frame, WireError, decode, encode_control, encode_packet};
+use sapwood_packet::{DIRECTIVES_MAX, Header, Packet, PacketRef, RankSet, Slab, Values};
+use sapwood_wire::limits::{
+    ATTACH_POINTS_MAX, FILTERS_MAX, RANGES_MAX, RUN_WAVES_MAX, TEXT_BYTES_MAX,
+};
+use sapwood_wire::{
+    Control, FilterRequest, Frame, Policy, Ranges, StreamRequest, WaitRule, WireError, decode,
+    encode_control, encode_packet,
+};
 
 fn written(packet: &Packet) -> Result<Slab, WireError> {
     let mut out = Slab::default();
@@ -36,5 +42,104 @@ fn a_packet_of_too_many_values_is_not_written() {
     for count in [DIRECTIVES_MAX + 1, 256, 257] {
         let error = written(&Packet::new(1, 100, values(count))).expect_err("too many");
         assert_eq!(error, WireError::Format, "{count} values");
+    }
+}
+
+#[test]
+fn a_void_packet_with_values_is_neither_written_nor_read() {
+    let mut packet = Packet::new(1, 100, 5_i32);
+    packet.header.void = true;
+    assert_eq!(written(&packet).err(), Some(WireError::Parts));
+    packet.header.void = false;
+    let mut out = written(&packet).expect("a short packet");
+    out.as_mut_bytes()[5] = 32;
+    assert_eq!(decode(out.as_bytes()), Err(WireError::Parts));
+}
+
+#[test]
+fn a_run_ends_before_the_waves_do() {
+    let bodies = [0_u64; RUN_WAVES_MAX as usize];
+    let values = Values::new().scalar(0_u64);
+    for (wave, is_good) in [(u64::MAX - 3, true), (u64::MAX - 2, false), (u64::MAX, false)] {
+        let header = Header { wave, ends_wave: true, ..Header::default() };
+        let run = PacketRef {
+            header,
+            format: values.as_ref().format(),
+            more_waves: 2,
+            body: bytemuck::cast_slice(&bodies[..3]),
+            ..PacketRef::default()
+        };
+        let mut out = Slab::default();
+        encode_packet(&mut out, &run).expect("a short run");
+        assert_eq!(decode(out.as_bytes()).is_ok(), is_good, "from wave {wave}");
+    }
+}
+
+/// What a peer gets of a message.
+fn received(control: &Control) -> Result<Control, WireError> {
+    let mut out = Slab::default();
+    encode_control(&mut out, control)?;
+    match decode(out.as_bytes())? {
+        Frame::Control(control) => Ok(control),
+        Frame::Packet(_) => panic!("a message is no packet"),
+    }
+}
+
+#[test]
+fn long_texts_are_cut_between_characters() {
+    let text = |length: usize| "\u{e9}".repeat(length / 2);
+    let back_ends = Ranges::default();
+    let messages: [fn(String, Ranges) -> Control; 4] = [
+        |reason, _| Control::Refused { reason },
+        |text, _| Control::Failed { rank: 3, text },
+        |reason, back_ends| Control::Lost { rank: 3, back_ends, reason },
+        |reason, back_ends| Control::Fault { stream: 1, wave: 2, rank: 3, back_ends, reason },
+    ];
+    for message in messages {
+        let long = message(format!("x{}", text(10_000)), back_ends.clone());
+        let cut = message(format!("x{}", text(TEXT_BYTES_MAX - 2)), back_ends.clone());
+        assert_eq!(received(&long), Ok(cut));
+        let fitting = message(text(TEXT_BYTES_MAX), back_ends.clone());
+        assert_eq!(received(&fitting), Ok(fitting));
+    }
+}
+
+fn open_with(up: usize, down: usize) -> Control {
+    let filter = FilterRequest { name: String::new(), format: Vec::new(), parameters: Vec::new() };
+    Control::Open(StreamRequest {
+        stream: 1,
+        members: Ranges::default(),
+        up: vec![filter.clone(); up],
+        down: vec![filter; down],
+        wait: WaitRule::All,
+        policy: Policy::Block,
+        window_bytes: 1,
+        height: 1,
+        first_wave: 0,
+    })
+}
+
+fn reached(points: usize, ranges: u32) -> Control {
+    let alone: RankSet = (0..ranges).map(|rank| rank * 2).collect();
+    let point = (7, String::new(), Ranges::default());
+    Control::Reached { back_ends: Ranges::from(&alone), attach_points: vec![point; points] }
+}
+
+#[test]
+fn lists_that_are_longer_than_any_network_needs_are_refused() {
+    let ranges = u32::try_from(RANGES_MAX).expect("not so many");
+    for (message, is_good) in [
+        (open_with(FILTERS_MAX, FILTERS_MAX), true),
+        (open_with(FILTERS_MAX + 1, 0), false),
+        (open_with(0, FILTERS_MAX + 1), false),
+        (reached(ATTACH_POINTS_MAX, 0), true),
+        (reached(ATTACH_POINTS_MAX + 1, 0), false),
+        (reached(0, ranges), true),
+        (reached(0, ranges + 1), false),
+    ] {
+        match received(&message) {
+            Ok(received) => assert!(is_good && received == message),
+            Err(error) => assert!(!is_good && error == WireError::Control),
+        }
     }
 }

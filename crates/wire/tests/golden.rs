@@ -71,7 +71,7 @@ fn the_vectors_cover_every_directive_flag_and_message() {
     }
     let flags: BTreeSet<&str> =
         packets.iter().flat_map(|record| record.field("flags").split(' ')).collect();
-    for flag in ["filtered", "ends_wave", "late", "chunk", "direct", "void"] {
+    for flag in ["filtered", "ends_wave", "late", "chunk", "direct", "void", "run"] {
         assert!(flags.contains(flag), "no vector with the flag {flag}");
     }
     // The first byte of a message is its variant.

@@ -3,12 +3,15 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use sapwood_packet::{Chunk, Header, PacketRef, RankSet, Slab, Values, ValuesRef};
-use sapwood_wire::limits::{CONTROL_BYTES_MAX, FRAME_BYTES_MAX};
-use sapwood_wire::{Frame, PREFIX_BYTES, decode, encode_control, encode_packet, frame_length};
+use sapwood_wire::limits::{CONTROL_BYTES_MAX, FRAME_BYTES_MAX, RUN_BYTES_MAX, RUN_WAVES_MAX};
+use sapwood_wire::{
+    Frame, PREFIX_BYTES, decode, encode_control, encode_packet, extend_run, frame_length, may_run,
+    run_key, run_waves_max,
+};
 
 mod random;
 
-use random::{any_body, any_control, any_header, any_ranks, any_values};
+use random::{any_body, any_control, any_header_of_values, any_ranks, any_run, any_values};
 
 /// What a test sends, owned.
 #[derive(Clone, Debug)]
@@ -34,7 +37,7 @@ impl Sent {
 }
 
 fn any_sent() -> impl Strategy<Value = Sent> {
-    (any_header(), any_ranks(), any_ranks(), any_values()).prop_map(
+    (any_header_of_values(), any_ranks(), any_ranks(), any_values()).prop_map(
         |(header, contributors, destinations, values)| Sent {
             header,
             contributors,
@@ -118,7 +121,126 @@ fn refused_or_exact(bytes: &[u8]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+/// Several waves in a row whose values are alike, as one back-end sends them.
+#[derive(Clone, Debug)]
+struct SentRun {
+    header: Header,
+    contributors: RankSet,
+    destinations: RankSet,
+    waves: Vec<Values>,
+}
+
+impl SentRun {
+    fn wave(&self, index: usize) -> PacketRef<'_> {
+        let header = Header { wave: self.header.wave + index as u64, ..self.header };
+        PacketRef {
+            header,
+            format: self.waves[index].as_ref().format(),
+            contributors: self.contributors.as_ref(),
+            destinations: self.destinations.as_ref(),
+            body: self.waves[index].as_ref().body(),
+            ..PacketRef::default()
+        }
+    }
+
+    /// The values of all waves, one behind another.
+    fn bodies(&self) -> Slab {
+        let mut bodies = Slab::default();
+        self.waves.iter().for_each(|wave| bodies.extend(wave.as_ref().body()));
+        bodies
+    }
+
+    fn whole<'a>(&'a self, bodies: &'a Slab) -> PacketRef<'a> {
+        let more_waves = u32::try_from(self.waves.len() - 1).expect("a run is short");
+        PacketRef { more_waves, body: bodies.as_bytes(), ..self.wave(0) }
+    }
+}
+
+fn any_sent_run() -> impl Strategy<Value = SentRun> {
+    (any_header_of_values(), any_ranks(), any_ranks(), any_run()).prop_map(
+        |(header, contributors, destinations, waves)| {
+            let wave = header.wave.min(u64::MAX - waves.len() as u64);
+            let header = Header { wave, ends_wave: true, late: false, direct: false, ..header };
+            SentRun { header, contributors, destinations, waves }
+        },
+    )
+}
+
 proptest! {
+    #[test]
+    fn a_run_grows_wave_by_wave_into_the_frame_of_the_whole(
+        run in any_sent_run(),
+        before in any_sent(),
+    ) {
+        let mut link = framed(&before.packet());
+        let start = link.len();
+        encode_packet(&mut link, &run.wave(0)).expect("a short packet");
+        for index in 1..run.waves.len() {
+            // As often as it is looked at, it is one whole frame.
+            prop_assert!(decode(Slab::copy_of(&link.as_bytes()[start..]).as_bytes()).is_ok());
+            let length = link.len();
+            let body = run.waves[index].as_ref().body();
+            let grown = extend_run(&mut link, start, index as u32, body);
+            prop_assert_eq!(link.len(), length + grown);
+        }
+        let bodies = run.bodies();
+        let whole = framed(&run.whole(&bodies));
+        prop_assert_eq!(&link.as_bytes()[start..], whole.as_bytes());
+        let before = framed(&before.packet());
+        prop_assert_eq!(&link.as_bytes()[..start], before.as_bytes());
+        prop_assert_eq!(frame_length(whole.as_bytes()), Ok(Some(whole.len())));
+    }
+
+    #[test]
+    fn a_run_arrives_as_the_waves_that_were_sent(
+        run in any_sent_run(),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let bodies = run.bodies();
+        let frame = framed(&run.whole(&bodies));
+        let Ok(Frame::Packet(packet)) = decode(frame.as_bytes()) else {
+            return Err(TestCaseError::fail("a run is a packet"));
+        };
+        prop_assert_eq!(packet, run.whole(&bodies));
+        for index in 0..run.waves.len() {
+            prop_assert_eq!(packet.part_of_run(index as u32, 1), run.wave(index));
+        }
+        // Cut anywhere, both parts are frames again.
+        let waves = run.waves.len() as u32;
+        let first = 1 + cut.index(run.waves.len() - 1) as u32;
+        for part in [packet.part_of_run(0, first), packet.part_of_run(first, waves - first)] {
+            let frame = framed(&part);
+            prop_assert_eq!(decode(frame.as_bytes()), Ok(Frame::Packet(part)));
+        }
+    }
+
+    #[test]
+    fn waves_form_a_run_when_they_are_numbers_of_one_length(values in any_values(), run in any_run()) {
+        let format = values.as_ref().format();
+        let mut directives = format.directives();
+        let is_number = directives.next().is_some_and(|first| first.element.is_numeric());
+        prop_assert_eq!(may_run(format), is_number && format.len() == 1);
+        let (format, body) = (run[0].as_ref().format(), run[0].as_ref().body());
+        prop_assert!(may_run(format));
+        let most = run_waves_max(body.len());
+        prop_assert!(most == 0 || most.is_power_of_two() && (2..=RUN_WAVES_MAX).contains(&most));
+        prop_assert!(most as usize * body.len() <= RUN_BYTES_MAX);
+        for wave in &run {
+            prop_assert_eq!(run_key(format, wave.as_ref().body()), run_key(format, body));
+        }
+    }
+
+    #[test]
+    fn a_harmed_run_is_refused_or_another_packet(
+        run in any_sent_run(),
+        harms in vec(any_harm(), 1..4),
+    ) {
+        let bodies = run.bodies();
+        let mut frame = framed(&run.whole(&bodies)).as_bytes().to_vec();
+        harms.iter().for_each(|each| harm(&mut frame, each));
+        refused_or_exact(&frame)?;
+    }
+
     #[test]
     fn a_packet_arrives_as_it_was_sent(sent in any_sent()) {
         let frame = framed(&sent.packet());

@@ -2,7 +2,7 @@
 
 use sapwood_packet::{PacketRef, Slab};
 use sapwood_wire::frame::head_length;
-use sapwood_wire::{Frame, decode, encode_packet, frame_length};
+use sapwood_wire::{Frame, decode, encode_packet, extend_run, frame_length};
 
 use super::{control, values};
 use crate::{Target, memory};
@@ -44,11 +44,33 @@ fn check_packet(packet: &PacketRef<'_>, bytes: &[u8]) {
     assert_eq!(head_length(packet) + packet.body.len(), bytes.len());
     // Reading a chunk's values means nothing, but must not harm either.
     values::read_everything(packet.values());
+    let (chunk, more_waves) = (packet.chunk, packet.more_waves);
     let owned = packet.to_packet();
-    assert_eq!(PacketRef { chunk: packet.chunk, ..owned.as_ref() }, *packet);
+    assert_eq!(PacketRef { chunk, more_waves, ..owned.as_ref() }, *packet);
+    if more_waves > 0 {
+        check_run(packet, bytes);
+    }
     for set in [packet.contributors, packet.destinations] {
         assert_eq!(set.to_string().parse(), Ok(set.to_set()));
     }
+}
+
+/// Each wave of a run is a packet, and put together again they are the same frame.
+fn check_run(run: &PacketRef<'_>, bytes: &[u8]) {
+    let mut again = Slab::default();
+    for index in 0..=run.more_waves {
+        let wave = run.part_of_run(index, 1);
+        assert_eq!(wave.header.wave, run.header.wave + u64::from(index));
+        let mut alone = Slab::default();
+        encode_packet(&mut alone, &wave).expect("a part of what fits");
+        assert_eq!(decode(alone.as_bytes()), Ok(Frame::Packet(wave)));
+        if index == 0 {
+            again = alone;
+        } else {
+            extend_run(&mut again, 0, index, wave.body);
+        }
+    }
+    assert!(again.as_bytes() == bytes, "a run has one frame");
 }
 
 /// Makes the length a multiple of 8 and the prefix say it.

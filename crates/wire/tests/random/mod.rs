@@ -4,7 +4,9 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use sapwood_packet::{Element, ElementType, Header, RankSet, Shape, Values};
-use sapwood_wire::{Claim, Control, FilterRequest, Policy, Ranges, StreamRequest, WaitRule};
+use sapwood_wire::{
+    Claim, Control, FilterRequest, Policy, Ranges, StreamRequest, WaitRule, run_waves_max,
+};
 
 /// Any header.
 pub fn any_header() -> impl Strategy<Value = Header> {
@@ -14,6 +16,11 @@ pub fn any_header() -> impl Strategy<Value = Header> {
         let [filtered, ends_wave, late, direct, void] = flags;
         Header { stream, tag, wave, origin, generation, filtered, ends_wave, late, direct, void }
     })
+}
+
+/// Any header of a packet that has values.
+pub fn any_header_of_values() -> impl Strategy<Value = Header> {
+    any_header().prop_map(|header| Header { void: false, ..header })
 }
 
 /// A set of some ranges, near each other or anywhere.
@@ -51,6 +58,26 @@ pub fn any_values() -> impl Strategy<Value = Values> {
             },
         )
     })
+}
+
+/// Values of several waves that may be one run: of one numeric directive and one length.
+pub fn any_run() -> impl Strategy<Value = Vec<Values>> {
+    let numeric = ElementType::ALL.into_iter().filter(|element| element.is_numeric());
+    let element = prop::sample::select(numeric.collect::<Vec<_>>());
+    let shape = prop::sample::select(vec![Shape::Scalar, Shape::Array, Shape::LargeArray]);
+    let count = prop_oneof![Just(0_usize), 1_usize..9, 1_usize..80];
+    (element, shape, count, vec(any::<u64>(), 1..20), 0_u32..64).prop_map(
+        |(element, shape, count, numbers, more)| {
+            let count = if shape == Shape::Scalar { 1 } else { count };
+            let wave = |first: usize| {
+                let numbers = numbers.iter().copied().cycle().skip(first).take(count);
+                let numbers: Vec<u64> = numbers.collect();
+                with_value(Values::new(), element, shape, &numbers, &[])
+            };
+            let most = run_waves_max(wave(0).as_ref().body().len()).max(2);
+            (0..(2 + more % (most - 1)) as usize).map(wave).collect()
+        },
+    )
 }
 
 fn with_value(

@@ -13,6 +13,7 @@ pub struct Parts {
     contributors: RankSet,
     destinations: RankSet,
     chunk: Option<Chunk>,
+    more_waves: u32,
     body: Slab,
 }
 
@@ -36,19 +37,28 @@ impl Parts {
             offset: offset.parse().expect("a chunk's offset is a number"),
             total: total.parse().expect("a chunk's total is a number"),
         });
+        let more_waves = match record.fields("run").next() {
+            Some(_) => number(record, "run"),
+            None => 0,
+        };
         let format: Format = number(record, "format");
         let body = match chunk {
             Some(_) => Slab::copy_of(&from_hex(record.field("body"))),
             None => {
                 let texts: Vec<&str> = record.fields("value").collect();
-                let (built, body) = values::built(&format, &texts).into_parts();
-                assert_eq!(built, format, "{}: values of the format", record.name());
+                let mut body = Slab::default();
+                // A run has the values of all its waves, in order.
+                for texts in texts.chunks(texts.len().div_ceil(more_waves as usize + 1).max(1)) {
+                    let (built, values) = values::built(&format, texts).into_parts();
+                    assert_eq!(built, format, "{}: values of the format", record.name());
+                    body.extend(values.as_bytes());
+                }
                 body
             }
         };
         let contributors = number(record, "contributors");
         let destinations = number(record, "destinations");
-        Self { header, format, contributors, destinations, chunk, body }
+        Self { header, format, contributors, destinations, chunk, more_waves, body }
     }
 
     /// Lends it.
@@ -59,7 +69,7 @@ impl Parts {
             contributors: self.contributors.as_ref(),
             destinations: self.destinations.as_ref(),
             chunk: self.chunk,
-            more_waves: 0,
+            more_waves: self.more_waves,
             body: self.body.as_bytes(),
         }
     }
@@ -80,6 +90,7 @@ pub fn description(packet: &PacketRef<'_>) -> String {
         (packet.chunk.is_some(), "chunk"),
         (header.direct, "direct"),
         (header.void, "void"),
+        (packet.more_waves > 0, "run"),
     ];
     let flags: Vec<_> = flags.iter().filter(|(set, _)| *set).map(|(_, name)| *name).collect();
     let chunk = packet.chunk.map(|chunk| format!("{} {}", chunk.offset, chunk.total));
@@ -94,14 +105,18 @@ pub fn description(packet: &PacketRef<'_>) -> String {
         ("contributors", packet.contributors.to_string()),
         ("destinations", packet.destinations.to_string()),
         ("chunk", chunk.unwrap_or_default()),
-        ("format", packet.format.to_string()),
     ] {
         text += &line(key, &value);
     }
+    if packet.more_waves > 0 {
+        text += &line("run", &packet.more_waves.to_string());
+    }
+    text += &line("format", &packet.format.to_string());
     if packet.chunk.is_some() {
         text += &line("body", &to_hex(packet.body));
     } else {
-        for value in values::texts(packet.values()) {
+        let waves = (0..=packet.more_waves).map(|wave| packet.part_of_run(wave, 1));
+        for value in waves.flat_map(|wave| values::texts(wave.values())) {
             write!(text, "{}", line("value", &value)).expect("a string takes all text");
         }
     }

@@ -1,0 +1,66 @@
+//! Bounds of lists and texts in control messages, so that a short message never costs much memory.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use core::marker::PhantomData;
+
+use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
+
+/// Reads a list of at most so many elements; a count above that is refused before any is read.
+pub(crate) fn at_most<'de, D, T, const MOST: usize>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    deserializer.deserialize_seq(Bounded::<T, MOST>(PhantomData))
+}
+
+struct Bounded<T, const MOST: usize>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for Bounded<T, MOST> {
+    type Value = Vec<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a list of at most {MOST} elements")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<T>, A::Error> {
+        let count = list.size_hint().unwrap_or_default();
+        if count > MOST {
+            return Err(A::Error::invalid_length(count, &self));
+        }
+        let mut elements = Vec::new();
+        while let Some(element) = list.next_element()? {
+            if elements.len() == MOST {
+                return Err(A::Error::invalid_length(MOST + 1, &self));
+            }
+            elements.push(element);
+        }
+        Ok(elements)
+    }
+}
+
+/// Texts for people: cut to [`TEXT_BYTES_MAX`] where they are written, refused beyond it.
+///
+/// [`TEXT_BYTES_MAX`]: crate::limits::TEXT_BYTES_MAX
+pub(crate) mod text {
+    use super::{Deserialize, Deserializer, Error, String};
+    use crate::limits::TEXT_BYTES_MAX;
+    use serde::Serializer;
+
+    pub(crate) fn serialize<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
+        let end = text.floor_char_boundary(TEXT_BYTES_MAX.min(text.len()));
+        serializer.serialize_str(&text[..end])
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<String, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        if text.len() > TEXT_BYTES_MAX {
+            return Err(D::Error::invalid_length(text.len(), &"a text of at most 4096 bytes"));
+        }
+        Ok(text)
+    }
+}
