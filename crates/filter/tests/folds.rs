@@ -69,6 +69,102 @@ proptest! {
     }
 
     #[test]
+    fn runs_give_the_bits_of_their_waves(
+        element in 0_usize..10,
+        shape in 0_usize..3,
+        count in 0_usize..24,
+        waves in 2_usize..65,
+        mine in proptest::collection::vec(any::<u8>(), 192),
+        other in proptest::collection::vec(any::<u8>(), 192),
+    ) {
+        let shape = [Shape::Scalar, Shape::Array, Shape::LargeArray][shape];
+        let count = if shape == Shape::Scalar { 1 } else { count };
+        let directive = Directive::new(ElementType::ALL[element], shape);
+        let format: Format = [directive].into_iter().collect();
+        let run = |bytes: &[u8]| {
+            let mut run = Slab::default();
+            for wave in 0..waves {
+                let mut turned = bytes.to_vec();
+                turned.rotate_left(wave * directive.element.size() % 192);
+                let array = body(directive, count, &turned);
+                let start = if shape == Shape::Scalar { 8 } else { 0 };
+                run.extend(&array.as_bytes()[start..]);
+            }
+            run
+        };
+        let (mine, other) = (run(&mine), run(&other));
+        let stride = mine.len() / waves;
+        for name in FOLDS {
+            let filter = make(name);
+            let fold = filter.as_fold().expect("a fold");
+            let mut whole = mine.clone();
+            let folded =
+                fold.fold_run(format.as_ref(), stride, whole.as_mut_bytes(), other.as_bytes());
+            prop_assert_eq!(folded, Ok(()));
+            let mut alone = mine.clone();
+            let bodies = alone.as_mut_bytes().chunks_exact_mut(stride);
+            for (mine, other) in bodies.zip(other.as_bytes().chunks_exact(stride)) {
+                prop_assert_eq!(fold.fold(format.as_ref(), mine, other), Ok(()));
+            }
+            prop_assert_eq!(whole.as_bytes(), alone.as_bytes(), "{}", name);
+        }
+    }
+
+    #[test]
+    fn a_run_with_one_other_count_is_refused_untouched(
+        element in 0_usize..10,
+        counts in proptest::collection::vec(0_usize..3, 2..20),
+        odd in any::<prop::sample::Index>(),
+        bytes in proptest::collection::vec(any::<u8>(), 40),
+    ) {
+        // Up to as many elements as fill one word: all arrays have the same length in bytes.
+        let directive = Directive::new(ElementType::ALL[element], Shape::Array);
+        let format: Format = [directive].into_iter().collect();
+        let most = 8 / directive.element.size();
+        let run = |odd: Option<usize>| {
+            let mut run = Slab::default();
+            for (wave, more) in counts.iter().enumerate() {
+                let count = 1 + more % most;
+                let forged = if odd == Some(wave) { most + 9 } else { count };
+                run.extend_u64(forged as u64);
+                run.extend(&body(directive, count, &bytes).as_bytes()[8..]);
+            }
+            run
+        };
+        let (mine, other) = (run(None), run(Some(odd.index(counts.len()))));
+        for name in FOLDS {
+            let filter = make(name);
+            let fold = filter.as_fold().expect("a fold");
+            let mut folded = mine.clone();
+            let error = fold.fold_run(format.as_ref(), 16, folded.as_mut_bytes(), other.as_bytes());
+            prop_assert!(error.is_err());
+            prop_assert_eq!(folded.as_bytes(), mine.as_bytes(), "{}", name);
+        }
+    }
+
+    #[test]
+    fn arbitrary_runs_are_folded_or_refused(
+        codes in proptest::collection::vec(0_u8..44, 0..3),
+        stride in prop_oneof![0_usize..40, any::<usize>()],
+        mine in proptest::collection::vec(prop_oneof![0_u64..6, any::<u64>()], 0..12),
+        other in proptest::collection::vec(prop_oneof![0_u64..6, any::<u64>()], 0..12),
+        cut in (0_usize..8, 0_usize..8),
+    ) {
+        let Some(format) = FormatRef::from_codes(&codes) else { return Ok(()) };
+        let (mut mine, other) = (aligned(&mine), aligned(&other));
+        let end = mine.len().saturating_sub(cut.0);
+        let other = &other.as_bytes()[..other.len().saturating_sub(cut.1)];
+        for name in FOLDS {
+            let filter = make(name);
+            let fold = filter.as_fold().expect("a fold");
+            let accumulators = &mut mine.as_mut_bytes()[..end];
+            let _ = fold.fold_run(format, stride, accumulators, other);
+            let same = accumulators.to_vec();
+            let _ = fold.fold_run(format, stride, accumulators, &same);
+        }
+    }
+
+    #[test]
     fn arbitrary_bytes_are_folded_or_refused(
         codes in proptest::collection::vec(0_u8..44, 0..4),
         mine in proptest::collection::vec(prop_oneof![0_u64..6, any::<u64>()], 0..8),
