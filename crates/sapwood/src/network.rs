@@ -14,6 +14,8 @@ use sapwood_runtime::{Driver, Plan, TransportKind, TreeOptions, clock};
 use sapwood_topology::Topology;
 use sapwood_transport::Key;
 
+#[cfg(doc)]
+use crate::Error;
 use crate::shared::Shared;
 use crate::{AttachFile, Program, Result, StreamBuilder, node_program};
 
