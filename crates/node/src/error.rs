@@ -34,6 +34,16 @@ pub enum NodeError {
         /// Their length in bytes.
         bytes: u64,
     },
+    /// A packet has more values than one may have. Cure: send arrays, or several packets.
+    TooManyValues {
+        /// How many it has.
+        count: usize,
+    },
+    /// A stream asks for more than one message can tell the tree: for more filters in one direction
+    /// than [`FILTERS_MAX`], or for parameters of megabytes. Cure: fewer or shorter ones.
+    ///
+    /// [`FILTERS_MAX`]: sapwood_wire::limits::FILTERS_MAX
+    RequestTooLong,
     /// Only the front-end may do this.
     NotFrontEnd,
     /// Only a back-end may do this.
@@ -68,6 +78,17 @@ impl fmt::Display for NodeError {
                 f,
                 "a packet of {bytes} bytes is too long; at most {} are allowed, send several",
                 sapwood_wire::limits::PACKET_BYTES_MAX
+            ),
+            Self::TooManyValues { count } => write!(
+                f,
+                "a packet of {count} values has too many; at most {} are allowed, send arrays",
+                sapwood_packet::DIRECTIVES_MAX
+            ),
+            Self::RequestTooLong => write!(
+                f,
+                "the stream asks for more than {} filters in one direction or for parameters of \
+                 megabytes; ask for fewer",
+                sapwood_wire::limits::FILTERS_MAX
             ),
             Self::NotFrontEnd => f.write_str("only the front-end may do this"),
             Self::NotBackEnd => f.write_str("only a back-end may do this"),

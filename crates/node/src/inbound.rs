@@ -58,7 +58,11 @@ impl Node {
                 let arrived = Arrived { packet, owned: None, charge: frame.len() as u32 };
                 self.packet_up(link, arrived);
             }
-            (Ok(Frame::Packet(packet)), Peer::Parent) => self.packet_down(packet, frame, None),
+            (Ok(Frame::Packet(packet)), Peer::Parent) if packet.more_waves == 0 => {
+                self.packet_down(packet, frame, None);
+            }
+            // Runs go up only.
+            (Ok(Frame::Packet(_)), Peer::Parent) => self.break_link(link, &WireError::Parts),
             (Ok(Frame::Packet(_)), Peer::Leaving) => {}
             (Ok(Frame::Packet(_)), Peer::Stranger) => self.break_link(link, &WireError::Parts),
             (Ok(Frame::Control(control)), _) => self.control(link, peer, control),
@@ -83,7 +87,7 @@ impl Node {
                 let arrived = Arrived { packet: head.with_body(&[]), owned: Some(owned), charge };
                 self.packet_up(link, arrived);
             }
-            Peer::Parent => {
+            Peer::Parent if head.more_waves == 0 => {
                 let length = slab.len();
                 let whole = Body::from(slab);
                 let body = whole.part(start, length - start);
@@ -91,7 +95,7 @@ impl Node {
                 let frame = EncodedFrame::whole(whole.clone());
                 self.packet_down(packet, whole.as_bytes(), Some((frame, body.clone())));
             }
-            Peer::Stranger => self.break_link(link, &WireError::Parts),
+            Peer::Parent | Peer::Stranger => self.break_link(link, &WireError::Parts),
             Peer::Leaving => {}
         }
     }

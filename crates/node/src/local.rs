@@ -7,10 +7,11 @@ use core::time::Duration;
 
 use sapwood_filter::{FilterSpec, WaveRule};
 use sapwood_packet::{
-    Body, Header, IntoValues, Packet, PacketRef, RankSet, StreamId, Tag, Values, Wave,
+    Body, DIRECTIVES_MAX, Header, IntoValues, Packet, PacketRef, RankSet, RankSetRef, Slab,
+    StreamId, Tag, Values, ValuesRef, Wave,
 };
-use sapwood_wire::limits::{PACKET_BYTES_MAX, WINDOW_BYTES};
-use sapwood_wire::{Control, Policy, Ranges, StreamRequest, WaitRule};
+use sapwood_wire::limits::{FILTERS_MAX, PACKET_BYTES_MAX, WINDOW_BYTES};
+use sapwood_wire::{Control, Policy, Ranges, StreamRequest, WaitRule, encode_control};
 
 use crate::outbox::SHARED_BODY_BYTES;
 use crate::stream::request_of;
@@ -47,7 +48,8 @@ impl Node {
     ///
     /// # Errors
     /// [`NodeError::NotFrontEnd`], [`NodeError::Members`] for ranks that are not connected,
-    /// [`NodeError::Filter`] for an unknown filter or wrong parameters.
+    /// [`NodeError::Filter`] for an unknown filter or wrong parameters, [`NodeError::RequestTooLong`]
+    /// for too many filters.
     pub fn open_stream(&mut self, spec: StreamSpec) -> Result<StreamId, NodeError> {
         if self.settings.role != Role::FrontEnd {
             return Err(NodeError::NotFrontEnd);
@@ -72,6 +74,7 @@ impl Node {
             height: self.membership.height,
             first_wave: 0,
         };
+        check_request(&request)?;
         let stream =
             crate::stream::Stream::new(request, &self.settings.registry, self.membership.height)?;
         let id = stream.id;
@@ -167,6 +170,7 @@ impl Node {
         }
         let packet = Packet::new(stream, tag, values);
         check_length(packet.body())?;
+        check_count(packet.format().len())?;
         let mut lent = packet.as_ref();
         lent.header.origin = self.membership.rank_or_max();
         lent.destinations = destinations.as_ref();
@@ -183,7 +187,8 @@ impl Node {
     /// Gives the length of the values in bytes.
     ///
     /// # Errors
-    /// [`NodeError`] when the stream is not open, the wave has passed, or the values are too long.
+    /// [`NodeError`] when the stream is not open, the wave has passed, or the values are too long or
+    /// too many.
     pub fn send(
         &mut self,
         stream: StreamId,
@@ -211,29 +216,27 @@ impl Node {
         }
         self.built.clear();
         let built = values.append_to(core::mem::take(&mut self.built));
+        check_count(built.as_ref().len())?;
         let header =
             Header { stream, tag, wave, origin: rank, ends_wave: true, ..Header::default() };
-        let contributors = [[rank, rank]];
-        let contributors = sapwood_packet::RankSetRef::from_ranges(&contributors)
-            .expect("one range of one rank is in order");
         let values = built.as_ref();
-        let packet = PacketRef { header, contributors, ..PacketRef::default() };
-        if values.body().len() < SHARED_BODY_BYTES {
-            let (format, body) = (values.format(), values.body());
-            let packet = PacketRef { format, body, ..packet };
+        let length = values.body().len();
+        if length < SHARED_BODY_BYTES {
             self.streams.at(at).next_wave = wave + 1;
-            let length = body.len();
-            self.send_small(at, packet);
+            self.send_small(at, header, values);
             self.built = built;
             return Ok(length);
         }
         // The next large packet is built in memory that an earlier one has left.
-        self.built = Values::in_memory(self.pool.take(built.as_ref().body().len()));
+        self.built = Values::in_memory(self.pool.take(length));
         let (format, slab) = built.into_parts();
-        let packet = PacketRef { format: format.as_ref(), ..packet };
         let body = Body::from(slab);
-        let length = body.len();
         check_length(&body)?;
+        let contributors = [[rank, rank]];
+        let contributors =
+            RankSetRef::from_ranges(&contributors).expect("one range of one rank is in order");
+        let format = format.as_ref();
+        let packet = PacketRef { header, contributors, format, ..PacketRef::default() };
         self.streams.at(at).next_wave = wave + 1;
         self.send_up(at, packet, Some(body));
         Ok(length)
@@ -241,18 +244,27 @@ impl Node {
 
     /// Sends a small packet of this back-end, in a run with those before it where that can be.
     #[inline]
-    fn send_small(&mut self, at: usize, packet: PacketRef<'_>) {
+    fn send_small(&mut self, at: usize, header: Header, values: ValuesRef<'_>) {
         let Self { links, streams, membership, .. } = self;
         let open = streams.at(at);
         let Some(outbox) = membership.parent.and_then(|parent| links.outbox(parent)) else {
             return;
         };
-        let joins = open.gate.waiting_bytes() == 0 && outbox.takes_in_run(&packet);
-        if !open.gate.is_open() && !joins {
+        if open.gate.waiting_bytes() == 0
+            && let Some(grown) = outbox.extend_run(header.stream, header.tag, header.wave, values)
+        {
+            return open.gate.pass(grown);
+        }
+        let contributors = [[header.origin; 2]];
+        let contributors =
+            RankSetRef::from_ranges(&contributors).expect("one range of one rank is in order");
+        let (format, body) = (values.format(), values.body());
+        let packet = PacketRef { header, contributors, format, body, ..PacketRef::default() };
+        if !open.gate.is_open() {
             outbox.end_run();
             return self.send_up(at, packet, None);
         }
-        if let Ok(grown) = outbox.push_in_run(&packet) {
+        if let Ok(grown) = outbox.push_run(&packet) {
             open.gate.pass(grown);
         }
     }
@@ -302,6 +314,23 @@ fn check_length(body: &Body) -> Result<(), NodeError> {
     let bytes = body.len() as u64;
     if bytes > PACKET_BYTES_MAX {
         return Err(NodeError::TooLong { bytes });
+    }
+    Ok(())
+}
+
+#[inline]
+fn check_count(count: usize) -> Result<(), NodeError> {
+    if count > DIRECTIVES_MAX {
+        return Err(NodeError::TooManyValues { count });
+    }
+    Ok(())
+}
+
+/// Whether the tree can be told of a stream.
+fn check_request(request: &StreamRequest) -> Result<(), NodeError> {
+    let told = encode_control(&mut Slab::default(), &Control::Open(request.clone()));
+    if told.is_err() || request.up.len().max(request.down.len()) > FILTERS_MAX {
+        return Err(NodeError::RequestTooLong);
     }
     Ok(())
 }

@@ -243,7 +243,11 @@ impl Streams {
         Some(self.last)
     }
 
+    #[inline]
     pub(crate) fn get(&self, id: StreamId) -> Option<&Stream> {
+        if let Some(stream) = self.list.get(self.last).filter(|stream| stream.id == id) {
+            return Some(stream);
+        }
         self.list.get(*self.index.get(&id)?)
     }
 

@@ -5,7 +5,7 @@
 
 use alloc::collections::VecDeque;
 
-use sapwood_packet::{Body, Header, PacketRef, Slab, StreamId};
+use sapwood_packet::{Body, PacketRef, Slab, StreamId, Tag, ValuesRef, Wave};
 use sapwood_wire::{
     Control, WireError, encode_control, encode_head, encode_packet, extend_run, may_run, run_key,
     run_waves_max,
@@ -66,17 +66,22 @@ impl Piece {
 }
 
 impl OpenRun {
-    /// Whether a packet is the next wave of the run and differs in nothing else.
+    /// The wave that may come next, unless the run is as long as it may be.
     #[inline]
-    fn takes(&self, packet: &PacketRef<'_>) -> bool {
-        let header = Header { wave: packet.header.wave, ..self.header };
-        let next = self.header.wave + u64::from(self.waves);
-        packet.header.wave == next
-            && !next.is_multiple_of(u64::from(self.waves_max))
-            && packet.body.len() == self.stride
-            && packet.format.codes() == [self.directive]
-            && packet.header == header
-            && run_key(packet.format, packet.body) == self.key
+    fn next(&self) -> Option<Wave> {
+        let next = self.wave + u64::from(self.waves);
+        (next & u64::from(self.waves_max - 1) != 0).then_some(next)
+    }
+
+    /// Whether values are the next wave of the run and of its kind.
+    #[inline]
+    fn takes(&self, stream: StreamId, tag: Tag, wave: Wave, values: ValuesRef<'_>) -> bool {
+        self.next() == Some(wave)
+            && self.stream == stream
+            && self.tag == tag
+            && values.body().len() == self.stride
+            && values.format().codes() == [self.directive]
+            && run_key(values.format(), values.body()) == self.key
     }
 }
 
@@ -102,7 +107,10 @@ pub(crate) struct Outbox {
 struct OpenRun {
     /// Where it begins in the last piece.
     start: usize,
-    header: Header,
+    stream: StreamId,
+    tag: Tag,
+    /// Its first wave.
+    wave: Wave,
     directive: u8,
     /// Length of each wave's values.
     stride: usize,
@@ -135,19 +143,29 @@ impl Outbox {
         encode_packet(self.packed(), packet)
     }
 
-    /// Queues a back-end's packet, in one frame with those of the waves before it where that can
-    /// be. All packets that come this way have the same contributors. Gives by how much the bytes
-    /// grew.
+    /// Adds the values of a back-end's next wave to the run at the end, if it differs in nothing but the
+    /// wave and the values. All packets of a back-end have the same origin and contributors. Gives by
+    /// how much the bytes grew.
     #[inline]
-    pub(crate) fn push_in_run(&mut self, packet: &PacketRef<'_>) -> Result<usize, WireError> {
-        if let Some(run) = &mut self.run
-            && let Some(Piece::Packed { bytes, ends_frame: true }) = self.pieces.back_mut()
-            && run.takes(packet)
-        {
-            let grown = extend_run(bytes, run.start, run.waves, packet.body);
-            run.waves += 1;
-            return Ok(grown);
-        }
+    pub(crate) fn extend_run(
+        &mut self,
+        stream: StreamId,
+        tag: Tag,
+        wave: Wave,
+        values: ValuesRef<'_>,
+    ) -> Option<usize> {
+        let run = self.run.as_mut().filter(|run| run.takes(stream, tag, wave, values))?;
+        let Some(Piece::Packed { bytes, ends_frame: true }) = self.pieces.back_mut() else {
+            return None;
+        };
+        let grown = extend_run(bytes, run.start, run.waves, values.body());
+        run.waves += 1;
+        Some(grown)
+    }
+
+    /// Queues a back-end's packet, which may be the first of a run. Gives by how much the bytes grew.
+    #[inline]
+    pub(crate) fn push_run(&mut self, packet: &PacketRef<'_>) -> Result<usize, WireError> {
         let waves_max = if may_run(packet.format) { run_waves_max(packet.body.len()) } else { 0 };
         let bytes = self.packed();
         let start = bytes.len();
@@ -155,7 +173,9 @@ impl Outbox {
         if let (2.., [directive]) = (waves_max, packet.format.codes()) {
             self.run = Some(OpenRun {
                 start,
-                header: packet.header,
+                stream: packet.header.stream,
+                tag: packet.header.tag,
+                wave: packet.header.wave,
                 directive: *directive,
                 stride: packet.body.len(),
                 waves: 1,
@@ -169,16 +189,7 @@ impl Outbox {
     /// Whether the frame at the end is a run of this stream that more waves may be added to.
     #[inline]
     pub(crate) fn has_open_run(&self, stream: StreamId) -> bool {
-        self.run.as_ref().is_some_and(|run| {
-            let next = run.header.wave + u64::from(run.waves);
-            run.header.stream == stream && !next.is_multiple_of(u64::from(run.waves_max))
-        })
-    }
-
-    /// Whether a packet would be added to the run at the end.
-    #[inline]
-    pub(crate) fn takes_in_run(&self, packet: &PacketRef<'_>) -> bool {
-        self.run.as_ref().is_some_and(|run| run.takes(packet))
+        self.run.as_ref().is_some_and(|run| run.stream == stream && run.next().is_some())
     }
 
     /// Ends the run at the end, if there is one.

@@ -3,7 +3,8 @@
 use alloc::boxed::Box;
 
 use sapwood_filter::{Emitter, Filter, FilterError, WaveRef};
-use sapwood_packet::{Header, PacketRef, RankSet, Slab, Wave};
+use sapwood_packet::{DIRECTIVES_MAX, Header, PacketRef, RankSet, Slab, Wave};
+use sapwood_wire::limits::PACKET_BYTES_MAX;
 use sapwood_wire::{Control, Ranges};
 use smallvec::SmallVec;
 
@@ -152,7 +153,8 @@ impl Node {
             rank,
             is_root,
         };
-        match stream.up.transform(&lent, &mut emitter) {
+        let made = stream.up.transform(&lent, &mut emitter);
+        match made.and_then(|()| check_emissions(&emitter)) {
             Ok(()) => self.send_emissions(at, wave, &emitter, is_single),
             Err(error) => self.fail(at, wave.place.wave, wave, &error),
         }
@@ -262,7 +264,8 @@ impl Node {
             rank,
             is_root,
         };
-        if let Err(error) = stream.down.transform(&wave, &mut emitter) {
+        let made = stream.down.transform(&wave, &mut emitter);
+        if let Err(error) = made.and_then(|()| check_emissions(&emitter)) {
             stream.dropped += 1;
             let reason = alloc::format!("{error} (downward, at rank {rank})");
             self.outputs.push_back(crate::Output::Event(crate::Event::FilterFailed {
@@ -291,6 +294,20 @@ impl Node {
         }
         self.emitter = emitter;
     }
+}
+
+/// What no frame can carry fails the wave; it would not arrive, and its wave be waited for.
+fn check_emissions(out: &Emitter) -> Result<(), FilterError> {
+    let is_carried = |values: sapwood_packet::ValuesRef<'_>| {
+        values.len() <= DIRECTIVES_MAX && values.body().len() as u64 <= PACKET_BYTES_MAX
+    };
+    if out.emissions().all(|(_, values)| is_carried(values)) {
+        return Ok(());
+    }
+    let reason = alloc::format!(
+        "a filter made a packet of more than {DIRECTIVES_MAX} values or {PACKET_BYTES_MAX} bytes"
+    );
+    Err(FilterError::Failed(reason))
 }
 
 fn way_of(stream: &Stream, wave: &OpenWave, is_single: bool) -> Way {
