@@ -31,7 +31,7 @@ help: ## list these commands
 .PHONY: demo
 demo: requirements-demo build shim ## watch LAMMPS on 8 ranks; leaves a report in demo-out/
 	mkdir -p $(dir $(DEMO_OUT))
-	$(MPI_ENVIRONMENT) $(PROGRAM) mpi --interval 1s --out $(DEMO_OUT) -- \
+	$(MPI_ENVIRONMENT) $(PROGRAM) mpi --ranks-per-leaf 1 --fan-out 2 --interval 1s --out $(DEMO_OUT) -- \
 	    $(MPIRUN) -np $(DEMO_RANKS) --oversubscribe \
 	    lmp -in demo/in.melt -var steps $(DEMO_STEPS) -log none </dev/null
 
