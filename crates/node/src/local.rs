@@ -48,8 +48,8 @@ impl Node {
     ///
     /// # Errors
     /// [`NodeError::NotFrontEnd`], [`NodeError::Members`] for ranks that are not connected,
-    /// [`NodeError::Filter`] for an unknown filter or wrong parameters, [`NodeError::RequestTooLong`]
-    /// for too many filters.
+    /// [`NodeError::Filter`] for an unknown filter or wrong parameters,
+    /// [`NodeError::RequestTooLong`] for too many filters.
     pub fn open_stream(&mut self, spec: StreamSpec) -> Result<StreamId, NodeError> {
         if self.settings.role != Role::FrontEnd {
             return Err(NodeError::NotFrontEnd);
@@ -187,8 +187,8 @@ impl Node {
     /// Gives the length of the values in bytes.
     ///
     /// # Errors
-    /// [`NodeError`] when the stream is not open, the wave has passed, or the values are too long or
-    /// too many.
+    /// [`NodeError`] when the stream is not open, the wave has passed, or the values are too long
+    /// or too many.
     pub fn send(
         &mut self,
         stream: StreamId,

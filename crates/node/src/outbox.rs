@@ -143,9 +143,9 @@ impl Outbox {
         encode_packet(self.packed(), packet)
     }
 
-    /// Adds the values of a back-end's next wave to the run at the end, if it differs in nothing but the
-    /// wave and the values. All packets of a back-end have the same origin and contributors. Gives by
-    /// how much the bytes grew.
+    /// Adds the values of a back-end's next wave to the run at the end, if it differs in nothing
+    /// but the wave and the values. All packets of a back-end have the same origin and
+    /// contributors. Gives by how much the bytes grew.
     #[inline]
     pub(crate) fn extend_run(
         &mut self,
@@ -163,7 +163,8 @@ impl Outbox {
         Some(grown)
     }
 
-    /// Queues a back-end's packet, which may be the first of a run. Gives by how much the bytes grew.
+    /// Queues a back-end's packet, which may be the first of a run. Gives by how much the bytes
+    /// grew.
     #[inline]
     pub(crate) fn push_run(&mut self, packet: &PacketRef<'_>) -> Result<usize, WireError> {
         let waves_max = if may_run(packet.format) { run_waves_max(packet.body.len()) } else { 0 };

@@ -23,7 +23,8 @@ enum Kind {
     Word,
 }
 
-/// A number without a short form in binary, so that the order of additions shows in the bits of sums.
+/// A number without a short form in binary, so that the order of additions shows in the bits of
+/// sums.
 fn uneven(rank: Rank, wave: u64, index: usize) -> f64 {
     let step = (u64::from(rank) * 7919 + wave * 104_729 + index as u64 * 31) % 1009;
     (step as f64 + 0.1) * [1e-9, 1.0 / 3.0, 1e7][(wave as usize + index + rank as usize) % 3]
@@ -332,8 +333,8 @@ fn streams_that_wait_for_nobody_get_every_wave_of_a_run() {
     });
 }
 
-/// Back-ends send at random, in bursts or not at all; the oracle looks at the answers. Gives how often
-/// a run was open.
+/// Back-ends send at random, in bursts or not at all; the oracle looks at the answers. Gives how
+/// often a run was open.
 fn stream_at_random(tree: &mut Tree, streams: &[StreamId], steps: usize, burst: usize) -> u64 {
     let everyone = tree.everyone();
     let mut runs = 0;

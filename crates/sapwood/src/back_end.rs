@@ -15,8 +15,8 @@ use crate::{AttachFile, Error, Result};
 /// How long a back-end waits to be given its rank.
 const WELCOME_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Packets are written when their values have reached this many bytes, though not in the middle of a
-/// run of waves: small ones together, a large one at once while it lies in the processor's cache.
+/// Packets are written when their values have reached this many bytes, though not in the middle of
+/// a run of waves: small ones together, a large one at once while it lies in the processor's cache.
 const COALESCE_BYTES: usize = 16 << 10;
 
 /// A packet from the front-end.

@@ -1,6 +1,6 @@
 //! Control messages: how the tree keeps itself up. Encoded with postcard, in the order of this
-//! file: a new variant or field goes to the end and raises the wire version. Texts of reasons are cut where they
-//! are written, and lists are counted before they are read.
+//! file: a new variant or field goes to the end and raises the wire version. Texts of reasons are
+//! cut where they are written, and lists are counted before they are read.
 
 use alloc::string::String;
 use alloc::vec::Vec;

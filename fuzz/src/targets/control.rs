@@ -8,9 +8,11 @@ use crate::{Target, memory};
 /// Control messages, without their prefix.
 pub const TARGET: Target = Target { name: "control", run, repair: None };
 
-/// What the lists of a message may cost whose length is bounded by a count: filters and attach points.
+/// What the lists of a message may cost whose length is bounded by a count: filters and attach
+/// points.
 const LIST_BYTES_MAX: usize = 16 << 20;
-/// What each further byte of a message may cost, in bytes: a range of 2 bytes takes 8, and lists double.
+/// What each further byte of a message may cost, in bytes: a range of 2 bytes takes 8, and lists
+/// double.
 const BYTES_PER_BYTE_MAX: usize = 16;
 
 /// What reading a message of that length may allocate, in bytes.
