@@ -183,6 +183,15 @@ pub(crate) fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<u
 fn send_gathered(socket: BorrowedFd<'_>, slices: &[IoSlice<'_>]) -> io::Result<usize> {
     let slices = &slices[..slices.len().min(GATHER_SLICES_MAX)];
     let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    if let [one] = slices {
+        // The usual case, and cheaper for the system than a list of one.
+        loop {
+            match rustix::net::send(socket, one, flags) {
+                Err(Errno::INTR) => {}
+                other => return Ok(other?),
+            }
+        }
+    }
     loop {
         match rustix::net::sendmsg(socket, slices, &mut Default::default(), flags) {
             Err(Errno::INTR) => {}
