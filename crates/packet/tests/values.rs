@@ -1,7 +1,9 @@
 //! Values are read back as they were built, and bytes from outside are never trusted.
 
 use proptest::prelude::*;
-use sapwood_packet::{Format, Packet, PacketError, RankSet, Values, ValuesRef};
+use sapwood_packet::{
+    Format, Header, Packet, PacketError, PacketRef, RankSet, Slab, Values, ValuesRef,
+};
 
 #[test]
 fn every_kind_of_value_is_read_where_it_lies() {
@@ -85,5 +87,32 @@ proptest! {
         prop_assert_eq!(mine.as_ref().intersects(theirs.as_ref()), !common.is_empty());
         prop_assert_eq!(mine.len(), left.len() as u64);
         prop_assert_eq!(mine.to_string().parse::<RankSet>(), Ok(mine));
+    }
+}
+
+proptest! {
+    #[test]
+    fn parts_of_a_run_are_its_waves(
+        waves in proptest::collection::vec(any::<[i16; 5]>(), 2..65),
+        first in 0_u64..1000,
+        cut in any::<(prop::sample::Index, prop::sample::Index)>(),
+    ) {
+        let packets: Vec<Packet> = waves.iter().map(|wave| Packet::new(1, 100, *wave)).collect();
+        let mut bodies = Slab::default();
+        packets.iter().for_each(|packet| bodies.extend(packet.body().as_bytes()));
+        let header = Header { wave: first, ..packets[0].header };
+        let more_waves = waves.len() as u32 - 1;
+        let run = PacketRef { header, more_waves, body: bodies.as_bytes(), ..packets[0].as_ref() };
+        let (from, end) = (cut.0.index(waves.len()), 1 + cut.1.index(waves.len()));
+        let (from, end) = (from.min(end - 1), end.max(from + 1));
+        let part = run.part_of_run(from as u32, (end - from) as u32);
+        prop_assert_eq!(part.header.wave, first + from as u64);
+        prop_assert_eq!(part.more_waves as usize, end - from - 1);
+        for (index, wave) in waves[from..end].iter().enumerate() {
+            // A part of a part is a part of the whole.
+            let alone = part.part_of_run(index as u32, 1);
+            prop_assert_eq!(alone, run.part_of_run((from + index) as u32, 1));
+            prop_assert_eq!(alone.values().array::<i16>(0), Ok(&wave[..]));
+        }
     }
 }
