@@ -214,6 +214,11 @@ impl Node {
         {
             open.dropped += 1;
         }
+        if self.large_bytes > 0 {
+            // Memory that the last large packet has just left lies in the processor's cache.
+            let length = core::mem::take(&mut self.large_bytes);
+            self.built = Values::in_memory(self.pool.take(length));
+        }
         self.built.clear();
         let built = values.append_to(core::mem::take(&mut self.built));
         check_count(built.as_ref().len())?;
@@ -227,8 +232,7 @@ impl Node {
             self.built = built;
             return Ok(length);
         }
-        // The next large packet is built in memory that an earlier one has left.
-        self.built = Values::in_memory(self.pool.take(length));
+        self.large_bytes = length;
         let (format, slab) = built.into_parts();
         let body = Body::from(slab);
         check_length(&body)?;

@@ -53,6 +53,8 @@ pub struct Node {
     pub(crate) scratch: Slab,
     /// Memory in which a back-end's next small packet is built.
     pub(crate) built: Values,
+    /// Length of the last packet's values, if they went away with the memory of `built`.
+    pub(crate) large_bytes: usize,
     pub(crate) deliveries: VecDeque<Delivery>,
     pub(crate) outputs: VecDeque<Output>,
     /// The number of the next stream that this front-end opens.
@@ -76,6 +78,7 @@ impl Node {
             emitter: Emitter::new(),
             scratch: Slab::default(),
             built: Values::new(),
+            large_bytes: 0,
             deliveries: VecDeque::new(),
             outputs: VecDeque::new(),
             next_stream: 1,
