@@ -57,8 +57,8 @@ fn a_front_end_that_takes_nothing_stops_the_back_ends_and_loses_nothing() {
             ("8^2", "pass", WaveRule::Immediate, Payload::Pair, 400),
             ("1^4", "concatenate", WaveRule::All, Payload::Text, 400),
             // Runs make packets cheap: many more fit into the same windows, and no more than that.
-            ("2^3", "sum", WaveRule::All, Payload::Number, 4000),
-            ("8", "sum", WaveRule::All, Payload::Number, 4000),
+            ("2^3", "sum", WaveRule::All, Payload::Number, 1500),
+            ("8", "sum", WaveRule::All, Payload::Number, 1500),
         ] {
             let mut tree = Tree::of(shape, seed);
             tree.schedule.cut_bytes = tree.schedule.cut_bytes.max(500);
