@@ -17,4 +17,10 @@ pub trait Launcher {
     /// # Errors
     /// Any [`LaunchError`] about programs, directories, descriptors and the system's limits.
     fn start(&self, order: &Order<'_>) -> Result<Process, LaunchError>;
+
+    /// Starts several processes, and answers for each order in turn. Cheaper than one start after
+    /// another where what they have in common needs to be looked at only once.
+    fn start_all(&self, orders: &[Order<'_>]) -> Vec<Result<Process, LaunchError>> {
+        orders.iter().map(|order| self.start(order)).collect()
+    }
 }

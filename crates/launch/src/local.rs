@@ -8,6 +8,7 @@
 
 use std::ffi::OsStr;
 use std::io;
+use std::os::fd::RawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -38,34 +39,49 @@ impl Launcher for Local {
     }
 
     fn start(&self, order: &Order<'_>) -> Result<Process, LaunchError> {
-        check_variables(order)?;
-        let program = locate(&order.program)?;
-        let inheritance = Inheritance::of(order)?;
-        let mut command = command(order, &program, &inheritance);
-        let refused = |cause| explain(order, &program, cause);
-
-        let (stderr, writer) = io::pipe().map_err(refused)?;
-        // Nobody writes to the pipe of a process with our standard error: it has ended at once.
-        if !order.inherit_stderr {
-            command.stderr(writer);
-        }
-        let stderr = Captured::new(stderr).map_err(refused)?;
-        let stdout = if order.capture_stdout {
-            let (stdout, writer) = io::pipe().map_err(refused)?;
-            command.stdout(writer);
-            Some(Captured::new(stdout).map_err(refused)?)
-        } else {
-            None
-        };
-
-        let withheld = prepare(&mut command, order.bond, &inheritance).map_err(refused)?;
-        let child = command.spawn().map_err(refused)?;
-        drop(withheld);
-        // Our copies of the pipes' write ends go with the command: from here on the end of a
-        // stream means that the process and its descendants closed it.
-        drop(command);
-        Process::watch(child, program.clone(), stderr, stdout, order.own_group).map_err(refused)
+        start(order, &mut None)
     }
+
+    fn start_all(&self, orders: &[Order<'_>]) -> Vec<Result<Process, LaunchError>> {
+        let mut alone = None;
+        orders.iter().map(|order| start(order, &mut alone)).collect()
+    }
+}
+
+/// What was found when this process was looked at and had no other thread: nothing but a start can
+/// change it until the starts are over, and they open everything close-on-exec.
+struct Alone {
+    strays: Vec<RawFd>,
+}
+
+fn start(order: &Order<'_>, alone: &mut Option<Alone>) -> Result<Process, LaunchError> {
+    check_variables(order)?;
+    let program = locate(&order.program)?;
+    let inheritance = Inheritance::of(order)?;
+    let mut command = command(order, &program, &inheritance);
+    let refused = |cause| explain(order, &program, cause);
+
+    let (stderr, writer) = io::pipe().map_err(refused)?;
+    // Nobody writes to the pipe of a process with our standard error: it has ended at once.
+    if !order.inherit_stderr {
+        command.stderr(writer);
+    }
+    let stderr = Captured::new(stderr).map_err(refused)?;
+    let stdout = if order.capture_stdout {
+        let (stdout, writer) = io::pipe().map_err(refused)?;
+        command.stdout(writer);
+        Some(Captured::new(stdout).map_err(refused)?)
+    } else {
+        None
+    };
+
+    let withheld = prepare(&mut command, order.bond, &inheritance, alone).map_err(refused)?;
+    let child = command.spawn().map_err(refused)?;
+    drop(withheld);
+    // Our copies of the pipes' write ends go with the command: from here on the end of a
+    // stream means that the process and its descendants closed it.
+    drop(command);
+    Process::watch(child, program.clone(), stderr, stdout, order.own_group).map_err(refused)
 }
 
 fn check_variables(order: &Order<'_>) -> Result<(), LaunchError> {
@@ -116,15 +132,18 @@ fn prepare(
     command: &mut Command,
     bond: Bond,
     inheritance: &Inheritance,
+    alone: &mut Option<Alone>,
 ) -> io::Result<Option<Withheld>> {
     if bond != Bond::BeforeExec {
-        let strays = strays()?;
-        if strays.is_empty() && inheritance.is_empty() {
-            return Ok(None);
+        if alone.is_none() && !has_other_threads()? {
+            *alone = Some(Alone { strays: strays()? });
         }
-        if !has_other_threads()? {
+        if let Some(Alone { strays }) = alone {
             inheritance.open_to_all()?;
-            return Withheld::new(strays).map(Some);
+            return Withheld::new(strays.clone()).map(Some);
+        }
+        if inheritance.is_empty() && strays()?.is_empty() {
+            return Ok(None);
         }
     }
     arrange_before_exec(command, bond, inheritance);

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use sapwood_launch::{Exit, Family, LaunchError, Local, Manner, Order};
+use sapwood_launch::{Exit, Family, LaunchError, Launcher, Local, Manner, Order};
 
 /// How long anything may take before it counts as hung.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -34,6 +34,19 @@ fn each_member_departs_with_its_name_and_reason() {
         assert_eq!(departed.exit, Exit::Status(i32::try_from(name).unwrap()));
         assert!(departed.epitaph.contains(&format!("I am {name}")), "{}", departed.epitaph);
         assert!(is_gone(departed.process.pid()), "no zombie is left");
+    }
+}
+
+#[test]
+fn several_starts_are_answered_in_turn_and_one_failure_stops_no_other() {
+    let mut orders = [shell("exit 1"), shell("exit 2"), shell("exit 3")];
+    orders[1].program = "/nowhere/worker".into();
+    let mut started = Local::new().start_all(&orders);
+    assert_eq!(started.len(), 3);
+    assert!(matches!(started[1], Err(LaunchError::MissingProgram { .. })));
+    for (index, status) in [(0, 1), (2, 3)] {
+        let exit = started[index].as_mut().unwrap().wait(DEADLINE);
+        assert_eq!(exit, Some(Exit::Status(status)));
     }
 }
 

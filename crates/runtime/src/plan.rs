@@ -31,6 +31,8 @@ pub struct BackEndProgram {
     pub arguments: Vec<String>,
     /// Variables set for it beside those of the environment.
     pub environment: Vec<(String, String)>,
+    /// Whether it binds its life to its starter by itself, and so is started without a fork.
+    pub binds_itself: bool,
 }
 
 /// What all processes of one tree agree on.

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::fd::AsFd;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use sapwood_launch::{Bond, Launcher, Local, Order, Process};
@@ -40,11 +39,15 @@ impl Processes {
     ) -> Result<Vec<(u32, String)>, RuntimeError> {
         let mut failed = Vec::new();
         let key = key.to_descriptor()?;
+        let (mut ranks, mut orders) = (Vec::new(), Vec::new());
         for child in plan.subtree.child_plans() {
-            let rank = child.rank();
             let Some(mut order) = order_for(plan, &child, door, encryption) else { continue };
             order.inherit.push((KEY_VARIABLE.to_string(), key.as_fd()));
-            match Local.start(&order) {
+            ranks.push(child.rank());
+            orders.push(order);
+        }
+        for (rank, started) in ranks.into_iter().zip(Local.start_all(&orders)) {
+            match started {
                 Ok(process) => {
                     poller.add(process.exit_descriptor(), Token::Exit(rank).to_number(), READ)?;
                     poller.add(process.stderr(), Token::Words(rank).to_number(), READ)?;
@@ -111,29 +114,31 @@ fn order_for(
     door: &Address,
     encryption: Encryption,
 ) -> Option<Order<'static>> {
-    let (program, arguments, environment): (PathBuf, Vec<OsString>, _) = match child.role() {
-        Role::BackEnd => {
-            let back_end = plan.options.back_end.as_ref()?;
-            let arguments = back_end.arguments.iter().map(OsString::from).collect();
-            (back_end.program.clone(), arguments, back_end.environment.clone())
+    let mut order;
+    let mut environment: &[(String, String)] = &[];
+    if child.role() == Role::BackEnd {
+        let back_end = plan.options.back_end.as_ref()?;
+        order = Order::new(&back_end.program);
+        order.arguments = back_end.arguments.iter().map(OsString::from).collect();
+        if back_end.binds_itself {
+            order.bond = Bond::ByProgram;
         }
-        _ => (plan.options.node_program.clone(), vec![OsString::from("node")], Vec::new()),
-    };
-    let mut order = Order::new(program);
-    order.arguments = arguments;
+        environment = &back_end.environment;
+    } else {
+        order = Order::new(&plan.options.node_program);
+        order.arguments = vec![OsString::from("node")];
+        order.bond = Bond::ByProgram;
+    }
     let mut set = |name: &str, value: String| {
         order.environment.push((OsString::from(name), OsString::from(value)));
     };
     for (name, value) in environment {
-        set(&name, value);
+        set(name, value.clone());
     }
     set(PARENT_VARIABLE, door.to_string());
     set(RANK_VARIABLE, child.rank().to_string());
     set(STARTED_VARIABLE, "1".to_string());
     let encryption = if encryption == Encryption::On { "on" } else { "off" };
     set(ENCRYPTION_VARIABLE, encryption.to_string());
-    if child.role() != Role::BackEnd {
-        order.bond = Bond::ByProgram;
-    }
     Some(order)
 }

@@ -49,12 +49,15 @@ pub struct BackEnd {
 }
 
 impl BackEnd {
-    /// Joins the network that has started this program, as its environment says.
+    /// Joins the network that has started this program, as its environment says. Call it on the
+    /// main thread if the network was told that this program
+    /// [binds itself](crate::Program::binds_itself).
     ///
     /// # Errors
-    /// [`Error::Runtime`] when the environment names no network, or the parent cannot be reached or
-    /// does not share the key; [`Error::Ended`] when the parent refuses.
+    /// [`Error::Runtime`] when the environment names no network, or the parent cannot be reached,
+    /// has ended or does not share the key; [`Error::Ended`] when the parent refuses.
     pub fn attach() -> Result<Self> {
+        sapwood_launch::bind_to_starter().map_err(sapwood_runtime::RuntimeError::from)?;
         Self::join(Attachment::from_environment()?)
     }
 

@@ -154,10 +154,14 @@ fn a_stream_may_outlive_its_network() {
 
 #[test]
 fn a_killed_communication_process_leaves_none_of_its_subtree() {
-    for mode in ["serve", "sleep", "spin"] {
+    let modes = ["serve", "sleep", "spin"];
+    for (mode, binds_itself) in modes.into_iter().flat_map(|mode| [(mode, false), (mode, true)]) {
         let mark = new_mark();
-        let network =
-            builder("2^3", Links::Unix).back_end(back_ends(&mark, &[mode])).open().unwrap();
+        let mut program = back_ends(&mark, &[mode]);
+        if binds_itself {
+            program = program.binds_itself();
+        }
+        let network = builder("2^3", Links::Unix).back_end(program).open().unwrap();
         let tree = tree_below_us(&mark);
         let victim = of_rank(&tree, 9).clone();
         // Its own parent goes on to listen.

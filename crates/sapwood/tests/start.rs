@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use sapwood::{Error, Hosts, Network, Program, RankSet, Topology};
 use support::{
-    ENDING, HANG, Links, back_ends, builder, new_mark, sapwood, tags, topology, tree_below_us,
-    trial, wait_until, wait_until_gone,
+    ENDING, HANG, Links, MARK_VARIABLE, back_ends, builder, new_mark, sapwood, tags, topology,
+    tree_below_us, trial, wait_until, wait_until_gone,
 };
 
 fn error_of(result: sapwood::Result<Network>) -> Error {
@@ -64,6 +64,17 @@ fn a_program_that_is_no_back_end_is_said_to_have_ended() {
     let builder = Network::builder(topology("2x2")).node_program("/bin/false");
     let error = error_of(builder.back_end(Program::new(trial())).open());
     assert!(error.to_string().contains("/bin/false"), "{error}");
+}
+
+#[test]
+fn a_program_that_breaks_its_promise_to_bind_itself_does_not_join() {
+    let mark = new_mark();
+    let script = format!("'{}' back-end serve; exit 1", trial().display());
+    let program = Program::new("/bin/sh").argument("-c").argument(script);
+    let program = program.variable(MARK_VARIABLE, &mark).binds_itself();
+    let error = error_of(builder("2", Links::Unix).back_end(program).open());
+    assert!(error.to_string().contains("the process that started this one has ended"), "{error}");
+    wait_until("nothing left", ENDING, || support::marked(&mark).is_empty());
 }
 
 #[test]

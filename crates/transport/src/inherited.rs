@@ -4,7 +4,7 @@
 //! one thing about it that the compiler cannot check. It is done here and nowhere else, and only
 //! for a descriptor that can have been inherited: one without close-on-exec.
 
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use crate::{Error, Result};
 
@@ -32,16 +32,13 @@ pub fn take_inherited_descriptor(number: RawFd) -> Result<OwnedFd> {
     Ok(descriptor)
 }
 
-/// Asks the kernel through `/proc`, since asking with `fcntl` would need an owner already.
 fn is_close_on_exec(number: RawFd) -> Result<bool> {
-    let failed = |cause| Error::io(format!("take over descriptor {number}"), cause);
-    let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{number}")).map_err(failed)?;
-    let flags = text
-        .lines()
-        .find_map(|line| line.strip_prefix("flags:"))
-        .and_then(|octal| u32::from_str_radix(octal.trim(), 8).ok())
-        .ok_or_else(|| failed(std::io::Error::other("the kernel does not tell its flags")))?;
-    Ok(flags & rustix::fs::OFlags::CLOEXEC.bits() != 0)
+    // SAFETY: The number is not -1, and the borrow ends with this question about the descriptor's
+    // flags, which harms no owner that it may have. If it is not open the kernel says so.
+    let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
+    let flags = rustix::io::fcntl_getfd(descriptor)
+        .map_err(|cause| Error::io(format!("take over descriptor {number}"), cause))?;
+    Ok(flags.contains(rustix::io::FdFlags::CLOEXEC))
 }
 
 #[cfg(test)]

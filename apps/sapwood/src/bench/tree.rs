@@ -63,7 +63,7 @@ impl Tree {
         let before = descendants()?;
         let begin = Instant::now();
         let network = Network::builder(topology)
-            .back_end(Program::new(&own).argument(BACK_END))
+            .back_end(Program::new(&own).argument(BACK_END).binds_itself())
             .node_program(&own)
             .transport(transport)
             .encryption(plan.is_encrypted)
