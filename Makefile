@@ -45,7 +45,8 @@ check: ## the quick loop: format, layers, house style, lints, unit tests
 
 .PHONY: build
 build: ## the release build: the binary and the C library
-	cargo build --release --workspace
+	cargo build --release --workspace --exclude sapwood-cli
+	cargo program
 
 .PHONY: shim
 shim: build ## the MPI shims, one per MPI that is installed
