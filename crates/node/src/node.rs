@@ -178,10 +178,9 @@ impl Node {
         links.link_mut(link)?.inbox.lend(pool)
     }
 
-    /// Puts what is left of a link's last bytes in front of the buffer and gives its length; the
-    /// next bytes are to be read behind it, and all of it given with [`Input::Bytes`]. The buffer
-    /// must start at a multiple of 8 and be longer than [`crate::outbox::SHARED_BODY_BYTES`] twice
-    /// over.
+    /// Puts what is left of a link's last bytes in front of the buffer and gives its length, which
+    /// is less than 16 KiB; the next bytes are to be read behind it, and all of it given with
+    /// [`Input::Bytes`]. The buffer must start at a multiple of 8 and be longer than that.
     pub fn begin_read(&mut self, link: LinkId, buffer: &mut [u8]) -> usize {
         self.links.link_mut(link).map_or(0, |open| open.inbox.begin_read(buffer))
     }
