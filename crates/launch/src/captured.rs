@@ -33,6 +33,11 @@ impl Captured {
         self.reader.as_fd()
     }
 
+    /// Says that nobody will write to it.
+    pub(crate) fn end(&mut self) {
+        self.ended = true;
+    }
+
     /// Whether all writers have closed and everything was read.
     pub(crate) fn has_ended(&self) -> bool {
         self.ended

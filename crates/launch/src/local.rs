@@ -62,11 +62,14 @@ fn start(order: &Order<'_>, alone: &mut Option<Alone>) -> Result<Process, Launch
     let refused = |cause| explain(order, &program, cause);
 
     let (stderr, writer) = io::pipe().map_err(refused)?;
-    // Nobody writes to the pipe of a process with our standard error: it has ended at once.
-    if !order.inherit_stderr {
+    let mut stderr = Captured::new(stderr).map_err(refused)?;
+    if order.inherit_stderr {
+        // Nobody writes to this pipe. That is said at once: a process that another thread is just
+        // starting may hold the other end for a moment.
+        stderr.end();
+    } else {
         command.stderr(writer);
     }
-    let stderr = Captured::new(stderr).map_err(refused)?;
     let stdout = if order.capture_stdout {
         let (stdout, writer) = io::pipe().map_err(refused)?;
         command.stdout(writer);
