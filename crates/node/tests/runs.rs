@@ -7,9 +7,9 @@ mod harness;
 use std::collections::BTreeMap;
 
 use harness::*;
-use sapwood_filter::WaveRule;
+use sapwood_filter::{Emitter, Filter, FilterError, Fold, Registry, WaveRef, WaveRule};
 use sapwood_node::Answer;
-use sapwood_packet::{Format, Rank, RankSet, StreamId, Values};
+use sapwood_packet::{Format, FormatRef, Rank, RankSet, StreamId, Values};
 
 const SHAPES_OF_RUNS: [&str; 9] = ["1", "1^2", "1^4", "2", "2^2", "2^3", "2^4", "8", "8^2"];
 
@@ -512,5 +512,120 @@ fn streams_over_parts_of_the_tree_keep_their_runs_apart() {
             let count = mine.filter(|answer| answer.is_complete()).count() as u64;
             assert_eq!(count, tree.oracle.next_wave(stream, first), "{shape} {members}");
         }
+    });
+}
+
+/// A fold that is defined on nothing.
+struct Picky;
+
+impl Filter for Picky {
+    fn transform(&mut self, _: &WaveRef<'_>, _: &mut Emitter) -> Result<(), FilterError> {
+        Err(FilterError::Failed("picky takes nothing".into()))
+    }
+
+    fn as_fold(&self) -> Option<&dyn Fold> {
+        Some(self)
+    }
+}
+
+impl Fold for Picky {
+    fn name(&self) -> &'static str {
+        "picky"
+    }
+
+    fn check(&self, _: FormatRef<'_>) -> Result<(), FilterError> {
+        Err(FilterError::Failed("picky takes nothing".into()))
+    }
+
+    fn fold(&self, _: FormatRef<'_>, _: &mut [u8], _: &[u8]) -> Result<(), FilterError> {
+        Ok(())
+    }
+
+    fn fold_run(
+        &self,
+        _: FormatRef<'_>,
+        _: usize,
+        _: &mut [u8],
+        _: &[u8],
+    ) -> Result<(), FilterError> {
+        Ok(())
+    }
+
+    fn fold_chunk(
+        &self,
+        _: FormatRef<'_>,
+        _: u64,
+        _: &mut [u8],
+        _: &[u8],
+    ) -> Result<(), FilterError> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_run_that_a_filter_refuses_fails_each_of_its_waves() {
+    each_seed("runs", "a_run_that_a_filter_refuses", 6, |seed| {
+        for shape in ["1", "2^2", "8", "2^3"] {
+            let registry = Registry::built_in().with("picky", |_| Ok(Box::new(Picky)));
+            let mut tree = Tree::with_filters(shape, seed, registry);
+            let everyone = tree.everyone();
+            let stream = tree.stream(&everyone, "picky", WaveRule::All);
+            for rank in everyone.iter() {
+                tree.send_many(rank, stream, 200).expect("open");
+            }
+            let answers = tree.answers();
+            assert_eq!(answers.len(), 200, "{shape}");
+            for (wave, answer) in answers.iter().enumerate() {
+                assert_eq!((answer.wave, missing_ranks(answer)), (wave as u64, everyone.clone()));
+                assert!(everyone.iter().all(|rank| says(answer, rank, "picky")), "{answer:?}");
+            }
+        }
+    });
+}
+
+/// All send until every window is full; gives how many packets that took.
+fn fill_windows(tree: &mut Tree, stream: StreamId) -> u64 {
+    let mut sent = 0;
+    loop {
+        let before = sent;
+        for rank in tree.everyone().iter() {
+            while sent < 50_000 && tree.process(rank).node.has_room(stream).expect("open") {
+                tree.send_many(rank, stream, 1).expect("open");
+                sent += 1;
+            }
+        }
+        tree.run();
+        if sent == before || sent == 50_000 {
+            return sent;
+        }
+    }
+}
+
+#[test]
+fn runs_that_were_cut_give_their_credit_back_once() {
+    each_seed("runs", "runs_that_were_cut_give_their_credit", 6, |seed| {
+        let shape = ["2^2", "8", "2"][seed as usize % 3];
+        let narrow = |tree: &mut Tree| {
+            let mut wanted = spec(&tree.everyone(), &["sum"], WaveRule::All);
+            wanted.window_bytes = Some(3000);
+            let stream = tree.open(wanted);
+            tree.run();
+            stream
+        };
+        let mut fresh = Tree::of(shape, seed);
+        let stream = narrow(&mut fresh);
+        let expected = fill_windows(&mut fresh, stream);
+
+        let mut tree = Tree::of(shape, seed);
+        let everyone = tree.everyone();
+        let stream = narrow(&mut tree);
+        for _ in 0..40 {
+            stream_at_random(&mut tree, &[stream], 10, 100);
+            tree.answers();
+        }
+        catch_up(&mut tree, stream, &everyone);
+        tree.answers();
+        let sent = fill_windows(&mut tree, stream);
+        assert!(sent < 2 * expected && expected < 2 * sent, "{shape}: {sent}, fresh {expected}");
     });
 }
