@@ -29,8 +29,9 @@ impl Program {
     ///
     /// Every process that a tree starts is bound to its parent in the tree: the kernel kills it
     /// when the parent ends, however that ends. For any other program this is arranged before
-    /// it runs, which takes the fork; this one arranges it in `attach`. Until it gets there it would
-    /// outlive its parent. Where the promise is broken, `attach` fails and says that the starter has ended.
+    /// it runs, which takes the fork; this one arranges it in `attach`. Until it gets there it
+    /// would outlive its parent. Where the promise is broken, `attach` fails and says that the
+    /// starter has ended.
     #[must_use]
     pub fn binds_itself(mut self) -> Self {
         self.0.binds_itself = true;
