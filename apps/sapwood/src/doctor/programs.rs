@@ -106,7 +106,7 @@ fn output(launcher: &Path) -> Option<String> {
 }
 
 fn shim(file: &str) -> Check {
-    let folders = shim_folders();
+    let folders = crate::mpi::shim::folders();
     match folders.iter().map(|folder| folder.join(file)).find(|path| path.is_file()) {
         Some(path) => Check::fine("MPI shim", path.display().to_string()),
         None => {
@@ -119,18 +119,6 @@ fn shim(file: &str) -> Check {
             )
         }
     }
-}
-
-/// Where `sapwood mpi` looks for shims: in the folder that is named, beside this program, and in
-/// the `lib` beside its `bin`.
-fn shim_folders() -> Vec<PathBuf> {
-    let named = std::env::var_os("SAPWOOD_LIB_DIR").filter(|named| !named.is_empty());
-    let mut folders: Vec<PathBuf> = named.map(PathBuf::from).into_iter().collect();
-    let own = std::env::current_exe().ok();
-    for folder in own.as_deref().into_iter().flat_map(|own| own.ancestors().skip(1).take(2)) {
-        folders.push(folder.join("lib/sapwood"));
-    }
-    folders
 }
 
 #[cfg(test)]

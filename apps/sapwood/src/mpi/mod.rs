@@ -16,7 +16,7 @@ pub(crate) mod leaf;
 mod leaves;
 mod linkage;
 mod screen;
-mod shim;
+pub(crate) mod shim;
 mod signals;
 mod tables;
 mod watch;

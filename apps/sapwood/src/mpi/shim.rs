@@ -41,7 +41,9 @@ pub(crate) fn find(abi: Abi) -> Result<PathBuf, String> {
     Ok(file)
 }
 
-fn folders() -> Vec<PathBuf> {
+/// Where shims are looked for: in the folder that is named, beside this program, and in the `lib`
+/// beside its `bin`.
+pub(crate) fn folders() -> Vec<PathBuf> {
     let named = std::env::var_os(FOLDER_VARIABLE).filter(|named| !named.is_empty());
     let program = std::env::current_exe().unwrap_or_default();
     let folder = program.parent().unwrap_or(Path::new("."));
