@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 
 use sapwood_filter::{Emitter, Filter, FilterError, WaveRef};
-use sapwood_packet::{DIRECTIVES_MAX, Header, PacketRef, RankSet, Slab, Wave};
+use sapwood_packet::{DIRECTIVES_MAX, Header, PacketRef, RankSet, Wave};
 use sapwood_wire::limits::PACKET_BYTES_MAX;
 use sapwood_wire::{Control, Ranges};
 use smallvec::SmallVec;
@@ -229,7 +229,6 @@ impl Node {
 
     /// A packet from the parent goes through the stream's downward filters.
     pub(crate) fn filter_down(&mut self, at: usize, packet: PacketRef<'_>) {
-        let void = Slab::default();
         let stream = self.streams.at(at);
         let assembled;
         let mut whole = packet;
@@ -245,7 +244,6 @@ impl Node {
             }
             whole = PacketRef { chunk: None, body: assembled.as_bytes(), ..packet };
         }
-        drop(void);
         self.transform_down(at, whole);
     }
 
