@@ -14,6 +14,13 @@ pub enum Input<'a> {
         /// The link.
         link: LinkId,
     },
+    /// The connection that [`crate::Output::Connect`] asked for has not come about.
+    ConnectFailed {
+        /// What was seen, for people.
+        reason: String,
+        /// Whether nobody takes connections at that address.
+        is_refused: bool,
+    },
     /// A process has connected and proved the network's key; its hello will say who it is.
     ChildUp {
         /// The link.

@@ -29,10 +29,13 @@ mod input;
 mod link;
 mod local;
 mod membership;
+#[cfg(feature = "mutations")]
+mod mutation;
 mod node;
 mod outbound;
 mod outbox;
 mod output;
+mod recovery;
 mod run;
 mod slot;
 mod stream;
@@ -46,8 +49,11 @@ pub use input::Input;
 pub use link::LinkId;
 pub use local::{Direction, StreamSpec};
 pub use membership::{AttachPoint, ChildPlan};
+#[cfg(feature = "mutations")]
+pub use mutation::Mutation;
 pub use node::{Node, Role, Settings};
 pub use outbox::GATHER_PARTS_MAX;
-pub use output::{Event, Output};
+pub use output::{AffectedWaves, Event, Output};
+pub use recovery::Recovery;
 pub use sapwood_wire::Policy;
 pub use time::Instant;

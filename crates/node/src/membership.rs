@@ -208,6 +208,7 @@ impl Node {
                 }
             }
             Claim::Attached { rank } => self.admit_attached(rank),
+            Claim::Orphan { .. } => Err("recovery is off".to_string()),
         }
     }
 
@@ -257,7 +258,16 @@ impl Node {
         if let Some(open) = self.links.link_mut(link) {
             open.peer = Peer::Child(rank);
         }
-        self.send_control(link, &Control::Welcome { parent, rank, back_ends, plan });
+        let welcome = Control::Welcome {
+            parent,
+            rank,
+            back_ends,
+            plan,
+            ancestors: Vec::new(),
+            terms: self.settings.recovery.to_terms(),
+            keeps_time: self.settings.role == Role::Communication,
+        };
+        self.send_control(link, &welcome);
         self.open_streams_to(link, &expected);
         if is_back_end {
             self.reached(rank, expected, Vec::new());

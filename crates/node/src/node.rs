@@ -10,7 +10,7 @@ use crate::inbox::{Filled, Pool};
 use crate::link::{Links, Peer};
 use crate::membership::Membership;
 use crate::stream::Stream;
-use crate::{Delivery, Input, Instant, LinkId, Output};
+use crate::{Delivery, Input, Instant, LinkId, Output, Recovery};
 
 /// What a process is in its tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +38,8 @@ pub struct Settings {
     pub address: Option<alloc::string::String>,
     /// The filters that it can make.
     pub registry: Registry,
+    /// What happens when processes are gone. Only a front-end's counts: it tells all others.
+    pub recovery: Recovery,
 }
 
 /// One process of the tree, without its I/O.
@@ -62,6 +64,8 @@ pub struct Node {
     pub(crate) has_ended: bool,
     /// The wake-up that was last asked for.
     pub(crate) wake: Option<Instant>,
+    #[cfg(feature = "mutations")]
+    mutation: Option<crate::Mutation>,
 }
 
 impl Node {
@@ -84,7 +88,15 @@ impl Node {
             next_stream: 1,
             has_ended: false,
             wake: None,
+            #[cfg(feature = "mutations")]
+            mutation: None,
         }
+    }
+
+    /// Has this node break a rule from now on.
+    #[cfg(feature = "mutations")]
+    pub fn mutate(&mut self, mutation: crate::Mutation) {
+        self.mutation = Some(mutation);
     }
 
     /// Changes the node. Drain [`Node::poll_output`] before the next change.
@@ -92,6 +104,7 @@ impl Node {
         self.now = now;
         match input {
             Input::ParentUp { link } => self.parent_up(link),
+            Input::ConnectFailed { .. } => {}
             Input::ChildUp { link } => self.links.open(link, Peer::Stranger),
             Input::Bytes { link, bytes } => self.bytes(link, bytes),
             Input::Filled { link, bytes } => self.filled(link, bytes),

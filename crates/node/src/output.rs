@@ -3,7 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use sapwood_packet::{Rank, RankSet, StreamId};
+use sapwood_packet::{Rank, RankSet, StreamId, Wave};
 
 use crate::{AttachPoint, Instant, LinkId};
 
@@ -14,6 +14,13 @@ pub enum Output {
     Transmit(LinkId),
     /// Close this link once its bytes are written.
     Hangup(LinkId),
+    /// The parent is gone: connect to this address, prove the network's key, and say so with
+    /// [`crate::Input::ParentUp`] or [`crate::Input::ConnectFailed`]. A further one takes the place
+    /// of one that is still under way.
+    Connect {
+        /// The address of an ancestor.
+        address: String,
+    },
     /// The parent has said who this process is and which subtree it is to start.
     Planned {
         /// Its rank.
@@ -25,6 +32,17 @@ pub enum Output {
     Event(Event),
     /// Call with [`crate::Input::Timeout`] at this time.
     Wake(Instant),
+}
+
+/// Waves of a stream that a repair has held back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AffectedWaves {
+    /// The stream.
+    pub stream: StreamId,
+    /// The first such wave.
+    pub first: Wave,
+    /// The one behind the last.
+    pub end: Wave,
 }
 
 /// A change in the network.
@@ -58,6 +76,33 @@ pub enum Event {
         back_ends: RankSet,
         /// What was seen.
         reason: String,
+    },
+    /// A communication process is gone. Those below it look for a new parent; nobody is lost yet.
+    Broken {
+        /// The process that is gone.
+        rank: Rank,
+        /// The back-ends below it.
+        back_ends: RankSet,
+        /// What was seen.
+        reason: String,
+    },
+    /// The place of a process that is gone has been taken.
+    Repaired {
+        /// The process that is gone.
+        rank: Rank,
+        /// The process that has taken its children.
+        adopter: Rank,
+        /// Those children.
+        orphans: Vec<Rank>,
+        /// The back-ends that came back with them.
+        back_ends: RankSet,
+        /// The waves that were held back until then, by stream.
+        waves: Vec<AffectedWaves>,
+    },
+    /// This process has a new parent (told to the process itself).
+    Reattached {
+        /// The parent's rank.
+        parent: Rank,
     },
     /// A downward filter failed here: its packet was dropped.
     FilterFailed {

@@ -115,11 +115,20 @@ fn told_by_parent(packet: &PacketRef<'_>) -> (Node, bool) {
         pid: 1,
         address: None,
         registry: Registry::built_in(),
+        recovery: sapwood_node::Recovery::off(),
     });
     let (now, link) = (Instant(1), LinkId(0));
     node.handle_input(now, Input::ParentUp { link });
     let mut bytes = Slab::default();
-    let welcome = Control::Welcome { parent: 1, rank: 0, back_ends: 1, plan: Vec::new() };
+    let welcome = Control::Welcome {
+        parent: 1,
+        rank: 0,
+        back_ends: 1,
+        plan: Vec::new(),
+        ancestors: Vec::new(),
+        terms: Default::default(),
+        keeps_time: false,
+    };
     encode_control(&mut bytes, &welcome).expect("short");
     encode_packet(&mut bytes, packet).expect("short");
     node.handle_input(now, Input::Bytes { link, bytes: bytes.as_bytes() });

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use sapwood_filter::Registry;
-use sapwood_node::{Event, Input, Instant, LinkId, Node, Output, Role, Settings};
+use sapwood_node::{Event, Input, Instant, LinkId, Node, Output, Recovery, Role, Settings};
 use sapwood_transport::{
     Address, Encryption, Interest, Key, Listener, Poller, WhenRefused, connect,
 };
@@ -61,6 +61,7 @@ impl Driver {
             pid: std::process::id(),
             address: None,
             registry,
+            recovery: Recovery::off(),
         };
         let encryption = encryption_of(plan);
         let mut driver = Self::new(settings, key, encryption, plan.options.transport)?;
@@ -79,8 +80,15 @@ impl Driver {
     ) -> Result<Self, RuntimeError> {
         let Attachment { parent, rank, key, encryption, is_started } = attachment;
         let link = connect(&parent, &key, encryption, CONNECT_DEADLINE, WhenRefused::Fail)?;
-        let settings =
-            Settings { role, rank, is_started, pid: std::process::id(), address: None, registry };
+        let settings = Settings {
+            role,
+            rank,
+            is_started,
+            pid: std::process::id(),
+            address: None,
+            registry,
+            recovery: Recovery::off(),
+        };
         let transport = if parent.is_unix() { TransportKind::Unix } else { TransportKind::Tcp };
         let mut driver = Self::new(settings, key, encryption, transport)?;
         let id = driver.sockets.add(link, &driver.poller)?;
@@ -261,6 +269,7 @@ impl Driver {
                 match output {
                     Output::Transmit(link) => self.dirty.push(link),
                     Output::Hangup(link) => leaving.push(link),
+                    Output::Connect { .. } => {}
                     Output::Planned { plan, .. } => self.planned(&plan)?,
                     Output::Event(event) => self.events.push_back(event),
                     Output::Wake(at) => self.wake = Some(at),

@@ -9,7 +9,9 @@ use sapwood_packet::{PacketError, Rank, RankRange, RankSet, RankSetRef, StreamId
 use serde::{Deserialize, Serialize};
 
 use crate::bounds::{at_most, text};
-use crate::limits::{ATTACH_POINTS_MAX, FILTERS_MAX, RANGES_MAX};
+use crate::limits::{
+    AFFECTED_MAX, ANCESTORS_MAX, ATTACH_POINTS_MAX, FILTERS_MAX, ORPHANS_MAX, RANGES_MAX,
+};
 
 /// A rank set in a control message.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,6 +46,30 @@ pub enum Claim {
         /// Its rank, or none to take any free one of this parent's.
         rank: Option<Rank>,
     },
+    /// A process of the network whose parent is gone, and which turns to an ancestor.
+    Orphan {
+        /// Its rank.
+        rank: Rank,
+        /// Its ancestors below the one that it turns to, nearest first.
+        #[serde(deserialize_with = "at_most::<_, _, ANCESTORS_MAX>")]
+        between: Vec<Rank>,
+    },
+}
+
+/// How a network deals with processes that are gone; all of its processes go by the same terms.
+/// Times are in milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecoveryTerms {
+    /// Whether orphans look for a new parent at all.
+    pub is_on: bool,
+    /// How long an orphaned communication process looks for one.
+    pub orphan_limit: u32,
+    /// How long an adopter holds waves back for orphans that have not come.
+    pub grace: u32,
+    /// After this much silence a communication process counts as gone; 0 for never.
+    pub silence: u32,
+    /// How long the tree waits for a front-end to come back; 0 to end with it.
+    pub front_end_wait: u32,
 }
 
 /// When the packets of a wave go through the stream's filters.
@@ -130,6 +156,13 @@ pub enum Control {
         back_ends: u32,
         /// The receiver's subtree, encoded by the topology; empty for a back-end.
         plan: Vec<u8>,
+        /// The receiver's ancestors, nearest first, and where they take connections.
+        #[serde(deserialize_with = "at_most::<_, _, ANCESTORS_MAX>")]
+        ancestors: Vec<(Rank, String)>,
+        /// What happens when a process is gone.
+        terms: RecoveryTerms,
+        /// Whether the sender answers probes at any time, rather than when its application lets it.
+        keeps_time: bool,
     },
     /// Answer to a hello: you are not wanted, and why. The link is closed after it.
     Refused {
@@ -191,12 +224,18 @@ pub enum Control {
         /// The bytes.
         bytes: u32,
     },
-    /// Down: all waves of a stream below this one have arrived and need not be kept.
+    /// What was sent on a stream over this link before a place is safe and need not be kept: packets
+    /// that went up have reached the front-end, packets that went down their back-ends.
     Acknowledge {
         /// The stream.
         stream: StreamId,
-        /// The first wave that is still open.
+        /// The first wave (down: the first packet number) that is not safe as a whole.
         wave: Wave,
+        /// How many bytes of its values are safe.
+        offset: u64,
+        /// How many of the packets that were sent up over this link outside the order of waves are
+        /// safe; 0 from below.
+        singles: u64,
     },
     /// Down: the network ends.
     Shutdown,
@@ -211,5 +250,58 @@ pub enum Control {
     Echo {
         /// The probe's number.
         number: u64,
+    },
+    /// Up, from an orphan that has been welcomed: what it brings. What it has open follows stream by
+    /// stream, and then [`Control::Resumed`].
+    Rejoin {
+        /// The back-ends that are connected below it.
+        back_ends: Ranges,
+        /// All back-ends whose packets it may have kept, or waits for.
+        covers: Ranges,
+    },
+    /// Up, from an orphan: how far it has come on a stream.
+    Resume {
+        /// The stream.
+        stream: StreamId,
+        /// Where what it sends again begins.
+        up: (Wave, u64),
+        /// Everything that came down before this place has arrived.
+        down: (Wave, u64),
+    },
+    /// Up, from an orphan: these were all of its streams.
+    Resumed,
+    /// Down, to an orphan that has been welcomed: others have come in the place of its children, so
+    /// that what it has kept must not be used. It ends, and its children turn to their ancestors.
+    Dissolve,
+    /// Down: the receiver's ancestors have changed.
+    Ancestry {
+        /// As in a welcome.
+        #[serde(deserialize_with = "at_most::<_, _, ANCESTORS_MAX>")]
+        ancestors: Vec<(Rank, String)>,
+    },
+    /// Up: a communication process is gone, and those below it look for a new parent.
+    Broken {
+        /// The process that is gone.
+        rank: Rank,
+        /// The back-ends that were connected below it.
+        back_ends: Ranges,
+        /// What was seen.
+        #[serde(with = "text")]
+        reason: String,
+    },
+    /// Up: the place of a process that is gone has been taken.
+    Repaired {
+        /// The process that is gone.
+        rank: Rank,
+        /// The process that has taken its children.
+        adopter: Rank,
+        /// Those children.
+        #[serde(deserialize_with = "at_most::<_, _, ORPHANS_MAX>")]
+        orphans: Vec<Rank>,
+        /// The back-ends that came back with them.
+        back_ends: Ranges,
+        /// Streams with the waves that were held back: the first, and the one behind the last.
+        #[serde(deserialize_with = "at_most::<_, _, AFFECTED_MAX>")]
+        waves: Vec<(StreamId, Wave, Wave)>,
     },
 }

@@ -18,7 +18,9 @@ mod error;
 pub mod frame;
 pub mod limits;
 
-pub use control::{Claim, Control, FilterRequest, Policy, Ranges, StreamRequest, WaitRule};
+pub use control::{
+    Claim, Control, FilterRequest, Policy, Ranges, RecoveryTerms, StreamRequest, WaitRule,
+};
 pub use error::WireError;
 pub use frame::{
     Frame, PREFIX_BYTES, decode, encode_control, encode_head, encode_packet, extend_run,
@@ -26,4 +28,4 @@ pub use frame::{
 };
 
 /// Version of the wire format; peers must agree on it.
-pub const WIRE_VERSION: u16 = 1;
+pub const WIRE_VERSION: u16 = 2;

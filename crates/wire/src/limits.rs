@@ -33,3 +33,16 @@ pub const FILTERS_MAX: usize = 64;
 
 /// Most places where back-ends may attach that one message tells of.
 pub const ATTACH_POINTS_MAX: usize = 1 << 17;
+
+/// Most ancestors of a process: the greatest depth of a tree.
+pub const ANCESTORS_MAX: usize = 64;
+
+/// Most orphans that one message tells of.
+pub const ORPHANS_MAX: usize = 1 << 17;
+
+/// Most streams whose held-back waves one message tells of.
+pub const AFFECTED_MAX: usize = 4096;
+
+/// Bytes that a process keeps per stream and direction until they are acknowledged, besides one
+/// packet; more make the stream's policy decide.
+pub const KEPT_BYTES: usize = 1 << 20;

@@ -14,8 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use sapwood_filter::Registry;
 use sapwood_node::{
-    Answer, ChildPlan, Delivery, Event, Input, Instant, LinkId, Node, NodeError, Output, Role,
-    Settings, StreamSpec,
+    Answer, ChildPlan, Delivery, Event, Input, Instant, LinkId, Node, NodeError, Output, Recovery,
+    Role, Settings, StreamSpec,
 };
 use sapwood_packet::{IntoValues, Packet, Rank, RankSet, StreamId, Wave};
 use sapwood_topology::{Hosts, Shape, Topology};
@@ -247,6 +247,7 @@ impl Tree {
             pid: 1,
             address: (role != Role::BackEnd).then(|| format!("pipe:{}", self.processes.len())),
             registry: self.registry.clone(),
+            recovery: Recovery::off(),
         };
         self.processes.push(Process {
             node: Node::new(settings),
@@ -346,6 +347,7 @@ impl Tree {
             match output {
                 Output::Transmit(link) => self.arm(process, link),
                 Output::Hangup(link) => self.hang_up(process, link),
+                Output::Connect { .. } => {}
                 Output::Planned { rank, plan } => {
                     self.processes[process].rank = Some(rank);
                     if !plan.is_empty() {
