@@ -93,12 +93,12 @@ pub struct Handshake {
     done_bytes: usize,
 }
 
-/// What a handshake needs next.
+/// What a handshake, or a [`crate::Dial`], needs next.
 #[derive(Debug)]
 pub enum Progress {
-    /// Call again when the socket is readable.
+    /// Call again when the descriptor is readable.
     WantRead,
-    /// Call again when the socket is writable.
+    /// Call again when the descriptor is writable.
     WantWrite,
     /// The peer knows the key.
     Done(Link),

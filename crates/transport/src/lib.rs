@@ -10,7 +10,7 @@
 //! 2. [`Listener::accept`] yields an [`Incoming`] socket whose Unix credentials were checked.
 //! 3. [`Handshake`] proves the [`Key`] in both directions within [`HANDSHAKE_DEADLINE_MS`], in a
 //!    fixed and small memory; [`Pending`] bounds how many may be at it. The other end does
-//!    all of this in one call, [`connect`].
+//!    all of this in one call, [`connect`], or step by step beside other work, with a [`Dial`].
 //! 4. [`Link`] carries bytes, plain or encrypted as both ends agreed ([`Encryption`]).
 //! 5. [`Poller`] tells when any of these can go on.
 //!
@@ -27,6 +27,7 @@
 mod address;
 mod cipher;
 mod connect;
+mod dial;
 mod error;
 mod handshake;
 mod inherited;
@@ -42,6 +43,7 @@ mod table;
 
 pub use address::Address;
 pub use connect::{WhenRefused, connect};
+pub use dial::Dial;
 pub use error::{Error, Result};
 pub use handshake::{
     Encryption, HANDSHAKE_DEADLINE_MS, HANDSHAKE_FRAME_BYTES_MAX, Handshake, Progress,
