@@ -7,8 +7,10 @@
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use rustix::io::Errno;
+use rustix::net::sockopt::{self, Timeout};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use snow::TransportState;
 
@@ -17,6 +19,14 @@ use crate::{Encryption, Error, Peer, PeerCredentials, Result};
 
 /// The most slices that one plain write takes (`UIO_MAXIOV`); further ones wait for the next.
 pub const GATHER_SLICES_MAX: usize = 1024;
+
+/// How often the system asks a silent TCP peer's host whether it is there. Its clock for this counts
+/// whole seconds.
+const PROBE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// What the system takes for the wait before the first probe, in seconds, and for their count.
+const IDLE_SECONDS_MAX: u64 = 32_767;
+const PROBES_MAX: u32 = 127;
 
 /// An authenticated, non-blocking byte connection. Dropping it closes the socket and forgets
 /// ciphertext that waits; see [`Self::flush`].
@@ -72,7 +82,8 @@ impl Link {
     /// else to wait for; an encrypted link does not wait.
     ///
     /// # Errors
-    /// As [`Self::read`]; `Interrupted` when a signal came.
+    /// As [`Self::read`]; `Interrupted` when a signal came, `WouldBlock` when the time of
+    /// [`Self::set_wait_limit`] is over.
     #[inline]
     pub fn read_waiting(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match &mut self.cipher {
@@ -146,6 +157,45 @@ impl Link {
     #[must_use]
     pub fn encryption(&self) -> Encryption {
         if self.cipher.is_some() { Encryption::On } else { Encryption::Off }
+    }
+
+    /// Has the system end a TCP link whose peer's host has not answered for about this long, to the
+    /// second and two at least; zero for never. A stopped process on a host that answers is not
+    /// silent. Does nothing for Unix sockets, whose other end cannot be cut off.
+    ///
+    /// `always_reads` says that the peer is never too busy to read for that long. Bytes under way
+    /// are watched as well then; otherwise the system has no means to tell a host that is cut off
+    /// from a process that does not read, and only a link with nothing under way is watched.
+    ///
+    /// # Errors
+    /// The socket's.
+    pub fn set_silence(&self, silence: Duration, always_reads: bool) -> io::Result<()> {
+        if matches!(self.peer, Peer::Local(_)) {
+            return Ok(());
+        }
+        sockopt::set_socket_keepalive(&self.socket, !silence.is_zero())?;
+        let watched = if always_reads { silence } else { Duration::ZERO };
+        let milliseconds = i32::try_from(watched.as_millis()).unwrap_or(i32::MAX);
+        sockopt::set_tcp_user_timeout(&self.socket, milliseconds.unsigned_abs())?;
+        if !silence.is_zero() {
+            // Half of the time for nothing to come, the other half for probes without an answer.
+            let (idle, probes) = (silence.as_secs() / 2, silence.as_secs().div_ceil(2));
+            let idle = idle.clamp(1, IDLE_SECONDS_MAX);
+            sockopt::set_tcp_keepidle(&self.socket, Duration::from_secs(idle))?;
+            sockopt::set_tcp_keepintvl(&self.socket, PROBE_INTERVAL)?;
+            let probes = u32::try_from(probes).unwrap_or(u32::MAX);
+            sockopt::set_tcp_keepcnt(&self.socket, probes.clamp(1, PROBES_MAX))?;
+        }
+        Ok(())
+    }
+
+    /// How long [`Self::read_waiting`] waits at most, to a few milliseconds; zero for no limit.
+    ///
+    /// # Errors
+    /// The socket's.
+    pub fn set_wait_limit(&self, limit: Duration) -> io::Result<()> {
+        let limit = (!limit.is_zero()).then_some(limit);
+        Ok(sockopt::set_socket_timeout(&self.socket, Timeout::Recv, limit)?)
     }
 
     /// Who is at the other end.
@@ -222,6 +272,45 @@ mod tests {
             two.write_vectored(&[IoSlice::new(b"x")]).unwrap_err().kind(),
             io::ErrorKind::BrokenPipe
         );
+    }
+
+    #[test]
+    fn a_read_that_waits_can_be_limited() {
+        let (mut one, mut two) = Link::pair().unwrap();
+        two.set_wait_limit(Duration::from_millis(1)).unwrap();
+        let mut buffer = [0; 16];
+        assert_eq!(two.read_waiting(&mut buffer).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        two.set_wait_limit(Duration::ZERO).unwrap();
+        assert_eq!(one.write_vectored(&[IoSlice::new(b"x")]).unwrap(), 1);
+        assert_eq!(two.read_waiting(&mut buffer).unwrap(), 1);
+    }
+
+    #[test]
+    fn silence_is_watched_on_tcp_links_only() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let place = listener.local_addr().unwrap();
+        let socket = OwnedFd::from(std::net::TcpStream::connect(place).unwrap());
+        let link = Link::new(socket, Peer::Tcp(place), None);
+        let settings = |link: &Link| {
+            let keepalive = sockopt::socket_keepalive(link).unwrap();
+            (keepalive, sockopt::tcp_user_timeout(link).unwrap())
+        };
+        assert_eq!(settings(&link), (false, 0));
+        for (always_reads, expected) in [(true, (true, 5_000)), (false, (true, 0))] {
+            link.set_silence(Duration::from_secs(5), always_reads).unwrap();
+            assert_eq!(settings(&link), expected);
+            let idle = sockopt::tcp_keepidle(&link).unwrap();
+            let probes = sockopt::tcp_keepcnt(&link).unwrap();
+            assert_eq!(idle + PROBE_INTERVAL * probes, Duration::from_secs(5));
+        }
+        for extreme in [Duration::from_millis(1), Duration::MAX] {
+            link.set_silence(extreme, true).unwrap();
+        }
+        link.set_silence(Duration::ZERO, true).unwrap();
+        assert_eq!(settings(&link), (false, 0));
+        let (local, _other) = Link::pair().unwrap();
+        local.set_silence(Duration::from_secs(5), true).unwrap();
+        assert!(!sockopt::socket_keepalive(&local).unwrap());
     }
 
     #[test]
