@@ -11,6 +11,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use rustix::fs::{Mode, OFlags, RawDir};
 use rustix::io::{Errno, FdFlags, fcntl_getfd, fcntl_setfd};
 
+use crate::stderr::own_stderr;
 use crate::{INHERITED_MAX, LaunchError, Order};
 
 /// The lowest number beside the standard streams.
@@ -23,6 +24,8 @@ const LISTING_BYTES: usize = 2048;
 /// have there. They are close-on-exec here, and closed when this is dropped.
 pub(crate) struct Inheritance {
     duplicates: Vec<OwnedFd>,
+    /// Our own standard error, if that is handed over.
+    stderr: Option<OwnedFd>,
 }
 
 impl Inheritance {
@@ -33,21 +36,31 @@ impl Inheritance {
                 rule: "a process inherits at most 16 descriptors beside its standard streams",
             });
         }
+        let refused = |cause| LaunchError::Refused { program: order.program.clone(), cause };
         let duplicate = |descriptor: &BorrowedFd<'_>| {
-            rustix::io::fcntl_dupfd_cloexec(descriptor, FIRST_NUMBER).map_err(|cause| {
-                LaunchError::Refused { program: order.program.clone(), cause: cause.into() }
-            })
+            rustix::io::fcntl_dupfd_cloexec(descriptor, FIRST_NUMBER)
+                .map_err(|cause| refused(cause.into()))
         };
         let duplicates = order
             .inherit
             .iter()
             .map(|(_, descriptor)| duplicate(descriptor))
             .collect::<Result<_, _>>()?;
-        Ok(Self { duplicates })
+        let stderr = if order.hand_stderr && !order.inherit_stderr {
+            Some(own_stderr(FIRST_NUMBER).map_err(refused)?)
+        } else {
+            None
+        };
+        Ok(Self { duplicates, stderr })
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.duplicates.is_empty()
+        self.duplicates.is_empty() && self.stderr.is_none()
+    }
+
+    /// The number that our own standard error has in the new process, if it is handed over.
+    pub(crate) fn stderr(&self) -> Option<RawFd> {
+        self.stderr.as_ref().map(AsRawFd::as_raw_fd)
     }
 
     /// What the variable of each descriptor is set to, in the order's order.
@@ -56,13 +69,17 @@ impl Inheritance {
     }
 
     pub(crate) fn numbers(&self) -> Vec<RawFd> {
-        self.duplicates.iter().map(AsRawFd::as_raw_fd).collect()
+        self.all().map(AsRawFd::as_raw_fd).collect()
+    }
+
+    fn all(&self) -> impl Iterator<Item = &OwnedFd> {
+        self.duplicates.iter().chain(&self.stderr)
     }
 
     /// Lets every process that is started from here on inherit the duplicates, for a start
     /// without fork. Only where no other thread can start one.
     pub(crate) fn open_to_all(&self) -> io::Result<()> {
-        for duplicate in &self.duplicates {
+        for duplicate in self.all() {
             fcntl_setfd(duplicate, FdFlags::empty())?;
         }
         Ok(())

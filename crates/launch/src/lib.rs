@@ -49,6 +49,7 @@ mod local;
 mod locate;
 mod order;
 mod process;
+mod stderr;
 
 pub use bond::{STARTER_VARIABLE, bind_to_starter};
 pub use captured::{ERROR_TEXT_BYTES_MAX, LINE_BYTES_MAX, READ_BYTES_MAX};
@@ -62,6 +63,7 @@ pub use local::Local;
 pub use locate::locate;
 pub use order::{Bond, INHERITED_MAX, Order};
 pub use process::{DROP_WAIT_MS_MAX, Process};
+pub use stderr::{STDERR_VARIABLE, take_over_stderr};
 
 /// What signals are named with, as the system's interfaces take them.
 pub use rustix::process::Signal;

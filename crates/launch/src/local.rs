@@ -20,6 +20,7 @@ use rustix::process::getpid;
 use crate::bond::{STARTER_VARIABLE, bind_to};
 use crate::captured::Captured;
 use crate::descriptors::{Inheritance, Withheld, has_other_threads, keep_only, strays};
+use crate::stderr::{STDERR_VARIABLE, variable};
 use crate::{Bond, LaunchError, Launcher, Order, Process, locate, require_local};
 
 /// Starts processes on this machine.
@@ -68,6 +69,9 @@ fn start(order: &Order<'_>, alone: &mut Option<Alone>) -> Result<Process, Launch
         // starting may hold the other end for a moment.
         stderr.end();
     } else {
+        if let Some(own) = inheritance.stderr() {
+            command.env(STDERR_VARIABLE, variable(own, &writer).map_err(refused)?);
+        }
         command.stderr(writer);
     }
     let stdout = if order.capture_stdout {
@@ -109,6 +113,9 @@ fn command(order: &Order<'_>, program: &Path, inheritance: &Inheritance) -> Comm
         command.env(STARTER_VARIABLE, getpid().to_string());
     } else if std::env::var_os(STARTER_VARIABLE).is_some() {
         command.env_remove(STARTER_VARIABLE);
+    }
+    if inheritance.stderr().is_none() && std::env::var_os(STDERR_VARIABLE).is_some() {
+        command.env_remove(STDERR_VARIABLE);
     }
     for (name, value) in &order.environment {
         command.env(name, value);

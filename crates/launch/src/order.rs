@@ -21,7 +21,8 @@ pub enum Bond {
     /// without a fork, which takes a third less time from a small process, and a tenth from one
     /// of 200 MB.
     ByProgram,
-    /// The process outlives its starter, unless its [`Process`](crate::Process) is dropped.
+    /// The process outlives its starter, unless its [`Process`](crate::Process) is dropped rather
+    /// than [released](crate::Process::release).
     Free,
 }
 
@@ -53,6 +54,10 @@ pub struct Order<'a> {
     /// Whether standard error is this process's own; else it is captured. Set for a program that
     /// the user runs through us and that may look whether it writes to a terminal.
     pub inherit_stderr: bool,
+    /// Whether captured standard error can be exchanged for this process's own: the new process
+    /// does so when it calls [`take_over_stderr`](crate::take_over_stderr). Set for a process that
+    /// is to outlive this one, whose pipe nobody would read any more.
+    pub hand_stderr: bool,
     /// Whether the process leads a process group of its own.
     ///
     /// Set for nodes of a tree: the terminal's Ctrl-C then reaches the front-end alone, which
@@ -76,6 +81,7 @@ impl Order<'_> {
             capture_stdout: false,
             inherit_stdin: false,
             inherit_stderr: false,
+            hand_stderr: false,
             own_group: true,
             bond: Bond::default(),
         }

@@ -20,7 +20,8 @@ use crate::captured::Captured;
 /// process that hangs in a device or a dead file server takes that long.
 pub const DROP_WAIT_MS_MAX: u64 = 2000;
 
-/// A process that we started. Dropping it kills it and leaves no zombie.
+/// A process that we started. Dropping it kills it and leaves no zombie, unless it was
+/// [released](Self::release).
 ///
 /// Its standard error comes through a pipe, which the caller must drain by
 /// [`take_stderr`](Self::take_stderr) or [`forward_stderr`](Self::forward_stderr) whenever
@@ -35,6 +36,7 @@ pub struct Process {
     stdout: Option<Captured>,
     own_group: bool,
     exit: Option<Exit>,
+    is_released: bool,
 }
 
 impl Process {
@@ -57,6 +59,7 @@ impl Process {
                 stdout,
                 own_group,
                 exit: None,
+                is_released: false,
             }),
             // Nobody but us can have reaped it, unless other code reaps all children.
             Err(Errno::SRCH) => Err(Errno::CHILD.into()),
@@ -205,6 +208,11 @@ impl Process {
         }
     }
 
+    /// Lets it go on without us. Once it ends it stays a zombie until this process ends, too.
+    pub fn release(mut self) {
+        self.is_released = true;
+    }
+
     /// Takes what it wrote to captured streams and keeps only the end of standard error.
     pub(crate) fn drain(&mut self) {
         self.stderr.drain();
@@ -233,6 +241,9 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
+        if self.is_released {
+            return;
+        }
         if self.try_wait().is_none() && self.kill(Signal::KILL).is_ok() {
             self.wait(Duration::from_millis(DROP_WAIT_MS_MAX));
         }

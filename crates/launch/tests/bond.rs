@@ -11,7 +11,10 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
 use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open};
-use sapwood_launch::{Bond, Exit, Launcher, Local, Order, STARTER_VARIABLE, bind_to_starter};
+use sapwood_launch::{
+    Bond, Exit, Launcher, Local, Order, STARTER_VARIABLE, STDERR_VARIABLE, bind_to_starter,
+    take_over_stderr,
+};
 
 /// How long anything may take before it counts as hung.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -21,20 +24,32 @@ fn main() {
     match arguments.get(1).map(String::as_str) {
         Some("role:starter-of-sleep") => start_and_wait(&sleep_order()),
         Some("role:starter-of-bound") => start_and_wait(&bound_order()),
+        Some("role:starter-of-free") => start_free(),
+        Some("role:starter-of-free-with-a-thread") => {
+            std::thread::spawn(std::thread::park);
+            start_free();
+        }
         Some("role:bound") => run_bound(),
+        Some("role:free") => run_free(),
+        Some("role:taker") => println!("{}", take_over_stderr()),
         Some("role:lister") => list_descriptors(),
         _ => run_tests(),
     }
 }
 
 fn run_tests() {
-    let tests: [(&str, fn()); 6] = [
+    let tests: [(&str, fn()); 8] = [
         ("a_foreign_program_dies_with_its_starter", a_foreign_program_dies_with_its_starter),
         ("an_own_program_dies_with_its_starter", an_own_program_dies_with_its_starter),
         ("an_own_program_whose_starter_is_gone_ends", an_own_program_whose_starter_is_gone_ends),
         ("the_bond_is_not_passed_on", the_bond_is_not_passed_on),
         ("only_ordered_descriptors_are_inherited", only_ordered_descriptors_are_inherited),
         ("an_inherited_descriptor_works", an_inherited_descriptor_works),
+        (
+            "a_free_program_outlives_the_pipe_to_its_starter",
+            a_free_program_outlives_the_pipe_to_its_starter,
+        ),
+        ("only_the_starters_pipe_is_exchanged", only_the_starters_pipe_is_exchanged),
     ];
     for (name, test) in tests {
         print!("test {name} ... ");
@@ -85,6 +100,38 @@ fn run_bound() {
     loop {
         std::thread::park();
     }
+}
+
+/// Starts a process that is to outlive this one, hears it until it has taken over our standard
+/// error, and waits to be killed.
+fn start_free() {
+    let mut order = Order::new(std::env::current_exe().unwrap());
+    order.arguments = vec!["role:free".into()];
+    order.bond = Bond::Free;
+    order.hand_stderr = true;
+    order.inherit_stdin = true;
+    let mut process = Local::new().start(&order).unwrap();
+    let mut heard = Vec::new();
+    while !process.stderr_ended() {
+        wait_readable(process.stderr());
+        process.take_stderr(&mut heard).unwrap();
+    }
+    assert_eq!(heard, b"to the starter\n");
+    println!("taken over");
+    loop {
+        std::thread::park();
+    }
+}
+
+/// Speaks before and after it has taken over standard error, and once more when it is told to.
+fn run_free() {
+    eprintln!("to the starter");
+    assert!(take_over_stderr() && !take_over_stderr(), "it is done once");
+    let open = std::fs::read_dir("/proc/self/fd").unwrap().count();
+    assert_eq!(open, 4, "the standard streams and the listing are open, nothing else");
+    eprintln!("to the world");
+    std::io::stdin().read_line(&mut String::new()).unwrap();
+    eprintln!("after the starter's end");
 }
 
 /// Prints what was handed over and then each open descriptor, but for the one that lists them.
@@ -171,6 +218,54 @@ fn an_inherited_descriptor_works() {
         order.capture_stdout = true;
         order.bond = bond;
         assert_eq!(output(&order), "the key\n");
+    }
+}
+
+fn a_free_program_outlives_the_pipe_to_its_starter() {
+    for role in ["role:starter-of-free", "role:starter-of-free-with-a-thread"] {
+        let mut starter = Command::new(std::env::current_exe().unwrap())
+            .arg(role)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let stdout = starter.stdout.take().unwrap();
+        wait_readable(&stdout);
+        BufReader::new(stdout).read_line(&mut line).unwrap();
+        assert_eq!(line, "taken over\n");
+        starter.kill().unwrap();
+        let mut told = starter.stdin.take().unwrap();
+        starter.wait().unwrap();
+        told.write_all(b"speak\n").unwrap();
+        let mut words = String::new();
+        let mut stderr = starter.stderr.take().unwrap();
+        wait_readable(&stderr);
+        stderr.read_to_string(&mut words).unwrap();
+        assert_eq!(words, "to the world\nafter the starter's end\n");
+    }
+}
+
+fn only_the_starters_pipe_is_exchanged() {
+    let own = std::env::current_exe().unwrap();
+    let redirected = format!("exec '{}' role:taker 2>/dev/null", own.display());
+    let script = format!("echo \"<${STDERR_VARIABLE}>\"");
+    for (hand_stderr, script, expected) in
+        [(true, &redirected, "false\n"), (false, &redirected, "false\n"), (false, &script, "<>\n")]
+    {
+        let mut order = Order::new("sh");
+        order.arguments = vec!["-c".into(), script.into()];
+        order.capture_stdout = true;
+        order.hand_stderr = hand_stderr;
+        assert_eq!(output(&order), expected);
+    }
+    let mut order = Order::new(own);
+    order.arguments = vec!["role:taker".into()];
+    order.capture_stdout = true;
+    for hand_stderr in [true, false] {
+        order.hand_stderr = hand_stderr;
+        assert_eq!(output(&order), format!("{hand_stderr}\n"));
     }
 }
 

@@ -6,8 +6,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, WaitOptions, kill_process, waitpid};
 use sapwood_launch::{
-    ERROR_TEXT_BYTES_MAX, Exit, INHERITED_MAX, LaunchError, Launcher, Local, Order, Process, Signal,
+    Bond, ERROR_TEXT_BYTES_MAX, Exit, INHERITED_MAX, LaunchError, Launcher, Local, Order, Process,
+    Signal,
 };
 
 /// How long anything may take before it counts as hung.
@@ -218,4 +220,20 @@ fn standard_input_is_empty_unless_ordered_otherwise() {
     let mut text = Vec::new();
     process.take_stdout(&mut text).unwrap();
     assert_eq!(text, b"/dev/null\n");
+}
+
+#[test]
+fn a_released_process_goes_on() {
+    let mut order = shell("exec sleep 1000");
+    order.bond = Bond::Free;
+    let process = start(&order);
+    let number = process.pid();
+    let watched = process.exit_descriptor().try_clone_to_owned().unwrap();
+    process.release();
+    let mut ended = [PollFd::new(&watched, PollFlags::IN)];
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    assert_eq!(poll(&mut ended, Some(&at_once)).unwrap(), 0, "it runs");
+    let number = Pid::from_raw(number.cast_signed()).unwrap();
+    kill_process(number, Signal::KILL).unwrap();
+    waitpid(Some(number), WaitOptions::empty()).unwrap();
 }
