@@ -1,11 +1,15 @@
-//! Bounds of lists and texts in control messages, so that a short message never costs much memory.
+//! Bounds of lists and texts in control messages, so that a short message never costs much memory,
+//! and the order of rank sets, so that no forged one gets any further.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use core::marker::PhantomData;
 
+use sapwood_packet::{RankRange, RankSetRef};
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
+
+use crate::limits::RANGES_MAX;
 
 /// Reads a list of at most so many elements; a count above that is refused before any is read.
 pub(crate) fn at_most<'de, D, T, const MOST: usize>(deserializer: D) -> Result<Vec<T>, D::Error>
@@ -14,6 +18,15 @@ where
     T: Deserialize<'de>,
 {
     deserializer.deserialize_seq(Bounded::<T, MOST>(PhantomData))
+}
+
+/// Reads the ranges of a rank set: no more than allowed, and those of a set.
+pub(crate) fn in_order<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<RankRange>, D::Error> {
+    let ranges: Vec<RankRange> = at_most::<_, _, RANGES_MAX>(deserializer)?;
+    RankSetRef::from_ranges(&ranges).map_err(D::Error::custom)?;
+    Ok(ranges)
 }
 
 struct Bounded<T, const MOST: usize>(PhantomData<T>);

@@ -8,20 +8,18 @@ use alloc::vec::Vec;
 use sapwood_packet::{PacketError, Rank, RankRange, RankSet, RankSetRef, StreamId, Wave};
 use serde::{Deserialize, Serialize};
 
-use crate::bounds::{at_most, text};
-use crate::limits::{
-    AFFECTED_MAX, ANCESTORS_MAX, ATTACH_POINTS_MAX, FILTERS_MAX, ORPHANS_MAX, RANGES_MAX,
-};
+use crate::bounds::{at_most, in_order, text};
+use crate::limits::{AFFECTED_MAX, ANCESTORS_MAX, ATTACH_POINTS_MAX, FILTERS_MAX, ORPHANS_MAX};
 
-/// A rank set in a control message.
+/// A rank set in a control message; one that is not in order is refused where it is read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ranges(#[serde(deserialize_with = "at_most::<_, _, RANGES_MAX>")] Vec<RankRange>);
+pub struct Ranges(#[serde(deserialize_with = "in_order")] Vec<RankRange>);
 
 impl Ranges {
-    /// The set, once its order has been checked.
+    /// The set.
     ///
     /// # Errors
-    /// [`PacketError::RankOrder`] when the peer forged it.
+    /// [`PacketError::RankOrder`] for ranges that are no set, which no frame brings.
     pub fn to_set(&self) -> Result<RankSet, PacketError> {
         Ok(RankSetRef::from_ranges(&self.0)?.to_set())
     }
