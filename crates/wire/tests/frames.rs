@@ -2,11 +2,12 @@
 
 use sapwood_packet::{DIRECTIVES_MAX, Header, Packet, PacketRef, RankSet, Slab, Values};
 use sapwood_wire::limits::{
-    ATTACH_POINTS_MAX, FILTERS_MAX, RANGES_MAX, RUN_WAVES_MAX, TEXT_BYTES_MAX,
+    AFFECTED_MAX, ANCESTORS_MAX, ATTACH_POINTS_MAX, FILTERS_MAX, ORPHANS_MAX, RANGES_MAX,
+    RUN_WAVES_MAX, TEXT_BYTES_MAX,
 };
 use sapwood_wire::{
-    Control, FilterRequest, Frame, Policy, Ranges, StreamRequest, WaitRule, WireError, decode,
-    encode_control, encode_packet,
+    Claim, Control, FilterRequest, Frame, Policy, Ranges, RecoveryTerms, StreamRequest,
+    WIRE_VERSION, WaitRule, WireError, decode, encode_control, encode_packet,
 };
 
 fn written(packet: &Packet) -> Result<Slab, WireError> {
@@ -89,11 +90,12 @@ fn received(control: &Control) -> Result<Control, WireError> {
 fn long_texts_are_cut_between_characters() {
     let text = |length: usize| "\u{e9}".repeat(length / 2);
     let back_ends = Ranges::default();
-    let messages: [fn(String, Ranges) -> Control; 4] = [
+    let messages: [fn(String, Ranges) -> Control; 5] = [
         |reason, _| Control::Refused { reason },
         |text, _| Control::Failed { rank: 3, text },
         |reason, back_ends| Control::Lost { rank: 3, back_ends, reason },
         |reason, back_ends| Control::Fault { stream: 1, wave: 2, rank: 3, back_ends, reason },
+        |reason, back_ends| Control::Broken { rank: 3, back_ends, reason },
     ];
     for message in messages {
         let long = message(format!("x{}", text(10_000)), back_ends.clone());
@@ -119,23 +121,85 @@ fn open_with(up: usize, down: usize) -> Control {
     })
 }
 
-fn reached(points: usize, ranges: u32) -> Control {
-    let alone: RankSet = (0..ranges).map(|rank| rank * 2).collect();
+fn reached(points: usize, ranges: usize) -> Control {
     let point = (7, String::new(), Ranges::default());
-    Control::Reached { back_ends: Ranges::from(&alone), attach_points: vec![point; points] }
+    Control::Reached { back_ends: ranges_apart(ranges), attach_points: vec![point; points] }
+}
+
+fn ranges_apart(count: usize) -> Ranges {
+    let count = u32::try_from(count).expect("not so many");
+    Ranges::from(&(0..count).map(|rank| rank * 2).collect::<RankSet>())
+}
+
+fn welcome(ancestors: usize) -> Control {
+    Control::Welcome {
+        parent: 1,
+        rank: 2,
+        back_ends: 3,
+        plan: Vec::new(),
+        ancestors: vec![(4, String::from("unix:@x")); ancestors],
+        terms: RecoveryTerms::default(),
+        keeps_time: false,
+    }
+}
+
+fn ancestry(ancestors: usize) -> Control {
+    Control::Ancestry { ancestors: vec![(4, String::new()); ancestors] }
+}
+
+fn orphaned_below(between: usize) -> Control {
+    let claim = Claim::Orphan { rank: 2, between: vec![7; between] };
+    Control::Hello { version: WIRE_VERSION, claim, pid: 1, address: None }
+}
+
+fn rejoining(back_ends: usize, covers: usize) -> Control {
+    Control::Rejoin { back_ends: ranges_apart(back_ends), covers: ranges_apart(covers) }
+}
+
+fn repaired(orphans: usize, back_ends: usize, streams: usize) -> Control {
+    Control::Repaired {
+        rank: 1,
+        adopter: 2,
+        orphans: vec![3; orphans],
+        back_ends: ranges_apart(back_ends),
+        waves: vec![(4, 5, 6); streams],
+    }
+}
+
+#[test]
+fn repairs_larger_than_any_network_needs_are_refused() {
+    for (message, is_good) in [
+        (welcome(ANCESTORS_MAX), true),
+        (welcome(ANCESTORS_MAX + 1), false),
+        (ancestry(ANCESTORS_MAX), true),
+        (ancestry(ANCESTORS_MAX + 1), false),
+        (orphaned_below(ANCESTORS_MAX), true),
+        (orphaned_below(ANCESTORS_MAX + 1), false),
+        (rejoining(RANGES_MAX, RANGES_MAX), true),
+        (rejoining(RANGES_MAX + 1, 0), false),
+        (rejoining(0, RANGES_MAX + 1), false),
+        (repaired(ORPHANS_MAX, RANGES_MAX, AFFECTED_MAX), true),
+        (repaired(ORPHANS_MAX + 1, 0, 0), false),
+        (repaired(0, RANGES_MAX + 1, 0), false),
+        (repaired(0, 0, AFFECTED_MAX + 1), false),
+    ] {
+        match received(&message) {
+            Ok(received) => assert!(is_good && received == message),
+            Err(error) => assert!(!is_good && error == WireError::Control),
+        }
+    }
 }
 
 #[test]
 fn lists_that_are_longer_than_any_network_needs_are_refused() {
-    let ranges = u32::try_from(RANGES_MAX).expect("not so many");
     for (message, is_good) in [
         (open_with(FILTERS_MAX, FILTERS_MAX), true),
         (open_with(FILTERS_MAX + 1, 0), false),
         (open_with(0, FILTERS_MAX + 1), false),
         (reached(ATTACH_POINTS_MAX, 0), true),
         (reached(ATTACH_POINTS_MAX + 1, 0), false),
-        (reached(0, ranges), true),
-        (reached(0, ranges + 1), false),
+        (reached(0, RANGES_MAX), true),
+        (reached(0, RANGES_MAX + 1), false),
     ] {
         match received(&message) {
             Ok(received) => assert!(is_good && received == message),

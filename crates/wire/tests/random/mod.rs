@@ -5,7 +5,8 @@ use proptest::option;
 use proptest::prelude::*;
 use sapwood_packet::{Element, ElementType, Header, RankSet, Shape, Values};
 use sapwood_wire::{
-    Claim, Control, FilterRequest, Policy, Ranges, StreamRequest, WaitRule, run_waves_max,
+    Claim, Control, FilterRequest, Policy, Ranges, RecoveryTerms, StreamRequest, WaitRule,
+    run_waves_max,
 };
 
 /// Any header.
@@ -136,14 +137,52 @@ fn any_bytes() -> impl Strategy<Value = Vec<u8>> {
 
 /// Any message, every variant as often as another.
 pub fn any_control() -> impl Strategy<Value = Control> {
-    prop_oneof![any_upkeep(), any_of_streams(), any_probe()]
+    prop_oneof![
+        6 => any_upkeep(),
+        5 => any_of_streams(),
+        4 => any_probe(),
+        7 => any_of_repairs(),
+    ]
 }
 
 fn any_claim() -> impl Strategy<Value = Claim> {
     prop_oneof![
         any::<u32>().prop_map(|rank| Claim::Started { rank }),
         option::of(any::<u32>()).prop_map(|rank| Claim::Attached { rank }),
+        (any::<u32>(), vec(any::<u32>(), 0..5))
+            .prop_map(|(rank, between)| Claim::Orphan { rank, between }),
     ]
+}
+
+fn any_ancestors() -> impl Strategy<Value = Vec<(u32, String)>> {
+    vec((any::<u32>(), any_text()), 0..4)
+}
+
+fn any_terms() -> impl Strategy<Value = RecoveryTerms> {
+    (any::<bool>(), any::<[u32; 4]>()).prop_map(
+        |(is_on, [orphan_limit, grace, silence, front_end_wait])| RecoveryTerms {
+            is_on,
+            orphan_limit,
+            grace,
+            silence,
+            front_end_wait,
+        },
+    )
+}
+
+fn any_welcome() -> impl Strategy<Value = Control> {
+    let parts = (any_bytes(), any_ancestors(), any_terms(), any::<bool>());
+    (any::<[u32; 3]>(), parts).prop_map(
+        |([parent, rank, back_ends], (plan, ancestors, terms, keeps_time))| Control::Welcome {
+            parent,
+            rank,
+            back_ends,
+            plan,
+            ancestors,
+            terms,
+            keeps_time,
+        },
+    )
 }
 
 fn any_upkeep() -> impl Strategy<Value = Control> {
@@ -152,9 +191,7 @@ fn any_upkeep() -> impl Strategy<Value = Control> {
         (any::<u16>(), any_claim(), any::<u32>(), option::of(any_text())).prop_map(
             |(version, claim, pid, address)| Control::Hello { version, claim, pid, address }
         ),
-        (any::<u32>(), any::<u32>(), any::<u32>(), any_bytes()).prop_map(
-            |(parent, rank, back_ends, plan)| Control::Welcome { parent, rank, back_ends, plan }
-        ),
+        any_welcome(),
         any_text().prop_map(|reason| Control::Refused { reason }),
         (any_ranges(), places)
             .prop_map(|(back_ends, attach_points)| Control::Reached { back_ends, attach_points }),
@@ -206,8 +243,9 @@ fn any_of_streams() -> impl Strategy<Value = Control> {
             Control::Fault { stream, wave, rank, back_ends, reason }
         }),
         (any::<u32>(), any::<u32>()).prop_map(|(stream, bytes)| Control::Credit { stream, bytes }),
-        (any::<u32>(), any::<u64>())
-            .prop_map(|(stream, wave)| Control::Acknowledge { stream, wave }),
+        (any::<u32>(), any::<[u64; 3]>()).prop_map(|(stream, [wave, offset, singles])| {
+            Control::Acknowledge { stream, wave, offset, singles }
+        }),
     ]
 }
 
@@ -218,4 +256,37 @@ fn any_probe() -> impl Strategy<Value = Control> {
         any::<u64>().prop_map(|number| Control::Probe { number }),
         any::<u64>().prop_map(|number| Control::Echo { number }),
     ]
+}
+
+fn any_of_repairs() -> impl Strategy<Value = Control> {
+    let place = any::<(u64, u64)>;
+    prop_oneof![
+        (any_ranges(), any_ranges())
+            .prop_map(|(back_ends, covers)| Control::Rejoin { back_ends, covers }),
+        (any::<u32>(), place(), place()).prop_map(|(stream, up, down)| Control::Resume {
+            stream,
+            up,
+            down
+        }),
+        Just(Control::Resumed),
+        Just(Control::Dissolve),
+        any_ancestors().prop_map(|ancestors| Control::Ancestry { ancestors }),
+        (any::<u32>(), any_ranges(), any_text())
+            .prop_map(|(rank, back_ends, reason)| Control::Broken { rank, back_ends, reason }),
+        any_repaired(),
+    ]
+}
+
+fn any_repaired() -> impl Strategy<Value = Control> {
+    let orphans = vec(any::<u32>(), 0..9);
+    let waves = vec(any::<(u32, u64, u64)>(), 0..4);
+    (any::<[u32; 2]>(), orphans, any_ranges(), waves).prop_map(
+        |([rank, adopter], orphans, back_ends, waves)| Control::Repaired {
+            rank,
+            adopter,
+            orphans,
+            back_ends,
+            waves,
+        },
+    )
 }
