@@ -1,6 +1,7 @@
 //! The node's links as the system knows them: reading, gathered writing, and newcomers that still
 //! have to prove the network's key.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
@@ -65,6 +66,26 @@ impl Token {
     }
 }
 
+thread_local! {
+    /// Where links are read to. One for all drivers of a thread, since they read one after another
+    /// and a process can have thousands of them.
+    static BUFFER: Cell<Option<Slab>> = const { Cell::new(None) };
+}
+
+/// The thread's buffer, to be put back after use; a new one where there is none, as at the first
+/// read and while a thread ends.
+#[inline]
+fn take_buffer() -> Slab {
+    let kept = BUFFER.try_with(Cell::take).ok().flatten();
+    kept.unwrap_or_else(|| Slab::of_length(TAIL_BYTES + READ_BYTES))
+}
+
+#[inline]
+fn put_back(buffer: Slab) {
+    // A thread that is ending keeps nothing.
+    let _ = BUFFER.try_with(|kept| kept.set(Some(buffer)));
+}
+
 struct OpenLink {
     link: Link,
     interest: Interest,
@@ -87,7 +108,6 @@ pub(crate) struct SocketTable {
     pending: Pending,
     key: Key,
     encryption: Encryption,
-    buffer: Slab,
     /// Links with decrypted bytes that no poller will tell of.
     again: Vec<LinkId>,
 }
@@ -103,7 +123,6 @@ impl SocketTable {
             pending: Pending::new(),
             key,
             encryption,
-            buffer: Slab::of_length(TAIL_BYTES + READ_BYTES),
             again: Vec::new(),
         }
     }
@@ -191,13 +210,15 @@ impl SocketTable {
                 }
             })
         } else {
-            let buffer = self.buffer.as_mut_bytes();
+            let mut slab = take_buffer();
+            let buffer = slab.as_mut_bytes();
             let tail = node.begin_read(id, buffer);
             let result = read(&mut open.link, &mut buffer[tail..tail + READ_BYTES]);
             let bytes = tail + *result.as_ref().unwrap_or(&0);
             if bytes > 0 {
                 node.handle_input(now, Input::Bytes { link: id, bytes: &buffer[..bytes] });
             }
+            put_back(slab);
             result
         };
         match result {
