@@ -222,8 +222,8 @@ pub enum Control {
         /// The bytes.
         bytes: u32,
     },
-    /// What was sent on a stream over this link before a place is safe and need not be kept: packets
-    /// that went up have reached the front-end, packets that went down their back-ends.
+    /// What was sent on a stream over this link before a place is safe and need not be kept:
+    /// packets that went up have reached the front-end, packets that went down their back-ends.
     Acknowledge {
         /// The stream.
         stream: StreamId,
@@ -231,8 +231,8 @@ pub enum Control {
         wave: Wave,
         /// How many bytes of its values are safe.
         offset: u64,
-        /// How many of the packets that were sent up over this link outside the order of waves are
-        /// safe; 0 from below.
+        /// The number of the last safe packet among those that go up outside of the order of waves,
+        /// whose numbers stand in their headers; 0 for none, and from below.
         singles: u64,
     },
     /// Down: the network ends.
@@ -249,8 +249,8 @@ pub enum Control {
         /// The probe's number.
         number: u64,
     },
-    /// Up, from an orphan that has been welcomed: what it brings. What it has open follows stream by
-    /// stream, and then [`Control::Resumed`].
+    /// Up, from an orphan that has been welcomed: what it brings. What it has open follows stream
+    /// by stream, and then [`Control::Resumed`].
     Rejoin {
         /// The back-ends that are connected below it.
         back_ends: Ranges,

@@ -23,7 +23,10 @@
 //! | one control message in postcard's encoding   0 up to 8      |
 //! ```
 //!
-//! Flags: 1 filtered, 2 ends its wave, 4 late, 8 chunk, 16 direct (belongs to no wave),
+//! Wave and generation are a packet's place in its stream: up, its wave, or its number outside of
+//! the order of waves; down, its number, and its index among those that filters made of one packet.
+//!
+//! Flags: 1 filtered, 2 ends its wave, 4 late, 8 chunk, 16 direct (outside of every order),
 //! 32 void (no value: it only ends its wave), 64 run: the values of several waves in a row, of one
 //! numeric directive and all of one length, under the header of the first.
 
@@ -173,6 +176,27 @@ fn decode_packet(bytes: &[u8]) -> Result<PacketRef<'_>, WireError> {
         void: flags & FLAG_VOID != 0,
     };
     Ok(PacketRef { header, format, contributors, destinations, chunk, more_waves, body: rest })
+}
+
+/// The destinations that the beginning of a packet's frame names, without a look at its values,
+/// which may lie elsewhere; nobody where the bytes are no such frame.
+#[must_use]
+pub fn destinations_of(frame: &[u8]) -> RankSetRef<'_> {
+    fn read(frame: &[u8]) -> Result<RankSetRef<'_>, WireError> {
+        let Some((fixed, mut rest)) = frame.split_first_chunk::<HEADER_BYTES>() else {
+            return Err(WireError::Parts);
+        };
+        if fixed[4] != KIND_PACKET {
+            return Err(WireError::Kind { kind: fixed[4] });
+        }
+        let directives = usize::from(u16::from_le_bytes([fixed[6], fixed[7]]));
+        let chunk = if fixed[5] & FLAG_CHUNK == 0 { 0 } else { CHUNK_PART_BYTES };
+        let run = if fixed[5] & FLAG_RUN == 0 { 0 } else { RUN_PART_BYTES };
+        take(&mut rest, chunk + run + padded(directives))?;
+        take_ranks(&mut rest, u32_at(fixed, 32) as usize)?;
+        take_ranks(&mut rest, u32_at(fixed, 36) as usize)
+    }
+    read(frame).unwrap_or_default()
 }
 
 /// Whether packets of this format may be put into runs.
