@@ -16,5 +16,6 @@ extern crate alloc;
 extern crate std;
 
 mod chance;
+pub mod scale;
 
 pub use chance::Chance;
