@@ -23,8 +23,8 @@ pub use control::{
 };
 pub use error::WireError;
 pub use frame::{
-    Frame, PREFIX_BYTES, decode, destinations_of, encode_control, encode_head, encode_packet, extend_run,
-    frame_length, may_run, run_key, run_waves_max,
+    Frame, PREFIX_BYTES, decode, destinations_of, encode_control, encode_head, encode_packet,
+    extend_run, frame_length, may_run, run_key, run_waves_max,
 };
 
 /// Version of the wire format; peers must agree on it.

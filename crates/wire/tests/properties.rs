@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use sapwood_packet::{Chunk, Header, PacketRef, RankSet, Slab, Values, ValuesRef};
 use sapwood_wire::limits::{CONTROL_BYTES_MAX, FRAME_BYTES_MAX, RUN_BYTES_MAX, RUN_WAVES_MAX};
 use sapwood_wire::{
-    Frame, PREFIX_BYTES, decode, encode_control, encode_packet, extend_run, frame_length, may_run,
-    run_key, run_waves_max,
+    Frame, PREFIX_BYTES, decode, destinations_of, encode_control, encode_head, encode_packet,
+    extend_run, frame_length, may_run, run_key, run_waves_max,
 };
 
 mod random;
@@ -254,6 +254,28 @@ proptest! {
             }
             other => prop_assert!(false, "{other:?}"),
         }
+    }
+
+    #[test]
+    fn the_destinations_of_a_frame_are_known_without_its_values(
+        run in any_sent_run(),
+        sent in any_sent(),
+        bytes in vec(any::<u8>(), 0..80),
+    ) {
+        let bodies = run.bodies();
+        let chunk = Some(Chunk { offset: 0, total: 8 });
+        let packets =
+            [sent.packet(), run.whole(&bodies), PacketRef { chunk, body: &[0; 8], ..sent.packet() }];
+        for packet in packets {
+            let mut head = Slab::default();
+            encode_head(&mut head, &packet).expect("a short packet");
+            prop_assert_eq!(destinations_of(head.as_bytes()), packet.destinations);
+            let frame = framed(&packet);
+            prop_assert_eq!(destinations_of(frame.as_bytes()), packet.destinations);
+        }
+        // Whatever bytes these are, they are looked at without harm.
+        let found = destinations_of(Slab::copy_of(&bytes).as_bytes()).ranges().len();
+        prop_assert!(found <= bytes.len() / 8);
     }
 
     #[test]
