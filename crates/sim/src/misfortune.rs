@@ -1,0 +1,288 @@
+//! What faults do to the world when they strike, and how they end.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use sapwood_node::Role;
+use sapwood_packet::RankSet;
+
+use crate::Class;
+use crate::agenda::{Happening, MILLISECOND, Time};
+use crate::process::{Notice, State};
+use crate::strike::{Strike, Target};
+use crate::world::{FRONT_END, LOWER, UPPER, World};
+
+/// How many times slower a slow process is, at most.
+const SLOWNESS_MAX: u64 = 2000;
+/// After a partition has healed, what was held back comes within this time.
+const RETRY_MAX: Time = 200 * MILLISECOND;
+
+impl World {
+    /// A fault strikes: it finds somebody, or nothing happens.
+    pub(crate) fn strike(&mut self, number: usize) {
+        let strike = self.scenario.strikes[number];
+        let Some(victim) = self.victim(&strike) else { return };
+        let has_struck = match strike.class {
+            Class::Crash => self.crash(victim, strike.is_abrupt),
+            Class::Stop => self.stop(victim),
+            Class::Reset => self.reset(victim),
+            Class::Partition => self.part(number, victim),
+            Class::Slow => self.slow(victim),
+            Class::Join => self.send_away(victim),
+            Class::Deaf => {
+                self.front_end.deafness += 1;
+                self.note(FRONT_END, || String::from("takes no answers"));
+                true
+            }
+        };
+        if !has_struck {
+            return;
+        }
+        self.injected[strike.class.index()] += 1;
+        self.last_struck = Some(victim);
+        self.struck.push((number, victim));
+        if !matches!(strike.class, Class::Crash | Class::Reset | Class::Join) {
+            self.agenda.put(self.now + strike.lasts, Happening::Mend(number));
+        }
+    }
+
+    /// Whom a fault meets.
+    fn victim(&mut self, strike: &Strike) -> Option<usize> {
+        let is_there = |world: &Self, index: &usize| world.processes[*index].is_alive();
+        if strike.class == Class::Deaf {
+            return Some(FRONT_END);
+        }
+        if strike.target == Target::Relative
+            && strike.class != Class::Join
+            && let Some(last) = self.last_struck
+            && let Some(one) = self.relative(last)
+        {
+            return Some(one);
+        }
+        let role = match strike.target {
+            Target::FrontEnd => return Some(FRONT_END).filter(|one| is_there(self, one)),
+            Target::BackEnd => Role::BackEnd,
+            Target::Communication | Target::Relative => Role::Communication,
+        };
+        let all: Vec<usize> =
+            (0..self.processes.len()).filter(|index| is_there(self, index)).collect();
+        let role = if strike.class == Class::Join { Role::BackEnd } else { role };
+        let fit: Vec<usize> =
+            all.iter().copied().filter(|&index| self.processes[index].role == role).collect();
+        if fit.is_empty() {
+            return None;
+        }
+        Some(*self.chance.pick(&fit))
+    }
+
+    /// A process beside, above or below one, which is no front-end.
+    fn relative(&mut self, process: usize) -> Option<usize> {
+        let rank = self.processes[process].rank?;
+        let parent = self.topology.parent(rank).map(|node| node.rank());
+        let mut ranks: Vec<u32> = self.topology.children(rank).to_vec();
+        ranks.extend(parent);
+        ranks.extend(parent.iter().flat_map(|&parent| self.topology.children(parent)));
+        let is_there = |&index: &usize| index != FRONT_END && self.processes[index].is_alive();
+        let found: Vec<usize> = ranks
+            .iter()
+            .filter_map(|rank| self.by_rank.get(rank).copied())
+            .filter(|index| *index != process && is_there(index))
+            .collect();
+        if found.is_empty() { None } else { Some(*self.chance.pick(&found)) }
+    }
+
+    /// The back-ends that a fault of a process may cost.
+    fn harm(&mut self, process: usize) {
+        let one = &self.processes[process];
+        // One that has no rank yet may have been given any of its parent's.
+        let rank = one.rank.or_else(|| self.processes[one.dialed].rank);
+        let ranks = rank.map_or_else(RankSet::new, |rank| self.below(rank));
+        self.harmed.union_with(ranks.as_ref());
+        self.oracle.disturbed(&ranks);
+    }
+
+    fn crash(&mut self, victim: usize, is_abrupt: bool) -> bool {
+        let how = if is_abrupt { "its machine is gone" } else { "is killed" };
+        self.note(victim, || String::from(how));
+        self.harm(victim);
+        if is_abrupt {
+            self.lose_in_flight(victim);
+        }
+        self.exit(victim, State::Crashed);
+        true
+    }
+
+    /// Of what a process has written, and of what is under way to it, some is lost.
+    fn lose_in_flight(&mut self, process: usize) {
+        let ports: Vec<(usize, usize)> = self.processes[process]
+            .ports
+            .iter()
+            .flatten()
+            .map(|port| (port.wire, port.side))
+            .collect();
+        for (wire, side) in ports {
+            self.cut_short(wire, side);
+        }
+    }
+
+    fn cut_short(&mut self, wire: usize, side: usize) {
+        let pipe = &mut self.wires[wire].ends[side].pipe;
+        let kept = self.chance.below(pipe.under_way() as u64 + 1) as usize;
+        pipe.cut(kept);
+    }
+
+    fn stop(&mut self, victim: usize) -> bool {
+        self.note(victim, || String::from("is stopped"));
+        self.touch_silently(victim);
+        let one = &mut self.processes[victim];
+        one.stops += 1;
+        one.state = State::Stopped;
+        true
+    }
+
+    /// Something that others may take for a death, where silence counts.
+    fn touch_silently(&mut self, victim: usize) {
+        if !self.scenario.recovery.silence.is_zero() {
+            self.harm(victim);
+        }
+    }
+
+    fn slow(&mut self, victim: usize) -> bool {
+        self.note(victim, || String::from("becomes slow"));
+        self.touch_silently(victim);
+        let slowness = self.chance.between(20, SLOWNESS_MAX);
+        let one = &mut self.processes[victim];
+        one.slows += 1;
+        one.slowness = slowness;
+        true
+    }
+
+    /// Breaks one link of a process, without a word beforehand.
+    fn reset(&mut self, victim: usize) -> bool {
+        let ports = self.processes[victim].ports.iter().flatten();
+        let wires: Vec<usize> = ports
+            .map(|port| port.wire)
+            .filter(|&wire| self.wires[wire].ends.iter().all(|end| !end.is_closed))
+            .collect();
+        if wires.is_empty() {
+            return false;
+        }
+        let wire = *self.chance.pick(&wires);
+        let [upper, lower] = [UPPER, LOWER].map(|side| self.wires[wire].ends[side].process);
+        self.harm(lower);
+        let name = if self.log.is_on() { self.processes[upper].name() } else { String::new() };
+        self.note(lower, || alloc::format!("loses its link to {name}"));
+        for side in [UPPER, LOWER] {
+            self.cut_short(wire, side);
+        }
+        let (now, latency) = (self.now, self.wires[wire].speed.latency);
+        for side in [UPPER, LOWER] {
+            let at = self.wires[wire].ends[side].pipe.close(now, latency);
+            self.agenda.put(at, Happening::Arrival { wire, from: side });
+        }
+        true
+    }
+
+    /// Cuts some processes off from the others.
+    fn part(&mut self, number: usize, victim: usize) -> bool {
+        let bit = 1 << (number % 64);
+        let whole_subtree = self.chance.one_in(2);
+        let rank = self.processes[victim].rank;
+        let mut far = alloc::vec![victim];
+        for index in 1..self.processes.len() {
+            let is_below = whole_subtree
+                && self.processes[index].rank.is_some_and(|other| {
+                    self.topology.node(other).is_some()
+                        && self.topology.ancestors(other).any(|node| Some(node.rank()) == rank)
+                });
+            if is_below || self.chance.one_in(6) {
+                far.push(index);
+            }
+        }
+        if victim == FRONT_END {
+            far.retain(|&index| index == FRONT_END);
+        }
+        for &index in &far {
+            self.processes[index].side_bits |= bit;
+            self.note(index, || String::from("is cut off"));
+        }
+        if !self.scenario.recovery.silence.is_zero() {
+            // Anybody may take anybody for dead.
+            let everyone = self.topology.back_ends().collect();
+            self.harmed.union_with(RankSet::as_ref(&everyone));
+            self.oracle.disturbed(&everyone);
+        }
+        true
+    }
+
+    /// A process leaves on purpose.
+    fn send_away(&mut self, victim: usize) -> bool {
+        let Some(rank) = self.processes[victim].rank else { return false };
+        // Whoever is below a communication process that leaves is lost, or has to look for another.
+        let ranks = self.below(rank);
+        self.oracle.disturbed(&ranks);
+        if self.processes[victim].role == Role::Communication {
+            self.harmed.union_with(ranks.as_ref());
+        }
+        self.notify(victim, Notice::Leave);
+        true
+    }
+
+    /// A fault that lasts is over.
+    pub(crate) fn mend(&mut self, number: usize) {
+        let Some(place) = self.struck.iter().position(|&(other, _)| other == number) else {
+            return;
+        };
+        let (_, victim) = self.struck.swap_remove(place);
+        let one = &mut self.processes[victim];
+        match self.scenario.strikes[number].class {
+            Class::Stop => {
+                one.stops -= 1;
+                if one.stops == 0 && one.state == State::Stopped {
+                    one.state = State::Running;
+                    one.turn_at = None;
+                    self.note(victim, || String::from("is resumed"));
+                    self.poke(victim, self.now);
+                }
+            }
+            Class::Slow => {
+                one.slows -= 1;
+                if one.slows == 0 {
+                    one.slowness = 1;
+                    // What it is at in this moment it does at its old speed.
+                    one.busy_until = one.busy_until.min(self.now + MILLISECOND);
+                    self.poke(victim, self.now);
+                }
+            }
+            Class::Partition => self.heal(number),
+            Class::Deaf => {
+                self.front_end.deafness -= 1;
+                self.note(FRONT_END, || String::from("takes answers again"));
+                self.poke(FRONT_END, self.now);
+            }
+            Class::Crash | Class::Reset | Class::Join => {}
+        }
+    }
+
+    fn heal(&mut self, number: usize) {
+        let bit: u64 = 1 << (number % 64);
+        for index in 0..self.processes.len() {
+            if self.processes[index].side_bits & bit != 0 {
+                self.processes[index].side_bits &= !bit;
+                self.note(index, || String::from("is no more cut off"));
+            }
+        }
+        // What was held back by other partitions is held back again when it comes.
+        for what in core::mem::take(&mut self.parked) {
+            let at = self.now + self.chance.below(RETRY_MAX);
+            self.agenda.put(at, what);
+        }
+    }
+
+    /// All faults that last are over.
+    pub(crate) fn mend_all(&mut self) {
+        for (number, _) in self.struck.clone() {
+            self.mend(number);
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What is true of packets that go down: each comes once, in order, and to all that it is for.
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use sapwood_packet::{Rank, RankSet};
+
+use super::Known;
+
+/// The downward packets of a stream, numbered from 0.
+#[derive(Debug, Default)]
+pub(super) struct Downward {
+    /// By number: for whom it is.
+    sent: Vec<RankSet>,
+    /// By back-end: the number of the next packet that may come.
+    next: BTreeMap<Rank, u64>,
+    /// How many each has received.
+    count: BTreeMap<Rank, u64>,
+    /// The first packet that a back-end must receive, where that is not the very first.
+    since: BTreeMap<Rank, usize>,
+}
+
+impl Downward {
+    /// One more has been sent; gives its number.
+    pub(super) fn sent(&mut self, destinations: RankSet) -> u64 {
+        self.sent.push(destinations);
+        self.sent.len() as u64 - 1
+    }
+
+    /// Another process has this rank from now on.
+    pub(super) fn reborn(&mut self, rank: Rank) {
+        self.since.insert(rank, self.sent.len());
+        self.next.remove(&rank);
+        self.count.remove(&rank);
+    }
+
+    /// One has come to a back-end.
+    pub(super) fn received(&mut self, rank: Rank, number: u64) -> Result<(), String> {
+        let next = self.next.entry(rank).or_default();
+        if number < *next {
+            return Err(format!(
+                "downward packet {number} comes to rank {rank} after {}",
+                *next - 1
+            ));
+        }
+        *next = number + 1;
+        *self.count.entry(rank).or_default() += 1;
+        match self.sent.get(number as usize) {
+            None => Err(format!("rank {rank} received packet {number}, which was never sent")),
+            Some(ranks) if !ranks.contains(rank) => {
+                Err(format!("packet {number} came to rank {rank}, for whom it is not"))
+            }
+            Some(_) => Ok(()),
+        }
+    }
+}
+
+impl Known {
+    /// Some back-end that has not received all that was for it, in words.
+    pub(super) fn down_lacking(&self, there: &RankSet) -> Option<String> {
+        if self.drops || self.down.sent.is_empty() {
+            return None;
+        }
+        self.members.iter().filter(|&rank| there.contains(rank)).find_map(|rank| {
+            let since = self.down.since.get(&rank).copied().unwrap_or(0);
+            let due = self.down.sent.iter().skip(since);
+            let due = due.filter(|ranks| ranks.contains(rank)).count() as u64;
+            let count = self.down.count.get(&rank).copied().unwrap_or(0);
+            (count < due)
+                .then(|| format!("rank {rank} has received {count} of {due} downward packets"))
+        })
+    }
+}

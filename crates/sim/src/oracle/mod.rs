@@ -1,0 +1,278 @@
+//! What must be true of a run, whatever happens in it.
+//!
+//! The oracle is told what was sent, what came of it, and what was done to whom. It knows nothing
+//! of how nodes work and has no part in the run: what it finds, it writes down.
+
+mod down;
+mod up;
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use sapwood_filter::WaveRule;
+use sapwood_node::{Answer, Policy};
+use sapwood_packet::{Rank, RankSet, StreamId, Wave};
+
+use crate::agenda::Time;
+use crate::payload::Recipe;
+use crate::scenario::StreamPlan;
+
+/// A rule that every run has to keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rule {
+    /// An answer's value is what its contributors sent.
+    Value,
+    /// No back-end is in a wave twice.
+    Twice,
+    /// Every member of a stream is in a wave or named as missing, for a reason that holds.
+    Missing,
+    /// Waves are answered once, in order.
+    Order,
+    /// At rest, what a back-end sent that is still there has entered an answer.
+    Lost,
+    /// What goes down comes once and in order, and all of it.
+    Down,
+    /// No queue grows beyond its bound.
+    Bound,
+    /// Nothing waits for ever: the tree comes to rest, and starts and answers in time.
+    Deadline,
+    /// All processes end after the network has.
+    Ending,
+    /// No process asks to be woken without end.
+    Wakes,
+    /// What the front-end believes of who is there is true.
+    View,
+    /// A node's own code failed.
+    Panic,
+}
+
+impl Rule {
+    /// A word for it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Value => "value",
+            Self::Twice => "twice",
+            Self::Missing => "missing",
+            Self::Order => "order",
+            Self::Lost => "lost",
+            Self::Down => "down",
+            Self::Bound => "bound",
+            Self::Deadline => "deadline",
+            Self::Ending => "ending",
+            Self::Wakes => "wakes",
+            Self::View => "view",
+            Self::Panic => "panic",
+        }
+    }
+}
+
+/// A rule that a run has broken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// The rule.
+    pub rule: Rule,
+    /// When, in virtual nanoseconds since the run began.
+    pub at: u64,
+    /// What was seen.
+    pub text: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let milliseconds = self.at as f64 / 1e6;
+        write!(f, "{} at {milliseconds:.3} ms: {}", self.rule.name(), self.text)
+    }
+}
+
+/// What is demanded when communication processes are gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expect {
+    /// Whoever is below a process that is gone, or behind a link that broke, is gone as well.
+    Losses,
+    /// Whoever is alive finds its place again, and nothing of what it sent is lost.
+    Recovery,
+}
+
+/// Most violations that are written down; the first ones say most.
+const VIOLATIONS_MAX: usize = 32;
+
+/// How far a contribution has come.
+const SENT: u8 = 1;
+/// It is in an answer.
+const ENTERED: u8 = 2;
+/// An answer said that it is missing.
+const NAMED: u8 = 4;
+/// It may be lost, for a reason that an answer has stated.
+const EXCUSED: u8 = 8;
+/// It may come once more, from another process of that rank.
+const REPEATED: u8 = 16;
+
+/// What is known of one stream.
+#[derive(Debug)]
+struct Known {
+    recipe: Recipe,
+    wave: WaveRule,
+    drops: bool,
+    members: RankSet,
+    is_closed: bool,
+    /// By rank, and there by wave: how far it has come.
+    fates: BTreeMap<Rank, Vec<u8>>,
+    /// By wave: whether it has been answered on time.
+    answered: Vec<bool>,
+    /// Of the wave whose packets come one by one: its number, and who has come.
+    passing: Option<(Wave, RankSet)>,
+    /// The last wave that was answered on time.
+    last: Option<Wave>,
+    down: down::Downward,
+}
+
+/// Everything that was sent, and what came of it.
+#[derive(Debug, Default)]
+pub(crate) struct Oracle {
+    streams: BTreeMap<StreamId, Known>,
+    /// Back-ends to which something was done, or to a process or link above them.
+    disturbed: RankSet,
+    pub(crate) answers: u64,
+    pub(crate) contributions: u64,
+    pub(crate) received: u64,
+    violations: Vec<Violation>,
+}
+
+impl Oracle {
+    pub(crate) fn violate(&mut self, now: Time, rule: Rule, text: String) {
+        if self.violations.len() < VIOLATIONS_MAX {
+            self.violations.push(Violation { rule, at: now, text });
+        }
+    }
+
+    pub(crate) fn into_violations(self) -> Vec<Violation> {
+        self.violations
+    }
+
+    /// A stream has opened.
+    pub(crate) fn opened(&mut self, stream: StreamId, plan: &StreamPlan, members: RankSet) {
+        let recipe = Recipe { kind: plan.kind, stream, length: plan.length };
+        let known = Known {
+            recipe,
+            wave: plan.wave,
+            drops: plan.policy == Policy::DropOldest,
+            members,
+            is_closed: false,
+            fates: BTreeMap::new(),
+            answered: Vec::new(),
+            passing: None,
+            last: None,
+            down: down::Downward::default(),
+        };
+        self.streams.insert(stream, known);
+    }
+
+    /// How a stream's packets are made.
+    pub(crate) fn recipe(&self, stream: StreamId) -> Option<Recipe> {
+        self.streams.get(&stream).map(|known| known.recipe)
+    }
+
+    /// The front-end has closed a stream: what is still under way on it may be lost.
+    pub(crate) fn closed(&mut self, stream: StreamId) {
+        if let Some(known) = self.streams.get_mut(&stream) {
+            known.is_closed = true;
+        }
+    }
+
+    /// Something was done to these back-ends, or to what they depend on.
+    pub(crate) fn disturbed(&mut self, ranks: &RankSet) {
+        self.disturbed.union_with(ranks.as_ref());
+    }
+
+    /// Another process has come in the place of a back-end that was gone. What that one sent and
+    /// is in no answer is lost, and where nothing is waited for, waves are counted anew.
+    pub(crate) fn reborn(&mut self, rank: Rank) {
+        for known in self.streams.values_mut() {
+            let is_immediate = known.wave == WaveRule::Immediate;
+            for fate in known.fates.entry(rank).or_default() {
+                *fate |= if is_immediate { EXCUSED | REPEATED } else { EXCUSED };
+            }
+            known.down.reborn(rank);
+        }
+    }
+
+    /// A back-end has sent in a wave.
+    pub(crate) fn sent(&mut self, stream: StreamId, rank: Rank, wave: Wave) {
+        let Some(known) = self.streams.get_mut(&stream) else { return };
+        let fates = known.fates.entry(rank).or_default();
+        let wave = wave as usize;
+        if fates.len() <= wave {
+            fates.resize(wave + 1, 0);
+        }
+        fates[wave] |= SENT;
+    }
+
+    /// An answer has come.
+    pub(crate) fn answer(&mut self, now: Time, answer: &Answer) {
+        self.answers += 1;
+        let Some(known) = self.streams.get_mut(&answer.stream) else {
+            let text = alloc::format!("an answer of stream {}, which never opened", answer.stream);
+            return self.violate(now, Rule::Order, text);
+        };
+        let mut found = Vec::new();
+        self.contributions += known.take(answer, &self.disturbed, &mut found);
+        for (rule, text) in found {
+            let (stream, wave) = (answer.stream, answer.wave);
+            let late = if answer.is_late { ", late" } else { "" };
+            let text = alloc::format!("stream {stream} wave {wave}{late}: {text}");
+            self.violate(now, rule, text);
+        }
+    }
+
+    /// The front-end has sent a packet of this number to these back-ends.
+    pub(crate) fn broadcast(&mut self, stream: StreamId, destinations: RankSet) -> u64 {
+        self.streams.get_mut(&stream).map_or(0, |known| known.down.sent(destinations))
+    }
+
+    /// A back-end has received a packet.
+    pub(crate) fn received(&mut self, now: Time, stream: StreamId, rank: Rank, number: u64) {
+        self.received += 1;
+        let Some(known) = self.streams.get_mut(&stream) else { return };
+        if let Err(text) = known.down.received(rank, number) {
+            let text = alloc::format!("stream {stream}: {text}");
+            self.violate(now, Rule::Down, text);
+        }
+    }
+
+    /// Whether nothing is missing that these back-ends, which are still there, sent or are to
+    /// receive. `dropped` says how many packets a back-end has dropped on a stream.
+    pub(crate) fn is_complete(
+        &self,
+        there: &RankSet,
+        dropped: impl Fn(Rank, StreamId) -> u64,
+    ) -> bool {
+        self.streams.iter().all(|(&stream, known)| {
+            known.lacking(there, |rank| dropped(rank, stream)).is_empty()
+                && known.down_lacking(there).is_none()
+        })
+    }
+
+    /// As [`Oracle::is_complete`], and writes down what is missing.
+    pub(crate) fn demand_complete(
+        &mut self,
+        now: Time,
+        there: &RankSet,
+        dropped: impl Fn(Rank, StreamId) -> u64,
+    ) {
+        let mut found = Vec::new();
+        for (&stream, known) in &self.streams {
+            for text in known.lacking(there, |rank| dropped(rank, stream)) {
+                found.push((Rule::Lost, alloc::format!("stream {stream}: {text}")));
+            }
+            if let Some(text) = known.down_lacking(there) {
+                found.push((Rule::Down, alloc::format!("stream {stream}: {text}")));
+            }
+        }
+        for (rule, text) in found {
+            self.violate(now, rule, text);
+        }
+    }
+}

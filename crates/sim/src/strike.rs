@@ -1,0 +1,84 @@
+//! What goes wrong, and when: the plan of a run's faults.
+
+use alloc::vec::Vec;
+
+use crate::agenda::{MICROSECOND, MILLISECOND, Time};
+use crate::{Chance, Class, Faults};
+
+/// Who is struck; chosen among those that are there when it happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    Communication,
+    BackEnd,
+    FrontEnd,
+    /// The parent, some child or some sibling of the process that was struck last.
+    Relative,
+}
+
+/// A fault of the plan.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Strike {
+    pub(crate) class: Class,
+    pub(crate) at: Time,
+    pub(crate) target: Target,
+    /// How long it lasts, where it does.
+    pub(crate) lasts: Time,
+    /// Whether what the process had written is lost with it, as when its machine goes.
+    pub(crate) is_abrupt: bool,
+}
+
+/// Draws the faults of a run. They come singly and in pairs, close together or apart.
+pub(crate) fn draw_strikes(
+    draws: &mut Chance,
+    faults: Faults,
+    duration: Time,
+    recovers: bool,
+) -> Vec<Strike> {
+    let classes: Vec<Class> = faults.classes().collect();
+    let mut strikes = Vec::new();
+    if classes.is_empty() {
+        return strikes;
+    }
+    let count = draws.between(1, 5);
+    // Start-up takes some of it; a few faults meet it.
+    let span = duration + 40 * MILLISECOND;
+    while strikes.len() < count as usize {
+        let mut strike = draw_strike(draws, *draws.clone().pick(&classes), span, recovers);
+        strikes.push(strike);
+        while draws.one_in(3) {
+            strike = draw_strike(draws, *draws.clone().pick(&classes), span, recovers);
+            let first = strikes.last().map_or(0, |last: &Strike| last.at);
+            strike.at = first + draws.below(*draws.clone().pick(&GAPS));
+            if draws.one_in(2) {
+                strike.target = Target::Relative;
+            }
+            strikes.push(strike);
+        }
+    }
+    strikes
+}
+
+/// Within how long a second fault follows a first one.
+const GAPS: [Time; 5] =
+    [1, 200 * MICROSECOND, 5 * MILLISECOND, 100 * MILLISECOND, 1000 * MILLISECOND];
+
+fn draw_strike(draws: &mut Chance, class: Class, span: Time, recovers: bool) -> Strike {
+    let target = match draws.below(20) {
+        // Without recovery, a process less is a subtree less, and soon nothing is left to look at.
+        0..8 if !recovers && class == Class::Crash => Target::BackEnd,
+        0..5 => Target::BackEnd,
+        5 if class != Class::Join => Target::FrontEnd,
+        _ if class == Class::Join => Target::BackEnd,
+        _ => Target::Communication,
+    };
+    // A front-end that crashes leaves nothing to be seen but that all others end.
+    let is_spared = target == Target::FrontEnd && class == Class::Crash && !draws.one_in(6);
+    let target = if is_spared { Target::Communication } else { target };
+    let lasts = match draws.below(4) {
+        0 => draws.below(5 * MILLISECOND),
+        1 => draws.below(100 * MILLISECOND),
+        2 => draws.below(1000 * MILLISECOND),
+        _ => draws.below(10_000 * MILLISECOND),
+    };
+    Strike { class, at: draws.below(span), target, lasts, is_abrupt: draws.one_in(2) }
+}

@@ -1,0 +1,340 @@
+//! A process's turn, as the runtime's loop has it: what it learns, what it reads, what falls due,
+//! what its program does, and what it writes.
+
+use alloc::string::String;
+
+use sapwood_node::{Event, Input, LinkId, Output, Role};
+
+use crate::agenda::{Happening, MICROSECOND, MILLISECOND, Time};
+use crate::process::{Notice, State};
+use crate::world::{READ_BYTES, World};
+
+/// What a turn costs by itself.
+const TURN_COST: Time = 2 * MICROSECOND;
+/// How long a process whose network is over waits for its links to close.
+const CLOSE_LIMIT: Time = 1000 * MILLISECOND;
+/// Most links that one turn reads.
+const READS_MAX: usize = 64;
+
+impl World {
+    /// One turn of a process.
+    pub(crate) fn turn(&mut self, process: usize) {
+        let now = self.now;
+        let one = &mut self.processes[process];
+        if one.turn_at != Some(now) || one.state != State::Running {
+            return;
+        }
+        one.turn_at = None;
+        one.turns += 1;
+        let mut inputs = 0;
+        while let Some(notice) = self.processes[process].notices.pop_front() {
+            self.learn(process, notice);
+            inputs += 1;
+        }
+        for _ in 0..self.processes[process].readable.len().min(READS_MAX) {
+            let Some(link) = self.processes[process].readable.pop_front() else { break };
+            self.read(process, link);
+            inputs += 1;
+        }
+        let clock = self.processes[process].clock(now);
+        if self.processes[process].wake.is_some_and(|at| at <= clock) {
+            self.processes[process].wake = None;
+            self.processes[process].wakes += 1;
+            self.input(process, Input::Timeout);
+            inputs += 1;
+        }
+        self.work(process);
+        self.write_dirty(process);
+        self.look_for_end(process);
+        let one = &mut self.processes[process];
+        let cost = TURN_COST + inputs * self.scenario.input_cost;
+        one.busy_until = now + cost * one.slowness;
+        self.plan_next_turn(process);
+    }
+
+    fn plan_next_turn(&mut self, process: usize) {
+        let one = &self.processes[process];
+        if one.state != State::Running {
+            return;
+        }
+        let wake = one.wake.map(|at| one.virtual_time(at));
+        let is_ready = !one.readable.is_empty() || !one.notices.is_empty() || !one.dirty.is_empty();
+        let limit = one.over_since.map(|since| since + CLOSE_LIMIT);
+        let soon = is_ready.then_some(self.now);
+        let next = [soon, wake, self.next_work(process), limit].into_iter().flatten().min();
+        if let Some(at) = next {
+            self.poke(process, at);
+        }
+    }
+
+    /// One input, and what comes of it.
+    pub(crate) fn input(&mut self, process: usize, input: Input<'_>) {
+        let one = &mut self.processes[process];
+        let clock = one.clock(self.now);
+        one.node.handle_input(clock, input);
+        self.carry_out(process);
+    }
+
+    /// Does what a node has decided.
+    pub(crate) fn carry_out(&mut self, process: usize) {
+        while let Some(output) = self.processes[process].node.poll_output() {
+            match output {
+                Output::Transmit(link) => self.arm(process, link, false),
+                Output::Hangup(link) => self.arm(process, link, true),
+                Output::Connect { address } => self.dial_address(process, &address),
+                Output::Planned { rank, plan } => {
+                    self.note(process, || alloc::format!("is rank {rank}"));
+                    self.processes[process].rank = Some(rank);
+                    let before = self.by_rank.insert(rank, process);
+                    if before.is_some_and(|before| before != process) {
+                        self.oracle.reborn(rank);
+                    }
+                    if !plan.is_empty() {
+                        self.grow(process, rank);
+                    }
+                }
+                Output::Event(event) => self.event(process, &event),
+                Output::Wake(at) => self.processes[process].wake = Some(at),
+            }
+        }
+    }
+
+    fn event(&mut self, process: usize, event: &Event) {
+        self.note(process, || alloc::format!("event: {event:?}"));
+        match event {
+            Event::Ready { .. } => self.front_end.is_ready(self.now),
+            Event::StreamOpened { stream } => self.leaf_opened(process, *stream),
+            Event::StreamClosed { stream } => self.processes[process].leaf.closed(*stream),
+            Event::Ended { .. } => self.processes[process].listens = false,
+            _ => {}
+        }
+    }
+
+    fn arm(&mut self, process: usize, link: LinkId, is_leaving: bool) {
+        let one = &mut self.processes[process];
+        let Some(port) = one.port(link) else { return };
+        port.is_leaving |= is_leaving;
+        if !core::mem::replace(&mut port.is_armed, true) {
+            one.dirty.push(link);
+        }
+    }
+
+    /// Reads one link once.
+    fn read(&mut self, process: usize, link: LinkId) {
+        let Some(port) = self.processes[process].port(link) else { return };
+        port.is_listed = false;
+        let (wire, other) = (port.wire, 1 - port.side);
+        let most = 1 + self.chance.below(self.scenario.cut_bytes as u64) as usize;
+        let pipe = &mut self.wires[wire].ends[other].pipe;
+        if !pipe.is_readable() {
+            return;
+        }
+        let node = &mut self.processes[process].node;
+        if let Some(memory) = node.lend(link) {
+            let length = memory.len().min(most);
+            let bytes = pipe.read(&mut memory[..length]);
+            if bytes > 0 {
+                self.input(process, Input::Filled { link, bytes });
+            }
+        } else {
+            let mut buffer = core::mem::take(&mut self.buffer);
+            let memory = buffer.as_mut_bytes();
+            let tail = node.begin_read(link, memory);
+            let length = most.min(READ_BYTES);
+            let bytes = tail + pipe.read(&mut memory[tail..tail + length]);
+            if bytes > 0 {
+                self.input(process, Input::Bytes { link, bytes: &memory[..bytes] });
+            }
+            self.buffer = buffer;
+        }
+        self.wake_writer(wire, other);
+        let pipe = &self.wires[wire].ends[other].pipe;
+        let (is_at_end, is_readable) = (pipe.is_at_end(), pipe.is_readable());
+        if self.processes[process].port(link).is_none_or(|port| port.wire != wire) {
+            return;
+        }
+        if is_at_end {
+            self.release(process, link);
+            self.note(process, || alloc::format!("link {} is down", link.0));
+            let reason = String::from("connection closed");
+            self.input(process, Input::LinkDown { link, reason });
+        } else if is_readable {
+            self.list(process, link);
+        }
+    }
+
+    /// There is room again in a pipe that was full.
+    fn wake_writer(&mut self, wire: usize, side: usize) {
+        let end = &mut self.wires[wire].ends[side];
+        if let (true, Some(link)) = (end.waits_for_room, end.link) {
+            end.waits_for_room = false;
+            let process = end.process;
+            self.processes[process].dirty.push(link);
+            // The news takes as long as anything else.
+            let at = self.now + self.wires[wire].speed.latency;
+            self.poke(process, at);
+        }
+    }
+
+    fn write_dirty(&mut self, process: usize) {
+        let count = self.processes[process].dirty.len();
+        let dirty: alloc::vec::Vec<LinkId> = self.processes[process].dirty.drain(..count).collect();
+        for link in dirty {
+            self.write(process, link);
+        }
+    }
+
+    /// Writes what a node has for a link, as far as there is room.
+    fn write(&mut self, process: usize, link: LinkId) {
+        let now = self.now;
+        let one = &mut self.processes[process];
+        let Some(port) = one.port(link) else { return };
+        let (wire, side, is_leaving) = (port.wire, port.side, port.is_leaving);
+        let speed = self.wires[wire].speed;
+        let is_watched = self.log.is_on();
+        // What is written to a link that is broken, or closed at its other end, is lost.
+        let is_heard = !self.wires[wire].ends[1 - side].is_closed
+            && !self.wires[wire].ends[side].pipe.is_closed();
+        let end = &mut self.wires[wire].ends[side];
+        let room = speed.room_bytes.saturating_sub(end.pipe.len());
+        let mut left = if is_heard { room.min(self.scenario.cut_bytes) } else { usize::MAX };
+        let mut count = 0;
+        self.processes[process].node.gather(link, |part| {
+            let length = part.len().min(left);
+            if is_heard {
+                end.pipe.extend(&part[..length]);
+                if is_watched {
+                    end.unread_frame.extend(&part[..length]);
+                }
+            }
+            count += length;
+            left -= length;
+            left > 0
+        });
+        if count > 0 {
+            if is_heard {
+                let extra = self.chance.below(speed.jitter + 1);
+                let at = end.pipe.write(count, now, &speed, extra);
+                self.agenda.put(at, Happening::Arrival { wire, from: side });
+                self.tell_frames(wire, side);
+            }
+            self.input(process, Input::Transmitted { link, bytes: count });
+        }
+        let waits = self.processes[process].node.wants_write(link);
+        let Some(port) = self.processes[process].port(link) else { return };
+        if port.wire != wire {
+            return;
+        }
+        if !waits {
+            port.is_armed = false;
+            if is_leaving {
+                self.release(process, link);
+            }
+        } else if room > count {
+            self.processes[process].dirty.push(link);
+        } else {
+            self.wires[wire].ends[side].waits_for_room = true;
+        }
+    }
+
+    /// A process lets go of a link: what it has written arrives, and then the end.
+    pub(crate) fn release(&mut self, process: usize, link: LinkId) {
+        let Some(slot) = self.processes[process].ports.get_mut(link.0 as usize) else { return };
+        let Some(port) = slot.take() else { return };
+        self.close_end(port.wire, port.side);
+    }
+
+    /// Closes one end of a wire.
+    pub(crate) fn close_end(&mut self, wire: usize, side: usize) {
+        let latency = self.wires[wire].speed.latency;
+        let now = self.now;
+        self.wires[wire].ends[1 - side].pipe.discard();
+        let end = &mut self.wires[wire].ends[side];
+        end.link = None;
+        if !core::mem::replace(&mut end.is_closed, true) {
+            let at = end.pipe.close(now, latency);
+            self.agenda.put(at, Happening::Arrival { wire, from: side });
+        }
+        self.wake_writer(wire, 1 - side);
+    }
+
+    fn learn(&mut self, process: usize, notice: Notice) {
+        match notice {
+            Notice::Knock { dialer, attempt } => self.admit(process, dialer, attempt),
+            Notice::Up { attempt, wire } => self.dial_up(process, attempt, wire),
+            Notice::Failed { attempt, is_refused } => {
+                self.dial_failed(process, attempt, is_refused)
+            }
+            Notice::Exited { rank } => {
+                let text = String::from("ended before it connected");
+                self.input(process, Input::StartFailed { rank, text });
+            }
+            Notice::StartLimit => {
+                for rank in self.processes[process].started.clone() {
+                    let text = String::from("runs, but has not joined the network in time");
+                    self.input(process, Input::StartFailed { rank, text });
+                }
+            }
+            Notice::Leave => self.leave(process),
+        }
+    }
+
+    /// A process leaves on purpose; the front-end ends the network by it.
+    pub(crate) fn leave(&mut self, process: usize) {
+        self.note(process, || String::from("leaves"));
+        let now = self.now;
+        let one = &mut self.processes[process];
+        if one.node.has_ended() {
+            return;
+        }
+        one.has_left = true;
+        let clock = one.clock(now);
+        one.node.shutdown(clock);
+        self.carry_out(process);
+    }
+
+    /// A process whose network is over ends, once its links are closed or it has waited enough.
+    fn look_for_end(&mut self, process: usize) {
+        let now = self.now;
+        let one = &mut self.processes[process];
+        if one.state != State::Running || !one.node.has_ended() {
+            return;
+        }
+        one.listens = false;
+        let since = *one.over_since.get_or_insert(now);
+        let has_waited = since + CLOSE_LIMIT <= now;
+        // A front-end stays, to be asked for its answers, until it is told to go.
+        if one.role == Role::FrontEnd && !one.has_left {
+            return;
+        }
+        if !one.is_linked() || has_waited {
+            self.exit(process, State::Ended);
+        }
+    }
+
+    /// A process is no more: its links close, and whoever has started it sees it.
+    pub(crate) fn exit(&mut self, process: usize, state: State) {
+        let one = &mut self.processes[process];
+        one.state = state;
+        one.listens = false;
+        one.is_dialing = false;
+        one.notices.clear();
+        let ports = core::mem::take(&mut one.ports);
+        let (starter, rank) = (one.starter, one.rank);
+        self.note(process, || alloc::format!("is no more ({state:?})"));
+        for port in ports.into_iter().flatten() {
+            self.close_end(port.wire, port.side);
+        }
+        if let (Some(starter), Some(rank)) = (starter, rank) {
+            self.notify(starter, Notice::Exited { rank });
+        }
+    }
+
+    /// A process learns something in its next turn.
+    pub(crate) fn notify(&mut self, process: usize, notice: Notice) {
+        if self.processes[process].is_alive() {
+            self.processes[process].notices.push_back(notice);
+            self.poke(process, self.now);
+        }
+    }
+}
