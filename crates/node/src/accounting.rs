@@ -35,6 +35,6 @@ impl crate::stream::Stream {
     fn queued_bytes(&self) -> usize {
         let slots = self.slots.iter();
         let slots: usize = slots.map(|s| s.down.waiting_bytes() + s.assemblies.bytes()).sum();
-        slots + self.gate.waiting_bytes() + self.assemblies.bytes() + self.waves.charged_bytes()
+        slots + self.sender.waiting_bytes() + self.assemblies.bytes() + self.waves.charged_bytes()
     }
 }

@@ -5,10 +5,11 @@ use alloc::string::String;
 use sapwood_packet::{RankSet, StreamId};
 use sapwood_wire::{Control, Ranges, StreamRequest, WireError};
 
+use crate::lane::Place;
 use crate::link::Peer;
 use crate::membership::END;
 use crate::stream::Stream;
-use crate::{AttachPoint, Event, LinkId, Node, Output, Role};
+use crate::{AffectedWaves, AttachPoint, Event, LinkId, Node, Output, Role};
 
 impl Node {
     pub(crate) fn control(&mut self, link: LinkId, peer: Peer, control: Control) {
@@ -16,12 +17,13 @@ impl Node {
             Peer::Parent => self.control_from_parent(link, control),
             Peer::Child(rank) => self.control_from_child(link, rank, control),
             Peer::Stranger => match control {
-                Control::Hello { version, claim, .. } => {
-                    self.hello(link, version, &claim);
+                Control::Hello { version, claim, address, .. } => {
+                    self.hello(link, version, claim, address.is_some());
                     Ok(())
                 }
                 _ => Err(WireError::Control),
             },
+            Peer::Ancestor => self.control_from_ancestor(link, control),
             Peer::Leaving => Ok(()),
         };
         if let Err(error) = result {
@@ -31,8 +33,16 @@ impl Node {
 
     fn control_from_parent(&mut self, link: LinkId, control: Control) -> Result<(), WireError> {
         match control {
-            Control::Welcome { rank, plan, back_ends, .. } => {
+            Control::Welcome { rank, plan, back_ends, ancestors, terms, keeps_time, .. } => {
                 self.membership.rank = Some(rank);
+                self.learn_ancestry(ancestors, terms, keeps_time);
+                self.begin_beats();
+                if let Some(outbox) = self.links.outbox(link)
+                    && self.settings.role == Role::BackEnd
+                    && self.settings.recovery.is_on
+                {
+                    outbox.keep_runs();
+                }
                 if self.settings.role == Role::BackEnd {
                     self.expect(alloc::vec::Vec::new(), RankSet::new(), 0, back_ends);
                 }
@@ -44,10 +54,38 @@ impl Node {
             Control::Open(request) => self.open(request),
             Control::Close { stream } => self.close(stream),
             Control::Credit { stream, bytes } => self.credit_from_parent(link, stream, bytes),
-            Control::Acknowledge { .. } => {}
+            Control::Acknowledge { stream, wave, offset, singles } => {
+                let single = singles as u32;
+                self.acknowledged_by_parent(link, stream, Place { wave, offset }, single);
+            }
+            Control::Ancestry { ancestors } => {
+                self.membership.ancestors = ancestors;
+                self.tell_ancestry();
+            }
+            Control::Dissolve => {
+                self.dissolve(String::from("others have taken the place of this process"));
+            }
             Control::Shutdown => self.end(true, String::from("the front-end ended the network")),
             Control::Probe { number } => self.send_control(link, &Control::Echo { number }),
             Control::Echo { .. } => {}
+            _ => return Err(WireError::Control),
+        }
+        Ok(())
+    }
+
+    fn control_from_ancestor(&mut self, link: LinkId, control: Control) -> Result<(), WireError> {
+        match control {
+            Control::Welcome { parent, ancestors, terms, keeps_time, .. } => {
+                self.learn_ancestry(ancestors, terms, keeps_time);
+                self.adopted(link, parent);
+                self.begin_beats();
+            }
+            Control::Refused { reason } => {
+                self.outputs.push_back(Output::Hangup(link));
+                self.link_down(link, &reason);
+            }
+            Control::Shutdown => self.end(true, String::from("the front-end ended the network")),
+            Control::Probe { number } => self.send_control(link, &Control::Echo { number }),
             _ => return Err(WireError::Control),
         }
         Ok(())
@@ -84,6 +122,26 @@ impl Node {
                 }
             }
             Control::Credit { stream, bytes } => self.credit_from_child(link, stream, bytes),
+            Control::Acknowledge { stream, wave, offset, .. } => {
+                self.acknowledged_by_child(link, stream, Place { wave, offset });
+            }
+            Control::Rejoin { back_ends, covers } => {
+                self.rejoin(link, child, set(&back_ends)?, set(&covers)?);
+            }
+            Control::Resume { stream, up, down } => {
+                let place = |(wave, offset)| Place { wave, offset };
+                self.resume(link, child, stream, place(up), place(down));
+            }
+            Control::Resumed => self.resumed(link, child),
+            Control::Broken { rank, back_ends, reason } => {
+                self.tell_broken(rank, set(&back_ends)?, reason);
+            }
+            Control::Repaired { rank, adopter, orphans, back_ends, waves } => {
+                let waves = waves.into_iter();
+                let waves = waves.map(|(stream, first, end)| AffectedWaves { stream, first, end });
+                let back_ends = set(&back_ends)?;
+                self.tell_repaired(rank, adopter, orphans, back_ends, waves.collect());
+            }
             Control::Leaving => self.leaving(child),
             Control::Probe { number } => self.send_control(link, &Control::Echo { number }),
             Control::Echo { .. } => {}
@@ -107,6 +165,9 @@ impl Node {
         };
         let at = self.streams.insert(stream);
         self.streams.at(at).request = request;
+        if self.settings.recovery.is_on {
+            self.streams.at(at).keep();
+        }
         if self.settings.role == Role::BackEnd {
             self.outputs.push_back(Output::Event(Event::StreamOpened { stream: id }));
         } else {
@@ -143,6 +204,7 @@ impl Node {
     }
 
     pub(crate) fn open_to_children(&mut self, at: usize) {
+        self.await_orphans(at);
         for (link, back_ends) in self.children_with_links() {
             if let Some(request) = self.streams.at(at).request_for(link, &back_ends) {
                 self.send_control(link, &Control::Open(request));
@@ -173,7 +235,7 @@ impl Node {
         let Some(at) = self.streams.find(stream) else { return };
         let Self { links, streams, .. } = self;
         if let Some(outbox) = links.outbox(link) {
-            streams.at(at).gate.grant(bytes, outbox);
+            streams.at(at).sender.grant(bytes, outbox);
         }
         self.emit_ready(at);
         self.end_if_deserted(at);

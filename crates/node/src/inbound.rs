@@ -6,10 +6,10 @@ use sapwood_wire::{Frame, WireError, decode, frame_length};
 
 use crate::assembly::Assembled;
 use crate::head::Head;
+use crate::lane::Place;
 use crate::link::Peer;
 use crate::membership::END;
 use crate::outbox::EncodedFrame;
-use crate::slot::Place;
 use crate::stream::{Stream, Way};
 use crate::wave::{Arrived, OwnedBody};
 use crate::{Delivery, Instant, LinkId, Node, Output};
@@ -21,6 +21,10 @@ impl Node {
     /// Bytes in the shared buffer, beginning with a frame.
     pub(crate) fn bytes(&mut self, link: LinkId, bytes: &[u8]) {
         let mut rest = bytes;
+        let now = self.now;
+        if let Some(open) = self.links.link_mut(link) {
+            open.heard = now;
+        }
         loop {
             match frame_length(rest) {
                 Ok(Some(length)) if length <= rest.len() => {
@@ -63,7 +67,7 @@ impl Node {
             }
             // Runs go up only.
             (Ok(Frame::Packet(_)), Peer::Parent) => self.break_link(link, &WireError::Parts),
-            (Ok(Frame::Packet(_)), Peer::Leaving) => {}
+            (Ok(Frame::Packet(_)), Peer::Leaving | Peer::Ancestor) => {}
             (Ok(Frame::Packet(_)), Peer::Stranger) => self.break_link(link, &WireError::Parts),
             (Ok(Frame::Control(control)), _) => self.control(link, peer, control),
             (Err(error), _) => self.break_link(link, &error),
@@ -96,7 +100,7 @@ impl Node {
                 self.packet_down(packet, whole.as_bytes(), Some((frame, body.clone())));
             }
             Peer::Parent | Peer::Stranger => self.break_link(link, &WireError::Parts),
-            Peer::Leaving => {}
+            Peer::Leaving | Peer::Ancestor => {}
         }
     }
 
@@ -110,7 +114,7 @@ impl Node {
         let Some(slot) = stream.slot_of(link) else { return };
         if arrived.packet.header.direct {
             // A reply of a downward filter goes on by itself, within the parent's credit.
-            stream.waves.add_single(slot, arrived);
+            stream.waves.add_single(slot, arrived, false);
             return self.emit_ready(at);
         }
         if arrived.packet.more_waves > 0 {
@@ -177,6 +181,13 @@ impl Node {
         let Some(at) = self.streams.find(packet.header.stream) else { return };
         let stream = self.streams.at(at);
         stream.down_received += frame.len() as u64;
+        if stream.keeps && !packet.header.direct {
+            if Place::of_downward(&packet) < stream.down_next {
+                // It came from the parent before this one.
+                return self.grant_to_parent(at);
+            }
+            stream.down_next = Place::behind_downward(&packet);
+        }
         if self.settings.role == crate::Role::BackEnd {
             self.deliver_down(at, packet, shared.map(|(_, body)| body));
         } else if self.streams.at(at).down.is_pass() {
@@ -241,9 +252,17 @@ impl Stream {
             // The child ends the wave in the middle of a packet.
             place = next;
         }
-        let has_passed = place < next || place < self.gone_until;
-        if self.is_immediate() || header.late || place.wave < self.ended || has_passed {
-            return self.arrive_alone(slot, arrived, place);
+        if self.is_immediate() {
+            return self.arrive_unordered(slot, arrived, place);
+        }
+        if place.wave < self.ended || place < self.gone_until {
+            return self.arrive_late(slot, arrived, place);
+        }
+        if header.late || place < next {
+            return self.arrive_beside(slot, arrived, place, now);
+        }
+        if place.wave < self.resumed_until && self.is_repeated_in(&arrived, place) {
+            return self.pass_repeated(slot, arrived, place);
         }
         self.waves.split_at(place);
         self.waves.split_at(Place::start_of(place.wave + 1));
@@ -309,26 +328,6 @@ impl Stream {
         let hint = self.slots[slot].hint;
         self.slots[slot].next = until;
         self.slots[slot].hint = self.waves.pass(from, until, hint);
-    }
-
-    /// A packet that goes on by itself: nothing is waited for, or its wave has been answered.
-    fn arrive_alone(&mut self, slot: usize, mut arrived: Arrived<'_>, place: Place) {
-        let is_late = !self.is_immediate();
-        // A packet that was late further down may overtake what the child sends of this wave
-        // itself.
-        let is_own = !arrived.packet.header.late;
-        // Of a packet that has missed its beginning, the rest is of no use either.
-        let ends = is_own && (arrived.packet.header.ends_wave || arrived.packet.chunk.is_some());
-        if is_late && (arrived.packet.chunk.is_some() || arrived.packet.header.void) {
-            self.dropped += u64::from(!arrived.packet.header.void);
-            arrived.packet.header.void = true;
-            arrived.packet.chunk = None;
-        }
-        arrived.packet.header.late |= is_late;
-        self.waves.add_single(slot, arrived);
-        if is_late && ends {
-            self.advance(slot, Place::start_of(place.wave + 1));
-        }
     }
 }
 

@@ -16,27 +16,37 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod absence;
 mod accounting;
+mod acknowledgement;
+mod adoption;
 mod assembly;
 mod chunk;
 mod control;
 mod delivery;
 mod error;
+mod gate;
 mod head;
 mod inbound;
 mod inbox;
 mod input;
+mod kept;
+mod lane;
+mod late;
 mod link;
 mod local;
 mod membership;
 #[cfg(feature = "mutations")]
 mod mutation;
 mod node;
+mod orphan;
 mod outbound;
 mod outbox;
 mod output;
+mod pulse;
 mod recovery;
 mod run;
+mod sender;
 mod slot;
 mod stream;
 mod time;

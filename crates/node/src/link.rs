@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use sapwood_packet::Rank;
 
+use crate::Instant;
 use crate::inbox::Inbox;
 use crate::outbox::Outbox;
 
@@ -24,6 +25,8 @@ pub(crate) enum Peer {
     /// Connected, but its hello has not come.
     Stranger,
     Child(Rank),
+    /// Asked by this process, which is an orphan, to take it in.
+    Ancestor,
     /// Told to go; only its outbox is still of interest.
     Leaving,
 }
@@ -34,13 +37,16 @@ pub(crate) struct Link {
     pub(crate) peer: Peer,
     pub(crate) inbox: Inbox,
     pub(crate) outbox: Outbox,
+    /// When bytes came last.
+    pub(crate) heard: Instant,
     /// Whether an output that asks for transmission is waiting to be taken.
     pub(crate) transmit_asked: bool,
 }
 
 impl Link {
-    fn new(peer: Peer) -> Self {
-        Self { peer, inbox: Inbox::default(), outbox: Outbox::default(), transmit_asked: false }
+    fn new(peer: Peer, now: Instant) -> Self {
+        let (inbox, outbox) = (Inbox::default(), Outbox::default());
+        Self { peer, inbox, outbox, heard: now, transmit_asked: false }
     }
 }
 
@@ -53,11 +59,11 @@ pub(crate) struct Links {
 }
 
 impl Links {
-    pub(crate) fn open(&mut self, id: LinkId, peer: Peer) {
+    pub(crate) fn open(&mut self, id: LinkId, peer: Peer, now: Instant) {
         if self.slots.len() <= id.index() {
             self.slots.resize_with(id.index() + 1, || None);
         }
-        self.slots[id.index()] = Some(Link::new(peer));
+        self.slots[id.index()] = Some(Link::new(peer, now));
     }
 
     pub(crate) fn close(&mut self, id: LinkId) -> Option<Link> {

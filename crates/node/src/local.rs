@@ -13,6 +13,7 @@ use sapwood_packet::{
 use sapwood_wire::limits::{FILTERS_MAX, PACKET_BYTES_MAX, WINDOW_BYTES};
 use sapwood_wire::{Control, Policy, Ranges, StreamRequest, WaitRule, encode_control};
 
+use crate::lane::Passage;
 use crate::outbox::SHARED_BODY_BYTES;
 use crate::stream::request_of;
 use crate::{Instant, Node, NodeError, Role};
@@ -78,6 +79,10 @@ impl Node {
         let stream =
             crate::stream::Stream::new(request, &self.settings.registry, self.membership.height)?;
         let id = stream.id;
+        let mut stream = stream;
+        if self.settings.recovery.is_on {
+            stream.keep();
+        }
         self.next_stream += 1;
         let at = self.streams.insert(stream);
         self.open_to_children(at);
@@ -113,7 +118,7 @@ impl Node {
             Role::FrontEnd => open.has_room_down(),
             // A run that has been begun is ended: it is short, and broken runs cost every node
             // above.
-            _ => open.drops() || open.gate.is_open() || self.has_open_run(stream),
+            _ => open.drops() || open.sender.is_open() || self.has_open_run(stream),
         })
     }
 
@@ -173,6 +178,10 @@ impl Node {
         check_count(packet.format().len())?;
         let mut lent = packet.as_ref();
         lent.header.origin = self.membership.rank_or_max();
+        let open = self.streams.at(at);
+        lent.header.wave = open.next_down;
+        lent.header.ends_wave = true;
+        open.next_down += 1;
         lent.destinations = destinations.as_ref();
         if sapwood_filter::Filter::is_pass(&self.streams.at(at).down) {
             self.send_down(at, lent, Some(packet.body()));
@@ -209,8 +218,8 @@ impl Node {
         }
         // A wave that is dropped is skipped, which the packet that follows tells the parent.
         while open.drops()
-            && open.gate.waiting_bytes() >= open.request.window_bytes as usize
-            && open.gate.drop_oldest()
+            && open.sender.waiting_bytes() >= open.request.window_bytes as usize
+            && open.sender.drop_oldest()
         {
             open.dropped += 1;
         }
@@ -251,25 +260,30 @@ impl Node {
     fn send_small(&mut self, at: usize, header: Header, values: ValuesRef<'_>) {
         let Self { links, streams, membership, .. } = self;
         let open = streams.at(at);
-        let Some(outbox) = membership.parent.and_then(|parent| links.outbox(parent)) else {
-            return;
-        };
-        if open.gate.waiting_bytes() == 0
-            && let Some(grown) = outbox.extend_run(header.stream, header.tag, header.wave, values)
-        {
-            return open.gate.pass(grown);
-        }
         let contributors = [[header.origin; 2]];
         let contributors =
             RankSetRef::from_ranges(&contributors).expect("one range of one rank is in order");
         let (format, body) = (values.format(), values.body());
-        let packet = PacketRef { header, contributors, format, body, ..PacketRef::default() };
-        if !open.gate.is_open() {
+        let mut packet = PacketRef { header, contributors, format, body, ..PacketRef::default() };
+        let Some(outbox) = membership.parent.and_then(|parent| links.outbox(parent)) else {
+            return self.send_up(at, packet, None);
+        };
+        if open.sender.waiting_bytes() == 0
+            && let Some(grown) = outbox.extend_run(header.stream, header.tag, header.wave, values)
+        {
+            return open.sender.pass(grown);
+        }
+        if !open.sender.is_open() {
             outbox.end_run();
             return self.send_up(at, packet, None);
         }
+        open.number(&mut packet);
         if let Ok(grown) = outbox.push_run(&packet) {
-            open.gate.pass(grown);
+            open.sender.pass(grown);
+            // A run is kept when it has ended.
+            if !outbox.is_run_open() {
+                open.sender.log(Passage::upward(&packet), outbox.last_packed(grown));
+            }
         }
     }
 
@@ -299,10 +313,13 @@ impl Node {
             for at in 0..self.streams.len() {
                 let Self { links, streams, .. } = self;
                 if let Some(outbox) = links.outbox(parent) {
-                    streams.at(at).gate.force(outbox);
+                    streams.at(at).sender.force(outbox);
                 }
             }
             self.send_control(parent, &Control::Leaving);
+        }
+        if self.settings.role == Role::Communication && self.settings.recovery.is_on {
+            return self.dissolve(String::from("this process ended its part"));
         }
         self.end(true, String::from("this process ended its part"));
     }

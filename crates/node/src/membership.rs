@@ -7,9 +7,12 @@ use alloc::vec::Vec;
 use sapwood_packet::{Rank, RankSet};
 use sapwood_wire::{Claim, Control, Ranges, WIRE_VERSION};
 
+use crate::adoption::{Applicant, Vacancy};
+use crate::lane::Place;
 use crate::link::Peer;
-use crate::slot::{Place, Slot};
-use crate::{Event, LinkId, Missing, Node, Output, Role};
+use crate::orphan::Search;
+use crate::slot::Slot;
+use crate::{Event, Instant, LinkId, Missing, Node, Output, Role};
 
 /// A child that this node is to have.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,14 +49,40 @@ enum State {
     Gone,
 }
 
+/// A process that this node has, had, or is to have as a child.
 #[derive(Debug)]
-struct Child {
-    link: Option<LinkId>,
-    expected: RankSet,
+pub(crate) struct Child {
+    pub(crate) link: Option<LinkId>,
+    pub(crate) expected: RankSet,
     connected: RankSet,
+    /// Of an orphan: the back-ends that it speaks for.
+    pub(crate) covers: RankSet,
     plan: Vec<u8>,
     state: State,
     is_leaving: bool,
+    /// Whether it answers probes at any time.
+    pub(crate) keeps_time: bool,
+    /// When the probe was sent that it has not answered.
+    pub(crate) probed: Option<Instant>,
+    /// Since when somebody has been waiting to know whether it is there.
+    pub(crate) suspected: Option<Instant>,
+}
+
+impl Child {
+    pub(crate) fn awaited(expected: RankSet, plan: Vec<u8>) -> Self {
+        Self {
+            link: None,
+            expected,
+            connected: RankSet::new(),
+            covers: RankSet::new(),
+            plan,
+            state: State::Awaited,
+            is_leaving: false,
+            keeps_time: false,
+            probed: None,
+            suspected: None,
+        }
+    }
 }
 
 /// The members below this node, and its parent.
@@ -72,6 +101,20 @@ pub(crate) struct Membership {
     losses: Vec<Missing>,
     has_reported: bool,
     pub(crate) is_planned: bool,
+    /// The processes above, nearest first, and where they take connections.
+    pub(crate) ancestors: Vec<(Rank, String)>,
+    /// Whether the parent answers probes at any time.
+    pub(crate) parent_keeps_time: bool,
+    /// The search for a new parent, while there is none.
+    pub(crate) search: Option<Search>,
+    /// Places of children that are gone, held open for those below them.
+    pub(crate) vacancies: Vec<Vacancy>,
+    /// The number of the next vacancy.
+    pub(crate) next_vacancy: u64,
+    /// Orphans whose hello waits.
+    pub(crate) applicants: Vec<Applicant>,
+    /// When the next probes are sent.
+    pub(crate) beat_due: Option<Instant>,
 }
 
 impl Membership {
@@ -87,6 +130,13 @@ impl Membership {
             losses: Vec::new(),
             has_reported: false,
             is_planned: false,
+            ancestors: Vec::new(),
+            parent_keeps_time: false,
+            search: None,
+            vacancies: Vec::new(),
+            next_vacancy: 0,
+            applicants: Vec::new(),
+            beat_due: None,
         }
     }
 
@@ -96,11 +146,59 @@ impl Membership {
         self.rank.unwrap_or(Rank::MAX)
     }
 
-    /// The back-ends that are connected.
+    /// The back-ends that are connected, or on their way to another parent.
     pub(crate) fn connected(&self) -> RankSet {
         let mut all = RankSet::new();
         for child in self.children.values() {
             all.union_with(child.connected.as_ref());
+        }
+        for vacancy in &self.vacancies {
+            all.union_with(vacancy.awaited.as_ref());
+        }
+        all
+    }
+
+    /// The back-ends that are connected through other children than this one.
+    pub(crate) fn connected_but(&self, rank: Rank) -> RankSet {
+        let mut all = RankSet::new();
+        for (_, child) in self.children.iter().filter(|(other, _)| **other != rank) {
+            all.union_with(child.connected.as_ref());
+        }
+        all
+    }
+
+    /// The link of a child that is there.
+    pub(crate) fn link_of(&self, rank: Rank) -> Option<LinkId> {
+        self.children.get(&rank)?.link
+    }
+
+    pub(crate) fn child(&self, rank: Rank) -> Option<&Child> {
+        self.children.get(&rank)
+    }
+
+    pub(crate) fn child_mut(&mut self, rank: Rank) -> Option<&mut Child> {
+        self.children.get_mut(&rank)
+    }
+
+    pub(crate) fn put_child(&mut self, rank: Rank, child: Child) {
+        self.children.insert(rank, child);
+    }
+
+    /// Since when a child has been suspected, the first of them.
+    pub(crate) fn suspicion(&self) -> Option<Instant> {
+        self.children.values().filter_map(|child| child.suspected).min()
+    }
+
+    /// All children, by rank.
+    pub(crate) fn children_mut(&mut self) -> impl Iterator<Item = (Rank, &mut Child)> {
+        self.children.iter_mut().map(|(&rank, child)| (rank, child))
+    }
+
+    /// Everybody who is known to be gone.
+    fn known_losses(&self) -> RankSet {
+        let mut all = RankSet::new();
+        for lost in &self.losses {
+            all.union_with(lost.ranks.as_ref());
         }
         all
     }
@@ -135,14 +233,7 @@ impl Node {
     /// back-ends.
     pub fn expect(&mut self, children: Vec<ChildPlan>, attach: RankSet, height: u32, total: u32) {
         for child in children {
-            let awaited = Child {
-                link: None,
-                expected: child.back_ends,
-                connected: RankSet::new(),
-                plan: child.plan,
-                state: State::Awaited,
-                is_leaving: false,
-            };
+            let awaited = Child::awaited(child.back_ends, child.plan);
             self.membership.children.insert(child.rank, awaited);
         }
         if let (false, Some(address)) = (attach.is_empty(), &self.settings.address) {
@@ -156,11 +247,15 @@ impl Node {
         self.membership.height = height;
         self.membership.total = total;
         self.membership.is_planned = true;
+        if self.settings.role == Role::FrontEnd {
+            self.begin_beats();
+        }
         self.report_if_ready();
     }
 
     pub(crate) fn parent_up(&mut self, link: LinkId) {
-        self.links.open(link, Peer::Parent);
+        let now = self.now;
+        self.links.open(link, Peer::Parent, now);
         self.membership.parent = Some(link);
         let claim = match (self.settings.is_started, self.membership.rank) {
             (true, Some(rank)) => Claim::Started { rank },
@@ -176,9 +271,21 @@ impl Node {
     }
 
     /// A stranger says who it is: it becomes a child, or is told why not.
-    pub(crate) fn hello(&mut self, link: LinkId, version: u16, claim: &Claim) {
-        match self.admit(version, claim) {
-            Ok(rank) => self.welcome(link, rank),
+    pub(crate) fn hello(&mut self, link: LinkId, version: u16, claim: Claim, keeps_time: bool) {
+        let admitted = match (self.admit(version, &claim), claim) {
+            (Ok(rank), Claim::Orphan { between, .. }) => {
+                self.orphan_hello(link, rank, between, keeps_time).map(|()| None)
+            }
+            (admitted, _) => admitted.map(Some),
+        };
+        match admitted {
+            Ok(None) => {}
+            Ok(Some(rank)) => {
+                if let Some(child) = self.membership.children.get_mut(&rank) {
+                    child.keeps_time = keeps_time;
+                }
+                self.welcome(link, rank);
+            }
             Err(reason) => {
                 self.send_control(link, &Control::Refused { reason });
                 if let Some(open) = self.links.link_mut(link) {
@@ -208,7 +315,7 @@ impl Node {
                 }
             }
             Claim::Attached { rank } => self.admit_attached(rank),
-            Claim::Orphan { .. } => Err("recovery is off".to_string()),
+            Claim::Orphan { rank, .. } => Ok(rank),
         }
     }
 
@@ -234,14 +341,7 @@ impl Node {
                 .find(is_free)
                 .ok_or_else(|| "no rank is free for one more back-end here".to_string())?,
         };
-        let child = Child {
-            link: None,
-            expected: RankSet::range(rank, rank),
-            connected: RankSet::new(),
-            plan: Vec::new(),
-            state: State::Awaited,
-            is_leaving: false,
-        };
+        let child = Child::awaited(RankSet::range(rank, rank), Vec::new());
         self.membership.children.insert(rank, child);
         Ok(rank)
     }
@@ -263,7 +363,7 @@ impl Node {
             rank,
             back_ends,
             plan,
-            ancestors: Vec::new(),
+            ancestors: self.ancestry_of_children(),
             terms: self.settings.recovery.to_terms(),
             keeps_time: self.settings.role == Role::Communication,
         };
@@ -271,6 +371,42 @@ impl Node {
         self.open_streams_to(link, &expected);
         if is_back_end {
             self.reached(rank, expected, Vec::new());
+        }
+    }
+
+    /// An orphan is taken in: it has a plan already, and says itself what it has.
+    pub(crate) fn welcome_back(&mut self, link: LinkId, rank: Rank) {
+        if let Some(child) = self.membership.children.get_mut(&rank) {
+            child.link = Some(link);
+            child.state = State::Connected;
+        }
+        if let Some(open) = self.links.link_mut(link) {
+            open.peer = Peer::Child(rank);
+        }
+        let welcome = Control::Welcome {
+            parent: self.membership.rank_or_max(),
+            rank,
+            back_ends: self.membership.total,
+            plan: Vec::new(),
+            ancestors: self.ancestry_of_children(),
+            terms: self.settings.recovery.to_terms(),
+            keeps_time: self.settings.role == Role::Communication,
+        };
+        self.send_control(link, &welcome);
+    }
+
+    /// The back-ends below an orphan are there again. Those who were thought lost are news.
+    pub(crate) fn returned(&mut self, rank: Rank, back_ends: RankSet) {
+        let mut known = RankSet::new();
+        for vacancy in &self.membership.vacancies {
+            known.union_with(vacancy.awaited.as_ref());
+        }
+        let Some(child) = self.membership.children.get_mut(&rank) else { return };
+        child.connected = back_ends.clone();
+        child.state = State::Reported;
+        let news = back_ends.difference(known.as_ref());
+        if !news.is_empty() || !self.membership.has_reported {
+            self.reached(rank, news, Vec::new());
         }
     }
 
@@ -357,12 +493,16 @@ impl Node {
     }
 
     pub(crate) fn link_down(&mut self, link: LinkId, reason: &str) {
+        if let (true, Some(open)) =
+            (self.membership.parent == Some(link), self.links.link_mut(link))
+        {
+            open.outbox.end_run();
+            self.keep_ended_runs();
+        }
         let Some(open) = self.links.close(link) else { return };
         match open.peer {
-            Peer::Parent => {
-                self.membership.parent = None;
-                self.end(false, alloc::format!("the link to the parent is gone: {reason}"));
-            }
+            Peer::Parent => self.parent_lost(reason, false),
+            Peer::Ancestor => self.ancestor_down(link, reason),
             Peer::Child(rank) => self.child_down(rank, link, reason),
             Peer::Stranger | Peer::Leaving => {}
         }
@@ -387,6 +527,10 @@ impl Node {
         if !had_reported {
             self.pass_on_failure(rank, reason.clone());
         }
+        if !is_back_end && self.hold_open(rank, link, &back_ends, &reason) {
+            self.report_if_ready();
+            return self.answer_applicants();
+        }
         // Before the waves go on, which name the reason.
         self.lost(rank, back_ends, reason);
         for at in 0..self.streams.len() {
@@ -396,6 +540,7 @@ impl Node {
             }
         }
         self.report_if_ready();
+        self.answer_applicants();
     }
 
     /// A child will send nothing more on a stream: its open waves do not wait for it.
@@ -434,6 +579,10 @@ impl Node {
 
     /// Back-ends are gone: remembered, told to the parent, or to the application.
     pub(crate) fn lost(&mut self, rank: Rank, back_ends: RankSet, reason: String) {
+        let news = back_ends.difference(self.membership.known_losses().as_ref());
+        if news.is_empty() && !back_ends.is_empty() {
+            return;
+        }
         self.membership.remember_loss(back_ends.clone(), reason.clone());
         if self.settings.role == Role::FrontEnd {
             self.outputs.push_back(Output::Event(Event::Lost { rank, back_ends, reason }));
@@ -448,7 +597,8 @@ impl Node {
         if let Some(child) = self.membership.children.get_mut(&child) {
             child.connected.subtract(back_ends.as_ref());
         }
-        self.lost(rank, back_ends, why);
+        self.lost(rank, back_ends.clone(), why);
+        self.no_longer_awaited(&back_ends);
     }
 
     pub(crate) fn leaving(&mut self, rank: Rank) {
@@ -511,7 +661,7 @@ impl crate::stream::Stream {
         let first = self.ended.max(self.waves.end());
         let window = self.request.window_bytes;
         self.has_said_end = false;
-        self.add_slot(Slot::new(link, members, first, window));
+        self.add_slot(Slot::new(link, members, Place::start_of(first), window));
         Some(sapwood_wire::StreamRequest { first_wave: first, ..self.request.clone() })
     }
 }

@@ -62,6 +62,8 @@ pub struct Node {
     /// The number of the next stream that this front-end opens.
     pub(crate) next_stream: StreamId,
     pub(crate) has_ended: bool,
+    /// When the front-end tells its children what is safe.
+    pub(crate) acknowledgement_due: Option<Instant>,
     /// The wake-up that was last asked for.
     pub(crate) wake: Option<Instant>,
     #[cfg(feature = "mutations")]
@@ -87,6 +89,7 @@ impl Node {
             outputs: VecDeque::new(),
             next_stream: 1,
             has_ended: false,
+            acknowledgement_due: None,
             wake: None,
             #[cfg(feature = "mutations")]
             mutation: None,
@@ -103,9 +106,10 @@ impl Node {
     pub fn handle_input(&mut self, now: Instant, input: Input<'_>) {
         self.now = now;
         match input {
+            Input::ParentUp { link } if self.membership.search.is_some() => self.ancestor_up(link),
             Input::ParentUp { link } => self.parent_up(link),
-            Input::ConnectFailed { .. } => {}
-            Input::ChildUp { link } => self.links.open(link, Peer::Stranger),
+            Input::ConnectFailed { reason, is_refused } => self.connect_failed(&reason, is_refused),
+            Input::ChildUp { link } => self.links.open(link, Peer::Stranger, now),
             Input::Bytes { link, bytes } => self.bytes(link, bytes),
             Input::Filled { link, bytes } => self.filled(link, bytes),
             Input::Transmitted { link, bytes } => {
@@ -118,6 +122,10 @@ impl Node {
             Input::Timeout => {
                 self.wake = None;
                 self.emit_all_ready();
+                self.pay_acknowledgements();
+                self.continue_search();
+                self.close_vacancies();
+                self.beat();
             }
         }
     }
@@ -131,12 +139,22 @@ impl Node {
             if let Some(open) = self.links.link_mut(link) {
                 open.transmit_asked = false;
             }
+            if self.membership.parent == Some(link) {
+                self.keep_ended_runs();
+            }
             return Some(Output::Transmit(link));
         }
         // A wave that has no room to go on is looked at again when there is room, not by the clock.
         let is_root = self.settings.role == Role::FrontEnd;
         let streams = self.streams.iter().filter(|stream| stream.has_room_up(is_root));
-        let deadline = streams.filter_map(|stream| stream.waves.deadline()).min()?;
+        let waves = streams.filter_map(|stream| stream.waves.deadline()).min();
+        let others = [
+            self.acknowledgement_due,
+            self.membership.search.as_ref().map(crate::orphan::Search::deadline),
+            self.vacancy_deadline(),
+            self.beat_deadline(),
+        ];
+        let deadline = others.into_iter().chain([waves]).flatten().min()?;
         if self.wake == Some(deadline) {
             return None;
         }
@@ -222,7 +240,9 @@ impl Node {
     }
 
     fn filled(&mut self, link: LinkId, bytes: usize) {
+        let now = self.now;
         let Some(open) = self.links.link_mut(link) else { return };
+        open.heard = now;
         match open.inbox.filled(bytes) {
             Ok(Filled::Partial) => {}
             Ok(Filled::Frame(slab)) => {

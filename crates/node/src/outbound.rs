@@ -10,9 +10,9 @@ use sapwood_wire::Control;
 use sapwood_wire::limits::CHUNK_BYTES;
 
 use crate::assembly::Assembled;
+use crate::lane::{Lane, Passage};
 use crate::membership::END;
-use crate::outbox::{EncodedFrame, SHARED_BODY_BYTES};
-use crate::slot::bounds_of;
+use crate::outbox::{EncodedFrame, Outbox, SHARED_BODY_BYTES};
 use crate::stream::Stream;
 use crate::{Answer, Delivery, LinkId, Missing, Node, Role, chunk};
 
@@ -24,17 +24,20 @@ impl Node {
         if self.settings.role == Role::FrontEnd {
             return self.answer(at, packet, shared);
         }
-        let Some(parent) = self.membership.parent else { return };
+        let Some(parent) = self.membership.parent else { return self.keep_up(at, packet, shared) };
         let length = shared.as_ref().map_or(packet.body.len(), Body::len);
         let is_small = length < SHARED_BODY_BYTES;
-        if is_small && self.streams.at(at).gate.is_open() {
-            let packet = match &shared {
+        if is_small && self.streams.at(at).sender.is_open_for(&packet) {
+            let mut packet = match &shared {
                 Some(body) => PacketRef { body: body.as_bytes(), ..packet },
                 None => packet,
             };
             let Some(outbox) = self.links.outbox(parent) else { return };
+            let stream = self.streams.at(at);
+            stream.number(&mut packet);
             if let Ok(length) = outbox.push_packet(&packet) {
-                self.streams.at(at).gate.pass(length);
+                stream.sender.pass(length);
+                stream.sender.log(Passage::upward(&packet), outbox.last_packed(length));
             }
             return;
         }
@@ -43,25 +46,16 @@ impl Node {
     }
 
     fn send_up_large(&mut self, at: usize, parent: LinkId, packet: PacketRef<'_>, body: &Body) {
-        let whole = PacketRef { body: body.as_bytes(), ..packet };
-        if packet.chunk.is_some() || body.len() <= CHUNK_BYTES {
-            return self.queue_up(at, parent, &whole, body.clone());
-        }
-        for (part, bytes) in chunk::cut(whole, body) {
-            self.queue_up(at, parent, &part, bytes);
-        }
+        let Some(outbox) = self.links.outbox(parent) else { return };
+        self.streams.at(at).queue_up(packet, body, Some(outbox));
     }
 
-    /// Lets a packet through the gate to the parent, or makes it wait there.
-    fn queue_up(&mut self, at: usize, parent: LinkId, packet: &PacketRef<'_>, body: Body) {
+    /// A packet that goes up while there is no parent waits for one.
+    fn keep_up(&mut self, at: usize, packet: PacketRef<'_>, shared: Option<Body>) {
         let stream = self.streams.at(at);
-        if stream.gate.is_open() {
-            let Some(outbox) = self.links.outbox(parent) else { return };
-            if let Ok(length) = outbox.push_shared(packet, body) {
-                stream.gate.pass(length);
-            }
-        } else if let Ok(frame) = EncodedFrame::split(packet, body) {
-            stream.gate.wait(frame, packet);
+        if stream.keeps && !self.has_ended {
+            let body = shared.unwrap_or_else(|| Body::from(Slab::copy_of(packet.body)));
+            stream.queue_up(packet, &body, None);
         }
     }
 
@@ -109,13 +103,21 @@ impl Node {
     ) {
         let Self { links, streams, .. } = self;
         let stream = streams.at(at);
-        let drops = stream.drops() && bounds_of(&packet).0;
+        let passage = Passage::downward(&packet);
+        stream.keep_down(passage, frame, encoded);
+        let drops = stream.drops() && passage.begins;
         let window = stream.request.window_bytes as usize;
         let mut waiting: Option<EncodedFrame> = encoded.cloned();
         for slot in &mut stream.slots {
             let is_for = packet.destinations.is_empty()
                 || slot.members.as_ref().intersects(packet.destinations);
-            if !is_for || !slot.alive {
+            if !is_for || !slot.is_awaited() {
+                continue;
+            }
+            if passage.lane == Lane::Waves {
+                slot.down_sent = passage.behind;
+            }
+            if !slot.alive {
                 continue;
             }
             if slot.down.is_open() {
@@ -131,7 +133,7 @@ impl Node {
                 stream.dropped += 1;
             }
             let copy = || EncodedFrame::whole(Body::from(Slab::copy_of(frame)));
-            slot.down.wait(waiting.get_or_insert_with(copy).clone(), &packet);
+            slot.down.wait(waiting.get_or_insert_with(copy).clone(), passage);
         }
     }
 
@@ -254,12 +256,41 @@ impl Node {
             let id = stream.id;
             if let Some(parent) = self.membership.parent {
                 self.send_control(parent, &Control::Credit { stream: id, bytes });
+                self.acknowledge_to_parent(at);
             }
         }
     }
 }
 
 impl Stream {
+    /// Gives a packet its number, if it is outside of the order of waves.
+    #[inline]
+    pub(crate) fn number(&mut self, packet: &mut PacketRef<'_>) {
+        let is_single = self.is_immediate() || packet.header.late;
+        packet.header.generation =
+            if is_single && !packet.header.direct { self.sender.number() } else { 0 };
+    }
+
+    /// Lets a packet pass to the parent frame by frame, or makes it wait.
+    fn queue_up(&mut self, packet: PacketRef<'_>, body: &Body, mut outbox: Option<&mut Outbox>) {
+        let whole = PacketRef { body: body.as_bytes(), ..packet };
+        // A chunk is not cut again.
+        let is_cut = packet.chunk.is_none() && body.len() > CHUNK_BYTES;
+        let chunks = is_cut.then(|| chunk::cut(whole, body)).into_iter().flatten();
+        let uncut = (!is_cut).then(|| (whole, body.clone()));
+        for (mut part, bytes) in chunks.chain(uncut) {
+            self.number(&mut part);
+            let passage = Passage::upward(&part);
+            let Ok(frame) = EncodedFrame::split(&part, bytes) else { continue };
+            match &mut outbox {
+                Some(outbox) if self.sender.is_open_for(&part) => {
+                    self.sender.send(frame, passage, outbox);
+                }
+                _ => self.sender.wait(frame, passage),
+            }
+        }
+    }
+
     /// Who is in the wave that an answer ends, or `None` when it does not say who is missing: it is
     /// outside of the waves, or packets that pass one by one are still to come.
     fn present_in(&mut self, header: &Header, contributors: &RankSet) -> Option<RankSet> {

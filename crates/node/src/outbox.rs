@@ -4,14 +4,16 @@
 //! Small frames are packed together; a large body is not copied but named in the gather list.
 
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 
-use sapwood_packet::{Body, PacketRef, Slab, StreamId, Tag, ValuesRef, Wave};
+use sapwood_packet::{Body, PacketRef, RankSetRef, Slab, StreamId, Tag, ValuesRef, Wave};
 use sapwood_wire::{
-    Control, WireError, encode_control, encode_head, encode_packet, extend_run, may_run, run_key,
-    run_waves_max,
+    Control, WireError, destinations_of, encode_control, encode_head, encode_packet, extend_run,
+    may_run, run_key, run_waves_max,
 };
 
 use crate::inbox::Pool;
+use crate::lane::{Lane, Passage, Place};
 
 /// Most parts in one gather list; more are written in the next turn.
 pub const GATHER_PARTS_MAX: usize = 64;
@@ -40,6 +42,17 @@ impl EncodedFrame {
         let mut head = Slab::default();
         encode_head(&mut head, packet)?;
         Ok(Self { head: Body::from(head), body: Some(body) })
+    }
+
+    /// The back-ends that the packet is for; nobody in particular when that is empty.
+    pub(crate) fn destinations(&self) -> RankSetRef<'_> {
+        destinations_of(self.head.as_bytes())
+    }
+
+    /// The bytes that are not shared with other holders of the body.
+    #[cfg(test)]
+    pub(crate) fn head_bytes(&self) -> &[u8] {
+        self.head.as_bytes()
     }
 
     /// Length in bytes.
@@ -100,6 +113,29 @@ pub(crate) struct Outbox {
     spare: Option<Slab>,
     /// The frame at the very end, while waves may still be added to it.
     run: Option<OpenRun>,
+    /// Runs that have ended, where the sender has to keep them.
+    ended_runs: EndedRuns,
+}
+
+/// Copies of runs that have ended, until their streams keep them.
+#[derive(Debug, Default)]
+pub(crate) struct EndedRuns {
+    is_wanted: bool,
+    frames: Slab,
+    runs: Vec<(StreamId, Passage, usize)>,
+}
+
+impl EndedRuns {
+    /// Takes each run out: its stream, what is to be known of it, and its frame.
+    pub(crate) fn drain(&mut self, mut each: impl FnMut(StreamId, Passage, &[u8])) {
+        let mut rest = self.frames.as_bytes();
+        for (stream, passage, length) in self.runs.drain(..) {
+            let (frame, after) = rest.split_at(length);
+            each(stream, passage, frame);
+            rest = after;
+        }
+        self.frames.clear();
+    }
 }
 
 /// A frame at the end of the packed bytes that the next wave may be added to.
@@ -111,6 +147,8 @@ struct OpenRun {
     tag: Tag,
     /// Its first wave.
     wave: Wave,
+    /// Its number, where it is outside of the order of waves.
+    number: u32,
     directive: u8,
     /// Length of each wave's values.
     stride: usize,
@@ -177,6 +215,7 @@ impl Outbox {
                 stream: packet.header.stream,
                 tag: packet.header.tag,
                 wave: packet.header.wave,
+                number: packet.header.generation,
                 directive: *directive,
                 stride: packet.body.len(),
                 waves: 1,
@@ -193,20 +232,47 @@ impl Outbox {
         self.run.as_ref().is_some_and(|run| run.stream == stream && run.next().is_some())
     }
 
-    /// Ends the run at the end, if there is one.
-    pub(crate) fn end_run(&mut self) {
-        self.run = None;
+    /// Has ended runs kept for [`Outbox::ended_runs`].
+    pub(crate) fn keep_runs(&mut self) {
+        self.ended_runs.is_wanted = true;
     }
 
-    /// Queues a packet whose values are shared, not copied.
-    pub(crate) fn push_shared(
-        &mut self,
-        packet: &PacketRef<'_>,
-        body: Body,
-    ) -> Result<usize, WireError> {
-        let length = encode_head(self.packed(), packet)?;
-        self.push_body(body);
-        Ok(length)
+    /// The runs that have ended since the last time.
+    pub(crate) fn ended_runs(&mut self) -> Option<&mut EndedRuns> {
+        (!self.ended_runs.runs.is_empty()).then_some(&mut self.ended_runs)
+    }
+
+    /// The last so many bytes, which have just been packed.
+    pub(crate) fn last_packed(&self, bytes: usize) -> &[u8] {
+        match self.pieces.back() {
+            Some(Piece::Packed { bytes: packed, .. }) => {
+                &packed.as_bytes()[packed.len().saturating_sub(bytes)..]
+            }
+            _ => &[],
+        }
+    }
+
+    /// Whether the last frame is a run that is still open.
+    pub(crate) fn is_run_open(&self) -> bool {
+        self.run.is_some()
+    }
+
+    /// Ends the run at the end, if there is one.
+    #[inline]
+    pub(crate) fn end_run(&mut self) {
+        let Some(run) = self.run.take() else { return };
+        if !self.ended_runs.is_wanted {
+            return;
+        }
+        let Some(Piece::Packed { bytes, .. }) = self.pieces.back() else { return };
+        let frame = &bytes.as_bytes()[run.start..];
+        let (lane, place) = match run.number {
+            0 => (Lane::Waves, Place::start_of(run.wave + u64::from(run.waves) - 1)),
+            number => (Lane::Singles, Place::start_of(number.into())),
+        };
+        let passage = Passage { lane, place, behind: place, origin: 0, begins: true, ends: true };
+        self.ended_runs.frames.extend(frame);
+        self.ended_runs.runs.push((run.stream, passage, frame.len()));
     }
 
     /// Queues the bytes of one whole frame.
@@ -221,7 +287,7 @@ impl Outbox {
         if frame.head.len() < SHARED_BODY_BYTES || frame.body.is_some() {
             self.packed().extend(frame.head.as_bytes());
         } else {
-            self.run = None;
+            self.end_run();
             self.pieces.push_back(Piece::Shared(frame.head.clone()));
         }
         if let Some(body) = &frame.body {
@@ -234,10 +300,10 @@ impl Outbox {
             // Nothing would ever be written of it, and the outbox never be empty.
             return;
         }
+        self.end_run();
         if let Some(Piece::Packed { ends_frame, .. }) = self.pieces.back_mut() {
             *ends_frame = false;
         }
-        self.run = None;
         self.pieces.push_back(Piece::Shared(body));
     }
 
@@ -248,7 +314,7 @@ impl Outbox {
         // them must not.
         let overtakes =
             !self.control.is_empty() && self.pieces.len() <= self.pieces_before_control();
-        self.run = None;
+        self.end_run();
         let room = matches!(self.pieces.back(), Some(Piece::Packed { bytes, ends_frame: true })
             if bytes.len() < PACKED_BYTES && !overtakes);
         if !room {
@@ -296,7 +362,7 @@ impl Outbox {
 
     /// So many bytes of what [`Outbox::gather`] gave have been written.
     pub(crate) fn transmitted(&mut self, mut bytes: usize, pool: &mut Pool) {
-        self.run = None;
+        self.end_run();
         while bytes > 0 {
             if self.pieces_before_control() == 0 && !self.control.is_empty() {
                 let part = bytes.min(self.control.len() - self.control_written);

@@ -11,7 +11,8 @@ use sapwood_packet::PacketRef;
 use sapwood_wire::run_key;
 
 use crate::Instant;
-use crate::slot::{Place, Slot};
+use crate::lane::Place;
+use crate::slot::Slot;
 use crate::stream::{Stream, Way};
 use crate::wave::{Arrived, OpenWave, WaveTable};
 
@@ -31,8 +32,11 @@ impl Stream {
             done += taken;
         }
         for index in done..waves {
-            let packet = run.part_of_run(index, 1);
-            let charge = if index + 1 == waves { arrived.charge } else { 0 };
+            let mut packet = run.part_of_run(index, 1);
+            let is_last = index + 1 == waves;
+            // The whole run has one number: it is that of its last wave.
+            packet.header.generation = if is_last { run.header.generation } else { 0 };
+            let charge = if is_last { arrived.charge } else { 0 };
             self.arrive(slot, Arrived { packet, owned: None, charge }, now);
         }
     }
@@ -58,6 +62,10 @@ impl Stream {
         let waves = wave.more + 1;
         let piece = run.part_of_run(0, waves);
         if wave.total.is_some() || wave.has_values() && !wave.fits(&piece) {
+            return 0;
+        }
+        let may_repeat = place.wave < self.resumed_until;
+        if may_repeat && wave.contributors.as_ref().intersects(run.contributors) {
             return 0;
         }
         let charge = if until == end { charge } else { 0 };

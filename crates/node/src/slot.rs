@@ -2,25 +2,12 @@
 
 use alloc::collections::VecDeque;
 
-use sapwood_packet::{Chunk, PacketRef, Rank, RankSet, Wave};
+use sapwood_packet::{RankSet, Wave};
 
 use crate::LinkId;
 use crate::assembly::Assemblies;
-use crate::outbox::{EncodedFrame, Outbox};
-
-/// Where in a stream's upward sequence something belongs: the wave, and the offset within a packet
-/// that is cut into chunks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
-    pub(crate) wave: Wave,
-    pub(crate) offset: u64,
-}
-
-impl Place {
-    pub(crate) const fn start_of(wave: Wave) -> Self {
-        Self { wave, offset: 0 }
-    }
-}
+use crate::gate::Gate;
+use crate::lane::{Place, has_reached};
 
 /// A child that leads to members of the stream.
 #[derive(Debug)]
@@ -29,6 +16,9 @@ pub(crate) struct Slot {
     /// The stream's members behind it.
     pub(crate) members: RankSet,
     pub(crate) alive: bool,
+    /// Set when its process is gone and those below it may still come: the number of its vacancy.
+    /// Waves wait for it.
+    pub(crate) vacancy: Option<u64>,
     /// Everything before this place has come, or will never come.
     pub(crate) next: Place,
     /// Where in the open waves the next packet is likely to belong, counted from the stream's
@@ -42,21 +32,92 @@ pub(crate) struct Slot {
     pub(crate) assemblies: Assemblies,
     /// Where what the stream sends down waits for this child's credit.
     pub(crate) down: Gate,
+    /// The place behind what has been sent down to it.
+    pub(crate) down_sent: Place,
+    /// Everything before this place has reached its back-ends.
+    pub(crate) down_safe: Place,
+    /// Numbers of single packets that have come from it, and what has to be safe for them to be.
+    numbers: VecDeque<(Until, u32)>,
+    /// Waves of which a part has passed as a single packet, which has to be safe first.
+    late: VecDeque<(u32, Wave)>,
+    /// What it has been told is safe.
+    told: (Place, u32),
+    safe_number: u32,
+}
+
+/// What has to be safe for a single packet of a child to be safe.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Until {
+    /// The single packet of this number that this node has sent.
+    Single(u32),
+    /// This wave.
+    Wave(Wave),
 }
 
 impl Slot {
-    pub(crate) fn new(link: LinkId, members: RankSet, first: Wave, window: u32) -> Self {
+    pub(crate) fn new(link: LinkId, members: RankSet, first: Place, window: u32) -> Self {
         Self {
             link,
             members,
             alive: true,
-            next: Place::start_of(first),
+            vacancy: None,
+            next: first,
             hint: 0,
             owed: 0,
             granted_early: 0,
             assemblies: Assemblies::default(),
             down: Gate::new(window),
+            down_sent: Place::default(),
+            down_safe: Place::default(),
+            numbers: VecDeque::new(),
+            late: VecDeque::new(),
+            told: (first, 0),
+            safe_number: 0,
         }
+    }
+
+    /// Whether what goes down has to be kept for it.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.alive || self.vacancy.is_some()
+    }
+
+    /// A single packet of this child has gone on.
+    pub(crate) fn note_number(&mut self, until: Until, number: u32) {
+        if number > 0 {
+            self.numbers.push_back((until, number));
+        }
+    }
+
+    /// A part of a wave has gone on as the single packet of that number.
+    pub(crate) fn note_late(&mut self, single: u32, wave: Wave) {
+        self.late.push_back((single, wave));
+    }
+
+    /// What this child need not keep any more, if it has not been told: the place before which its
+    /// packets are safe, and the number of its last single packet that is.
+    pub(crate) fn settle(&mut self, safe: Place, single: u32) -> Option<(Place, u32)> {
+        while let Some(&(until, number)) = self.numbers.front() {
+            let is_safe = match until {
+                Until::Single(own) => has_reached(single, own),
+                Until::Wave(wave) => Place::start_of(wave) < safe,
+            };
+            if !is_safe {
+                break;
+            }
+            self.safe_number = number;
+            self.numbers.pop_front();
+        }
+        while self.late.front().is_some_and(|&(own, _)| has_reached(single, own)) {
+            self.late.pop_front();
+        }
+        let held = self.late.iter().map(|&(_, wave)| Place::start_of(wave)).min();
+        let place = held.map_or(safe, |held| held.min(safe)).min(self.next).max(self.told.0);
+        let now = (place, self.safe_number);
+        if !self.alive || now == self.told {
+            return None;
+        }
+        self.told = now;
+        Some(now)
     }
 
     /// So many bytes from this child have been dealt with; gives a grant when it is worth a
@@ -83,109 +144,5 @@ impl Slot {
         let early = core::mem::take(&mut self.granted_early);
         self.owed -= i64::from(early);
         early
-    }
-}
-
-/// A frame that waits, and which part of its packet it is.
-#[derive(Debug)]
-struct Waiting {
-    frame: EncodedFrame,
-    origin: Rank,
-    begins: bool,
-    ends: bool,
-}
-
-/// Whether a frame begins its packet, and whether it ends it.
-pub(crate) fn bounds_of(packet: &PacketRef<'_>) -> (bool, bool) {
-    let end = |chunk: Chunk| chunk.offset + packet.body.len() as u64 >= chunk.total;
-    packet.chunk.map_or((true, true), |chunk| (chunk.offset == 0, end(chunk)))
-}
-
-/// A one-way door for the frames of one stream to one link: they pass while the receiver has
-/// granted credit, else they wait in order.
-#[derive(Debug)]
-pub(crate) struct Gate {
-    credit: i64,
-    waiting: VecDeque<Waiting>,
-    waiting_bytes: usize,
-}
-
-impl Gate {
-    pub(crate) fn new(window: u32) -> Self {
-        Self { credit: i64::from(window), waiting: VecDeque::new(), waiting_bytes: 0 }
-    }
-
-    /// Whether a frame may pass now. One frame may overdraw the credit, so that a frame longer than
-    /// the window passes too.
-    #[inline]
-    pub(crate) fn is_open(&self) -> bool {
-        self.credit > 0 && self.waiting.is_empty()
-    }
-
-    /// A frame of so many bytes passes.
-    #[inline]
-    pub(crate) fn pass(&mut self, bytes: usize) {
-        self.credit -= bytes as i64;
-    }
-
-    /// The frame of a packet waits.
-    pub(crate) fn wait(&mut self, frame: EncodedFrame, packet: &PacketRef<'_>) {
-        self.waiting_bytes += frame.len();
-        let (begins, ends) = bounds_of(packet);
-        self.waiting.push_back(Waiting { frame, origin: packet.header.origin, begins, ends });
-    }
-
-    /// Drops the oldest packet that waits as a whole; whether there was one. One of which a part
-    /// has passed already, or is still to come, stays.
-    pub(crate) fn drop_oldest(&mut self) -> bool {
-        let whole = (0..self.waiting.len()).find_map(|first| {
-            let origin = self.waiting[first].origin;
-            let is_end = |part: &Waiting| part.ends && part.origin == origin;
-            let last = self.waiting.range(first..).position(is_end)?;
-            self.waiting[first].begins.then_some((first, first + last, origin))
-        });
-        let Some((first, last, origin)) = whole else { return false };
-        let mut index = 0;
-        let mut dropped = 0;
-        self.waiting.retain(|part| {
-            let is_part = (first..=last).contains(&index) && part.origin == origin;
-            index += 1;
-            dropped += if is_part { part.frame.len() } else { 0 };
-            !is_part
-        });
-        self.waiting_bytes -= dropped;
-        true
-    }
-
-    /// Forgets what waits, since nobody is left to have it.
-    pub(crate) fn clear(&mut self) {
-        self.waiting.clear();
-        self.waiting_bytes = 0;
-    }
-
-    /// Bytes that wait.
-    #[inline]
-    pub(crate) fn waiting_bytes(&self) -> usize {
-        self.waiting_bytes
-    }
-
-    /// The receiver has granted more: what may pass now goes into the outbox.
-    pub(crate) fn grant(&mut self, bytes: u32, outbox: &mut Outbox) {
-        self.credit = self.credit.saturating_add(i64::from(bytes));
-        while self.credit > 0
-            && let Some(Waiting { frame, .. }) = self.waiting.pop_front()
-        {
-            self.waiting_bytes -= frame.len();
-            self.pass(frame.len());
-            outbox.push_frame(&frame);
-        }
-    }
-
-    /// Lets everything pass, for a link that is about to close.
-    pub(crate) fn force(&mut self, outbox: &mut Outbox) {
-        self.waiting_bytes = 0;
-        for waiting in self.waiting.drain(..) {
-            outbox.push_frame(&waiting.frame);
-        }
     }
 }

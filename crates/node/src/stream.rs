@@ -6,11 +6,18 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use sapwood_filter::{Chain, Filter, FilterSpec, Registry};
-use sapwood_packet::{Format, FormatRef, RankSet, StreamId, Values, ValuesRef, Wave};
+use sapwood_packet::{Format, FormatRef, Rank, RankSet, StreamId, Values, ValuesRef, Wave};
+use sapwood_wire::limits::KEPT_BYTES;
 use sapwood_wire::{FilterRequest, Policy, StreamRequest, WaitRule};
 
+use crate::absence::Absences;
 use crate::assembly::Assemblies;
-use crate::slot::{Gate, Place, Slot};
+use crate::kept::Kept;
+use crate::lane::{Lane, Passage, Place};
+use crate::membership::END;
+use crate::outbox::EncodedFrame;
+use crate::sender::Sender;
+use crate::slot::Slot;
 use crate::wave::WaveTable;
 use crate::{LinkId, Missing, NodeError};
 
@@ -57,8 +64,30 @@ pub(crate) struct Stream {
     pub(crate) ended: Wave,
     /// All waves and chunks before this place have gone on: what still comes for them is late.
     pub(crate) gone_until: Place,
-    /// Where what goes up waits for the parent's credit (unused at the front-end).
-    pub(crate) gate: Gate,
+    /// What goes up to the parent (unused at the front-end).
+    pub(crate) sender: Sender,
+    /// Whether what is sent is kept until it is acknowledged.
+    pub(crate) keeps: bool,
+    /// Members that have ever led through a slot.
+    pub(crate) below: RankSet,
+    /// Who was not in the waves that have gone on.
+    pub(crate) absences: Absences,
+    /// How far each back-end has come, on a stream that waits for nobody.
+    pub(crate) seen: BTreeMap<Rank, Place>,
+    /// Waves below this one may come again from children that had another parent.
+    pub(crate) resumed_until: Wave,
+    /// Bytes that have become safe since the children were told (front-end).
+    pub(crate) untold_bytes: u64,
+    /// The wave before which the children have been told that all is safe (front-end).
+    pub(crate) told: Wave,
+    /// The number of the front-end's next packet.
+    pub(crate) next_down: Wave,
+    /// Everything that came down before this place has arrived.
+    pub(crate) down_next: Place,
+    /// What the parent has been told of that.
+    pub(crate) down_told: Place,
+    /// What went down and may have to be sent to another child.
+    pub(crate) down_kept: Kept,
     /// Large packets from the parent, or at the front-end answers, that are not whole yet.
     pub(crate) assemblies: Assemblies,
     /// Filter failures by wave: who lost what (front-end). Those of the last wave of all are of
@@ -103,7 +132,22 @@ impl Stream {
             waves: WaveTable::default(),
             ended: request.first_wave,
             gone_until: Place::default(),
-            gate: Gate::new(request.window_bytes),
+            sender: Sender::new(
+                request.window_bytes,
+                Place::start_of(request.first_wave),
+                request.policy == Policy::Block,
+            ),
+            keeps: false,
+            below: RankSet::new(),
+            absences: Absences::default(),
+            seen: BTreeMap::new(),
+            resumed_until: 0,
+            untold_bytes: 0,
+            told: request.first_wave,
+            next_down: 0,
+            down_next: Place::default(),
+            down_told: Place::default(),
+            down_kept: Kept::default(),
             assemblies: Assemblies::default(),
             faults: BTreeMap::new(),
             unread: 0,
@@ -126,21 +170,24 @@ impl Stream {
         self.slots.get(slot).is_some_and(|slot| slot.link == link && slot.alive).then_some(slot)
     }
 
-    /// Puts a child among the slots, in order of its smallest member.
+    /// Puts a child among the slots, in order of its smallest member. Waves that are open from
+    /// where it begins wait for it.
     pub(crate) fn add_slot(&mut self, slot: Slot) {
-        // Who comes in the place of one that is gone takes its slot: open waves know children by
-        // slot.
-        let is_place = |other: &Slot| !other.alive && other.members == slot.members;
-        if let Some(at) = self.slots.iter().position(is_place) {
-            self.slots[at] = slot;
+        self.below.union_with(slot.members.as_ref());
+        self.waves.wait_from(slot.next);
+        let first = slot.members.as_ref().first();
+        let at = if self.waves.is_empty() {
+            // Open waves know children by slot: only now may their numbers change.
+            self.slots.retain(|other| other.is_awaited() || other.next < END);
+            self.slots.partition_point(|other| other.members.as_ref().first() < first)
         } else {
-            let first = slot.members.as_ref().first();
-            let at = match self.waves.is_empty() {
-                true => self.slots.partition_point(|other| other.members.as_ref().first() < first),
-                false => self.slots.len(),
-            };
-            self.slots.insert(at, slot);
-        }
+            self.slots.len()
+        };
+        self.slots.insert(at, slot);
+        self.map_links();
+    }
+
+    fn map_links(&mut self) {
         self.slot_of_link.clear();
         for (index, slot) in self.slots.iter().enumerate().filter(|(_, slot)| slot.alive) {
             let link = slot.link.index();
@@ -163,19 +210,100 @@ impl Stream {
         if is_root {
             self.unread < u64::from(self.request.window_bytes)
         } else {
-            self.gate.is_open()
+            self.sender.is_open()
         }
+    }
+
+    /// The place before which everything that came up is safe here: taken by the front-end, or
+    /// acknowledged by the parent.
+    pub(crate) fn safe(&self, is_root: bool) -> Place {
+        if !is_root {
+            return self.sender.acknowledged;
+        }
+        let ended = Place::start_of(self.ended);
+        if self.gone_until.wave == self.ended { self.gone_until.max(ended) } else { ended }
+    }
+
+    /// The process of a slot is gone, and those below it may come: waves wait for them.
+    pub(crate) fn orphan_slot(&mut self, at: usize, vacancy: u64) {
+        let slot = &mut self.slots[at];
+        slot.alive = false;
+        slot.vacancy = Some(vacancy);
+        slot.assemblies.clear();
+        slot.down.clear();
+        let next = slot.next;
+        if self.way == Way::Transform
+            && let Some(wave) = self.waves.open_at(next)
+        {
+            // What those below send again may be merged in another way.
+            wave.take_back(at);
+        }
+        self.map_links();
+    }
+
+    /// The slot that is held open for a vacancy.
+    pub(crate) fn slot_of_vacancy(&self, vacancy: u64) -> Option<usize> {
+        self.slots.iter().position(|slot| slot.vacancy == Some(vacancy))
+    }
+
+    /// Holds a slot open for members that are on their way to another parent.
+    pub(crate) fn await_members(&mut self, awaited: &RankSet, vacancy: u64) -> bool {
+        let mut members = self.members.clone();
+        members.intersect_with(awaited.as_ref());
+        if members.is_empty() {
+            return false;
+        }
+        let first = Place::start_of(self.request.first_wave);
+        let mut slot = Slot::new(LinkId(u32::MAX), members, first, self.request.window_bytes);
+        slot.alive = false;
+        slot.vacancy = Some(vacancy);
+        self.add_slot(slot);
+        true
+    }
+
+    /// Keeps what is sent from now on until it is acknowledged.
+    pub(crate) fn keep(&mut self) {
+        self.keeps = true;
+        self.sender.keep();
     }
 
     /// Whether the application may send down without anything piling up beyond the window.
     pub(crate) fn has_room_down(&self) -> bool {
-        self.drops() || self.slots.iter().all(|slot| !slot.alive || slot.down.is_open())
+        let is_open = |slot: &Slot| !slot.alive || slot.down.is_open();
+        self.drops() || self.slots.iter().all(is_open) && self.down_kept.bytes() < KEPT_BYTES
+    }
+
+    /// The place before which everything that was sent down has reached its back-ends.
+    pub(crate) fn down_safe(&self) -> Place {
+        let lags = |slot: &&Slot| slot.is_awaited() && slot.down_safe < slot.down_sent;
+        let lagging = self.slots.iter().filter(lags).map(|slot| slot.down_safe).min();
+        lagging.unwrap_or(END)
+    }
+
+    /// Keeps a frame that goes down.
+    pub(crate) fn keep_down(
+        &mut self,
+        passage: Passage,
+        frame: &[u8],
+        shared: Option<&EncodedFrame>,
+    ) {
+        if !self.keeps || passage.lane == Lane::Outside {
+            return;
+        }
+        match shared {
+            Some(shared) => self.down_kept.share(passage, shared.clone()),
+            None => self.down_kept.log(passage, frame),
+        }
+        while self.drops() && self.down_kept.bytes() > KEPT_BYTES {
+            self.down_kept.forget_first();
+        }
     }
 
     /// Bytes from the parent that have been dealt with; gives a grant when it is worth a message.
     pub(crate) fn grant_to_parent(&mut self) -> Option<u32> {
         let waiting = |slot: &Slot| slot.down.waiting_bytes() as u64;
         let held = self.slots.iter().filter(|slot| slot.alive).map(waiting).max().unwrap_or(0);
+        let held = held.max(self.down_kept.bytes().saturating_sub(KEPT_BYTES) as u64);
         let owed =
             self.down_received.saturating_sub(held + self.unread).saturating_sub(self.down_granted);
         if owed < u64::from(self.request.window_bytes / 2) {

@@ -8,7 +8,7 @@ use sapwood_wire::limits::PACKET_BYTES_MAX;
 use sapwood_wire::{Control, Ranges};
 use smallvec::SmallVec;
 
-use crate::slot::Place;
+use crate::lane::Place;
 use crate::stream::{Stream, Way};
 use crate::wave::{OpenWave, OwnedBody};
 use crate::{Node, Role};
@@ -18,14 +18,19 @@ impl Node {
     #[inline]
     pub(crate) fn emit_ready(&mut self, at: usize) {
         let is_root = self.settings.role == Role::FrontEnd;
+        let mut has_emitted = false;
         loop {
             let now = self.now;
             let stream = self.streams.at(at);
             if !stream.has_room_up(is_root) {
-                return;
+                break;
             }
-            let Some((wave, is_single)) = stream.waves.take_ready(now) else { return };
+            let Some((wave, is_single)) = stream.waves.take_ready(now) else { break };
             self.emit(at, wave, is_single);
+            has_emitted = true;
+        }
+        if is_root && has_emitted {
+            self.owe_acknowledgement(at);
         }
     }
 
@@ -69,6 +74,9 @@ impl Node {
                 Way::Pass => self.emit_passed(at, &wave, is_single),
                 Way::Transform => self.emit_transformed(at, &wave, is_single),
             }
+        }
+        if self.streams.at(at).keeps {
+            self.note_emitted(at, &wave, is_single);
         }
         self.finish(at, wave);
     }
@@ -178,6 +186,7 @@ impl Node {
                 body: values.body(),
             };
             if emission.is_reply {
+                packet.header.direct = true;
                 packet.contributors = Default::default();
                 self.send_down(at, packet, None);
                 continue;
@@ -272,9 +281,16 @@ impl Node {
             }));
             emitter.clear();
         }
+        let downs = emitter.emissions().filter(|(emission, _)| !emission.is_reply).count();
+        let mut index = 0;
         for (emission, values) in emitter.emissions() {
-            let header =
+            let mut header =
                 Header { tag: emission.tag, origin: rank, filtered: true, ..packet.header };
+            if !emission.is_reply {
+                header.generation = index;
+                index += 1;
+                header.ends_wave = index as usize == downs;
+            }
             let mut made = PacketRef {
                 header,
                 format: values.format(),
@@ -284,6 +300,7 @@ impl Node {
             };
             if emission.is_reply {
                 made.header.direct = true;
+                made.header.generation = 0;
                 made.destinations = Default::default();
                 self.send_up(at, made, None);
             } else {

@@ -16,7 +16,8 @@ use sapwood_packet::{Body, Chunk, Format, Header, PacketRef, RankSet, Slab};
 use smallvec::SmallVec;
 
 use crate::Instant;
-use crate::slot::{Place, Slot};
+use crate::lane::Place;
+use crate::slot::Slot;
 
 /// Waves whose memory is kept for the next ones, per stream.
 const SPARE_WAVES_MAX: usize = 2048;
@@ -108,6 +109,8 @@ pub(crate) struct OpenWave {
     pub(crate) waiting: u32,
     pub(crate) deadline: Option<Instant>,
     pub(crate) fault: Option<FilterError>,
+    /// Whether its child takes it to be in the order of waves, but its wave has gone on.
+    pub(crate) has_become_late: bool,
     /// Header of the first packet: its tag is the result's.
     pub(crate) header: Header,
     pub(crate) format: Format,
@@ -134,6 +137,7 @@ impl Default for OpenWave {
             waiting: 0,
             deadline: None,
             fault: None,
+            has_become_late: false,
             header: Header::default(),
             format: Format::empty(),
             contributors: RankSet::new(),
@@ -157,6 +161,7 @@ impl OpenWave {
         self.waiting = waiting;
         self.deadline = None;
         self.fault = None;
+        self.has_become_late = false;
         self.header = Header::default();
         self.contributors.clear();
         self.charges.clear();
@@ -248,7 +253,8 @@ impl OpenWave {
                 other: packet.format.to_string(),
             });
         }
-        if slot == self.folded {
+        // A child whose turn is over may have something late, or be the old place of another.
+        if slot <= self.folded {
             self.fold_one(fold, packet.body, owned);
         } else {
             let body = self.keep(packet.body, owned);
@@ -264,6 +270,15 @@ impl OpenWave {
             Some(Kept::Arena(range)) => Some(&self.arena.as_bytes()[range.clone()]),
             Some(Kept::Owned(body)) => Some(body.bytes()),
             None => self.folded_bytes(),
+        }
+    }
+
+    /// Takes back what a child has given that it cannot complete any more.
+    pub(crate) fn take_back(&mut self, slot: usize) {
+        self.held.retain(|held| usize::from(held.slot) != slot);
+        self.contributors.clear();
+        for held in &self.held {
+            self.contributors.union_with(held.contributors.as_ref());
         }
     }
 
@@ -402,7 +417,7 @@ impl OpenWave {
                 }
                 continue;
             }
-            if !all && slot.alive && slot.next <= self.place {
+            if !all && slot.next <= self.place {
                 break;
             }
             self.folded += 1;
@@ -430,7 +445,7 @@ pub(crate) struct WaveTable {
 
 impl WaveTable {
     /// A packet that is its own wave.
-    pub(crate) fn add_single(&mut self, slot: usize, arrived: Arrived<'_>) {
+    pub(crate) fn add_single(&mut self, slot: usize, arrived: Arrived<'_>, has_become_late: bool) {
         let mut wave = self.spare.pop().unwrap_or_default();
         let place = Place {
             wave: arrived.packet.header.wave,
@@ -438,6 +453,7 @@ impl WaveTable {
         };
         wave.reset(place, 0);
         wave.total = arrived.packet.chunk.map(|chunk| chunk.total);
+        wave.has_become_late = has_become_late;
         if arrived.packet.header.void {
             wave.header = arrived.packet.header;
             wave.charges.push((slot as u16, arrived.charge));
@@ -466,7 +482,7 @@ impl WaveTable {
             }
         };
         if is_new {
-            let expects = |slot: &&Slot| slot.alive && slot.next <= place;
+            let expects = |slot: &&Slot| slot.next <= place;
             let waiting = slots.iter().filter(expects).count() as u32;
             let mut wave = self.spare.pop().unwrap_or_default();
             wave.reset(place, waiting);
@@ -503,6 +519,19 @@ impl WaveTable {
     pub(crate) fn bound_deadline(&mut self, index: usize) {
         let earliest = self.open.range(index..).filter_map(|wave| wave.deadline).min();
         self.open[index].deadline = earliest;
+    }
+
+    /// One more child is waited for, from a place on.
+    pub(crate) fn wait_from(&mut self, place: Place) {
+        for wave in self.open.iter_mut().filter(|wave| wave.place >= place) {
+            wave.waiting += 1;
+        }
+    }
+
+    /// The open wave of a place, if there is one.
+    pub(crate) fn open_at(&mut self, place: Place) -> Option<&mut OpenWave> {
+        let index = self.open.partition_point(|wave| wave.place < place);
+        self.open.get_mut(index).filter(|wave| wave.place == place).map(|wave| &mut **wave)
     }
 
     /// A child will send nothing more before `until`: the waves from `from` to there need not wait.

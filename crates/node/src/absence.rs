@@ -1,0 +1,104 @@
+//! Who was not in the waves that have gone on: what still comes of them is late, and what comes of
+//! anybody else has been counted already.
+
+use alloc::collections::VecDeque;
+
+use sapwood_packet::{RankSet, RankSetRef, Wave};
+
+/// Most stretches of waves that are remembered; what comes for older ones is refused and counted.
+const STRETCHES_MAX: usize = 4096;
+
+/// Waves in a row that the same back-ends were absent from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Stretch {
+    first: Wave,
+    end: Wave,
+    ranks: RankSet,
+}
+
+/// The absentees of one stream's waves, at one node.
+#[derive(Debug, Default)]
+pub(crate) struct Absences {
+    stretches: VecDeque<Stretch>,
+}
+
+impl Absences {
+    /// The waves from `first` to before `end` have gone on without these back-ends. Waves go on in
+    /// order.
+    pub(crate) fn record(&mut self, first: Wave, end: Wave, ranks: RankSet) {
+        if let Some(last) = self.stretches.back_mut()
+            && last.end == first
+            && last.ranks == ranks
+        {
+            last.end = end;
+            return;
+        }
+        self.stretches.push_back(Stretch { first, end, ranks });
+        if self.stretches.len() > STRETCHES_MAX {
+            self.stretches.pop_front();
+        }
+    }
+
+    /// Whether all of these back-ends were absent from a wave; they are not any more.
+    pub(crate) fn take(&mut self, wave: Wave, ranks: RankSetRef<'_>) -> bool {
+        let at = self.stretches.partition_point(|stretch| stretch.end <= wave);
+        let Some(stretch) = self.stretches.get_mut(at).filter(|stretch| stretch.first <= wave)
+        else {
+            return false;
+        };
+        if !ranks.to_set().difference(stretch.ranks.as_ref()).is_empty() {
+            return false;
+        }
+        let whole = stretch.clone();
+        stretch.first = wave;
+        stretch.end = wave + 1;
+        stretch.ranks.subtract(ranks);
+        if stretch.ranks.is_empty() {
+            self.stretches.remove(at);
+        }
+        let is_there = self.stretches.get(at).is_some_and(|stretch| stretch.first == wave);
+        if whole.end > wave + 1 {
+            let after = Stretch { first: wave + 1, ..whole.clone() };
+            self.stretches.insert(at + usize::from(is_there), after);
+        }
+        if whole.first < wave {
+            self.stretches.insert(at, Stretch { end: wave, ..whole });
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ranks(first: u32, last: u32) -> RankSet {
+        RankSet::range(first, last)
+    }
+
+    #[test]
+    fn a_late_part_is_taken_once() {
+        let mut absences = Absences::default();
+        absences.record(5, 10, ranks(2, 3));
+        assert!(!absences.take(4, ranks(2, 2).as_ref()), "nobody was absent from wave 4");
+        assert!(!absences.take(7, ranks(1, 2).as_ref()), "1 was there");
+        assert!(absences.take(7, ranks(2, 2).as_ref()));
+        assert!(!absences.take(7, ranks(2, 2).as_ref()), "now it has come");
+        assert!(absences.take(7, ranks(3, 3).as_ref()));
+        assert!(absences.take(5, ranks(2, 3).as_ref()));
+        assert!(absences.take(9, ranks(2, 3).as_ref()));
+        for wave in [6, 8] {
+            assert!(absences.take(wave, ranks(2, 3).as_ref()), "wave {wave}");
+        }
+        assert!(absences.stretches.is_empty());
+    }
+
+    #[test]
+    fn waves_in_a_row_cost_one_stretch() {
+        let mut absences = Absences::default();
+        for wave in 0..100_000 {
+            absences.record(wave, wave + 1, ranks(2, 3));
+        }
+        assert_eq!(absences.stretches.len(), 1);
+    }
+}

@@ -1,0 +1,367 @@
+//! The place of a child that is gone: held open for those below it, and taken by them as they come.
+//!
+//! **The fence.** An orphan is taken in only when every process between it and this node that is a
+//! child of this node is gone: such a child might still hold packets of the orphan's, merged with
+//! others'. Until that is known the orphan's hello waits, and the child is asked whether it is
+//! there.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use sapwood_packet::{Rank, RankSet, StreamId};
+use sapwood_wire::{Control, Ranges};
+
+use crate::lane::Place;
+use crate::link::Peer;
+use crate::membership::{Child, END};
+use crate::slot::Slot;
+use crate::{AffectedWaves, Event, Instant, LinkId, Node, Output, Role};
+
+/// The place of a communication process that is gone.
+#[derive(Debug)]
+pub(crate) struct Vacancy {
+    /// Who is gone.
+    rank: Rank,
+    /// Its back-ends that have not come back.
+    pub(crate) awaited: RankSet,
+    /// Those that have.
+    returned: RankSet,
+    /// The children of its that have been taken in.
+    orphans: Vec<Rank>,
+    /// Back-ends that come after this are late.
+    until: Instant,
+    /// What was seen of its end.
+    reason: String,
+    /// Its number, by which streams know the slots that it had.
+    number: u64,
+    /// The first wave of each stream that it had not ended.
+    waves: Vec<(StreamId, u64)>,
+}
+
+/// An orphan whose hello waits.
+#[derive(Debug)]
+pub(crate) struct Applicant {
+    pub(crate) link: LinkId,
+    rank: Rank,
+    between: Vec<Rank>,
+    keeps_time: bool,
+}
+
+impl Node {
+    /// A communication process below is gone: its place is held open. Gives whether it is.
+    pub(crate) fn hold_open(
+        &mut self,
+        rank: Rank,
+        link: LinkId,
+        back_ends: &RankSet,
+        why: &str,
+    ) -> bool {
+        if !self.settings.recovery.is_on || back_ends.is_empty() || self.has_ended {
+            return false;
+        }
+        let number = self.membership.next_vacancy;
+        self.membership.next_vacancy += 1;
+        let mut waves = Vec::new();
+        for at in 0..self.streams.len() {
+            let stream = self.streams.at(at);
+            if let Some(slot) = stream.slot_of(link) {
+                waves.push((stream.id, stream.slots[slot].next.wave));
+                stream.orphan_slot(slot, number);
+            }
+        }
+        let until = self.now + self.settings.recovery.grace;
+        self.membership.vacancies.push(Vacancy {
+            rank,
+            awaited: back_ends.clone(),
+            returned: RankSet::new(),
+            orphans: Vec::new(),
+            until,
+            reason: why.into(),
+            number,
+            waves,
+        });
+        self.tell_broken(rank, back_ends.clone(), why.into());
+        true
+    }
+
+    /// Tells the parent, or the application, of a process that is gone.
+    pub(crate) fn tell_broken(&mut self, rank: Rank, back_ends: RankSet, reason: String) {
+        if self.settings.role == Role::FrontEnd {
+            self.outputs.push_back(Output::Event(Event::Broken { rank, back_ends, reason }));
+        } else if let Some(parent) = self.membership.parent {
+            let back_ends = Ranges::from(&back_ends);
+            self.send_control(parent, &Control::Broken { rank, back_ends, reason });
+        }
+    }
+
+    /// An orphan asks to be taken in.
+    pub(crate) fn orphan_hello(
+        &mut self,
+        link: LinkId,
+        rank: Rank,
+        between: Vec<Rank>,
+        keeps_time: bool,
+    ) -> Result<(), String> {
+        if !self.settings.recovery.is_on {
+            return Err(String::from("this network does not repair itself"));
+        }
+        if self.membership.rank.is_none_or(|own| own == rank) || between.contains(&rank) {
+            return Err(alloc::format!("rank {rank} is no descendant of this process"));
+        }
+        // Its old link, if it is still here, is of no use any more.
+        if let Some(old) = self.membership.link_of(rank) {
+            self.outputs.push_back(Output::Hangup(old));
+            self.link_down(old, "it has connected anew");
+        }
+        self.membership.applicants.retain(|other| other.rank != rank);
+        let applicant = Applicant { link, rank, between, keeps_time };
+        self.membership.applicants.push(applicant);
+        self.answer_applicants();
+        Ok(())
+    }
+
+    /// Takes in the orphans that nothing stands against any more.
+    pub(crate) fn answer_applicants(&mut self) {
+        let mut waiting = core::mem::take(&mut self.membership.applicants);
+        waiting.retain(|applicant| {
+            if self.links.link(applicant.link).is_none() {
+                return false;
+            }
+            let between = applicant.between.iter().copied();
+            let fence = between.filter(|&rank| self.membership.link_of(rank).is_some()).next();
+            if let Some(child) = fence {
+                self.suspect(child);
+                return true;
+            }
+            self.take_in(applicant);
+            false
+        });
+        self.membership.applicants.append(&mut waiting);
+    }
+
+    /// The process that stands between answers: orphans of its have to turn to it.
+    pub(crate) fn refuse_applicants(&mut self) {
+        let waiting = core::mem::take(&mut self.membership.applicants);
+        for applicant in waiting {
+            let mut between = applicant.between.iter();
+            let fence = between.find(|&&rank| {
+                let child = self.membership.child(rank);
+                child.is_some_and(|child| child.link.is_some() && child.suspected.is_none())
+            });
+            let Some(&fence) = fence else {
+                self.membership.applicants.push(applicant);
+                continue;
+            };
+            let reason = alloc::format!("process {fence} is there: turn to it");
+            self.send_control(applicant.link, &Control::Refused { reason });
+            if let Some(open) = self.links.link_mut(applicant.link) {
+                open.peer = Peer::Leaving;
+            }
+            self.outputs.push_back(Output::Hangup(applicant.link));
+        }
+    }
+
+    fn take_in(&mut self, applicant: &Applicant) {
+        let mut child = Child::awaited(RankSet::new(), Vec::new());
+        child.keeps_time = applicant.keeps_time;
+        if let Some(old) = self.membership.child(applicant.rank) {
+            child.expected = old.expected.clone();
+        }
+        self.membership.put_child(applicant.rank, child);
+        self.welcome_back(applicant.link, applicant.rank);
+    }
+
+    /// An orphan that was welcomed says what comes with it.
+    pub(crate) fn rejoin(&mut self, link: LinkId, rank: Rank, back_ends: RankSet, covers: RankSet) {
+        let others = self.membership.connected_but(rank);
+        let is_stale = others.as_ref().intersects(covers.as_ref());
+        if is_stale {
+            self.send_control(link, &Control::Dissolve);
+            self.outputs.push_back(Output::Hangup(link));
+            self.link_down(link, "others have come in the place of its children");
+            return;
+        }
+        let Some(child) = self.membership.child_mut(rank) else { return };
+        child.covers = covers;
+        if child.expected.is_empty() {
+            child.expected = back_ends.clone();
+        }
+        self.returned(rank, back_ends);
+    }
+
+    /// An orphan says how far it has come on a stream; or a child, that it has members again.
+    pub(crate) fn resume(
+        &mut self,
+        link: LinkId,
+        rank: Rank,
+        id: StreamId,
+        up: Place,
+        down: Place,
+    ) {
+        let Some(at) = self.streams.find(id) else {
+            return self.send_control(link, &Control::Close { stream: id });
+        };
+        let stream = self.streams.at(at);
+        if let Some(slot) = stream.slot_of(link) {
+            if stream.slots[slot].next >= END {
+                stream.slots[slot].next = up;
+                stream.waves.wait_from(up);
+                self.take_back_end(at);
+            }
+            return;
+        }
+        let Some(child) = self.membership.child(rank) else { return };
+        let mut members = stream.members.clone();
+        members.intersect_with(child.covers.as_ref());
+        stream.resumed_until = stream.resumed_until.max(stream.waves.end()).max(stream.ended);
+        self.begin_slot(at, link, members, up, down);
+        self.take_back_end(at);
+    }
+
+    /// A child takes part in a stream from these places on.
+    fn begin_slot(&mut self, at: usize, link: LinkId, members: RankSet, up: Place, down: Place) {
+        let Self { links, streams, .. } = self;
+        let stream = streams.at(at);
+        let mut slot = Slot::new(link, members, up, stream.request.window_bytes);
+        slot.down_safe = down;
+        slot.down_sent = down;
+        for (frame, passage) in stream.down_kept.frames_from(down) {
+            let destinations = frame.destinations();
+            if !destinations.is_empty() && !slot.members.as_ref().intersects(destinations) {
+                continue;
+            }
+            slot.down_sent = passage.behind;
+            match links.outbox(link) {
+                Some(outbox) if slot.down.is_open() => {
+                    slot.down.pass(frame.len());
+                    outbox.push_frame(&frame);
+                }
+                _ => slot.down.wait(frame, passage),
+            }
+        }
+        stream.add_slot(slot);
+    }
+
+    /// The parent was told that nothing more comes on a stream, which is not so any more.
+    fn take_back_end(&mut self, at: usize) {
+        let stream = self.streams.at(at);
+        if !core::mem::take(&mut stream.has_said_end) {
+            return;
+        }
+        let up = (stream.ended.max(stream.waves.end()), 0);
+        let (stream, down) = (stream.id, (stream.down_next.wave, stream.down_next.offset));
+        if let Some(parent) = self.membership.parent {
+            self.send_control(parent, &Control::Resume { stream, up, down });
+        }
+    }
+
+    /// An orphan has told all: it is told of the streams that it has missed, and places that are
+    /// filled are closed.
+    pub(crate) fn resumed(&mut self, link: LinkId, rank: Rank) {
+        let Some(child) = self.membership.child(rank) else { return };
+        let covers = child.covers.clone();
+        for at in 0..self.streams.len() {
+            let stream = self.streams.at(at);
+            let mut members = stream.members.clone();
+            members.intersect_with(covers.as_ref());
+            if members.is_empty() || stream.slot_of(link).is_some() {
+                continue;
+            }
+            let request = stream.request.clone();
+            let first = Place::start_of(request.first_wave);
+            self.send_control(link, &Control::Open(request));
+            self.begin_slot(at, link, members, first, Place::default());
+            self.take_back_end(at);
+        }
+        for vacancy in &mut self.membership.vacancies {
+            let mut back = vacancy.awaited.clone();
+            back.intersect_with(covers.as_ref());
+            if !back.is_empty() {
+                vacancy.orphans.push(rank);
+                vacancy.returned.union_with(back.as_ref());
+                vacancy.awaited.subtract(back.as_ref());
+            }
+        }
+        self.close_vacancies();
+    }
+
+    /// A stream that has just opened waits for members who are on their way to another parent.
+    pub(crate) fn await_orphans(&mut self, at: usize) {
+        let Self { membership, streams, .. } = self;
+        let stream = streams.at(at);
+        for vacancy in &mut membership.vacancies {
+            if stream.await_members(&vacancy.awaited, vacancy.number) {
+                vacancy.waves.push((stream.id, stream.request.first_wave));
+            }
+        }
+    }
+
+    /// Closes the places that are filled, and those that have been held open for long enough.
+    pub(crate) fn close_vacancies(&mut self) {
+        let now = self.now;
+        let is_over = |vacancy: &Vacancy| vacancy.awaited.is_empty() || vacancy.until <= now;
+        while let Some(index) = self.membership.vacancies.iter().position(is_over) {
+            let vacancy = self.membership.vacancies.swap_remove(index);
+            self.close_vacancy(vacancy);
+        }
+    }
+
+    fn close_vacancy(&mut self, vacancy: Vacancy) {
+        let Vacancy { rank, awaited, returned, orphans, reason, number, waves, .. } = vacancy;
+        if !awaited.is_empty() {
+            let waited = self.settings.recovery.grace.as_millis();
+            let reason = alloc::format!("{reason}; not back within {waited} ms");
+            self.lost(rank, awaited, reason);
+        }
+        let mut affected = Vec::new();
+        for (id, first) in waves {
+            let Some(at) = self.streams.find(id) else { continue };
+            let end = self.streams.at(at).waves.end().max(first);
+            affected.push(AffectedWaves { stream: id, first, end });
+            if let Some(slot) = self.streams.at(at).slot_of_vacancy(number) {
+                self.streams.at(at).slots[slot].vacancy = None;
+                self.give_up(at, slot);
+                self.forget_down(at);
+            }
+        }
+        if !orphans.is_empty() {
+            let adopter = self.membership.rank_or_max();
+            self.tell_repaired(rank, adopter, orphans, returned, affected);
+        }
+    }
+
+    /// Tells the parent, or the application, that a place has been taken.
+    pub(crate) fn tell_repaired(
+        &mut self,
+        rank: Rank,
+        adopter: Rank,
+        orphans: Vec<Rank>,
+        back_ends: RankSet,
+        waves: Vec<AffectedWaves>,
+    ) {
+        if self.settings.role == Role::FrontEnd {
+            let event = Event::Repaired { rank, adopter, orphans, back_ends, waves };
+            return self.outputs.push_back(Output::Event(event));
+        }
+        let Some(parent) = self.membership.parent else { return };
+        let mut orphans = orphans;
+        orphans.truncate(sapwood_wire::limits::ORPHANS_MAX);
+        let waves = waves.iter().take(sapwood_wire::limits::AFFECTED_MAX);
+        let waves = waves.map(|affected| (affected.stream, affected.first, affected.end)).collect();
+        let back_ends = Ranges::from(&back_ends);
+        self.send_control(parent, &Control::Repaired { rank, adopter, orphans, back_ends, waves });
+    }
+
+    /// Back-ends that are awaited have died for good: nobody waits for them any more.
+    pub(crate) fn no_longer_awaited(&mut self, back_ends: &RankSet) {
+        for vacancy in &mut self.membership.vacancies {
+            vacancy.awaited.subtract(back_ends.as_ref());
+        }
+        self.close_vacancies();
+    }
+
+    /// When the next place is closed though it is not filled.
+    pub(crate) fn vacancy_deadline(&self) -> Option<Instant> {
+        self.membership.vacancies.iter().map(|vacancy| vacancy.until).min()
+    }
+}

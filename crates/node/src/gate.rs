@@ -1,0 +1,123 @@
+//! The way of one stream over one link: frames pass while the receiver has granted credit, else they
+//! wait in order.
+
+use alloc::collections::VecDeque;
+
+use crate::lane::Passage;
+use crate::outbox::{EncodedFrame, Outbox};
+
+/// A one-way door for the frames of one stream to one link.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    credit: i64,
+    waiting: VecDeque<(EncodedFrame, Passage)>,
+    waiting_bytes: usize,
+}
+
+impl Gate {
+    pub(crate) fn new(window: u32) -> Self {
+        Self { credit: i64::from(window), waiting: VecDeque::new(), waiting_bytes: 0 }
+    }
+
+    /// Whether a frame may pass now. One frame may overdraw the credit, so that a frame longer than
+    /// the window passes too.
+    #[inline]
+    pub(crate) fn is_open(&self) -> bool {
+        self.credit > 0 && self.waiting.is_empty()
+    }
+
+    /// A frame of so many bytes passes.
+    #[inline]
+    pub(crate) fn pass(&mut self, bytes: usize) {
+        self.credit -= bytes as i64;
+    }
+
+    /// A frame waits.
+    pub(crate) fn wait(&mut self, frame: EncodedFrame, passage: Passage) {
+        self.waiting_bytes += frame.len();
+        self.waiting.push_back((frame, passage));
+    }
+
+    /// Drops the oldest packet that waits as a whole; whether there was one. One of which a part
+    /// has passed already, or is still to come, stays.
+    pub(crate) fn drop_oldest(&mut self) -> bool {
+        let whole = (0..self.waiting.len()).find_map(|first| {
+            let origin = self.waiting[first].1.origin;
+            let is_end = |(_, part): &(EncodedFrame, Passage)| part.ends && part.origin == origin;
+            let last = self.waiting.range(first..).position(is_end)?;
+            self.waiting[first].1.begins.then_some((first, first + last, origin))
+        });
+        let Some((first, last, origin)) = whole else { return false };
+        let mut index = 0;
+        let mut dropped = 0;
+        self.waiting.retain(|(frame, part)| {
+            let is_part = (first..=last).contains(&index) && part.origin == origin;
+            index += 1;
+            dropped += if is_part { frame.len() } else { 0 };
+            !is_part
+        });
+        self.waiting_bytes -= dropped;
+        true
+    }
+
+    /// Forgets what waits, since nobody is left to have it.
+    pub(crate) fn clear(&mut self) {
+        self.waiting.clear();
+        self.waiting_bytes = 0;
+    }
+
+    /// Bytes that wait.
+    #[inline]
+    pub(crate) fn waiting_bytes(&self) -> usize {
+        self.waiting_bytes
+    }
+
+    /// The receiver has granted more.
+    pub(crate) fn add(&mut self, bytes: u32) {
+        self.credit = self.credit.saturating_add(i64::from(bytes));
+    }
+
+    /// Whether the frame that may pass next begins a packet; `None` when none may.
+    pub(crate) fn next_begins(&self) -> Option<bool> {
+        let (_, passage) = self.waiting.front().filter(|_| self.credit > 0)?;
+        Some(passage.begins)
+    }
+
+    /// Takes the frame that waits longest, whether there is credit or not.
+    pub(crate) fn take(&mut self) -> Option<(EncodedFrame, Passage)> {
+        let (frame, passage) = self.waiting.pop_front()?;
+        self.waiting_bytes -= frame.len();
+        Some((frame, passage))
+    }
+
+    /// The receiver has granted more: what may pass now goes into the outbox.
+    pub(crate) fn grant(&mut self, bytes: u32, outbox: &mut Outbox) {
+        self.add(bytes);
+        while self.next_begins().is_some()
+            && let Some((frame, _)) = self.take()
+        {
+            self.pass(frame.len());
+            outbox.push_frame(&frame);
+        }
+    }
+
+    /// Lets everything pass, for a link that is about to close.
+    pub(crate) fn force(&mut self, outbox: &mut Outbox) {
+        self.waiting_bytes = 0;
+        for (frame, _) in self.waiting.drain(..) {
+            outbox.push_frame(&frame);
+        }
+    }
+
+    /// There is a new link with a whole window: these frames go before those that wait.
+    pub(crate) fn restart(
+        &mut self,
+        window: u32,
+        first: impl Iterator<Item = (EncodedFrame, Passage)>,
+    ) {
+        let waiting = core::mem::take(&mut self.waiting);
+        self.waiting = first.chain(waiting).collect();
+        self.waiting_bytes = self.waiting.iter().map(|(frame, _)| frame.len()).sum();
+        self.credit = i64::from(window);
+    }
+}

@@ -1,0 +1,153 @@
+//! Packets from below that do not wait for a wave: on streams that wait for nobody, parts of waves
+//! that have gone on, and what comes a second time from a child that had another parent.
+//!
+//! Nothing is counted twice here, and nothing is lost: what is repeated is known by its wave and
+//! its contributors, whatever way it came.
+
+use sapwood_filter::Filter;
+use sapwood_packet::RankSetRef;
+
+use crate::Instant;
+use crate::lane::Place;
+use crate::slot::Until;
+use crate::stream::{Stream, Way};
+use crate::wave::Arrived;
+
+impl Stream {
+    /// A packet of a stream that waits for nobody: each goes on by itself.
+    pub(crate) fn arrive_unordered(&mut self, slot: usize, arrived: Arrived<'_>, place: Place) {
+        if !self.keeps {
+            return self.waves.add_single(slot, arrived, false);
+        }
+        let behind = behind(&arrived, place);
+        let ranks = arrived.packet.contributors;
+        let seen = &mut self.seen;
+        let is_repeated = !ranks.is_empty()
+            && ranks.iter().all(|rank| seen.get(&rank).is_some_and(|&until| place < until));
+        if is_repeated {
+            return self.repeat(slot, arrived);
+        }
+        for rank in ranks.iter() {
+            seen.insert(rank, behind);
+        }
+        self.waves.add_single(slot, arrived, false);
+    }
+
+    /// A packet whose wave has gone on.
+    pub(crate) fn arrive_late(&mut self, slot: usize, mut arrived: Arrived<'_>, place: Place) {
+        // A packet that was late further down may overtake what the child sends of this wave
+        // itself.
+        let is_own = !arrived.packet.header.late;
+        // Of a packet that has missed its beginning, the rest is of no use either.
+        let ends = is_own && (arrived.packet.header.ends_wave || arrived.packet.chunk.is_some());
+        let is_late = self.is_late(&arrived, place);
+        if !is_late || arrived.packet.chunk.is_some() || arrived.packet.header.void {
+            let is_loss = is_late && !arrived.packet.header.void;
+            self.dropped += u64::from(is_loss);
+            self.repeat(slot, arrived);
+        } else {
+            arrived.packet.header.late = true;
+            self.waves.add_single(slot, arrived, is_own);
+        }
+        if ends {
+            self.advance(slot, Place::start_of(place.wave + 1));
+        }
+    }
+
+    /// Whether what comes for a wave that has gone on is not in it.
+    fn is_late(&mut self, arrived: &Arrived<'_>, place: Place) -> bool {
+        let ranks = arrived.packet.contributors;
+        if ranks.is_empty() {
+            return false;
+        }
+        if place.wave >= self.ended {
+            // Earlier chunks of the packet have gone on.
+            return !is_within(ranks, self.chunk_contributors.as_ref());
+        }
+        let was_absent = self.absences.take(place.wave, ranks);
+        was_absent || place.wave >= self.resumed_until
+    }
+
+    /// A part of a wave that is still open, from a child that has passed the wave: it was late
+    /// further down, but is not here.
+    pub(crate) fn arrive_beside(
+        &mut self,
+        slot: usize,
+        mut arrived: Arrived<'_>,
+        place: Place,
+        now: Instant,
+    ) {
+        let header = arrived.packet.header;
+        if self.is_repeated_in(&arrived, place) {
+            return self.repeat(slot, arrived);
+        }
+        let is_cut = self.waves.open_at(place).is_some_and(|wave| wave.total.is_some());
+        if header.void || is_cut || arrived.packet.chunk.is_some() {
+            // It cannot be put to chunks that have begun without it.
+            self.dropped += u64::from(!header.void);
+            return self.repeat(slot, arrived);
+        }
+        if header.late {
+            self.slots[slot].note_number(Until::Wave(place.wave), header.generation);
+        }
+        arrived.packet.header.late = false;
+        let fold = if self.way == Way::Fold { self.up.as_fold() } else { None };
+        let hint = self.slots[slot].hint;
+        let (index, wave, is_new) = self.waves.at(place, &self.slots, hint);
+        let Arrived { packet, owned, charge } = arrived;
+        wave.add(slot, &packet, owned, charge, fold);
+        if is_new && let Some(patience) = self.patience {
+            wave.deadline = Some(now + patience);
+            self.waves.bound_deadline(index);
+        }
+    }
+
+    /// Whether an open wave has what comes already.
+    pub(crate) fn is_repeated_in(&mut self, arrived: &Arrived<'_>, place: Place) -> bool {
+        self.waves.split_at(place);
+        self.waves.split_at(Place::start_of(place.wave + 1));
+        let Some(wave) = self.waves.open_at(place) else { return false };
+        let ranks = arrived.packet.contributors;
+        if ranks.is_empty() || !wave.contributors.as_ref().intersects(ranks) {
+            return false;
+        }
+        // What came first is a union of what comes again. Anything else would be a loss, and is
+        // counted as one.
+        self.dropped += u64::from(!is_within(ranks, wave.contributors.as_ref()));
+        true
+    }
+
+    /// Something that has been counted already, in the order of waves.
+    pub(crate) fn pass_repeated(&mut self, slot: usize, arrived: Arrived<'_>, place: Place) {
+        let until = match behind(&arrived, place) {
+            behind if behind.wave > place.wave && !arrived.packet.header.ends_wave => place,
+            behind => behind,
+        };
+        self.repeat(slot, arrived);
+        self.advance(slot, until);
+    }
+
+    /// Something without a value: only its credit goes back.
+    fn repeat(&mut self, slot: usize, mut arrived: Arrived<'_>) {
+        arrived.packet.header.void = true;
+        arrived.packet.header.late = true;
+        arrived.packet.chunk = None;
+        self.waves.add_single(slot, arrived, false);
+    }
+}
+
+/// The place behind a packet or chunk.
+fn behind(arrived: &Arrived<'_>, place: Place) -> Place {
+    let length = arrived.body().len() as u64;
+    match arrived.packet.chunk {
+        Some(chunk) if chunk.offset + length < chunk.total => {
+            Place { wave: place.wave, offset: chunk.offset + length }
+        }
+        _ => Place::start_of(place.wave + 1),
+    }
+}
+
+/// Whether all of these are among those.
+fn is_within(ranks: RankSetRef<'_>, all: RankSetRef<'_>) -> bool {
+    ranks.to_set().difference(all).is_empty()
+}

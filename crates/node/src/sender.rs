@@ -1,0 +1,202 @@
+//! What a stream sends up over the link to the parent: what waits for credit, what has gone and is
+//! kept until it is acknowledged, and what goes again to a new parent.
+//!
+//! There are two lanes. Packets **in the order of waves** are acknowledged by place. **Single**
+//! packets are outside of that order (late parts, and everything on streams that wait for nobody);
+//! they are numbered from 1 and acknowledged by number.
+
+use sapwood_packet::PacketRef;
+use sapwood_wire::limits::KEPT_BYTES;
+
+use crate::gate::Gate;
+use crate::kept::Kept;
+use crate::lane::{Lane, Passage, Place, has_reached};
+use crate::outbox::{EncodedFrame, Outbox};
+
+/// The upward side of one stream at one node.
+#[derive(Debug)]
+pub(crate) struct Sender {
+    gate: Gate,
+    /// Whether frames are kept until they are acknowledged.
+    keeps: bool,
+    /// Whether more than [`KEPT_BYTES`] makes the sender wait, rather than the oldest be forgotten.
+    waits: bool,
+    waves: Kept,
+    singles: Kept,
+    /// Everything before it is safe.
+    pub(crate) acknowledged: Place,
+    /// All single packets up to this one are safe.
+    pub(crate) acknowledged_single: u32,
+    last_single: u32,
+}
+
+impl Sender {
+    pub(crate) fn new(window: u32, first: Place, waits: bool) -> Self {
+        Self {
+            gate: Gate::new(window),
+            keeps: false,
+            waits,
+            waves: Kept::default(),
+            singles: Kept::default(),
+            acknowledged: first,
+            acknowledged_single: 0,
+            last_single: 0,
+        }
+    }
+
+    /// Keeps what is sent from now on.
+    pub(crate) fn keep(&mut self) {
+        self.keeps = true;
+    }
+
+    /// Whether a packet may pass now.
+    #[inline]
+    pub(crate) fn is_open(&self) -> bool {
+        self.gate.is_open() && self.has_memory()
+    }
+
+    /// Whether a frame may pass now: memory is asked for at the beginning of a packet only, so that
+    /// one that has begun can end.
+    #[inline]
+    pub(crate) fn is_open_for(&self, packet: &PacketRef<'_>) -> bool {
+        let begins = packet.chunk.is_none_or(|chunk| chunk.offset == 0);
+        self.gate.is_open() && (!begins || self.has_memory())
+    }
+
+    #[inline]
+    fn has_memory(&self) -> bool {
+        !self.waits || self.kept_bytes() < KEPT_BYTES
+    }
+
+    #[inline]
+    pub(crate) fn kept_bytes(&self) -> usize {
+        self.waves.bytes() + self.singles.bytes()
+    }
+
+    pub(crate) fn waiting_bytes(&self) -> usize {
+        self.gate.waiting_bytes()
+    }
+
+    /// Whether everything that was sent is safe.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.waves.is_empty() && self.singles.is_empty() && self.gate.waiting_bytes() == 0
+    }
+
+    /// The number of the next single packet.
+    #[inline]
+    pub(crate) fn number(&mut self) -> u32 {
+        if !self.keeps {
+            return 0;
+        }
+        self.last_single = self.last_single.wrapping_add(1).max(1);
+        self.last_single
+    }
+
+    /// The number of the last single packet; 0 for none.
+    pub(crate) fn last_single(&self) -> u32 {
+        self.last_single
+    }
+
+    /// A frame of so many bytes is on its way, and kept by [`Sender::log`].
+    #[inline]
+    pub(crate) fn pass(&mut self, bytes: usize) {
+        self.gate.pass(bytes);
+    }
+
+    /// Keeps a copy of a small frame that is on its way.
+    #[inline]
+    pub(crate) fn log(&mut self, passage: Passage, frame: &[u8]) {
+        if !self.keeps {
+            return;
+        }
+        match passage.lane {
+            Lane::Waves => self.waves.log(passage, frame),
+            Lane::Singles => self.singles.log(passage, frame),
+            Lane::Outside => {}
+        }
+        self.bound();
+    }
+
+    /// Sends a frame, and keeps it.
+    pub(crate) fn send(&mut self, frame: EncodedFrame, passage: Passage, outbox: &mut Outbox) {
+        self.gate.pass(frame.len());
+        outbox.push_frame(&frame);
+        if !self.keeps {
+            return;
+        }
+        match passage.lane {
+            Lane::Waves => self.waves.share(passage, frame),
+            Lane::Singles => self.singles.share(passage, frame),
+            Lane::Outside => {}
+        }
+        self.bound();
+    }
+
+    /// A stream that must not wait forgets the oldest instead; should the parent go now, that part
+    /// is lost.
+    fn bound(&mut self) {
+        while !self.waits && self.kept_bytes() > KEPT_BYTES {
+            let lane = if self.waves.is_empty() { &mut self.singles } else { &mut self.waves };
+            lane.forget_first();
+        }
+    }
+
+    /// A frame waits for credit.
+    pub(crate) fn wait(&mut self, frame: EncodedFrame, passage: Passage) {
+        self.gate.wait(frame, passage);
+    }
+
+    pub(crate) fn drop_oldest(&mut self) -> bool {
+        self.gate.drop_oldest()
+    }
+
+    /// The parent has granted more.
+    pub(crate) fn grant(&mut self, bytes: u32, outbox: &mut Outbox) {
+        self.gate.add(bytes);
+        self.pump(outbox);
+    }
+
+    /// Lets pass what may pass now.
+    pub(crate) fn pump(&mut self, outbox: &mut Outbox) {
+        while let Some(begins) = self.gate.next_begins()
+            && (!begins || self.has_memory())
+            && let Some((frame, passage)) = self.gate.take()
+        {
+            self.send(frame, passage, outbox);
+        }
+    }
+
+    /// Lets everything pass, for a link that is about to close.
+    pub(crate) fn force(&mut self, outbox: &mut Outbox) {
+        while let Some((frame, passage)) = self.gate.take() {
+            self.send(frame, passage, outbox);
+        }
+    }
+
+    /// What lies before a place, and single packets up to a number, are safe.
+    pub(crate) fn acknowledge(&mut self, place: Place, single: u32) {
+        self.acknowledged = self.acknowledged.max(place);
+        self.waves.forget_before(self.acknowledged);
+        if has_reached(single, self.acknowledged_single) {
+            self.acknowledged_single = single;
+        }
+        while let Some(first) = self.singles.first()
+            && has_reached(self.acknowledged_single, first.wave as u32)
+        {
+            self.singles.forget_first();
+        }
+    }
+
+    /// Forgets everything that is kept (a rule broken on purpose).
+    #[cfg(feature = "mutations")]
+    pub(crate) fn forget(&mut self) {
+        self.waves = Kept::default();
+        self.singles = Kept::default();
+    }
+
+    /// There is a new link to a parent, with a whole window: what is kept goes first.
+    pub(crate) fn restart(&mut self, window: u32) {
+        let again = self.waves.take().into_iter().chain(self.singles.take());
+        self.gate.restart(window, again);
+    }
+}
