@@ -11,6 +11,7 @@ use sapwood_wire::Control;
 
 use crate::lane::{Passage, Place};
 use crate::membership::END;
+use crate::mutation::Mutation;
 use crate::slot::Until;
 use crate::wave::OpenWave;
 use crate::{LinkId, Node, Role};
@@ -38,11 +39,12 @@ impl Node {
             return;
         }
         let Some(&(slot, _)) = wave.charges.first() else { return };
+        let loses_late = stream.breaks(Mutation::LoseLateParts);
         let own = if is_root { 0 } else { stream.sender.last_single() };
         let has_value = wave.has_values();
         let Some(slot) = stream.slots.get_mut(usize::from(slot)) else { return };
         slot.note_number(Until::Single(own), wave.header.generation);
-        if wave.has_become_late && has_value {
+        if wave.has_become_late && has_value && !loses_late {
             slot.note_late(own, wave.place.wave);
         }
     }
@@ -80,7 +82,8 @@ impl Node {
         if !stream.keeps {
             return;
         }
-        let safe = stream.safe(is_root);
+        let is_early = stream.breaks(Mutation::AcknowledgeEarly);
+        let safe = stream.safe(is_root || is_early);
         let single = stream.sender.acknowledged_single;
         stream.told = stream.ended;
         stream.untold_bytes = 0;

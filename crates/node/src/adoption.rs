@@ -14,6 +14,7 @@ use sapwood_wire::{Control, Ranges};
 use crate::lane::Place;
 use crate::link::Peer;
 use crate::membership::{Child, END};
+use crate::mutation::Mutation;
 use crate::slot::Slot;
 use crate::{AffectedWaves, Event, Instant, LinkId, Node, Output, Role};
 
@@ -56,7 +57,8 @@ impl Node {
         back_ends: &RankSet,
         why: &str,
     ) -> bool {
-        if !self.settings.recovery.is_on || back_ends.is_empty() || self.has_ended {
+        let is_off = !self.settings.recovery.is_on || self.breaks(Mutation::ForgetOrphans);
+        if is_off || back_ends.is_empty() || self.has_ended {
             return false;
         }
         let number = self.membership.next_vacancy;
@@ -127,9 +129,9 @@ impl Node {
             if self.links.link(applicant.link).is_none() {
                 return false;
             }
-            let between = applicant.between.iter().copied();
-            let fence = between.filter(|&rank| self.membership.link_of(rank).is_some()).next();
-            if let Some(child) = fence {
+            let mut between = applicant.between.iter().copied();
+            let fence = between.find(|&rank| self.membership.link_of(rank).is_some());
+            if let (Some(child), false) = (fence, self.breaks(Mutation::SkipFence)) {
                 self.suspect(child);
                 return true;
             }

@@ -167,6 +167,7 @@ impl Node {
         self.streams.at(at).request = request;
         if self.settings.recovery.is_on {
             self.streams.at(at).keep();
+            self.streams.at(at).mutation = self.mutation;
         }
         if self.settings.role == Role::BackEnd {
             self.outputs.push_back(Output::Event(Event::StreamOpened { stream: id }));

@@ -36,7 +36,6 @@ mod late;
 mod link;
 mod local;
 mod membership;
-#[cfg(feature = "mutations")]
 mod mutation;
 mod node;
 mod orphan;

@@ -82,6 +82,7 @@ impl Node {
         let mut stream = stream;
         if self.settings.recovery.is_on {
             stream.keep();
+            stream.mutation = self.mutation;
         }
         self.next_stream += 1;
         let at = self.streams.insert(stream);

@@ -1,20 +1,45 @@
 //! Rules that can be broken on purpose, so that tests can show that they would be missed.
+//!
+//! Without the feature `mutations` no rule can be broken, and the questions cost nothing.
+
+use crate::Node;
+use crate::stream::Stream;
 
 /// A rule of the node that is not kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mutation {
     /// What a new child sends again is not compared with what has come before.
     SkipOverlapCheck,
-    /// What was sent up is forgotten at once instead of kept until it is acknowledged.
+    /// What was sent up is forgotten instead of sent again to a new parent.
     ForgetKept,
-    /// Packets are acknowledged when they have come, not when they are safe.
+    /// A communication process acknowledges what it has sent on, not what is safe.
     AcknowledgeEarly,
-    /// A new child is sent all kept downward packets, whatever it has received.
-    ResendDownwards,
+    /// What comes down a second time is taken a second time.
+    RepeatDownwards,
     /// Waves are not held back for orphans.
     ForgetOrphans,
     /// An orphan is taken in although a process between may still hold its packets.
     SkipFence,
-    /// What passes late is not acknowledged apart from its wave.
+    /// Late parts are acknowledged with their wave, not when they are safe themselves.
     LoseLateParts,
+}
+
+impl Node {
+    /// Has this node break a rule from now on; before it is given its first input.
+    #[cfg(feature = "mutations")]
+    pub fn mutate(&mut self, mutation: Mutation) {
+        self.mutation = Some(mutation);
+    }
+
+    #[inline]
+    pub(crate) fn breaks(&self, rule: Mutation) -> bool {
+        cfg!(feature = "mutations") && self.mutation == Some(rule)
+    }
+}
+
+impl Stream {
+    #[inline]
+    pub(crate) fn breaks(&self, rule: Mutation) -> bool {
+        cfg!(feature = "mutations") && self.mutation == Some(rule)
+    }
 }

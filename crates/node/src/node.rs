@@ -9,6 +9,7 @@ use sapwood_packet::{Rank, RankSet, Slab, StreamId, Values};
 use crate::inbox::{Filled, Pool};
 use crate::link::{Links, Peer};
 use crate::membership::Membership;
+use crate::mutation::Mutation;
 use crate::stream::Stream;
 use crate::{Delivery, Input, Instant, LinkId, Output, Recovery};
 
@@ -66,8 +67,8 @@ pub struct Node {
     pub(crate) acknowledgement_due: Option<Instant>,
     /// The wake-up that was last asked for.
     pub(crate) wake: Option<Instant>,
-    #[cfg(feature = "mutations")]
-    mutation: Option<crate::Mutation>,
+    /// A rule that this node breaks, in tests.
+    pub(crate) mutation: Option<Mutation>,
 }
 
 impl Node {
@@ -91,15 +92,8 @@ impl Node {
             has_ended: false,
             acknowledgement_due: None,
             wake: None,
-            #[cfg(feature = "mutations")]
             mutation: None,
         }
-    }
-
-    /// Has this node break a rule from now on.
-    #[cfg(feature = "mutations")]
-    pub fn mutate(&mut self, mutation: crate::Mutation) {
-        self.mutation = Some(mutation);
     }
 
     /// Changes the node. Drain [`Node::poll_output`] before the next change.

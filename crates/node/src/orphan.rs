@@ -13,6 +13,7 @@ use sapwood_wire::{Claim, Control, Ranges, RecoveryTerms, WIRE_VERSION};
 
 use crate::lane::Place;
 use crate::link::Peer;
+use crate::mutation::Mutation;
 use crate::{Event, Instant, LinkId, Missing, Node, Output, Recovery, Role};
 
 /// How long one ancestor may take to accept a connection.
@@ -232,6 +233,12 @@ impl Node {
         stream.down_granted = 0;
         stream.down_told = Place::default();
         let window = stream.request.window_bytes;
+        if stream.breaks(Mutation::ForgetKept) {
+            stream.sender.forget();
+        }
+        if stream.breaks(Mutation::RepeatDownwards) {
+            stream.down_next = Place::default();
+        }
         stream.sender.restart(window);
         let up = stream.sender.acknowledged;
         let down = stream.down_next;

@@ -188,7 +188,6 @@ impl Sender {
     }
 
     /// Forgets everything that is kept (a rule broken on purpose).
-    #[cfg(feature = "mutations")]
     pub(crate) fn forget(&mut self) {
         self.waves = Kept::default();
         self.singles = Kept::default();

@@ -15,6 +15,7 @@ use crate::assembly::Assemblies;
 use crate::kept::Kept;
 use crate::lane::{Lane, Passage, Place};
 use crate::membership::END;
+use crate::mutation::Mutation;
 use crate::outbox::EncodedFrame;
 use crate::sender::Sender;
 use crate::slot::Slot;
@@ -86,6 +87,8 @@ pub(crate) struct Stream {
     pub(crate) down_next: Place,
     /// What the parent has been told of that.
     pub(crate) down_told: Place,
+    /// A rule that the node breaks, in tests.
+    pub(crate) mutation: Option<Mutation>,
     /// What went down and may have to be sent to another child.
     pub(crate) down_kept: Kept,
     /// Large packets from the parent, or at the front-end answers, that are not whole yet.
@@ -147,6 +150,7 @@ impl Stream {
             next_down: 0,
             down_next: Place::default(),
             down_told: Place::default(),
+            mutation: None,
             down_kept: Kept::default(),
             assemblies: Assemblies::default(),
             faults: BTreeMap::new(),

@@ -85,6 +85,9 @@ pub struct Tree {
     starting: Vec<(usize, Rank)>,
     program: Option<Program>,
     is_attaching: bool,
+    recovery: Recovery,
+    /// Orphans that connect to an address.
+    connecting: Vec<(usize, String)>,
     buffer: sapwood_packet::Slab,
 }
 
@@ -104,6 +107,13 @@ impl Tree {
         tree
     }
 
+    /// A started tree that repairs itself on these terms.
+    pub fn recovering(spec: &str, seed: u64, recovery: Recovery) -> Self {
+        let mut tree = Self::planned_on(spec, seed, Registry::built_in(), false, recovery);
+        tree.start();
+        tree
+    }
+
     /// A tree whose back-ends attach by themselves; its communication processes are started.
     pub fn attaching(spec: &str, seed: u64) -> Self {
         let mut tree = Self::planned(spec, seed, Registry::built_in(), true);
@@ -113,6 +123,16 @@ impl Tree {
 
     /// A tree of which no process but the front-end is there.
     pub fn planned(spec: &str, seed: u64, registry: Registry, is_attaching: bool) -> Self {
+        Self::planned_on(spec, seed, registry, is_attaching, Recovery::off())
+    }
+
+    fn planned_on(
+        spec: &str,
+        seed: u64,
+        registry: Registry,
+        is_attaching: bool,
+        recovery: Recovery,
+    ) -> Self {
         let shape: Shape = spec.parse().expect("the story names a shape");
         let topology = Topology::from_shape(&shape, &Hosts::local());
         let mut tree = Self {
@@ -131,6 +151,8 @@ impl Tree {
             starting: Vec::new(),
             program: None,
             is_attaching,
+            recovery,
+            connecting: Vec::new(),
             buffer: sapwood_packet::Slab::of_length(pipes::BUFFER_BYTES),
         };
         let root = tree.topology.root().rank();
@@ -171,6 +193,8 @@ impl Tree {
             starting: Vec::new(),
             program: None,
             is_attaching: false,
+            recovery: Recovery::off(),
+            connecting: Vec::new(),
             buffer: sapwood_packet::Slab::of_length(pipes::BUFFER_BYTES),
         };
         *self = fresh;
@@ -247,7 +271,7 @@ impl Tree {
             pid: 1,
             address: (role != Role::BackEnd).then(|| format!("pipe:{}", self.processes.len())),
             registry: self.registry.clone(),
-            recovery: Recovery::off(),
+            recovery: self.recovery,
         };
         self.processes.push(Process {
             node: Node::new(settings),
@@ -347,7 +371,7 @@ impl Tree {
             match output {
                 Output::Transmit(link) => self.arm(process, link),
                 Output::Hangup(link) => self.hang_up(process, link),
-                Output::Connect { .. } => {}
+                Output::Connect { address } => self.connecting.push((process, address)),
                 Output::Planned { rank, plan } => {
                     self.processes[process].rank = Some(rank);
                     if !plan.is_empty() {
@@ -487,8 +511,11 @@ impl Tree {
         {
             self.wires[wire].close(side);
         }
-        let lost = self.below(rank);
-        self.oracle.killed(rank, &lost);
+        let is_leaf = self.topology.children(rank).is_empty();
+        if is_leaf || !self.recovery.is_on {
+            let lost = self.below(rank);
+            self.oracle.killed(rank, &lost);
+        }
         let parent = self.topology.parent(rank).map(|node| node.rank());
         if let Some(&parent) = parent.and_then(|parent| self.by_rank.get(&parent))
             && self.processes[parent].is_alive
@@ -533,6 +560,20 @@ impl Tree {
         self.processes.iter_mut().for_each(|process| process.wakes = 0);
     }
 
+    /// An orphan's connection to an ancestor comes about, or does not.
+    fn connect_one(&mut self, (orphan, address): (usize, String)) {
+        if !self.processes[orphan].is_alive {
+            return;
+        }
+        let index = address.strip_prefix("pipe:").and_then(|text| text.parse().ok());
+        let ancestor: usize = index.expect("an address of the harness");
+        if self.processes[ancestor].is_alive {
+            return self.connect(ancestor, orphan);
+        }
+        let reason = String::from("nobody listens");
+        self.change(orphan, Input::ConnectFailed { reason, is_refused: true });
+    }
+
     fn next_wake(&self) -> Option<Instant> {
         let alive = self.processes.iter().filter(|process| process.is_alive);
         alive.filter_map(|process| process.wake).min()
@@ -575,7 +616,17 @@ impl Tree {
             self.start_one(starting);
             return true;
         }
+        if !self.connecting.is_empty() && self.schedule.one_in(4) {
+            let at = self.schedule.below(self.connecting.len());
+            let connecting = self.connecting.swap_remove(at);
+            self.connect_one(connecting);
+            return true;
+        }
         if self.move_bytes() {
+            return true;
+        }
+        if let Some(connecting) = self.connecting.pop() {
+            self.connect_one(connecting);
             return true;
         }
         match self.starting.pop() {
@@ -589,6 +640,9 @@ impl Tree {
 
     /// Ranks of back-ends that are alive and can be reached.
     pub fn reachable(&self) -> BTreeSet<Rank> {
+        if self.recovery.is_on {
+            return self.topology.back_ends().filter(|&rank| self.is_alive(rank)).collect();
+        }
         let is_reached = |&rank: &Rank| {
             self.is_alive(rank)
                 && self.topology.ancestors(rank).all(|node| self.is_alive(node.rank()))

@@ -1,0 +1,104 @@
+//! Communication processes die, and the tree repairs itself: no wave is lost and nothing is counted
+//! twice.
+
+mod harness;
+
+use harness::{Tree, each_seed, number_of};
+use sapwood_filter::WaveRule;
+use sapwood_node::{Event, Recovery};
+use sapwood_packet::RankSet;
+
+fn terms() -> Recovery {
+    Recovery { silence: std::time::Duration::ZERO, ..Recovery::default() }
+}
+
+#[test]
+fn orphans_go_to_their_grandparent_and_every_wave_is_complete() {
+    each_seed("recovery", "orphans_go_to_their", 200, |seed| {
+        let mut tree = Tree::recovering("2x2x2", seed, terms());
+        let everyone = tree.everyone();
+        let stream = tree.stream(&everyone, "sum", WaveRule::All);
+        tree.run();
+        let inner = tree.communication_ranks();
+        let victim = inner[seed as usize % inner.len()];
+        let moves = tree.schedule.below(400) as u64;
+        for rank in everyone.iter() {
+            tree.send_many(rank, stream, 20).expect("the stream is open");
+        }
+        tree.run_some(moves);
+        tree.kill(victim);
+        let answers = tree.answers();
+        for rank in everyone.iter() {
+            tree.send_many(rank, stream, 5).expect("the stream is open");
+        }
+        let mut answers = answers;
+        answers.extend(tree.answers());
+        assert_eq!(answers.len(), 25, "one answer for each wave: {:?}", tree.events);
+        for (wave, answer) in answers.iter().enumerate() {
+            assert_eq!(answer.wave, wave as u64);
+            assert_eq!(answer.contributors, everyone, "wave {wave} is complete");
+            assert!(!answer.is_late);
+        }
+        let is_repaired =
+            |event: &Event| matches!(event, Event::Repaired { rank, .. } if *rank == victim);
+        assert!(tree.events.iter().any(is_repaired), "{:?}", tree.events);
+        let _ = number_of;
+    });
+}
+
+#[test]
+fn one_process_after_another_dies() {
+    each_seed("recovery", "one_process_after", 200, |seed| {
+        let spec = ["2x2x2x2", "3x3", "1x1x1x2", "4x2x2", "1x4x2"][seed as usize % 5];
+        let mut tree = Tree::recovering(spec, seed, terms());
+        let everyone = tree.everyone();
+        let stream = tree.stream(&everyone, "sum", WaveRule::All);
+        tree.run();
+        let mut answers = Vec::new();
+        let mut waves = 0;
+        for victim in tree.communication_ranks() {
+            for rank in everyone.iter() {
+                tree.send_many(rank, stream, 7).expect("the stream is open");
+            }
+            waves += 7;
+            let moves = tree.schedule.below(600) as u64;
+            tree.run_some(moves);
+            if tree.schedule.one_in(3) {
+                answers.extend(tree.answers());
+            }
+            tree.kill(victim);
+        }
+        answers.extend(tree.answers());
+        assert_eq!(answers.len(), waves, "one answer for each wave: {:?}", tree.events);
+        assert!(answers.iter().all(|answer| answer.contributors == everyone));
+    });
+}
+
+#[test]
+fn what_goes_down_comes_once_and_in_order() {
+    each_seed("recovery", "what_goes_down", 200, |seed| {
+        let mut tree = Tree::recovering("2x2x2", seed, terms());
+        let everyone = tree.everyone();
+        let stream = tree.stream(&everyone, "sum", WaveRule::All);
+        tree.run();
+        let inner = tree.communication_ranks();
+        let nobody = RankSet::new();
+        let mut sent = 0_i64;
+        for victim in inner {
+            for _ in 0..10 {
+                tree.broadcast(stream, &nobody, sent);
+                sent += 1;
+                let moves = tree.schedule.below(60) as u64;
+                tree.run_some(moves);
+            }
+            tree.kill(victim);
+        }
+        tree.run();
+        for rank in everyone.iter() {
+            let received: Vec<i64> = (tree.process(rank).received.iter())
+                .map(|packet| packet.values().scalar(0).expect("one number"))
+                .collect();
+            assert_eq!(received, (0..sent).collect::<Vec<_>>(), "rank {rank}");
+        }
+    });
+}
