@@ -1,6 +1,7 @@
 //! How a process learns where its parent is: from its environment, or from an attach file.
 
 use std::env;
+use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 
 use sapwood_transport::{Address, Encryption, Key};
@@ -18,6 +19,10 @@ pub const KEY_VARIABLE: &str = "SAPWOOD_KEY";
 pub const ENCRYPTION_VARIABLE: &str = "SAPWOOD_ENCRYPTION";
 /// Set for processes that their parent has started, rather than that attach by themselves.
 pub(crate) const STARTED_VARIABLE: &str = "SAPWOOD_STARTED";
+
+/// Names the address of this machine that this process listens at for TCP, in the place of the one
+/// that the whole tree was told: for machines that do not all have that address.
+pub const INTERFACE_VARIABLE: &str = "SAPWOOD_INTERFACE";
 
 /// Where to connect, and with which key.
 #[derive(Debug)]
@@ -56,6 +61,17 @@ impl Attachment {
         };
         let is_started = env::var_os(STARTED_VARIABLE).is_some();
         Ok(Self { parent, rank, key, encryption, is_started })
+    }
+}
+
+/// The interface that the environment names for this process, if it names one.
+pub(crate) fn own_interface() -> Result<Option<IpAddr>, RuntimeError> {
+    match env::var(INTERFACE_VARIABLE) {
+        Ok(text) => match text.parse() {
+            Ok(interface) => Ok(Some(interface)),
+            Err(_) => Err(RuntimeError::Interface { text }),
+        },
+        Err(_) => Ok(None),
     }
 }
 

@@ -11,6 +11,8 @@ use sapwood_transport::{
     Address, Encryption, Interest, Key, Listener, Poller, WhenRefused, connect,
 };
 
+use crate::attach::own_interface;
+use crate::attempt::{Attempt, Failure};
 use crate::links::{SocketTable, Token};
 use crate::processes::{GRACE, Processes};
 use crate::{Attachment, Plan, RuntimeError, TransportKind};
@@ -31,6 +33,7 @@ pub struct Driver {
     node: Node,
     sockets: SocketTable,
     processes: Processes,
+    attempt: Attempt,
     poller: Poller,
     ready: Vec<sapwood_transport::Event>,
     events: VecDeque<Event>,
@@ -44,6 +47,10 @@ pub struct Driver {
     /// How many descriptors of the application's are watched.
     watched: usize,
     is_back_end: bool,
+    /// Whether the tree repairs itself, so that children can go on without this process.
+    is_repaired: bool,
+    /// Whether this process has ended by itself, rather than with its network.
+    has_left: bool,
     /// The time of the last turn.
     now: Instant,
 }
@@ -61,7 +68,7 @@ impl Driver {
             pid: std::process::id(),
             address: None,
             registry,
-            recovery: Recovery::off(),
+            recovery: plan.options.recovery,
         };
         let encryption = encryption_of(plan);
         let mut driver = Self::new(settings, key, encryption, plan.options.transport)?;
@@ -87,6 +94,7 @@ impl Driver {
             pid: std::process::id(),
             address: None,
             registry,
+            // Its parent will tell.
             recovery: Recovery::off(),
         };
         let transport = if parent.is_unix() { TransportKind::Unix } else { TransportKind::Tcp };
@@ -108,6 +116,7 @@ impl Driver {
             node: Node::new(settings),
             sockets: SocketTable::new(key, encryption),
             processes: Processes::default(),
+            attempt: Attempt::default(),
             poller: Poller::new()?,
             ready: Vec::new(),
             events: VecDeque::new(),
@@ -118,6 +127,8 @@ impl Driver {
             foreign_ready: false,
             watched: 0,
             is_back_end,
+            is_repaired: false,
+            has_left: false,
             now: clock(),
         })
     }
@@ -166,16 +177,11 @@ impl Driver {
     /// [`RuntimeError`] when the system fails this process; the network is at an end then.
     pub fn turn(&mut self, until: Option<Instant>) -> Result<bool, RuntimeError> {
         self.carry_out()?;
-        let timeout = self.timeout(until);
         self.foreign_ready = false;
-        if timeout.is_none()
-            && let Some(link) = self.only_link()
-        {
-            // One system call instead of two, for a back-end that waits for its parent alone.
-            self.sockets.read_waiting(link, &mut self.node, self.now);
-            self.carry_out()?;
+        if until.is_none() && self.wait_in_read()? {
             return Ok(false);
         }
+        let timeout = self.timeout(until);
         self.poller.wait(&mut self.ready, timeout)?;
         let now = clock();
         self.now = now;
@@ -198,22 +204,40 @@ impl Driver {
         Ok(self.foreign_ready)
     }
 
-    /// The link to the parent, where there is nothing else that this process could wait for. A
-    /// back-end's node does not look at the time, so that it need not be read again.
+    /// Waits for bytes in the read itself, where there is nothing else that this process could wait
+    /// for: one system call instead of two, for a back-end that waits for its parent alone. Gives
+    /// whether it could be done.
     #[inline]
-    fn only_link(&self) -> Option<LinkId> {
+    fn wait_in_read(&mut self) -> Result<bool, RuntimeError> {
         let is_alone = self.is_back_end && self.watched == 0 && self.processes.is_empty();
-        if is_alone { self.sockets.only_link() } else { None }
+        if !is_alone || self.has_news() || self.attempt.is_under_way() {
+            return Ok(false);
+        }
+        let Some(link) = self.sockets.only_link() else { return Ok(false) };
+        let patience = self.wake.map(|wake| wake.since(clock()));
+        if !self.sockets.limit_wait(link, patience) {
+            return Ok(false);
+        }
+        self.now = self.sockets.read_waiting(link, &mut self.node);
+        self.wake_node(self.now);
+        self.carry_out()?;
+        Ok(true)
+    }
+
+    /// Whether something is there that nothing will wake this process for.
+    #[inline]
+    fn has_news(&self) -> bool {
+        self.sockets.must_not_wait() || !self.events.is_empty()
     }
 
     fn timeout(&self, until: Option<Instant>) -> Option<Duration> {
-        // Nothing wakes a caller for an event that is there already.
-        if self.sockets.must_not_wait() || !self.events.is_empty() {
+        if self.has_news() {
             return Some(Duration::ZERO);
         }
         let tick = self.sockets.next_tick().map(Instant);
         let startup = self.startup.map(|(at, _)| at);
-        let earliest = [until, self.wake, tick, startup].into_iter().flatten().min()?;
+        let attempt = self.attempt.next_tick();
+        let earliest = [until, self.wake, tick, startup, attempt].into_iter().flatten().min()?;
         Some(earliest.since(clock()))
     }
 
@@ -240,15 +264,41 @@ impl Driver {
                 self.processes.ended(rank, &mut self.node, &self.poller, now);
             }
             Token::Words(rank) => self.processes.pass_on_words(rank, &self.poller),
+            Token::Attempt => self.advance_attempt(now)?,
             Token::Foreign => self.foreign_ready = true,
         }
         Ok(())
     }
 
-    fn tick(&mut self, now: Instant) {
+    /// The ancestor may have answered.
+    fn advance_attempt(&mut self, now: Instant) -> Result<(), RuntimeError> {
+        match self.attempt.advance(&self.poller) {
+            Ok(Some(link)) => {
+                let id = self.sockets.add(link, &self.poller)?;
+                self.node.handle_input(now, Input::ParentUp { link: id });
+            }
+            Ok(None) => {}
+            Err(failure) => self.tell_failure(failure, now),
+        }
+        Ok(())
+    }
+
+    fn tell_failure(&mut self, Failure { reason, is_refused }: Failure, now: Instant) {
+        self.node.handle_input(now, Input::ConnectFailed { reason, is_refused });
+    }
+
+    #[inline]
+    fn wake_node(&mut self, now: Instant) {
         if self.wake.is_some_and(|wake| wake <= now) {
             self.wake = None;
             self.node.handle_input(now, Input::Timeout);
+        }
+    }
+
+    fn tick(&mut self, now: Instant) {
+        self.wake_node(now);
+        if let Err(failure) = self.attempt.expire(&self.poller, now) {
+            self.tell_failure(failure, now);
         }
         if let Some((_, waited)) = self.startup.take_if(|(at, _)| *at <= now) {
             self.processes.give_up(waited, &mut self.node, now);
@@ -265,17 +315,21 @@ impl Driver {
     pub fn carry_out(&mut self) -> Result<(), RuntimeError> {
         loop {
             let mut leaving = Vec::new();
+            let mut wanted = None;
             while let Some(output) = self.node.poll_output() {
                 match output {
                     Output::Transmit(link) => self.dirty.push(link),
                     Output::Hangup(link) => leaving.push(link),
-                    Output::Connect { .. } => {}
+                    Output::Connect { address } => wanted = Some(address),
                     Output::Planned { plan, .. } => self.planned(&plan)?,
-                    Output::Event(event) => self.events.push_back(event),
+                    Output::Event(event) => {
+                        self.has_left |= matches!(event, Event::Ended { on_purpose: false, .. });
+                        self.events.push_back(event);
+                    }
                     Output::Wake(at) => self.wake = Some(at),
                 }
             }
-            if self.dirty.is_empty() && leaving.is_empty() {
+            if self.dirty.is_empty() && leaving.is_empty() && wanted.is_none() {
                 return Ok(());
             }
             let now = self.now;
@@ -285,11 +339,25 @@ impl Driver {
             for link in leaving {
                 self.sockets.hang_up(link, &mut self.node, &self.poller, now);
             }
+            if let Some(address) = wanted {
+                self.turn_to(&address, now);
+            }
+        }
+    }
+
+    /// Begins to connect to an ancestor.
+    fn turn_to(&mut self, address: &str, now: Instant) {
+        let (key, encryption) = (self.sockets.key(), self.sockets.encryption());
+        let begun = self.attempt.begin(address, key, encryption, &self.poller, now);
+        if let Err(failure) = begun {
+            self.tell_failure(failure, now);
         }
     }
 
     /// The parent has said which subtree is this process's.
     fn planned(&mut self, plan: &[u8]) -> Result<(), RuntimeError> {
+        // From here on this process tells of itself over its link.
+        sapwood_launch::take_over_stderr();
         if plan.is_empty() {
             return Ok(());
         }
@@ -313,6 +381,7 @@ impl Driver {
             self.sockets.encryption(),
             &self.poller,
         )?;
+        self.is_repaired = plan.options.recovery.is_on;
         let now = clock();
         let patience = Duration::from_millis(plan.options.startup_milliseconds.into());
         self.startup = Some((now + patience, patience));
@@ -326,7 +395,8 @@ impl Driver {
     fn door(&self, plan: &Plan) -> Result<Address, RuntimeError> {
         match self.transport {
             TransportKind::Tcp => {
-                let any_port = SocketAddr::new(plan.options.interface, 0);
+                let interface = own_interface()?.unwrap_or(plan.options.interface);
+                let any_port = SocketAddr::new(interface, 0);
                 Ok(format!("tcp:{any_port}").parse()?)
             }
             TransportKind::Unix | TransportKind::Automatic => Ok(Address::local_abstract()?),
@@ -334,7 +404,8 @@ impl Driver {
     }
 
     /// Ends this process's part of the network: what is queued is written, children are given a
-    /// short time to end by themselves, then they are killed.
+    /// short time to end by themselves, then they are killed. Where the network goes on without this
+    /// process, its children do so too.
     ///
     /// # Errors
     /// [`RuntimeError`] when the system fails this process.
@@ -342,6 +413,10 @@ impl Driver {
         let until = clock() + GRACE;
         self.node.shutdown(clock());
         self.sockets.stop_listening();
+        self.attempt.give_up(&self.poller);
+        if self.is_repaired && self.has_left {
+            self.processes.release_all(&self.poller);
+        }
         while clock() < until {
             self.carry_out()?;
             if self.sockets.open_count() == 0 && self.processes.is_empty() {

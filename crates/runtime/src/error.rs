@@ -28,6 +28,12 @@ pub enum RuntimeError {
         /// What is wrong with it.
         reason: String,
     },
+    /// The environment names an interface that is none. Cure: unset `SAPWOOD_INTERFACE`, or set it
+    /// to a numeric address of this machine.
+    Interface {
+        /// What it says.
+        text: String,
+    },
     /// What the parent said about this process's subtree cannot be read.
     Plan(String),
 }
@@ -42,6 +48,12 @@ impl fmt::Display for RuntimeError {
                 f,
                 "not part of a network: {variable} {reason}; let the network start this program, \
                  or set what `attach points` gave"
+            ),
+            Self::Interface { text } => write!(
+                f,
+                "{} holds '{text}', which is no numeric address: unset it or name one of this \
+                 machine's",
+                crate::INTERFACE_VARIABLE
             ),
             Self::Plan(reason) => write!(f, "the parent's plan cannot be read: {reason}"),
         }

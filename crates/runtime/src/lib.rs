@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod attach;
+mod attempt;
 mod driver;
 mod error;
 mod links;
@@ -15,7 +16,10 @@ mod plan;
 mod processes;
 mod serve;
 
-pub use attach::{Attachment, ENCRYPTION_VARIABLE, KEY_VARIABLE, PARENT_VARIABLE, RANK_VARIABLE};
+pub use attach::{
+    Attachment, ENCRYPTION_VARIABLE, INTERFACE_VARIABLE, KEY_VARIABLE, PARENT_VARIABLE,
+    RANK_VARIABLE,
+};
 pub use driver::{Driver, clock};
 pub use error::RuntimeError;
 pub use plan::{BackEndProgram, Plan, TransportKind, TreeOptions};

@@ -5,6 +5,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
+use std::time::Duration;
 
 use sapwood_node::{GATHER_PARTS_MAX, Input, Instant, LinkId, Node};
 use sapwood_packet::Slab;
@@ -14,7 +15,7 @@ use sapwood_transport::{
 };
 use smallvec::SmallVec;
 
-use crate::RuntimeError;
+use crate::{RuntimeError, clock};
 
 /// Bytes read from one link before the next one has its turn.
 const READ_BYTES: usize = 64 << 10;
@@ -35,6 +36,8 @@ pub(crate) enum Token {
     Exit(u32),
     /// A process has written to its standard error.
     Words(u32),
+    /// The attempt to reach an ancestor.
+    Attempt,
     /// A descriptor of the application's.
     Foreign,
 }
@@ -47,7 +50,8 @@ impl Token {
             Self::Newcomer(index) => (2, index),
             Self::Exit(index) => (3, index),
             Self::Words(index) => (4, index),
-            Self::Foreign => (5, 0),
+            Self::Attempt => (5, 0),
+            Self::Foreign => (6, 0),
         };
         kind << KIND_SHIFT | u64::from(index)
     }
@@ -61,6 +65,7 @@ impl Token {
             2 => Self::Newcomer(index),
             3 => Self::Exit(index),
             4 => Self::Words(index),
+            5 => Self::Attempt,
             _ => Self::Foreign,
         }
     }
@@ -89,6 +94,8 @@ fn put_back(buffer: Slab) {
 struct OpenLink {
     link: Link,
     interest: Interest,
+    /// How long a read that waits may take, in milliseconds; 0 for ever.
+    wait_limit: u64,
     /// Closed as soon as nothing waits to be written.
     is_leaving: bool,
 }
@@ -154,7 +161,7 @@ impl SocketTable {
         if link.has_buffered() {
             self.again.push(id);
         }
-        let open = OpenLink { link, interest: READ, is_leaving: false };
+        let open = OpenLink { link, interest: READ, wait_limit: 0, is_leaving: false };
         if index == self.links.len() {
             self.links.push(Some(open));
         } else {
@@ -177,21 +184,43 @@ impl SocketTable {
     /// the read itself: plain, and with nothing left to write.
     #[inline]
     pub(crate) fn only_link(&self) -> Option<LinkId> {
-        let [Some(open)] = &self.links[..] else { return None };
+        // A parent that came in the place of another one may have the second number.
+        let [before @ .., Some(open)] = &self.links[..] else { return None };
+        let is_only = before.iter().all(Option::is_none);
         let is_quiet = open.interest == READ && open.link.encryption() == Encryption::Off;
-        (is_quiet && self.listener.is_none() && self.newcomers.is_empty()).then_some(LinkId(0))
+        let number = u32::try_from(before.len()).ok()?;
+        (is_only && is_quiet && self.listener.is_none() && self.newcomers.is_empty())
+            .then_some(LinkId(number))
+    }
+
+    /// Has a read that waits end in time: not later than `patience`, and not much sooner. The limit
+    /// is changed rarely, since that takes a system call. False if so short a wait is not for the
+    /// read.
+    #[inline]
+    pub(crate) fn limit_wait(&mut self, id: LinkId, patience: Option<Duration>) -> bool {
+        let Some(Some(open)) = self.links.get_mut(id.0 as usize) else { return false };
+        let Some(patience) = patience else {
+            return open.wait_limit == 0 || set_wait_limit(open, 0);
+        };
+        let left = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
+        let limit = open.wait_limit;
+        if limit != 0 && limit <= left && left / 8 < limit {
+            return true;
+        }
+        // The largest power of two that fits, so that the same limit serves many waits.
+        left >= WAIT_MS_MIN && set_wait_limit(open, (1 << left.ilog2()).min(WAIT_MS_MAX))
     }
 
     /// Reads what one link has, once, and gives it to the node.
     #[inline]
     pub(crate) fn read(&mut self, id: LinkId, node: &mut Node, now: Instant) {
-        self.read_by(id, node, now, Link::read);
+        self.read_by(id, node, |link, memory| (link.read(memory), now));
     }
 
-    /// As [`SocketTable::read`], but waits for the bytes.
+    /// As [`SocketTable::read`], but waits for the bytes; gives the time at which they came.
     #[inline]
-    pub(crate) fn read_waiting(&mut self, id: LinkId, node: &mut Node, now: Instant) {
-        self.read_by(id, node, now, Link::read_waiting);
+    pub(crate) fn read_waiting(&mut self, id: LinkId, node: &mut Node) -> Instant {
+        self.read_by(id, node, |link, memory| (link.read_waiting(memory), clock()))
     }
 
     #[inline]
@@ -199,27 +228,26 @@ impl SocketTable {
         &mut self,
         id: LinkId,
         node: &mut Node,
-        now: Instant,
-        read: impl Fn(&mut Link, &mut [u8]) -> io::Result<usize>,
-    ) {
-        let Some(Some(open)) = self.links.get_mut(id.0 as usize) else { return };
-        let result = if let Some(memory) = node.lend(id) {
-            read(&mut open.link, memory).inspect(|&bytes| {
-                if bytes > 0 {
-                    node.handle_input(now, Input::Filled { link: id, bytes });
-                }
-            })
+        read: impl Fn(&mut Link, &mut [u8]) -> (io::Result<usize>, Instant),
+    ) -> Instant {
+        let Some(Some(open)) = self.links.get_mut(id.0 as usize) else { return clock() };
+        let (result, now) = if let Some(memory) = node.lend(id) {
+            let (result, now) = read(&mut open.link, memory);
+            if let Ok(bytes @ 1..) = result {
+                node.handle_input(now, Input::Filled { link: id, bytes });
+            }
+            (result, now)
         } else {
             let mut slab = take_buffer();
             let buffer = slab.as_mut_bytes();
             let tail = node.begin_read(id, buffer);
-            let result = read(&mut open.link, &mut buffer[tail..tail + READ_BYTES]);
+            let (result, now) = read(&mut open.link, &mut buffer[tail..tail + READ_BYTES]);
             let bytes = tail + *result.as_ref().unwrap_or(&0);
             if bytes > 0 {
                 node.handle_input(now, Input::Bytes { link: id, bytes: &buffer[..bytes] });
             }
             put_back(slab);
-            result
+            (result, now)
         };
         match result {
             Ok(0) => self.down(id, node, now, "connection closed"),
@@ -233,11 +261,19 @@ impl SocketTable {
             Err(error) if is_transient(&error) => {}
             Err(error) => self.down(id, node, now, &error.to_string()),
         }
+        now
     }
 
     fn down(&mut self, id: LinkId, node: &mut Node, now: Instant, reason: &str) {
-        self.links[id.0 as usize] = None;
+        self.close(id);
         node.handle_input(now, Input::LinkDown { link: id, reason: reason.to_string() });
+    }
+
+    fn close(&mut self, id: LinkId) {
+        self.links[id.0 as usize] = None;
+        while let Some(None) = self.links.last() {
+            self.links.pop();
+        }
     }
 
     /// Writes what the node has for one link, as far as the system takes it.
@@ -285,7 +321,7 @@ impl SocketTable {
         if open.is_leaving && !waits {
             // Half-closed, so that the peer reads what was written before it sees the end.
             let _ = open.link.close_writing();
-            self.links[id.0 as usize] = None;
+            self.close(id);
             return;
         }
         set_interest(poller, id, open, if waits { READ_AND_WRITE } else { READ });
@@ -407,6 +443,20 @@ impl SocketTable {
     }
 }
 
+/// The limits of a read that waits, in milliseconds: the system's clock for it ticks every few
+/// milliseconds.
+const WAIT_MS_MIN: u64 = 8;
+const WAIT_MS_MAX: u64 = 1 << 20;
+
+/// Limits a link's reads that wait; whether the system has done it.
+fn set_wait_limit(open: &mut OpenLink, milliseconds: u64) -> bool {
+    let is_set = open.link.set_wait_limit(Duration::from_millis(milliseconds)).is_ok();
+    if is_set {
+        open.wait_limit = milliseconds;
+    }
+    is_set
+}
+
 const READ: Interest = Interest::READ;
 const READ_AND_WRITE: Interest = Interest::BOTH;
 
@@ -433,4 +483,56 @@ fn write_once(link: &mut Link, id: LinkId, node: &Node) -> io::Result<usize> {
 
 fn is_transient(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALONE: LinkId = LinkId(0);
+
+    /// A table with this many links, and their other ends.
+    fn table_of(links: usize) -> (SocketTable, Poller, Vec<Link>) {
+        let mut table = SocketTable::new(Key::generate().unwrap(), Encryption::Off);
+        let poller = Poller::new().unwrap();
+        let mut others = Vec::new();
+        for _ in 0..links {
+            let (link, other) = Link::pair().unwrap();
+            table.add(link, &poller).unwrap();
+            others.push(other);
+        }
+        (table, poller, others)
+    }
+
+    #[test]
+    fn a_parent_in_the_place_of_another_is_the_only_link_again() {
+        let (mut table, poller, _others) = table_of(1);
+        assert_eq!(table.only_link(), Some(ALONE));
+        let (next, _other) = Link::pair().unwrap();
+        assert_eq!(table.add(next, &poller).unwrap(), LinkId(1));
+        assert_eq!(table.only_link(), None);
+        table.close(ALONE);
+        assert_eq!(table.only_link(), Some(LinkId(1)));
+        table.close(LinkId(1));
+        assert_eq!((table.only_link(), table.open_count()), (None, 0));
+        assert!(!table.limit_wait(LinkId(1), None), "it is gone");
+    }
+
+    #[test]
+    fn a_wait_is_limited_in_few_steps() {
+        let (mut table, _poller, _others) = table_of(1);
+        let mut limit_for = |milliseconds| {
+            let patience = Some(Duration::from_millis(milliseconds));
+            table.limit_wait(ALONE, patience).then(|| table.links[0].as_ref().unwrap().wait_limit)
+        };
+        assert_eq!(limit_for(50), Some(32));
+        assert_eq!(limit_for(33), Some(32), "one limit serves many waits");
+        assert_eq!(limit_for(31), Some(16));
+        assert_eq!(limit_for(7), None, "that is not for the read");
+        assert_eq!(limit_for(100), Some(16));
+        assert_eq!(limit_for(5_000), Some(4_096), "it would end far too often");
+        assert_eq!(limit_for(u64::MAX), Some(WAIT_MS_MAX));
+        assert!(table.limit_wait(ALONE, None));
+        assert_eq!(table.links[0].as_ref().unwrap().wait_limit, 0);
+    }
 }

@@ -2,11 +2,12 @@
 
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use sapwood_node::ChildPlan;
+use sapwood_node::{ChildPlan, Recovery};
 use sapwood_packet::RankSet;
 use sapwood_topology::{Role, Subtree};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::RuntimeError;
 
@@ -52,6 +53,45 @@ pub struct TreeOptions {
     pub back_ends: u32,
     /// How long a process waits for the children that it has started, in milliseconds.
     pub startup_milliseconds: u32,
+    /// What happens when processes are gone.
+    #[serde(with = "RecoveryTimes")]
+    pub recovery: Recovery,
+}
+
+/// [`Recovery`] as it travels: times in milliseconds.
+#[derive(Serialize, Deserialize)]
+struct RecoveryTimes {
+    is_on: bool,
+    orphan_limit: u32,
+    grace: u32,
+    silence: u32,
+    front_end_wait: u32,
+}
+
+impl RecoveryTimes {
+    fn serialize<S: Serializer>(recovery: &Recovery, serializer: S) -> Result<S::Ok, S::Error> {
+        let milliseconds = |time: Duration| u32::try_from(time.as_millis()).unwrap_or(u32::MAX);
+        let times = Self {
+            is_on: recovery.is_on,
+            orphan_limit: milliseconds(recovery.orphan_limit),
+            grace: milliseconds(recovery.grace),
+            silence: milliseconds(recovery.silence),
+            front_end_wait: milliseconds(recovery.front_end_wait),
+        };
+        Serialize::serialize(&times, serializer)
+    }
+
+    fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Recovery, D::Error> {
+        let times: Self = Deserialize::deserialize(deserializer)?;
+        let time = |milliseconds: u32| Duration::from_millis(milliseconds.into());
+        Ok(Recovery {
+            is_on: times.is_on,
+            orphan_limit: time(times.orphan_limit),
+            grace: time(times.grace),
+            silence: time(times.silence),
+            front_end_wait: time(times.front_end_wait),
+        })
+    }
 }
 
 /// One process's part of the tree.
@@ -115,5 +155,31 @@ impl Plan {
     pub fn height(&self) -> u32 {
         let deepest = self.subtree.nodes().map(|node| node.depth).max().unwrap_or(0);
         deepest.saturating_sub(self.subtree.depth())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    #[test]
+    fn the_terms_of_recovery_travel_with_the_options() {
+        let orphan_limit = Duration::from_millis(7);
+        for recovery in [Recovery::off(), Recovery { orphan_limit, ..Recovery::default() }] {
+            let options = TreeOptions {
+                node_program: "sapwood".into(),
+                back_end: None,
+                transport: TransportKind::Tcp,
+                encryption: None,
+                interface: Ipv4Addr::LOCALHOST.into(),
+                back_ends: 3,
+                startup_milliseconds: 5,
+                recovery,
+            };
+            let bytes = postcard::to_allocvec(&options).unwrap();
+            assert_eq!(postcard::from_bytes::<TreeOptions>(&bytes).unwrap(), options);
+        }
     }
 }

@@ -103,6 +103,17 @@ impl Processes {
     pub(crate) fn kill_all(&mut self) {
         self.running.clear();
     }
+
+    /// Lets all go on without this process.
+    pub(crate) fn release_all(&mut self, poller: &Poller) {
+        for (_, process) in std::mem::take(&mut self.running) {
+            let _ = poller.remove(process.exit_descriptor());
+            if !process.stderr_ended() {
+                let _ = poller.remove(process.stderr());
+            }
+            process.release();
+        }
+    }
 }
 
 const READ: sapwood_transport::Interest = sapwood_transport::Interest::READ;
@@ -115,20 +126,25 @@ fn order_for(
     encryption: Encryption,
 ) -> Option<Order<'static>> {
     let mut order;
+    let recovery = plan.options.recovery;
     let mut environment: &[(String, String)] = &[];
     if child.role() == Role::BackEnd {
         let back_end = plan.options.back_end.as_ref()?;
         order = Order::new(&back_end.program);
         order.arguments = back_end.arguments.iter().map(OsString::from).collect();
-        if back_end.binds_itself {
-            order.bond = Bond::ByProgram;
-        }
+        order.bond = match (recovery.is_on, back_end.binds_itself) {
+            (true, _) => Bond::Free,
+            (false, true) => Bond::ByProgram,
+            (false, false) => Bond::BeforeExec,
+        };
         environment = &back_end.environment;
     } else {
         order = Order::new(&plan.options.node_program);
         order.arguments = vec![OsString::from("node")];
-        order.bond = Bond::ByProgram;
+        order.bond = if recovery.is_on { Bond::Free } else { Bond::ByProgram };
     }
+    // Where a tree repairs itself, children go on without the process that has started them.
+    order.hand_stderr = recovery.is_on;
     let mut set = |name: &str, value: String| {
         order.environment.push((OsString::from(name), OsString::from(value)));
     };

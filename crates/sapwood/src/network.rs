@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use sapwood_filter::Registry;
-use sapwood_node::{AttachPoint, Event, StreamSpec};
+use sapwood_node::{AttachPoint, Event, Recovery, StreamSpec};
 use sapwood_packet::{Rank, RankSet};
 use sapwood_runtime::{Driver, Plan, TransportKind, TreeOptions, clock};
 use sapwood_topology::Topology;
@@ -40,6 +40,7 @@ pub struct NetworkBuilder {
     registry: Registry,
     startup_timeout: Duration,
     allow_missing: bool,
+    recovery: Recovery,
 }
 
 impl NetworkBuilder {
@@ -95,6 +96,12 @@ impl NetworkBuilder {
         self
     }
 
+    /// What happens when processes of the tree are gone.
+    pub fn recovery(mut self, recovery: Recovery) -> Self {
+        self.recovery = recovery;
+        self
+    }
+
     /// Starts the tree and waits until it stands.
     ///
     /// # Errors
@@ -126,6 +133,7 @@ impl NetworkBuilder {
             back_ends: self.topology.back_end_count(),
             startup_milliseconds: u32::try_from(self.startup_timeout.as_millis())
                 .unwrap_or(u32::MAX),
+            recovery: self.recovery,
         };
         let root = self.topology.root().rank();
         let subtree = self.topology.subtree(root).expect("a topology has a subtree at its root");
@@ -213,6 +221,7 @@ impl Network {
             registry: Registry::built_in(),
             startup_timeout: STARTUP_TIMEOUT,
             allow_missing: false,
+            recovery: Recovery::off(),
         }
     }
 
