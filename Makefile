@@ -17,6 +17,13 @@ DEMO_RANKS ?= 8
 DEMO_STEPS ?= 1200
 MPIRUN     ?= mpirun
 
+# How long the storm and the soak last, and what chance begins with.
+STORM_SECONDS   ?= 600
+STORM_SEED      ?= 1
+STORM_ARGUMENTS ?=
+SOAK_SECONDS    ?= 1800
+SOAK_ARGUMENTS  ?=
+
 # Eight ranks on a few cores: they must yield while they wait. Open MPI runs as root only if told
 # twice that this is meant.
 MPI_ENVIRONMENT := OMPI_MCA_mpi_yield_when_idle=1
@@ -64,6 +71,14 @@ test-mpi: shim ## only the tests that run MPI programs
 .PHONY: bench
 bench: build ## round trip, pipelining and start-up beside their floor
 	$(PROGRAM) bench tree --topology 4x4x4 --transport unix --bytes 64 --pin
+
+.PHONY: storm
+storm: build ## networks under random faults, every answer checked: STORM_SECONDS, STORM_SEED
+	testbed/storm $(PROGRAM) $(STORM_SECONDS) --seed $(STORM_SEED) $(STORM_ARGUMENTS)
+
+.PHONY: soak
+soak: build ## a network at full rate, every process's memory watched: SOAK_SECONDS
+	$(PROGRAM) soak --seconds $(SOAK_SECONDS) $(SOAK_ARGUMENTS)
 
 .PHONY: clean-demo
 clean-demo: ## remove the report of the demo

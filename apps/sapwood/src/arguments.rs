@@ -7,7 +7,7 @@ use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 
 use crate::exit::{Failure, one_line};
-use crate::{bench, doctor, mpi, topology};
+use crate::{bench, doctor, mpi, storm, topology};
 
 /// A tree of processes that asks every process of a job, and says who is missing.
 #[derive(Parser)]
@@ -27,6 +27,12 @@ pub(crate) enum Command {
     Mpi(mpi::Arguments),
     /// Check what this machine has of what a tree needs.
     Doctor(doctor::Arguments),
+    /// Run networks under random faults and check every answer.
+    #[command(hide = true)]
+    Storm(storm::Arguments),
+    /// Run a network at full rate and watch its memory.
+    #[command(hide = true)]
+    Soak(storm::soak::Arguments),
     /// Be a communication process of a network; started by its parent, not by hand.
     Node,
 }

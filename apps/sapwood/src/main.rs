@@ -8,6 +8,7 @@ mod bench;
 mod doctor;
 mod exit;
 mod mpi;
+mod storm;
 mod topology;
 
 use std::ffi::OsString;
@@ -25,6 +26,8 @@ fn main() -> ExitCode {
         let result = match arguments.first().and_then(|first| first.to_str()) {
             Some("node") if arguments.len() == 1 => node(),
             Some(bench::BACK_END) => bench::back_end(),
+            Some(storm::BACK_END) => storm::back_end(),
+            Some(storm::soak::BACK_END) => storm::soak::back_end(),
             Some(mpi::leaf::LEAF) => mpi::leaf::run(&arguments[1..]),
             _ => run(),
         };
@@ -40,6 +43,8 @@ fn run() -> Result<ExitCode, Failure> {
         Some(Command::Bench(arguments)) => bench::run(&arguments),
         Some(Command::Doctor(arguments)) => doctor::run(&arguments),
         Some(Command::Mpi(arguments)) => mpi::run(&arguments),
+        Some(Command::Storm(arguments)) => storm::run(&arguments),
+        Some(Command::Soak(arguments)) => storm::soak::run(&arguments),
         None => Ok(ExitCode::SUCCESS),
     }
 }

@@ -26,6 +26,7 @@ use report::Report;
 
 pub(crate) use leaf::{BACK_END, back_end};
 pub(crate) use plan::Transport;
+pub(crate) use processes::descendants;
 pub(crate) use tree::{Tree, TreePlan};
 
 /// What `sapwood bench` is asked.

@@ -9,7 +9,7 @@ use std::fs;
 use crate::exit::Failure;
 
 /// All living processes below this one.
-pub(super) fn descendants() -> Result<BTreeSet<u32>, Failure> {
+pub(crate) fn descendants() -> Result<BTreeSet<u32>, Failure> {
     let mut found = BTreeSet::new();
     let mut open = vec![std::process::id()];
     while let Some(pid) = open.pop() {
