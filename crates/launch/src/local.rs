@@ -20,6 +20,7 @@ use rustix::process::getpid;
 use crate::bond::{STARTER_VARIABLE, bind_to};
 use crate::captured::Captured;
 use crate::descriptors::{Inheritance, Withheld, has_other_threads, keep_only, strays};
+use crate::lifeline::LIFELINE_VARIABLE;
 use crate::stderr::{STDERR_VARIABLE, variable};
 use crate::{Bond, LaunchError, Launcher, Order, Process, locate, require_local};
 
@@ -116,6 +117,10 @@ fn command(order: &Order<'_>, program: &Path, inheritance: &Inheritance) -> Comm
     }
     if inheritance.stderr().is_none() && std::env::var_os(STDERR_VARIABLE).is_some() {
         command.env_remove(STDERR_VARIABLE);
+    }
+    // Nor is the lifeline, unless it is among what is handed over.
+    if std::env::var_os(LIFELINE_VARIABLE).is_some() {
+        command.env_remove(LIFELINE_VARIABLE);
     }
     for (name, value) in &order.environment {
         command.env(name, value);

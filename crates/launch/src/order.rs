@@ -22,7 +22,7 @@ pub enum Bond {
     /// of 200 MB.
     ByProgram,
     /// The process outlives its starter, unless its [`Process`](crate::Process) is dropped rather
-    /// than [released](crate::Process::release).
+    /// than [released](crate::Process::release), or it holds a [`Lifeline`](crate::Lifeline).
     Free,
 }
 

@@ -4,7 +4,7 @@
 //! has one thread only, as a node has, so that the way of starting without a fork is taken.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
 use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open};
 use sapwood_launch::{
-    Bond, Exit, Launcher, Local, Order, STARTER_VARIABLE, STDERR_VARIABLE, bind_to_starter,
-    take_over_stderr,
+    Bond, Exit, LIFELINE_VARIABLE, Launcher, Lifeline, Local, Order, Process, STARTER_VARIABLE,
+    STDERR_VARIABLE, Signal, bind_to_starter, hold_lifeline, take_over_stderr,
 };
 
 /// How long anything may take before it counts as hung.
@@ -31,6 +31,8 @@ fn main() {
         }
         Some("role:bound") => run_bound(),
         Some("role:free") => run_free(),
+        Some("role:holder") => hold(),
+        Some("role:starter-of-holder") => start_holder(),
         Some("role:taker") => println!("{}", take_over_stderr()),
         Some("role:lister") => list_descriptors(),
         _ => run_tests(),
@@ -38,7 +40,7 @@ fn main() {
 }
 
 fn run_tests() {
-    let tests: [(&str, fn()); 8] = [
+    let tests: [(&str, fn()); 10] = [
         ("a_foreign_program_dies_with_its_starter", a_foreign_program_dies_with_its_starter),
         ("an_own_program_dies_with_its_starter", an_own_program_dies_with_its_starter),
         ("an_own_program_whose_starter_is_gone_ends", an_own_program_whose_starter_is_gone_ends),
@@ -50,6 +52,11 @@ fn run_tests() {
             a_free_program_outlives_the_pipe_to_its_starter,
         ),
         ("only_the_starters_pipe_is_exchanged", only_the_starters_pipe_is_exchanged),
+        (
+            "who_holds_a_lifeline_ends_with_it_and_not_with_its_starter",
+            who_holds_a_lifeline_ends_with_it_and_not_with_its_starter,
+        ),
+        ("who_comes_too_late_for_a_lifeline_ends", who_comes_too_late_for_a_lifeline_ends),
     ];
     for (name, test) in tests {
         print!("test {name} ... ");
@@ -132,6 +139,50 @@ fn run_free() {
     eprintln!("to the world");
     std::io::stdin().read_line(&mut String::new()).unwrap();
     eprintln!("after the starter's end");
+}
+
+/// Holds the lifeline and does nothing else any more, not even look at it.
+fn hold() {
+    match hold_lifeline() {
+        Ok(held) => println!("{}", if held.is_some() { "held" } else { "none" }),
+        Err(error) => {
+            eprintln!("{error}");
+            std::process::exit(125);
+        }
+    }
+    assert!(hold_lifeline().unwrap().is_none(), "it is held once");
+    loop {
+        std::hint::spin_loop();
+    }
+}
+
+/// Holds the lifeline, starts another one that does, prints its number, and ends by itself.
+fn start_holder() {
+    let held = hold_lifeline().unwrap().unwrap();
+    let mut process = Local::new().start(&holder_order(held.as_fd())).unwrap();
+    hear_held(&mut process);
+    println!("{}", process.pid());
+    process.release();
+}
+
+fn holder_order(line: BorrowedFd<'_>) -> Order<'_> {
+    let mut order = Order::new(std::env::current_exe().unwrap());
+    order.arguments = vec!["role:holder".into()];
+    order.bond = Bond::Free;
+    order.inherit = vec![(LIFELINE_VARIABLE.into(), line)];
+    order.capture_stdout = true;
+    order
+}
+
+/// Waits until a holder says that it is tied.
+fn hear_held(process: &mut Process) {
+    let mut text = Vec::new();
+    while !text.ends_with(b"\n") {
+        wait_readable(process.stdout().unwrap());
+        process.take_stdout(&mut text).unwrap();
+        assert!(!process.stdout_ended(), "it ended early: {}", process.epitaph());
+    }
+    assert_eq!(text, b"held\n");
 }
 
 /// Prints what was handed over and then each open descriptor, but for the one that lists them.
@@ -267,6 +318,32 @@ fn only_the_starters_pipe_is_exchanged() {
         order.hand_stderr = hand_stderr;
         assert_eq!(output(&order), format!("{hand_stderr}\n"));
     }
+}
+
+fn who_holds_a_lifeline_ends_with_it_and_not_with_its_starter() {
+    let (lifeline, line) = Lifeline::new().unwrap();
+    let mut child = Local::new().start(&holder_order(line.as_fd())).unwrap();
+    hear_held(&mut child);
+    let mut order = holder_order(line.as_fd());
+    order.arguments = vec!["role:starter-of-holder".into()];
+    // Its group is killed when it ends, and the process that it starts has one of its own.
+    let number: i32 = output(&order).trim().parse().unwrap();
+    drop(order);
+    drop(line);
+    let grandchild = pidfd_open(Pid::from_raw(number).unwrap(), PidfdFlags::empty()).unwrap();
+    child.kill(Signal::STOP).unwrap();
+    assert!(!lifeline.is_free(), "both run");
+    drop(lifeline);
+    assert_eq!(child.wait(DEADLINE), Some(Exit::Signal(Signal::KILL.as_raw())));
+    wait_readable(&grandchild);
+}
+
+fn who_comes_too_late_for_a_lifeline_ends() {
+    let (lifeline, line) = Lifeline::new().unwrap();
+    drop(lifeline);
+    let mut process = Local::new().start(&holder_order(line.as_fd())).unwrap();
+    assert_eq!(process.wait(DEADLINE), Some(Exit::Status(125)));
+    assert!(process.epitaph().contains("has ended: ending as well"), "{}", process.epitaph());
 }
 
 /// Starts a starter, kills it without warning, and waits for the end of what it started.

@@ -1,0 +1,126 @@
+//! The lifeline of a tree: what ends with the front-end even if nobody is left to say so.
+//!
+//! In a tree that repairs itself no process ends with the one that has started it, so a process that
+//! is busy, asleep or stopped could be left behind when the tree ends. Therefore the front-end holds
+//! the only write end of a pipe, and every other process of the tree a read end, for which it has
+//! asked the kernel for `SIGKILL` in the place of `SIGIO` (`F_SETSIG`, `O_ASYNC`). Nothing is ever
+//! written. When the write end closes, because the front-end has let go of it or has ended, however
+//! it has, the kernel ends all of them. In return the write end tells when nobody is left.
+//!
+//! The signal belongs to an open file and not to a descriptor, so each process opens the pipe for
+//! itself, by way of the descriptor that it was handed.
+
+use std::io::{self, PipeReader, PipeWriter};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::process::{Signal, getpid};
+use sapwood_transport::take_inherited_descriptor;
+
+use crate::LaunchError;
+
+/// The variable by which a process learns which descriptor is its lifeline.
+pub const LIFELINE_VARIABLE: &str = "SAPWOOD_LIFELINE";
+
+/// `F_SETSIG` of Linux (`include/uapi/asm-generic/fcntl.h`), which the libc crate does not name.
+const F_SETSIG: libc::c_int = 10;
+
+/// The front-end's end of the lifeline. Dropping it ends all who hold it.
+#[derive(Debug)]
+pub struct Lifeline {
+    writer: PipeWriter,
+}
+
+impl Lifeline {
+    /// A new lifeline, and the end that is handed to the processes of the tree under
+    /// [`LIFELINE_VARIABLE`]. Drop that end once all are started.
+    ///
+    /// # Errors
+    /// The system's, if no descriptor is free.
+    pub fn new() -> io::Result<(Self, PipeReader)> {
+        let (reader, writer) = io::pipe()?;
+        Ok((Self { writer }, reader))
+    }
+
+    /// Whether nobody holds it any more.
+    #[must_use]
+    pub fn is_free(&self) -> bool {
+        has_hung_up(self.as_fd(), PollFlags::OUT)
+    }
+}
+
+/// A descriptor for the poll loop: hung up once nobody holds the lifeline any more.
+impl AsFd for Lifeline {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.writer.as_fd()
+    }
+}
+
+/// Ties this process's life to its front-end's if it was ordered so, and does nothing otherwise.
+/// Gives what is to be handed to the processes that it starts in turn. It is held as long as this
+/// process lives.
+///
+/// # Errors
+/// [`LaunchError::StarterGone`] if the front-end has ended: end as well.
+pub fn hold_lifeline() -> Result<Option<&'static OwnedFd>, LaunchError> {
+    let handed = std::env::var(LIFELINE_VARIABLE).ok();
+    let number = handed.as_deref().and_then(|text| text.strip_prefix("fd:")?.parse().ok());
+    let Some(Ok(handed)) = number.map(take_inherited_descriptor) else { return Ok(None) };
+    // Where the kernel does not do this, only links tell of the end.
+    let held = tie(&handed).unwrap_or(handed);
+    // After it was tied, so that no end is missed.
+    if has_hung_up(held.as_fd(), PollFlags::IN) {
+        return Err(LaunchError::StarterGone);
+    }
+    Ok(Some(Box::leak(Box::new(held))))
+}
+
+/// Opens the pipe anew, to be killed when its write end closes.
+fn tie(handed: &OwnedFd) -> io::Result<OwnedFd> {
+    let path = format!("/proc/self/fd/{}", handed.as_raw_fd());
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let own = rustix::fs::open(path, flags, Mode::empty())?;
+    control(&own, libc::F_SETOWN, getpid().as_raw_nonzero().get())?;
+    control(&own, F_SETSIG, Signal::KILL.as_raw())?;
+    fcntl_setfl(&own, fcntl_getfl(&own)? | OFlags::ASYNC)?;
+    Ok(own)
+}
+
+fn control(descriptor: &OwnedFd, command: libc::c_int, value: libc::c_int) -> io::Result<()> {
+    // SAFETY: The descriptor is open for as long as it is borrowed. Both commands that this is
+    // called with take one number and set something in the open file; they touch no memory.
+    let result = unsafe { libc::fcntl(descriptor.as_raw_fd(), command, value) };
+    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Whether the other end of a pipe is closed.
+fn has_hung_up(pipe: BorrowedFd<'_>, interest: PollFlags) -> bool {
+    let mut watched = [PollFd::from_borrowed_fd(pipe, interest)];
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let ended = PollFlags::HUP | PollFlags::ERR;
+    poll(&mut watched, Some(&at_once)).is_ok() && watched[0].revents().intersects(ended)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lifeline_is_free_when_its_last_holder_is_gone() {
+        let (lifeline, end) = Lifeline::new().unwrap();
+        let other = end.try_clone().unwrap();
+        drop(end);
+        assert!(!lifeline.is_free());
+        drop(other);
+        assert!(lifeline.is_free());
+    }
+
+    #[test]
+    fn who_is_not_tied_sees_the_end() {
+        let (lifeline, end) = Lifeline::new().unwrap();
+        assert!(!has_hung_up(end.as_fd(), PollFlags::IN));
+        drop(lifeline);
+        assert!(has_hung_up(end.as_fd(), PollFlags::IN));
+    }
+}
