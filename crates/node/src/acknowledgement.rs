@@ -118,6 +118,7 @@ impl Node {
         self.acknowledge_to_children(at);
         self.emit_ready(at);
         self.end_if_deserted(at);
+        self.depart();
     }
 
     /// Runs that have ended in the outbox are kept by their streams.

@@ -319,10 +319,39 @@ impl Node {
             }
             self.send_control(parent, &Control::Leaving);
         }
-        if self.settings.role == Role::Communication && self.settings.recovery.is_on {
-            return self.dissolve(String::from("this process ended its part"));
+        match self.settings.role {
+            Role::Communication if self.settings.recovery.is_on => {
+                self.dissolve(String::from("this process ended its part"));
+            }
+            // What it has sent is still its own until it is safe.
+            Role::BackEnd => {
+                self.membership.departs_until = Some(now + DRAIN_LIMIT);
+                self.depart();
+            }
+            _ => self.end_part(),
         }
+    }
+
+    fn end_part(&mut self) {
         self.end(true, String::from("this process ended its part"));
+    }
+
+    /// Whether something that this process has sent is not safe yet.
+    fn is_unsettled(&mut self) -> bool {
+        if let Some(link) = self.membership.parent.and_then(|parent| self.links.link_mut(parent)) {
+            link.outbox.end_run();
+        }
+        self.keep_ended_runs();
+        !self.has_ended && self.streams.iter().any(|stream| !stream.sender.is_settled())
+    }
+
+    /// Ends a back-end that leaves, once what it has sent is safe, or it has waited long enough.
+    pub(crate) fn depart(&mut self) {
+        let Some(until) = self.membership.departs_until else { return };
+        if until <= self.now || !self.is_unsettled() {
+            self.membership.departs_until = None;
+            self.end_part();
+        }
     }
 
     /// How long a wave of a stream may wait at this node.
@@ -331,6 +360,9 @@ impl Node {
         self.streams.get(stream).and_then(|stream| stream.patience)
     }
 }
+
+/// How long a back-end that leaves waits for the acknowledgement of what it has sent.
+const DRAIN_LIMIT: Duration = Duration::from_millis(500);
 
 fn check_length(body: &Body) -> Result<(), NodeError> {
     let bytes = body.len() as u64;

@@ -115,6 +115,8 @@ pub(crate) struct Membership {
     pub(crate) applicants: Vec<Applicant>,
     /// When the next probes are sent.
     pub(crate) beat_due: Option<Instant>,
+    /// Until when this back-end, which leaves, waits for what it has sent to be safe.
+    pub(crate) departs_until: Option<Instant>,
 }
 
 impl Membership {
@@ -137,6 +139,7 @@ impl Membership {
             next_vacancy: 0,
             applicants: Vec::new(),
             beat_due: None,
+            departs_until: None,
         }
     }
 
@@ -316,6 +319,7 @@ impl Node {
             }
             Claim::Attached { rank } => self.admit_attached(rank),
             Claim::Orphan { rank, .. } => Ok(rank),
+            Claim::Visitor => Err("this process answers no visitors".to_string()),
         }
     }
 

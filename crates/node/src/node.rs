@@ -120,6 +120,7 @@ impl Node {
                 self.continue_search();
                 self.close_vacancies();
                 self.beat();
+                self.depart();
             }
         }
     }
@@ -147,6 +148,7 @@ impl Node {
             self.membership.search.as_ref().map(crate::orphan::Search::deadline),
             self.vacancy_deadline(),
             self.beat_deadline(),
+            self.membership.departs_until,
         ];
         let deadline = others.into_iter().chain([waves]).flatten().min()?;
         if self.wake == Some(deadline) {
