@@ -35,9 +35,14 @@ impl Leaf {
         self.streams.retain(|other| other.id != stream);
     }
 
-    /// Whether it has sent all that it is to send.
+    /// Whether it has sent all that it is to send on the streams that it knows.
     pub(crate) fn is_done(&self) -> bool {
         self.streams.iter().all(|stream| stream.wave >= stream.end)
+    }
+
+    /// Whether it has been told of a stream.
+    pub(crate) fn knows(&self, stream: StreamId) -> bool {
+        self.streams.iter().any(|other| other.id == stream)
     }
 }
 
@@ -92,6 +97,11 @@ impl FrontEnd {
     /// Whether everything has been done.
     pub(crate) fn is_done(&self) -> bool {
         self.script.is_empty()
+    }
+
+    /// The streams that are open.
+    pub(crate) fn open_streams(&self) -> impl Iterator<Item = StreamId> + '_ {
+        self.streams.iter().copied().flatten()
     }
 
     fn due(&self) -> Option<Time> {

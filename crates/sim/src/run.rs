@@ -1,7 +1,7 @@
 //! A run from beginning to end: the tree starts, works, is struck, comes to rest, and ends.
 
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use sapwood_node::Role;
@@ -167,13 +167,28 @@ impl World {
         let there = self.connected();
         let demanded = self.demanded(&there);
         let dropped = self.dropped();
+        let count = |rank, stream| dropped_by(&dropped, rank, stream);
         self.front_end.is_done()
-            && self.processes.iter().all(|one| {
-                let is_demanded = one.rank.is_some_and(|rank| demanded.contains(rank));
-                !is_demanded || one.leaf.is_done()
-            })
-            && self.oracle.is_complete(&demanded, |rank, stream| dropped_by(&dropped, rank, stream))
+            && demanded.iter().all(|rank| self.unfinished(rank).is_none())
+            && self.oracle.is_complete(&demanded, count)
             && self.is_healed(&there)
+    }
+
+    /// What the program of a back-end has still to do.
+    fn unfinished(&self, rank: Rank) -> Option<String> {
+        let one = self.by_rank.get(&rank).map(|&process| &self.processes[process])?;
+        if one.role != Role::BackEnd || !one.is_alive() {
+            return None;
+        }
+        if !one.leaf.is_done() {
+            return Some(format!("the program of rank {rank} waits for room for ever"));
+        }
+        let node = &self.processes[FRONT_END].node;
+        let is_member =
+            |&stream: &StreamId| node.members(stream).is_some_and(|members| members.contains(rank));
+        let unknown = self.front_end.open_streams().filter(is_member);
+        let unknown = unknown.into_iter().find(|&stream| !one.leaf.knows(stream))?;
+        Some(format!("rank {rank} is never told of stream {unknown}"))
     }
 
     /// Whether everybody who is to find a place has one.
@@ -195,12 +210,8 @@ impl World {
 
     /// Programs that are still there have sent all that they were to send.
     fn check_programs(&mut self) {
-        let there = self.demanded(&self.connected());
-        for process in 0..self.processes.len() {
-            let one = &self.processes[process];
-            let Some(rank) = one.rank.filter(|&rank| there.contains(rank)) else { continue };
-            if one.is_alive() && !one.leaf.is_done() {
-                let text = format!("the program of rank {rank} waits for room for ever");
+        for rank in self.demanded(&self.connected()).iter() {
+            if let Some(text) = self.unfinished(rank) {
                 self.oracle.violate(self.now, Rule::Deadline, text);
             }
         }
@@ -330,7 +341,7 @@ impl core::fmt::Display for Outcome {
             writeln!(f, "{line}")?;
         }
         for violation in &self.violations {
-            writeln!(f, "{}", violation.to_string())?;
+            writeln!(f, "{violation}")?;
         }
         Ok(())
     }

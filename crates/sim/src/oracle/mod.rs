@@ -126,6 +126,9 @@ struct Known {
     passing: Option<(Wave, RankSet)>,
     /// The last wave that was answered on time.
     last: Option<Wave>,
+    /// Back-ends whose place another process has taken since the stream opened. No wave waits for
+    /// it where those above have been told that nobody is left.
+    reborn: RankSet,
     down: down::Downward,
 }
 
@@ -165,6 +168,7 @@ impl Oracle {
             answered: Vec::new(),
             passing: None,
             last: None,
+            reborn: RankSet::new(),
             down: down::Downward::default(),
         };
         self.streams.insert(stream, known);
@@ -195,6 +199,7 @@ impl Oracle {
             for fate in known.fates.entry(rank).or_default() {
                 *fate |= if is_immediate { EXCUSED | REPEATED } else { EXCUSED };
             }
+            known.reborn.insert(rank);
             known.down.reborn(rank);
         }
     }

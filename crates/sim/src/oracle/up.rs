@@ -141,7 +141,7 @@ impl Known {
             *fate |= if is_torn { NAMED | EXCUSED } else { NAMED };
         }
         let is_true = if reason.contains("sent nothing") {
-            !has_sent || self.drops
+            !has_sent || self.drops || self.reborn.contains(rank)
         } else if reason.contains("no answer within") {
             matches!(self.wave, WaveRule::Timeout { .. })
         } else {
