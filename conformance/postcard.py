@@ -25,6 +25,8 @@ ATTACH_POINTS_MAX = 1 << 17
 ANCESTORS_MAX = 64
 ORPHANS_MAX = 1 << 17
 AFFECTED_MAX = 4096
+QUESTION_BYTES_MAX = 1024
+REPLY_BYTES_MAX = 1 << 20
 
 RANKS = List(Tuple(("u32", "u32")), RANGES_MAX, True)
 ANCESTORS = List(Tuple(("u32", "text")), ANCESTORS_MAX)
@@ -33,6 +35,7 @@ CLAIM = Enum((
     ("Started", Struct((("rank", "u32"),))),
     ("Attached", Struct((("rank", Option("u32")),))),
     ("Orphan", Struct((("rank", "u32"), ("between", List("u32", ANCESTORS_MAX))))),
+    ("Visitor", None),
 ))
 TERMS = Struct((
     ("is_on", "bool"), ("orphan_limit", "u32"), ("grace", "u32"), ("silence", "u32"),
@@ -79,6 +82,8 @@ CONTROL = Enum((
     ("Repaired", Struct((
         ("rank", "u32"), ("adopter", "u32"), ("orphans", List("u32", ORPHANS_MAX)),
         ("back_ends", RANKS), ("waves", List(Tuple(("u32", "u64", "u64")), AFFECTED_MAX))))),
+    ("Question", Struct((("bytes", List("u8", QUESTION_BYTES_MAX)),))),
+    ("Reply", Struct((("is_last", "bool"), ("bytes", List("u8", REPLY_BYTES_MAX))))),
 ))
 
 

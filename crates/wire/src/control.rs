@@ -9,7 +9,10 @@ use sapwood_packet::{PacketError, Rank, RankRange, RankSet, RankSetRef, StreamId
 use serde::{Deserialize, Serialize};
 
 use crate::bounds::{at_most, in_order, text};
-use crate::limits::{AFFECTED_MAX, ANCESTORS_MAX, ATTACH_POINTS_MAX, FILTERS_MAX, ORPHANS_MAX};
+use crate::limits::{
+    AFFECTED_MAX, ANCESTORS_MAX, ATTACH_POINTS_MAX, FILTERS_MAX, ORPHANS_MAX, QUESTION_BYTES_MAX,
+    REPLY_BYTES_MAX,
+};
 
 /// A rank set in a control message; one that is not in order is refused where it is read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,6 +55,8 @@ pub enum Claim {
         #[serde(deserialize_with = "at_most::<_, _, ANCESTORS_MAX>")]
         between: Vec<Rank>,
     },
+    /// Nobody of the tree: another process of the user's that asks the front-end something.
+    Visitor,
 }
 
 /// How a network deals with processes that are gone; all of its processes go by the same terms.
@@ -301,5 +306,19 @@ pub enum Control {
         /// Streams with the waves that were held back: the first, and the one behind the last.
         #[serde(deserialize_with = "at_most::<_, _, AFFECTED_MAX>")]
         waves: Vec<(StreamId, Wave, Wave)>,
+    },
+    /// From a visitor to the front-end, behind its hello; one at a time.
+    Question {
+        /// What it asks, as the two have agreed.
+        #[serde(deserialize_with = "at_most::<_, _, QUESTION_BYTES_MAX>")]
+        bytes: Vec<u8>,
+    },
+    /// To a visitor: a part of the answer to its question.
+    Reply {
+        /// Whether it is the last part.
+        is_last: bool,
+        /// The part.
+        #[serde(deserialize_with = "at_most::<_, _, REPLY_BYTES_MAX>")]
+        bytes: Vec<u8>,
     },
 }

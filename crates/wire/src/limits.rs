@@ -46,3 +46,9 @@ pub const AFFECTED_MAX: usize = 4096;
 /// Bytes that a process keeps per stream and direction until they are acknowledged, besides one
 /// packet; more make the stream's policy decide.
 pub const KEPT_BYTES: usize = 1 << 20;
+
+/// Longest question of a visitor, in bytes.
+pub const QUESTION_BYTES_MAX: usize = 1024;
+
+/// Longest part of an answer to a visitor, in bytes; longer answers come in several.
+pub const REPLY_BYTES_MAX: usize = 1 << 20;

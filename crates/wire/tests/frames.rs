@@ -2,8 +2,8 @@
 
 use sapwood_packet::{DIRECTIVES_MAX, Header, Packet, PacketRef, RankSet, Slab, Values};
 use sapwood_wire::limits::{
-    AFFECTED_MAX, ANCESTORS_MAX, ATTACH_POINTS_MAX, FILTERS_MAX, ORPHANS_MAX, RANGES_MAX,
-    RUN_WAVES_MAX, TEXT_BYTES_MAX,
+    AFFECTED_MAX, ANCESTORS_MAX, ATTACH_POINTS_MAX, FILTERS_MAX, ORPHANS_MAX, QUESTION_BYTES_MAX,
+    RANGES_MAX, REPLY_BYTES_MAX, RUN_WAVES_MAX, TEXT_BYTES_MAX,
 };
 use sapwood_wire::{
     Claim, Control, FilterRequest, Frame, Policy, Ranges, RecoveryTerms, StreamRequest,
@@ -167,7 +167,7 @@ fn repaired(orphans: usize, back_ends: usize, streams: usize) -> Control {
 }
 
 #[test]
-fn repairs_larger_than_any_network_needs_are_refused() {
+fn repairs_and_visits_larger_than_any_network_needs_are_refused() {
     for (message, is_good) in [
         (welcome(ANCESTORS_MAX), true),
         (welcome(ANCESTORS_MAX + 1), false),
@@ -182,6 +182,10 @@ fn repairs_larger_than_any_network_needs_are_refused() {
         (repaired(ORPHANS_MAX + 1, 0, 0), false),
         (repaired(0, RANGES_MAX + 1, 0), false),
         (repaired(0, 0, AFFECTED_MAX + 1), false),
+        (Control::Question { bytes: vec![1; QUESTION_BYTES_MAX] }, true),
+        (Control::Question { bytes: vec![1; QUESTION_BYTES_MAX + 1] }, false),
+        (Control::Reply { is_last: true, bytes: vec![1; REPLY_BYTES_MAX] }, true),
+        (Control::Reply { is_last: true, bytes: vec![1; REPLY_BYTES_MAX + 1] }, false),
     ] {
         match received(&message) {
             Ok(received) => assert!(is_good && received == message),

@@ -142,6 +142,7 @@ pub fn any_control() -> impl Strategy<Value = Control> {
         5 => any_of_streams(),
         4 => any_probe(),
         7 => any_of_repairs(),
+        2 => any_of_visits(),
     ]
 }
 
@@ -151,6 +152,7 @@ fn any_claim() -> impl Strategy<Value = Claim> {
         option::of(any::<u32>()).prop_map(|rank| Claim::Attached { rank }),
         (any::<u32>(), vec(any::<u32>(), 0..5))
             .prop_map(|(rank, between)| Claim::Orphan { rank, between }),
+        Just(Claim::Visitor),
     ]
 }
 
@@ -274,6 +276,13 @@ fn any_of_repairs() -> impl Strategy<Value = Control> {
         (any::<u32>(), any_ranges(), any_text())
             .prop_map(|(rank, back_ends, reason)| Control::Broken { rank, back_ends, reason }),
         any_repaired(),
+    ]
+}
+
+fn any_of_visits() -> impl Strategy<Value = Control> {
+    prop_oneof![
+        any_bytes().prop_map(|bytes| Control::Question { bytes }),
+        (any::<bool>(), any_bytes()).prop_map(|(is_last, bytes)| Control::Reply { is_last, bytes }),
     ]
 }
 
