@@ -26,6 +26,7 @@ fn main() -> ExitCode {
         let result = match arguments.first().and_then(|first| first.to_str()) {
             Some("node") if arguments.len() == 1 => node(),
             Some(bench::BACK_END) => bench::back_end(),
+            Some(bench::CROWD) => bench::crowd(&arguments[1..]),
             Some(storm::BACK_END) => storm::back_end(),
             Some(storm::soak::BACK_END) => storm::soak::back_end(),
             Some(mpi::leaf::LEAF) => mpi::leaf::run(&arguments[1..]),
@@ -52,6 +53,7 @@ fn run() -> Result<ExitCode, Failure> {
 /// A communication process.
 fn node() -> Result<ExitCode, Failure> {
     let registry = sapwood_profile::register(sapwood::Registry::built_in());
+    let registry = bench::register(registry);
     sapwood::serve(registry).map_err(|error| Failure::own(&error))?;
     Ok(ExitCode::SUCCESS)
 }

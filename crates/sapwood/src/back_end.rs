@@ -1,6 +1,6 @@
 //! A back-end: a leaf of the tree, in the application's own process.
 
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::path::Path;
 use std::time::Duration;
 
@@ -223,8 +223,14 @@ impl BackEnd {
     ///
     /// # Errors
     /// [`Error::Runtime`] when it cannot be watched.
-    pub fn watch(&mut self, descriptor: impl std::os::fd::AsFd) -> Result<()> {
+    pub fn watch(&mut self, descriptor: impl AsFd) -> Result<()> {
         Ok(self.shared.driver.watch(descriptor)?)
+    }
+
+    /// How many of this back-end's packets were dropped here on a stream that drops.
+    #[must_use]
+    pub fn dropped(&mut self, stream: StreamId) -> u64 {
+        self.shared.driver.node().dropped(stream)
     }
 
     /// The next change in the network, if there is one.
@@ -251,5 +257,12 @@ impl BackEnd {
     /// [`Error::Runtime`] when the system fails this process.
     pub fn close(mut self) -> Result<()> {
         Ok(self.shared.driver.close()?)
+    }
+}
+
+/// The descriptor of [`BackEnd::descriptor`].
+impl AsFd for BackEnd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.shared.driver.descriptor()
     }
 }

@@ -42,10 +42,10 @@ pub use error::{Error, Result, StartFailure};
 pub use network::{Communicator, Network, NetworkBuilder};
 pub use program::{Program, node_program};
 pub use sapwood_filter::{
-    EquivalenceClass, EquivalenceClasses, Filter, FilterError, FilterSpec, Moments, Registry,
-    Statistics, WaveRule,
+    Emitter, EquivalenceClass, EquivalenceClasses, Filter, FilterError, FilterSpec, Fold, Moments,
+    Registry, Statistics, WaveRef, WaveRule,
 };
-pub use sapwood_node::{AttachPoint, Event, Missing, Policy};
+pub use sapwood_node::{AffectedWaves, AttachPoint, Event, Missing, Policy, Recovery};
 pub use sapwood_packet::{
     FIRST_TAG, Format, IntoValues, Packet, PacketError, Rank, RankSet, StreamId, Tag, Values,
     ValuesRef, Wave,

@@ -8,8 +8,9 @@
 
 use std::process::ExitCode;
 
-use sapwood::{Answer, BackEnd, Error, Rank, Tag, Values, ValuesRef};
+use sapwood::{Answer, BackEnd, Error, Rank, StreamId, Tag, Values, ValuesRef};
 
+use super::disturbance::{BURN, FLOOD, STOP, burn, flood, stopped};
 use crate::exit::Failure;
 
 /// The hidden argument with which this program is a back-end of the benchmarks.
@@ -18,8 +19,8 @@ pub(crate) const BACK_END: &str = "bench-back-end";
 /// The tag of requests and answers.
 pub(super) const TAG: Tag = 100;
 
-/// Most elements of an answer: 64 MiB.
-const ELEMENTS_MAX: u64 = (64 << 20) / 8;
+/// Most elements of an answer: 512 MiB.
+const ELEMENTS_MAX: u64 = (512 << 20) / 8;
 
 const ELEMENT_PERIOD: usize = 1024;
 const WAVE_PERIOD: u64 = 1 << 20;
@@ -42,7 +43,7 @@ impl Request {
         Values::new().array(&[self.elements, self.first_wave, self.waves, 0, 0, 0, 0])
     }
 
-    fn read(values: ValuesRef<'_>) -> Result<Self, Error> {
+    pub(super) fn read(values: ValuesRef<'_>) -> Result<Self, Error> {
         let words = values.array::<u64>(0)?;
         let word = |at: usize| words.get(at).copied().unwrap_or(0);
         let elements = word(0).clamp(1, ELEMENTS_MAX);
@@ -53,26 +54,54 @@ impl Request {
 /// Is a back-end until the network ends.
 pub(crate) fn back_end() -> Result<ExitCode, Failure> {
     let mut back_end = BackEnd::attach()?;
-    let rank = back_end.rank();
-    let mut payload: Vec<f64> = Vec::new();
+    let mut payload = Payload::default();
     loop {
         let received = match back_end.recv() {
             Ok(received) => received,
             Err(Error::Ended { .. }) => return Ok(ExitCode::SUCCESS),
             Err(error) => return Err(error.into()),
         };
-        let request = Request::read(received.values())?;
-        if payload.len() as u64 != request.elements {
-            payload = (0..request.elements as usize).map(|at| leaf_value(rank, at)).collect();
+        let done = match received.tag() {
+            BURN => burn(&mut back_end, &received),
+            FLOOD => flood(&mut back_end, &received),
+            STOP => stopped(&mut back_end, received.stream, received.stream, 0),
+            _ => {
+                let request = Request::read(received.values())?;
+                payload.answer(&mut back_end, received.stream, request)
+            }
+        };
+        match done {
+            // A stream that is closed asks for nothing any more.
+            Ok(()) | Err(Error::Misuse(_)) => {}
+            Err(Error::Ended { .. }) => return Ok(ExitCode::SUCCESS),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// The values of one back-end, made once and changed from wave to wave.
+#[derive(Debug, Default)]
+pub(super) struct Payload {
+    elements: Vec<f64>,
+}
+
+impl Payload {
+    /// Sends the waves that a request asks for.
+    pub(super) fn answer(
+        &mut self,
+        back_end: &mut BackEnd,
+        stream: StreamId,
+        request: Request,
+    ) -> Result<(), Error> {
+        let rank = back_end.rank();
+        if self.elements.len() as u64 != request.elements {
+            self.elements = (0..request.elements as usize).map(|at| leaf_value(rank, at)).collect();
         }
         for wave in request.first_wave..request.first_wave.saturating_add(request.waves) {
-            payload[0] = leaf_value(rank, 0) + wave_value(wave);
-            match back_end.send(received.stream, TAG, payload.as_slice()) {
-                Ok(()) => {}
-                Err(Error::Ended { .. }) => return Ok(ExitCode::SUCCESS),
-                Err(error) => return Err(error.into()),
-            }
+            self.elements[0] = leaf_value(rank, 0) + wave_value(wave);
+            back_end.send(stream, TAG, self.elements.as_slice())?;
         }
+        Ok(())
     }
 }
 
@@ -86,21 +115,27 @@ fn wave_value(wave: u64) -> f64 {
 
 /// What the front-end must receive, computed without the tree.
 pub(super) struct ExpectedSum {
-    leaves: usize,
+    ranks: Ranks,
     body: Vec<u8>,
 }
 
 impl ExpectedSum {
     /// For that many leaves and elements.
     pub(super) fn new(leaves: usize, elements: usize) -> Self {
-        let sums: Vec<f64> = (0..elements).map(|element| base(leaves, element)).collect();
+        Self::over(0..leaves as Rank, elements)
+    }
+
+    /// For the leaves of these ranks.
+    pub(super) fn over(leaves: impl Iterator<Item = Rank>, elements: usize) -> Self {
+        let ranks = Ranks::of(leaves);
+        let sums: Vec<f64> = (0..elements).map(|element| ranks.base(element)).collect();
         let body = Values::new().array(&sums).as_ref().body().to_vec();
-        Self { leaves, body }
+        Self { ranks, body }
     }
 
     /// Compares every element of an answer.
     pub(super) fn check(&mut self, answer: &Answer, wave: u64) -> Result<(), Failure> {
-        let first = base(self.leaves, 0) + self.leaves as f64 * wave_value(wave);
+        let first = self.ranks.base(0) + self.ranks.count as f64 * wave_value(wave);
         self.body[ARRAY_HEAD_BYTES..ARRAY_HEAD_BYTES + 8].copy_from_slice(&first.to_le_bytes());
         let values = answer.value()?;
         if answer.is_complete() && values.body() == self.body {
@@ -116,9 +151,25 @@ impl ExpectedSum {
     }
 }
 
-/// An element's sum over all leaves in wave 0.
-fn base(leaves: usize, element: usize) -> f64 {
-    (leaves * (leaves + 1) / 2 + leaves * (element % ELEMENT_PERIOD)) as f64
+/// How many leaves there are, and the sum of their ranks, each counted from 1.
+struct Ranks {
+    count: usize,
+    sum: usize,
+}
+
+impl Ranks {
+    fn of(leaves: impl Iterator<Item = Rank>) -> Self {
+        let add = |ranks: Self, rank: Rank| Self {
+            count: ranks.count + 1,
+            sum: ranks.sum + rank as usize + 1,
+        };
+        leaves.fold(Self { count: 0, sum: 0 }, add)
+    }
+
+    /// An element's sum over all of them in wave 0.
+    fn base(&self, element: usize) -> f64 {
+        (self.sum + self.count * (element % ELEMENT_PERIOD)) as f64
+    }
 }
 
 #[cfg(test)]
@@ -135,7 +186,8 @@ mod tests {
 
     #[test]
     fn the_expected_sum_is_the_sum_of_the_leaves() {
-        let sum: f64 = (0..5).map(|rank| leaf_value(rank, 1030)).sum();
-        assert_eq!(sum, base(5, 1030));
+        let ranks = || [0, 1, 4, 7].into_iter();
+        let sum: f64 = ranks().map(|rank| leaf_value(rank, 1030)).sum();
+        assert_eq!(sum, Ranks::of(ranks()).base(1030));
     }
 }

@@ -4,7 +4,17 @@
 //! arguments ask for; `tree` is Sapwood's tree and `leaf` its back-ends; `pairs`, `startup` and
 //! `memory` measure; `report` prints. The floor itself is the crate `sapwood-floor`, and
 //! docs/bench.md says how to read the figures.
+//!
+//! Beside it stands what has no floor: `scale` (with `connect`, `streams` and `depth`, and `crowd`
+//! for many back-ends in one process) and `flood` (with `scene`, `disturbance` and the `steady`
+//! stream of their neighbours), whose results `facts` prints.
 
+mod connect;
+mod crowd;
+mod depth;
+mod disturbance;
+mod facts;
+mod flood;
 mod leaf;
 mod memory;
 mod pairs;
@@ -12,18 +22,26 @@ mod plan;
 mod processes;
 mod progress;
 mod report;
+mod scale;
+mod scene;
 mod startup;
+mod steady;
+mod streams;
 mod tree;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use sapwood_floor::process::Pinned;
 
 use crate::exit::{Failure, print};
+use facts::Facts;
 use plan::{Experiment, Plan};
 use progress::Progress;
 use report::Report;
 
+pub(crate) use crowd::CROWD;
+pub(crate) use disturbance::register;
 pub(crate) use leaf::{BACK_END, back_end};
 pub(crate) use plan::Transport;
 pub(crate) use processes::descendants;
@@ -40,15 +58,33 @@ pub(crate) struct Arguments {
 enum Subject {
     /// Round trips, streamed waves, start-up and memory of a tree on this machine.
     Tree(plan::Arguments),
+    /// How much this machine holds: 10,000 back-ends, 1,000 streams, ten levels.
+    Scale(scale::Arguments),
+    /// What a stream's neighbours notice when it is not read, floods, stalls or carries huge packets.
+    Flood(flood::Arguments),
 }
 
 /// Measures and prints.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let Subject::Tree(arguments) = &arguments.subject;
-    let plan = Plan::new(arguments)?;
-    let report = measure(&plan)?;
-    print(&if arguments.json { report.to_json() } else { report.to_table() })?;
+    let text = match &arguments.subject {
+        Subject::Tree(arguments) => {
+            let report = measure(&Plan::new(arguments)?)?;
+            if arguments.json { report.to_json() } else { report.to_table() }
+        }
+        Subject::Flood(arguments) => in_form(&flood::measure(arguments)?, arguments.json),
+        Subject::Scale(arguments) => in_form(&scale::measure(arguments)?, arguments.json),
+    };
+    print(&text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn in_form(facts: &Facts, is_json: bool) -> String {
+    if is_json { facts.to_json() } else { facts.to_table() }
+}
+
+/// Is a crowd of back-ends.
+pub(crate) fn crowd(arguments: &[OsString]) -> Result<ExitCode, Failure> {
+    crowd::run(arguments)
 }
 
 fn measure(plan: &Plan) -> Result<Report, Failure> {

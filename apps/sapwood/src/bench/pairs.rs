@@ -146,7 +146,7 @@ fn fitting_waves(contender: &mut dyn Contender, bytes: usize) -> Result<u64, Fai
 }
 
 /// Whose turn it is in a run: forwards and backwards in turn, so that none is always first.
-fn turns(run: usize, contenders: usize) -> impl Iterator<Item = usize> {
+pub(super) fn turns(run: usize, contenders: usize) -> impl Iterator<Item = usize> {
     let is_forward = run.is_multiple_of(2);
     (0..contenders).map(move |at| if is_forward { contenders - 1 - at } else { at })
 }

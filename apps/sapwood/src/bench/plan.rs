@@ -27,6 +27,15 @@ pub(crate) enum Transport {
     Tcp,
 }
 
+impl std::fmt::Display for Transport {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Unix => "unix",
+            Self::Tcp => "tcp",
+        })
+    }
+}
+
 /// Whether links are encrypted after they have proved the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Encryption {

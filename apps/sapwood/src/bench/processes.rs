@@ -48,6 +48,20 @@ pub(super) fn is_communication_process(pid: u32) -> bool {
     command.split(|byte| *byte == 0).nth(1) == Some(b"node")
 }
 
+/// The rank under which a tree has started a process.
+pub(super) fn rank_of(pid: u32) -> Option<u32> {
+    let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let mut variables = environment.split(|byte| *byte == 0);
+    let rank = variables.find_map(|variable| variable.strip_prefix(b"SAPWOOD_RANK="))?;
+    std::str::from_utf8(rank).ok()?.parse().ok()
+}
+
+/// Has the system forget what this process's peak of memory was until now. Where that cannot be, the
+/// peak stays what it was, which is no smaller.
+pub(super) fn forget_own_peak() {
+    let _ = fs::write("/proc/self/clear_refs", "5");
+}
+
 /// Resident memory of a process that no file backs: what it has written to itself, in bytes.
 pub(super) fn anonymous_bytes(pid: u32) -> Result<u64, Failure> {
     let failed =

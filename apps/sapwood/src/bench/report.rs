@@ -9,7 +9,7 @@ use std::fmt::Write;
 use sapwood_floor::statistics::Spread;
 use serde_json::{Map, Value, json};
 
-use super::plan::{Plan, Transport};
+use super::plan::Plan;
 use crate::exit::Failure;
 
 /// Name and version of the JSON object. Members may be added without a new version.
@@ -78,7 +78,7 @@ impl Section {
 /// Everything that one call measured.
 pub(super) struct Report {
     topology: String,
-    transport: &'static str,
+    transport: String,
     is_encrypted: bool,
     bytes: usize,
     is_pinned: bool,
@@ -94,10 +94,7 @@ impl Report {
     pub(super) fn new(plan: &Plan) -> Self {
         Self {
             topology: plan.tree.shape.to_string(),
-            transport: match plan.tree.transport {
-                Transport::Unix => "unix",
-                Transport::Tcp => "tcp",
-            },
+            transport: plan.tree.transport.to_string(),
             is_encrypted: plan.tree.is_encrypted,
             bytes: plan.bytes,
             is_pinned: plan.cpu.is_some(),

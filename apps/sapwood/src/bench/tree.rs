@@ -3,9 +3,10 @@
 //! Owns the counterpart of the floor's `Floor`: the same requests, the same sums, the same moments
 //! at which a clock is read. Does not repeat, compare or condense runs; `pairs` does.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use sapwood::{Answer, Hosts, Network, Program, Stream, Topology, TransportKind};
+use sapwood::{Answer, Hosts, Network, NetworkBuilder, Program, Stream, Topology, TransportKind};
 use sapwood_floor::statistics::median;
 use sapwood_floor::{Shape, process};
 
@@ -40,6 +41,30 @@ pub(crate) struct Tree {
     pub(crate) startup: Duration,
 }
 
+/// A network of that shape whose communication processes are this program.
+pub(super) fn builder(
+    shape: &sapwood::Shape,
+    transport: Transport,
+) -> Result<NetworkBuilder, Failure> {
+    let topology = Topology::from_shape(shape, &Hosts::local());
+    let transport = match transport {
+        Transport::Unix => TransportKind::Unix,
+        Transport::Tcp => TransportKind::Tcp,
+    };
+    Ok(Network::builder(topology).node_program(own_program()?).transport(transport))
+}
+
+/// This program as a back-end of the benchmarks.
+pub(super) fn leaf_program() -> Result<Program, Failure> {
+    Ok(Program::new(own_program()?).argument(BACK_END).binds_itself())
+}
+
+/// The file of this very program.
+pub(super) fn own_program() -> Result<PathBuf, Failure> {
+    std::env::current_exe()
+        .map_err(|error| Failure::own(&format!("cannot find this program's file: {error}")))
+}
+
 /// One stream of waves.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pipelined {
@@ -53,21 +78,11 @@ impl Tree {
         let fan_outs: Vec<u32> =
             plan.shape.fan_outs().iter().map(|fan_out| *fan_out as u32).collect();
         let shape = sapwood::Shape::levels(&fan_outs).map_err(Failure::usage)?;
-        let topology = Topology::from_shape(&shape, &Hosts::local());
-        let own = std::env::current_exe()
-            .map_err(|error| Failure::own(&format!("cannot find this program's file: {error}")))?;
-        let transport = match plan.transport {
-            Transport::Unix => TransportKind::Unix,
-            Transport::Tcp => TransportKind::Tcp,
-        };
+        let builder = builder(&shape, plan.transport)?.encryption(plan.is_encrypted);
+        let builder = builder.back_end(leaf_program()?);
         let before = descendants()?;
         let begin = Instant::now();
-        let network = Network::builder(topology)
-            .back_end(Program::new(&own).argument(BACK_END).binds_itself())
-            .node_program(&own)
-            .transport(transport)
-            .encryption(plan.is_encrypted)
-            .open()?;
+        let network = builder.open()?;
         let startup = begin.elapsed();
         let stream = network.stream(&network.everyone()).up("sum").open()?;
         let processes: Vec<u32> =
