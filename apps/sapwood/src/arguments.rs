@@ -7,7 +7,7 @@ use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 
 use crate::exit::{Failure, one_line};
-use crate::{bench, doctor, mpi, storm, topology};
+use crate::{bench, doctor, mpi, sim, storm, topology};
 
 /// A tree of processes that asks every process of a job, and says who is missing.
 #[derive(Parser)]
@@ -25,6 +25,8 @@ pub(crate) enum Command {
     Bench(bench::Arguments),
     /// Watch an MPI program through a tree.
     Mpi(mpi::Arguments),
+    /// Simulate trees in which processes die, stop and lose their links, and check every answer.
+    Sim(sim::Arguments),
     /// Check what this machine has of what a tree needs.
     Doctor(doctor::Arguments),
     /// Run networks under random faults and check every answer.

@@ -8,6 +8,7 @@ mod bench;
 mod doctor;
 mod exit;
 mod mpi;
+mod sim;
 mod storm;
 mod topology;
 
@@ -44,6 +45,7 @@ fn run() -> Result<ExitCode, Failure> {
         Some(Command::Bench(arguments)) => bench::run(&arguments),
         Some(Command::Doctor(arguments)) => doctor::run(&arguments),
         Some(Command::Mpi(arguments)) => mpi::run(&arguments),
+        Some(Command::Sim(arguments)) => sim::run(&arguments),
         Some(Command::Storm(arguments)) => storm::run(&arguments),
         Some(Command::Soak(arguments)) => storm::soak::run(&arguments),
         None => Ok(ExitCode::SUCCESS),
