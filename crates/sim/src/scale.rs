@@ -29,5 +29,6 @@ mod tree;
 pub use costs::{Costs, StartCosts};
 pub use error::ScaleError;
 pub use prediction::Prediction;
+pub use sapwood_node::Recovery;
 pub use study::{Figures, LinkBytes, Load, Stage, Study};
 pub use tree::{CHILDREN_SIMULATED_MAX, PROCESSES_MAX, Tree};

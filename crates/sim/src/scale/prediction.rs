@@ -14,6 +14,9 @@ pub struct Prediction {
     pub waves_per_s: f64,
     /// Processor time of the front-end per broadcast and its answers, microseconds.
     pub front_end_us: f64,
+    /// Processor time of the front-end for the start-up, microseconds: of a flat tree that is wide,
+    /// nearly all of the start-up's time.
+    pub front_end_start_us: f64,
 }
 
 impl Prediction {
@@ -33,8 +36,16 @@ impl Prediction {
         } else {
             return None;
         };
-        let front_end_us = 2.0 * model.overhead_us() * f64::from(tree.front_end_children());
-        Some(Self { wave_us, waves_per_s, front_end_us })
+        let (links, start) = (f64::from(tree.front_end_children()), costs.start());
+        // The proof's halves, hello and welcome; and what a child says when all below it stands.
+        let messages = if tree.depth() == 1 { 4.0 } else { 5.0 };
+        let per_child_us = start.spawn_us + start.proof_us + messages * model.overhead_us();
+        Some(Self {
+            wave_us,
+            waves_per_s,
+            front_end_us: 2.0 * model.overhead_us() * links,
+            front_end_start_us: per_child_us * links,
+        })
     }
 }
 

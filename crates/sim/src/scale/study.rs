@@ -324,7 +324,10 @@ mod tests {
         // 3 later, at 60, which is taken at 62.
         assert_eq!((figures.first_wave_us, figures.wave_us), (62.0, 62.0));
         assert_eq!(figures.wave_load, Load { busy_us: 8.0, messages: 4.0 });
-        assert_eq!(figures.predicted.unwrap().wave_us, 62.0);
+        let predicted = figures.predicted.unwrap();
+        assert_eq!(predicted.wave_us, 62.0);
+        assert_eq!(predicted.front_end_us, figures.wave_load.busy_us);
+        assert_eq!(predicted.front_end_start_us, figures.start_load.busy_us);
     }
 
     #[test]
