@@ -18,6 +18,15 @@ RANKS = ["", "0", "0-3,7", "7,0-3", "4294967295", "0-4294967295", "3-1", "1 - 2 
          "0-7,9|3-12", "0-99|50", "1,3,5,7|0-8", "4294967290-4294967295|4294967295"]
 FORMATS = ["", "%q", "%d %lf %as", "%d%alf  %s", "%Auhd", "%", "d", "%d," + "%d " * 65]
 
+SPECIFICATIONS = ["4", "2^3", "16x4", "b:2x3^2", "k:2@16", "g:2:3,5", "g:2:2x3:1,0,4,0,2,2",
+                  "2^2+3", "+8", "", "0", "65^65", "k:3@9+2", "x", "3\na,b,c", "2x2\nnode-1 node.2,a_b",
+                  "2\n-a"]
+TOPOLOGY_FILES = ["a:0 => b:0 b:1 ; # two back-ends\n", "a:0 ;", "a:0 => b:0\n", "",
+                  "a:0=>a:1;a:1=>a:2 a:3;\nb:0 ;", "a:0 => b:0 ; b:0 => a:0 ;",
+                  "a:0 => b:0 ; a:0 => b:1 c:4294967295 ;", "a:0 => b:0 b:0 ;", "a => b ;",
+                  "a:0 => a:4293918719 ; a:4293918719 => b:0 ;",
+                  "a:0 => a:4294967295 ; a:4294967295 => b:0 ;"]
+
 
 def write(target, name, data):
     """One seed."""
@@ -42,7 +51,7 @@ def write_packet(name, vector, frame):
 
 def main():
     """All seeds of all targets."""
-    for target in ("frame", "control", "format", "values", "ranks"):
+    for target in ("frame", "control", "format", "values", "ranks", "specification", "topology_file"):
         folder = FOLDER / "corpus" / target
         folder.mkdir(parents=True, exist_ok=True)
         for seed in folder.glob("seed-*"):
@@ -57,6 +66,10 @@ def main():
                 write("control", name, frame[8:])
     for index, text in enumerate(FORMATS):
         write("format", f"text {index}", text.encode())
+    for index, text in enumerate(SPECIFICATIONS):
+        write("specification", f"text {index}", text.encode())
+    for index, text in enumerate(TOPOLOGY_FILES):
+        write("topology_file", f"text {index}", text.encode())
     for index, text in enumerate(RANKS):
         write("ranks", f"text {index}", text.encode())
 

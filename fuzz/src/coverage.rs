@@ -33,8 +33,8 @@ pub fn clear() {
 }
 
 /// Adds what the last run has reached; each bit of `seen[edge]` is a class of counts. True if it
-/// was new.
-pub fn collect(seen: &mut Vec<u8>) -> bool {
+/// was new: an edge, or as well a class of counts where `counts_matter`.
+pub fn collect(seen: &mut Vec<u8>, counts_matter: bool) -> bool {
     // Copied first: this function's own edges are counted as well while it looks.
     let mut counts = vec![0_u8; edges()];
     // SAFETY: as in `clear`.
@@ -48,7 +48,8 @@ pub fn collect(seen: &mut Vec<u8>) -> bool {
         if counts.iter().fold(0, |any, count| any | count) != 0 {
             for (count, seen) in counts.iter().zip(seen) {
                 let class = class_of(*count);
-                new |= *seen & class != class;
+                new |=
+                    if counts_matter { *seen & class != class } else { *seen == 0 && class != 0 };
                 *seen |= class;
             }
         }
@@ -81,7 +82,11 @@ pub fn comparison(choice: u64) -> [u64; 2] {
 
 #[inline(always)]
 fn remember(left: u64, right: u64) {
-    let at = COMPARED_COUNT.fetch_add(1, Relaxed) & (COMPARISONS - 1);
+    // One thread makes the comparisons that matter: an atomic addition would cost more than many
+    // targets.
+    let count = COMPARED_COUNT.load(Relaxed);
+    COMPARED_COUNT.store(count.wrapping_add(1), Relaxed);
+    let at = count & (COMPARISONS - 1);
     // SAFETY: the mask keeps the place inside the array. A checked index would be a comparison.
     let slot = unsafe { COMPARED.get_unchecked(at) };
     let [first, second] = slot;

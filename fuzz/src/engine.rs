@@ -2,7 +2,8 @@
 //!
 //! The command line is libFuzzer's, as far as it goes: folders of inputs, of which the first also
 //! takes new ones, or files to be tried once; `-runs=`, `-max_total_time=` (seconds), `-seed=`,
-//! `-timeout=` (seconds for one input) and `-artifact_prefix=`. Exit codes: 0 nothing found, 2 bad
+//! `-timeout=` (seconds for one input), `-artifact_prefix=`, and `-merge=1`, which only writes into
+//! the first folder those inputs that reach an edge which no shorter one has reached. Exit codes: 0 nothing found, 2 bad
 //! command line, 77 an input broke a promise (it is written down), 70 an input took too long.
 
 use std::fs;
@@ -32,6 +33,7 @@ struct Options {
     time_max: Duration,
     timeout: Duration,
     seed: u64,
+    is_merge: bool,
     artifact_prefix: String,
 }
 
@@ -43,6 +45,7 @@ impl Options {
             time_max: Duration::from_secs(60),
             timeout: Duration::from_secs(10),
             seed: 1,
+            is_merge: false,
             artifact_prefix: "./".into(),
         };
         for argument in arguments {
@@ -58,6 +61,7 @@ impl Options {
                 "max_total_time" => options.time_max = Duration::from_secs(number()?),
                 "timeout" => options.timeout = Duration::from_secs(number()?),
                 "seed" => options.seed = number()?,
+                "merge" => options.is_merge = number()? != 0,
                 "artifact_prefix" => options.artifact_prefix = value.into(),
                 // Memory is bounded by the targets themselves, and there is little to say.
                 "rss_limit_mb" | "verbosity" => drop(number()?),
@@ -115,14 +119,21 @@ struct Fuzzer {
 
 impl Fuzzer {
     /// True if nothing was found.
-    fn fuzz(&mut self, seeds: Vec<Vec<u8>>) -> bool {
+    fn fuzz(&mut self, mut seeds: Vec<Vec<u8>>) -> bool {
         let start = Instant::now();
         let only_files = self.options.inputs.iter().any(|path| path.is_file());
+        if self.options.is_merge {
+            seeds.sort_by_key(Vec::len);
+        }
         for seed in seeds {
             if !self.holds(&seed) {
                 return false;
             }
-            self.keep_if_new(seed, false);
+            self.keep_if_new(seed, self.options.is_merge);
+        }
+        if self.options.is_merge {
+            self.report(start.elapsed());
+            return true;
         }
         if self.corpus.is_empty() {
             self.corpus.push(Vec::new());
@@ -137,7 +148,7 @@ impl Fuzzer {
             if !self.holds(&input) {
                 return false;
             }
-            if coverage::collect(&mut self.seen) {
+            if coverage::collect(&mut self.seen, true) {
                 self.keep(input.clone());
             }
         }
@@ -174,7 +185,8 @@ impl Fuzzer {
 
     fn keep_if_new(&mut self, input: Vec<u8>, write: bool) {
         // Without instrumentation all seeds are kept.
-        if coverage::collect(&mut self.seen) || coverage::edges() == 0 {
+        let is_new = coverage::collect(&mut self.seen, !self.options.is_merge);
+        if is_new || coverage::edges() == 0 {
             if write { self.keep(input) } else { self.corpus.push(input) }
         }
     }

@@ -3,13 +3,15 @@
 //! [`targets`] holds what is tried: functions that take any bytes and panic when a promise is
 //! broken. The rest is a small coverage-guided fuzzer that needs nothing but stable Rust: the
 //! [`engine`] with its command line, [`mutation`] of inputs, [`coverage`] that the compiler's
-//! instrumentation reports, and [`memory`], which counts what a piece of code allocates.
+//! instrumentation reports, [`memory`], which counts what a piece of code allocates, and [`source`],
+//! which turns bytes into choices and values of any type.
 #![deny(missing_docs)]
 
 pub mod coverage;
 pub mod engine;
 pub mod memory;
 pub mod mutation;
+pub mod source;
 pub mod targets;
 
 /// Something to be fuzzed.

@@ -19,8 +19,8 @@ use crate::steps::Look;
 const MANIFEST: &str = "fuzz/Cargo.toml";
 /// Inputs that each target is given in a smoke run.
 const SMOKE_RUNS: u64 = 200_000;
-/// A smoke run ends after this long, however few inputs that made.
-const SMOKE_SECONDS_MAX: u64 = 20;
+/// All smoke runs together take this long, however few inputs that made; each has its share.
+const SMOKE_SECONDS: u64 = 48;
 /// A target that does not come to its end by itself is hung.
 const TARGET_DEADLINE: Duration = Duration::from_secs(300);
 const BUILD_DEADLINE: Duration = Duration::from_secs(900);
@@ -44,8 +44,9 @@ pub fn smoke(root: &Path) -> Look {
         Ok(_) => return Err(vec![Finding::new(MANIFEST, 0, "names no target")]),
         Err(why) => return Err(vec![Finding::new(MANIFEST, 0, why)]),
     };
+    let seconds = (SMOKE_SECONDS / targets.len() as u64).max(1);
     let findings: Vec<Finding> =
-        targets.iter().filter_map(|target| run_target(root, &build, target)).collect();
+        targets.iter().filter_map(|target| run_target(root, &build, target, seconds)).collect();
     if findings.is_empty() {
         Ok(format!("{} fuzz targets ran, none crashed", targets.len()))
     } else {
@@ -88,7 +89,7 @@ fn build_all(root: &Path, build: &Path) -> Result<(), String> {
     std::os::unix::fs::symlink(host_folder.join("release"), link).map_err(|error| error.to_string())
 }
 
-fn run_target(root: &Path, build: &Path, target: &str) -> Option<Finding> {
+fn run_target(root: &Path, build: &Path, target: &str, seconds: u64) -> Option<Finding> {
     let found = build.join("found").join(target);
     let crashes = build.join("crashes").join(target);
     for folder in [&found, &crashes] {
@@ -102,7 +103,7 @@ fn run_target(root: &Path, build: &Path, target: &str) -> Option<Finding> {
         .args(kept_corpus(root, target))
         .args(["-seed=1", "-verbosity=0", "-rss_limit_mb=1024", "-timeout=10"])
         .arg(format!("-runs={SMOKE_RUNS}"))
-        .arg(format!("-max_total_time={SMOKE_SECONDS_MAX}"))
+        .arg(format!("-max_total_time={seconds}"))
         .arg(format!("-artifact_prefix={}/", crashes.display()))
         .current_dir(root);
     let why = run(fuzzer, TARGET_DEADLINE).err()?.0;

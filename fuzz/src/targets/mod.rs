@@ -3,11 +3,36 @@
 use crate::Target;
 
 pub mod control;
+pub mod filter;
 pub mod format;
 pub mod frame;
+pub mod handshake;
+pub mod message;
+pub mod node;
+mod packets;
+pub mod plan;
+pub mod profile;
 pub mod ranks;
+pub mod specification;
+pub mod topology_file;
+pub mod tree;
 pub mod values;
+mod world;
 
 /// All of them.
-pub const ALL: [Target; 5] =
-    [control::TARGET, format::TARGET, frame::TARGET, ranks::TARGET, values::TARGET];
+pub const ALL: [Target; 14] = [
+    control::TARGET,
+    filter::TARGET,
+    format::TARGET,
+    frame::TARGET,
+    handshake::TARGET,
+    message::TARGET,
+    node::TARGET,
+    plan::TARGET,
+    profile::TARGET,
+    ranks::TARGET,
+    specification::TARGET,
+    topology_file::TARGET,
+    tree::TARGET,
+    values::TARGET,
+];
