@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use sapwood_filter::Registry;
+use sapwood_launch::Lifeline;
 use sapwood_node::{Event, Input, Instant, LinkId, Node, Output, Recovery, Role, Settings};
 use sapwood_transport::{
     Address, Encryption, Interest, Key, Listener, Poller, WhenRefused, connect,
@@ -14,7 +15,7 @@ use sapwood_transport::{
 use crate::attach::own_interface;
 use crate::attempt::{Attempt, Failure};
 use crate::links::{SocketTable, Token};
-use crate::processes::{GRACE, Processes};
+use crate::processes::{GRACE, Invitation, Processes};
 use crate::{Attachment, Plan, RuntimeError, TransportKind};
 
 /// How long a process waits for its parent to answer when it connects.
@@ -34,6 +35,10 @@ pub struct Driver {
     sockets: SocketTable,
     processes: Processes,
     attempt: Attempt,
+    /// The front-end's end of what all other processes of a tree that repairs itself hang by.
+    lifeline: Option<Lifeline>,
+    /// What this process hangs by itself, to be handed to its children.
+    line: Option<BorrowedFd<'static>>,
     poller: Poller,
     ready: Vec<sapwood_transport::Event>,
     events: VecDeque<Event>,
@@ -72,7 +77,15 @@ impl Driver {
         };
         let encryption = encryption_of(plan);
         let mut driver = Self::new(settings, key, encryption, plan.options.transport)?;
-        driver.grow(plan)?;
+        let Recovery { is_on, front_end_wait, .. } = plan.options.recovery;
+        if is_on && front_end_wait.is_zero() {
+            let (lifeline, end) = Lifeline::new()
+                .map_err(|source| RuntimeError::System { what: "make a lifeline", source })?;
+            driver.lifeline = Some(lifeline);
+            driver.grow(plan, Some(end.as_fd()))?;
+        } else {
+            driver.grow(plan, None)?;
+        }
         Ok(driver)
     }
 
@@ -86,6 +99,7 @@ impl Driver {
         registry: Registry,
     ) -> Result<Self, RuntimeError> {
         let Attachment { parent, rank, key, encryption, is_started } = attachment;
+        let line = if is_started { sapwood_launch::hold_lifeline()? } else { None };
         let link = connect(&parent, &key, encryption, CONNECT_DEADLINE, WhenRefused::Fail)?;
         let settings = Settings {
             role,
@@ -99,6 +113,7 @@ impl Driver {
         };
         let transport = if parent.is_unix() { TransportKind::Unix } else { TransportKind::Tcp };
         let mut driver = Self::new(settings, key, encryption, transport)?;
+        driver.line = line.map(AsFd::as_fd);
         let id = driver.sockets.add(link, &driver.poller)?;
         driver.node.handle_input(clock(), Input::ParentUp { link: id });
         driver.carry_out()?;
@@ -117,6 +132,8 @@ impl Driver {
             sockets: SocketTable::new(key, encryption),
             processes: Processes::default(),
             attempt: Attempt::default(),
+            lifeline: None,
+            line: None,
             poller: Poller::new()?,
             ready: Vec::new(),
             events: VecDeque::new(),
@@ -265,6 +282,12 @@ impl Driver {
             }
             Token::Words(rank) => self.processes.pass_on_words(rank, &self.poller),
             Token::Attempt => self.advance_attempt(now)?,
+            Token::Lifeline => {
+                if let Some(lifeline) = &self.lifeline {
+                    // It would be reported for ever.
+                    self.poller.remove(lifeline)?;
+                }
+            }
             Token::Foreign => self.foreign_ready = true,
         }
         Ok(())
@@ -363,24 +386,24 @@ impl Driver {
         }
         let plan = Plan::from_bytes(plan)?;
         self.transport = plan.options.transport;
-        self.grow(&plan)
+        self.grow(&plan, self.line)
     }
 
-    /// Takes connections and starts the children of a plan.
-    fn grow(&mut self, plan: &Plan) -> Result<(), RuntimeError> {
+    /// Takes connections and starts the children of a plan, each with the lifeline if there is one.
+    fn grow(&mut self, plan: &Plan, line: Option<BorrowedFd<'_>>) -> Result<(), RuntimeError> {
         let listener = Listener::bind(&self.door(plan)?)?;
         let door = listener.address().clone();
         self.sockets.listen(listener, &self.poller)?;
         self.node.set_address(door.to_string());
         let back_ends = plan.options.back_ends;
         self.node.expect(plan.children(), plan.attach_ranks(), plan.height(), back_ends);
-        let failed = self.processes.start_all(
-            plan,
-            &door,
-            self.sockets.key(),
-            self.sockets.encryption(),
-            &self.poller,
-        )?;
+        let invitation = Invitation {
+            door: &door,
+            key: self.sockets.key(),
+            encryption: self.sockets.encryption(),
+            line,
+        };
+        let failed = self.processes.start_all(plan, &invitation, &self.poller)?;
         self.is_repaired = plan.options.recovery.is_on;
         let now = clock();
         let patience = Duration::from_millis(plan.options.startup_milliseconds.into());
@@ -404,8 +427,8 @@ impl Driver {
     }
 
     /// Ends this process's part of the network: what is queued is written, children are given a
-    /// short time to end by themselves, then they are killed. Where the network goes on without this
-    /// process, its children do so too.
+    /// short time to end by themselves, then they are killed. So is whoever else hangs by this
+    /// front-end's lifeline. Where the network goes on without this process, its children do so too.
     ///
     /// # Errors
     /// [`RuntimeError`] when the system fails this process.
@@ -417,14 +440,25 @@ impl Driver {
         if self.is_repaired && self.has_left {
             self.processes.release_all(&self.poller);
         }
+        self.watch_lifeline()?;
         while clock() < until {
             self.carry_out()?;
-            if self.sockets.open_count() == 0 && self.processes.is_empty() {
+            let is_over = self.sockets.open_count() == 0 && self.processes.is_empty();
+            if is_over && self.lifeline.as_ref().is_none_or(Lifeline::is_free) {
                 break;
             }
             self.turn(Some(until))?;
         }
         self.processes.kill_all();
+        self.lifeline = None;
+        Ok(())
+    }
+
+    /// Has the loop return when nobody hangs by the lifeline any more.
+    fn watch_lifeline(&self) -> Result<(), RuntimeError> {
+        if let Some(lifeline) = &self.lifeline {
+            self.poller.add(lifeline, Token::Lifeline.to_number(), Interest::NONE)?;
+        }
         Ok(())
     }
 

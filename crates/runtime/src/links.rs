@@ -38,6 +38,8 @@ pub(crate) enum Token {
     Words(u32),
     /// The attempt to reach an ancestor.
     Attempt,
+    /// Nobody hangs by the lifeline any more.
+    Lifeline,
     /// A descriptor of the application's.
     Foreign,
 }
@@ -51,7 +53,8 @@ impl Token {
             Self::Exit(index) => (3, index),
             Self::Words(index) => (4, index),
             Self::Attempt => (5, 0),
-            Self::Foreign => (6, 0),
+            Self::Lifeline => (6, 0),
+            Self::Foreign => (7, 0),
         };
         kind << KIND_SHIFT | u64::from(index)
     }
@@ -66,6 +69,7 @@ impl Token {
             3 => Self::Exit(index),
             4 => Self::Words(index),
             5 => Self::Attempt,
+            6 => Self::Lifeline,
             _ => Self::Foreign,
         }
     }

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use sapwood_launch::{Bond, Launcher, Local, Order, Process};
+use sapwood_launch::{Bond, LIFELINE_VARIABLE, Launcher, Local, Order, Process};
 use sapwood_node::{Input, Instant, Node};
 use sapwood_topology::{Role, Subtree};
 use sapwood_transport::{Address, Encryption, Key, Poller};
@@ -20,6 +20,16 @@ use crate::{
 /// How long a process may take to end by itself once its link is closed.
 pub(crate) const GRACE: Duration = Duration::from_millis(1000);
 
+/// What children are told, beside who they are.
+pub(crate) struct Invitation<'a> {
+    /// Where their parent takes connections.
+    pub(crate) door: &'a Address,
+    pub(crate) key: &'a Key,
+    pub(crate) encryption: Encryption,
+    /// The lifeline that they are to hang by.
+    pub(crate) line: Option<BorrowedFd<'a>>,
+}
+
 /// All processes that this one has started, by rank.
 #[derive(Default)]
 pub(crate) struct Processes {
@@ -32,17 +42,17 @@ impl Processes {
     pub(crate) fn start_all(
         &mut self,
         plan: &Plan,
-        door: &Address,
-        key: &Key,
-        encryption: Encryption,
+        invitation: &Invitation<'_>,
         poller: &Poller,
     ) -> Result<Vec<(u32, String)>, RuntimeError> {
         let mut failed = Vec::new();
-        let key = key.to_descriptor()?;
+        let key = invitation.key.to_descriptor()?;
         let (mut ranks, mut orders) = (Vec::new(), Vec::new());
         for child in plan.subtree.child_plans() {
-            let Some(mut order) = order_for(plan, &child, door, encryption) else { continue };
+            let Some(mut order) = order_for(plan, &child, invitation) else { continue };
             order.inherit.push((KEY_VARIABLE.to_string(), key.as_fd()));
+            let line = invitation.line.map(|line| (LIFELINE_VARIABLE.to_string(), line));
+            order.inherit.extend(line);
             ranks.push(child.rank());
             orders.push(order);
         }
@@ -119,20 +129,19 @@ impl Processes {
 const READ: sapwood_transport::Interest = sapwood_transport::Interest::READ;
 
 /// What to start as a child of this plan; nothing for a back-end that attaches by itself.
-fn order_for(
-    plan: &Plan,
-    child: &Subtree,
-    door: &Address,
-    encryption: Encryption,
-) -> Option<Order<'static>> {
+fn order_for<'a>(plan: &Plan, child: &Subtree, invitation: &Invitation<'_>) -> Option<Order<'a>> {
     let mut order;
+    // Where a tree repairs itself, children go on without the process that has started them, unless
+    // that is a front-end with which all of them end.
     let recovery = plan.options.recovery;
+    let is_root = plan.subtree.role() == Role::FrontEnd;
+    let is_free = recovery.is_on && !(is_root && recovery.front_end_wait.is_zero());
     let mut environment: &[(String, String)] = &[];
     if child.role() == Role::BackEnd {
         let back_end = plan.options.back_end.as_ref()?;
         order = Order::new(&back_end.program);
         order.arguments = back_end.arguments.iter().map(OsString::from).collect();
-        order.bond = match (recovery.is_on, back_end.binds_itself) {
+        order.bond = match (is_free, back_end.binds_itself) {
             (true, _) => Bond::Free,
             (false, true) => Bond::ByProgram,
             (false, false) => Bond::BeforeExec,
@@ -141,9 +150,8 @@ fn order_for(
     } else {
         order = Order::new(&plan.options.node_program);
         order.arguments = vec![OsString::from("node")];
-        order.bond = if recovery.is_on { Bond::Free } else { Bond::ByProgram };
+        order.bond = if is_free { Bond::Free } else { Bond::ByProgram };
     }
-    // Where a tree repairs itself, children go on without the process that has started them.
     order.hand_stderr = recovery.is_on;
     let mut set = |name: &str, value: String| {
         order.environment.push((OsString::from(name), OsString::from(value)));
@@ -151,10 +159,10 @@ fn order_for(
     for (name, value) in environment {
         set(name, value.clone());
     }
-    set(PARENT_VARIABLE, door.to_string());
+    set(PARENT_VARIABLE, invitation.door.to_string());
     set(RANK_VARIABLE, child.rank().to_string());
     set(STARTED_VARIABLE, "1".to_string());
-    let encryption = if encryption == Encryption::On { "on" } else { "off" };
+    let encryption = if invitation.encryption == Encryption::On { "on" } else { "off" };
     set(ENCRYPTION_VARIABLE, encryption.to_string());
     Some(order)
 }
