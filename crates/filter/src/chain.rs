@@ -10,15 +10,19 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::mem;
 
-use sapwood_packet::{Header, PacketRef};
+use sapwood_packet::{Header, PacketRef, Values, ValuesRef};
 
-use crate::{Emitter, Filter, FilterError, FilterSpec, Fold, Registry, WaveRef, null};
+use crate::{Emitter, Filter, FilterError, FilterSpec, Fold, Registry, State, WaveRef, null};
 
 /// Filters that run one after another. An empty chain passes every packet as it came.
 pub struct Chain {
     filters: Vec<Box<dyn Filter>>,
     /// What the filters before the last emitted, for its memory only.
     between: [Emitter; 2],
+    /// Which filters have a composable state.
+    composable: Vec<usize>,
+    /// Whether one of those emitted in the last wave.
+    has_released: bool,
 }
 
 impl Chain {
@@ -35,20 +39,61 @@ impl Chain {
                 filters.push(filter);
             }
         }
-        Ok(Self { filters, between: Default::default() })
+        let is_composable = |&index: &usize| filters[index].state() == State::Composable;
+        let composable = (0..filters.len()).filter(is_composable).collect();
+        Ok(Self { filters, between: Default::default(), composable, has_released: false })
+    }
+
+    /// The positions of the filters with a [`State::Composable`] state.
+    #[must_use]
+    pub fn composable(&self) -> &[usize] {
+        &self.composable
+    }
+
+    /// Whether one of those emitted in the last wave: what it emitted may have left its state, and
+    /// earlier copies of that must not be used any more.
+    #[must_use]
+    pub fn has_released(&self) -> bool {
+        self.has_released
+    }
+
+    /// [`Filter::save`] of the filter at a position.
+    #[must_use]
+    pub fn save_filter(&self, index: usize) -> Option<Values> {
+        self.filters.get(index)?.save()
+    }
+
+    /// [`Filter::absorb`] of the filter at a position.
+    ///
+    /// # Errors
+    /// As the filter's; [`FilterError::Failed`] when there is none that absorbs.
+    pub fn absorb_into(&mut self, index: usize, state: ValuesRef<'_>) -> Result<(), FilterError> {
+        match self.filters.get_mut(index) {
+            Some(filter) if self.composable.contains(&index) => filter.absorb(state),
+            _ => {
+                let reason = alloc::format!("filter {index} of the stream takes no state over");
+                Err(FilterError::Failed(reason))
+            }
+        }
     }
 }
 
 impl Filter for Chain {
     fn transform(&mut self, wave: &WaveRef<'_>, out: &mut Emitter) -> Result<(), FilterError> {
+        self.has_released = false;
         let (before, last) = match &mut self.filters[..] {
             [] => {
                 null::pass(wave, out);
                 return Ok(());
             }
-            [only] => return only.transform(wave, out),
+            [only] => {
+                only.transform(wave, out)?;
+                self.has_released = !out.is_empty() && !self.composable.is_empty();
+                return Ok(());
+            }
             [before @ .., last] => (before, last),
         };
+        let last_index = before.len();
         let [input, output] = &mut self.between;
         for (index, filter) in before.iter_mut().enumerate() {
             mem::swap(input, output);
@@ -56,6 +101,7 @@ impl Filter for Chain {
             let packets = if index == 0 { Vec::new() } else { packets_of(input, wave) };
             let step = WaveRef { packets: &packets, ..*wave };
             filter.transform(if index == 0 { wave } else { &step }, output)?;
+            self.has_released |= !output.is_empty() && self.composable.contains(&index);
             let replies = output.emissions().filter(|(emission, _)| emission.is_reply);
             replies.for_each(|(emission, values)| out.reply_encoded(emission.tag, values));
             if output.emissions().all(|(emission, _)| emission.is_reply) {
@@ -63,7 +109,9 @@ impl Filter for Chain {
             }
         }
         let packets = packets_of(output, wave);
-        last.transform(&WaveRef { packets: &packets, ..*wave }, out)
+        last.transform(&WaveRef { packets: &packets, ..*wave }, out)?;
+        self.has_released |= !out.is_empty() && self.composable.contains(&last_index);
+        Ok(())
     }
 
     fn as_fold(&self) -> Option<&dyn Fold> {
@@ -75,6 +123,14 @@ impl Filter for Chain {
 
     fn is_pass(&self) -> bool {
         self.filters.is_empty()
+    }
+
+    fn state(&self) -> State {
+        match self.filters.iter().any(|filter| filter.state() == State::Rebuildable) {
+            _ if !self.composable.is_empty() => State::Composable,
+            true => State::Rebuildable,
+            false => State::None,
+        }
     }
 }
 

@@ -32,10 +32,15 @@ pub(crate) struct FoldFilter<O> {
 }
 
 impl<O: Operation> FoldFilter<O> {
+    /// The filter itself, to be used by another.
+    pub(crate) fn new() -> Self {
+        Self { operation: PhantomData }
+    }
+
     /// Makes it; it takes no parameters.
     pub(crate) fn make(parameters: ValuesRef<'_>) -> Result<Box<dyn Filter>, FilterError> {
         no_parameters(O::NAME, parameters)?;
-        Ok(Box::new(Self { operation: PhantomData }))
+        Ok(Box::new(Self::new()))
     }
 
     /// Combines packed elements of one type; both runs are equally long.

@@ -3,14 +3,16 @@
 //!
 //! A filter turns the packets of one wave into packets that travel on ([`Emitter::emit`]) or back
 //! ([`Emitter::reply`]). It is made by name from a [`Registry`] in every process that a stream
-//! passes, and may keep state from wave to wave. It knows nothing of frames, links or trees. A
-//! [`Chain`] lets the packets pass several filters, one after another.
+//! passes, and may keep state from wave to wave. It knows nothing of frames, links or trees. What becomes
+//! of that state when its process dies is in its [`State`]. A [`Chain`] lets the packets pass several filters, one after another.
 //!
 //! Built-in, by name ([`Registry::built_in`]):
 //!
 //! | name | takes | gives |
 //! |---|---|---|
 //! | `sum`, `min`, `max` | any numbers, arrays of equal length | the same format |
+//! | `accumulate` | any numbers, arrays of equal length | their sums over several waves |
+//! | `changes` | anything | every packet as it came, unless nothing has changed |
 //! | `average` | any numbers | `%lf`, `%alf` |
 //! | `count` | anything | `%uld`, the number of contributors |
 //! | `concatenate` | one value | all elements in rank order, `%aud` lengths per contributor |
@@ -47,8 +49,10 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod accumulate;
 mod average;
 mod chain;
+mod changes;
 mod concatenate;
 mod count;
 mod equivalence;
@@ -68,5 +72,5 @@ pub use concatenate::CONTRIBUTORS_MAX;
 pub use equivalence::{EquivalenceClass, EquivalenceClasses};
 pub use error::FilterError;
 pub use registry::{FilterSpec, Maker, Registry};
-pub use rule::{Emission, Emitter, Filter, Fold, WaveRef, WaveRule};
+pub use rule::{Emission, Emitter, Filter, Fold, State, WaveRef, WaveRule};
 pub use statistics::{Moments, Statistics};

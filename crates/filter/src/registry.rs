@@ -45,7 +45,9 @@ impl Registry {
     #[must_use]
     pub fn built_in() -> Self {
         Self::empty()
+            .with("accumulate", crate::accumulate::make)
             .with("average", crate::average::make)
+            .with("changes", crate::changes::make)
             .with("concatenate", crate::concatenate::make)
             .with("count", crate::count::make)
             .with("equivalence", crate::equivalence::make)
@@ -115,15 +117,15 @@ mod tests {
         let text = error.map(|error| error.to_string()).unwrap_or_default();
         assert_eq!(
             text,
-            "filter 'summ' is not known; use one of: average concatenate count equivalence max \
-             min null pass statistics sum"
+            "filter 'summ' is not known; use one of: accumulate average changes concatenate count \
+             equivalence max min null pass statistics sum"
         );
     }
 
     #[test]
-    fn no_built_in_filter_takes_parameters() {
+    fn no_built_in_filter_takes_a_text_as_its_parameter() {
         let registry = Registry::built_in();
-        let parameters = Values::new().scalar(1_i32);
+        let parameters = Values::new().string("9");
         for name in registry.known().split(' ') {
             assert!(registry.make(name, ValuesRef::default()).is_ok(), "{name}");
             let error = registry.make(name, parameters.as_ref()).err();

@@ -4,8 +4,8 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use sapwood_packet::{
-    Format, FormatRef, IntoValues, PacketRef, Rank, RankSetRef, Slab, StreamId, Tag, ValuesRef,
-    Wave,
+    Format, FormatRef, IntoValues, PacketRef, Rank, RankSetRef, Slab, StreamId, Tag, Values,
+    ValuesRef, Wave,
 };
 
 use crate::FilterError;
@@ -42,6 +42,20 @@ pub struct WaveRef<'a> {
     pub is_root: bool,
 }
 
+/// What a filter keeps from wave to wave, and what becomes of it when its process dies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum State {
+    /// Nothing: what it gives depends on the wave at hand alone.
+    #[default]
+    None,
+    /// Something that an instance which begins anew makes again by itself; nothing is handed over.
+    Rebuildable,
+    /// Something that would be lost, and that the instance at the parent can take over. The node
+    /// hands a copy to the parent from time to time ([`Filter::save`]), and the parent merges the
+    /// last of them into its own instance when the process is gone ([`Filter::absorb`]).
+    Composable,
+}
+
 /// A computation on the packets of a wave. One instance serves one stream at one node, and is
 /// called for its waves in order.
 pub trait Filter: Send {
@@ -62,6 +76,26 @@ pub trait Filter: Send {
     /// with their own origins and contributors, which an [`Emission`] does not carry.
     fn is_pass(&self) -> bool {
         false
+    }
+
+    /// What it keeps from wave to wave. The same for all instances made of the same parameters.
+    fn state(&self) -> State {
+        State::None
+    }
+
+    /// A copy of a [`State::Composable`] state, or `None` when there is nothing in it.
+    fn save(&self) -> Option<Values> {
+        None
+    }
+
+    /// Merges the copy of another instance's [`State::Composable`] state into this one: from now on
+    /// this instance gives what both would have given. An instance never absorbs a state twice.
+    ///
+    /// # Errors
+    /// A [`FilterError`] when the two do not fit together; the copy is lost then.
+    fn absorb(&mut self, state: ValuesRef<'_>) -> Result<(), FilterError> {
+        let _ = state;
+        Ok(())
     }
 }
 
