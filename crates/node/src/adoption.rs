@@ -166,6 +166,7 @@ impl Node {
     fn take_in(&mut self, applicant: &Applicant) {
         let mut child = Child::awaited(RankSet::new(), Vec::new());
         child.keeps_time = applicant.keeps_time;
+        child.is_orphan = true;
         if let Some(old) = self.membership.child(applicant.rank) {
             child.expected = old.expected.clone();
         }
@@ -179,15 +180,18 @@ impl Node {
         let is_stale = others.as_ref().intersects(covers.as_ref());
         if is_stale {
             self.send_control(link, &Control::Dissolve);
+            if let Some(open) = self.links.link_mut(link) {
+                open.peer = Peer::Leaving;
+            }
             self.outputs.push_back(Output::Hangup(link));
-            self.link_down(link, "others have come in the place of its children");
-            return;
+            return self.membership.forget_child(rank);
         }
         let Some(child) = self.membership.child_mut(rank) else { return };
         child.covers = covers;
         if child.expected.is_empty() {
             child.expected = back_ends.clone();
         }
+        self.counted.adopted += 1;
         self.returned(rank, back_ends);
     }
 

@@ -9,6 +9,7 @@ use crate::lane::Place;
 use crate::link::Peer;
 use crate::membership::END;
 use crate::stream::Stream;
+use crate::telemetry::Asked;
 use crate::{AffectedWaves, AttachPoint, Event, LinkId, Node, Output, Role};
 
 impl Node {
@@ -24,6 +25,7 @@ impl Node {
                 _ => Err(WireError::Control),
             },
             Peer::Ancestor => self.control_from_ancestor(link, control),
+            Peer::Visitor => self.control_from_visitor(link, control),
             Peer::Leaving => Ok(()),
         };
         if let Err(error) = result {
@@ -67,7 +69,7 @@ impl Node {
             }
             Control::Shutdown => self.end(true, String::from("the front-end ended the network")),
             Control::Probe { number } => self.send_control(link, &Control::Echo { number }),
-            Control::Echo { .. } => {}
+            Control::Echo { number } => self.echoed(link, number),
             _ => return Err(WireError::Control),
         }
         Ok(())
@@ -144,7 +146,7 @@ impl Node {
             }
             Control::Leaving => self.leaving(child),
             Control::Probe { number } => self.send_control(link, &Control::Echo { number }),
-            Control::Echo { .. } => {}
+            Control::Echo { number } => self.echoed(link, number),
             _ => return Err(WireError::Control),
         }
         Ok(())
@@ -164,13 +166,16 @@ impl Node {
             Err(error) => return self.cannot_open(request, &alloc::format!("{error}")),
         };
         let at = self.streams.insert(stream);
+        self.streams.at(at).telemetry = Asked::on(&request);
         self.streams.at(at).request = request;
         if self.settings.recovery.is_on {
             self.streams.at(at).keep();
             self.streams.at(at).mutation = self.mutation;
         }
         if self.settings.role == Role::BackEnd {
-            self.outputs.push_back(Output::Event(Event::StreamOpened { stream: id }));
+            if self.streams.at(at).telemetry.is_none() {
+                self.outputs.push_back(Output::Event(Event::StreamOpened { stream: id }));
+            }
         } else {
             self.open_to_children(at);
             // Its members here may have died while the message was on its way.
@@ -226,8 +231,9 @@ impl Node {
                 outbox.push_bytes(frame.as_bytes());
             }
         }
+        let is_own_matter = self.streams.at(at).telemetry.is_some();
         self.streams.remove(id);
-        if self.settings.role == Role::BackEnd {
+        if self.settings.role == Role::BackEnd && !is_own_matter {
             self.outputs.push_back(Output::Event(Event::StreamClosed { stream: id }));
         }
     }

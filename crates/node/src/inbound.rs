@@ -40,7 +40,7 @@ impl Node {
             }
         }
         let peer = self.links.link(link).map(|open| open.peer);
-        if let (Some(Peer::Stranger), Ok(Some(length))) = (peer, frame_length(rest))
+        if let (Some(Peer::Stranger | Peer::Visitor), Ok(Some(length))) = (peer, frame_length(rest))
             && length > HELLO_BYTES_MAX
         {
             return self.break_link(link, &WireError::Length { bytes: length });
@@ -68,7 +68,9 @@ impl Node {
             // Runs go up only.
             (Ok(Frame::Packet(_)), Peer::Parent) => self.break_link(link, &WireError::Parts),
             (Ok(Frame::Packet(_)), Peer::Leaving | Peer::Ancestor) => {}
-            (Ok(Frame::Packet(_)), Peer::Stranger) => self.break_link(link, &WireError::Parts),
+            (Ok(Frame::Packet(_)), Peer::Stranger | Peer::Visitor) => {
+                self.break_link(link, &WireError::Parts);
+            }
             (Ok(Frame::Control(control)), _) => self.control(link, peer, control),
             (Err(error), _) => self.break_link(link, &error),
         }
@@ -99,7 +101,9 @@ impl Node {
                 let frame = EncodedFrame::whole(whole.clone());
                 self.packet_down(packet, whole.as_bytes(), Some((frame, body.clone())));
             }
-            Peer::Parent | Peer::Stranger => self.break_link(link, &WireError::Parts),
+            Peer::Parent | Peer::Stranger | Peer::Visitor => {
+                self.break_link(link, &WireError::Parts);
+            }
             Peer::Leaving | Peer::Ancestor => {}
         }
     }
@@ -112,6 +116,13 @@ impl Node {
         let is_end = arrived.packet.header.wave == END.wave;
         let stream = self.streams.at(at);
         let Some(slot) = stream.slot_of(link) else { return };
+        match &mut stream.telemetry {
+            None => {
+                self.counted.packets += 1;
+                self.counted.bytes += u64::from(arrived.charge);
+            }
+            Some(asked) => asked.arrived(link, now),
+        }
         if arrived.packet.header.direct {
             // A reply of a downward filter goes on by itself, within the parent's credit.
             stream.waves.add_single(slot, arrived, false);
@@ -188,12 +199,22 @@ impl Node {
             }
             stream.down_next = Place::behind_downward(&packet);
         }
-        if self.settings.role == crate::Role::BackEnd {
+        let is_telemetry = stream.telemetry.is_some();
+        if !is_telemetry {
+            self.counted.packets += 1;
+            self.counted.bytes += frame.len() as u64;
+        }
+        if self.settings.role == crate::Role::BackEnd && is_telemetry {
+            self.asked(at, packet.header.wave);
+        } else if self.settings.role == crate::Role::BackEnd {
             self.deliver_down(at, packet, shared.map(|(_, body)| body));
         } else if self.streams.at(at).down.is_pass() {
             self.fan_out(at, packet, frame, shared.as_ref().map(|(frame, _)| frame));
         } else {
             self.filter_down(at, packet);
+        }
+        if is_telemetry && self.settings.role == crate::Role::Communication {
+            self.asked(at, packet.header.wave);
         }
         self.grant_to_parent(at);
     }

@@ -27,6 +27,8 @@ pub(crate) enum Peer {
     Child(Rank),
     /// Asked by this process, which is an orphan, to take it in.
     Ancestor,
+    /// No part of the tree.
+    Visitor,
     /// Told to go; only its outbox is still of interest.
     Leaving,
 }
@@ -39,6 +41,8 @@ pub(crate) struct Link {
     pub(crate) outbox: Outbox,
     /// When bytes came last.
     pub(crate) heard: Instant,
+    /// Smoothed round-trip time, in nanoseconds; 0 if none has been measured.
+    pub(crate) round_trip: u64,
     /// Whether an output that asks for transmission is waiting to be taken.
     pub(crate) transmit_asked: bool,
 }
@@ -46,7 +50,7 @@ pub(crate) struct Link {
 impl Link {
     fn new(peer: Peer, now: Instant) -> Self {
         let (inbox, outbox) = (Inbox::default(), Outbox::default());
-        Self { peer, inbox, outbox, heard: now, transmit_asked: false }
+        Self { peer, inbox, outbox, heard: now, round_trip: 0, transmit_asked: false }
     }
 }
 

@@ -180,7 +180,8 @@ impl Node {
         let mut lent = packet.as_ref();
         lent.header.origin = self.membership.rank_or_max();
         let open = self.streams.at(at);
-        lent.header.wave = open.next_down;
+        let wave = open.next_down;
+        lent.header.wave = wave;
         lent.header.ends_wave = true;
         open.next_down += 1;
         lent.destinations = destinations.as_ref();
@@ -188,6 +189,9 @@ impl Node {
             self.send_down(at, lent, Some(packet.body()));
         } else {
             self.transform_down(at, lent);
+        }
+        if self.streams.at(at).telemetry.is_some() {
+            self.asked(at, wave);
         }
         Ok(())
     }
@@ -236,6 +240,7 @@ impl Node {
             Header { stream, tag, wave, origin: rank, ends_wave: true, ..Header::default() };
         let values = built.as_ref();
         let length = values.body().len();
+        self.counted.sent(length);
         if length < SHARED_BODY_BYTES {
             self.streams.at(at).next_wave = wave + 1;
             self.send_small(at, header, values);

@@ -12,6 +12,7 @@ use crate::lane::Place;
 use crate::link::Peer;
 use crate::orphan::Search;
 use crate::slot::Slot;
+use crate::telemetry::Census;
 use crate::{Event, Instant, LinkId, Missing, Node, Output, Role};
 
 /// A child that this node is to have.
@@ -60,6 +61,8 @@ pub(crate) struct Child {
     plan: Vec<u8>,
     state: State,
     is_leaving: bool,
+    /// Whether it had another parent, or another link to this one, before.
+    pub(crate) is_orphan: bool,
     /// Whether it answers probes at any time.
     pub(crate) keeps_time: bool,
     /// When the probe was sent that it has not answered.
@@ -78,6 +81,7 @@ impl Child {
             plan,
             state: State::Awaited,
             is_leaving: false,
+            is_orphan: false,
             keeps_time: false,
             probed: None,
             suspected: None,
@@ -192,6 +196,14 @@ impl Membership {
         self.children.values().filter_map(|child| child.suspected).min()
     }
 
+    /// A child was not taken in after all.
+    pub(crate) fn forget_child(&mut self, rank: Rank) {
+        if let Some(child) = self.children.get_mut(&rank) {
+            child.link = None;
+            child.state = State::Gone;
+        }
+    }
+
     /// All children, by rank.
     pub(crate) fn children_mut(&mut self) -> impl Iterator<Item = (Rank, &mut Child)> {
         self.children.iter_mut().map(|(&rank, child)| (rank, child))
@@ -222,6 +234,28 @@ impl Membership {
     fn forget_losses(&mut self, back_ends: &RankSet) {
         self.losses.iter_mut().for_each(|lost| lost.ranks.subtract(back_ends.as_ref()));
         self.losses.retain(|lost| !lost.ranks.is_empty());
+    }
+
+    /// The back-ends below, by what has become of them.
+    pub(crate) fn census(&self) -> Census {
+        let mut census = Census { expected: self.attach.clone(), ..Census::default() };
+        for child in self.children.values() {
+            census.expected.union_with(child.expected.as_ref());
+            census.connected.union_with(child.connected.as_ref());
+        }
+        for vacancy in &self.vacancies {
+            census.awaited.union_with(vacancy.awaited.as_ref());
+        }
+        census.lost = self.known_losses();
+        census
+    }
+
+    /// The children that are there, with the back-ends that they lead to.
+    pub(crate) fn linked_children(&self) -> impl Iterator<Item = (Rank, LinkId, &RankSet)> {
+        let there = |(&rank, child): (&Rank, &'_ Child)| child.link.map(|link| (rank, link));
+        self.children.iter().filter_map(move |entry| {
+            there(entry).map(|(rank, link)| (rank, link, &entry.1.connected))
+        })
     }
 
     /// The links of all children that are there.
@@ -259,6 +293,7 @@ impl Node {
     pub(crate) fn parent_up(&mut self, link: LinkId) {
         let now = self.now;
         self.links.open(link, Peer::Parent, now);
+        self.counted.begin(now);
         self.membership.parent = Some(link);
         let claim = match (self.settings.is_started, self.membership.rank) {
             (true, Some(rank)) => Claim::Started { rank },
@@ -275,6 +310,11 @@ impl Node {
 
     /// A stranger says who it is: it becomes a child, or is told why not.
     pub(crate) fn hello(&mut self, link: LinkId, version: u16, claim: Claim, keeps_time: bool) {
+        self.counted.begin(self.now);
+        if claim == Claim::Visitor {
+            let admitted = self.admit_visitor(link, version);
+            return admitted.unwrap_or_else(|reason| self.refuse(link, reason));
+        }
         let admitted = match (self.admit(version, &claim), claim) {
             (Ok(rank), Claim::Orphan { between, .. }) => {
                 self.orphan_hello(link, rank, between, keeps_time).map(|()| None)
@@ -289,14 +329,16 @@ impl Node {
                 }
                 self.welcome(link, rank);
             }
-            Err(reason) => {
-                self.send_control(link, &Control::Refused { reason });
-                if let Some(open) = self.links.link_mut(link) {
-                    open.peer = Peer::Leaving;
-                }
-                self.outputs.push_back(Output::Hangup(link));
-            }
+            Err(reason) => self.refuse(link, reason),
         }
+    }
+
+    fn refuse(&mut self, link: LinkId, reason: String) {
+        self.send_control(link, &Control::Refused { reason });
+        if let Some(open) = self.links.link_mut(link) {
+            open.peer = Peer::Leaving;
+        }
+        self.outputs.push_back(Output::Hangup(link));
     }
 
     fn admit(&mut self, version: u16, claim: &Claim) -> Result<Rank, String> {
@@ -508,6 +550,7 @@ impl Node {
             Peer::Parent => self.parent_lost(reason, false),
             Peer::Ancestor => self.ancestor_down(link, reason),
             Peer::Child(rank) => self.child_down(rank, link, reason),
+            Peer::Visitor => self.visitor_down(link),
             Peer::Stranger | Peer::Leaving => {}
         }
     }
@@ -520,15 +563,17 @@ impl Node {
         let back_ends = core::mem::take(&mut child.connected);
         let is_back_end = child.expected == RankSet::range(rank, rank);
         let is_leaving = child.is_leaving;
+        let is_orphan = child.is_orphan;
         if self.has_ended {
             return;
         }
+        self.counted.gone += u32::from(!is_leaving);
         let kind = if is_back_end { "back-end" } else { "communication process" };
         let reason = match is_leaving {
             true => alloc::format!("{kind} {rank} has left"),
             false => alloc::format!("{kind} {rank} is gone: {reason}"),
         };
-        if !had_reported {
+        if !had_reported && !is_orphan {
             self.pass_on_failure(rank, reason.clone());
         }
         if !is_back_end && self.hold_open(rank, link, &back_ends, &reason) {
@@ -536,7 +581,9 @@ impl Node {
             return self.answer_applicants();
         }
         // Before the waves go on, which name the reason.
-        self.lost(rank, back_ends, reason);
+        if !back_ends.is_empty() || !is_orphan {
+            self.lost(rank, back_ends, reason);
+        }
         for at in 0..self.streams.len() {
             if let Some(slot) = self.streams.at(at).slot_of(link) {
                 self.streams.at(at).slots[slot].alive = false;
@@ -562,6 +609,10 @@ impl Node {
     /// When no child of a stream is left, the parent is told so, behind the last wave.
     pub(crate) fn end_if_deserted(&mut self, at: usize) {
         let stream = self.streams.at(at);
+        if stream.telemetry.is_some() {
+            // This process itself still has something to tell.
+            return;
+        }
         let is_deserted = stream.slots.iter().all(|slot| slot.next >= END);
         if !is_deserted || stream.has_said_end || !stream.waves.is_empty() {
             return;
@@ -617,6 +668,7 @@ impl Node {
             return;
         }
         self.has_ended = true;
+        self.membership.search = None;
         for at in 0..self.streams.len() {
             self.force_down(at);
         }

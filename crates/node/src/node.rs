@@ -1,6 +1,7 @@
 //! The node: its parts, and the two ways in and out.
 
 use alloc::collections::{BTreeMap, VecDeque};
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use sapwood_filter::{Emitter, Registry};
@@ -11,6 +12,8 @@ use crate::link::{Links, Peer};
 use crate::membership::Membership;
 use crate::mutation::Mutation;
 use crate::stream::Stream;
+use crate::telemetry::Counted;
+use crate::visitor::Visitors;
 use crate::{Delivery, Input, Instant, LinkId, Output, Recovery};
 
 /// What a process is in its tree.
@@ -69,6 +72,10 @@ pub struct Node {
     pub(crate) wake: Option<Instant>,
     /// A rule that this node breaks, in tests.
     pub(crate) mutation: Option<Mutation>,
+    pub(crate) counted: Counted,
+    pub(crate) visitors: Visitors,
+    /// Its host, for people.
+    pub(crate) host: String,
 }
 
 impl Node {
@@ -93,6 +100,9 @@ impl Node {
             acknowledgement_due: None,
             wake: None,
             mutation: None,
+            counted: Counted::default(),
+            visitors: Visitors::default(),
+            host: String::new(),
         }
     }
 
@@ -138,6 +148,9 @@ impl Node {
                 self.keep_ended_runs();
             }
             return Some(Output::Transmit(link));
+        }
+        if self.has_ended {
+            return None;
         }
         // A wave that has no room to go on is looked at again when there is room, not by the clock.
         let is_root = self.settings.role == Role::FrontEnd;

@@ -111,6 +111,13 @@ pub enum Event {
         /// The filter's reason.
         reason: String,
     },
+    /// A visitor asks something; [`crate::Node::reply`] answers it (told to the front-end).
+    Asked {
+        /// The visitor's number.
+        visitor: u64,
+        /// What it asks.
+        question: Vec<u8>,
+    },
     /// A stream has opened (told to back-ends).
     StreamOpened {
         /// Its number.

@@ -1,5 +1,6 @@
 //! One stream at one node.
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -19,8 +20,9 @@ use crate::mutation::Mutation;
 use crate::outbox::EncodedFrame;
 use crate::sender::Sender;
 use crate::slot::Slot;
+use crate::telemetry::Asked;
 use crate::wave::WaveTable;
-use crate::{LinkId, Missing, NodeError};
+use crate::{LinkId, Missing, NodeError, TELEMETRY};
 
 /// How the packets of a wave become what goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +114,8 @@ pub(crate) struct Stream {
     pub(crate) passed_on: RankSet,
     /// Packets dropped because the stream's policy says so, or because they came for a closed wave.
     pub(crate) dropped: u64,
+    /// Set on a telemetry stream.
+    pub(crate) telemetry: Option<Box<Asked>>,
 }
 
 impl Stream {
@@ -162,6 +166,7 @@ impl Stream {
             chunk_contributors: RankSet::new(),
             passed_on: RankSet::new(),
             dropped: 0,
+            telemetry: Asked::on(&request),
             request,
         })
     }
@@ -360,6 +365,13 @@ fn chain(registry: &Registry, requests: &[FilterRequest]) -> Result<Chain, NodeE
         parameters: values_of(request),
     };
     let specs: Vec<FilterSpec> = requests.iter().map(spec).collect();
+    if let [only] = &specs[..]
+        && only.name == TELEMETRY
+    {
+        // Every node can make this one, whatever its program knows.
+        let own = Registry::empty().with(TELEMETRY, crate::record::make);
+        return Ok(Chain::new(&own, &specs)?);
+    }
     Ok(Chain::new(registry, &specs)?)
 }
 

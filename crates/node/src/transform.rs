@@ -54,6 +54,10 @@ impl Node {
                 _ => wave.until(),
             };
         }
+        let is_telemetry = stream.telemetry.is_some();
+        if !is_telemetry {
+            self.counted.waves += u64::from(!is_single) + u64::from(wave.more);
+        }
         let way = way_of(stream, &wave, is_single);
         if way == Way::Fold
             && wave.holds_any()
@@ -66,7 +70,7 @@ impl Node {
             for number in 0..=u64::from(wave.more) {
                 self.fail(at, wave.place.wave + number, &wave, &error);
             }
-        } else if !wave.has_values() {
+        } else if !wave.has_values() && (is_single || !is_telemetry) {
             self.end_void(at, &wave, is_single);
         } else {
             match way {
@@ -149,10 +153,17 @@ impl Node {
     fn emit_transformed(&mut self, at: usize, wave: &OpenWave, is_single: bool) {
         let rank = self.membership.rank_or_max();
         let is_root = self.settings.role == Role::FrontEnd;
+        let own = if is_single { None } else { self.own_part(at) };
+        let own = own.as_ref().map(sapwood_packet::Values::as_ref).map(|values| PacketRef {
+            header: wave.header,
+            format: values.format(),
+            body: values.body(),
+            ..PacketRef::default()
+        });
         let mut emitter = core::mem::take(&mut self.emitter);
         emitter.clear();
         let stream = self.streams.at(at);
-        let packets: SmallVec<[PacketRef<'_>; 8]> = wave.packets().collect();
+        let packets: SmallVec<[PacketRef<'_>; 8]> = own.into_iter().chain(wave.packets()).collect();
         let lent = WaveRef {
             stream: stream.id,
             wave: wave.place.wave,

@@ -1,0 +1,248 @@
+//! The telemetry stream: every process that its wave passes adds what it tells of itself.
+//!
+//! A stream whose only upward filter is [`TELEMETRY`] is one. The front-end sends a packet down, and
+//! the wave of the same number comes back. A back-end answers here, without its application's help,
+//! as soon as that lets it run; a communication process opens the wave when the request passes, so
+//! that it answers in time even if nobody below it does. Beside that stream nothing is done for all
+//! this but counting.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use sapwood_packet::{RankSet, Tag, Values, Wave};
+use sapwood_wire::{Control, StreamRequest};
+
+use crate::lane::Place;
+use crate::{Instant, LinkId, LinkRecord, Node, NodeRecord, Records, Role, TELEMETRY};
+
+/// The tag of what goes up and down on such a stream.
+const TELEMETRY_TAG: Tag = 1;
+
+/// A round-trip time counts for one part in so many of the smoothed one (RFC 6298, section 2).
+const SMOOTHING: u64 = 8;
+
+/// What a node has counted since it began, and what of that it has told.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counted {
+    pub(crate) waves: u64,
+    pub(crate) packets: u64,
+    pub(crate) bytes: u64,
+    /// Orphans that have been taken in.
+    pub(crate) adopted: u32,
+    /// Children that are gone.
+    pub(crate) gone: u32,
+    /// When this was told last, or when the node had its first link.
+    pub(crate) told_at: Option<Instant>,
+    told: [u64; 3],
+}
+
+impl Counted {
+    /// Counting begins with the first link.
+    pub(crate) fn begin(&mut self, now: Instant) {
+        self.told_at.get_or_insert(now);
+    }
+
+    /// A back-end has sent a packet.
+    #[inline]
+    pub(crate) fn sent(&mut self, bytes: usize) {
+        self.waves += 1;
+        self.packets += 1;
+        self.bytes += bytes as u64;
+    }
+
+    /// What has come since the last call: waves, packets, bytes, nanoseconds.
+    fn tell(&mut self, now: Instant) -> [u64; 4] {
+        let all = [self.waves, self.packets, self.bytes];
+        let [waves, packets, bytes] = core::mem::replace(&mut self.told, all);
+        let interval = nanoseconds(now, self.told_at.replace(now).unwrap_or(now));
+        [all[0] - waves, all[1] - packets, all[2] - bytes, interval]
+    }
+}
+
+/// The wave that is under way on a telemetry stream.
+#[derive(Debug, Default)]
+pub(crate) struct Asked {
+    since: Instant,
+    arrivals: Vec<(LinkId, Instant)>,
+}
+
+impl Asked {
+    /// What a stream needs if it is one.
+    pub(crate) fn on(request: &StreamRequest) -> Option<alloc::boxed::Box<Self>> {
+        let is_asked = matches!(&request.up[..], [only] if only.name == TELEMETRY);
+        is_asked.then(alloc::boxed::Box::default)
+    }
+
+    /// A child's part has come.
+    pub(crate) fn arrived(&mut self, link: LinkId, now: Instant) {
+        self.arrivals.push((link, now));
+    }
+
+    fn arrival_of(&self, link: LinkId) -> Option<u64> {
+        let (_, at) = self.arrivals.iter().rev().find(|(other, _)| *other == link)?;
+        Some(nanoseconds(*at, self.since))
+    }
+}
+
+impl Node {
+    /// The name of this process's host, for people.
+    pub fn set_host(&mut self, host: String) {
+        self.host = host;
+    }
+
+    /// Asks all processes that lead to a telemetry stream's members (front-end). The answer comes
+    /// on that stream; [`Records::from_values`] reads it.
+    ///
+    /// # Errors
+    /// As [`Node::broadcast`].
+    pub fn ask_everyone(
+        &mut self,
+        now: Instant,
+        stream: sapwood_packet::StreamId,
+    ) -> Result<(), crate::NodeError> {
+        self.broadcast(now, stream, TELEMETRY_TAG, (), &RankSet::new())
+    }
+
+    /// What this process tells of itself and its links, outside of any wave.
+    pub fn own_records(&mut self) -> Records {
+        self.records(None)
+    }
+
+    /// A request has passed: the wave of its number is open from here on.
+    pub(crate) fn asked(&mut self, at: usize, wave: Wave) {
+        let now = self.now;
+        if self.settings.role == Role::BackEnd {
+            let values = self.records(None).to_values();
+            let id = self.streams.at(at).id;
+            let counted = self.counted;
+            // A wave that has passed is one that this process was not counted in.
+            let _ = self.send(id, TELEMETRY_TAG, values, Some(wave));
+            self.counted = counted;
+            return;
+        }
+        let stream = self.streams.at(at);
+        let Some(asked) = &mut stream.telemetry else { return };
+        **asked = Asked { since: now, arrivals: Vec::new() };
+        let mut links: Vec<LinkId> =
+            stream.slots.iter().filter(|slot| slot.alive).map(|slot| slot.link).collect();
+        let place = Place::start_of(wave);
+        if place >= stream.gone_until && wave >= stream.ended {
+            let (index, open, _) = stream.waves.at(place, &stream.slots, u64::MAX);
+            open.header.tag = TELEMETRY_TAG;
+            if let Some(patience) = stream.patience {
+                open.deadline = Some(now + patience);
+                stream.waves.bound_deadline(index);
+            }
+        }
+        links.extend(self.membership.parent);
+        for link in links {
+            self.send_control(link, &Control::Probe { number: now.0 });
+        }
+        self.emit_ready(at);
+    }
+
+    /// A probe has come back.
+    pub(crate) fn echoed(&mut self, link: LinkId, number: u64) {
+        let now = self.now;
+        let Some(open) = self.links.link_mut(link).filter(|_| number <= now.0) else { return };
+        let measured = nanoseconds(now, Instant(number)).max(1);
+        open.round_trip = match open.round_trip {
+            0 => measured,
+            smoothed => (smoothed * (SMOOTHING - 1) + measured) / SMOOTHING,
+        };
+    }
+
+    /// What this process adds to a wave of a telemetry stream.
+    pub(crate) fn own_part(&mut self, at: usize) -> Option<Values> {
+        let asked = self.streams.at(at).telemetry.take()?;
+        let values = self.records(Some(&asked)).to_values();
+        self.streams.at(at).telemetry = Some(asked);
+        Some(values)
+    }
+
+    fn records(&mut self, asked: Option<&Asked>) -> Records {
+        let now = self.now;
+        let [waves, packets, bytes, interval] = self.counted.tell(now);
+        let parent = self.membership.parent.filter(|_| self.settings.role != Role::FrontEnd);
+        let round_trip = parent.and_then(|link| self.links.link(link)).map_or(0, |l| l.round_trip);
+        let census = self.membership.census();
+        let is_leaf = self.settings.role == Role::BackEnd;
+        let others = || self.streams.iter().filter(|stream| stream.telemetry.is_none());
+        let count = |set: &RankSet| u32::try_from(set.len()).unwrap_or(u32::MAX);
+        let node = NodeRecord {
+            rank: self.membership.rank_or_max(),
+            parent: parent.and_then(|_| self.membership.ancestors.first()).map(|(rank, _)| *rank),
+            role: self.settings.role,
+            pid: self.settings.pid,
+            expected: if is_leaf { 1 } else { count(&census.expected) },
+            connected: if is_leaf { 1 } else { count(&census.connected) },
+            lost: count(&census.lost),
+            awaited: count(&census.awaited),
+            round_trip,
+            queued_bytes: self.queued_bytes() as u64,
+            window_bytes: others().map(|stream| stream.windows(parent.is_some())).sum(),
+            fill: others().map(crate::stream::Stream::fill).max().unwrap_or(0),
+            kept_bytes: others().map(crate::stream::Stream::kept_bytes).sum(),
+            dropped: others().map(|stream| stream.dropped).sum(),
+            waves,
+            packets,
+            bytes,
+            interval,
+            adopted: self.counted.adopted,
+            gone: self.counted.gone,
+            held: asked.map_or(0, |asked| nanoseconds(now, asked.since)),
+            streams: u32::try_from(others().count()).unwrap_or(u32::MAX),
+            host: self.host.clone(),
+        };
+        let rank = node.rank;
+        let mut links = Vec::new();
+        for (child, link, back_ends) in self.membership.linked_children() {
+            let Some(open) = self.links.link(link) else { continue };
+            links.push(LinkRecord {
+                parent: rank,
+                child,
+                connected: count(back_ends),
+                round_trip: open.round_trip,
+                unwritten: open.outbox.bytes() as u64,
+                arrived: asked.and_then(|asked| asked.arrival_of(link)),
+            });
+        }
+        Records { nodes: alloc::vec![node], links }
+    }
+}
+
+impl crate::stream::Stream {
+    /// The windows over all of its links.
+    fn windows(&self, has_parent: bool) -> u64 {
+        let links = self.slots.iter().filter(|slot| slot.alive).count() + usize::from(has_parent);
+        links as u64 * u64::from(self.request.window_bytes)
+    }
+
+    /// The fullest of its queues, in thousandths of the window.
+    fn fill(&self) -> u32 {
+        let alive = self.slots.iter().filter(|slot| slot.alive).count().max(1);
+        let down = self.slots.iter().map(|slot| slot.down.waiting_bytes()).max().unwrap_or(0);
+        let from_below = self.waves.charged_bytes() / alive;
+        let unread = usize::try_from(self.unread).unwrap_or(usize::MAX);
+        let fullest = self.sender.waiting_bytes().max(down).max(from_below).max(unread) as u64;
+        let window = u64::from(self.request.window_bytes).max(1);
+        u32::try_from(fullest.saturating_mul(1000) / window).unwrap_or(u32::MAX)
+    }
+
+    fn kept_bytes(&self) -> u64 {
+        (self.sender.kept_bytes() + self.down_kept.bytes()) as u64
+    }
+}
+
+/// Who is below a node, and in which state.
+#[derive(Debug, Default)]
+pub(crate) struct Census {
+    pub(crate) expected: RankSet,
+    pub(crate) connected: RankSet,
+    pub(crate) lost: RankSet,
+    pub(crate) awaited: RankSet,
+}
+
+fn nanoseconds(now: Instant, earlier: Instant) -> u64 {
+    u64::try_from(now.since(earlier).as_nanos()).unwrap_or(u64::MAX)
+}
