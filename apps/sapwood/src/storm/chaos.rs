@@ -53,6 +53,8 @@ pub(super) enum Fault {
     KillBackEnd,
     /// A back-end is stopped, and resumed later.
     StopBackEnd,
+    /// A host of back-ends is cut off, and healed later. Needs a test bed.
+    CutBackEnd,
 }
 
 impl Fault {
@@ -61,17 +63,17 @@ impl Fault {
         match self {
             Self::Kill | Self::Cut | Self::Stop => 5,
             Self::Reset => 3,
-            Self::StopBackEnd => 2,
+            Self::StopBackEnd | Self::CutBackEnd => 2,
             Self::KillBackEnd => 1,
         }
     }
 
     fn needs_host(self) -> bool {
-        matches!(self, Self::Cut | Self::Reset)
+        matches!(self, Self::Cut | Self::Reset | Self::CutBackEnd)
     }
 
     fn is_of_back_ends(self) -> bool {
-        matches!(self, Self::KillBackEnd | Self::StopBackEnd)
+        matches!(self, Self::KillBackEnd | Self::StopBackEnd | Self::CutBackEnd)
     }
 
     /// Whether the process ends of it.
@@ -232,7 +234,7 @@ impl Loop {
         }
         let Some(rank) = self.chance.one_of(&free).copied() else { return Ok(true) };
         let outage = match fault {
-            Fault::Stop | Fault::Cut | Fault::StopBackEnd => {
+            Fault::Stop | Fault::Cut | Fault::StopBackEnd | Fault::CutBackEnd => {
                 Some(self.chance.time(OUTAGE_MS.0, OUTAGE_MS.1))
             }
             _ => None,
@@ -273,7 +275,7 @@ impl Loop {
         match fault {
             Fault::Kill | Fault::KillBackEnd => _ = member.signal(Signal::KILL),
             Fault::Stop | Fault::StopBackEnd => _ = member.signal(Signal::STOP),
-            Fault::Cut => self.at_host(member, "cut")?,
+            Fault::Cut | Fault::CutBackEnd => self.at_host(member, "cut")?,
             Fault::Reset => self.at_host(member, "reset")?,
         }
         Ok(())
@@ -283,7 +285,7 @@ impl Loop {
         let Some(member) = self.member(rank) else { return Ok(()) };
         match fault {
             Fault::Stop | Fault::StopBackEnd => _ = member.signal(Signal::CONT),
-            Fault::Cut => self.at_host(member, "heal")?,
+            Fault::Cut | Fault::CutBackEnd => self.at_host(member, "heal")?,
             Fault::Kill | Fault::KillBackEnd | Fault::Reset => {}
         }
         Ok(())

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sapwood::{Answer, Error, Event, Network, Program, RankSet, Stream, WaveRule};
+use sapwood::{Answer, Error, Event, Network, Program, Rank, RankSet, Stream, WaveRule};
 
 use super::back_end::{ACCOUNT_NUMBERS, BACK_END, Request};
 use super::chaos::{Chaos, Deed, Leave};
@@ -30,6 +30,10 @@ const ACCOUNT_LIMIT: Duration = Duration::from_secs(15);
 /// All processes must have ended in this time after the network was closed.
 const END_LIMIT: Duration = Duration::from_secs(10);
 
+/// The network may tell of so many events for each fault, on top of those of its start and end.
+const EVENTS_PER_FAULT: u64 = 200;
+const EVENTS_AT_LEAST: u64 = 1000;
+
 /// How long the network is let work before everything is looked at again.
 const TURN: Duration = Duration::from_millis(5);
 
@@ -41,6 +45,8 @@ pub(super) struct Outcome {
     pub counts: [Counts; Kind::ALL.len()],
     pub back_ends_lost: u64,
     pub events: BTreeMap<&'static str, u64>,
+    /// From the news that a communication process is gone to the news that its place is taken.
+    pub repairs: Vec<Duration>,
     /// What went against the rules, in words; beyond some, it is only counted in `counts`.
     pub violations: Vec<String>,
 }
@@ -55,6 +61,8 @@ pub(super) struct FrontEnd<'a> {
     members: Arc<Vec<Member>>,
     ledgers: Vec<Ledger>,
     answered: Vec<Instant>,
+    /// Communication processes that are gone and whose children have not all been taken in.
+    broken: BTreeMap<Rank, Instant>,
     began: Instant,
     outcome: Outcome,
 }
@@ -68,7 +76,8 @@ impl<'a> FrontEnd<'a> {
         let mut builder = Network::builder(plan.topology.clone())
             .back_end(Program::new(program).argument(BACK_END).binds_itself())
             .node_program(program)
-            .transport(plan.transport);
+            .transport(plan.transport)
+            .recovery(plan.recovery);
         if let Some(bed) = &plan.bed {
             builder = builder.interface(bed.interface);
         }
@@ -96,6 +105,7 @@ impl<'a> FrontEnd<'a> {
             members: Arc::new(members),
             ledgers: Kind::ALL.iter().map(ledger).collect(),
             answered: vec![Instant::now(); Kind::ALL.len()],
+            broken: BTreeMap::new(),
             began: Instant::now(),
             outcome: Outcome::default(),
         })
@@ -178,6 +188,15 @@ impl<'a> FrontEnd<'a> {
                 self.outcome.back_ends_lost += back_ends.len();
                 "lost"
             }
+            Event::Broken { rank, .. } => {
+                self.broken.insert(*rank, Instant::now());
+                "broken"
+            }
+            Event::Repaired { rank, .. } => {
+                let since = self.broken.remove(rank);
+                self.outcome.repairs.extend(since.map(|since| since.elapsed()));
+                "repaired"
+            }
             Event::Joined { .. } => "joined",
             Event::StartFailed { .. } => "start_failed",
             Event::FilterFailed { stream, reason } => {
@@ -258,7 +277,17 @@ impl<'a> FrontEnd<'a> {
         if !silent.is_empty() {
             self.outcome.violations.push(format!("no account came from {silent}"));
         }
-        if self.plan.must_recover {
+        let events: u64 = self.outcome.events.values().sum();
+        let faults = self.outcome.deeds.len() as u64;
+        if events > EVENTS_AT_LEAST + EVENTS_PER_FAULT * faults {
+            self.outcome.violations.push(format!("{events} events for {faults} faults"));
+        }
+        let (seen, there) = (self.network.everyone(), self.survivors());
+        if *seen.ranks() != there {
+            let text = format!("the network believes in {}, but there are {there}", seen.ranks());
+            self.outcome.violations.push(text);
+        }
+        if self.plan.recovery.is_on {
             let killed: RankSet =
                 self.outcome.deeds.iter().filter(|d| d.fault.is_kill()).map(|d| d.rank).collect();
             let mut ended = RankSet::range(0, self.plan.topology.back_end_count() - 1);

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use sapwood::{Hosts, Shape, Topology, TransportKind};
+use sapwood::{Hosts, Recovery, Shape, Topology, TransportKind};
 
 use super::chaos::Fault;
 use crate::bench::Transport;
@@ -43,7 +43,10 @@ pub(crate) struct Arguments {
     /// The address at which the hosts of the test bed reach this process.
     #[arg(long, value_name = "IP", requires = "testbed")]
     interface: Option<IpAddr>,
-    /// Back-ends below a dead communication process may be lost.
+    /// After this much silence a communication process counts as gone, in milliseconds.
+    #[arg(long, value_name = "MS", default_value_t = 500)]
+    silence: u32,
+    /// The tree does not repair itself: back-ends below a dead communication process are lost.
     #[arg(long)]
     without_recovery: bool,
     /// Print what is done and what happens.
@@ -75,7 +78,7 @@ pub(super) struct Plan {
     pub period: Duration,
     pub faults: Vec<Fault>,
     pub bed: Option<Bed>,
-    pub must_recover: bool,
+    pub recovery: Recovery,
     pub is_logged: bool,
     pub is_json: bool,
 }
@@ -105,7 +108,13 @@ impl Plan {
             period: Duration::from_secs(1) / arguments.rate,
             faults,
             bed: bed(arguments)?,
-            must_recover: !arguments.without_recovery,
+            recovery: match arguments.without_recovery {
+                true => Recovery::off(),
+                false => Recovery {
+                    silence: Duration::from_millis(arguments.silence.into()),
+                    ..Recovery::default()
+                },
+            },
             is_logged: arguments.log,
             is_json: arguments.json,
         })

@@ -25,6 +25,7 @@ pub(super) struct Report {
     outage: Duration,
     counts: [Counts; Kind::ALL.len()],
     events: BTreeMap<&'static str, u64>,
+    repairs: Vec<Duration>,
     back_ends_lost: u64,
     violations: Vec<String>,
 }
@@ -44,6 +45,7 @@ impl Report {
         for (name, count) in outcome.events {
             *self.events.entry(name).or_default() += count;
         }
+        self.repairs.extend(outcome.repairs);
         self.back_ends_lost += outcome.back_ends_lost;
         let network = self.networks;
         let told = outcome.violations.into_iter().map(|text| format!("network {network}: {text}"));
@@ -54,6 +56,14 @@ impl Report {
     pub(super) fn violations(&self) -> u64 {
         let of_answers: u64 = self.counts.iter().map(|counts| counts.violations).sum();
         of_answers.max(self.violations.len() as u64)
+    }
+
+    /// How long repairs took: the time that this share of them did not exceed, in milliseconds.
+    fn repair_ms(&self, share: f64) -> Option<f64> {
+        let mut sorted = self.repairs.clone();
+        sorted.sort_unstable();
+        let last = sorted.len().checked_sub(1)?;
+        Some(sorted[(last as f64 * share).round() as usize].as_secs_f64() * 1e3)
     }
 
     /// One object in one line.
@@ -81,6 +91,8 @@ impl Report {
             "faults": faults,
             "outage_seconds": self.outage.as_secs_f64(),
             "events": self.events,
+            "repairs": self.repairs.len(),
+            "repair_ms": { "median": self.repair_ms(0.5), "max": self.repair_ms(1.0) },
             "back_ends_lost": self.back_ends_lost,
             "streams": streams,
             "violations": self.violations(),
@@ -106,6 +118,10 @@ impl Report {
             if plan.bed.is_some() { " on the hosts of a test bed" } else { "" },
         );
         let _ = writeln!(text, "  faults: {}", faults.join(", "));
+        if let (Some(median), Some(max)) = (self.repair_ms(0.5), self.repair_ms(1.0)) {
+            let count = self.repairs.len();
+            let _ = writeln!(text, "  repairs: {count}, median {median:.1} ms, max {max:.1} ms");
+        }
         let _ = writeln!(text, "  requests per stream: {}", self.requests);
         let _ = writeln!(
             text,

@@ -1,6 +1,7 @@
 //! `sapwood soak`: a network at full rate for a long time, with an eye on memory.
 //!
-//! All back-ends send on four streams as fast as they may while packets go down; nothing is killed.
+//! All back-ends send on four streams as fast as they may while packets go down; nothing is killed,
+//! but the tree is ready to repair itself, and keeps what has not been acknowledged.
 //! Every answer must be whole and in order, some values are checked, and the memory of every
 //! process must be flat. `back_end` is the leaves, `memory` the samples and their trend, `report`
 //! what is printed.
@@ -13,7 +14,8 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use sapwood::{
-    Answer, Error, Event, Hosts, Network, Program, Shape, Stream, Topology, TransportKind, WaveRule,
+    Answer, Error, Event, Hosts, Network, Program, Recovery, Shape, Stream, Topology,
+    TransportKind, WaveRule,
 };
 
 use super::contribution::{Kind, TAG};
@@ -94,6 +96,7 @@ fn soak(arguments: &Arguments) -> Result<Report, Failure> {
         .back_end(Program::new(&own).argument(BACK_END).binds_itself())
         .node_program(&own)
         .transport(transport)
+        .recovery(Recovery::default())
         .open()?;
     let members = members::find()?;
     let first = network.topology().back_end_count();
