@@ -34,7 +34,7 @@ pub(super) fn measure(
         for fan_out in [1, 2] {
             progress.say("depth", levels - 1, depth as usize);
             let shape = Shape::new(&vec![fan_out; levels])?;
-            let plan = TreePlan { shape, transport, is_encrypted: false };
+            let plan = TreePlan { shape, transport, is_encrypted: false, recovery: None };
             let mut tree = Tree::open(&plan)?;
             let us = tree.round_trip(BYTES, ROUNDS, WARMUP_ROUNDS)?;
             let ms = tree.startup.as_secs_f64() * 1e3;

@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use sapwood::{Answer, BackEnd, Error, Rank, StreamId, Tag, Values, ValuesRef};
 
 use super::disturbance::{BURN, FLOOD, STOP, burn, flood, stopped};
+use super::oracle::{FLOW, flow};
 use crate::exit::Failure;
 
 /// The hidden argument with which this program is a back-end of the benchmarks.
@@ -64,6 +65,7 @@ pub(crate) fn back_end() -> Result<ExitCode, Failure> {
         let done = match received.tag() {
             BURN => burn(&mut back_end, &received),
             FLOOD => flood(&mut back_end, &received),
+            FLOW => flow(&mut back_end, &received),
             STOP => stopped(&mut back_end, received.stream, received.stream, 0),
             _ => {
                 let request = Request::read(received.values())?;

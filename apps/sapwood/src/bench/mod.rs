@@ -7,7 +7,8 @@
 //!
 //! Beside it stands what has no floor: `scale` (with `connect`, `streams` and `depth`, and `crowd`
 //! for many back-ends in one process) and `flood` (with `scene`, `disturbance` and the `steady`
-//! stream of their neighbours), whose results `facts` prints.
+//! stream of their neighbours) and `recovery` (with the `stricken` tree, the `oracle` of its waves and
+//! the `overhead`), whose results `facts` prints.
 
 mod connect;
 mod crowd;
@@ -17,16 +18,20 @@ mod facts;
 mod flood;
 mod leaf;
 mod memory;
+mod oracle;
+mod overhead;
 mod pairs;
 mod plan;
 mod processes;
 mod progress;
+mod recovery;
 mod report;
 mod scale;
 mod scene;
 mod startup;
 mod steady;
 mod streams;
+mod stricken;
 mod tree;
 
 use std::ffi::OsString;
@@ -60,6 +65,8 @@ enum Subject {
     Tree(plan::Arguments),
     /// How much this machine holds: 10,000 back-ends, 1,000 streams, ten levels.
     Scale(scale::Arguments),
+    /// How soon a tree is whole again after inner processes were killed or fell silent.
+    Recovery(recovery::Arguments),
     /// What a stream's neighbours notice when it is not read, floods, stalls or carries huge packets.
     Flood(flood::Arguments),
 }
@@ -72,6 +79,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             if arguments.json { report.to_json() } else { report.to_table() }
         }
         Subject::Flood(arguments) => in_form(&flood::measure(arguments)?, arguments.json),
+        Subject::Recovery(arguments) => in_form(&recovery::measure(arguments)?, arguments.json),
         Subject::Scale(arguments) => in_form(&scale::measure(arguments)?, arguments.json),
     };
     print(&text)?;

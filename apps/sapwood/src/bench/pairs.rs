@@ -27,7 +27,7 @@ const ROUNDS: (f64, f64) = (20.0, 20_000.0);
 const WAVES: (f64, f64) = (32.0, 4_000_000.0);
 
 /// The floor, and Sapwood's trees, behind one face.
-trait Contender {
+pub(super) trait Contender {
     /// Median round trip, microseconds.
     fn round_trip(&mut self, bytes: usize, rounds: usize) -> Result<f64, Failure>;
     fn pipelined(&mut self, bytes: usize, waves: u64) -> Result<Pipelined, Failure>;
@@ -136,7 +136,7 @@ fn streams(
 
 /// How many waves take about the target time. Found in two steps, since the first waves of a stream
 /// say little about the later ones.
-fn fitting_waves(contender: &mut dyn Contender, bytes: usize) -> Result<u64, Failure> {
+pub(super) fn fitting_waves(contender: &mut dyn Contender, bytes: usize) -> Result<u64, Failure> {
     let mut waves = CALIBRATION_WAVES;
     for share in [0.25, 1.0] {
         let rate = contender.pipelined(bytes, waves)?.waves_per_s;

@@ -124,6 +124,7 @@ impl Plan {
             shape: arguments.topology.clone(),
             transport: arguments.transport,
             is_encrypted: arguments.encryption == Some(Encryption::On),
+            recovery: None,
         };
         Ok(Self {
             also_encrypted: arguments.encryption.is_none() && tree.transport == Transport::Tcp,

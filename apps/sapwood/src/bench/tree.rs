@@ -6,7 +6,9 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use sapwood::{Answer, Hosts, Network, NetworkBuilder, Program, Stream, Topology, TransportKind};
+use sapwood::{
+    Answer, Hosts, Network, NetworkBuilder, Program, Recovery, Stream, Topology, TransportKind,
+};
 use sapwood_floor::statistics::median;
 use sapwood_floor::{Shape, process};
 
@@ -27,6 +29,8 @@ pub(crate) struct TreePlan {
     pub transport: Transport,
     /// Whether links are encrypted.
     pub is_encrypted: bool,
+    /// What happens when processes are gone; the network's own default if nothing is said.
+    pub recovery: Option<Recovery>,
 }
 
 /// A running tree whose back-ends are this program.
@@ -79,7 +83,10 @@ impl Tree {
             plan.shape.fan_outs().iter().map(|fan_out| *fan_out as u32).collect();
         let shape = sapwood::Shape::levels(&fan_outs).map_err(Failure::usage)?;
         let builder = builder(&shape, plan.transport)?.encryption(plan.is_encrypted);
-        let builder = builder.back_end(leaf_program()?);
+        let mut builder = builder.back_end(leaf_program()?);
+        if let Some(recovery) = plan.recovery {
+            builder = builder.recovery(recovery);
+        }
         let before = descendants()?;
         let begin = Instant::now();
         let network = builder.open()?;

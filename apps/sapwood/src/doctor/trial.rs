@@ -40,8 +40,8 @@ fn check(name: &'static str, transport: Transport, is_encrypted: bool) -> Check 
 
 /// Start-up in milliseconds and the median round trip in microseconds.
 fn wave(transport: Transport, is_encrypted: bool) -> Result<(f64, f64), Failure> {
-    let mut tree =
-        Tree::open(&TreePlan { shape: Shape::new(&FAN_OUTS)?, transport, is_encrypted })?;
+    let shape = Shape::new(&FAN_OUTS)?;
+    let mut tree = Tree::open(&TreePlan { shape, transport, is_encrypted, recovery: None })?;
     let round_trip_us = tree.round_trip(64, ROUNDS, WARMUP_ROUNDS)?;
     let startup_ms = tree.startup.as_secs_f64() * 1e3;
     tree.close()?;
