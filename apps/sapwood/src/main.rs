@@ -8,6 +8,7 @@ mod bench;
 mod doctor;
 mod exit;
 mod mpi;
+mod scale;
 mod sim;
 mod storm;
 mod topology;

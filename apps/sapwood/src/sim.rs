@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use sapwood_sim::{Expect, Faults, Options, Outcome, Rule, Violation};
 
 use crate::exit::{Failure, print};
+use crate::scale;
 use report::{Progress, Report};
 
 /// Some run broke a rule.
@@ -22,7 +23,10 @@ const VIOLATED: u8 = 1;
 
 /// What `sapwood sim` is asked.
 #[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Arguments {
+    #[command(subcommand)]
+    study: Option<Study>,
     /// How many seeds to run, each one fault schedule.
     #[arg(long, value_name = "N", conflicts_with = "seed")]
     seeds: Option<u64>,
@@ -49,11 +53,21 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
+/// What else is simulated.
+#[derive(clap::Subcommand)]
+enum Study {
+    /// Show how a tree grows: up to a million back-ends without faults, against flat.
+    Scale(scale::Arguments),
+}
+
 /// How many seeds are run when nobody says.
 const SEEDS: u64 = 1000;
 
 /// Runs the seeds and says what came of them.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    if let Some(Study::Scale(study)) = &arguments.study {
+        return scale::run(study);
+    }
     let (first, count) = match arguments.seed {
         Some(seed) => (seed, 1),
         None => (arguments.first, arguments.seeds.unwrap_or(SEEDS)),
