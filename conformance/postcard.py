@@ -27,6 +27,8 @@ ORPHANS_MAX = 1 << 17
 AFFECTED_MAX = 4096
 QUESTION_BYTES_MAX = 1024
 REPLY_BYTES_MAX = 1 << 20
+STATE_DIRECTIVES_MAX = 64
+STATE_BYTES_MAX = 1 << 20
 
 RANKS = List(Tuple(("u32", "u32")), RANGES_MAX, True)
 ANCESTORS = List(Tuple(("u32", "text")), ANCESTORS_MAX)
@@ -84,6 +86,10 @@ CONTROL = Enum((
         ("back_ends", RANKS), ("waves", List(Tuple(("u32", "u64", "u64")), AFFECTED_MAX))))),
     ("Question", Struct((("bytes", List("u8", QUESTION_BYTES_MAX)),))),
     ("Reply", Struct((("is_last", "bool"), ("bytes", List("u8", REPLY_BYTES_MAX))))),
+    ("State", Struct((
+        ("stream", "u32"), ("filter", "u32"), ("wave", "u64"),
+        ("format", List("u8", STATE_DIRECTIVES_MAX)), ("values", List("u8", STATE_BYTES_MAX)),
+        ("absorbed", RANKS)))),
 ))
 
 

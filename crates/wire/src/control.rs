@@ -5,13 +5,15 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use sapwood_packet::{PacketError, Rank, RankRange, RankSet, RankSetRef, StreamId, Wave};
+use sapwood_packet::{
+    DIRECTIVES_MAX, PacketError, Rank, RankRange, RankSet, RankSetRef, StreamId, Wave,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::bounds::{at_most, in_order, text};
 use crate::limits::{
     AFFECTED_MAX, ANCESTORS_MAX, ATTACH_POINTS_MAX, FILTERS_MAX, ORPHANS_MAX, QUESTION_BYTES_MAX,
-    REPLY_BYTES_MAX,
+    REPLY_BYTES_MAX, STATE_BYTES_MAX,
 };
 
 /// A rank set in a control message; one that is not in order is refused where it is read.
@@ -320,5 +322,25 @@ pub enum Control {
         /// The part.
         #[serde(deserialize_with = "at_most::<_, _, REPLY_BYTES_MAX>")]
         bytes: Vec<u8>,
+    },
+    /// Up: what a filter of the sender's held after all waves before one had passed it. The receiver
+    /// keeps it, from when it has those waves on, in the place of what it kept of that filter
+    /// before, and has its own filter absorb it when the sender is gone.
+    State {
+        /// The stream.
+        stream: StreamId,
+        /// The filter's position among the upward filters that do not let everything pass.
+        filter: u32,
+        /// The first wave that is not in it.
+        wave: Wave,
+        /// The format of the values; no directives when the filter held nothing.
+        #[serde(deserialize_with = "at_most::<_, _, DIRECTIVES_MAX>")]
+        format: Vec<u8>,
+        /// The values, encoded as those of a packet.
+        #[serde(deserialize_with = "at_most::<_, _, STATE_BYTES_MAX>")]
+        values: Vec<u8>,
+        /// The processes whose states the sender and those below it have absorbed: should one of
+        /// them come back, what it holds is counted already.
+        absorbed: Ranges,
     },
 }

@@ -43,6 +43,9 @@ pub const ORPHANS_MAX: usize = 1 << 17;
 /// Most streams whose held-back waves one message tells of.
 pub const AFFECTED_MAX: usize = 4096;
 
+/// Longest state of one filter that is handed over to the parent, in bytes.
+pub const STATE_BYTES_MAX: usize = 1 << 20;
+
 /// Bytes that a process keeps per stream and direction until they are acknowledged, besides one
 /// packet; more make the stream's policy decide.
 pub const KEPT_BYTES: usize = 1 << 20;

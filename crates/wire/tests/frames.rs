@@ -3,7 +3,7 @@
 use sapwood_packet::{DIRECTIVES_MAX, Header, Packet, PacketRef, RankSet, Slab, Values};
 use sapwood_wire::limits::{
     AFFECTED_MAX, ANCESTORS_MAX, ATTACH_POINTS_MAX, FILTERS_MAX, ORPHANS_MAX, QUESTION_BYTES_MAX,
-    RANGES_MAX, REPLY_BYTES_MAX, RUN_WAVES_MAX, TEXT_BYTES_MAX,
+    RANGES_MAX, REPLY_BYTES_MAX, RUN_WAVES_MAX, STATE_BYTES_MAX, TEXT_BYTES_MAX,
 };
 use sapwood_wire::{
     Claim, Control, FilterRequest, Frame, Policy, Ranges, RecoveryTerms, StreamRequest,
@@ -166,6 +166,17 @@ fn repaired(orphans: usize, back_ends: usize, streams: usize) -> Control {
     }
 }
 
+fn state(directives: usize, bytes: usize, absorbed: usize) -> Control {
+    Control::State {
+        stream: 1,
+        filter: 2,
+        wave: 3,
+        format: vec![4; directives],
+        values: vec![5; bytes],
+        absorbed: ranges_apart(absorbed),
+    }
+}
+
 #[test]
 fn repairs_and_visits_larger_than_any_network_needs_are_refused() {
     for (message, is_good) in [
@@ -186,6 +197,10 @@ fn repairs_and_visits_larger_than_any_network_needs_are_refused() {
         (Control::Question { bytes: vec![1; QUESTION_BYTES_MAX + 1] }, false),
         (Control::Reply { is_last: true, bytes: vec![1; REPLY_BYTES_MAX] }, true),
         (Control::Reply { is_last: true, bytes: vec![1; REPLY_BYTES_MAX + 1] }, false),
+        (state(DIRECTIVES_MAX, STATE_BYTES_MAX, RANGES_MAX), true),
+        (state(DIRECTIVES_MAX + 1, 0, 0), false),
+        (state(0, STATE_BYTES_MAX + 1, 0), false),
+        (state(0, 0, RANGES_MAX + 1), false),
     ] {
         match received(&message) {
             Ok(received) => assert!(is_good && received == message),

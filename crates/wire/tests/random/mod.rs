@@ -276,6 +276,7 @@ fn any_of_repairs() -> impl Strategy<Value = Control> {
         (any::<u32>(), any_ranges(), any_text())
             .prop_map(|(rank, back_ends, reason)| Control::Broken { rank, back_ends, reason }),
         any_repaired(),
+        any_state(),
     ]
 }
 
@@ -284,6 +285,20 @@ fn any_of_visits() -> impl Strategy<Value = Control> {
         any_bytes().prop_map(|bytes| Control::Question { bytes }),
         (any::<bool>(), any_bytes()).prop_map(|(is_last, bytes)| Control::Reply { is_last, bytes }),
     ]
+}
+
+fn any_state() -> impl Strategy<Value = Control> {
+    let values = (any_bytes(), any_bytes());
+    (any::<(u32, u32, u64)>(), values, any_ranges()).prop_map(
+        |((stream, filter, wave), (format, values), absorbed)| Control::State {
+            stream,
+            filter,
+            wave,
+            format,
+            values,
+            absorbed,
+        },
+    )
 }
 
 fn any_repaired() -> impl Strategy<Value = Control> {
