@@ -18,8 +18,11 @@ use crate::links::{SocketTable, Token};
 use crate::processes::{GRACE, Invitation, Processes};
 use crate::{Attachment, Plan, RuntimeError, TransportKind};
 
-/// How long a process waits for its parent to answer when it connects.
+/// How long a process waits for its parent to answer when it connects by itself.
 const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
+/// The same for a process that its parent has started, and perhaps hundreds beside it before it
+/// takes the first connection. Whose parent ends meanwhile is refused at once.
+const STARTED_CONNECT_DEADLINE: Duration = Duration::from_secs(30);
 
 /// The monotonic clock, as the node wants it. One read costs about 25 ns.
 #[must_use]
@@ -100,7 +103,8 @@ impl Driver {
     ) -> Result<Self, RuntimeError> {
         let Attachment { parent, rank, key, encryption, is_started } = attachment;
         let line = if is_started { sapwood_launch::hold_lifeline()? } else { None };
-        let link = connect(&parent, &key, encryption, CONNECT_DEADLINE, WhenRefused::Fail)?;
+        let deadline = if is_started { STARTED_CONNECT_DEADLINE } else { CONNECT_DEADLINE };
+        let link = connect(&parent, &key, encryption, deadline, WhenRefused::Fail)?;
         let settings = Settings {
             role,
             rank,
@@ -127,8 +131,10 @@ impl Driver {
         transport: TransportKind,
     ) -> Result<Self, RuntimeError> {
         let is_back_end = settings.role == Role::BackEnd;
+        let mut node = Node::new(settings);
+        node.set_host(crate::visitor::host_name());
         Ok(Self {
-            node: Node::new(settings),
+            node,
             sockets: SocketTable::new(key, encryption),
             processes: Processes::default(),
             attempt: Attempt::default(),

@@ -36,6 +36,18 @@ pub enum RuntimeError {
     },
     /// What the parent said about this process's subtree cannot be read.
     Plan(String),
+    /// A front-end that was visited did not answer in time: its application is busy and does not
+    /// let its network run. Cure: ask again, or allow more time.
+    NoReply {
+        /// How long was waited.
+        waited: std::time::Duration,
+    },
+    /// A front-end that was visited does not answer. Cure: see the reason; ask with the release of
+    /// Sapwood that the network runs.
+    Visit {
+        /// What it said, or what was seen.
+        reason: String,
+    },
 }
 
 impl fmt::Display for RuntimeError {
@@ -55,6 +67,12 @@ impl fmt::Display for RuntimeError {
                  machine's",
                 crate::INTERFACE_VARIABLE
             ),
+            Self::NoReply { waited } => write!(
+                f,
+                "no answer from the front-end within {} ms: its application is busy",
+                waited.as_millis()
+            ),
+            Self::Visit { reason } => write!(f, "the front-end does not answer: {reason}"),
             Self::Plan(reason) => write!(f, "the parent's plan cannot be read: {reason}"),
         }
     }

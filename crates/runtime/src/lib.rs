@@ -15,6 +15,7 @@ mod links;
 mod plan;
 mod processes;
 mod serve;
+mod visitor;
 
 pub use attach::{
     Attachment, ENCRYPTION_VARIABLE, INTERFACE_VARIABLE, KEY_VARIABLE, PARENT_VARIABLE,
@@ -24,3 +25,4 @@ pub use driver::{Driver, clock};
 pub use error::RuntimeError;
 pub use plan::{BackEndProgram, Plan, TransportKind, TreeOptions};
 pub use serve::serve;
+pub use visitor::Visitor;
