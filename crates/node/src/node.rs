@@ -182,6 +182,26 @@ impl Node {
         self.membership.rank
     }
 
+    /// The terms on which the network deals with processes that are gone, as far as this one knows
+    /// them: those of the front-end, once it has been welcomed.
+    #[must_use]
+    pub fn recovery(&self) -> Recovery {
+        self.settings.recovery
+    }
+
+    /// Whether the process at the other end of a link reads it at any time, rather than when its
+    /// application lets it.
+    #[must_use]
+    pub fn keeps_time(&self, link: LinkId) -> bool {
+        match self.links.link(link).map(|open| open.peer) {
+            Some(Peer::Parent) => self.membership.parent_keeps_time,
+            Some(Peer::Child(rank)) => {
+                self.membership.child(rank).is_some_and(|child| child.keeps_time)
+            }
+            _ => false,
+        }
+    }
+
     /// The back-ends of the network that are connected below this node.
     #[must_use]
     pub fn back_ends(&self) -> RankSet {
