@@ -68,7 +68,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             faults: Faults::ALL,
-            expect: Expect::Losses,
+            expect: Expect::Recovery,
             log: false,
             prepare: None,
             registry: None,

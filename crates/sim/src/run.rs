@@ -235,13 +235,23 @@ impl World {
             let one = &self.processes[process];
             let Some(rank) = one.rank.filter(|_| one.role == Role::BackEnd) else { continue };
             let was_welcomed = one.node.is_planned();
-            if one.state != State::Crashed && !one.has_left && was_welcomed && !there.contains(rank)
-            {
+            // Whoever finds no ancestor for long enough may give up.
+            let may_end = one.state == State::Ended && self.tries_patience();
+            let is_gone = one.state == State::Crashed || one.has_left || may_end;
+            if was_welcomed && !is_gone && !there.contains(rank) {
                 let state = one.state;
                 let text = format!("rank {rank} is alive ({state:?}) and has lost the tree");
                 self.oracle.violate(self.now, Rule::View, text);
             }
         }
+    }
+
+    /// Whether processes were silent for so long that orphans of theirs may have given up.
+    fn tries_patience(&self) -> bool {
+        let limit = self.scenario.recovery.orphan_limit.as_nanos() / 4;
+        let is_silent = |class| matches!(class, Class::Stop | Class::Partition | Class::Slow);
+        let strikes = self.scenario.strikes.iter();
+        strikes.filter(|one| is_silent(one.class)).any(|one| u128::from(one.lasts) > limit)
     }
 
     /// What back-ends have dropped, by rank and stream.

@@ -211,7 +211,7 @@ mod tests {
         }
         let text = report.to_text();
         assert!(text.contains("seed 6, tree \n    twice at 2.500 ms: b\n"), "{text}");
-        let command = "sapwood sim --seed 6 --faults all --no-recovery --log\n";
+        let command = "sapwood sim --seed 6 --faults all --log\n";
         assert!(text.ends_with(command), "{text}");
         let json: Value = serde_json::from_str(&report.to_json()).expect("an object");
         assert_eq!(json["schedules"], 3);

@@ -59,11 +59,14 @@ impl Downward {
 
 impl Known {
     /// Some back-end that has not received all that was for it, in words.
-    pub(super) fn down_lacking(&self, there: &RankSet) -> Option<String> {
+    pub(super) fn down_lacking(&self, there: &RankSet, disturbed: &RankSet) -> Option<String> {
         if self.drops || self.down.sent.is_empty() {
             return None;
         }
-        self.members.iter().filter(|&rank| there.contains(rank)).find_map(|rank| {
+        // Whoever was on its way to another parent when the stream closed has missed the rest.
+        let is_due =
+            |rank: &Rank| there.contains(*rank) && !(self.is_closed && disturbed.contains(*rank));
+        self.members.iter().filter(is_due).find_map(|rank| {
             let since = self.down.since.get(&rank).copied().unwrap_or(0);
             let due = self.down.sent.iter().skip(since);
             let due = due.filter(|ranks| ranks.contains(rank)).count() as u64;

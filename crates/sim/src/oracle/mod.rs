@@ -256,7 +256,7 @@ impl Oracle {
     ) -> bool {
         self.streams.iter().all(|(&stream, known)| {
             known.lacking(there, |rank| dropped(rank, stream)).is_empty()
-                && known.down_lacking(there).is_none()
+                && known.down_lacking(there, &self.disturbed).is_none()
         })
     }
 
@@ -272,7 +272,7 @@ impl Oracle {
             for text in known.lacking(there, |rank| dropped(rank, stream)) {
                 found.push((Rule::Lost, alloc::format!("stream {stream}: {text}")));
             }
-            if let Some(text) = known.down_lacking(there) {
+            if let Some(text) = known.down_lacking(there, &self.disturbed) {
                 found.push((Rule::Down, alloc::format!("stream {stream}: {text}")));
             }
         }

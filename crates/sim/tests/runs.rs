@@ -1,0 +1,36 @@
+//! Runs of the real nodes: clean whatever strikes, and the same each time.
+
+use sapwood_sim::{Expect, Faults, Options, run};
+
+fn assert_clean(faults: Faults, expect: Expect, seeds: u64) {
+    let options = Options { faults, expect, ..Options::default() };
+    let mut answers = 0;
+    for seed in 0..seeds {
+        let outcome = run(seed, &options);
+        assert!(outcome.violations.is_empty(), "seed {seed} of {faults}:\n{outcome}");
+        answers += outcome.answers;
+    }
+    assert!(answers > seeds, "there is something to check: {answers} answers");
+}
+
+#[test]
+fn nothing_is_amiss_when_nothing_goes_wrong() {
+    assert_clean(Faults::NONE, Expect::Recovery, 60);
+    assert_clean(Faults::NONE, Expect::Losses, 60);
+}
+
+#[test]
+fn without_recovery_losses_are_named_and_nothing_else_is_lost() {
+    assert_clean(Faults::ALL, Expect::Losses, 150);
+}
+
+#[test]
+fn a_seed_is_a_run() {
+    let options = Options { log: true, ..Options::default() };
+    let (first, second) = (run(11, &options), run(11, &options));
+    assert!(!first.log.is_empty());
+    assert_eq!(first.log, second.log);
+    assert_eq!(first.happenings, second.happenings);
+    let other = run(12, &options);
+    assert_ne!(first.log, other.log);
+}
