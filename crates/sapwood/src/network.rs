@@ -96,7 +96,8 @@ impl NetworkBuilder {
         self
     }
 
-    /// What happens when processes of the tree are gone.
+    /// What happens when processes of the tree are gone. The default: those below them find a new
+    /// parent, and no wave lacks anybody.
     pub fn recovery(mut self, recovery: Recovery) -> Self {
         self.recovery = recovery;
         self
@@ -221,7 +222,7 @@ impl Network {
             registry: Registry::built_in(),
             startup_timeout: STARTUP_TIMEOUT,
             allow_missing: false,
-            recovery: Recovery::off(),
+            recovery: Recovery::default(),
         }
     }
 

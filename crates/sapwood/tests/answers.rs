@@ -4,8 +4,11 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use sapwood::{Answer, Error, Event, RankSet, Stream};
-use support::{ENDING, HANG, Links, network, of_rank, tags, tree_below_us, wait_until_gone};
+use sapwood::{Answer, Error, Event, RankSet, Recovery, Stream};
+use support::{
+    ENDING, HANG, Links, back_ends, builder, network, new_mark, of_rank, tags, tree_below_us,
+    wait_until_gone,
+};
 
 fn missing(answer: &Answer) -> RankSet {
     let mut all = RankSet::new();
@@ -15,9 +18,15 @@ fn missing(answer: &Answer) -> RankSet {
     all
 }
 
-/// Asks while some back-ends are busy for ever, kills a process, and gives the answer.
+/// Asks while some back-ends are busy for ever, kills a process, and gives the answer of a tree that
+/// does not repair itself.
 fn answer_after_kill(shape: &str, links: Links, busy: &[u32], victim: u32) -> Answer {
-    let (network, mark) = network(shape, links);
+    let mark = new_mark();
+    let network = builder(shape, links)
+        .recovery(Recovery::off())
+        .back_end(back_ends(&mark, &["serve"]))
+        .open()
+        .unwrap();
     let tree = tree_below_us(&mark);
     let mut stream = network.stream(&network.everyone()).up("sum").open().unwrap();
     stream.broadcast(tags::SPIN, busy).unwrap();
@@ -60,7 +69,7 @@ fn a_killed_back_end_is_named_at_once() {
 }
 
 #[test]
-fn a_killed_communication_process_takes_its_whole_subtree_with_it() {
+fn without_recovery_a_killed_communication_process_takes_its_whole_subtree_with_it() {
     for links in [Links::Unix, Links::Tcp] {
         // The front-end is rank 8, the communication processes are 9 and 10.
         let answer = answer_after_kill("2x4", links, &[4, 5, 6, 7], 10);

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use sapwood::{RankSet, WaveRule};
+use sapwood::{RankSet, Recovery, WaveRule};
 use support::{
     ENDING, Links, MARK_VARIABLE, Seen, back_ends, builder, marked, network, new_mark, of_rank,
     sapwood, tree_below_us, trial, wait_until, wait_until_gone,
@@ -153,7 +153,7 @@ fn a_stream_may_outlive_its_network() {
 }
 
 #[test]
-fn a_killed_communication_process_leaves_none_of_its_subtree() {
+fn without_recovery_a_killed_communication_process_leaves_none_of_its_subtree() {
     let modes = ["serve", "sleep", "spin"];
     for (mode, binds_itself) in modes.into_iter().flat_map(|mode| [(mode, false), (mode, true)]) {
         let mark = new_mark();
@@ -161,7 +161,8 @@ fn a_killed_communication_process_leaves_none_of_its_subtree() {
         if binds_itself {
             program = program.binds_itself();
         }
-        let network = builder("2^3", Links::Unix).back_end(program).open().unwrap();
+        let network =
+            builder("2^3", Links::Unix).recovery(Recovery::off()).back_end(program).open().unwrap();
         let tree = tree_below_us(&mark);
         let victim = of_rank(&tree, 9).clone();
         // Its own parent goes on to listen.

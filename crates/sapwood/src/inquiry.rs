@@ -1,0 +1,156 @@
+//! Asking a network how it is: for its own application, and for visitors, while the application
+//! goes on with its work.
+//!
+//! Each time a telemetry stream is opened to everybody, asked once, and closed. Between times there
+//! is none.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::time::Duration;
+
+use sapwood_filter::{FilterSpec, WaveRule};
+use sapwood_node::{Instant, Missing, Records, StreamSpec, TELEMETRY};
+use sapwood_packet::StreamId;
+use sapwood_runtime::clock;
+use sapwood_topology::Topology;
+
+use crate::shared::Shared;
+use crate::{Result, Status};
+
+/// The longest time that a status may be waited for.
+const TIMEOUT_MAX: Duration = Duration::from_secs(60);
+
+/// The first byte of a visitor's question for the network's status; the wait in milliseconds
+/// follows behind three more.
+const ASKS_STATUS: u8 = 1;
+
+/// Who wants to know, and the wave that is under way for them.
+#[derive(Default)]
+pub(crate) struct Inquiries {
+    /// The planned tree, at a front-end.
+    pub(crate) topology: Option<Rc<Topology>>,
+    waiting: VecDeque<(Asker, Duration)>,
+    under_way: Option<UnderWay>,
+    /// What the application asked for.
+    result: Option<Status>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Asker {
+    Application,
+    Visitor(u64),
+}
+
+struct UnderWay {
+    stream: StreamId,
+    began: Instant,
+    askers: Vec<Asker>,
+}
+
+/// The question of a visitor for the network's status.
+pub(crate) fn status_question(timeout: Duration) -> Vec<u8> {
+    let milliseconds = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX);
+    [&[ASKS_STATUS, 0, 0, 0][..], &milliseconds.to_le_bytes()].concat()
+}
+
+impl Shared {
+    /// A visitor's question has come. One that is not understood gets an empty answer.
+    pub(crate) fn take_question(&mut self, visitor: u64, question: &[u8]) {
+        let timeout = match question {
+            [ASKS_STATUS, 0, 0, 0, milliseconds @ ..] => milliseconds.try_into().ok(),
+            _ => None,
+        };
+        let Some(timeout) = timeout.map(u32::from_le_bytes) else {
+            return self.driver.node().reply(visitor, &[]);
+        };
+        let timeout = Duration::from_millis(timeout.into());
+        self.inquiries.waiting.push_back((Asker::Visitor(visitor), timeout));
+    }
+
+    /// Asks for the application, and waits.
+    pub(crate) fn status(&mut self, timeout: Duration) -> Result<Status> {
+        self.inquiries.waiting.push_back((Asker::Application, timeout));
+        // Somebody else's wave may be under way, which this one comes after.
+        let limit = timeout.saturating_add(TIMEOUT_MAX);
+        self.wait("status", Some(limit), |shared| {
+            shared.serve_askers()?;
+            Ok(shared.inquiries.result.take())
+        })
+    }
+
+    /// Goes on with what is asked; costs nothing when nobody asks.
+    #[inline]
+    pub(crate) fn serve_askers(&mut self) -> Result<()> {
+        if self.inquiries.waiting.is_empty() && self.inquiries.under_way.is_none() {
+            return Ok(());
+        }
+        self.begin_inquiry()?;
+        self.end_inquiry()
+    }
+
+    fn begin_inquiry(&mut self) -> Result<()> {
+        if self.inquiries.under_way.is_some() || self.inquiries.waiting.is_empty() {
+            return Ok(());
+        }
+        let (askers, waits): (Vec<Asker>, Vec<Duration>) =
+            self.inquiries.waiting.drain(..).unzip();
+        let wait = waits.into_iter().min().unwrap_or_default().min(TIMEOUT_MAX);
+        let milliseconds = u32::try_from(wait.as_millis()).unwrap_or(u32::MAX).max(1);
+        let began = clock();
+        let node = self.driver.node();
+        let spec = StreamSpec {
+            members: node.back_ends(),
+            up: vec![FilterSpec::from(TELEMETRY)],
+            wave: WaveRule::Timeout { milliseconds },
+            ..StreamSpec::default()
+        };
+        let opened = node.open_stream(spec);
+        match opened.and_then(|stream| node.ask_everyone(began, stream).map(|()| stream)) {
+            Ok(stream) => self.inquiries.under_way = Some(UnderWay { stream, began, askers }),
+            // Nobody is there to be asked but this process itself.
+            Err(_) => self.tell(&askers, None, Vec::new(), began),
+        }
+        self.collect();
+        Ok(self.driver.carry_out()?)
+    }
+
+    fn end_inquiry(&mut self) -> Result<()> {
+        let Some(under_way) = &self.inquiries.under_way else { return Ok(()) };
+        let stream = under_way.stream;
+        let answer = self.answers.get_mut(&stream).and_then(VecDeque::pop_front);
+        let node = self.driver.node();
+        let missing = match &answer {
+            Some(answer) => answer.missing.clone(),
+            None if node.is_deserted(stream) => node.missing_members(stream),
+            None => return Ok(()),
+        };
+        let packet = answer.and_then(|answer| answer.packet);
+        let records = packet.and_then(|packet| Records::from_values(packet.values()).ok());
+        node.close_stream(stream)?;
+        self.answers.remove(&stream);
+        if let Some(UnderWay { askers, began, .. }) = self.inquiries.under_way.take() {
+            self.tell(&askers, records, missing, began);
+        }
+        Ok(self.driver.carry_out()?)
+    }
+
+    fn tell(
+        &mut self,
+        askers: &[Asker],
+        records: Option<Records>,
+        missing: Vec<Missing>,
+        began: Instant,
+    ) {
+        let Some(topology) = self.inquiries.topology.clone() else { return };
+        let node = self.driver.node();
+        let records = records.unwrap_or_else(|| node.own_records());
+        let status = Status::new(&topology, records, missing, clock().since(began));
+        let bytes = status.to_bytes();
+        for asker in askers {
+            match asker {
+                Asker::Visitor(visitor) => self.driver.node().reply(*visitor, &bytes),
+                Asker::Application => self.inquiries.result = Some(status.clone()),
+            }
+        }
+    }
+}

@@ -1,0 +1,382 @@
+//! How a network is: what its processes have told of themselves in one telemetry wave, put together
+//! as the tree that it is now, beside the tree that was planned.
+//!
+//! [`Network::status`](crate::Network::status) asks; a process of another network asks through
+//! [`VisibleNetwork`](crate::VisibleNetwork).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use sapwood_node::{LinkRecord, Missing, NodeRecord, Records};
+use sapwood_packet::{
+    FormatRef, PacketError, Rank, RankSet, Slab, Values, ValuesRef, padded,
+};
+use sapwood_topology::{Role, Topology};
+
+use crate::{Error, Result};
+
+/// A queue that is filled to so many thousandths of its window counts as full.
+const FULL: u32 = 900;
+
+/// A link between processes that run by themselves is slow beyond this round-trip time, in
+/// nanoseconds.
+const SLOW: u64 = 50_000_000;
+
+/// Columns of a place in the planned tree, as it travels.
+const PLACE_COLUMNS: usize = 3;
+const NO_RANK: u64 = u32::MAX as u64;
+
+/// How a process and everything below it is, best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Health {
+    /// All of its back-ends are there, where they were planned.
+    Full,
+    /// All of its back-ends are there, but something has been repaired, a queue is full or a link
+    /// slow.
+    Degraded,
+    /// Some back-ends are missing.
+    Partial,
+    /// The process itself has not answered.
+    Lost,
+}
+
+impl Health {
+    /// One word.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Degraded => "degraded",
+            Self::Partial => "partial",
+            Self::Lost => "lost",
+        }
+    }
+}
+
+/// One process of the tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeStatus {
+    /// Its rank.
+    pub rank: Rank,
+    /// What it is.
+    pub role: Role,
+    /// Its parent, or the process below which it was when it was last seen; none at the front-end.
+    pub parent: Option<Rank>,
+    /// Its parent in the planned tree.
+    pub planned_parent: Option<Rank>,
+    /// Its children, by rank.
+    pub children: Vec<Rank>,
+    /// How it and everything below it is.
+    pub health: Health,
+    /// Why it is not full, as far as that is this process's own matter.
+    pub why: Vec<String>,
+    /// What it has told of itself; nothing if it has not answered.
+    pub record: Option<NodeRecord>,
+    /// What its parent has told of the link to it.
+    pub link: Option<LinkRecord>,
+}
+
+impl NodeStatus {
+    /// Smoothed round-trip time to its parent: as the parent measures it, else as itself does.
+    #[must_use]
+    pub fn round_trip(&self) -> Option<Duration> {
+        let link = self.link.map_or(0, |link| link.round_trip);
+        let own = self.record.as_ref().map_or(0, |record| record.round_trip);
+        let best = if link > 0 { link } else { own };
+        (best > 0).then(|| Duration::from_nanos(best))
+    }
+
+    /// From the telemetry request at its parent to the arrival of its part there.
+    #[must_use]
+    pub fn arrived(&self) -> Option<Duration> {
+        self.link.and_then(|link| link.arrived).map(Duration::from_nanos)
+    }
+
+    /// From the telemetry request at this process to the sending of its part.
+    #[must_use]
+    pub fn held(&self) -> Option<Duration> {
+        self.record.as_ref().map(|record| Duration::from_nanos(record.held))
+    }
+
+    /// What came or was done so many times since this process told of itself last, per second.
+    #[must_use]
+    pub fn per_second(&self, count: impl Fn(&NodeRecord) -> u64) -> Option<f64> {
+        let record = self.record.as_ref().filter(|record| record.interval > 0)?;
+        Some(count(record) as f64 * 1e9 / record.interval as f64)
+    }
+}
+
+/// How a network is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// All processes, each before its children; the front-end is the first.
+    pub nodes: Vec<NodeStatus>,
+    /// The back-ends that have not answered, by reason.
+    pub missing: Vec<Missing>,
+    /// How long the answer took.
+    pub took: Duration,
+    sources: Sources,
+}
+
+/// What a status is made of, and what travels.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Sources {
+    records: Records,
+    places: Vec<Place>,
+}
+
+/// A process of the planned tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    rank: Rank,
+    parent: Option<Rank>,
+    role: Role,
+}
+
+impl Status {
+    /// The front-end.
+    ///
+    /// # Panics
+    /// Never: a status has a front-end.
+    #[must_use]
+    pub fn root(&self) -> &NodeStatus {
+        self.nodes.first().expect("a status has a front-end")
+    }
+
+    /// A process by rank.
+    #[must_use]
+    pub fn node(&self, rank: Rank) -> Option<&NodeStatus> {
+        self.nodes.iter().find(|node| node.rank == rank)
+    }
+
+    /// The back-ends that have answered, and those that have not.
+    #[must_use]
+    pub fn back_ends(&self) -> (RankSet, RankSet) {
+        let leaves = || self.nodes.iter().filter(|node| node.role == Role::BackEnd);
+        let of = |answered: bool| {
+            leaves().filter(|n| n.record.is_some() == answered).map(|n| n.rank).collect()
+        };
+        (of(true), of(false))
+    }
+
+    /// Puts together what a telemetry wave has brought.
+    pub(crate) fn new(
+        topology: &Topology,
+        records: Records,
+        missing: Vec<Missing>,
+        took: Duration,
+    ) -> Self {
+        let place = |node: sapwood_topology::Node<'_>| Place {
+            rank: node.rank(),
+            parent: node.parent(),
+            role: node.role(),
+        };
+        let mut places: Vec<Place> = topology.nodes().map(place).collect();
+        places.sort_unstable_by_key(|place| place.rank);
+        Self::assemble(Sources { records, places }, missing, took)
+    }
+
+    fn assemble(sources: Sources, missing: Vec<Missing>, took: Duration) -> Self {
+        let mut nodes = joined(&sources, &missing);
+        let root = sources.places.iter().find(|place| place.parent.is_none()).map(|p| p.rank);
+        let order = in_order(&mut nodes, root);
+        for &rank in order.iter().rev() {
+            let worst = nodes[&rank].children.iter().filter_map(|child| nodes.get(child));
+            let worst = worst.map(as_seen_above).max().unwrap_or(Health::Full);
+            if let Some(node) = nodes.get_mut(&rank)
+                && node.health != Health::Lost
+            {
+                node.health = node.health.max(worst);
+            }
+        }
+        let nodes = order.iter().filter_map(|rank| nodes.remove(rank)).collect();
+        Self { nodes, missing, took, sources }
+    }
+
+    /// As it travels.
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let ranks: Vec<String> = self.missing.iter().map(|m| m.ranks.to_string()).collect();
+        let reasons: Vec<&str> = self.missing.iter().map(|m| m.reason.as_str()).collect();
+        let of_place = |place: &Place| {
+            let parent = place.parent.map_or(NO_RANK, u64::from);
+            [u64::from(place.rank), parent, place.role as u64]
+        };
+        let places: Vec<u64> = self.sources.places.iter().flat_map(of_place).collect();
+        let records = self.sources.records.to_values();
+        let took = u64::try_from(self.took.as_nanos()).unwrap_or(u64::MAX);
+        let mut all = Values::new().scalar(took).strings(&ranks).strings(&reasons);
+        all = all.large_array(&places);
+        let mut bytes = Vec::new();
+        for part in [all, records] {
+            let (format, body) = part.into_parts();
+            let codes = format.as_ref().codes();
+            bytes.extend((codes.len() as u64).to_le_bytes());
+            bytes.extend((body.len() as u64).to_le_bytes());
+            bytes.extend(codes);
+            bytes.resize(padded(bytes.len()), 0);
+            bytes.extend(body.as_bytes());
+        }
+        bytes
+    }
+
+    /// From what came.
+    ///
+    /// # Errors
+    /// [`Error::Packet`] when the bytes are no status.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let slab = Slab::copy_of(bytes);
+        let (own, rest) = values_of(slab.as_bytes())?;
+        let (records, _) = values_of(rest)?;
+        let records = Records::from_values(records)?;
+        let (ranks, reasons) = (own.strings(1)?, own.strings(2)?);
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let missing = ranks.zip(reasons).map(|(ranks, reason)| {
+            Ok(Missing { ranks: text(ranks).parse()?, reason: text(reason) })
+        });
+        let missing = missing.collect::<std::result::Result<_, PacketError>>()?;
+        let place = |row: &[u64; PLACE_COLUMNS]| {
+            let rank = |number: u64| Rank::try_from(number).ok();
+            let role = [Role::FrontEnd, Role::Comm, Role::BackEnd]
+                .into_iter()
+                .find(|&role| role as u64 == row[2])?;
+            let parent = if row[1] == NO_RANK { None } else { Some(rank(row[1])?) };
+            Some(Place { rank: rank(row[0])?, parent, role })
+        };
+        let rows = own.array::<u64>(3)?.as_chunks::<PLACE_COLUMNS>().0;
+        let places: Option<Vec<Place>> = rows.iter().map(place).collect();
+        let sources = Sources { records, places: places.unwrap_or_default() };
+        let took = Duration::from_nanos(own.scalar::<u64>(0)?);
+        let status = Self::assemble(sources, missing, took);
+        if status.nodes.is_empty() { Err(no_status()) } else { Ok(status) }
+    }
+}
+
+/// Cuts off the values that bytes begin with.
+fn values_of(bytes: &[u8]) -> Result<(ValuesRef<'_>, &[u8])> {
+    let number = |at: usize| {
+        let word: [u8; 8] = bytes.get(at..at + 8)?.try_into().ok()?;
+        usize::try_from(u64::from_le_bytes(word)).ok()
+    };
+    let cut = || {
+        let (codes, body) = (number(0)?, number(8)?);
+        let end = 16_usize.checked_add(codes)?;
+        let format = FormatRef::from_codes(bytes.get(16..end)?)?;
+        let start = end.checked_next_multiple_of(8)?;
+        let (body, rest) = bytes.get(start..)?.split_at_checked(body)?;
+        Some((ValuesRef::parse(format, body).ok()?, rest))
+    };
+    cut().ok_or_else(no_status)
+}
+
+fn no_status() -> Error {
+    Error::Runtime(sapwood_runtime::RuntimeError::Visit {
+        reason: "its answer is no status; ask with the release that the network runs".into(),
+    })
+}
+
+/// What a process below means for those above it: that it is lost itself is no loss of theirs
+/// unless it is a back-end.
+fn as_seen_above(node: &NodeStatus) -> Health {
+    match (node.health, node.role) {
+        (Health::Lost, Role::BackEnd) => Health::Partial,
+        (Health::Lost, _) if node.children.is_empty() => Health::Degraded,
+        (Health::Lost, _) => Health::Partial,
+        (health, _) => health,
+    }
+}
+
+/// All processes, of the plan and of the answer.
+fn joined(sources: &Sources, missing: &[Missing]) -> BTreeMap<Rank, NodeStatus> {
+    let mut nodes = BTreeMap::new();
+    let empty = |rank: Rank, role: Role, parent: Option<Rank>| NodeStatus {
+        rank,
+        role,
+        parent,
+        planned_parent: parent,
+        children: Vec::new(),
+        health: Health::Lost,
+        why: Vec::new(),
+        record: None,
+        link: None,
+    };
+    for place in &sources.places {
+        nodes.insert(place.rank, empty(place.rank, place.role, place.parent));
+    }
+    for record in &sources.records.nodes {
+        let role = match record.role {
+            sapwood_node::Role::FrontEnd => Role::FrontEnd,
+            sapwood_node::Role::Communication => Role::Comm,
+            sapwood_node::Role::BackEnd => Role::BackEnd,
+        };
+        let unplanned = || NodeStatus { planned_parent: None, ..empty(record.rank, role, None) };
+        let node = nodes.entry(record.rank).or_insert_with(unplanned);
+        node.parent = record.parent.or(node.parent);
+        node.record = Some(record.clone());
+    }
+    for link in &sources.records.links {
+        if let Some(node) = nodes.get_mut(&link.child) {
+            node.parent = Some(link.parent);
+            node.link = Some(*link);
+        }
+    }
+    for node in nodes.values_mut() {
+        judge(node, missing);
+    }
+    nodes
+}
+
+/// How a process is by itself.
+fn judge(node: &mut NodeStatus, missing: &[Missing]) {
+    let Some(record) = &node.record else {
+        let reason = missing.iter().find(|missing| missing.ranks.contains(node.rank));
+        let reason = reason.map(|missing| missing.reason.clone());
+        let silent = if node.link.is_some() { "connected, but silent" } else { "gone" };
+        node.why.push(reason.unwrap_or_else(|| silent.to_string()));
+        return;
+    };
+    if record.adopted > 0 {
+        node.why.push(format!("has taken in {} orphans", record.adopted));
+    }
+    if record.awaited > 0 {
+        node.why.push(format!("waits for {} back-ends to come back", record.awaited));
+    }
+    if node.planned_parent.is_some() && node.parent != node.planned_parent {
+        let planned = node.planned_parent.unwrap_or_default();
+        node.why.push(format!("was planned below {planned}"));
+    }
+    if record.fill >= FULL {
+        node.why.push(format!("a queue is filled to {} %", record.fill / 10));
+    }
+    let runs_itself = record.role == sapwood_node::Role::Communication;
+    let link = node.link.map_or(0, |link| link.round_trip);
+    if runs_itself && link > SLOW {
+        node.why.push(format!("its link takes {} ms", link / 1_000_000));
+    }
+    node.health = if node.why.is_empty() { Health::Full } else { Health::Degraded };
+}
+
+/// Tells every process its children, and gives all ranks, each before its children's.
+fn in_order(nodes: &mut BTreeMap<Rank, NodeStatus>, root: Option<Rank>) -> Vec<Rank> {
+    let front_end = |node: &&NodeStatus| node.role == Role::FrontEnd;
+    let Some(root) = root.or_else(|| nodes.values().find(front_end).map(|node| node.rank)) else {
+        return Vec::new();
+    };
+    let parents: Vec<(Rank, Option<Rank>)> =
+        nodes.values().map(|node| (node.rank, node.parent)).collect();
+    for (rank, parent) in parents.into_iter().filter(|&(rank, _)| rank != root) {
+        let parent = parent.filter(|parent| *parent != rank).unwrap_or(root);
+        let known = if nodes.contains_key(&parent) { parent } else { root };
+        if let Some(node) = nodes.get_mut(&known) {
+            node.children.push(rank);
+        }
+    }
+    let mut seen = BTreeSet::new();
+    let mut order = Vec::new();
+    let mut waiting = vec![root];
+    while let Some(rank) = waiting.pop() {
+        let Some(node) = nodes.get(&rank).filter(|_| seen.insert(rank)) else { continue };
+        order.push(rank);
+        waiting.extend(node.children.iter().rev());
+    }
+    order
+}

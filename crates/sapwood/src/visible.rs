@@ -1,0 +1,251 @@
+//! Networks that can be found by other processes of the same user, and the finding.
+//!
+//! A front-end that wants to be visible leaves two files in a folder that only its user can enter:
+//! `NAME.network`, which says where it takes connections, and the network's key. Both go when the
+//! network closes. What a process that was killed has left is removed by the next that looks.
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sapwood_runtime::{RuntimeError, Visitor};
+use sapwood_transport::{Address, Encryption, Key};
+
+use crate::inquiry::status_question;
+use crate::{Error, Result, Status};
+
+/// The first line of a network's file.
+const FIRST_LINE: &str = "sapwood-network 1";
+
+/// Longest name of a visible network, in bytes.
+const NAME_BYTES_MAX: usize = 64;
+
+/// Longest file of a network, in bytes.
+const FILE_BYTES_MAX: u64 = 4096;
+
+/// How much longer than the network itself a visitor waits for the answer.
+const ANSWER_TIME: Duration = Duration::from_secs(2);
+
+/// A running network of this user that can be asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VisibleNetwork {
+    /// Its name.
+    pub name: String,
+    /// The process of its front-end.
+    pub pid: u32,
+    start: u64,
+    address: String,
+    encryption: Encryption,
+    key_path: PathBuf,
+}
+
+impl VisibleNetwork {
+    /// All of them, by name.
+    ///
+    /// # Errors
+    /// [`Error::File`] when the folder cannot be trusted or read.
+    pub fn all() -> Result<Vec<Self>> {
+        let folder = folder()?;
+        let mut all = Vec::new();
+        for path in files(&folder)? {
+            if path.extension().is_some_and(|end| end == "network")
+                && let Some(found) = Self::read(&path)
+            {
+                if found.is_running() {
+                    all.push(found);
+                } else {
+                    remove(&[&path, &found.key_path]);
+                }
+            }
+        }
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(all)
+    }
+
+    /// Asks how the network is. Processes of it that do not answer in time are named as missing.
+    ///
+    /// # Errors
+    /// [`Error::Runtime`]: with [`RuntimeError::NoReply`] when the front-end's application does not
+    /// let its network run, with others when it cannot be reached.
+    pub fn status(&self, timeout: Duration) -> Result<Status> {
+        let key = Key::from_file(&self.key_path)?;
+        let address: Address = self.address.parse().map_err(Error::from)?;
+        let limit = timeout.saturating_add(ANSWER_TIME);
+        let mut visitor = Visitor::connect(&address, &key, self.encryption, limit)?;
+        let answer = visitor.ask(&status_question(timeout), limit)?;
+        Status::from_bytes(&answer)
+    }
+
+    fn read(path: &Path) -> Option<Self> {
+        let length = fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file)?.len();
+        let text = fs::read_to_string(path).ok().filter(|_| length <= FILE_BYTES_MAX)?;
+        let mut lines = text.lines();
+        if lines.next() != Some(FIRST_LINE) {
+            return None;
+        }
+        let mut field = |name: &str| lines.next()?.strip_prefix(name)?.strip_prefix(' ');
+        Some(Self {
+            name: path.file_stem()?.to_str()?.to_string(),
+            pid: field("pid")?.parse().ok()?,
+            start: field("start")?.parse().ok()?,
+            address: field("address")?.to_string(),
+            encryption: match field("encryption")? {
+                "on" => Encryption::On,
+                "off" => Encryption::Off,
+                _ => return None,
+            },
+            key_path: path.with_file_name(Path::new(field("key")?).file_name()?),
+        })
+    }
+
+    fn is_running(&self) -> bool {
+        start_of(self.pid) == Some(self.start)
+    }
+}
+
+/// What makes a network visible; it is not any more when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Publication {
+    path: PathBuf,
+    key_path: PathBuf,
+    pid: u32,
+}
+
+impl Publication {
+    /// Leaves the files.
+    ///
+    /// # Errors
+    /// [`Error::File`] for a name that is none or that another running network has, and when the
+    /// folder cannot be trusted or written.
+    pub(crate) fn new(
+        name: &str,
+        address: &str,
+        is_encrypted: bool,
+        key: &Key,
+    ) -> Result<Self> {
+        check_name(name)?;
+        let folder = folder()?;
+        // Removes what processes that are gone have left, perhaps under this name.
+        VisibleNetwork::all()?;
+        let pid = std::process::id();
+        let start = start_of(pid).unwrap_or(0);
+        let path = folder.join(format!("{name}.network"));
+        let key_path = folder.join(format!("{name}.{pid}.key"));
+        remove(&[&key_path]);
+        key.write_file(&key_path)?;
+        // From here on both files are removed whatever happens.
+        let mut publication = Self { path: PathBuf::new(), key_path, pid };
+        let draft = folder.join(format!("{name}.{pid}.draft"));
+        let encryption = if is_encrypted { "on" } else { "off" };
+        let key_name = publication.key_path.file_name().unwrap_or_default().to_string_lossy();
+        let text = format!(
+            "{FIRST_LINE}\npid {pid}\nstart {start}\naddress {address}\nencryption {encryption}\n\
+             key {key_name}\n"
+        );
+        remove(&[&draft]);
+        let written = write_new(&draft, &text).and_then(|()| fs::hard_link(&draft, &path));
+        remove(&[&draft]);
+        match written {
+            Ok(()) => publication.path = path,
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                let reason = format!("a running network is called '{name}' already");
+                return Err(Error::File { path, reason });
+            }
+            Err(error) => return Err(Error::File { path, reason: error.to_string() }),
+        }
+        Ok(publication)
+    }
+}
+
+impl Drop for Publication {
+    fn drop(&mut self) {
+        // A forked copy of this process is not the network's front-end.
+        if self.pid == std::process::id() {
+            remove(&[&self.path, &self.key_path]);
+        }
+    }
+}
+
+/// Whether a network can be called so.
+fn check_name(name: &str) -> Result<()> {
+    let is_good = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    let length = name.len();
+    if (1..=NAME_BYTES_MAX).contains(&length)
+        && !name.starts_with('.')
+        && name.bytes().all(is_good)
+    {
+        return Ok(());
+    }
+    let reason = format!(
+        "is no name for a network: use up to {NAME_BYTES_MAX} letters, digits, '-', '_' and '.'"
+    );
+    Err(Error::File { path: PathBuf::from(name), reason })
+}
+
+/// The folder, which only this user can enter.
+fn folder() -> Result<PathBuf> {
+    let user = rustix::process::geteuid().as_raw();
+    let given = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let path = match given.filter(|given| given.is_absolute() && given.is_dir()) {
+        Some(given) => given.join("sapwood"),
+        None => PathBuf::from(format!("/tmp/sapwood-{user}")),
+    };
+    let failed = |reason: String| Error::File { path: path.clone(), reason };
+    match DirBuilder::new().mode(0o700).create(&path) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+            return Err(failed(error.to_string()));
+        }
+        _ => {}
+    }
+    let found = fs::symlink_metadata(&path).map_err(|error| failed(error.to_string()))?;
+    if !found.is_dir() || found.uid() != user {
+        return Err(failed("is no folder of this user's; remove it".to_string()));
+    }
+    if found.mode() & 0o077 != 0 {
+        return Err(failed("others may enter it; run chmod 700 on it".to_string()));
+    }
+    Ok(path)
+}
+
+fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let failed = |error: std::io::Error| Error::File {
+        path: folder.to_path_buf(),
+        reason: error.to_string(),
+    };
+    let entries = fs::read_dir(folder).map_err(failed)?;
+    Ok(entries.flatten().map(|entry| entry.path()).collect())
+}
+
+fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())
+}
+
+/// Removes files that may be there.
+fn remove(paths: &[&Path]) {
+    for path in paths.iter().filter(|path| !path.as_os_str().is_empty()) {
+        // Whoever else has removed it has done the same work.
+        let _ = fs::remove_file(path);
+    }
+}
+
+/// When a process began, in the system's ticks since it was started; none if it is gone.
+fn start_of(pid: u32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let mut fields = text.rsplit_once(") ")?.1.split(' ');
+    let state = fields.next()?;
+    // State is the third field of proc(5), the start time the twenty-second.
+    let start = fields.nth(18)?.parse().ok()?;
+    (!matches!(state, "Z" | "X")).then_some(start)
+}
+
+impl From<Error> for Option<RuntimeError> {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Runtime(error) => Some(error),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Communication processes are killed or stopped, and the tree goes on without them: every wave has
+//! everybody in it, and what goes down reaches everybody once.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use sapwood::{Event, Network, RankSet, Recovery, Stream};
+use support::{
+    HANG, Links, Seen, back_ends, builder, new_mark, of_rank, tags, tree_below_us, wait_until_gone,
+};
+
+fn repairing(shape: &str, links: Links, recovery: Recovery) -> (Network, Vec<Seen>) {
+    let mark = new_mark();
+    let network = builder(shape, links)
+        .recovery(recovery)
+        .back_end(back_ends(&mark, &["serve"]))
+        .open()
+        .unwrap();
+    let tree = tree_below_us(&mark);
+    (network, tree)
+}
+
+/// One request, and its answer, which everybody is in.
+fn whole(stream: &mut Stream, everyone: &RankSet) -> Duration {
+    let begin = Instant::now();
+    stream.broadcast(tags::RANK, ()).unwrap();
+    let answer = stream.recv_timeout(HANG).unwrap();
+    assert_eq!(&answer.contributors, everyone, "{:?}", answer.missing);
+    let sum: u32 = everyone.iter().sum();
+    assert_eq!(answer.value().unwrap().scalar::<i64>(0), Ok(i64::from(sum)));
+    begin.elapsed()
+}
+
+fn inner(network: &Network) -> Vec<u32> {
+    let topology = network.topology();
+    let root = topology.root().rank();
+    let ranks = topology.breadth_first().into_iter();
+    ranks.filter(|&rank| rank != root && !topology.children(rank).is_empty()).collect()
+}
+
+#[test]
+fn inner_processes_die_one_after_another_and_no_wave_lacks_anybody() {
+    for links in [Links::Unix, Links::Tcp, Links::EncryptedTcp] {
+        let (mut network, tree) = repairing("2x2x2", links, Recovery::default());
+        let everyone = network.everyone().ranks().clone();
+        let mut stream = network.stream(&network.everyone()).up("sum").open().unwrap();
+        for victim in inner(&network) {
+            whole(&mut stream, &everyone);
+            of_rank(&tree, victim).kill();
+            let took = whole(&mut stream, &everyone);
+            println!("{links:?}: {victim} killed, whole again after {took:?}");
+            whole(&mut stream, &everyone);
+        }
+        let mut repaired = BTreeMap::new();
+        while let Some(event) = network.next_event() {
+            match event {
+                Event::Repaired { rank, orphans, .. } => {
+                    repaired.insert(rank, orphans);
+                }
+                Event::Lost { .. } => panic!("nobody is lost: {event:?}"),
+                _ => {}
+            }
+        }
+        assert_eq!(repaired.len(), 6, "{repaired:?}");
+        network.close().unwrap();
+        wait_until_gone(&tree);
+    }
+}
+
+#[test]
+fn a_stopped_process_is_replaced_and_may_come_back() {
+    let recovery = Recovery { silence: Duration::from_millis(300), ..Recovery::default() };
+    let (network, tree) = repairing("2x2x2", Links::Unix, recovery);
+    let everyone = network.everyone().ranks().clone();
+    let mut stream = network.stream(&network.everyone()).up("sum").open().unwrap();
+    whole(&mut stream, &everyone);
+    let victim = of_rank(&tree, inner(&network)[0]);
+    let pid = Pid::from_raw(victim.pid.cast_signed()).unwrap();
+    kill_process(pid, Signal::STOP).unwrap();
+    let took = whole(&mut stream, &everyone);
+    println!("stopped: whole again after {took:?}");
+    kill_process(pid, Signal::CONT).unwrap();
+    for _ in 0..50 {
+        whole(&mut stream, &everyone);
+    }
+    network.close().unwrap();
+    wait_until_gone(&tree);
+}
+
+#[test]
+fn a_front_end_that_is_gone_ends_a_tree_that_was_repaired() {
+    let (network, tree) = repairing("2x2x2", Links::Unix, Recovery::default());
+    let everyone = network.everyone().ranks().clone();
+    let mut stream = network.stream(&network.everyone()).up("sum").open().unwrap();
+    of_rank(&tree, inner(&network)[0]).kill();
+    whole(&mut stream, &everyone);
+    drop(stream);
+    drop(network);
+    wait_until_gone(&tree);
+}
