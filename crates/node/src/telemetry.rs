@@ -90,6 +90,12 @@ impl Node {
         self.host = host;
     }
 
+    /// Where this process takes connections, if it does.
+    #[must_use]
+    pub fn address(&self) -> Option<&str> {
+        self.settings.address.as_deref()
+    }
+
     /// Asks all processes that lead to a telemetry stream's members (front-end). The answer comes
     /// on that stream; [`Records::from_values`] reads it.
     ///

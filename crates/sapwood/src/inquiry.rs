@@ -92,8 +92,7 @@ impl Shared {
         if self.inquiries.under_way.is_some() || self.inquiries.waiting.is_empty() {
             return Ok(());
         }
-        let (askers, waits): (Vec<Asker>, Vec<Duration>) =
-            self.inquiries.waiting.drain(..).unzip();
+        let (askers, waits): (Vec<Asker>, Vec<Duration>) = self.inquiries.waiting.drain(..).unzip();
         let wait = waits.into_iter().min().unwrap_or_default().min(TIMEOUT_MAX);
         let milliseconds = u32::try_from(wait.as_millis()).unwrap_or(u32::MAX).max(1);
         let began = clock();

@@ -30,10 +30,13 @@ mod answer;
 mod attach;
 mod back_end;
 mod error;
+mod inquiry;
 mod network;
 mod program;
 mod shared;
+mod status;
 mod stream;
+mod visible;
 
 pub use answer::Answer;
 pub use attach::AttachFile;
@@ -45,11 +48,15 @@ pub use sapwood_filter::{
     Emitter, EquivalenceClass, EquivalenceClasses, Filter, FilterError, FilterSpec, Fold, Moments,
     Registry, Statistics, WaveRef, WaveRule,
 };
-pub use sapwood_node::{AffectedWaves, AttachPoint, Event, Missing, Policy, Recovery};
+pub use sapwood_node::{
+    AffectedWaves, AttachPoint, Event, LinkRecord, Missing, NodeRecord, Policy, Records, Recovery,
+};
 pub use sapwood_packet::{
     FIRST_TAG, Format, IntoValues, Packet, PacketError, Rank, RankSet, StreamId, Tag, Values,
     ValuesRef, Wave,
 };
 pub use sapwood_runtime::{TransportKind, serve};
-pub use sapwood_topology::{Hosts, Shape, Topology};
+pub use sapwood_topology::{Hosts, Role, Shape, Topology};
+pub use status::{Health, NodeStatus, Status};
 pub use stream::{Stream, StreamBuilder};
+pub use visible::VisibleNetwork;

@@ -17,7 +17,8 @@ use sapwood_transport::Key;
 #[cfg(doc)]
 use crate::Error;
 use crate::shared::Shared;
-use crate::{AttachFile, Program, Result, StreamBuilder, node_program};
+use crate::visible::Publication;
+use crate::{AttachFile, Program, Result, Status, StreamBuilder, node_program};
 
 /// How long a tree may take to start, if nothing else is said.
 const STARTUP_TIMEOUT: Duration = Duration::from_secs(30);
@@ -41,6 +42,7 @@ pub struct NetworkBuilder {
     startup_timeout: Duration,
     allow_missing: bool,
     recovery: Recovery,
+    visible: Option<String>,
 }
 
 impl NetworkBuilder {
@@ -103,6 +105,13 @@ impl NetworkBuilder {
         self
     }
 
+    /// Makes the network visible under this name, so that other processes of this user can ask how
+    /// it is: see [`Network::publish`].
+    pub fn visible(mut self, name: impl Into<String>) -> Self {
+        self.visible = Some(name.into());
+        self
+    }
+
     /// Starts the tree and waits until it stands.
     ///
     /// # Errors
@@ -141,16 +150,23 @@ impl NetworkBuilder {
         let plan = Plan { options, subtree };
         let key_copy = Key::from_descriptor(key.to_descriptor()?)?;
         let driver = Driver::front_end(&plan, key, self.registry)?;
-        let shared = Rc::new(RefCell::new(Shared::new(driver)));
+        let topology = Rc::new(self.topology);
+        let mut shared = Shared::new(driver);
+        shared.inquiries.topology = Some(Rc::clone(&topology));
+        let shared = Rc::new(RefCell::new(shared));
         let mut network = Network {
             shared,
-            topology: self.topology,
+            topology,
             key: key_copy,
             everyone: RankSet::new(),
             attach_points: Vec::new(),
             is_closed: false,
+            publication: None,
         };
         network.wait_until_ready(self.startup_timeout, self.allow_missing)?;
+        if let Some(name) = self.visible {
+            network.publish(&name)?;
+        }
         Ok(network)
     }
 }
@@ -193,11 +209,12 @@ impl Communicator {
 /// A tree of processes, seen from its root.
 pub struct Network {
     shared: Rc<RefCell<Shared>>,
-    topology: Topology,
+    topology: Rc<Topology>,
     key: Key,
     everyone: RankSet,
     attach_points: Vec<AttachPoint>,
     is_closed: bool,
+    publication: Option<Publication>,
 }
 
 impl Network {
@@ -223,6 +240,7 @@ impl Network {
             startup_timeout: STARTUP_TIMEOUT,
             allow_missing: false,
             recovery: Recovery::default(),
+            visible: None,
         }
     }
 
@@ -304,6 +322,30 @@ impl Network {
         })
     }
 
+    /// How the network is, process by process. Those that do not answer within the time are named
+    /// as missing, as is a back-end whose application does not let its node run.
+    ///
+    /// # Errors
+    /// [`Error::Ended`], [`Error::Runtime`] when the system fails this process.
+    pub fn status(&mut self, timeout: Duration) -> Result<Status> {
+        self.shared.borrow_mut().status(timeout)
+    }
+
+    /// Makes the network visible under this name until it closes: other processes of this user can
+    /// ask how it is, with `sapwood status` or a [`VisibleNetwork`](crate::VisibleNetwork). They are
+    /// answered while the application waits for the network or turns it.
+    ///
+    /// # Errors
+    /// [`Error::File`] when the name is none or is taken, or the file cannot be left.
+    pub fn publish(&mut self, name: &str) -> Result<()> {
+        let mut shared = self.shared.borrow_mut();
+        let is_encrypted = shared.driver.is_encrypted();
+        let address = shared.driver.node().address().unwrap_or_default().to_string();
+        self.publication = None;
+        self.publication = Some(Publication::new(name, &address, is_encrypted, &self.key)?);
+        Ok(())
+    }
+
     /// The next change in the network, if there is one.
     pub fn next_event(&mut self) -> Option<Event> {
         let mut shared = self.shared.borrow_mut();
@@ -359,6 +401,7 @@ impl Network {
     }
 
     fn close_once(&mut self) -> Result<()> {
+        self.publication = None;
         if std::mem::replace(&mut self.is_closed, true) {
             return Ok(());
         }

@@ -7,6 +7,7 @@ use sapwood_node::{Answer, Delivery, Event, Instant, Node};
 use sapwood_packet::{Packet, RankSet, StreamId};
 use sapwood_runtime::{Driver, clock};
 
+use crate::inquiry::Inquiries;
 use crate::{Error, Result, StartFailure};
 
 /// What a network, its streams and its back-end have in common.
@@ -20,6 +21,7 @@ pub(crate) struct Shared {
     pub(crate) failures: Vec<StartFailure>,
     pub(crate) ready: Option<(RankSet, Vec<sapwood_node::AttachPoint>)>,
     pub(crate) ended: Option<String>,
+    pub(crate) inquiries: Inquiries,
 }
 
 /// Events that are kept until the application asks; the oldest go first.
@@ -35,6 +37,7 @@ impl Shared {
             failures: Vec::new(),
             ready: None,
             ended: None,
+            inquiries: Inquiries::default(),
         }
     }
 
@@ -49,6 +52,10 @@ impl Shared {
             }
         }
         while let Some(event) = self.driver.next_event() {
+            if let Event::Asked { visitor, question } = &event {
+                self.take_question(*visitor, question);
+                continue;
+            }
             match &event {
                 Event::Ready { back_ends, attach_points } => {
                     self.ready = Some((back_ends.clone(), attach_points.clone()));
@@ -80,6 +87,7 @@ impl Shared {
     pub(crate) fn turn(&mut self, until: Option<Instant>) -> Result<bool> {
         let foreign = self.driver.turn(until)?;
         self.collect();
+        self.serve_askers()?;
         Ok(foreign)
     }
 

@@ -8,9 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use sapwood_node::{LinkRecord, Missing, NodeRecord, Records};
-use sapwood_packet::{
-    FormatRef, PacketError, Rank, RankSet, Slab, Values, ValuesRef, padded,
-};
+use sapwood_packet::{FormatRef, PacketError, Rank, RankSet, Slab, Values, ValuesRef, padded};
 use sapwood_topology::{Role, Topology};
 
 use crate::{Error, Result};

@@ -67,15 +67,21 @@ impl VisibleNetwork {
     /// Asks how the network is. Processes of it that do not answer in time are named as missing.
     ///
     /// # Errors
-    /// [`Error::Runtime`]: with [`RuntimeError::NoReply`] when the front-end's application does not
-    /// let its network run, with others when it cannot be reached.
+    /// [`Error::Timeout`] when the front-end's application does not
+    /// let its network run, [`Error::Runtime`] when it cannot be reached.
     pub fn status(&self, timeout: Duration) -> Result<Status> {
         let key = Key::from_file(&self.key_path)?;
-        let address: Address = self.address.parse().map_err(Error::from)?;
+        let address: Address = self.address.parse()?;
         let limit = timeout.saturating_add(ANSWER_TIME);
-        let mut visitor = Visitor::connect(&address, &key, self.encryption, limit)?;
-        let answer = visitor.ask(&status_question(timeout), limit)?;
-        Status::from_bytes(&answer)
+        let answer = Visitor::connect(&address, &key, self.encryption, limit)
+            .and_then(|mut visitor| visitor.ask(&status_question(timeout), limit));
+        match answer {
+            Ok(answer) => Status::from_bytes(&answer),
+            Err(RuntimeError::NoReply { waited }) => {
+                Err(Error::Timeout { what: "answer from the front-end, which is busy,", waited })
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     fn read(path: &Path) -> Option<Self> {
@@ -119,12 +125,7 @@ impl Publication {
     /// # Errors
     /// [`Error::File`] for a name that is none or that another running network has, and when the
     /// folder cannot be trusted or written.
-    pub(crate) fn new(
-        name: &str,
-        address: &str,
-        is_encrypted: bool,
-        key: &Key,
-    ) -> Result<Self> {
+    pub(crate) fn new(name: &str, address: &str, is_encrypted: bool, key: &Key) -> Result<Self> {
         check_name(name)?;
         let folder = folder()?;
         // Removes what processes that are gone have left, perhaps under this name.
@@ -172,9 +173,7 @@ impl Drop for Publication {
 fn check_name(name: &str) -> Result<()> {
     let is_good = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     let length = name.len();
-    if (1..=NAME_BYTES_MAX).contains(&length)
-        && !name.starts_with('.')
-        && name.bytes().all(is_good)
+    if (1..=NAME_BYTES_MAX).contains(&length) && !name.starts_with('.') && name.bytes().all(is_good)
     {
         return Ok(());
     }
@@ -239,13 +238,4 @@ fn start_of(pid: u32) -> Option<u64> {
     // State is the third field of proc(5), the start time the twenty-second.
     let start = fields.nth(18)?.parse().ok()?;
     (!matches!(state, "Z" | "X")).then_some(start)
-}
-
-impl From<Error> for Option<RuntimeError> {
-    fn from(error: Error) -> Self {
-        match error {
-            Error::Runtime(error) => Some(error),
-            _ => None,
-        }
-    }
 }
