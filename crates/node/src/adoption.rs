@@ -177,7 +177,8 @@ impl Node {
     /// An orphan that was welcomed says what comes with it.
     pub(crate) fn rejoin(&mut self, link: LinkId, rank: Rank, back_ends: RankSet, covers: RankSet) {
         let others = self.membership.connected_but(rank);
-        let is_stale = others.as_ref().intersects(covers.as_ref());
+        let is_stale =
+            others.as_ref().intersects(covers.as_ref()) || self.membership.absorbed.contains(rank);
         if is_stale {
             self.send_control(link, &Control::Dissolve);
             if let Some(open) = self.links.link_mut(link) {
@@ -319,6 +320,7 @@ impl Node {
             let reason = alloc::format!("{reason}; not back within {waited} ms");
             self.lost(rank, awaited, reason);
         }
+        let is_back = orphans.contains(&rank) || self.membership.has_rejoined(rank);
         let mut affected = Vec::new();
         for (id, first) in waves {
             let Some(at) = self.streams.find(id) else { continue };
@@ -326,6 +328,9 @@ impl Node {
             affected.push(AffectedWaves { stream: id, first, end });
             if let Some(slot) = self.streams.at(at).slot_of_vacancy(number) {
                 self.streams.at(at).slots[slot].vacancy = None;
+                if !is_back {
+                    self.inherit(at, slot, rank);
+                }
                 self.give_up(at, slot);
                 self.forget_down(at);
             }

@@ -115,7 +115,9 @@ impl Node {
             Control::Fault { stream, wave, rank, back_ends, reason } => {
                 let ranks = set(&back_ends)?;
                 if self.settings.role == Role::FrontEnd {
-                    if let Some(stream) = self.streams.get_mut(stream) {
+                    if ranks.is_empty() {
+                        self.tell_fault(stream, reason);
+                    } else if let Some(stream) = self.streams.get_mut(stream) {
                         stream.add_fault(wave, ranks, reason);
                     }
                 } else if let Some(parent) = self.membership.parent {
@@ -145,6 +147,7 @@ impl Node {
                 self.tell_repaired(rank, adopter, orphans, back_ends, waves.collect());
             }
             Control::Leaving => self.leaving(child),
+            state @ Control::State { .. } => return self.keep_replica(link, state),
             Control::Probe { number } => self.send_control(link, &Control::Echo { number }),
             Control::Echo { number } => self.echoed(link, number),
             _ => return Err(WireError::Control),

@@ -45,6 +45,7 @@ mod output;
 mod pulse;
 mod record;
 mod recovery;
+mod replica;
 mod run;
 mod sender;
 mod slot;

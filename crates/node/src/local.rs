@@ -316,6 +316,7 @@ impl Node {
     pub fn shutdown(&mut self, now: Instant) {
         self.now = now;
         if let Some(parent) = self.membership.parent {
+            self.hand_over_rest(true);
             for at in 0..self.streams.len() {
                 let Self { links, streams, .. } = self;
                 if let Some(outbox) = links.outbox(parent) {

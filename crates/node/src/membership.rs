@@ -119,6 +119,8 @@ pub(crate) struct Membership {
     pub(crate) applicants: Vec<Applicant>,
     /// When the next probes are sent.
     pub(crate) beat_due: Option<Instant>,
+    /// Processes whose filters' states were taken over, here or below.
+    pub(crate) absorbed: RankSet,
     /// Until when this back-end, which leaves, waits for what it has sent to be safe.
     pub(crate) departs_until: Option<Instant>,
 }
@@ -143,6 +145,7 @@ impl Membership {
             next_vacancy: 0,
             applicants: Vec::new(),
             beat_due: None,
+            absorbed: RankSet::new(),
             departs_until: None,
         }
     }
@@ -172,6 +175,12 @@ impl Membership {
             all.union_with(child.connected.as_ref());
         }
         all
+    }
+
+    /// Whether a child is there and has said what it has.
+    pub(crate) fn has_rejoined(&self, rank: Rank) -> bool {
+        let is_there = |child: &Child| child.link.is_some() && child.state == State::Reported;
+        self.children.get(&rank).is_some_and(is_there)
     }
 
     /// The link of a child that is there.
@@ -576,6 +585,7 @@ impl Node {
         if !had_reported && !is_orphan {
             self.pass_on_failure(rank, reason.clone());
         }
+        self.close_replicas(link);
         if !is_back_end && self.hold_open(rank, link, &back_ends, &reason) {
             self.report_if_ready();
             return self.answer_applicants();
@@ -587,6 +597,7 @@ impl Node {
         for at in 0..self.streams.len() {
             if let Some(slot) = self.streams.at(at).slot_of(link) {
                 self.streams.at(at).slots[slot].alive = false;
+                self.inherit(at, slot, rank);
                 self.give_up(at, slot);
             }
         }

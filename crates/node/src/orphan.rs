@@ -194,6 +194,7 @@ impl Node {
             self.resume_stream(at, link);
         }
         self.send_control(link, &Control::Resumed);
+        self.hand_over_all();
         for at in 0..self.streams.len() {
             let Self { streams, links, .. } = self;
             if let Some(outbox) = links.outbox(link) {

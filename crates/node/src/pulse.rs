@@ -64,6 +64,7 @@ impl Node {
             return self.forgive();
         }
         self.ask_children(silence);
+        self.hand_over_rest(false);
         for at in 0..self.streams.len() {
             self.acknowledge_to_parent(at);
         }

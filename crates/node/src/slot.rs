@@ -8,6 +8,7 @@ use crate::LinkId;
 use crate::assembly::Assemblies;
 use crate::gate::Gate;
 use crate::lane::{Place, has_reached};
+use crate::replica::Replicas;
 
 /// A child that leads to members of the stream.
 #[derive(Debug)]
@@ -43,6 +44,8 @@ pub(crate) struct Slot {
     /// What it has been told is safe.
     told: (Place, u32),
     safe_number: u32,
+    /// What it has handed over of its filters' states.
+    pub(crate) replicas: Replicas,
 }
 
 /// What has to be safe for a single packet of a child to be safe.
@@ -73,6 +76,7 @@ impl Slot {
             late: VecDeque::new(),
             told: (first, 0),
             safe_number: 0,
+            replicas: Replicas::default(),
         }
     }
 

@@ -18,6 +18,7 @@ use crate::lane::{Lane, Passage, Place};
 use crate::membership::END;
 use crate::mutation::Mutation;
 use crate::outbox::EncodedFrame;
+use crate::replica::Handover;
 use crate::sender::Sender;
 use crate::slot::Slot;
 use crate::telemetry::Asked;
@@ -56,6 +57,8 @@ pub(crate) struct Stream {
     /// What the upward filters are, so that it is not asked for each packet.
     pub(crate) way: Way,
     pub(crate) down: Chain,
+    /// How the states of the upward filters are handed over, if they have some.
+    pub(crate) handover: Option<Box<Handover>>,
     /// How long a wave may wait at this node, with [`WaitRule::Timeout`].
     pub(crate) patience: Option<Duration>,
     /// The children that lead to members, in order of their smallest member.
@@ -133,6 +136,7 @@ impl Stream {
             way: Way::of(&up),
             up,
             down: chain(registry, &request.down)?,
+            handover: None,
             patience: patience(request.wait, height, request.height),
             slots: Vec::new(),
             slot_of_link: Vec::new(),
@@ -274,6 +278,7 @@ impl Stream {
     pub(crate) fn keep(&mut self) {
         self.keeps = true;
         self.sender.keep();
+        self.begin_handover();
     }
 
     /// Whether the application may send down without anything piling up beyond the window.

@@ -81,6 +81,7 @@ impl Node {
         }
         if self.streams.at(at).keeps {
             self.note_emitted(at, &wave, is_single);
+            self.take_over(at);
         }
         self.finish(at, wave);
     }
@@ -174,7 +175,12 @@ impl Node {
         };
         let made = stream.up.transform(&lent, &mut emitter);
         match made.and_then(|()| check_emissions(&emitter)) {
-            Ok(()) => self.send_emissions(at, wave, &emitter, is_single),
+            Ok(()) => {
+                if !is_single {
+                    self.note_taken_in(at, wave.place.wave);
+                }
+                self.send_emissions(at, wave, &emitter, is_single);
+            }
             Err(error) => self.fail(at, wave.place.wave, wave, &error),
         }
         self.emitter = emitter;
@@ -342,6 +348,8 @@ fn way_of(stream: &Stream, wave: &OpenWave, is_single: bool) -> Way {
         // A packet that is its own wave is folded already.
         Way::Fold if is_single => Way::Pass,
         _ if is_single && wave.total.is_some() => Way::Pass,
+        // What a filter holds is known by the waves that are in it, which this one is not.
+        _ if is_single && wave.header.late && stream.handover.is_some() => Way::Pass,
         way => way,
     }
 }
