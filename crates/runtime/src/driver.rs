@@ -350,8 +350,14 @@ impl Driver {
                     Output::Transmit(link) => self.dirty.push(link),
                     Output::Hangup(link) => leaving.push(link),
                     Output::Connect { address } => wanted = Some(address),
-                    Output::Planned { plan, .. } => self.planned(&plan)?,
+                    Output::Planned { plan, .. } => {
+                        self.planned(&plan)?;
+                        self.sockets.watch_silence(&self.node);
+                    }
                     Output::Event(event) => {
+                        if matches!(event, Event::Reattached { .. }) {
+                            self.sockets.watch_silence(&self.node);
+                        }
                         self.has_left |= matches!(event, Event::Ended { on_purpose: false, .. });
                         self.events.push_back(event);
                     }

@@ -102,6 +102,19 @@ struct OpenLink {
     wait_limit: u64,
     /// Closed as soon as nothing waits to be written.
     is_leaving: bool,
+    /// Whether the system watches for silence on the network's terms.
+    is_watched: bool,
+}
+
+impl OpenLink {
+    /// Has the system end the link when the peer's host is cut off.
+    fn watch_silence(&mut self, id: LinkId, node: &Node) {
+        let terms = node.recovery();
+        let silence = if terms.is_on { terms.silence } else { Duration::ZERO };
+        // Where the system does not do this, the node's own probes are left.
+        let _ = self.link.set_silence(silence, node.keeps_time(id));
+        self.is_watched = true;
+    }
 }
 
 struct Newcomer {
@@ -165,7 +178,8 @@ impl SocketTable {
         if link.has_buffered() {
             self.again.push(id);
         }
-        let open = OpenLink { link, interest: READ, wait_limit: 0, is_leaving: false };
+        let open =
+            OpenLink { link, interest: READ, wait_limit: 0, is_leaving: false, is_watched: false };
         if index == self.links.len() {
             self.links.push(Some(open));
         } else {
@@ -328,6 +342,9 @@ impl SocketTable {
             self.close(id);
             return;
         }
+        if !open.is_watched && node.is_planned() {
+            open.watch_silence(id, node);
+        }
         set_interest(poller, id, open, if waits { READ_AND_WRITE } else { READ });
     }
 
@@ -336,6 +353,15 @@ impl SocketTable {
         if let Some(Some(open)) = self.links.get_mut(id.0 as usize) {
             open.is_leaving = true;
             self.write(id, node, poller, now);
+        }
+    }
+
+    /// The terms of the network are known, or the parent is another one.
+    pub(crate) fn watch_silence(&mut self, node: &Node) {
+        for (number, open) in self.links.iter_mut().enumerate() {
+            if let (Some(open), Ok(number)) = (open, u32::try_from(number)) {
+                open.watch_silence(LinkId(number), node);
+            }
         }
     }
 
