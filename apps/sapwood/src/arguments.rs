@@ -7,7 +7,7 @@ use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 
 use crate::exit::{Failure, one_line};
-use crate::{bench, doctor, mpi, sim, storm, topology};
+use crate::{bench, doctor, mpi, sim, status, storm, topology};
 
 /// A tree of processes that asks every process of a job, and says who is missing.
 #[derive(Parser)]
@@ -35,6 +35,10 @@ pub(crate) enum Command {
     /// Run a network at full rate and watch its memory.
     #[command(hide = true)]
     Soak(storm::soak::Arguments),
+    /// Draw the tree of a running network, and how each process of it is.
+    Status(status::Arguments),
+    /// Follow one wave through a running network, hop by hop.
+    TraceWave(status::TraceArguments),
     /// Be a communication process of a network; started by its parent, not by hand.
     Node,
 }

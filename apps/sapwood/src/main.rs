@@ -10,6 +10,7 @@ mod exit;
 mod mpi;
 mod scale;
 mod sim;
+mod status;
 mod storm;
 mod topology;
 
@@ -46,6 +47,8 @@ fn run() -> Result<ExitCode, Failure> {
         Some(Command::Bench(arguments)) => bench::run(&arguments),
         Some(Command::Doctor(arguments)) => doctor::run(&arguments),
         Some(Command::Mpi(arguments)) => mpi::run(&arguments),
+        Some(Command::Status(arguments)) => status::run(&arguments),
+        Some(Command::TraceWave(arguments)) => status::trace(&arguments),
         Some(Command::Sim(arguments)) => sim::run(&arguments),
         Some(Command::Storm(arguments)) => storm::run(&arguments),
         Some(Command::Soak(arguments)) => storm::soak::run(&arguments),
