@@ -275,11 +275,15 @@ impl OpenWave {
 
     /// Takes back what a child has given that it cannot complete any more.
     pub(crate) fn take_back(&mut self, slot: usize) {
-        self.held.retain(|held| usize::from(held.slot) != slot);
-        self.contributors.clear();
-        for held in &self.held {
-            self.contributors.union_with(held.contributors.as_ref());
-        }
+        // Those of others stay, who may have ended the wave without a packet.
+        let Self { held, contributors, .. } = self;
+        held.retain(|held| {
+            let is_other = usize::from(held.slot) != slot;
+            if !is_other {
+                contributors.subtract(held.contributors.as_ref());
+            }
+            is_other
+        });
     }
 
     /// Cuts a run behind its first waves and gives the rest, which takes over what is to be
