@@ -1,15 +1,17 @@
-//! `changes`: the packets of a wave travel on as they came, unless they are those of the last wave
-//! that did; then nothing does.
+//! `changes`: the packets of a wave travel on as they came, unless each is the same as the one that
+//! its back-end sent in the last wave that it sent in; then nothing does.
 //!
-//! Packets are the same when the child that sent them, their tag, format and bytes are. Behind
-//! another filter of the same chain it works at the front-end alone and lets everything pass at the
-//! nodes below: whoever adds up needs the values of all children, those that have not changed, too.
-//! Parts of waves that come late pass.
+//! Packets are the same when their tags, formats and bytes are. They are compared where they leave
+//! the back-ends: at the nodes above, a wave that has passed a node below has changed. Behind another
+//! filter of the same chain it compares at the front-end alone and lets everything pass at the nodes
+//! below: whoever adds up needs the values of all children, those that have not changed, too. Parts
+//! of waves that come late pass.
 //!
-//! The state is rebuildable: the packets that passed last. An instance that begins anew lets one
-//! wave pass that may be the same as the one before; it never holds back a change.
+//! The state is rebuildable: the last packets. An instance that begins anew lets one wave pass that
+//! may be the same as the one before; it never holds back a change.
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use sapwood_packet::{Packet, PacketRef, Rank, Tag, ValuesRef};
@@ -19,10 +21,13 @@ use crate::{Emitter, Filter, FilterError, State, WaveRef, null};
 
 const NAME: &str = "changes";
 
-/// Keeps the packets that passed last.
+/// Most senders whose packets are kept; with more, all are forgotten and kept anew.
+const SENDERS_MAX: usize = 1 << 16;
+
+/// Keeps the last packets of each sender.
 #[derive(Default)]
 struct Changes {
-    last: Option<Vec<Packet>>,
+    last: BTreeMap<Rank, Vec<Packet>>,
 }
 
 /// Makes the filter; it takes no parameters.
@@ -31,25 +36,46 @@ pub(crate) fn make(parameters: ValuesRef<'_>) -> Result<Box<dyn Filter>, FilterE
     Ok(Box::new(Changes::default()))
 }
 
-/// What makes two packets the same.
-fn identity<'a>(packet: &PacketRef<'a>) -> (Rank, Tag, ValuesRef<'a>) {
-    (packet.header.origin, packet.header.tag, packet.values())
+/// What makes two packets of a sender the same.
+fn identity<'a>(packet: &PacketRef<'a>) -> (Tag, ValuesRef<'a>) {
+    (packet.header.tag, packet.values())
+}
+
+impl Changes {
+    /// Keeps the packets of one sender; whether they are others than before.
+    fn note(&mut self, sender: Rank, packets: &[&PacketRef<'_>]) -> bool {
+        if let Some(last) = self.last.get(&sender)
+            && last.len() == packets.len()
+            && last.iter().zip(packets).all(|(last, now)| identity(&last.as_ref()) == identity(now))
+        {
+            return false;
+        }
+        if self.last.len() >= SENDERS_MAX {
+            self.last.clear();
+        }
+        self.last.insert(sender, packets.iter().map(|packet| packet.to_packet()).collect());
+        true
+    }
 }
 
 impl Filter for Changes {
     fn transform(&mut self, wave: &WaveRef<'_>, out: &mut Emitter) -> Result<(), FilterError> {
-        let is_made_here = wave.packets.iter().all(|packet| packet.header.origin == wave.rank);
-        let is_late = wave.packets.iter().any(|packet| packet.header.late);
-        if is_made_here && !wave.is_root || is_late {
-            null::pass(wave, out);
-            return Ok(());
+        let is_made_here = |packet: &PacketRef<'_>| packet.header.origin == wave.rank;
+        let is_compared = |packet: &&PacketRef<'_>| {
+            let is_final = wave.is_root && is_made_here(packet);
+            (is_final || !packet.header.filtered) && !packet.header.late
+        };
+        let mut senders: BTreeMap<Rank, Vec<&PacketRef<'_>>> = BTreeMap::new();
+        let mut compared = 0;
+        for packet in wave.packets.iter().filter(is_compared) {
+            senders.entry(packet.header.origin).or_default().push(packet);
+            compared += 1;
         }
-        let is_same = self.last.as_ref().is_some_and(|last| {
-            let last = last.iter().map(|packet| identity(&packet.as_ref()));
-            last.eq(wave.packets.iter().map(identity))
-        });
-        if !is_same {
-            self.last = Some(wave.packets.iter().map(PacketRef::to_packet).collect());
+        let mut has_changed = compared < wave.packets.len();
+        for (sender, packets) in senders {
+            has_changed |= self.note(sender, &packets);
+        }
+        if has_changed {
             null::pass(wave, out);
         }
         Ok(())

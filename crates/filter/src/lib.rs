@@ -12,7 +12,7 @@
 //! |---|---|---|
 //! | `sum`, `min`, `max` | any numbers, arrays of equal length | the same format |
 //! | `accumulate` | any numbers, arrays of equal length | their sums over several waves |
-//! | `changes` | anything | every packet as it came, unless nothing has changed |
+//! | `changes` | anything | every packet as it came, unless all are as before |
 //! | `average` | any numbers | `%lf`, `%alf` |
 //! | `count` | anything | `%uld`, the number of contributors |
 //! | `concatenate` | one value | all elements in rank order, `%aud` lengths per contributor |

@@ -107,21 +107,25 @@ fn accumulate_takes_one_positive_integer() {
 fn changes_lets_pass_what_has_changed() {
     let mut filter = make("changes");
     assert_eq!(filter.state(), State::Rebuildable);
-    let waves: [&[Packet]; 6] = [
+    let mut from_below = leaf(2, "a");
+    from_below.header.filtered = true;
+    let waves: [&[Packet]; 8] = [
         &[leaf(0, "a"), leaf(1, "b")],
         &[leaf(0, "a"), leaf(1, "b")],
         &[leaf(0, "a"), leaf(1, "c")],
-        // The same values of others are something else.
-        &[leaf(2, "a"), leaf(3, "c")],
-        &[leaf(2, "a")],
-        &[leaf(2, "a")],
+        &[leaf(0, "a")],
+        &[leaf(1, "b"), leaf(0, "a")],
+        &[leaf(0, "a"), leaf(0, "a")],
+        // What has passed a node below has changed, though it may look the same here.
+        &[from_below.clone()],
+        &[from_below],
     ];
     let passed: Vec<usize> = (0..)
         .zip(waves)
         .map(|(wave, packets)| give(&mut *filter, wave, packets, false).expect("anything").len())
         .collect();
-    assert_eq!(passed, [2, 0, 2, 2, 1, 0]);
-    let mut late = leaf(2, "a");
+    assert_eq!(passed, [2, 0, 2, 0, 2, 2, 1, 1]);
+    let mut late = leaf(0, "a");
     late.header.late = true;
     assert_eq!(give(&mut *filter, 3, &[late], false).expect("anything").len(), 1);
 }

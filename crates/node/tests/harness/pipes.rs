@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use sapwood_node::{Input, LinkId, Role};
+use sapwood_packet::Rank;
 
 use super::Tree;
 
@@ -196,6 +197,23 @@ impl Tree {
             }
         }
         true
+    }
+
+    /// The link of a process to its parent breaks. One end knows it at once; the other reads what is
+    /// still on its way.
+    pub fn cut(&mut self, rank: Rank) {
+        let lower = self.by_rank[&rank];
+        let is_link = |wire: &Wire| {
+            wire.ends[Side::Lower as usize].process == lower
+                && wire.ends.iter().all(|end| end.is_open)
+        };
+        let Some(wire) = self.wires.iter().position(is_link) else { return };
+        let side = SIDES[self.schedule.below(2)];
+        let End { process, link, .. } = *self.wires[wire].end(side);
+        self.forget(process, link);
+        self.wires[wire].close(side);
+        let reason = String::from("connection reset");
+        self.change(process, Input::LinkDown { link, reason });
     }
 
     /// A tree at rest has nothing left to write but where a pipe is full or nobody reads.
