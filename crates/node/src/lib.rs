@@ -26,6 +26,7 @@ mod control;
 mod delivery;
 mod error;
 mod gate;
+mod guests;
 mod head;
 mod inbound;
 mod inbox;
@@ -58,6 +59,7 @@ mod wave;
 
 pub use delivery::{Answer, Delivery, Missing};
 pub use error::NodeError;
+pub use guests::{GUEST_RANKS_BEGIN, GUEST_RANKS_PER_PROCESS};
 pub use input::Input;
 pub use link::LinkId;
 pub use local::{Direction, StreamSpec};

@@ -8,6 +8,7 @@ use sapwood_packet::{Rank, RankSet};
 use sapwood_wire::{Claim, Control, Ranges, WIRE_VERSION};
 
 use crate::adoption::{Applicant, Vacancy};
+use crate::guests::Guests;
 use crate::lane::Place;
 use crate::link::Peer;
 use crate::orphan::Search;
@@ -123,6 +124,10 @@ pub(crate) struct Membership {
     pub(crate) absorbed: RankSet,
     /// Until when this back-end, which leaves, waits for what it has sent to be safe.
     pub(crate) departs_until: Option<Instant>,
+    /// The ranks that this process may give to members that were not planned.
+    pub(crate) guests: Option<Guests>,
+    /// Whether this process is such a member, and no back-end.
+    pub(crate) is_joining: bool,
 }
 
 impl Membership {
@@ -147,6 +152,8 @@ impl Membership {
             beat_due: None,
             absorbed: RankSet::new(),
             departs_until: None,
+            guests: None,
+            is_joining: false,
         }
     }
 
@@ -282,7 +289,8 @@ impl Node {
             let awaited = Child::awaited(child.back_ends, child.plan);
             self.membership.children.insert(child.rank, awaited);
         }
-        if let (false, Some(address)) = (attach.is_empty(), &self.settings.address) {
+        let is_open = !attach.is_empty() || self.membership.guests.is_some();
+        if let (true, Some(address)) = (is_open, &self.settings.address) {
             self.membership.attach_points.push(AttachPoint {
                 parent: self.membership.rank_or_max(),
                 address: address.clone(),
@@ -306,6 +314,7 @@ impl Node {
         self.membership.parent = Some(link);
         let claim = match (self.settings.is_started, self.membership.rank) {
             (true, Some(rank)) => Claim::Started { rank },
+            _ if self.membership.is_joining => Claim::Joining,
             (_, rank) => Claim::Attached { rank },
         };
         let hello = Control::Hello {
@@ -334,7 +343,7 @@ impl Node {
             Ok(None) => {}
             Ok(Some(rank)) => {
                 if let Some(child) = self.membership.children.get_mut(&rank) {
-                    child.keeps_time = keeps_time;
+                    child.keeps_time = keeps_time || !child.plan.is_empty();
                 }
                 self.welcome(link, rank);
             }
@@ -371,6 +380,7 @@ impl Node {
             Claim::Attached { rank } => self.admit_attached(rank),
             Claim::Orphan { rank, .. } => Ok(rank),
             Claim::Visitor => Err("this process answers no visitors".to_string()),
+            Claim::Joining => self.admit_joining(),
         }
     }
 
@@ -389,12 +399,10 @@ impl Node {
                 return Err(alloc::format!("rank {rank} has attached already"));
             }
             Some(rank) => rank,
-            None => self
-                .membership
-                .attach
-                .iter()
-                .find(is_free)
-                .ok_or_else(|| "no rank is free for one more back-end here".to_string())?,
+            None => {
+                let kept = self.membership.attach.iter().find(is_free);
+                kept.map_or_else(|| self.admit_guest(), Ok)?
+            }
         };
         let child = Child::awaited(RankSet::range(rank, rank), Vec::new());
         self.membership.children.insert(rank, child);
@@ -486,14 +494,19 @@ impl Node {
         child.connected.union_with(back_ends.as_ref());
         child.state = State::Reported;
         self.membership.forget_losses(&back_ends);
-        self.membership.attach_points.extend(points);
         if !self.membership.has_reported {
+            self.membership.attach_points.extend(points);
             return self.report_if_ready();
         }
         if self.settings.role == Role::FrontEnd {
-            self.outputs.push_back(Output::Event(Event::Joined { back_ends }));
+            if !back_ends.is_empty() {
+                self.outputs.push_back(Output::Event(Event::Joined { back_ends }));
+            }
+            if !points.is_empty() {
+                self.outputs.push_back(Output::Event(Event::Offered { attach_points: points }));
+            }
         } else if let Some(parent) = self.membership.parent {
-            let attach_points = Vec::new();
+            let attach_points = told(points);
             let back_ends = Ranges::from(&back_ends);
             self.send_control(parent, &Control::Reached { back_ends, attach_points });
         }
@@ -518,9 +531,7 @@ impl Node {
             // Its parent knows that a back-end is there by its hello.
             (Role::BackEnd, _) => {}
             (_, Some(parent)) => {
-                let point =
-                    |point: AttachPoint| (point.parent, point.address, Ranges::from(&point.ranks));
-                let attach_points = attach_points.into_iter().map(point).collect();
+                let attach_points = told(attach_points);
                 let back_ends = Ranges::from(&back_ends);
                 self.send_control(parent, &Control::Reached { back_ends, attach_points });
             }
@@ -707,6 +718,12 @@ impl Node {
             }
         }
     }
+}
+
+/// Attach points as a message tells them.
+fn told(points: Vec<AttachPoint>) -> Vec<(Rank, String, Ranges)> {
+    let point = |point: AttachPoint| (point.parent, point.address, Ranges::from(&point.ranks));
+    points.into_iter().map(point).collect()
 }
 
 /// The place behind all waves: a child that has come so far sends nothing more.

@@ -61,6 +61,11 @@ pub enum Event {
         /// Who.
         back_ends: RankSet,
     },
+    /// There are further places where back-ends may attach (told to the front-end).
+    Offered {
+        /// The places.
+        attach_points: Vec<AttachPoint>,
+    },
     /// A process could not be started.
     StartFailed {
         /// Its rank.

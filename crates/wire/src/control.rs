@@ -59,6 +59,8 @@ pub enum Claim {
     },
     /// Nobody of the tree: another process of the user's that asks the front-end something.
     Visitor,
+    /// A communication process that nobody has planned, and which comes by itself.
+    Joining,
 }
 
 /// How a network deals with processes that are gone; all of its processes go by the same terms.
