@@ -160,9 +160,12 @@ impl Node {
 
     /// What this process adds to a wave of a telemetry stream.
     pub(crate) fn own_part(&mut self, at: usize) -> Option<Values> {
-        let asked = self.streams.at(at).telemetry.take()?;
+        let asked = core::mem::take(&mut **self.streams.at(at).telemetry.as_mut()?);
         let values = self.records(Some(&asked)).to_values();
-        self.streams.at(at).telemetry = Some(asked);
+        // In memory that the stream has kept.
+        if let Some(place) = &mut self.streams.at(at).telemetry {
+            **place = asked;
+        }
         Some(values)
     }
 
