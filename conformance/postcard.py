@@ -38,6 +38,7 @@ CLAIM = Enum((
     ("Attached", Struct((("rank", Option("u32")),))),
     ("Orphan", Struct((("rank", "u32"), ("between", List("u32", ANCESTORS_MAX))))),
     ("Visitor", None),
+    ("Joining", None),
 ))
 TERMS = Struct((
     ("is_on", "bool"), ("orphan_limit", "u32"), ("grace", "u32"), ("silence", "u32"),

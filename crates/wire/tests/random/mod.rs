@@ -153,6 +153,7 @@ fn any_claim() -> impl Strategy<Value = Claim> {
         (any::<u32>(), vec(any::<u32>(), 0..5))
             .prop_map(|(rank, between)| Claim::Orphan { rank, between }),
         Just(Claim::Visitor),
+        Just(Claim::Joining),
     ]
 }
 
