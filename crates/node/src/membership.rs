@@ -690,7 +690,7 @@ impl Node {
             return;
         }
         self.has_ended = true;
-        self.membership.search = None;
+        self.end_search();
         for at in 0..self.streams.len() {
             self.force_down(at);
         }

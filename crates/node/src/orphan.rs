@@ -303,13 +303,21 @@ impl Node {
         }
     }
 
+    /// Nobody is looked for any more.
+    pub(crate) fn end_search(&mut self) {
+        if let Some(Search { step: Step::Asking { link, .. }, .. }) = self.membership.search.take()
+        {
+            self.outputs.push_back(Output::Hangup(link));
+        }
+    }
+
     /// This process ends, and its children turn to their ancestors.
     pub(crate) fn dissolve(&mut self, reason: String) {
         if self.has_ended {
             return;
         }
         self.has_ended = true;
-        self.membership.search = None;
+        self.end_search();
         for link in self.membership.child_links() {
             self.outputs.push_back(Output::Hangup(link));
         }

@@ -14,8 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use sapwood_filter::Registry;
 use sapwood_node::{
-    Answer, ChildPlan, Delivery, Event, Input, Instant, LinkId, Node, NodeError, Output, Recovery,
-    Role, Settings, StreamSpec,
+    Answer, ChildPlan, Delivery, Event, GUEST_RANKS_BEGIN, Input, Instant, LinkId, Node, NodeError,
+    Output, Recovery, Role, Settings, StreamSpec,
 };
 use sapwood_packet::{IntoValues, Packet, Rank, RankSet, StreamId, Wave};
 use sapwood_topology::{Hosts, Shape, Topology};
@@ -33,6 +33,9 @@ const MOVES_MAX: u64 = 20_000_000;
 
 /// More wake-ups than a node may have without the clock moving.
 const WAKES_MAX: u32 = 1000;
+
+/// What a communication process is told that joins.
+const PLAN_OF_JOINED: [u8; 1] = [2];
 
 /// One process of the tree.
 pub struct Process {
@@ -86,6 +89,7 @@ pub struct Tree {
     program: Option<Program>,
     is_attaching: bool,
     recovery: Recovery,
+    takes_guests: bool,
     /// Orphans that connect to an address.
     connecting: Vec<(usize, String)>,
     buffer: sapwood_packet::Slab,
@@ -110,6 +114,14 @@ impl Tree {
     /// A started tree that repairs itself on these terms.
     pub fn recovering(spec: &str, seed: u64, recovery: Recovery) -> Self {
         let mut tree = Self::planned_on(spec, seed, Registry::built_in(), false, recovery);
+        tree.start();
+        tree
+    }
+
+    /// A started tree that repairs itself, and takes members that were not planned.
+    pub fn open_to_guests(spec: &str, seed: u64, recovery: Recovery) -> Self {
+        let mut tree = Self::planned_on(spec, seed, Registry::built_in(), false, recovery);
+        tree.takes_guests = true;
         tree.start();
         tree
     }
@@ -152,6 +164,7 @@ impl Tree {
             program: None,
             is_attaching,
             recovery,
+            takes_guests: false,
             connecting: Vec::new(),
             buffer: sapwood_packet::Slab::of_length(pipes::BUFFER_BYTES),
         };
@@ -194,6 +207,7 @@ impl Tree {
             program: None,
             is_attaching: false,
             recovery: Recovery::off(),
+            takes_guests: false,
             connecting: Vec::new(),
             buffer: sapwood_packet::Slab::of_length(pipes::BUFFER_BYTES),
         };
@@ -305,6 +319,9 @@ impl Tree {
             self.starting.push((index, child));
         }
         let (height, total) = (self.height(rank), self.topology.back_end_count());
+        if self.takes_guests {
+            self.processes[index].node.take_guests(PLAN_OF_JOINED.to_vec());
+        }
         self.processes[index].node.expect(plans, kept, height, total);
         self.drain(index);
     }
@@ -337,6 +354,18 @@ impl Tree {
         {
             self.by_rank.insert(rank, child);
         }
+        child
+    }
+
+    /// A back-end or a communication process that was not planned comes to a process. Nothing has
+    /// moved yet.
+    pub fn guest(&mut self, parent: Rank, role: Role) -> usize {
+        let child = self.add_process(role, None, false);
+        if role == Role::Communication {
+            self.processes[child].node.join();
+        }
+        let parent = self.by_rank[&parent];
+        self.connect(parent, child);
         child
     }
 
@@ -374,7 +403,14 @@ impl Tree {
                 Output::Connect { address } => self.connecting.push((process, address)),
                 Output::Planned { rank, plan } => {
                     self.processes[process].rank = Some(rank);
-                    if !plan.is_empty() {
+                    if rank >= GUEST_RANKS_BEGIN {
+                        self.by_rank.insert(rank, process);
+                    }
+                    if plan == PLAN_OF_JOINED {
+                        self.processes[process].node.take_guests(plan);
+                        let total = self.topology.back_end_count();
+                        self.processes[process].node.expect(vec![], RankSet::new(), 1, total);
+                    } else if !plan.is_empty() {
                         self.grow(process, rank);
                     }
                 }
