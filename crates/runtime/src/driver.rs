@@ -8,6 +8,7 @@ use std::time::Duration;
 use sapwood_filter::Registry;
 use sapwood_launch::Lifeline;
 use sapwood_node::{Event, Input, Instant, LinkId, Node, Output, Recovery, Role, Settings};
+use sapwood_packet::RankSet;
 use sapwood_transport::{
     Address, Encryption, Interest, Key, Listener, Poller, WhenRefused, connect,
 };
@@ -16,7 +17,7 @@ use crate::attach::own_interface;
 use crate::attempt::{Attempt, Failure};
 use crate::links::{SocketTable, Token};
 use crate::processes::{GRACE, Invitation, Processes};
-use crate::{Attachment, Plan, RuntimeError, TransportKind};
+use crate::{Attachment, JoinPlan, Plan, RuntimeError, TransportKind, TreeOptions};
 
 /// How long a process waits for its parent to answer when it connects by itself.
 const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
@@ -55,6 +56,8 @@ pub struct Driver {
     /// How many descriptors of the application's are watched.
     watched: usize,
     is_back_end: bool,
+    /// Whether this is a communication process that was not planned.
+    is_joining: bool,
     /// Whether the tree repairs itself, so that children can go on without this process.
     is_repaired: bool,
     /// Whether this process has ended by itself, rather than with its network.
@@ -101,6 +104,23 @@ impl Driver {
         role: Role,
         registry: Registry,
     ) -> Result<Self, RuntimeError> {
+        Self::connected(attachment, role, registry, false)
+    }
+
+    /// A communication process that joins a tree which stands already.
+    ///
+    /// # Errors
+    /// As [`Driver::attach`].
+    pub fn join(attachment: Attachment, registry: Registry) -> Result<Self, RuntimeError> {
+        Self::connected(attachment, Role::Communication, registry, true)
+    }
+
+    fn connected(
+        attachment: Attachment,
+        role: Role,
+        registry: Registry,
+        is_joining: bool,
+    ) -> Result<Self, RuntimeError> {
         let Attachment { parent, rank, key, encryption, is_started } = attachment;
         let line = if is_started { sapwood_launch::hold_lifeline()? } else { None };
         let deadline = if is_started { STARTED_CONNECT_DEADLINE } else { CONNECT_DEADLINE };
@@ -118,6 +138,10 @@ impl Driver {
         let transport = if parent.is_unix() { TransportKind::Unix } else { TransportKind::Tcp };
         let mut driver = Self::new(settings, key, encryption, transport)?;
         driver.line = line.map(AsFd::as_fd);
+        driver.is_joining = is_joining;
+        if is_joining {
+            driver.node.join();
+        }
         let id = driver.sockets.add(link, &driver.poller)?;
         driver.node.handle_input(clock(), Input::ParentUp { link: id });
         driver.carry_out()?;
@@ -150,6 +174,7 @@ impl Driver {
             foreign_ready: false,
             watched: 0,
             is_back_end,
+            is_joining: false,
             is_repaired: false,
             has_left: false,
             now: clock(),
@@ -396,6 +421,9 @@ impl Driver {
         if plan.is_empty() {
             return Ok(());
         }
+        if self.is_joining {
+            return self.grow_alone(&JoinPlan::from_bytes(plan)?);
+        }
         let plan = Plan::from_bytes(plan)?;
         self.transport = plan.options.transport;
         self.grow(&plan, self.line)
@@ -403,10 +431,7 @@ impl Driver {
 
     /// Takes connections and starts the children of a plan, each with the lifeline if there is one.
     fn grow(&mut self, plan: &Plan, line: Option<BorrowedFd<'_>>) -> Result<(), RuntimeError> {
-        let listener = Listener::bind(&self.door(plan)?)?;
-        let door = listener.address().clone();
-        self.sockets.listen(listener, &self.poller)?;
-        self.node.set_address(door.to_string());
+        let door = self.listen(&plan.options, plan.height())?;
         let back_ends = plan.options.back_ends;
         self.node.expect(plan.children(), plan.attach_ranks(), plan.height(), back_ends);
         let invitation = Invitation {
@@ -416,7 +441,6 @@ impl Driver {
             line,
         };
         let failed = self.processes.start_all(plan, &invitation, &self.poller)?;
-        self.is_repaired = plan.options.recovery.is_on;
         let now = clock();
         let patience = Duration::from_millis(plan.options.startup_milliseconds.into());
         self.startup = Some((now + patience, patience));
@@ -426,11 +450,32 @@ impl Driver {
         Ok(())
     }
 
+    /// A process that has joined takes connections, and has nobody to start.
+    fn grow_alone(&mut self, plan: &JoinPlan) -> Result<(), RuntimeError> {
+        self.transport = plan.options.transport;
+        self.listen(&plan.options, plan.height)?;
+        self.node.expect(Vec::new(), RankSet::new(), plan.height, plan.options.back_ends);
+        Ok(())
+    }
+
+    /// Takes connections, guests among them where the network has some.
+    fn listen(&mut self, options: &TreeOptions, height: u32) -> Result<Address, RuntimeError> {
+        let listener = Listener::bind(&self.door(options)?)?;
+        let door = listener.address().clone();
+        self.sockets.listen(listener, &self.poller)?;
+        self.node.set_address(door.to_string());
+        if options.takes_guests {
+            self.node.take_guests(JoinPlan::below(height, options).to_bytes());
+        }
+        self.is_repaired = options.recovery.is_on;
+        Ok(door)
+    }
+
     /// Where this process is to take connections.
-    fn door(&self, plan: &Plan) -> Result<Address, RuntimeError> {
+    fn door(&self, options: &TreeOptions) -> Result<Address, RuntimeError> {
         match self.transport {
             TransportKind::Tcp => {
-                let interface = own_interface()?.unwrap_or(plan.options.interface);
+                let interface = own_interface()?.unwrap_or(options.interface);
                 let any_port = SocketAddr::new(interface, 0);
                 Ok(format!("tcp:{any_port}").parse()?)
             }
@@ -447,6 +492,8 @@ impl Driver {
     pub fn close(&mut self) -> Result<(), RuntimeError> {
         let until = clock() + GRACE;
         self.node.shutdown(clock());
+        // Whether the network goes on is known then.
+        self.carry_out()?;
         self.sockets.stop_listening();
         self.attempt.give_up(&self.poller);
         if self.is_repaired && self.has_left {

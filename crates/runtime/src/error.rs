@@ -36,6 +36,12 @@ pub enum RuntimeError {
     },
     /// What the parent said about this process's subtree cannot be read.
     Plan(String),
+    /// No process of the network takes this one in. Cure: see the reason; the network must have been
+    /// opened for guests.
+    NotTaken {
+        /// What the last one said.
+        reason: String,
+    },
     /// A front-end that was visited did not answer in time: its application is busy and does not
     /// let its network run. Cure: ask again, or allow more time.
     NoReply {
@@ -73,6 +79,7 @@ impl fmt::Display for RuntimeError {
                 waited.as_millis()
             ),
             Self::Visit { reason } => write!(f, "the front-end does not answer: {reason}"),
+            Self::NotTaken { reason } => write!(f, "nobody takes this process in: {reason}"),
             Self::Plan(reason) => write!(f, "the parent's plan cannot be read: {reason}"),
         }
     }

@@ -23,6 +23,6 @@ pub use attach::{
 };
 pub use driver::{Driver, clock};
 pub use error::RuntimeError;
-pub use plan::{BackEndProgram, Plan, TransportKind, TreeOptions};
-pub use serve::serve;
+pub use plan::{BackEndProgram, JoinPlan, Plan, TransportKind, TreeOptions};
+pub use serve::{join_until, serve, serve_until};
 pub use visitor::Visitor;

@@ -56,6 +56,8 @@ pub struct TreeOptions {
     /// What happens when processes are gone.
     #[serde(with = "RecoveryTimes")]
     pub recovery: Recovery,
+    /// Whether members may come that the topology does not have.
+    pub takes_guests: bool,
 }
 
 /// [`Recovery`] as it travels: times in milliseconds.
@@ -158,6 +160,37 @@ impl Plan {
     }
 }
 
+/// What a communication process is told that joins a tree.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct JoinPlan {
+    /// What the whole tree agrees on.
+    pub options: TreeOptions,
+    /// Levels from the process to its farthest back-end, once it has some.
+    pub height: u32,
+}
+
+impl JoinPlan {
+    /// For those who join a process of this height.
+    #[must_use]
+    pub fn below(height: u32, options: &TreeOptions) -> Self {
+        Self { options: options.clone(), height: height.saturating_sub(1).max(1) }
+    }
+
+    /// As it travels.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        postcard::to_allocvec(self).expect("a plan holds only numbers, texts and lists of them")
+    }
+
+    /// From what the parent sent.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Plan`] when the bytes are no such plan.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, RuntimeError> {
+        postcard::from_bytes(bytes).map_err(|error| RuntimeError::Plan(error.to_string()))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::net::Ipv4Addr;
@@ -177,6 +210,7 @@ mod tests {
                 back_ends: 3,
                 startup_milliseconds: 5,
                 recovery,
+                takes_guests: true,
             };
             let bytes = postcard::to_allocvec(&options).unwrap();
             assert_eq!(postcard::from_bytes::<TreeOptions>(&bytes).unwrap(), options);

@@ -42,6 +42,7 @@ pub struct NetworkBuilder {
     startup_timeout: Duration,
     allow_missing: bool,
     recovery: Recovery,
+    takes_guests: bool,
     visible: Option<String>,
 }
 
@@ -105,6 +106,14 @@ impl NetworkBuilder {
         self
     }
 
+    /// Takes members that the topology does not have, at any time: back-ends that attach without a
+    /// rank when all kept ones are taken, and communication processes (`sapwood node --join FILE`).
+    /// Every process of the tree takes them; [`Network::attach_points`] names all.
+    pub fn guests(mut self) -> Self {
+        self.takes_guests = true;
+        self
+    }
+
     /// Makes the network visible under this name, so that other processes of this user can ask how
     /// it is: see [`Network::publish`].
     pub fn visible(mut self, name: impl Into<String>) -> Self {
@@ -144,6 +153,7 @@ impl NetworkBuilder {
             startup_milliseconds: u32::try_from(self.startup_timeout.as_millis())
                 .unwrap_or(u32::MAX),
             recovery: self.recovery,
+            takes_guests: self.takes_guests,
         };
         let root = self.topology.root().rank();
         let subtree = self.topology.subtree(root).expect("a topology has a subtree at its root");
@@ -240,6 +250,7 @@ impl Network {
             startup_timeout: STARTUP_TIMEOUT,
             allow_missing: false,
             recovery: Recovery::default(),
+            takes_guests: false,
             visible: None,
         }
     }
