@@ -8,6 +8,7 @@ use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use sapwood_runtime::{RuntimeError, Visitor};
@@ -58,6 +59,9 @@ impl VisibleNetwork {
                 } else {
                     remove(&[&path, &found.key_path]);
                 }
+            } else if owner_of(&path).is_some_and(|pid| start_of(pid).is_none()) {
+                // Of a process that was killed between one file and the next.
+                remove(&[&path]);
             }
         }
         all.sort_by(|a, b| a.name.cmp(&b.name));
@@ -133,12 +137,15 @@ impl Publication {
         let pid = std::process::id();
         let start = start_of(pid).unwrap_or(0);
         let path = folder.join(format!("{name}.network"));
-        let key_path = folder.join(format!("{name}.{pid}.key"));
+        // One process may try several networks under one name.
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let key_path = folder.join(format!("{name}.{pid}.{number}.key"));
         remove(&[&key_path]);
         key.write_file(&key_path)?;
         // From here on both files are removed whatever happens.
         let mut publication = Self { path: PathBuf::new(), key_path, pid };
-        let draft = folder.join(format!("{name}.{pid}.draft"));
+        let draft = folder.join(format!("{name}.{pid}.{number}.draft"));
         let encryption = if is_encrypted { "on" } else { "off" };
         let key_name = publication.key_path.file_name().unwrap_or_default().to_string_lossy();
         let text = format!(
@@ -220,6 +227,13 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>> {
 fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(text.as_bytes())
+}
+
+/// The process that has left a key or a draft, by its name.
+fn owner_of(path: &Path) -> Option<u32> {
+    let name = path.file_name()?.to_str()?;
+    let name = name.strip_suffix(".key").or_else(|| name.strip_suffix(".draft"))?;
+    name.rsplit('.').nth(1)?.parse().ok()
 }
 
 /// Removes files that may be there.

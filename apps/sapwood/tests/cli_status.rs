@@ -1,0 +1,221 @@
+//! `sapwood status` and `sapwood trace-wave` look at networks of other processes.
+
+mod cli;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use cli::{PROGRAM, assert_refused, text};
+use serde_json::Value;
+
+/// Far longer than anything here takes.
+const HANG: Duration = Duration::from_secs(60);
+
+/// Asks in a folder of its own.
+fn ask(folder: &Path, arguments: &[&str]) -> Output {
+    let command = Command::new(PROGRAM)
+        .args(arguments)
+        .env("XDG_RUNTIME_DIR", folder)
+        .stdin(Stdio::null())
+        .output();
+    command.unwrap()
+}
+
+/// A network that runs in a process of its own until this is dropped.
+struct Running {
+    child: Child,
+    name: String,
+}
+
+impl Running {
+    fn start(folder: &Path) -> Self {
+        let tree = ["--topology", "2x2x2", "--runs", "1", "--only", "round_trip"];
+        let child = Command::new(PROGRAM)
+            .args(["bench", "tree", "--rounds", "1000000"])
+            .args(tree)
+            .env("XDG_RUNTIME_DIR", folder)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let name = format!("bench-{}", child.id());
+        let file = folder.join("sapwood").join(format!("{name}.network"));
+        let begin = Instant::now();
+        while !file.exists() {
+            assert!(begin.elapsed() < HANG, "{name} does not become visible");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Self { child, name }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn json(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn node(status: &Value, rank: u64) -> &Value {
+    let nodes = status["nodes"].as_array().unwrap();
+    nodes.iter().find(|node| node["rank"] == rank).unwrap()
+}
+
+#[test]
+fn a_running_network_is_drawn_and_described() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = Running::start(folder.path());
+    let status = json(&ask(folder.path(), &["status", "--json", "--timeout", "5s"]));
+    assert_eq!(status["schema"], "sapwood.status/1");
+    assert_eq!(status["network"], running.name);
+    assert_eq!(status["health"], "full");
+    assert_eq!(status["back_ends"]["answered"], "0-7");
+    assert_eq!(status["nodes"].as_array().unwrap().len(), 15);
+    for rank in 0..15 {
+        let node = node(&status, rank);
+        assert_eq!(node["answered"], true, "{node}");
+        assert!(node["waves_per_s"].is_number() && node["fill"].is_number(), "{node}");
+    }
+    let output = ask(folder.path(), &["status", "--timeout", "5s"]);
+    let picture = text(&output.stdout);
+    assert!(picture.contains("full, 8 of 8 back-ends answered"), "{picture}");
+    assert!(picture.contains("├─ communication process 9  full"), "{picture}");
+    assert!(picture.contains("└─ 2 back-ends 6-7  full"), "{picture}");
+    assert!(!picture.contains('\x1b'), "no colours but on a terminal");
+}
+
+#[test]
+fn the_way_of_a_wave_is_told_hop_by_hop() {
+    let folder = tempfile::tempdir().unwrap();
+    let _running = Running::start(folder.path());
+    let trace = json(&ask(folder.path(), &["trace-wave", "--json", "--timeout", "5s"]));
+    assert_eq!(trace["schema"], "sapwood.trace-wave/1");
+    let hops = trace["hops"].as_array().unwrap();
+    assert_eq!(hops.len(), 15);
+    assert!(hops.iter().all(|hop| hop["at_parent_us"].is_number() || hop["rank"] == 8));
+    let path: Vec<u64> =
+        trace["slowest_path"].as_array().unwrap().iter().filter_map(Value::as_u64).collect();
+    assert_eq!((path.len(), path[0]), (4, 8), "one process of each level: {path:?}");
+    let output = ask(folder.path(), &["trace-wave", "--timeout", "5s"]);
+    let picture = text(&output.stdout);
+    assert_eq!(picture.matches('*').count(), 5, "{picture}");
+}
+
+#[test]
+fn an_inner_process_is_killed_and_the_repair_is_seen() {
+    let folder = tempfile::tempdir().unwrap();
+    let _running = Running::start(folder.path());
+    let ask_json = || json(&ask(folder.path(), &["status", "--json", "--timeout", "2s"]));
+    let before = ask_json();
+    let pid = node(&before, 9)["pid"].as_i64().unwrap();
+    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    let begin = Instant::now();
+    let after = loop {
+        let status = ask_json();
+        let is_whole = status["back_ends"]["answered"] == "0-7";
+        if is_whole && node(&status, 8)["orphans_adopted"] == 2 {
+            break status;
+        }
+        assert!(begin.elapsed() < HANG, "{status}");
+    };
+    assert_eq!(after["health"], "degraded");
+    assert_eq!(node(&after, 8)["children_gone"], 1);
+    assert_eq!(node(&after, 9)["answered"], false);
+    assert_eq!(node(&after, 9)["health"], "lost");
+    for orphan in [11, 12] {
+        assert_eq!(node(&after, orphan)["parent"], 8);
+        assert_eq!(node(&after, orphan)["planned_parent"], 9);
+    }
+}
+
+#[test]
+fn of_several_networks_one_has_to_be_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let (one, two) = (Running::start(folder.path()), Running::start(folder.path()));
+    let unnamed = ask(folder.path(), &["status"]);
+    assert_refused(&unnamed, "choose one with --network", &["status"]);
+    for running in [&one, &two] {
+        let arguments = ["status", "--json", "--timeout", "5s", "--network", &running.name];
+        assert_eq!(json(&ask(folder.path(), &arguments))["network"], running.name);
+    }
+    let unknown = ask(folder.path(), &["trace-wave", "--network", "nobody"]);
+    assert_refused(&unknown, "no visible network is called 'nobody'", &["trace-wave"]);
+}
+
+#[test]
+fn what_a_killed_process_has_left_is_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(Running::start(folder.path()));
+    let inside = || -> BTreeSet<String> {
+        let entries = fs::read_dir(folder.path().join("sapwood")).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    };
+    assert_eq!(inside().len(), 2);
+    assert_refused(&ask(folder.path(), &["status"]), "no visible network", &["status"]);
+    assert_eq!(inside(), BTreeSet::new());
+    fs::write(folder.path().join("sapwood/odd.network"), "sapwood-network 1\npid x\n").unwrap();
+    assert_refused(&ask(folder.path(), &["status"]), "no visible network", &["status"]);
+}
+
+#[test]
+fn a_network_that_ends_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = [
+        "bench",
+        "tree",
+        "--topology",
+        "2",
+        "--runs",
+        "1",
+        "--only",
+        "round_trip",
+        "--rounds",
+        "3",
+    ];
+    assert!(ask(folder.path(), &arguments).status.success());
+    assert_eq!(fs::read_dir(folder.path().join("sapwood")).unwrap().count(), 0);
+    let mode = fs::metadata(folder.path().join("sapwood")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+}
+
+#[test]
+fn a_busy_front_end_is_not_waited_for_for_ever() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = Running::start(folder.path());
+    let pid = rustix::process::Pid::from_raw(i32::try_from(running.child.id()).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+    let output = ask(folder.path(), &["status", "--timeout", "100ms"]);
+    assert_eq!(output.status.code(), Some(124));
+    let said = text(&output.stderr);
+    assert!(said.lines().count() == 1 && said.contains("no answer from the front-end"), "{said}");
+    rustix::process::kill_process(pid, rustix::process::Signal::CONT).unwrap();
+}
+
+#[test]
+fn bad_input_is_refused_in_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    for (arguments, what) in [
+        (&["status", "--timeout", "0ms"][..], "between 1ms and 60s"),
+        (&["status", "--timeout", "soon"], "no time"),
+        (&["status", "--watch", "1ms"], "100ms"),
+        (&["trace-wave", "--watch"], "--watch"),
+        (&["status", "here"], "here"),
+    ] {
+        assert_refused(&ask(folder.path(), arguments), what, arguments);
+    }
+    let open = folder.path().join("sapwood");
+    fs::create_dir_all(&open).unwrap();
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o755)).unwrap();
+    assert_refused(&ask(folder.path(), &["status"]), "others may enter it", &["status"]);
+}
