@@ -8,6 +8,7 @@ mod bench;
 mod doctor;
 mod exit;
 mod mpi;
+mod node;
 mod scale;
 mod sim;
 mod status;
@@ -27,7 +28,7 @@ fn main() -> ExitCode {
             return code;
         }
         let result = match arguments.first().and_then(|first| first.to_str()) {
-            Some("node") if arguments.len() == 1 => node(),
+            Some("node") if arguments.len() == 1 => node::run(None),
             Some(bench::BACK_END) => bench::back_end(),
             Some(bench::CROWD) => bench::crowd(&arguments[1..]),
             Some(storm::BACK_END) => storm::back_end(),
@@ -42,7 +43,7 @@ fn main() -> ExitCode {
 /// A command of people's.
 fn run() -> Result<ExitCode, Failure> {
     match arguments::read()? {
-        Some(Command::Node) => node(),
+        Some(Command::Node(arguments)) => node::run(arguments.join.as_deref()),
         Some(Command::Topology(arguments)) => topology::run(&arguments),
         Some(Command::Bench(arguments)) => bench::run(&arguments),
         Some(Command::Doctor(arguments)) => doctor::run(&arguments),
@@ -54,12 +55,4 @@ fn run() -> Result<ExitCode, Failure> {
         Some(Command::Soak(arguments)) => storm::soak::run(&arguments),
         None => Ok(ExitCode::SUCCESS),
     }
-}
-
-/// A communication process.
-fn node() -> Result<ExitCode, Failure> {
-    let registry = sapwood_profile::register(sapwood::Registry::built_in());
-    let registry = bench::register(registry);
-    sapwood::serve(registry).map_err(|error| Failure::own(&error))?;
-    Ok(ExitCode::SUCCESS)
 }

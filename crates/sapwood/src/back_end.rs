@@ -43,9 +43,14 @@ impl Received {
 }
 
 /// A leaf of the tree.
+///
+/// Dropping it leaves the network, as [`BackEnd::leave`] does, but for a thread that panics.
 pub struct BackEnd {
     shared: Shared,
     unwritten: usize,
+    has_left: bool,
+    /// A process that was forked off this one must not leave in its name.
+    process: u32,
 }
 
 impl BackEnd {
@@ -69,8 +74,10 @@ impl BackEnd {
         let mut refused = None;
         for attachment in AttachFile::read(path)?.attachments(rank)? {
             match Self::join(attachment) {
-                // Another place may have a rank to give.
-                Err(error @ Error::Ended { .. }) if rank.is_none() => refused = Some(error),
+                // Another place may have a rank to give, and one that is written may be gone.
+                Err(error @ (Error::Ended { .. } | Error::Runtime(_))) if rank.is_none() => {
+                    refused = Some(error);
+                }
                 outcome => return outcome,
             }
         }
@@ -80,7 +87,12 @@ impl BackEnd {
 
     fn join(attachment: Attachment) -> Result<Self> {
         let driver = Driver::attach(attachment, Role::BackEnd, Registry::empty())?;
-        let mut back_end = Self { shared: Shared::new(driver), unwritten: 0 };
+        let mut back_end = Self {
+            shared: Shared::new(driver),
+            unwritten: 0,
+            has_left: false,
+            process: std::process::id(),
+        };
         back_end.shared.wait("welcome from the parent", Some(WELCOME_TIMEOUT), |shared| {
             Ok(shared.driver.node().is_planned().then_some(()))
         })?;
@@ -251,12 +263,38 @@ impl BackEnd {
         self.shared.driver.descriptor().as_raw_fd()
     }
 
-    /// Leaves the network; what was sent is written first.
+    /// Leaves the network on purpose. What was sent is safe then: the front-end has it, or it has
+    /// not come so far within half a second. The front-end is told that this back-end has left,
+    /// rather than that it is gone.
     ///
     /// # Errors
     /// [`Error::Runtime`] when the system fails this process.
-    pub fn close(mut self) -> Result<()> {
+    pub fn leave(mut self) -> Result<()> {
+        self.leave_once()
+    }
+
+    /// As [`BackEnd::leave`].
+    ///
+    /// # Errors
+    /// As [`BackEnd::leave`].
+    pub fn close(self) -> Result<()> {
+        self.leave()
+    }
+
+    fn leave_once(&mut self) -> Result<()> {
+        if std::mem::replace(&mut self.has_left, true) {
+            return Ok(());
+        }
         Ok(self.shared.driver.close()?)
+    }
+}
+
+impl Drop for BackEnd {
+    fn drop(&mut self) {
+        if !std::thread::panicking() && self.process == std::process::id() {
+            // Whoever wants to know how it went calls `leave`.
+            let _ = self.leave_once();
+        }
     }
 }
 

@@ -39,7 +39,7 @@ mod stream;
 mod visible;
 
 pub use answer::Answer;
-pub use attach::AttachFile;
+pub use attach::{AttachFile, join};
 pub use back_end::{BackEnd, Received};
 pub use error::{Error, Result, StartFailure};
 pub use network::{Communicator, Network, NetworkBuilder};
@@ -55,7 +55,7 @@ pub use sapwood_packet::{
     FIRST_TAG, Format, IntoValues, Packet, PacketError, Rank, RankSet, StreamId, Tag, Values,
     ValuesRef, Wave,
 };
-pub use sapwood_runtime::{TransportKind, serve};
+pub use sapwood_runtime::{TransportKind, serve, serve_until};
 pub use sapwood_topology::{Hosts, Role, Shape, Topology};
 pub use status::{Health, NodeStatus, Status};
 pub use stream::{Stream, StreamBuilder};

@@ -169,7 +169,7 @@ impl NetworkBuilder {
             topology,
             key: key_copy,
             everyone: RankSet::new(),
-            attach_points: Vec::new(),
+            takes_guests: self.takes_guests,
             is_closed: false,
             publication: None,
         };
@@ -222,7 +222,7 @@ pub struct Network {
     topology: Rc<Topology>,
     key: Key,
     everyone: RankSet,
-    attach_points: Vec<AttachPoint>,
+    takes_guests: bool,
     is_closed: bool,
     publication: Option<Publication>,
 }
@@ -270,9 +270,8 @@ impl Network {
         };
         drop(shared);
         match result {
-            Ok((back_ends, attach_points)) => {
+            Ok(back_ends) => {
                 self.everyone = back_ends;
-                self.attach_points = attach_points;
                 Ok(())
             }
             Err(error) => {
@@ -308,8 +307,8 @@ impl Network {
 
     /// Where back-ends may attach by themselves, and under which ranks.
     #[must_use]
-    pub fn attach_points(&self) -> &[AttachPoint] {
-        &self.attach_points
+    pub fn attach_points(&self) -> Vec<AttachPoint> {
+        self.shared.borrow().attach_points.clone()
     }
 
     /// Writes what back-ends need to attach: the key into a file of mode 0600, and the attach
@@ -319,8 +318,21 @@ impl Network {
     /// [`Error::File`] when a file cannot be written or exists already.
     pub fn write_attach_file(&self, path: &Path, key_path: &Path) -> Result<()> {
         self.key.write_file(key_path)?;
+        self.rewrite_attach_file(path, key_path)
+    }
+
+    /// Writes the attach points anew, as they are now, beside a key that was written before.
+    ///
+    /// # Errors
+    /// [`Error::File`] when the file cannot be written.
+    pub fn rewrite_attach_file(&self, path: &Path, key_path: &Path) -> Result<()> {
         let is_encrypted = self.shared.borrow().driver.is_encrypted();
-        AttachFile::new(&self.attach_points, is_encrypted, key_path).write(path)
+        let file = AttachFile::new(&self.attach_points(), is_encrypted, key_path);
+        if !self.takes_guests {
+            return file.write(path);
+        }
+        let children = |rank| u32::try_from(self.topology.children(rank).len()).unwrap_or(u32::MAX);
+        file.with_guests(children).write(path)
     }
 
     /// Waits until this many back-ends are connected.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use sapwood_node::{Answer, Delivery, Event, Instant, Node};
+use sapwood_node::{Answer, AttachPoint, Delivery, Event, Instant, Node};
 use sapwood_packet::{Packet, RankSet, StreamId};
 use sapwood_runtime::{Driver, clock};
 
@@ -19,7 +19,9 @@ pub(crate) struct Shared {
     pub(crate) packets: VecDeque<Packet>,
     pub(crate) events: VecDeque<Event>,
     pub(crate) failures: Vec<StartFailure>,
-    pub(crate) ready: Option<(RankSet, Vec<sapwood_node::AttachPoint>)>,
+    pub(crate) ready: Option<RankSet>,
+    /// Where processes may attach now.
+    pub(crate) attach_points: Vec<AttachPoint>,
     pub(crate) ended: Option<String>,
     pub(crate) inquiries: Inquiries,
 }
@@ -36,6 +38,7 @@ impl Shared {
             events: VecDeque::new(),
             failures: Vec::new(),
             ready: None,
+            attach_points: Vec::new(),
             ended: None,
             inquiries: Inquiries::default(),
         }
@@ -58,7 +61,15 @@ impl Shared {
             }
             match &event {
                 Event::Ready { back_ends, attach_points } => {
-                    self.ready = Some((back_ends.clone(), attach_points.clone()));
+                    self.ready = Some(back_ends.clone());
+                    self.attach_points = attach_points.clone();
+                }
+                Event::Offered { attach_points } => {
+                    self.attach_points.extend(attach_points.iter().cloned());
+                }
+                // Of a back-end there is none.
+                Event::Broken { rank, .. } | Event::Lost { rank, .. } => {
+                    self.attach_points.retain(|point| point.parent != *rank);
                 }
                 Event::StartFailed { rank, text } => {
                     self.failures.push(StartFailure { rank: *rank, text: text.clone() });
