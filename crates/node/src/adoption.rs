@@ -171,6 +171,7 @@ impl Node {
             child.expected = old.expected.clone();
         }
         self.membership.put_child(applicant.rank, child);
+        self.pass_over(&applicant.between);
         self.welcome_back(applicant.link, applicant.rank);
     }
 
@@ -178,7 +179,7 @@ impl Node {
     pub(crate) fn rejoin(&mut self, link: LinkId, rank: Rank, back_ends: RankSet, covers: RankSet) {
         let others = self.membership.connected_but(rank);
         let is_stale =
-            others.as_ref().intersects(covers.as_ref()) || self.membership.absorbed.contains(rank);
+            others.as_ref().intersects(covers.as_ref()) || self.is_replaced(rank);
         if is_stale {
             self.send_control(link, &Control::Dissolve);
             if let Some(open) = self.links.link_mut(link) {

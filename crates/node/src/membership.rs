@@ -120,7 +120,8 @@ pub(crate) struct Membership {
     pub(crate) applicants: Vec<Applicant>,
     /// When the next probes are sent.
     pub(crate) beat_due: Option<Instant>,
-    /// Processes whose filters' states were taken over, here or below.
+    /// Processes that must not come back with their filters' states, which others have taken over,
+    /// here or below.
     pub(crate) absorbed: RankSet,
     /// Until when this back-end, which leaves, waits for what it has sent to be safe.
     pub(crate) departs_until: Option<Instant>,
@@ -188,6 +189,12 @@ impl Membership {
     pub(crate) fn has_rejoined(&self, rank: Rank) -> bool {
         let is_there = |child: &Child| child.link.is_some() && child.state == State::Reported;
         self.children.get(&rank).is_some_and(is_there)
+    }
+
+    /// The child at the other end of a link.
+    pub(crate) fn rank_of(&self, link: LinkId) -> Option<Rank> {
+        let mut children = self.children.iter();
+        children.find(|(_, child)| child.link == Some(link)).map(|(&rank, _)| rank)
     }
 
     /// The link of a child that is there.

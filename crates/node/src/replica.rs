@@ -8,8 +8,10 @@
 //! is gone and does not come back itself, the parent's own filter takes over the copy that counts.
 //!
 //! Nothing is counted twice. A process whose state was taken over is turned away when it comes back
-//! after all, here and at every ancestor: the ranks of those processes travel up with the copies. A
-//! copy is not taken over before this node has sent on all waves that are in it.
+//! after all, here and at every ancestor: the ranks of those processes travel up with the copies. So
+//! is one that an orphan was taken in over, since it may have thought that the orphan was gone, and
+//! taken over its state. A copy is not taken over before this node has sent on all waves that are in
+//! it.
 //!
 //! What is lost is bounded: what the child's filters took in between the copy that counts and the
 //! child's last wave that came, which is less than [`WAVES`] waves. Streams that wait for nobody, or
@@ -240,13 +242,40 @@ impl Node {
         let stream = self.streams.at(at);
         let Some(slot) = stream.slot_of(link) else { return Ok(()) };
         let filter = filter as usize;
-        if stream.handover.is_some() && stream.up.composable().contains(&filter) {
+        let takes = stream.handover.is_some() && stream.up.composable().contains(&filter);
+        if takes && absorbed.iter().any(|rank| self.membership.has_rejoined(rank)) {
+            // It has taken over the state of a process that is here, and has it.
+            if let Some(rank) = self.membership.rank_of(link) {
+                self.membership.absorbed.insert(rank);
+            }
+            self.send_control(link, &Control::Dissolve);
+            self.outputs.push_back(Output::Hangup(link));
+            self.link_down(link, "it has taken the place of a process that is here");
+            return Ok(());
+        }
+        if takes {
+            let stream = self.streams.at(at);
             let next = stream.slots[slot].next.wave;
             let replica = Replica { filter, wave, state, absorbed };
             stream.slots[slot].replicas.add(replica, next);
         }
         self.release(at, slot, values.len() as u32);
         Ok(())
+    }
+
+    /// Whether a process must not come back: others have its state, or may have that of others.
+    pub(crate) fn is_replaced(&self, rank: Rank) -> bool {
+        let slots = self.streams.iter().flat_map(|stream| &stream.slots);
+        let mut replicas = slots.flat_map(|slot| &slot.replicas.list);
+        self.membership.absorbed.contains(rank)
+            || replicas.any(|replica| replica.absorbed.contains(rank))
+    }
+
+    /// An orphan is taken in over these processes.
+    pub(crate) fn pass_over(&mut self, between: &[Rank]) {
+        if self.streams.iter().any(|stream| stream.handover.is_some()) {
+            between.iter().for_each(|&rank| self.membership.absorbed.insert(rank));
+        }
     }
 
     /// The link to a child is gone: what it has handed over is fixed, whatever becomes of it.
