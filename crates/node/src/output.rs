@@ -109,7 +109,8 @@ pub enum Event {
         /// The parent's rank.
         parent: Rank,
     },
-    /// A downward filter failed here: its packet was dropped.
+    /// A downward filter failed here, and its packet was dropped; or the state of an upward filter
+    /// cannot be handed over (told to the process itself and to the front-end).
     FilterFailed {
         /// The stream.
         stream: StreamId,
