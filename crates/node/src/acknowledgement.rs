@@ -13,6 +13,7 @@ use crate::lane::{Passage, Place};
 use crate::membership::END;
 use crate::mutation::Mutation;
 use crate::slot::Until;
+use crate::stream::Stream;
 use crate::wave::OpenWave;
 use crate::{LinkId, Node, Role};
 
@@ -20,6 +21,25 @@ use crate::{LinkId, Node, Role};
 const DELAY: Duration = Duration::from_millis(50);
 /// Waves after which it does not wait.
 const WAVES: u64 = 1024;
+
+impl Stream {
+    /// Remembers who was not in a wave that has gone on. Waves before it that nobody has sent in
+    /// have been skipped by all.
+    fn record_absences(&mut self, wave: &OpenWave) {
+        let (first, until) = (wave.place.wave, wave.until().wave);
+        if self.ended < until {
+            return;
+        }
+        if first > self.recorded {
+            self.absences.record(self.recorded, first, self.below.clone());
+        }
+        if wave.contributors != self.below {
+            let absent = self.below.difference(wave.contributors.as_ref());
+            self.absences.record(first, until, absent);
+        }
+        self.recorded = until;
+    }
+}
 
 impl Node {
     /// A wave or single packet has gone on from here.
@@ -31,12 +51,7 @@ impl Node {
                 wave.charges.iter().map(|&(_, bytes)| u64::from(bytes)).sum::<u64>();
         }
         if !is_single {
-            let until = wave.until().wave;
-            if stream.ended >= until && wave.contributors != stream.below {
-                let absent = stream.below.difference(wave.contributors.as_ref());
-                stream.absences.record(wave.place.wave, until, absent);
-            }
-            return;
+            return stream.record_absences(wave);
         }
         let Some(&(slot, _)) = wave.charges.first() else { return };
         let loses_late = stream.breaks(Mutation::LoseLateParts);

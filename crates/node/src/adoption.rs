@@ -7,6 +7,7 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use sapwood_packet::{Rank, RankSet, StreamId};
 use sapwood_wire::{Control, Ranges};
@@ -18,7 +19,11 @@ use crate::mutation::Mutation;
 use crate::slot::Slot;
 use crate::{AffectedWaves, Event, Instant, LinkId, Node, Output, Role};
 
-/// The place of a communication process that is gone.
+/// How long waves are held back for a back-end whose link has closed and which is not known to have
+/// ended: it connects anew at once if it can.
+const BACK_END_GRACE: Duration = Duration::from_millis(1000);
+
+/// The place of a process that is gone.
 #[derive(Debug)]
 pub(crate) struct Vacancy {
     /// Who is gone.
@@ -31,6 +36,10 @@ pub(crate) struct Vacancy {
     orphans: Vec<Rank>,
     /// Back-ends that come after this are late.
     until: Instant,
+    /// How long that is in all; zero when nobody can come any more.
+    grace: Duration,
+    /// Whether it is a back-end itself, whose link has closed.
+    is_back_end: bool,
     /// What was seen of its end.
     reason: String,
     /// Its number, by which streams know the slots that it had.
@@ -54,6 +63,7 @@ impl Node {
         &mut self,
         rank: Rank,
         link: LinkId,
+        is_back_end: bool,
         back_ends: &RankSet,
         why: &str,
     ) -> bool {
@@ -71,18 +81,24 @@ impl Node {
                 stream.orphan_slot(slot, number);
             }
         }
-        let until = self.now + self.settings.recovery.grace;
+        let grace = self.settings.recovery.grace;
+        let grace = if is_back_end { grace.min(BACK_END_GRACE) } else { grace };
+        let until = self.now + grace;
         self.membership.vacancies.push(Vacancy {
             rank,
             awaited: back_ends.clone(),
             returned: RankSet::new(),
             orphans: Vec::new(),
             until,
+            grace,
+            is_back_end,
             reason: why.into(),
             number,
             waves,
         });
-        self.tell_broken(rank, back_ends.clone(), why.into());
+        if !is_back_end {
+            self.tell_broken(rank, back_ends.clone(), why.into());
+        }
         true
     }
 
@@ -167,6 +183,7 @@ impl Node {
         let mut child = Child::awaited(RankSet::new(), Vec::new());
         child.keeps_time = applicant.keeps_time;
         child.is_orphan = true;
+        child.is_resuming = true;
         if let Some(old) = self.membership.child(applicant.rank) {
             child.expected = old.expected.clone();
         }
@@ -178,8 +195,7 @@ impl Node {
     /// An orphan that was welcomed says what comes with it.
     pub(crate) fn rejoin(&mut self, link: LinkId, rank: Rank, back_ends: RankSet, covers: RankSet) {
         let others = self.membership.connected_but(rank);
-        let is_stale =
-            others.as_ref().intersects(covers.as_ref()) || self.is_replaced(rank);
+        let is_stale = others.as_ref().intersects(covers.as_ref()) || self.is_replaced(rank);
         if is_stale {
             self.send_control(link, &Control::Dissolve);
             if let Some(open) = self.links.link_mut(link) {
@@ -251,7 +267,7 @@ impl Node {
     }
 
     /// The parent was told that nothing more comes on a stream, which is not so any more.
-    fn take_back_end(&mut self, at: usize) {
+    pub(crate) fn take_back_end(&mut self, at: usize) {
         let stream = self.streams.at(at);
         if !core::mem::take(&mut stream.has_said_end) {
             return;
@@ -266,7 +282,8 @@ impl Node {
     /// An orphan has told all: it is told of the streams that it has missed, and places that are
     /// filled are closed.
     pub(crate) fn resumed(&mut self, link: LinkId, rank: Rank) {
-        let Some(child) = self.membership.child(rank) else { return };
+        let Some(child) = self.membership.child_mut(rank) else { return };
+        child.is_resuming = false;
         let covers = child.covers.clone();
         for at in 0..self.streams.len() {
             let stream = self.streams.at(at);
@@ -315,10 +332,13 @@ impl Node {
     }
 
     fn close_vacancy(&mut self, vacancy: Vacancy) {
-        let Vacancy { rank, awaited, returned, orphans, reason, number, waves, .. } = vacancy;
+        let Vacancy { rank, awaited, returned, orphans, reason, number, waves, grace, .. } =
+            vacancy;
         if !awaited.is_empty() {
-            let waited = self.settings.recovery.grace.as_millis();
-            let reason = alloc::format!("{reason}; not back within {waited} ms");
+            let reason = match grace.as_millis() {
+                0 => reason,
+                waited => alloc::format!("{reason}; not back within {waited} ms"),
+            };
             self.lost(rank, awaited, reason);
         }
         let is_back = orphans.contains(&rank) || self.membership.has_rejoined(rank);
@@ -336,7 +356,7 @@ impl Node {
                 self.forget_down(at);
             }
         }
-        if !orphans.is_empty() {
+        if !orphans.is_empty() && !vacancy.is_back_end {
             let adopter = self.membership.rank_or_max();
             self.tell_repaired(rank, adopter, orphans, returned, affected);
         }
@@ -368,6 +388,17 @@ impl Node {
     pub(crate) fn no_longer_awaited(&mut self, back_ends: &RankSet) {
         for vacancy in &mut self.membership.vacancies {
             vacancy.awaited.subtract(back_ends.as_ref());
+        }
+        self.close_vacancies();
+    }
+
+    /// A back-end is known to have ended: nobody comes back in its place.
+    pub(crate) fn close_place_of(&mut self, rank: Rank) {
+        let now = self.now;
+        let places = self.membership.vacancies.iter_mut();
+        for place in places.filter(|place| place.is_back_end && place.rank == rank) {
+            place.until = now;
+            place.grace = Duration::ZERO;
         }
         self.close_vacancies();
     }

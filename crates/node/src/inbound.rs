@@ -132,6 +132,8 @@ impl Node {
             stream.arrive_run(slot, &arrived, now);
         } else if arrived.packet.chunk.is_some() && !stream.takes_chunks(arrived.packet.format) {
             self.assemble_up(at, slot, &arrived);
+        } else if stream.holds_waves() {
+            self.hold_packet(at, slot, arrived);
         } else {
             stream.arrive(slot, arrived, now);
         }
@@ -140,6 +142,26 @@ impl Node {
         }
         if is_end {
             self.end_if_deserted(at);
+        }
+    }
+
+    /// A packet of a wave that is needed whole. Where it is not the last of its child's, its credit
+    /// returns at once, so that the rest can come however much it is.
+    fn hold_packet(&mut self, at: usize, slot: usize, mut arrived: Arrived<'_>) {
+        let now = self.now;
+        let Header { ends_wave, late, .. } = arrived.packet.header;
+        let stream = self.streams.at(at);
+        let child = &mut stream.slots[slot];
+        let early = if ends_wave || late { 0 } else { arrived.charge };
+        if ends_wave && !late {
+            arrived.charge = arrived.charge.saturating_add(child.take_back());
+        } else if early > 0 {
+            child.grant_early(early);
+            arrived.charge = 0;
+        }
+        stream.arrive(slot, arrived, now);
+        if early > 0 {
+            self.release(at, slot, early);
         }
     }
 
@@ -156,13 +178,15 @@ impl Node {
         let void = Slab::default();
         let mut whole = PacketRef { chunk: None, body: void.as_bytes(), ..packet };
         let mut charge = arrived.charge;
-        if matches!(assembled, Assembled::Partial) {
-            stream.slots[slot].grant_early(charge);
-        } else if packet.header.ends_wave {
+        let mut early = 0;
+        if matches!(assembled, Assembled::Partial) || !packet.header.ends_wave {
+            early = core::mem::take(&mut charge);
+            stream.slots[slot].grant_early(early);
+        } else {
             charge = charge.saturating_add(stream.slots[slot].take_back());
         }
         match assembled {
-            Assembled::Partial => self.release(at, slot, charge),
+            Assembled::Partial => {}
             Assembled::Whole(slab, contributors) => {
                 whole.contributors = contributors.as_ref();
                 whole.header.ends_wave |= !stream.is_immediate() && packet.header.ends_wave;
@@ -178,7 +202,10 @@ impl Node {
                 let arrived = Arrived { packet: whole, owned: None, charge };
                 stream.arrive(slot, arrived, now);
             }
-            Assembled::Torn => self.release(at, slot, charge),
+            Assembled::Torn => {}
+        }
+        if early > 0 {
+            self.release(at, slot, early);
         }
     }
 

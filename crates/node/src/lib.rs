@@ -47,6 +47,7 @@ mod pulse;
 mod record;
 mod recovery;
 mod replica;
+mod resumption;
 mod run;
 mod sender;
 mod slot;

@@ -64,6 +64,10 @@ pub(crate) struct Links {
 
 impl Links {
     pub(crate) fn open(&mut self, id: LinkId, peer: Peer, now: Instant) {
+        if self.slots.is_empty() && id.index() == 0 {
+            // Most back-ends have one link, and a tree may have a million of them.
+            self.slots.reserve_exact(1);
+        }
         if self.slots.len() <= id.index() {
             self.slots.resize_with(id.index() + 1, || None);
         }

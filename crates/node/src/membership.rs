@@ -62,6 +62,10 @@ pub(crate) struct Child {
     plan: Vec<u8>,
     state: State,
     is_leaving: bool,
+    /// Whether it is known to have ended, rather than that its link has closed.
+    has_exited: bool,
+    /// Whether it has been taken in and has not told yet how far its streams are.
+    pub(crate) is_resuming: bool,
     /// Whether it had another parent, or another link to this one, before.
     pub(crate) is_orphan: bool,
     /// Whether it answers probes at any time.
@@ -82,6 +86,8 @@ impl Child {
             plan,
             state: State::Awaited,
             is_leaving: false,
+            has_exited: false,
+            is_resuming: false,
             is_orphan: false,
             keeps_time: false,
             probed: None,
@@ -120,6 +126,8 @@ pub(crate) struct Membership {
     pub(crate) applicants: Vec<Applicant>,
     /// When the next probes are sent.
     pub(crate) beat_due: Option<Instant>,
+    /// When somebody who does not answer counts as gone.
+    pub(crate) judgement_due: Option<Instant>,
     /// Processes that must not come back with their filters' states, which others have taken over,
     /// here or below.
     pub(crate) absorbed: RankSet,
@@ -129,6 +137,8 @@ pub(crate) struct Membership {
     pub(crate) guests: Option<Guests>,
     /// Whether this process is such a member, and no back-end.
     pub(crate) is_joining: bool,
+    /// Whether this process has ended while its network goes on.
+    pub(crate) has_dissolved: bool,
 }
 
 impl Membership {
@@ -151,10 +161,12 @@ impl Membership {
             next_vacancy: 0,
             applicants: Vec::new(),
             beat_due: None,
+            judgement_due: None,
             absorbed: RankSet::new(),
             departs_until: None,
             guests: None,
             is_joining: false,
+            has_dissolved: false,
         }
     }
 
@@ -212,11 +224,6 @@ impl Membership {
 
     pub(crate) fn put_child(&mut self, rank: Rank, child: Child) {
         self.children.insert(rank, child);
-    }
-
-    /// Since when a child has been suspected, the first of them.
-    pub(crate) fn suspicion(&self) -> Option<Instant> {
-        self.children.values().filter_map(|child| child.suspected).min()
     }
 
     /// A child was not taken in after all.
@@ -411,6 +418,8 @@ impl Node {
                 kept.map_or_else(|| self.admit_guest(), Ok)?
             }
         };
+        // A new process under a rank whose place was held open for the old one.
+        self.close_place_of(rank);
         let child = Child::awaited(RankSet::range(rank, rank), Vec::new());
         self.membership.children.insert(rank, child);
         Ok(rank)
@@ -491,6 +500,7 @@ impl Node {
         for at in 0..self.streams.len() {
             if let Some(request) = self.streams.at(at).request_for(link, back_ends) {
                 self.send_control(link, &Control::Open(request));
+                self.take_back_end(at);
             }
         }
     }
@@ -500,6 +510,9 @@ impl Node {
         let Some(child) = self.membership.children.get_mut(&rank) else { return };
         child.connected.union_with(back_ends.as_ref());
         child.state = State::Reported;
+        if !child.is_resuming {
+            self.admit_members(rank, &back_ends);
+        }
         self.membership.forget_losses(&back_ends);
         if !self.membership.has_reported {
             self.membership.attach_points.extend(points);
@@ -516,6 +529,26 @@ impl Node {
             let attach_points = told(points);
             let back_ends = Ranges::from(&back_ends);
             self.send_control(parent, &Control::Reached { back_ends, attach_points });
+        }
+    }
+
+    /// Back-ends have come to a child: it takes part in the streams that they are members of.
+    fn admit_members(&mut self, rank: Rank, back_ends: &RankSet) {
+        let Some(link) = self.membership.link_of(rank) else { return };
+        for at in 0..self.streams.len() {
+            let stream = self.streams.at(at);
+            let mut members = stream.members.clone();
+            members.intersect_with(back_ends.as_ref());
+            if members.is_empty() {
+                continue;
+            }
+            if let Some(slot) = stream.slot_of(link) {
+                stream.slots[slot].members.union_with(members.as_ref());
+                stream.below.union_with(members.as_ref());
+            } else if let Some(request) = stream.request_for(link, back_ends) {
+                self.send_control(link, &Control::Open(request));
+                self.take_back_end(at);
+            }
         }
     }
 
@@ -550,7 +583,12 @@ impl Node {
     pub(crate) fn start_failed(&mut self, rank: Rank, text: String) {
         match self.membership.children.get_mut(&rank) {
             Some(child) if child.state == State::Awaited => child.state = State::Gone,
-            _ => return,
+            Some(child) => {
+                // Nobody will come back under its rank by itself.
+                child.has_exited = true;
+                return self.close_place_of(rank);
+            }
+            None => return,
         }
         self.pass_on_failure(rank, text);
         self.report_if_ready();
@@ -591,6 +629,7 @@ impl Node {
         let is_back_end = child.expected == RankSet::range(rank, rank);
         let is_leaving = child.is_leaving;
         let is_orphan = child.is_orphan;
+        let may_return = !is_back_end || !(is_leaving || child.has_exited);
         if self.has_ended {
             return;
         }
@@ -604,7 +643,7 @@ impl Node {
             self.pass_on_failure(rank, reason.clone());
         }
         self.close_replicas(link);
-        if !is_back_end && self.hold_open(rank, link, &back_ends, &reason) {
+        if may_return && self.hold_open(rank, link, is_back_end, &back_ends, &reason) {
             self.report_if_ready();
             return self.answer_applicants();
         }
@@ -678,6 +717,11 @@ impl Node {
 
     /// A child tells of losses in its subtree.
     pub(crate) fn lost_below(&mut self, child: Rank, rank: Rank, back_ends: RankSet, why: String) {
+        // What a process that was thought gone says of those who went elsewhere is out of date.
+        let back_ends = back_ends.difference(self.membership.connected_but(child).as_ref());
+        if back_ends.is_empty() {
+            return;
+        }
         if let Some(child) = self.membership.children.get_mut(&child) {
             child.connected.subtract(back_ends.as_ref());
         }
@@ -748,10 +792,12 @@ impl crate::stream::Stream {
         if members.is_empty() {
             return None;
         }
-        // The waves that are open do not count on it.
-        let first = self.ended.max(self.waves.end());
+        // The waves that are open do not count on it, and a process that was here before under one of
+        // these ranks has used those that it has sent in.
+        let seen = back_ends.iter().filter_map(|rank| self.seen.get(&rank));
+        let seen = seen.map(|place| place.wave + u64::from(place.offset > 0)).max().unwrap_or(0);
+        let first = self.ended.max(self.waves.end()).max(seen);
         let window = self.request.window_bytes;
-        self.has_said_end = false;
         self.add_slot(Slot::new(link, members, Place::start_of(first), window));
         Some(sapwood_wire::StreamRequest { first_wave: first, ..self.request.clone() })
     }

@@ -154,7 +154,7 @@ impl Node {
         }
         // A wave that has no room to go on is looked at again when there is room, not by the clock.
         let is_root = self.settings.role == Role::FrontEnd;
-        let streams = self.streams.iter().filter(|stream| stream.has_room_up(is_root));
+        let streams = self.streams.timed().filter(|stream| stream.has_room_up(is_root));
         let waves = streams.filter_map(|stream| stream.waves.deadline()).min();
         let others = [
             self.acknowledgement_due,
@@ -294,6 +294,8 @@ pub(crate) struct Streams {
     index: BTreeMap<StreamId, usize>,
     /// The stream of the last packet: the next is likely to be on the same.
     last: usize,
+    /// How many have waves with deadlines.
+    timed: usize,
 }
 
 impl Streams {
@@ -332,13 +334,19 @@ impl Streams {
     pub(crate) fn insert(&mut self, stream: Stream) -> usize {
         self.remove(stream.id);
         self.index.insert(stream.id, self.list.len());
+        self.timed += usize::from(stream.patience.is_some());
+        if self.list.is_empty() {
+            // Most back-ends have one stream, and a tree may have a million of them.
+            self.list.reserve_exact(1);
+        }
         self.list.push(stream);
         self.list.len() - 1
     }
 
     pub(crate) fn remove(&mut self, id: StreamId) {
         let Some(at) = self.index.remove(&id) else { return };
-        self.list.swap_remove(at);
+        let removed = self.list.swap_remove(at);
+        self.timed -= usize::from(removed.patience.is_some());
         if let Some(moved) = self.list.get(at) {
             self.index.insert(moved.id, at);
         }
@@ -346,5 +354,11 @@ impl Streams {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Stream> {
         self.list.iter()
+    }
+
+    /// Those whose waves have deadlines.
+    fn timed(&self) -> impl Iterator<Item = &Stream> {
+        let most = if self.timed == 0 { 0 } else { self.list.len() };
+        self.list[..most].iter().filter(|stream| stream.patience.is_some())
     }
 }

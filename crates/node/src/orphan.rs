@@ -44,6 +44,8 @@ pub(crate) struct Search {
     until: Instant,
     pause: Duration,
     reason: String,
+    /// Whether nobody took connections where the front-end was.
+    is_root_gone: bool,
 }
 
 impl Search {
@@ -70,6 +72,7 @@ impl Node {
             until: self.now,
             pause: PAUSE_MIN,
             reason: reason.to_string(),
+            is_root_gone: false,
         });
         // A parent that was silent is asked last: it may be stopped.
         self.turn_to(usize::from(was_silent));
@@ -127,11 +130,13 @@ impl Node {
     /// Nobody takes connections where the front-end was.
     fn front_end_gone(&mut self, reason: &str) {
         let wait = self.settings.recovery.front_end_wait;
-        let Some(search) = &self.membership.search else { return };
+        let Some(search) = &mut self.membership.search else { return };
         if wait.is_zero() || self.now.since(search.since) >= wait {
             let why = search.reason.clone();
             return self.end(false, alloc::format!("the front-end is gone: {why}; {reason}"));
         }
+        search.is_root_gone = true;
+        self.close_all_streams();
         self.turn_to(usize::MAX);
     }
 
@@ -164,7 +169,8 @@ impl Node {
                 limit.max(front_end_wait).as_millis(),
                 search.reason
             );
-            return self.dissolve(reason);
+            // Where the front-end was gone, those below would find nobody either.
+            return if search.is_root_gone { self.end(false, reason) } else { self.dissolve(reason) };
         }
         match search.step {
             Step::Pausing => self.turn_to(0),
@@ -184,7 +190,10 @@ impl Node {
         if let Some(open) = self.links.link_mut(link) {
             open.peer = Peer::Parent;
         }
-        let back_ends = self.membership.connected();
+        let back_ends = match (self.settings.role, self.membership.rank) {
+            (Role::BackEnd, Some(rank)) => RankSet::range(rank, rank),
+            _ => self.membership.connected(),
+        };
         let covers = self.covered();
         let rejoin =
             Control::Rejoin { back_ends: Ranges::from(&back_ends), covers: Ranges::from(&covers) };
@@ -317,6 +326,7 @@ impl Node {
             return;
         }
         self.has_ended = true;
+        self.membership.has_dissolved = true;
         self.end_search();
         for link in self.membership.child_links() {
             self.outputs.push_back(Output::Hangup(link));

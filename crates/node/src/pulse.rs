@@ -17,7 +17,7 @@ use crate::{Instant, LinkId, Node, Output, Role};
 const SUSPICION: Duration = Duration::from_millis(300);
 
 /// Probes are sent so many times within the silence that counts as death.
-const BEATS: u32 = 3;
+const BEATS: u32 = 6;
 
 impl Node {
     /// Begins to probe, on the network's terms.
@@ -29,12 +29,9 @@ impl Node {
     }
 
     /// When something is to be done here.
+    #[inline]
     pub(crate) fn beat_deadline(&self) -> Option<Instant> {
-        let suspicions = self.membership.suspicion();
-        [self.membership.beat_due, suspicions.map(|since| since + SUSPICION)]
-            .into_iter()
-            .flatten()
-            .min()
+        [self.membership.beat_due, self.membership.judgement_due].into_iter().flatten().min()
     }
 
     /// An orphan waits to know whether this child is there.
@@ -44,8 +41,14 @@ impl Node {
         let Some(link) = child.link else { return };
         if child.suspected.is_none() {
             child.suspected = Some(now);
+            self.judge_by(now + SUSPICION);
             self.send_control(link, &Control::Probe { number: now.0 });
         }
+    }
+
+    fn judge_by(&mut self, at: Instant) {
+        let due = self.membership.judgement_due;
+        self.membership.judgement_due = Some(due.map_or(at, |due| due.min(at)));
     }
 
     /// Looks who has been silent, and asks again.
@@ -54,34 +57,92 @@ impl Node {
             self.membership.beat_due = None;
             return;
         }
-        self.judge_suspects();
-        let Some(due) = self.membership.beat_due.filter(|&due| due <= self.now) else { return };
         let silence = self.settings.recovery.silence;
-        let period = silence / BEATS;
-        self.membership.beat_due = Some(self.now + period);
-        if self.now.since(due) >= period {
+        let is_due = |due: &mut Instant| *due <= self.now;
+        let beat = self.membership.beat_due.take_if(is_due);
+        let judgement = self.membership.judgement_due.take_if(is_due);
+        if beat.is_some() {
+            self.membership.beat_due = Some(self.now + silence / BEATS);
+        }
+        let has_slept = |due: Instant| self.now.since(due) >= (silence / 2).max(SUSPICION / 2);
+        if beat.or(judgement).is_some_and(has_slept) {
             // This process did not run: what came meanwhile has not been read yet.
             return self.forgive();
         }
-        self.ask_children(silence);
-        self.hand_over_rest(false);
-        for at in 0..self.streams.len() {
-            self.acknowledge_to_parent(at);
+        if beat.is_some() || judgement.is_some() {
+            self.judge_children(silence);
+            self.judge_parent(silence);
         }
-        let parent = self.membership.parent.filter(|_| self.membership.parent_keeps_time);
-        if let Some(link) = parent
-            && let Some(open) = self.links.link(link)
-            && self.now.since(open.heard) >= silence + period
-        {
-            let reason = silent(silence + period);
-            self.outputs.push_back(Output::Hangup(link));
-            if let Some(open) = self.links.link_mut(link) {
-                open.outbox.end_run();
+        if beat.is_some() {
+            self.ask_children();
+            self.hand_over_rest(false);
+            for at in 0..self.streams.len() {
+                self.acknowledge_to_parent(at);
             }
-            self.keep_ended_runs();
-            self.links.close(link);
-            self.parent_lost(&reason, true);
         }
+    }
+
+    /// Children that have not answered for too long are gone.
+    fn judge_children(&mut self, silence: Duration) {
+        let now = self.now;
+        let (mut dead, mut is_cleared, mut next) = (Vec::new(), false, None::<Instant>);
+        let Self { membership, links, .. } = self;
+        for (_, child) in membership.children_mut() {
+            let Some(link) = child.link else { continue };
+            let heard = links.link(link).map_or(now, |open| open.heard);
+            let mut limit: Option<Instant> = None;
+            if child.suspected.is_some_and(|since| heard > since) {
+                child.suspected = None;
+                is_cleared = true;
+            } else if let Some(since) = child.suspected {
+                limit = Some(since + SUSPICION);
+            }
+            let is_asked = child.probed.is_some_and(|probed| heard < probed);
+            if is_asked && child.keeps_time && !silence.is_zero() {
+                let limit_of_silence = heard + silence;
+                limit = Some(limit.map_or(limit_of_silence, |limit| limit.min(limit_of_silence)));
+            }
+            match limit {
+                Some(limit) if limit <= now => {
+                    child.suspected = None;
+                    dead.push((link, now.since(heard)));
+                }
+                Some(limit) => next = Some(next.map_or(limit, |next| next.min(limit))),
+                None => {}
+            }
+        }
+        if let Some(next) = next {
+            self.judge_by(next);
+        }
+        for (link, silence) in dead {
+            self.outputs.push_back(Output::Hangup(link));
+            self.link_down(link, &silent(silence));
+        }
+        if is_cleared {
+            self.refuse_applicants();
+        }
+    }
+
+    /// A parent that answers at any time and has not been heard for too long is gone.
+    fn judge_parent(&mut self, silence: Duration) {
+        let parent = self.membership.parent.filter(|_| self.membership.parent_keeps_time);
+        let Some(link) = parent.filter(|_| !silence.is_zero()) else { return };
+        let Some(heard) = self.links.link(link).map(|open| open.heard) else { return };
+        let limit = heard + silence;
+        if limit > self.now {
+            if self.now.since(heard) > silence / BEATS * 2 {
+                self.judge_by(limit);
+            }
+            return;
+        }
+        let reason = silent(self.now.since(heard));
+        self.outputs.push_back(Output::Hangup(link));
+        if let Some(open) = self.links.link_mut(link) {
+            open.outbox.end_run();
+        }
+        self.keep_ended_runs();
+        self.links.close(link);
+        self.parent_lost(&reason, true);
     }
 
     fn forgive(&mut self) {
@@ -93,63 +154,34 @@ impl Node {
                 open.heard = now;
             }
         }
+        let mut is_suspicious = false;
         for (_, child) in self.membership.children_mut() {
             child.probed = None;
+            if child.suspected.is_some() {
+                child.suspected = Some(now);
+                is_suspicious = true;
+            }
+        }
+        if is_suspicious {
+            self.judge_by(now + SUSPICION);
         }
     }
 
-    fn ask_children(&mut self, silence: Duration) {
+    /// Asks all children that have answered the last time.
+    fn ask_children(&mut self) {
         let now = self.now;
-        let (mut dead, mut asked) = (Vec::new(), Vec::new());
+        let mut asked = Vec::new();
         let Self { membership, links, .. } = self;
         for (_, child) in membership.children_mut() {
             let Some(link) = child.link else { continue };
             let heard = links.link(link).map_or(now, |open| open.heard);
-            match child.probed {
-                Some(probed) if heard < probed => {
-                    if child.keeps_time && now.since(probed) >= silence {
-                        dead.push(link);
-                    }
-                }
-                _ => {
-                    child.probed = Some(now);
-                    asked.push(link);
-                }
+            if child.probed.is_none_or(|probed| heard >= probed) {
+                child.probed = Some(now);
+                asked.push(link);
             }
         }
         for link in asked {
             self.send_control(link, &Control::Probe { number: now.0 });
-        }
-        for link in dead {
-            self.outputs.push_back(Output::Hangup(link));
-            self.link_down(link, &silent(silence));
-        }
-    }
-
-    fn judge_suspects(&mut self) {
-        let now = self.now;
-        let (mut dead, mut is_clear) = (Vec::new(), false);
-        let Self { membership, links, .. } = self;
-        for (_, child) in membership.children_mut() {
-            let Some(since) = child.suspected else { continue };
-            let Some(link) = child.link else {
-                child.suspected = None;
-                continue;
-            };
-            if links.link(link).is_some_and(|open| open.heard > since) {
-                child.suspected = None;
-                is_clear = true;
-            } else if now.since(since) >= SUSPICION {
-                child.suspected = None;
-                dead.push(link);
-            }
-        }
-        for link in dead {
-            self.outputs.push_back(Output::Hangup(link));
-            self.link_down(link, &silent(SUSPICION));
-        }
-        if is_clear {
-            self.refuse_applicants();
         }
     }
 }

@@ -78,6 +78,8 @@ pub(crate) struct Stream {
     pub(crate) below: RankSet,
     /// Who was not in the waves that have gone on.
     pub(crate) absences: Absences,
+    /// The wave before which that is known.
+    pub(crate) recorded: Wave,
     /// How far each back-end has come, on a stream that waits for nobody.
     pub(crate) seen: BTreeMap<Rank, Place>,
     /// Waves below this one may come again from children that had another parent.
@@ -151,6 +153,7 @@ impl Stream {
             keeps: false,
             below: RankSet::new(),
             absences: Absences::default(),
+            recorded: request.first_wave,
             seen: BTreeMap::new(),
             resumed_until: 0,
             untold_bytes: 0,
@@ -336,6 +339,11 @@ impl Stream {
                 .directive(0)
                 .is_some_and(|d| d.shape != Shape::Scalar && d.element.is_numeric());
         self.way == Way::Fold && is_one_array || self.is_immediate() && self.way == Way::Pass
+    }
+
+    /// Whether all packets of a wave are held until it is whole.
+    pub(crate) fn holds_waves(&self) -> bool {
+        self.way != Way::Fold && !self.is_immediate()
     }
 
     /// Whether dropping is what a full window does.
