@@ -81,7 +81,9 @@ impl Node {
         }
         if self.streams.at(at).keeps {
             self.note_emitted(at, &wave, is_single);
-            self.take_over(at);
+            if self.streams.at(at).handover.is_some() {
+                self.take_over(at);
+            }
         }
         self.finish(at, wave);
     }
