@@ -8,7 +8,7 @@ use std::time::Duration;
 use sapwood_filter::Registry;
 use sapwood_launch::Lifeline;
 use sapwood_node::{Event, Input, Instant, LinkId, Node, Output, Recovery, Role, Settings};
-use sapwood_packet::RankSet;
+use sapwood_packet::{RankSet, StreamId};
 use sapwood_transport::{
     Address, Encryption, Interest, Key, Listener, Poller, WhenRefused, connect,
 };
@@ -60,8 +60,6 @@ pub struct Driver {
     is_joining: bool,
     /// Whether the tree repairs itself, so that children can go on without this process.
     is_repaired: bool,
-    /// Whether this process has ended by itself, rather than with its network.
-    has_left: bool,
     /// The time of the last turn.
     now: Instant,
 }
@@ -72,17 +70,7 @@ impl Driver {
     /// # Errors
     /// [`RuntimeError`] when this process cannot listen.
     pub fn front_end(plan: &Plan, key: Key, registry: Registry) -> Result<Self, RuntimeError> {
-        let settings = Settings {
-            role: Role::FrontEnd,
-            rank: Some(plan.subtree.rank()),
-            is_started: true,
-            pid: std::process::id(),
-            address: None,
-            registry,
-            recovery: plan.options.recovery,
-        };
-        let encryption = encryption_of(plan);
-        let mut driver = Self::new(settings, key, encryption, plan.options.transport)?;
+        let mut driver = Self::root(plan, key, registry)?;
         let Recovery { is_on, front_end_wait, .. } = plan.options.recovery;
         if is_on && front_end_wait.is_zero() {
             let (lifeline, end) = Lifeline::new()
@@ -93,6 +81,49 @@ impl Driver {
             driver.grow(plan, None)?;
         }
         Ok(driver)
+    }
+
+    fn root(plan: &Plan, key: Key, registry: Registry) -> Result<Self, RuntimeError> {
+        let settings = Settings {
+            role: Role::FrontEnd,
+            rank: Some(plan.subtree.rank()),
+            is_started: true,
+            pid: std::process::id(),
+            address: None,
+            registry,
+            recovery: plan.options.recovery,
+        };
+        let encryption = encryption_of(plan);
+        Self::new(settings, key, encryption, plan.options.transport)
+    }
+
+    /// A front-end in the place of one that is gone: takes connections where that one did, and
+    /// starts nobody. Its streams are numbered from `first_stream` on; no front-end before it has
+    /// opened one of that number or a higher one. It gives no ranks to guests, since it does not
+    /// know which are given; other processes do.
+    ///
+    /// # Errors
+    /// [`RuntimeError`] when this process cannot listen there: somebody does, or may not.
+    pub fn resume(
+        plan: &Plan,
+        key: Key,
+        registry: Registry,
+        door: &Address,
+        first_stream: StreamId,
+    ) -> Result<Self, RuntimeError> {
+        let mut driver = Self::root(plan, key, registry)?;
+        driver.listen(door, &plan.options)?;
+        driver.node.begin_streams_at(first_stream);
+        let (height, back_ends) = (plan.height(), plan.options.back_ends);
+        driver.node.expect(Vec::new(), plan.attach_ranks(), height, back_ends);
+        driver.carry_out()?;
+        Ok(driver)
+    }
+
+    /// Where this process takes connections, if it does.
+    #[must_use]
+    pub fn address(&self) -> Option<&Address> {
+        self.sockets.address()
     }
 
     /// A communication process or back-end: connects to its parent.
@@ -176,7 +207,6 @@ impl Driver {
             is_back_end,
             is_joining: false,
             is_repaired: false,
-            has_left: false,
             now: clock(),
         })
     }
@@ -383,7 +413,6 @@ impl Driver {
                         if matches!(event, Event::Reattached { .. }) {
                             self.sockets.watch_silence(&self.node);
                         }
-                        self.has_left |= matches!(event, Event::Ended { on_purpose: false, .. });
                         self.events.push_back(event);
                     }
                     Output::Wake(at) => self.wake = Some(at),
@@ -431,7 +460,8 @@ impl Driver {
 
     /// Takes connections and starts the children of a plan, each with the lifeline if there is one.
     fn grow(&mut self, plan: &Plan, line: Option<BorrowedFd<'_>>) -> Result<(), RuntimeError> {
-        let door = self.listen(&plan.options, plan.height())?;
+        let door = self.listen(&self.door(&plan.options)?, &plan.options)?;
+        self.welcome_guests(&plan.options, plan.height());
         let back_ends = plan.options.back_ends;
         self.node.expect(plan.children(), plan.attach_ranks(), plan.height(), back_ends);
         let invitation = Invitation {
@@ -453,22 +483,26 @@ impl Driver {
     /// A process that has joined takes connections, and has nobody to start.
     fn grow_alone(&mut self, plan: &JoinPlan) -> Result<(), RuntimeError> {
         self.transport = plan.options.transport;
-        self.listen(&plan.options, plan.height)?;
+        self.listen(&self.door(&plan.options)?, &plan.options)?;
+        self.welcome_guests(&plan.options, plan.height);
         self.node.expect(Vec::new(), RankSet::new(), plan.height, plan.options.back_ends);
         Ok(())
     }
 
-    /// Takes connections, guests among them where the network has some.
-    fn listen(&mut self, options: &TreeOptions, height: u32) -> Result<Address, RuntimeError> {
-        let listener = Listener::bind(&self.door(options)?)?;
+    /// Takes connections.
+    fn listen(&mut self, door: &Address, options: &TreeOptions) -> Result<Address, RuntimeError> {
+        let listener = Listener::bind(door)?;
         let door = listener.address().clone();
         self.sockets.listen(listener, &self.poller)?;
         self.node.set_address(door.to_string());
+        self.is_repaired = options.recovery.is_on;
+        Ok(door)
+    }
+
+    fn welcome_guests(&mut self, options: &TreeOptions, height: u32) {
         if options.takes_guests {
             self.node.take_guests(JoinPlan::below(height, options).to_bytes());
         }
-        self.is_repaired = options.recovery.is_on;
-        Ok(door)
     }
 
     /// Where this process is to take connections.
@@ -492,11 +526,9 @@ impl Driver {
     pub fn close(&mut self) -> Result<(), RuntimeError> {
         let until = clock() + GRACE;
         self.node.shutdown(clock());
-        // Whether the network goes on is known then.
-        self.carry_out()?;
         self.sockets.stop_listening();
         self.attempt.give_up(&self.poller);
-        if self.is_repaired && self.has_left {
+        if self.is_repaired && self.node.has_dissolved() {
             self.processes.release_all(&self.poller);
         }
         self.watch_lifeline()?;

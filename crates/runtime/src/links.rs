@@ -10,8 +10,8 @@ use std::time::Duration;
 use sapwood_node::{GATHER_PARTS_MAX, Input, Instant, LinkId, Node};
 use sapwood_packet::Slab;
 use sapwood_transport::{
-    Accepted, Admission, Encryption, Handshake, Interest, Key, Link, Listener, Pending, Poller,
-    Progress,
+    Accepted, Address, Admission, Encryption, Handshake, Interest, Key, Link, Listener, Pending,
+    Poller, Progress,
 };
 use smallvec::SmallVec;
 
@@ -168,6 +168,11 @@ impl SocketTable {
         poller.add(&listener, Token::Listener.to_number(), READ)?;
         self.listener = Some(listener);
         Ok(())
+    }
+
+    /// Where connections are taken, if they are.
+    pub(crate) fn address(&self) -> Option<&Address> {
+        self.listener.as_ref().map(Listener::address)
     }
 
     /// A link that has proved the key; gives its number.

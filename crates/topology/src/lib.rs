@@ -36,6 +36,7 @@ mod hosts;
 mod limits;
 mod mrnet_file;
 mod ranks;
+mod regrown;
 mod shape;
 mod spec;
 mod statistics;

@@ -178,6 +178,16 @@ impl Subtree {
         ranges
     }
 
+    /// The table of hosts.
+    pub(crate) fn hosts(&self) -> &[HostName] {
+        &self.hosts
+    }
+
+    /// Whether back-ends attach by themselves.
+    pub(crate) fn is_attaching(&self) -> bool {
+        self.attaching
+    }
+
     /// The plans to tell the children, from left to right. Takes time linear in the plan.
     pub fn child_plans(&self) -> Vec<Subtree> {
         let mut plans: Vec<Subtree> = Vec::with_capacity(self.rows[0].children as usize);

@@ -98,6 +98,14 @@ impl Key {
         parse(&bytes[..length], &place)
     }
 
+    /// Reads a key's text, as [`Self::write_file`] writes it; `place` says where it stood.
+    ///
+    /// # Errors
+    /// [`Error::InvalidKey`] if it is no key.
+    pub fn from_text(text: &str, place: &str) -> Result<Self> {
+        parse(text.as_bytes(), place)
+    }
+
     /// Writes the key's text to a new file that only its owner may read (mode 0600).
     ///
     /// # Errors
