@@ -1,7 +1,8 @@
 //! `sapwood status` and `sapwood trace-wave`: how a running network of this user is.
 //!
-//! Owns their command lines and the choice of the network. `drawing` draws the tree, `timeline` the
-//! way of a wave, `report` writes JSON. What a status is, and how it is asked for, is the library's.
+//! Owns their command lines and the choice of the network. `drawing` draws the tree, `timeline`
+//! the way of a wave, `report` writes JSON. What a status is, and how it is asked for, is the
+//! library's.
 
 mod drawing;
 mod report;
@@ -61,10 +62,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let Some(interval) = arguments.watch else { return Ok(ExitCode::SUCCESS) };
     loop {
         std::thread::sleep(interval);
+        let shown = show(&network, &arguments.whom, true);
         if !VisibleNetwork::all()?.contains(&network) {
             return Ok(ExitCode::SUCCESS);
         }
-        show(&network, &arguments.whom, true)?;
+        shown?;
     }
 }
 

@@ -190,6 +190,27 @@ fn a_network_that_ends_leaves_nothing() {
 }
 
 #[test]
+fn watching_ends_with_the_network() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = Running::start(folder.path());
+    let watching = Command::new(PROGRAM)
+        .args(["status", "--json", "--watch", "100ms"])
+        .env("XDG_RUNTIME_DIR", folder.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    drop(running);
+    let output = watching.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let lines: Vec<Value> =
+        text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(!lines.is_empty() && lines.iter().all(|line| line["schema"] == "sapwood.status/1"));
+}
+
+#[test]
 fn a_busy_front_end_is_not_waited_for_for_ever() {
     let folder = tempfile::tempdir().unwrap();
     let running = Running::start(folder.path());

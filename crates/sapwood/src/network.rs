@@ -355,8 +355,8 @@ impl Network {
     }
 
     /// Makes the network visible under this name until it closes: other processes of this user can
-    /// ask how it is, with `sapwood status` or a [`VisibleNetwork`](crate::VisibleNetwork). They are
-    /// answered while the application waits for the network or turns it.
+    /// ask how it is, with `sapwood status` or a [`VisibleNetwork`](crate::VisibleNetwork). They
+    /// are answered while the application waits for the network or turns it.
     ///
     /// # Errors
     /// [`Error::File`] when the name is none or is taken, or the file cannot be left.

@@ -2,8 +2,8 @@
 //!
 //! Every time is a difference on one process's own clock, since the clocks of two hosts are never
 //! compared: how long after the request a child's part came (the parent's clock), and how long the
-//! child itself had it (the child's). Where on a common line both lie is a guess: a process is taken
-//! to get the request half a round trip after its parent.
+//! child itself had it (the child's). Where on a common line both lie is a guess: a process is
+//! taken to get the request half a round trip after its parent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
