@@ -211,13 +211,7 @@ fn draw_stream(draws: &mut Chance, duration: Time, waves_max: u64, shape: &Shape
         2000 => draws.between(1, waves_max.min(20)),
         _ => draws.between(1, waves_max),
     };
-    let mut window_bytes = *draws.pick(&[None, Some(500), Some(4096), Some(65_536)]);
-    let mut length = length;
-    if kind == Kind::None && wave != WaveRule::Immediate {
-        // The packets of a wave that go on one by one must fit into the window together.
-        window_bytes = None;
-        length = length.min(60);
-    }
+    let window_bytes = *draws.pick(&[None, Some(500), Some(4096), Some(65_536)]);
     let opens = if draws.one_in(2) { 0 } else { draws.below(duration / 2) };
     let period = if draws.one_in(4) { 0 } else { 2 * (duration - opens) / waves };
     let closes = draws.one_in(6).then(|| opens + draws.below(duration));
