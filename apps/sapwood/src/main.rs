@@ -14,6 +14,7 @@ mod sim;
 mod status;
 mod storm;
 mod topology;
+mod withdrawal;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

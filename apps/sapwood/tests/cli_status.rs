@@ -5,6 +5,7 @@ mod cli;
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -171,6 +172,18 @@ fn what_a_killed_process_has_left_is_removed() {
 #[test]
 fn a_network_that_ends_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
+    for signal in [rustix::process::Signal::INT, rustix::process::Signal::TERM] {
+        let mut running = Running::start(folder.path());
+        let pid = i32::try_from(running.child.id()).unwrap();
+        let pid = rustix::process::Pid::from_raw(pid).unwrap();
+        // Once it answers, it waits for signals.
+        let answer = ask(folder.path(), &["status", "--timeout", "5s"]);
+        assert!(answer.status.success(), "{}", text(&answer.stderr));
+        rustix::process::kill_process(pid, signal).unwrap();
+        let status = running.child.wait().unwrap();
+        assert_eq!(status.signal(), Some(signal.as_raw()));
+        assert_eq!(fs::read_dir(folder.path().join("sapwood")).unwrap().count(), 0);
+    }
     let arguments = [
         "bench",
         "tree",

@@ -88,6 +88,19 @@ impl VisibleNetwork {
         }
     }
 
+    /// Removes what the networks of this process have left to be found by, for a process that is
+    /// about to end without closing them.
+    pub fn withdraw_own() {
+        let own = std::process::id();
+        let Ok(folder) = folder() else { return };
+        for path in files(&folder).unwrap_or_default() {
+            let found = Self::read(&path);
+            if found.is_some_and(|found| found.pid == own) || owner_of(&path) == Some(own) {
+                remove(&[&path]);
+            }
+        }
+    }
+
     fn read(path: &Path) -> Option<Self> {
         let length = fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file)?.len();
         let text = fs::read_to_string(path).ok().filter(|_| length <= FILE_BYTES_MAX)?;

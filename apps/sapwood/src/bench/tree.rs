@@ -93,6 +93,7 @@ impl Tree {
         let startup = begin.elapsed();
         // For whoever wants to look; of two trees at a time, the first is seen.
         let _ = network.publish(&format!("bench-{}", std::process::id()));
+        crate::withdrawal::before_signals_end_us();
         let stream = network.stream(&network.everyone()).up("sum").open()?;
         let processes: Vec<u32> =
             descendants()?.into_iter().filter(|pid| !before.contains(pid)).collect();

@@ -17,7 +17,7 @@ mod leaves;
 mod linkage;
 mod screen;
 pub(crate) mod shim;
-mod signals;
+pub(crate) mod signals;
 mod tables;
 mod watch;
 
