@@ -1,6 +1,8 @@
 //! The program that the tests run as back-ends and as front-ends in processes of their own.
 //!
 //! `trial back-end MODE...` and `trial front-end SHAPE MODE BACK-END-MODE`; the modes are below.
+//! `trial resumable SHAPE unix|tcp STATE-FILE MILLISECONDS` is a front-end that may be replaced, and
+//! `trial resume STATE-FILE` (or `resume-and-wait`) the one that comes in its place.
 
 use std::io::Write;
 use std::path::Path;
@@ -8,7 +10,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use sapwood::{
-    BackEnd, Error, Network, Program, RankSet, Received, Result, Tag, Topology, Values, ValuesRef,
+    BackEnd, Error, Network, Program, RankSet, Received, Recovery, Result, Tag, Topology,
+    TransportKind, Values, ValuesRef,
 };
 
 #[path = "../tests/support/tags.rs"]
@@ -20,6 +23,9 @@ fn main() -> ExitCode {
     let result = match words[..] {
         ["back-end", ref mode @ ..] => back_end(mode),
         ["front-end", shape, mode, back_end] => front_end(shape, mode, back_end),
+        ["resumable", shape, transport, path, wait] => resumable(shape, transport, path, wait),
+        ["resume", path] => resume(path, false),
+        ["resume-and-wait", path] => resume(path, true),
         _ => {
             eprintln!("usage: trial back-end MODE... | trial front-end SHAPE MODE BACK-END-MODE");
             return ExitCode::from(2);
@@ -194,5 +200,59 @@ fn front_end(shape: &str, mode: &str, back_end: &str) -> Result<()> {
         _ => loop {
             network.turn(Duration::from_secs(3600))?;
         },
+    }
+}
+
+/// A front-end that waits to be killed.
+fn resumable(shape: &str, transport: &str, path: &str, wait: &str) -> Result<()> {
+    let own = std::env::current_exe().expect("a running program has a path");
+    let program = Program::new(own).argument("back-end").argument("serve");
+    let topology = Topology::from_shape(&shape.parse()?, &sapwood::Hosts::local());
+    let recovery = Recovery {
+        front_end_wait: Duration::from_millis(wait.parse().expect("a number")),
+        orphan_limit: Duration::from_millis(500),
+        grace: Duration::from_millis(500),
+        ..Recovery::default()
+    };
+    let transport = if transport == "tcp" { TransportKind::Tcp } else { TransportKind::Unix };
+    let mut network = Network::builder(topology)
+        .back_end(program)
+        .transport(transport)
+        .recovery(recovery)
+        .resumable(path)
+        .open()?;
+    let everyone = network.everyone();
+    let mut stream = network.stream(&everyone).up("count").open()?;
+    stream.broadcast(tags::RANK, ())?;
+    assert!(stream.recv()?.is_complete());
+    // Its successor must not take these for its own.
+    stream.broadcast(tags::RANK, ())?;
+    network.flush()?;
+    println!("ready");
+    std::io::stdout().flush().expect("somebody reads");
+    loop {
+        network.turn(Duration::from_secs(3600))?;
+    }
+}
+
+/// A front-end in the place of another: says how many have answered, and by which sum.
+fn resume(path: &str, waits: bool) -> Result<()> {
+    let mut network = Network::resume(Path::new(path), Duration::from_secs(30))?;
+    let everyone = network.everyone();
+    for _ in 0..3 {
+        let mut stream = network.stream(&everyone).up("sum").open()?;
+        for _ in 0..5 {
+            stream.broadcast(tags::RANK, ())?;
+            let answer = stream.recv()?;
+            assert!(answer.is_complete(), "{:?}", answer.missing);
+            let sum = answer.value()?.scalar::<i64>(0)?;
+            println!("{} {sum}", answer.contributors.len());
+        }
+    }
+    if !waits {
+        return network.close();
+    }
+    loop {
+        network.turn(Duration::from_secs(3600))?;
     }
 }

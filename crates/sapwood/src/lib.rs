@@ -33,6 +33,7 @@ mod error;
 mod inquiry;
 mod network;
 mod program;
+mod resumption;
 mod shared;
 mod status;
 mod stream;

@@ -16,6 +16,7 @@ use sapwood_transport::Key;
 
 #[cfg(doc)]
 use crate::Error;
+use crate::resumption::StateFile;
 use crate::shared::Shared;
 use crate::visible::Publication;
 use crate::{AttachFile, Program, Result, Status, StreamBuilder, node_program};
@@ -43,6 +44,7 @@ pub struct NetworkBuilder {
     allow_missing: bool,
     recovery: Recovery,
     takes_guests: bool,
+    state_path: Option<PathBuf>,
     visible: Option<String>,
 }
 
@@ -114,6 +116,15 @@ impl NetworkBuilder {
         self
     }
 
+    /// Lets another process take the place of this front-end should it be gone, within
+    /// [`Recovery::front_end_wait`], which must not be zero: see [`Network::resume`]. What it has to
+    /// know is written to this file, of mode 0600, once the tree stands, in the place of a file that
+    /// was there; it goes when the network closes.
+    pub fn resumable(mut self, path: impl Into<PathBuf>) -> Self {
+        self.state_path = Some(path.into());
+        self
+    }
+
     /// Makes the network visible under this name, so that other processes of this user can ask how
     /// it is: see [`Network::publish`].
     pub fn visible(mut self, name: impl Into<String>) -> Self {
@@ -130,6 +141,9 @@ impl NetworkBuilder {
     /// # Panics
     /// Never: a topology has a subtree at its root.
     pub fn open(self) -> Result<Network> {
+        if let Some(path) = &self.state_path {
+            crate::resumption::check_terms(path, &self.recovery)?;
+        }
         let key = Key::generate()?;
         let mut program = self.program;
         if let Some(Program(back_end)) = &mut program {
@@ -172,8 +186,12 @@ impl NetworkBuilder {
             takes_guests: self.takes_guests,
             is_closed: false,
             publication: None,
+            state_file: None,
         };
         network.wait_until_ready(self.startup_timeout, self.allow_missing)?;
+        if let Some(path) = self.state_path {
+            network.write_state(path, plan)?;
+        }
         if let Some(name) = self.visible {
             network.publish(&name)?;
         }
@@ -218,13 +236,14 @@ impl Communicator {
 
 /// A tree of processes, seen from its root.
 pub struct Network {
-    shared: Rc<RefCell<Shared>>,
-    topology: Rc<Topology>,
-    key: Key,
-    everyone: RankSet,
-    takes_guests: bool,
-    is_closed: bool,
-    publication: Option<Publication>,
+    pub(crate) shared: Rc<RefCell<Shared>>,
+    pub(crate) topology: Rc<Topology>,
+    pub(crate) key: Key,
+    pub(crate) everyone: RankSet,
+    pub(crate) takes_guests: bool,
+    pub(crate) is_closed: bool,
+    pub(crate) publication: Option<Publication>,
+    pub(crate) state_file: Option<StateFile>,
 }
 
 impl Network {
@@ -251,6 +270,7 @@ impl Network {
             allow_missing: false,
             recovery: Recovery::default(),
             takes_guests: false,
+            state_path: None,
             visible: None,
         }
     }
@@ -428,7 +448,9 @@ impl Network {
         if std::mem::replace(&mut self.is_closed, true) {
             return Ok(());
         }
-        Ok(self.shared.borrow_mut().driver.close()?)
+        let closed = self.shared.borrow_mut().driver.close();
+        self.state_file = None;
+        Ok(closed?)
     }
 }
 
