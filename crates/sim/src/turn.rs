@@ -105,6 +105,7 @@ impl World {
             Event::Ready { .. } => self.front_end.is_ready(self.now),
             Event::StreamOpened { stream } => self.leaf_opened(process, *stream),
             Event::StreamClosed { stream } => self.processes[process].leaf.closed(*stream),
+            Event::Lost { back_ends, .. } => self.oracle.given_up(back_ends),
             Event::Ended { .. } => self.processes[process].listens = false,
             _ => {}
         }

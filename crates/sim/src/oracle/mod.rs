@@ -138,6 +138,8 @@ pub(crate) struct Oracle {
     streams: BTreeMap<StreamId, Known>,
     /// Back-ends to which something was done, or to a process or link above them.
     disturbed: RankSet,
+    /// Those who were told of as lost: what went down meanwhile is not kept for them.
+    given_up: RankSet,
     pub(crate) answers: u64,
     pub(crate) contributions: u64,
     pub(crate) received: u64,
@@ -184,6 +186,11 @@ impl Oracle {
         if let Some(known) = self.streams.get_mut(&stream) {
             known.is_closed = true;
         }
+    }
+
+    /// The front-end was told that these are lost; they may come back.
+    pub(crate) fn given_up(&mut self, ranks: &RankSet) {
+        self.given_up.union_with(ranks.as_ref());
     }
 
     /// Something was done to these back-ends, or to what they depend on.
@@ -247,6 +254,11 @@ impl Oracle {
         }
     }
 
+    /// Those of these back-ends that everything which goes down is kept for.
+    fn kept_for(&self, there: &RankSet) -> RankSet {
+        there.difference(self.given_up.as_ref())
+    }
+
     /// Whether nothing is missing that these back-ends, which are still there, sent or are to
     /// receive. `dropped` says how many packets a back-end has dropped on a stream.
     pub(crate) fn is_complete(
@@ -256,7 +268,7 @@ impl Oracle {
     ) -> bool {
         self.streams.iter().all(|(&stream, known)| {
             known.lacking(there, |rank| dropped(rank, stream)).is_empty()
-                && known.down_lacking(there, &self.disturbed).is_none()
+                && known.down_lacking(&self.kept_for(there), &self.disturbed).is_none()
         })
     }
 
@@ -272,7 +284,7 @@ impl Oracle {
             for text in known.lacking(there, |rank| dropped(rank, stream)) {
                 found.push((Rule::Lost, alloc::format!("stream {stream}: {text}")));
             }
-            if let Some(text) = known.down_lacking(there, &self.disturbed) {
+            if let Some(text) = known.down_lacking(&self.kept_for(there), &self.disturbed) {
                 found.push((Rule::Down, alloc::format!("stream {stream}: {text}")));
             }
         }
