@@ -183,6 +183,9 @@ impl Node {
         let mut child = Child::awaited(RankSet::new(), Vec::new());
         child.keeps_time = applicant.keeps_time;
         child.is_orphan = true;
+        for &rank in &applicant.between {
+            self.membership.superseded.insert(rank);
+        }
         child.is_resuming = true;
         if let Some(old) = self.membership.child(applicant.rank) {
             child.expected = old.expected.clone();
@@ -195,7 +198,9 @@ impl Node {
     /// An orphan that was welcomed says what comes with it.
     pub(crate) fn rejoin(&mut self, link: LinkId, rank: Rank, back_ends: RankSet, covers: RankSet) {
         let others = self.membership.connected_but(rank);
-        let is_stale = others.as_ref().intersects(covers.as_ref()) || self.is_replaced(rank);
+        let is_stale = others.as_ref().intersects(covers.as_ref())
+            || self.membership.superseded.contains(rank)
+            || self.is_replaced(rank);
         if is_stale {
             self.send_control(link, &Control::Dissolve);
             if let Some(open) = self.links.link_mut(link) {

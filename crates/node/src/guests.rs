@@ -18,9 +18,10 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use sapwood_packet::{Rank, RankSet};
+use sapwood_wire::Ranges;
 
 use crate::membership::Child;
-use crate::{Node, Role};
+use crate::{AttachPoint, Node, Role};
 
 /// The first rank that a topology never has.
 pub const GUEST_RANKS_BEGIN: Rank = 1 << 31;
@@ -120,6 +121,12 @@ impl Node {
         self.membership.height = self.membership.height.max(2);
         Ok(rank)
     }
+}
+
+/// Attach points as a message tells them.
+pub(crate) fn told(points: Vec<AttachPoint>) -> Vec<(Rank, String, Ranges)> {
+    let point = |point: AttachPoint| (point.parent, point.address, Ranges::from(&point.ranks));
+    points.into_iter().map(point).collect()
 }
 
 #[cfg(test)]

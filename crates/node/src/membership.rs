@@ -12,7 +12,6 @@ use crate::guests::Guests;
 use crate::lane::Place;
 use crate::link::Peer;
 use crate::orphan::Search;
-use crate::slot::Slot;
 use crate::telemetry::Census;
 use crate::{Event, Instant, LinkId, Missing, Node, Output, Role};
 
@@ -124,6 +123,9 @@ pub(crate) struct Membership {
     pub(crate) next_vacancy: u64,
     /// Orphans whose hello waits.
     pub(crate) applicants: Vec<Applicant>,
+    /// Processes whose orphans have been taken in: what they have kept must not be used any more,
+    /// even when those orphans have left since.
+    pub(crate) superseded: RankSet,
     /// When the next probes are sent.
     pub(crate) beat_due: Option<Instant>,
     /// When somebody who does not answer counts as gone.
@@ -160,6 +162,7 @@ impl Membership {
             vacancies: Vec::new(),
             next_vacancy: 0,
             applicants: Vec::new(),
+            superseded: RankSet::new(),
             beat_due: None,
             judgement_due: None,
             absorbed: RankSet::new(),
@@ -207,6 +210,11 @@ impl Membership {
     pub(crate) fn rank_of(&self, link: LinkId) -> Option<Rank> {
         let mut children = self.children.iter();
         children.find(|(_, child)| child.link == Some(link)).map(|(&rank, _)| rank)
+    }
+
+    /// Whether a child that was to be started has not come yet.
+    pub(crate) fn is_awaited(&self, rank: Rank) -> bool {
+        self.children.get(&rank).is_some_and(|child| child.state == State::Awaited)
     }
 
     /// The link of a child that is there.
@@ -526,7 +534,7 @@ impl Node {
                 self.outputs.push_back(Output::Event(Event::Offered { attach_points: points }));
             }
         } else if let Some(parent) = self.membership.parent {
-            let attach_points = told(points);
+            let attach_points = crate::guests::told(points);
             let back_ends = Ranges::from(&back_ends);
             self.send_control(parent, &Control::Reached { back_ends, attach_points });
         }
@@ -571,7 +579,7 @@ impl Node {
             // Its parent knows that a back-end is there by its hello.
             (Role::BackEnd, _) => {}
             (_, Some(parent)) => {
-                let attach_points = told(attach_points);
+                let attach_points = crate::guests::told(attach_points);
                 let back_ends = Ranges::from(&back_ends);
                 self.send_control(parent, &Control::Reached { back_ends, attach_points });
             }
@@ -771,34 +779,5 @@ impl Node {
     }
 }
 
-/// Attach points as a message tells them.
-fn told(points: Vec<AttachPoint>) -> Vec<(Rank, String, Ranges)> {
-    let point = |point: AttachPoint| (point.parent, point.address, Ranges::from(&point.ranks));
-    points.into_iter().map(point).collect()
-}
-
 /// The place behind all waves: a child that has come so far sends nothing more.
 pub(crate) const END: Place = Place { wave: u64::MAX, offset: 0 };
-
-impl crate::stream::Stream {
-    /// Makes a child that has just come a slot, if it leads to members; gives what to tell it.
-    pub(crate) fn request_for(
-        &mut self,
-        link: LinkId,
-        back_ends: &RankSet,
-    ) -> Option<sapwood_wire::StreamRequest> {
-        let mut members = self.members.clone();
-        members.intersect_with(back_ends.as_ref());
-        if members.is_empty() {
-            return None;
-        }
-        // The waves that are open do not count on it, and a process that was here before under one of
-        // these ranks has used those that it has sent in.
-        let seen = back_ends.iter().filter_map(|rank| self.seen.get(&rank));
-        let seen = seen.map(|place| place.wave + u64::from(place.offset > 0)).max().unwrap_or(0);
-        let first = self.ended.max(self.waves.end()).max(seen);
-        let window = self.request.window_bytes;
-        self.add_slot(Slot::new(link, members, Place::start_of(first), window));
-        Some(sapwood_wire::StreamRequest { first_wave: first, ..self.request.clone() })
-    }
-}

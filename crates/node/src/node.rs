@@ -208,6 +208,12 @@ impl Node {
         self.membership.connected()
     }
 
+    /// Whether a child that was to be started has not come yet.
+    #[must_use]
+    pub fn is_awaited(&self, rank: Rank) -> bool {
+        self.membership.is_awaited(rank)
+    }
+
     /// Whether this process has been told its place in the tree.
     #[must_use]
     pub fn is_planned(&self) -> bool {

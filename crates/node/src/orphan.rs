@@ -170,7 +170,11 @@ impl Node {
                 search.reason
             );
             // Where the front-end was gone, those below would find nobody either.
-            return if search.is_root_gone { self.end(false, reason) } else { self.dissolve(reason) };
+            return if search.is_root_gone {
+                self.end(false, reason)
+            } else {
+                self.dissolve(reason)
+            };
         }
         match search.step {
             Step::Pausing => self.turn_to(0),

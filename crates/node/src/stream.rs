@@ -186,6 +186,27 @@ impl Stream {
         self.slots.get(slot).is_some_and(|slot| slot.link == link && slot.alive).then_some(slot)
     }
 
+    /// Makes a child that has just come a slot, if it leads to members; gives what to tell it.
+    pub(crate) fn request_for(
+        &mut self,
+        link: LinkId,
+        back_ends: &RankSet,
+    ) -> Option<StreamRequest> {
+        let mut members = self.members.clone();
+        members.intersect_with(back_ends.as_ref());
+        if members.is_empty() {
+            return None;
+        }
+        // The waves that are open do not count on it, and a process that was here before under one of
+        // these ranks has used those that it has sent in.
+        let seen = back_ends.iter().filter_map(|rank| self.seen.get(&rank));
+        let seen = seen.map(|place| place.wave + u64::from(place.offset > 0)).max().unwrap_or(0);
+        let first = self.ended.max(self.waves.end()).max(seen);
+        let window = self.request.window_bytes;
+        self.add_slot(Slot::new(link, members, Place::start_of(first), window));
+        Some(StreamRequest { first_wave: first, ..self.request.clone() })
+    }
+
     /// Puts a child among the slots, in order of its smallest member. Waves that are open from
     /// where it begins wait for it.
     pub(crate) fn add_slot(&mut self, slot: Slot) {
