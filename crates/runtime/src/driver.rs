@@ -385,7 +385,7 @@ impl Driver {
             self.tell_failure(failure, now);
         }
         if let Some((_, waited)) = self.startup.take_if(|(at, _)| *at <= now) {
-            self.processes.give_up(waited, &mut self.node, now);
+            self.processes.give_up(waited, &mut self.node, &self.poller, now);
         }
         if self.sockets.next_tick().is_some_and(|at| at <= now.0) {
             self.sockets.tick(&self.poller, now);
@@ -528,6 +528,7 @@ impl Driver {
         self.node.shutdown(clock());
         self.sockets.stop_listening();
         self.attempt.give_up(&self.poller);
+        self.processes.kill_unheard(&self.node, &self.poller);
         if self.is_repaired && self.node.has_dissolved() {
             self.processes.release_all(&self.poller);
         }

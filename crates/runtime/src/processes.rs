@@ -82,18 +82,21 @@ impl Processes {
     /// A process has ended: if it never connected, its own words go to the front-end.
     pub(crate) fn ended(&mut self, rank: u32, node: &mut Node, poller: &Poller, now: Instant) {
         let Some(mut process) = self.running.remove(&rank) else { return };
-        let _ = poller.remove(process.exit_descriptor());
-        if !process.stderr_ended() {
-            let _ = poller.remove(process.stderr());
-        }
+        forget(&process, poller);
         let text = process.epitaph();
         process.try_wait();
         node.handle_input(now, Input::StartFailed { rank, text });
     }
 
-    /// Time is up: those that have not connected by now count as not started.
-    pub(crate) fn give_up(&self, waited: Duration, node: &mut Node, now: Instant) {
-        for (&rank, process) in &self.running {
+    /// Time is up: those that have not connected by now count as not started, and end.
+    pub(crate) fn give_up(
+        &mut self,
+        waited: Duration,
+        node: &mut Node,
+        poller: &Poller,
+        now: Instant,
+    ) {
+        for (rank, process) in self.take_unheard(node, poller) {
             let text = format!(
                 "'{}' (process {}) runs, but has not joined the network within {} ms",
                 process.program().display(),
@@ -102,6 +105,21 @@ impl Processes {
             );
             node.handle_input(now, Input::StartFailed { rank, text });
         }
+    }
+
+    /// Ends those that have not connected: nobody can tell them that the network ends, and no
+    /// lifeline ends them either, since they have not taken hold of it.
+    pub(crate) fn kill_unheard(&mut self, node: &Node, poller: &Poller) {
+        drop(self.take_unheard(node, poller));
+    }
+
+    fn take_unheard(&mut self, node: &Node, poller: &Poller) -> BTreeMap<u32, Process> {
+        let running = std::mem::take(&mut self.running).into_iter();
+        let (unheard, heard): (BTreeMap<_, _>, _) =
+            running.partition(|&(rank, _)| node.is_awaited(rank));
+        self.running = heard;
+        unheard.values().for_each(|process| forget(process, poller));
+        unheard
     }
 
     /// Whether none is left.
@@ -117,12 +135,17 @@ impl Processes {
     /// Lets all go on without this process.
     pub(crate) fn release_all(&mut self, poller: &Poller) {
         for (_, process) in std::mem::take(&mut self.running) {
-            let _ = poller.remove(process.exit_descriptor());
-            if !process.stderr_ended() {
-                let _ = poller.remove(process.stderr());
-            }
+            forget(&process, poller);
             process.release();
         }
+    }
+}
+
+/// Watches a process no longer.
+fn forget(process: &Process, poller: &Poller) {
+    let _ = poller.remove(process.exit_descriptor());
+    if !process.stderr_ended() {
+        let _ = poller.remove(process.stderr());
     }
 }
 
