@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use sapwood::{
-    BackEnd, Error, Network, Program, RankSet, Received, Recovery, Result, Tag, Topology,
+    BackEnd, Error, Event, Network, Program, RankSet, Received, Recovery, Result, Tag, Topology,
     TransportKind, Values, ValuesRef,
 };
 
@@ -220,7 +220,10 @@ fn resumable(shape: &str, transport: &str, path: &str, wait: &str) -> Result<()>
         .transport(transport)
         .recovery(recovery)
         .resumable(path)
+        .guests()
         .open()?;
+    let key = format!("{path}-key");
+    network.write_attach_file(Path::new(&format!("{path}-attach")), Path::new(&key))?;
     let everyone = network.everyone();
     let mut stream = network.stream(&everyone).up("count").open()?;
     stream.broadcast(tags::RANK, ())?;
@@ -229,9 +232,16 @@ fn resumable(shape: &str, transport: &str, path: &str, wait: &str) -> Result<()>
     stream.broadcast(tags::RANK, ())?;
     network.flush()?;
     println!("ready");
-    std::io::stdout().flush().expect("somebody reads");
     loop {
+        std::io::stdout().flush().expect("somebody reads");
         network.turn(Duration::from_secs(3600))?;
+        while let Some(event) = network.next_event() {
+            match event {
+                Event::Joined { .. } => println!("joined"),
+                Event::Offered { .. } => println!("offered"),
+                _ => {}
+            }
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use sapwood::{Error, Network, Recovery};
@@ -19,6 +19,7 @@ use support::{
 /// A front-end in a process of its own that may be replaced, and its tree.
 struct Scene {
     front_end: Child,
+    lines: BufReader<ChildStdout>,
     tree: Vec<Seen>,
     folder: tempfile::TempDir,
 }
@@ -36,12 +37,13 @@ impl Scene {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
+        let mut lines = BufReader::new(front_end.stdout.take().unwrap());
         let mut line = String::new();
-        BufReader::new(front_end.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        lines.read_line(&mut line).unwrap();
         assert_eq!(line, "ready\n");
         let mut tree = marked(&mark);
         tree.retain(|seen| seen.pid != front_end.id());
-        Self { front_end, tree, folder }
+        Self { front_end, lines, tree, folder }
     }
 
     fn state(&self) -> PathBuf {
@@ -111,6 +113,51 @@ fn a_front_end_may_be_replaced_more_than_once() {
     }
     says(&scene.resume(), "4 6");
     wait_until_gone(&scene.tree);
+}
+
+/// A process that has joined the network, and a back-end that is its guest.
+fn guests_of(scene: &mut Scene) -> [Child; 2] {
+    let attach_file = scene.folder.path().join("state-attach");
+    let mut start = |program: &Path, arguments: &[&str], told: &str| {
+        let child = Command::new(program).args(arguments).arg(&attach_file).spawn().unwrap();
+        let mut line = String::new();
+        scene.lines.read_line(&mut line).unwrap();
+        assert_eq!(line.trim(), told);
+        scene.tree.extend(Seen::look(child.id()));
+        child
+    };
+    let joined = start(sapwood(), &["node", "--join"], "offered");
+    [joined, start(trial(), &["back-end", "file"], "joined")]
+}
+
+#[test]
+fn guests_come_back_to_another_front_end() {
+    let mut scene = Scene::of("2x2x2", "unix", HANG);
+    let children = guests_of(&mut scene);
+    scene.kill_front_end();
+    let mut network = Network::resume(&scene.state(), HANG).unwrap();
+    network.wait_for_back_ends(9, HANG).unwrap();
+    let everyone = network.everyone();
+    let mut stream = network.stream(&everyone).up("sum").open().unwrap();
+    stream.broadcast(support::tags::RANK, ()).unwrap();
+    assert_eq!(stream.recv_timeout(HANG).unwrap().contributors, *everyone.ranks());
+    drop(stream);
+    network.close().unwrap();
+    for mut child in children {
+        assert!(child.wait().unwrap().success());
+    }
+    wait_until_gone(&scene.tree);
+}
+
+#[test]
+fn guests_end_when_no_front_end_comes() {
+    let mut scene = Scene::of("2x2x2", "unix", Duration::from_millis(1_000));
+    let children = guests_of(&mut scene);
+    scene.kill_front_end();
+    wait_until_gone(&scene.tree);
+    for mut child in children {
+        child.wait().unwrap();
+    }
 }
 
 #[test]
