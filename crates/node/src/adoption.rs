@@ -196,7 +196,18 @@ impl Node {
     }
 
     /// An orphan that was welcomed says what comes with it.
-    pub(crate) fn rejoin(&mut self, link: LinkId, rank: Rank, back_ends: RankSet, covers: RankSet) {
+    pub(crate) fn rejoin(
+        &mut self,
+        link: LinkId,
+        rank: Rank,
+        back_ends: RankSet,
+        covers: RankSet,
+        former: &RankSet,
+    ) {
+        self.membership.superseded.union_with(former.as_ref());
+        for parent in former.iter().filter(|&parent| parent != rank) {
+            self.oust(parent);
+        }
         let others = self.membership.connected_but(rank);
         let is_stale = others.as_ref().intersects(covers.as_ref())
             || self.membership.superseded.contains(rank)
@@ -216,6 +227,18 @@ impl Node {
         }
         self.counted.adopted += 1;
         self.returned(rank, back_ends);
+    }
+
+    /// A child that a newcomer has left, and that has come here by another way: it ends, since what
+    /// it has kept must not be used, and its other children come by themselves.
+    fn oust(&mut self, rank: Rank) {
+        let Some(link) = self.membership.link_of(rank) else { return };
+        self.send_control(link, &Control::Dissolve);
+        if let Some(open) = self.links.link_mut(link) {
+            open.peer = Peer::Leaving;
+        }
+        self.outputs.push_back(Output::Hangup(link));
+        self.child_down(rank, link, "its children have gone elsewhere");
     }
 
     /// An orphan says how far it has come on a stream; or a child, that it has members again.

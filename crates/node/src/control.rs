@@ -129,8 +129,9 @@ impl Node {
             Control::Acknowledge { stream, wave, offset, .. } => {
                 self.acknowledged_by_child(link, stream, Place { wave, offset });
             }
-            Control::Rejoin { back_ends, covers } => {
-                self.rejoin(link, child, set(&back_ends)?, set(&covers)?);
+            Control::Rejoin { back_ends, covers, former } => {
+                let former = set(&former)?;
+                self.rejoin(link, child, set(&back_ends)?, set(&covers)?, &former);
             }
             Control::Resume { stream, up, down } => {
                 let place = |(wave, offset)| Place { wave, offset };

@@ -113,6 +113,8 @@ pub(crate) struct Membership {
     pub(crate) is_planned: bool,
     /// The processes above, nearest first, and where they take connections.
     pub(crate) ancestors: Vec<(Rank, String)>,
+    /// The parents that this process has had and left.
+    pub(crate) former: RankSet,
     /// Whether the parent answers probes at any time.
     pub(crate) parent_keeps_time: bool,
     /// The search for a new parent, while there is none.
@@ -123,6 +125,8 @@ pub(crate) struct Membership {
     pub(crate) next_vacancy: u64,
     /// Orphans whose hello waits.
     pub(crate) applicants: Vec<Applicant>,
+    /// Back-ends that were lost and have come back.
+    pub(crate) have_been_away: RankSet,
     /// Processes whose orphans have been taken in: what they have kept must not be used any more,
     /// even when those orphans have left since.
     pub(crate) superseded: RankSet,
@@ -157,11 +161,13 @@ impl Membership {
             has_reported: false,
             is_planned: false,
             ancestors: Vec::new(),
+            former: RankSet::new(),
             parent_keeps_time: false,
             search: None,
             vacancies: Vec::new(),
             next_vacancy: 0,
             applicants: Vec::new(),
+            have_been_away: RankSet::new(),
             superseded: RankSet::new(),
             beat_due: None,
             judgement_due: None,
@@ -270,7 +276,12 @@ impl Membership {
 
     /// Back-ends that are there again are not explained as gone.
     fn forget_losses(&mut self, back_ends: &RankSet) {
-        self.losses.iter_mut().for_each(|lost| lost.ranks.subtract(back_ends.as_ref()));
+        for lost in &mut self.losses {
+            let mut back = lost.ranks.clone();
+            back.intersect_with(back_ends.as_ref());
+            self.have_been_away.union_with(back.as_ref());
+            lost.ranks.subtract(back_ends.as_ref());
+        }
         self.losses.retain(|lost| !lost.ranks.is_empty());
     }
 
@@ -628,7 +639,7 @@ impl Node {
         }
     }
 
-    fn child_down(&mut self, rank: Rank, link: LinkId, reason: &str) {
+    pub(crate) fn child_down(&mut self, rank: Rank, link: LinkId, reason: &str) {
         let Some(child) = self.membership.children.get_mut(&rank) else { return };
         child.link = None;
         let had_reported = child.state == State::Reported;

@@ -66,6 +66,9 @@ impl Node {
         if !self.settings.recovery.is_on || !is_planned || self.membership.ancestors.is_empty() {
             return self.end(false, alloc::format!("the link to the parent is gone: {reason}"));
         }
+        if let Some(&(rank, _)) = self.membership.ancestors.first() {
+            self.membership.former.insert(rank);
+        }
         self.membership.search = Some(Search {
             since: self.now,
             step: Step::Pausing,
@@ -199,8 +202,12 @@ impl Node {
             _ => self.membership.connected(),
         };
         let covers = self.covered();
-        let rejoin =
-            Control::Rejoin { back_ends: Ranges::from(&back_ends), covers: Ranges::from(&covers) };
+        self.membership.former.subtract(RankSet::range(parent, parent).as_ref());
+        let rejoin = Control::Rejoin {
+            back_ends: Ranges::from(&back_ends),
+            covers: Ranges::from(&covers),
+            former: Ranges::from(&self.membership.former),
+        };
         self.send_control(link, &rejoin);
         self.tell_losses(link);
         for at in 0..self.streams.len() {

@@ -234,6 +234,8 @@ impl Node {
         for lost in self.membership.losses() {
             take(&mut left, &lost.ranks, &lost.reason);
         }
+        let away = alloc::format!("was away when wave {wave} went on");
+        take(&mut left, &self.membership.have_been_away, &away);
         let rest = left.clone();
         let reason = reason_of_rest(stream, wave);
         take(&mut left, &rest, &reason);

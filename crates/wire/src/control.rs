@@ -265,6 +265,9 @@ pub enum Control {
         back_ends: Ranges,
         /// All back-ends whose packets it may have kept, or waits for.
         covers: Ranges,
+        /// The parents that it has had and left. What they have kept may hold packets of its that it
+        /// sends again.
+        former: Ranges,
     },
     /// Up, from an orphan: how far it has come on a stream.
     Resume {
