@@ -72,13 +72,12 @@ impl Scene {
         let before: BTreeSet<u32> = self.points();
         let child = self.start(sapwood(), &["node", "--join"]);
         let begin = Instant::now();
-        loop {
-            self.network.turn(Duration::from_millis(10)).unwrap();
-            if let Some(&rank) = self.points().difference(&before).next() {
-                return (child, rank);
-            }
+        while self.points() == before {
             assert!(begin.elapsed() < HANG);
+            self.network.turn(Duration::from_millis(10)).unwrap();
         }
+        let rank = *self.points().difference(&before).next().unwrap();
+        (child, rank)
     }
 
     fn points(&self) -> BTreeSet<u32> {
