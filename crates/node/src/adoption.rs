@@ -82,7 +82,12 @@ impl Node {
             }
         }
         let grace = self.settings.recovery.grace;
-        let grace = if is_back_end { grace.min(BACK_END_GRACE) } else { grace };
+        let grace = match core::mem::take(&mut self.membership.was_silent) {
+            // Those below it notice as late as this node did.
+            true => grace + self.settings.recovery.silence,
+            false if is_back_end => grace.min(BACK_END_GRACE),
+            false => grace,
+        };
         let until = self.now + grace;
         self.membership.vacancies.push(Vacancy {
             rank,
@@ -183,9 +188,8 @@ impl Node {
         let mut child = Child::awaited(RankSet::new(), Vec::new());
         child.keeps_time = applicant.keeps_time;
         child.is_orphan = true;
-        for &rank in &applicant.between {
-            self.membership.superseded.insert(rank);
-        }
+        let between: RankSet = applicant.between.iter().copied().collect();
+        self.supersede(&between);
         child.is_resuming = true;
         if let Some(old) = self.membership.child(applicant.rank) {
             child.expected = old.expected.clone();
@@ -204,7 +208,12 @@ impl Node {
         covers: RankSet,
         former: &RankSet,
     ) {
-        self.membership.superseded.union_with(former.as_ref());
+        self.supersede(former);
+        if covers == RankSet::range(rank, rank) {
+            // A back-end knows best where it is.
+            let holders = self.membership.holders_of(rank);
+            holders.into_iter().for_each(|holder| self.oust(holder));
+        }
         for parent in former.iter().filter(|&parent| parent != rank) {
             self.oust(parent);
         }
@@ -227,6 +236,19 @@ impl Node {
         }
         self.counted.adopted += 1;
         self.returned(rank, back_ends);
+    }
+
+    /// What these processes have kept must not be used any more: all ancestors are told.
+    pub(crate) fn supersede(&mut self, ranks: &RankSet) {
+        let news = ranks.difference(self.membership.superseded.as_ref());
+        if news.is_empty() {
+            return;
+        }
+        self.membership.superseded.union_with(news.as_ref());
+        if let (Some(parent), true) = (self.membership.parent, self.settings.role != Role::FrontEnd)
+        {
+            self.send_control(parent, &Control::Superseded { ranks: Ranges::from(&news) });
+        }
     }
 
     /// A child that a newcomer has left, and that has come here by another way: it ends, since what

@@ -133,6 +133,10 @@ impl Node {
                 let former = set(&former)?;
                 self.rejoin(link, child, set(&back_ends)?, set(&covers)?, &former);
             }
+            Control::Superseded { ranks } => {
+                let ranks = set(&ranks)?;
+                self.supersede(&ranks);
+            }
             Control::Resume { stream, up, down } => {
                 let place = |(wave, offset)| Place { wave, offset };
                 self.resume(link, child, stream, place(up), place(down));

@@ -125,6 +125,10 @@ pub(crate) struct Membership {
     pub(crate) next_vacancy: u64,
     /// Orphans whose hello waits.
     pub(crate) applicants: Vec<Applicant>,
+    /// Whether the child that is just being given up was silent, rather than its link closed.
+    pub(crate) was_silent: bool,
+    /// Losses that there was no parent to tell of.
+    pub(crate) untold: Vec<Missing>,
     /// Back-ends that were lost and have come back.
     pub(crate) have_been_away: RankSet,
     /// Processes whose orphans have been taken in: what they have kept must not be used any more,
@@ -167,7 +171,9 @@ impl Membership {
             vacancies: Vec::new(),
             next_vacancy: 0,
             applicants: Vec::new(),
+            untold: Vec::new(),
             have_been_away: RankSet::new(),
+            was_silent: false,
             superseded: RankSet::new(),
             beat_due: None,
             judgement_due: None,
@@ -238,6 +244,15 @@ impl Membership {
 
     pub(crate) fn put_child(&mut self, rank: Rank, child: Child) {
         self.children.insert(rank, child);
+    }
+
+    /// The other children that say that a back-end is below them.
+    pub(crate) fn holders_of(&self, back_end: Rank) -> Vec<Rank> {
+        let holds = |(&rank, child): (&Rank, &Child)| {
+            (rank != back_end && child.link.is_some() && child.connected.contains(back_end))
+                .then_some(rank)
+        };
+        self.children.iter().filter_map(holds).collect()
     }
 
     /// A child was not taken in after all.
@@ -726,6 +741,10 @@ impl Node {
             return;
         }
         self.membership.remember_loss(back_ends.clone(), reason.clone());
+        if self.membership.search.is_some() && self.membership.untold.len() < LOSSES_MAX {
+            let untold = Missing { ranks: back_ends.clone(), reason: reason.clone() };
+            self.membership.untold.push(untold);
+        }
         if self.settings.role == Role::FrontEnd {
             self.outputs.push_back(Output::Event(Event::Lost { rank, back_ends, reason }));
         } else if let Some(parent) = self.membership.parent {

@@ -203,10 +203,12 @@ impl Node {
         };
         let covers = self.covered();
         self.membership.former.subtract(RankSet::range(parent, parent).as_ref());
+        let mut former = self.membership.former.clone();
+        former.union_with(self.membership.superseded.as_ref());
         let rejoin = Control::Rejoin {
             back_ends: Ranges::from(&back_ends),
             covers: Ranges::from(&covers),
-            former: Ranges::from(&self.membership.former),
+            former: Ranges::from(&former),
         };
         self.send_control(link, &rejoin);
         self.tell_losses(link);
@@ -234,11 +236,20 @@ impl Node {
 
     /// Tells a new parent of everybody who is gone: the old one may not have passed it on.
     fn tell_losses(&mut self, link: LinkId) {
-        let losses: Vec<Missing> = self.membership.losses().cloned().collect();
+        let mut losses = core::mem::take(&mut self.membership.untold);
+        let mut back = RankSet::new();
+        losses.iter().for_each(|lost| back.union_with(lost.ranks.as_ref()));
+        back.intersect_with(self.membership.connected().as_ref());
+        losses.extend(self.membership.losses().cloned());
         for Missing { ranks, reason } in losses {
             let rank = ranks.as_ref().first().unwrap_or_default();
             let back_ends = Ranges::from(&ranks);
             self.send_control(link, &Control::Lost { rank, back_ends, reason });
+        }
+        if !back.is_empty() {
+            // They were given up, and have come back since.
+            let (back_ends, attach_points) = (Ranges::from(&back), Vec::new());
+            self.send_control(link, &Control::Reached { back_ends, attach_points });
         }
     }
 

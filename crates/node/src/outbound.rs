@@ -311,6 +311,10 @@ impl Stream {
 fn reason_of_rest(stream: &Stream, wave: u64) -> alloc::string::String {
     match stream.patience {
         Some(patience) => alloc::format!("no answer within {} ms", patience.as_millis()),
+        // It may have been given up and have come back below a process that was cut off itself.
+        None if stream.resumed_until > 0 => {
+            alloc::format!("is not in wave {wave}: it skipped it, or was away")
+        }
         None => alloc::format!("sent nothing in wave {wave}"),
     }
 }

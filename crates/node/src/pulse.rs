@@ -116,7 +116,9 @@ impl Node {
         }
         for (link, silence) in dead {
             self.outputs.push_back(Output::Hangup(link));
+            self.membership.was_silent = true;
             self.link_down(link, &silent(silence));
+            self.membership.was_silent = false;
         }
         if is_cleared {
             self.refuse_applicants();

@@ -265,8 +265,8 @@ pub enum Control {
         back_ends: Ranges,
         /// All back-ends whose packets it may have kept, or waits for.
         covers: Ranges,
-        /// The parents that it has had and left. What they have kept may hold packets of its that it
-        /// sends again.
+        /// The parents that it has had and left, and what it knows of processes that others have
+        /// left: what they have kept may hold packets that come again another way.
         former: Ranges,
     },
     /// Up, from an orphan: how far it has come on a stream.
@@ -347,5 +347,11 @@ pub enum Control {
         /// The processes whose states the sender and those below it have absorbed: should one of
         /// them come back, what it holds is counted already.
         absorbed: Ranges,
+    },
+    /// Up: what these processes have kept must not be used any more, since their children have been
+    /// taken in elsewhere.
+    Superseded {
+        /// Their ranks.
+        ranks: Ranges,
     },
 }

@@ -145,7 +145,10 @@ impl Known {
         } else if reason.contains("no answer within") {
             matches!(self.wave, WaveRule::Timeout { .. })
         } else {
-            is_torn || disturbed.contains(rank)
+            // Who hangs below whom after repairs is the tree's business: those who were given up, or
+            // away, are believed where something was done to anybody.
+            let was_away = reason.contains("not back within") || reason.contains("was away");
+            is_torn || disturbed.contains(rank) || was_away && !disturbed.is_empty()
         };
         if is_true && !reason.is_empty() {
             return Ok(());
