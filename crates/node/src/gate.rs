@@ -77,10 +77,10 @@ impl Gate {
         self.credit = self.credit.saturating_add(i64::from(bytes));
     }
 
-    /// Whether the frame that may pass next begins a packet; `None` when none may.
-    pub(crate) fn next_begins(&self) -> Option<bool> {
+    /// What may pass next; `None` when nothing may.
+    pub(crate) fn next(&self) -> Option<&Passage> {
         let (_, passage) = self.waiting.front().filter(|_| self.credit > 0)?;
-        Some(passage.begins)
+        Some(passage)
     }
 
     /// Takes the frame that waits longest, whether there is credit or not.
@@ -93,7 +93,7 @@ impl Gate {
     /// The receiver has granted more: what may pass now goes into the outbox.
     pub(crate) fn grant(&mut self, bytes: u32, outbox: &mut Outbox) {
         self.add(bytes);
-        while self.next_begins().is_some()
+        while self.next().is_some()
             && let Some((frame, _)) = self.take()
         {
             self.pass(frame.len());

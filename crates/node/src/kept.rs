@@ -89,6 +89,12 @@ impl Kept {
         self.entries.front().map(|entry| entry.passage.place)
     }
 
+    /// The place of the newest frame.
+    #[inline]
+    pub(crate) fn last(&self) -> Option<Place> {
+        self.entries.back().map(|entry| entry.passage.place)
+    }
+
     /// Moves the log to the front of its memory when half of that is of no use any more.
     fn tidy(&mut self) {
         if self.start == self.log.len() {

@@ -55,12 +55,18 @@ impl Sender {
         self.gate.is_open() && self.has_memory()
     }
 
-    /// Whether a frame may pass now: memory is asked for at the beginning of a packet only, so that
-    /// one that has begun can end.
+    /// Whether a frame may pass now: memory is asked for at the beginning of a wave only, so that one
+    /// that has begun can end. It is not safe before it is whole.
     #[inline]
     pub(crate) fn is_open_for(&self, packet: &PacketRef<'_>) -> bool {
-        let begins = packet.chunk.is_none_or(|chunk| chunk.offset == 0);
-        self.gate.is_open() && (!begins || self.has_memory())
+        self.gate.is_open() && (self.has_memory() || self.has_begun(&Passage::upward(packet)))
+    }
+
+    /// Whether a part of the same packet, or wave, is kept already.
+    fn has_begun(&self, passage: &Passage) -> bool {
+        let is_same_wave = |last: Place| last.wave == passage.place.wave;
+        !passage.begins
+            || passage.lane == Lane::Waves && self.waves.last().is_some_and(is_same_wave)
     }
 
     #[inline]
@@ -158,8 +164,8 @@ impl Sender {
 
     /// Lets pass what may pass now.
     pub(crate) fn pump(&mut self, outbox: &mut Outbox) {
-        while let Some(begins) = self.gate.next_begins()
-            && (!begins || self.has_memory())
+        while let Some(passage) = self.gate.next()
+            && (self.has_memory() || self.has_begun(passage))
             && let Some((frame, passage)) = self.gate.take()
         {
             self.send(frame, passage, outbox);
