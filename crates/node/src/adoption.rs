@@ -382,8 +382,14 @@ impl Node {
     }
 
     fn close_vacancy(&mut self, vacancy: Vacancy) {
-        let Vacancy { rank, awaited, returned, orphans, reason, number, waves, grace, .. } =
-            vacancy;
+        let Vacancy {
+            rank, mut awaited, mut returned, orphans, reason, number, waves, grace, ..
+        } = vacancy;
+        // Those that are there and have not told all yet are not lost.
+        let mut back = self.membership.connected_but(Rank::MAX);
+        back.intersect_with(awaited.as_ref());
+        returned.union_with(back.as_ref());
+        awaited.subtract(back.as_ref());
         if !awaited.is_empty() {
             let reason = match grace.as_millis() {
                 0 => reason,
