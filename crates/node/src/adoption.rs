@@ -23,6 +23,9 @@ use crate::{AffectedWaves, Event, Instant, LinkId, Node, Output, Role};
 /// ended: it connects anew at once if it can.
 const BACK_END_GRACE: Duration = Duration::from_millis(1000);
 
+/// How much longer a place is held open for those who are just telling how far they have come.
+const RESUMPTION_TIME: Duration = Duration::from_millis(100);
+
 /// The place of a process that is gone.
 #[derive(Debug)]
 pub(crate) struct Vacancy {
@@ -373,7 +376,17 @@ impl Node {
 
     /// Closes the places that are filled, and those that have been held open for long enough.
     pub(crate) fn close_vacancies(&mut self) {
+        if self.membership.vacancies.is_empty() {
+            return;
+        }
         let now = self.now;
+        // Those that are there and have not told all yet have come in time.
+        let resuming = self.membership.resuming();
+        for vacancy in &mut self.membership.vacancies {
+            if vacancy.until <= now && vacancy.awaited.as_ref().intersects(resuming.as_ref()) {
+                vacancy.until = now + RESUMPTION_TIME;
+            }
+        }
         let is_over = |vacancy: &Vacancy| vacancy.awaited.is_empty() || vacancy.until <= now;
         while let Some(index) = self.membership.vacancies.iter().position(is_over) {
             let vacancy = self.membership.vacancies.swap_remove(index);
@@ -382,14 +395,8 @@ impl Node {
     }
 
     fn close_vacancy(&mut self, vacancy: Vacancy) {
-        let Vacancy {
-            rank, mut awaited, mut returned, orphans, reason, number, waves, grace, ..
-        } = vacancy;
-        // Those that are there and have not told all yet are not lost.
-        let mut back = self.membership.connected_but(Rank::MAX);
-        back.intersect_with(awaited.as_ref());
-        returned.union_with(back.as_ref());
-        awaited.subtract(back.as_ref());
+        let Vacancy { rank, awaited, returned, orphans, reason, number, waves, grace, .. } =
+            vacancy;
         if !awaited.is_empty() {
             let reason = match grace.as_millis() {
                 0 => reason,

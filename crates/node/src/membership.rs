@@ -246,6 +246,15 @@ impl Membership {
         self.children.insert(rank, child);
     }
 
+    /// The back-ends of orphans that have not told yet how far their streams are.
+    pub(crate) fn resuming(&self) -> RankSet {
+        let mut all = RankSet::new();
+        for child in self.children.values().filter(|child| child.is_resuming) {
+            all.union_with(child.connected.as_ref());
+        }
+        all
+    }
+
     /// The other children that say that a back-end is below them.
     pub(crate) fn holders_of(&self, back_end: Rank) -> Vec<Rank> {
         let holds = |(&rank, child): (&Rank, &Child)| {
