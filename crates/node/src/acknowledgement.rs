@@ -1,8 +1,8 @@
 //! What is safe and need not be kept any more: told down for what went up, up for what went down.
 //!
-//! What went up is safe when the front-end has taken it. It says so lazily, since nobody waits for it
-//! but memory: after so many waves or bytes, or a while after the last wave. Everybody below passes
-//! it on at once.
+//! What went up is safe when the front-end has taken it. It says so lazily, since nobody waits for
+//! it but memory: after so many waves or bytes, or a while after the last wave. Everybody below
+//! passes it on at once.
 
 use core::time::Duration;
 

@@ -57,6 +57,7 @@ pub(crate) struct Applicant {
     pub(crate) link: LinkId,
     rank: Rank,
     between: Vec<Rank>,
+    pid: u32,
     keeps_time: bool,
 }
 
@@ -126,6 +127,7 @@ impl Node {
         link: LinkId,
         rank: Rank,
         between: Vec<Rank>,
+        pid: u32,
         keeps_time: bool,
     ) -> Result<(), String> {
         if !self.settings.recovery.is_on {
@@ -134,13 +136,17 @@ impl Node {
         if self.membership.rank.is_none_or(|own| own == rank) || between.contains(&rank) {
             return Err(alloc::format!("rank {rank} is no descendant of this process"));
         }
+        let is_other = |child: &Child| child.link.is_some() && child.pid != pid;
+        if self.membership.child(rank).is_some_and(is_other) {
+            return Err(alloc::format!("another process has taken rank {rank}"));
+        }
         // Its old link, if it is still here, is of no use any more.
         if let Some(old) = self.membership.link_of(rank) {
             self.outputs.push_back(Output::Hangup(old));
             self.link_down(old, "it has connected anew");
         }
         self.membership.applicants.retain(|other| other.rank != rank);
-        let applicant = Applicant { link, rank, between, keeps_time };
+        let applicant = Applicant { link, rank, between, pid, keeps_time };
         self.membership.applicants.push(applicant);
         self.answer_applicants();
         Ok(())
@@ -190,6 +196,7 @@ impl Node {
     fn take_in(&mut self, applicant: &Applicant) {
         let mut child = Child::awaited(RankSet::new(), Vec::new());
         child.keeps_time = applicant.keeps_time;
+        child.pid = applicant.pid;
         child.is_orphan = true;
         let between: RankSet = applicant.between.iter().copied().collect();
         self.supersede(&between);

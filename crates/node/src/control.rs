@@ -18,8 +18,8 @@ impl Node {
             Peer::Parent => self.control_from_parent(link, control),
             Peer::Child(rank) => self.control_from_child(link, rank, control),
             Peer::Stranger => match control {
-                Control::Hello { version, claim, address, .. } => {
-                    self.hello(link, version, claim, address.is_some());
+                Control::Hello { version, claim, pid, address } => {
+                    self.hello(link, version, claim, pid, address.is_some());
                     Ok(())
                 }
                 _ => Err(WireError::Control),

@@ -1,5 +1,5 @@
-//! The way of one stream over one link: frames pass while the receiver has granted credit, else they
-//! wait in order.
+//! The way of one stream over one link: frames pass while the receiver has granted credit, else
+//! they wait in order.
 
 use alloc::collections::VecDeque;
 

@@ -1,7 +1,7 @@
 //! Frames that have been sent and may have to be sent again, until they are acknowledged.
 //!
-//! Small frames lie one behind the other in one piece of memory; a large body is shared with whoever
-//! else holds it.
+//! Small frames lie one behind the other in one piece of memory; a large body is shared with
+//! whoever else holds it.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;

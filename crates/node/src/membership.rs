@@ -61,6 +61,8 @@ pub(crate) struct Child {
     plan: Vec<u8>,
     state: State,
     is_leaving: bool,
+    /// Its process id on its host, by which two processes under one rank are told apart.
+    pub(crate) pid: u32,
     /// Whether it is known to have ended, rather than that its link has closed.
     has_exited: bool,
     /// Whether it has been taken in and has not told yet how far its streams are.
@@ -85,6 +87,7 @@ impl Child {
             plan,
             state: State::Awaited,
             is_leaving: false,
+            pid: 0,
             has_exited: false,
             is_resuming: false,
             is_orphan: false,
@@ -255,6 +258,11 @@ impl Membership {
         all
     }
 
+    /// Whether the place of a back-end is held open.
+    fn is_held(&self, rank: Rank) -> bool {
+        self.vacancies.iter().any(|vacancy| vacancy.awaited.contains(rank))
+    }
+
     /// The other children that say that a back-end is below them.
     pub(crate) fn holders_of(&self, back_end: Rank) -> Vec<Rank> {
         let holds = |(&rank, child): (&Rank, &Child)| {
@@ -384,7 +392,14 @@ impl Node {
     }
 
     /// A stranger says who it is: it becomes a child, or is told why not.
-    pub(crate) fn hello(&mut self, link: LinkId, version: u16, claim: Claim, keeps_time: bool) {
+    pub(crate) fn hello(
+        &mut self,
+        link: LinkId,
+        version: u16,
+        claim: Claim,
+        pid: u32,
+        keeps_time: bool,
+    ) {
         self.counted.begin(self.now);
         if claim == Claim::Visitor {
             let admitted = self.admit_visitor(link, version);
@@ -392,7 +407,7 @@ impl Node {
         }
         let admitted = match (self.admit(version, &claim), claim) {
             (Ok(rank), Claim::Orphan { between, .. }) => {
-                self.orphan_hello(link, rank, between, keeps_time).map(|()| None)
+                self.orphan_hello(link, rank, between, pid, keeps_time).map(|()| None)
             }
             (admitted, _) => admitted.map(Some),
         };
@@ -401,6 +416,7 @@ impl Node {
             Ok(Some(rank)) => {
                 if let Some(child) = self.membership.children.get_mut(&rank) {
                     child.keeps_time = keeps_time || !child.plan.is_empty();
+                    child.pid = pid;
                 }
                 self.welcome(link, rank);
             }
@@ -457,7 +473,10 @@ impl Node {
             }
             Some(rank) => rank,
             None => {
-                let kept = self.membership.attach.iter().find(is_free);
+                // Whoever had a rank that is held open may come back.
+                let is_held = |rank: &Rank| self.membership.is_held(*rank);
+                let kept =
+                    self.membership.attach.iter().find(|rank| is_free(rank) && !is_held(rank));
                 kept.map_or_else(|| self.admit_guest(), Ok)?
             }
         };

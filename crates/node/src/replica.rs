@@ -3,19 +3,20 @@
 //!
 //! A communication process sends its parent copies of its filters' composable states
 //! ([`sapwood_filter::State::Composable`]). **A copy counts from when the parent has all waves that
-//! are in it on, and in the place of the one before**: what a filter gave out has left its state, so
-//! that the copy behind it and the packets that brought it come into force together. When the child
-//! is gone and does not come back itself, the parent's own filter takes over the copy that counts.
+//! are in it on, and in the place of the one before**: what a filter gave out has left its state,
+//! so that the copy behind it and the packets that brought it come into force together. When the
+//! child is gone and does not come back itself, the parent's own filter takes over the copy that
+//! counts.
 //!
 //! Nothing is counted twice. A process whose state was taken over is turned away when it comes back
-//! after all, here and at every ancestor: the ranks of those processes travel up with the copies. So
-//! is one that an orphan was taken in over, since it may have thought that the orphan was gone, and
-//! taken over its state. A copy is not taken over before this node has sent on all waves that are in
-//! it.
+//! after all, here and at every ancestor: the ranks of those processes travel up with the copies.
+//! So is one that an orphan was taken in over, since it may have thought that the orphan was gone,
+//! and taken over its state. A copy is not taken over before this node has sent on all waves that
+//! are in it.
 //!
 //! What is lost is bounded: what the child's filters took in between the copy that counts and the
-//! child's last wave that came, which is less than [`WAVES`] waves. Streams that wait for nobody, or
-//! that drop packets, hand nothing over: what has come to their parents is not told by waves.
+//! child's last wave that came, which is less than [`WAVES`] waves. Streams that wait for nobody,
+//! or that drop packets, hand nothing over: what has come to their parents is not told by waves.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -30,8 +31,8 @@ use crate::{Event, LinkId, Node, Output};
 /// Waves that a filter takes in before its state is handed over again.
 const WAVES: u64 = 64;
 
-/// Bytes of states of one child and stream that do not count yet; of more, the oldest are forgotten,
-/// and lost if the child dies before a later one counts.
+/// Bytes of states of one child and stream that do not count yet; of more, the oldest are
+/// forgotten, and lost if the child dies before a later one counts.
 const PENDING_BYTES_MAX: usize = 2 * STATE_BYTES_MAX;
 
 /// The copy of the state of one filter of a child.

@@ -55,8 +55,8 @@ impl Sender {
         self.gate.is_open() && self.has_memory()
     }
 
-    /// Whether a frame may pass now: memory is asked for at the beginning of a wave only, so that one
-    /// that has begun can end. It is not safe before it is whole.
+    /// Whether a frame may pass now: memory is asked for at the beginning of a wave only, so that
+    /// one that has begun can end. It is not safe before it is whole.
     #[inline]
     pub(crate) fn is_open_for(&self, packet: &PacketRef<'_>) -> bool {
         self.gate.is_open() && (self.has_memory() || self.has_begun(&Passage::upward(packet)))

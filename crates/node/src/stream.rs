@@ -197,8 +197,8 @@ impl Stream {
         if members.is_empty() {
             return None;
         }
-        // The waves that are open do not count on it, and a process that was here before under one of
-        // these ranks has used those that it has sent in.
+        // The waves that are open do not count on it, and a process that was here before under one
+        // of these ranks has used those that it has sent in.
         let seen = back_ends.iter().filter_map(|rank| self.seen.get(&rank));
         let seen = seen.map(|place| place.wave + u64::from(place.offset > 0)).max().unwrap_or(0);
         let first = self.ended.max(self.waves.end()).max(seen);

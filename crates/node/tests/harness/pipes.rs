@@ -199,8 +199,8 @@ impl Tree {
         true
     }
 
-    /// The link of a process to its parent breaks. One end knows it at once; the other reads what is
-    /// still on its way.
+    /// The link of a process to its parent breaks. One end knows it at once; the other reads what
+    /// is still on its way.
     pub fn cut(&mut self, rank: Rank) {
         let lower = self.by_rank[&rank];
         let is_link = |wire: &Wire| {
