@@ -3,8 +3,9 @@
 //! The command line is libFuzzer's, as far as it goes: folders of inputs, of which the first also
 //! takes new ones, or files to be tried once; `-runs=`, `-max_total_time=` (seconds), `-seed=`,
 //! `-timeout=` (seconds for one input), `-artifact_prefix=`, and `-merge=1`, which only writes into
-//! the first folder those inputs that reach an edge which no shorter one has reached. Exit codes: 0 nothing found, 2 bad
-//! command line, 77 an input broke a promise (it is written down), 70 an input took too long.
+//! the first folder those inputs that reach an edge which no shorter one has reached. Exit codes: 0
+//! nothing found, 2 bad command line, 77 an input broke a promise (it is written down), 70 an input
+//! took too long.
 
 use std::fs;
 use std::io::Write;

@@ -3,8 +3,8 @@
 //! [`targets`] holds what is tried: functions that take any bytes and panic when a promise is
 //! broken. The rest is a small coverage-guided fuzzer that needs nothing but stable Rust: the
 //! [`engine`] with its command line, [`mutation`] of inputs, [`coverage`] that the compiler's
-//! instrumentation reports, [`memory`], which counts what a piece of code allocates, and [`source`],
-//! which turns bytes into choices and values of any type.
+//! instrumentation reports, [`memory`], which counts what a piece of code allocates, and
+//! [`source`], which turns bytes into choices and values of any type.
 #![deny(missing_docs)]
 
 pub mod coverage;

@@ -1,4 +1,5 @@
-//! `sapwood bench scale` and `flood` with tiny counts: all figures are there and every sum was right.
+//! `sapwood bench scale` and `flood` with tiny counts: all figures are there and every sum was
+//! right.
 
 mod cli;
 

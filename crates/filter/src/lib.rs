@@ -3,8 +3,9 @@
 //!
 //! A filter turns the packets of one wave into packets that travel on ([`Emitter::emit`]) or back
 //! ([`Emitter::reply`]). It is made by name from a [`Registry`] in every process that a stream
-//! passes, and may keep state from wave to wave. It knows nothing of frames, links or trees. What becomes
-//! of that state when its process dies is in its [`State`]. A [`Chain`] lets the packets pass several filters, one after another.
+//! passes, and may keep state from wave to wave. It knows nothing of frames, links or trees. What
+//! becomes of that state when its process dies is in its [`State`]. A [`Chain`] lets the packets
+//! pass several filters, one after another.
 //!
 //! Built-in, by name ([`Registry::built_in`]):
 //!

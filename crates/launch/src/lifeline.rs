@@ -1,11 +1,11 @@
 //! The lifeline of a tree: what ends with the front-end even if nobody is left to say so.
 //!
-//! In a tree that repairs itself no process ends with the one that has started it, so a process that
-//! is busy, asleep or stopped could be left behind when the tree ends. Therefore the front-end holds
-//! the only write end of a pipe, and every other process of the tree a read end, for which it has
-//! asked the kernel for `SIGKILL` in the place of `SIGIO` (`F_SETSIG`, `O_ASYNC`). Nothing is ever
-//! written. When the write end closes, because the front-end has let go of it or has ended, however
-//! it has, the kernel ends all of them. In return the write end tells when nobody is left.
+//! In a tree that repairs itself no process ends with the one that has started it, so a process
+//! that is busy, asleep or stopped could be left behind when the tree ends. Therefore the front-end
+//! holds the only write end of a pipe, and every other process of the tree a read end, for which it
+//! has asked the kernel for `SIGKILL` in the place of `SIGIO` (`F_SETSIG`, `O_ASYNC`). Nothing is
+//! ever written. When the write end closes, because the front-end has let go of it or has ended,
+//! however it has, the kernel ends all of them. In return the write end tells when nobody is left.
 //!
 //! The signal belongs to an open file and not to a descriptor, so each process opens the pipe for
 //! itself, by way of the descriptor that it was handed.

@@ -519,7 +519,8 @@ impl Driver {
 
     /// Ends this process's part of the network: what is queued is written, children are given a
     /// short time to end by themselves, then they are killed. So is whoever else hangs by this
-    /// front-end's lifeline. Where the network goes on without this process, its children do so too.
+    /// front-end's lifeline. Where the network goes on without this process, its children do so
+    /// too.
     ///
     /// # Errors
     /// [`RuntimeError`] when the system fails this process.

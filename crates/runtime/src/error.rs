@@ -36,8 +36,8 @@ pub enum RuntimeError {
     },
     /// What the parent said about this process's subtree cannot be read.
     Plan(String),
-    /// No process of the network takes this one in. Cure: see the reason; the network must have been
-    /// opened for guests.
+    /// No process of the network takes this one in. Cure: see the reason; the network must have
+    /// been opened for guests.
     NotTaken {
         /// What the last one said.
         reason: String,

@@ -1,8 +1,8 @@
 //! The program that the tests run as back-ends and as front-ends in processes of their own.
 //!
 //! `trial back-end MODE...` and `trial front-end SHAPE MODE BACK-END-MODE`; the modes are below.
-//! `trial resumable SHAPE unix|tcp STATE-FILE MILLISECONDS` is a front-end that may be replaced, and
-//! `trial resume STATE-FILE` (or `resume-and-wait`) the one that comes in its place.
+//! `trial resumable SHAPE unix|tcp STATE-FILE MILLISECONDS` is a front-end that may be replaced,
+//! and `trial resume STATE-FILE` (or `resume-and-wait`) the one that comes in its place.
 
 use std::io::Write;
 use std::path::Path;

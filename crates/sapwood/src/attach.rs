@@ -203,7 +203,8 @@ impl AttachFile {
 /// network ends or a descriptor is readable: see [`sapwood_runtime::serve_until`].
 ///
 /// # Errors
-/// [`Error::File`] for the attach file, [`Error::Runtime`] when no place of it takes this process in.
+/// [`Error::File`] for the attach file, [`Error::Runtime`] when no place of it takes this process
+/// in.
 pub fn join(
     attach_file: &Path,
     registry: &sapwood_filter::Registry,

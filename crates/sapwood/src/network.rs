@@ -117,9 +117,9 @@ impl NetworkBuilder {
     }
 
     /// Lets another process take the place of this front-end should it be gone, within
-    /// [`Recovery::front_end_wait`], which must not be zero: see [`Network::resume`]. What it has to
-    /// know is written to this file, of mode 0600, once the tree stands, in the place of a file that
-    /// was there; it goes when the network closes.
+    /// [`Recovery::front_end_wait`], which must not be zero: see [`Network::resume`]. What it has
+    /// to know is written to this file, of mode 0600, once the tree stands, in the place of a file
+    /// that was there; it goes when the network closes.
     pub fn resumable(mut self, path: impl Into<PathBuf>) -> Self {
         self.state_path = Some(path.into());
         self

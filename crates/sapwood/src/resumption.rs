@@ -1,8 +1,9 @@
 //! The file by which a program that was restarted finds its network again.
 //!
-//! It holds the key, and so only its owner may read it (mode 0600). Its lines: the key, the format's
-//! name, how many front-ends the network has had, where they take connections, what the whole tree
-//! agrees on (as a root is told it, in hexadecimal digits), and a line for each attach point.
+//! It holds the key, and so only its owner may read it (mode 0600). Its lines: the key, the
+//! format's name, how many front-ends the network has had, where they take connections, what the
+//! whole tree agrees on (as a root is told it, in hexadecimal digits), and a line for each attach
+//! point.
 
 use std::cell::RefCell;
 use std::fs::{self, OpenOptions};

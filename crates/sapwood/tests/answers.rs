@@ -18,8 +18,8 @@ fn missing(answer: &Answer) -> RankSet {
     all
 }
 
-/// Asks while some back-ends are busy for ever, kills a process, and gives the answer of a tree that
-/// does not repair itself.
+/// Asks while some back-ends are busy for ever, kills a process, and gives the answer of a tree
+/// that does not repair itself.
 fn answer_after_kill(shape: &str, links: Links, busy: &[u32], victim: u32) -> Answer {
     let mark = new_mark();
     let network = builder(shape, links)

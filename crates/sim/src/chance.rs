@@ -1,7 +1,7 @@
 //! Chance that can be repeated: a generator whose numbers follow from its seed.
 
-/// A source of numbers that look random and repeat with the seed (SplitMix64, Steele, Lea and Flood,
-/// OOPSLA'14).
+/// A source of numbers that look random and repeat with the seed (SplitMix64, Steele, Lea and
+/// Flood, OOPSLA'14).
 #[derive(Clone, Debug)]
 pub struct Chance {
     state: u64,

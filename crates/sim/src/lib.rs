@@ -2,8 +2,9 @@
 //! virtual clock, with links that are slow, cut and silent, and processes that crash and stop.
 //!
 //! A run is a seed. The seed draws everything: the shape of the tree, its streams, what they carry,
-//! and which faults strike when. The same seed gives the same run on every machine. An oracle, which
-//! knows what was sent and nothing of how nodes work, judges every answer and the state at the end.
+//! and which faults strike when. The same seed gives the same run on every machine. An oracle,
+//! which knows what was sent and nothing of how nodes work, judges every answer and the state at
+//! the end.
 //!
 //! ```
 //! use sapwood_sim::{Faults, Options, run};

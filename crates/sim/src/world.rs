@@ -1,4 +1,5 @@
-//! The world of a run: its processes, its wires and its clock, and the loop that lets things happen.
+//! The world of a run: its processes, its wires and its clock, and the loop that lets things
+//! happen.
 
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};

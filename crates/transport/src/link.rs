@@ -20,8 +20,8 @@ use crate::{Encryption, Error, Peer, PeerCredentials, Result};
 /// The most slices that one plain write takes (`UIO_MAXIOV`); further ones wait for the next.
 pub const GATHER_SLICES_MAX: usize = 1024;
 
-/// How often the system asks a silent TCP peer's host whether it is there. Its clock for this counts
-/// whole seconds.
+/// How often the system asks a silent TCP peer's host whether it is there. Its clock for this
+/// counts whole seconds.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What the system takes for the wait before the first probe, in seconds, and for their count.

@@ -328,9 +328,9 @@ pub enum Control {
         #[serde(deserialize_with = "at_most::<_, _, REPLY_BYTES_MAX>")]
         bytes: Vec<u8>,
     },
-    /// Up: what a filter of the sender's held after all waves before one had passed it. The receiver
-    /// keeps it, from when it has those waves on, in the place of what it kept of that filter
-    /// before, and has its own filter absorb it when the sender is gone.
+    /// Up: what a filter of the sender's held after all waves before one had passed it. The
+    /// receiver keeps it, from when it has those waves on, in the place of what it kept of that
+    /// filter before, and has its own filter absorb it when the sender is gone.
     State {
         /// The stream.
         stream: StreamId,

@@ -23,8 +23,8 @@ pub(super) const FLOOD: Tag = TAG + 2;
 /// were sent, and how many of these were dropped where they were sent.
 pub(super) const STOP: Tag = TAG + 3;
 
-/// Asks for nothing but the use of a core, until [`STOP`]: what a flood costs the others on a machine
-/// of few cores even if none of it reached them.
+/// Asks for nothing but the use of a core, until [`STOP`]: what a flood costs the others on a
+/// machine of few cores even if none of it reached them.
 pub(super) const BURN: Tag = TAG + 4;
 
 /// How long a core is used between two looks at what has come.

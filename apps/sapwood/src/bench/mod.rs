@@ -7,8 +7,8 @@
 //!
 //! Beside it stands what has no floor: `scale` (with `connect`, `streams` and `depth`, and `crowd`
 //! for many back-ends in one process) and `flood` (with `scene`, `disturbance` and the `steady`
-//! stream of their neighbours) and `recovery` (with the `stricken` tree, the `oracle` of its waves and
-//! the `overhead`), whose results `facts` prints.
+//! stream of their neighbours) and `recovery` (with the `stricken` tree, the `oracle` of its waves
+//! and the `overhead`), whose results `facts` prints.
 
 mod connect;
 mod crowd;
@@ -67,7 +67,8 @@ enum Subject {
     Scale(scale::Arguments),
     /// How soon a tree is whole again after inner processes were killed or fell silent.
     Recovery(recovery::Arguments),
-    /// What a stream's neighbours notice when it is not read, floods, stalls or carries huge packets.
+    /// What a stream's neighbours notice when it is not read, floods, stalls or carries huge
+    /// packets.
     Flood(flood::Arguments),
 }
 

@@ -1,7 +1,7 @@
 //! What recovery costs while nothing fails: the same tree with it and without it, in turn.
 //!
-//! Owns the pairs and the one figure that judges them. Both trees are this very program and stand at
-//! once on one core; only one works at a time.
+//! Owns the pairs and the one figure that judges them. Both trees are this very program and stand
+//! at once on one core; only one works at a time.
 
 use sapwood::Recovery;
 use sapwood_floor::Shape;

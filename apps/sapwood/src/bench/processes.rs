@@ -63,8 +63,8 @@ pub(super) fn is_alive(pid: u32) -> bool {
     state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
 }
 
-/// Has the system forget what this process's peak of memory was until now. Where that cannot be, the
-/// peak stays what it was, which is no smaller.
+/// Has the system forget what this process's peak of memory was until now. Where that cannot be,
+/// the peak stays what it was, which is no smaller.
 pub(super) fn forget_own_peak() {
     let _ = fs::write("/proc/self/clear_refs", "5");
 }

@@ -1,8 +1,8 @@
 //! `sapwood bench scale`: how much one machine can hold.
 //!
 //! Owns the command line and the order of three experiments: very many back-ends (`connect`), very
-//! many streams (`streams`), and very deep trees (`depth`). None of them is compared with the floor,
-//! which has nothing of the kind; they are measured against bars of their own.
+//! many streams (`streams`), and very deep trees (`depth`). None of them is compared with the
+//! floor, which has nothing of the kind; they are measured against bars of their own.
 
 use std::time::Duration;
 

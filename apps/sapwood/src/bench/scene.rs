@@ -39,8 +39,8 @@ const STALLED_BYTES: u64 = 4096;
 /// How long the stalling filter sleeps in each wave, in milliseconds.
 const STALL_MS: u32 = 5;
 
-/// Packets that are taken in one turn between the neighbours' answers: as many as these are, so that
-/// the front-end itself prefers nobody.
+/// Packets that are taken in one turn between the neighbours' answers: as many as these are, so
+/// that the front-end itself prefers nobody.
 const TAKEN_PER_TURN: u64 = ANSWERS_PER_TURN;
 
 /// Longest huge packet, in bytes.

@@ -145,8 +145,8 @@ impl Known {
         } else if reason.contains("no answer within") {
             matches!(self.wave, WaveRule::Timeout { .. })
         } else {
-            // Who hangs below whom after repairs is the tree's business: those who were given up, or
-            // away, are believed where something was done to anybody.
+            // Who hangs below whom after repairs is the tree's business: those who were given up,
+            // or away, are believed where something was done to anybody.
             let was_away = reason.contains("not back within") || reason.contains("was away");
             is_torn || disturbed.contains(rank) || was_away && !disturbed.is_empty()
         };
