@@ -28,7 +28,8 @@ const USAGE: &str = "\
 cargo xtask COMMAND
 
   check        format, layers, house style, lints, unit tests: the quick loop
-  ci           check, then documentation, release build, MPI tests, fuzzing, a short demo
+  ci           check, then documentation, release build, conformance, simulated faults, a short
+               storm and soak, MPI tests, fuzzing, a short demo
   layers       only: which crate may use which, and what may touch the world
   tidy         only: the house style
   packet-path  only: the names in docs/packet-path.md
@@ -37,6 +38,11 @@ cargo xtask COMMAND
 
 /// Steps of the short demo: enough for several rounds of the live table.
 const DEMO_STEPS: u32 = 400;
+/// Seeds of the simulator, each one run of a whole tree under faults of every class.
+const SIM_SEEDS: u32 = 3000;
+/// The short storm and soak: time for some dozens of faults, and for memory to settle.
+const STORM_SECONDS: u32 = 32;
+const SOAK_SECONDS: u32 = 40;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -77,6 +83,10 @@ fn ci_steps() -> Vec<Step> {
     steps.extend([
         program("documentation", "env RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps", 10),
         program("release build and MPI shims", "make build shim", 20),
+        program("conformance", "python3 conformance/check.py", 2),
+        program("simulated faults", simulation(), 5),
+        program("short storm", format!("make storm STORM_SECONDS={STORM_SECONDS}"), 5),
+        program("short soak", format!("make soak SOAK_SECONDS={SOAK_SECONDS}"), 5),
         program("MPI tests", "make test-mpi", 15),
         program("fuzz format", "cargo fmt --manifest-path fuzz/Cargo.toml --check", 2),
         look("fuzzing", fuzz::smoke),
@@ -84,6 +94,12 @@ fn ci_steps() -> Vec<Step> {
         look("demo report", demo::look),
     ]);
     steps
+}
+
+/// Real nodes on a virtual clock, in the release build of the step before.
+fn simulation() -> String {
+    let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".into());
+    format!("{target}/release/sapwood sim --seeds {SIM_SEEDS} --faults all")
 }
 
 fn layers_look(root: &Path) -> Look {
