@@ -312,6 +312,14 @@ impl Stream {
         if place.wave < self.resumed_until && self.is_repeated_in(&arrived, place) {
             return self.pass_repeated(slot, arrived, place);
         }
+        self.arrive_in_order(slot, arrived, place, now);
+    }
+
+    /// A packet or chunk whose turn it is in its child's order.
+    #[inline]
+    fn arrive_in_order(&mut self, slot: usize, arrived: Arrived<'_>, place: Place, now: Instant) {
+        let header = arrived.packet.header;
+        let chunk = arrived.packet.chunk;
         self.waves.split_at(place);
         self.waves.split_at(Place::start_of(place.wave + 1));
         let length = arrived.body().len() as u64;

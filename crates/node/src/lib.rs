@@ -24,6 +24,7 @@ mod assembly;
 mod chunk;
 mod control;
 mod delivery;
+mod departure;
 mod error;
 mod gate;
 mod guests;

@@ -1,7 +1,7 @@
 //! A process whose parent is gone: it turns to its ancestors, nearest first, until one takes it in.
 //!
-//! Everything that it needs it holds already: the list of its ancestors, and what it has kept of its
-//! streams. Nobody else decides anything for it.
+//! Everything that it needs it holds already: the list of its ancestors, and what it has kept of
+//! its streams. Nobody else decides anything for it.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
