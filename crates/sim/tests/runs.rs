@@ -20,6 +20,17 @@ fn nothing_is_amiss_when_nothing_goes_wrong() {
 }
 
 #[test]
+fn nothing_is_lost_when_processes_die() {
+    let crashes: Faults = "crash".parse().expect("a class of faults");
+    assert_clean(crashes, Expect::Recovery, 100);
+}
+
+#[test]
+fn nothing_is_lost_whatever_strikes() {
+    assert_clean(Faults::ALL, Expect::Recovery, 150);
+}
+
+#[test]
 fn without_recovery_losses_are_named_and_nothing_else_is_lost() {
     assert_clean(Faults::ALL, Expect::Losses, 150);
 }
