@@ -76,7 +76,7 @@ CONTROL = Enum((
     ("Leaving", None),
     ("Probe", Struct((("number", "u64"),))),
     ("Echo", Struct((("number", "u64"),))),
-    ("Rejoin", Struct((("back_ends", RANKS), ("covers", RANKS)))),
+    ("Rejoin", Struct((("back_ends", RANKS), ("covers", RANKS), ("former", RANKS)))),
     ("Resume", Struct((("stream", "u32"), ("up", PLACE), ("down", PLACE)))),
     ("Resumed", None),
     ("Dissolve", None),
@@ -91,6 +91,7 @@ CONTROL = Enum((
         ("stream", "u32"), ("filter", "u32"), ("wave", "u64"),
         ("format", List("u8", STATE_DIRECTIVES_MAX)), ("values", List("u8", STATE_BYTES_MAX)),
         ("absorbed", RANKS)))),
+    ("Superseded", Struct((("ranks", RANKS),))),
 ))
 
 

@@ -152,8 +152,12 @@ fn orphaned_below(between: usize) -> Control {
     Control::Hello { version: WIRE_VERSION, claim, pid: 1, address: None }
 }
 
-fn rejoining(back_ends: usize, covers: usize) -> Control {
-    Control::Rejoin { back_ends: ranges_apart(back_ends), covers: ranges_apart(covers) }
+fn rejoining(back_ends: usize, covers: usize, former: usize) -> Control {
+    Control::Rejoin {
+        back_ends: ranges_apart(back_ends),
+        covers: ranges_apart(covers),
+        former: ranges_apart(former),
+    }
 }
 
 fn repaired(orphans: usize, back_ends: usize, streams: usize) -> Control {
@@ -186,9 +190,13 @@ fn repairs_and_visits_larger_than_any_network_needs_are_refused() {
         (ancestry(ANCESTORS_MAX + 1), false),
         (orphaned_below(ANCESTORS_MAX), true),
         (orphaned_below(ANCESTORS_MAX + 1), false),
-        (rejoining(RANGES_MAX, RANGES_MAX), true),
-        (rejoining(RANGES_MAX + 1, 0), false),
-        (rejoining(0, RANGES_MAX + 1), false),
+        (rejoining(RANGES_MAX, RANGES_MAX, 0), true),
+        (rejoining(0, RANGES_MAX, RANGES_MAX), true),
+        (rejoining(RANGES_MAX + 1, 0, 0), false),
+        (rejoining(0, RANGES_MAX + 1, 0), false),
+        (rejoining(0, 0, RANGES_MAX + 1), false),
+        (Control::Superseded { ranks: ranges_apart(RANGES_MAX) }, true),
+        (Control::Superseded { ranks: ranges_apart(RANGES_MAX + 1) }, false),
         (repaired(ORPHANS_MAX, RANGES_MAX, AFFECTED_MAX), true),
         (repaired(ORPHANS_MAX + 1, 0, 0), false),
         (repaired(0, RANGES_MAX + 1, 0), false),

@@ -264,8 +264,9 @@ fn any_probe() -> impl Strategy<Value = Control> {
 fn any_of_repairs() -> impl Strategy<Value = Control> {
     let place = any::<(u64, u64)>;
     prop_oneof![
-        (any_ranges(), any_ranges())
-            .prop_map(|(back_ends, covers)| Control::Rejoin { back_ends, covers }),
+        (any_ranges(), any_ranges(), any_ranges()).prop_map(|(back_ends, covers, former)| {
+            Control::Rejoin { back_ends, covers, former }
+        }),
         (any::<u32>(), place(), place()).prop_map(|(stream, up, down)| Control::Resume {
             stream,
             up,
@@ -278,6 +279,7 @@ fn any_of_repairs() -> impl Strategy<Value = Control> {
             .prop_map(|(rank, back_ends, reason)| Control::Broken { rank, back_ends, reason }),
         any_repaired(),
         any_state(),
+        any_ranges().prop_map(|ranks| Control::Superseded { ranks }),
     ]
 }
 
