@@ -90,6 +90,9 @@ pub(crate) struct Stream {
     pub(crate) told: Wave,
     /// The number of the front-end's next packet.
     pub(crate) next_down: Wave,
+    /// The number of the packet that a downward filter was last given, and how many it has made of
+    /// those of that number.
+    pub(crate) down_made: (Wave, u32),
     /// Everything that came down before this place has arrived.
     pub(crate) down_next: Place,
     /// What the parent has been told of that.
@@ -159,6 +162,7 @@ impl Stream {
             untold_bytes: 0,
             told: request.first_wave,
             next_down: 0,
+            down_made: (0, 0),
             down_next: Place::default(),
             down_told: Place::default(),
             mutation: None,

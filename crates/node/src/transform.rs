@@ -301,14 +301,22 @@ impl Node {
             emitter.clear();
         }
         let downs = emitter.emissions().filter(|(emission, _)| !emission.is_reply).count();
-        let mut index = 0;
+        // Several packets that a filter further up has made of one have one number: the index goes
+        // on.
+        let stream = self.streams.at(at);
+        if stream.down_made.0 != packet.header.wave {
+            stream.down_made = (packet.header.wave, 0);
+        }
+        let mut index = stream.down_made.1;
+        let end = index + downs as u32;
+        stream.down_made.1 = end;
         for (emission, values) in emitter.emissions() {
             let mut header =
                 Header { tag: emission.tag, origin: rank, filtered: true, ..packet.header };
             if !emission.is_reply {
                 header.generation = index;
                 index += 1;
-                header.ends_wave = index as usize == downs;
+                header.ends_wave = packet.header.ends_wave && index == end;
             }
             let mut made = PacketRef {
                 header,

@@ -3,8 +3,8 @@
 
 mod harness;
 
-use harness::{Tree, each_seed, number_of};
-use sapwood_filter::WaveRule;
+use harness::{Tree, each_seed};
+use sapwood_filter::{Emitter, Filter, FilterError, FilterSpec, Registry, WaveRef, WaveRule};
 use sapwood_node::{Event, Recovery};
 use sapwood_packet::RankSet;
 
@@ -42,7 +42,6 @@ fn orphans_go_to_their_grandparent_and_every_wave_is_complete() {
         let is_repaired =
             |event: &Event| matches!(event, Event::Repaired { rank, .. } if *rank == victim);
         assert!(tree.events.iter().any(is_repaired), "{:?}", tree.events);
-        let _ = number_of;
     });
 }
 
@@ -72,6 +71,42 @@ fn one_process_after_another_dies() {
         assert_eq!(answers.len(), waves, "one answer for each wave: {:?}", tree.events);
         assert!(answers.iter().all(|answer| answer.contributors == everyone));
     });
+}
+
+/// Makes two packets of one.
+struct Double;
+
+impl Filter for Double {
+    fn transform(&mut self, wave: &WaveRef<'_>, out: &mut Emitter) -> Result<(), FilterError> {
+        for packet in wave.packets {
+            out.emit_encoded(packet.header.tag, packet.values());
+            out.emit_encoded(packet.header.tag, packet.values());
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_filter_that_multiplies_on_the_way_down_loses_nothing() {
+    for (shape, copies) in [("2", 2), ("2^2", 4), ("1^3", 8), ("2^3", 8)] {
+        let registry = Registry::built_in().with("double", |_| Ok(Box::new(Double)));
+        let mut tree = Tree::recovering_with(shape, 1, terms(), registry);
+        let everyone = tree.everyone();
+        let mut wanted = harness::spec(&everyone, &["sum"], WaveRule::All);
+        wanted.down = vec![FilterSpec::from("double")];
+        let stream = tree.open(wanted);
+        for number in 0..3_i64 {
+            tree.broadcast(stream, &RankSet::new(), number);
+        }
+        tree.run();
+        for rank in everyone.iter() {
+            let received: Vec<i64> = (tree.process(rank).received.iter())
+                .map(|packet| packet.values().scalar(0).expect("one number"))
+                .collect();
+            let expected: Vec<i64> = (0..3).flat_map(|number| vec![number; copies]).collect();
+            assert_eq!(received, expected, "{shape}, rank {rank}");
+        }
+    }
 }
 
 #[test]

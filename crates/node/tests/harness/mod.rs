@@ -113,7 +113,12 @@ impl Tree {
 
     /// A started tree that repairs itself on these terms.
     pub fn recovering(spec: &str, seed: u64, recovery: Recovery) -> Self {
-        let mut tree = Self::planned_on(spec, seed, Registry::built_in(), false, recovery);
+        Self::recovering_with(spec, seed, recovery, Registry::built_in())
+    }
+
+    /// The same, whose processes know these filters.
+    pub fn recovering_with(spec: &str, seed: u64, recovery: Recovery, registry: Registry) -> Self {
+        let mut tree = Self::planned_on(spec, seed, registry, false, recovery);
         tree.start();
         tree
     }
