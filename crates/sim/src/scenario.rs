@@ -207,7 +207,8 @@ fn draw_stream(draws: &mut Chance, duration: Time, waves_max: u64, shape: &Shape
     // The memory of what comes late is bounded: large packets are dropped then.
     let length = if matches!(wave, WaveRule::Timeout { .. }) { length.min(2000) } else { length };
     // Where nothing is folded, large packets of all would take slow links longer than a run has.
-    let is_folded = kind != Kind::None && wave != WaveRule::Immediate;
+    let is_folded = !matches!(kind, Kind::None | Kind::Concatenate | Kind::Equivalence)
+        && wave != WaveRule::Immediate;
     let length = if is_folded { length } else { length.min(20_000) };
     let waves = match length {
         20_000 => draws.between(1, 2),
