@@ -26,6 +26,7 @@ mod control;
 mod delivery;
 mod departure;
 mod error;
+mod fairness;
 mod gate;
 mod guests;
 mod head;

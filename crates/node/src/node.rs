@@ -66,6 +66,10 @@ pub struct Node {
     /// The number of the next stream that this front-end opens.
     pub(crate) next_stream: StreamId,
     pub(crate) has_ended: bool,
+    /// The stream whose filters ran last in this input, and for how many waves.
+    pub(crate) transformed: Option<(StreamId, u32)>,
+    /// When a stream whose filters are slow goes on.
+    pub(crate) rest_due: Option<Instant>,
     /// When the front-end tells its children what is safe.
     pub(crate) acknowledgement_due: Option<Instant>,
     /// The wake-up that was last asked for.
@@ -97,6 +101,8 @@ impl Node {
             outputs: VecDeque::new(),
             next_stream: 1,
             has_ended: false,
+            transformed: None,
+            rest_due: None,
             acknowledgement_due: None,
             wake: None,
             mutation: None,
@@ -109,6 +115,7 @@ impl Node {
     /// Changes the node. Drain [`Node::poll_output`] before the next change.
     pub fn handle_input(&mut self, now: Instant, input: Input<'_>) {
         self.now = now;
+        self.transformed = None;
         match input {
             Input::ParentUp { link } if self.membership.search.is_some() => self.ancestor_up(link),
             Input::ParentUp { link } => self.parent_up(link),
@@ -126,6 +133,7 @@ impl Node {
             Input::Timeout => {
                 self.wake = None;
                 self.emit_all_ready();
+                self.end_rests();
                 self.pay_acknowledgements();
                 self.continue_search();
                 self.close_vacancies();
@@ -158,6 +166,7 @@ impl Node {
         let waves = streams.filter_map(|stream| stream.waves.deadline()).min();
         let others = [
             self.acknowledgement_due,
+            self.rest_due,
             self.membership.search.as_ref().map(crate::orphan::Search::deadline),
             self.vacancy_deadline(),
             self.beat_deadline(),

@@ -23,7 +23,7 @@ use crate::sender::Sender;
 use crate::slot::Slot;
 use crate::telemetry::Asked;
 use crate::wave::WaveTable;
-use crate::{LinkId, Missing, NodeError, TELEMETRY};
+use crate::{Instant, LinkId, Missing, NodeError, TELEMETRY};
 
 /// How the packets of a wave become what goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +88,10 @@ pub(crate) struct Stream {
     pub(crate) untold_bytes: u64,
     /// The wave before which the children have been told that all is safe (front-end).
     pub(crate) told: Wave,
+    /// Whether its filters took long the last time.
+    pub(crate) is_slow: bool,
+    /// When its filters may run again, while others have their turn.
+    pub(crate) rests_until: Option<Instant>,
     /// The number of the front-end's next packet.
     pub(crate) next_down: Wave,
     /// The number of the packet that a downward filter was last given, and how many it has made of
@@ -161,6 +165,8 @@ impl Stream {
             resumed_until: 0,
             untold_bytes: 0,
             told: request.first_wave,
+            is_slow: false,
+            rests_until: None,
             next_down: 0,
             down_made: (0, 0),
             down_next: Place::default(),

@@ -22,9 +22,10 @@ impl Node {
         loop {
             let now = self.now;
             let stream = self.streams.at(at);
-            if !stream.has_room_up(is_root) {
+            if !stream.has_room_up(is_root) || self.has_to_rest(at) {
                 break;
             }
+            let stream = self.streams.at(at);
             let Some((wave, is_single)) = stream.waves.take_ready(now) else { break };
             self.emit(at, wave, is_single);
             has_emitted = true;
@@ -76,7 +77,10 @@ impl Node {
             match way {
                 Way::Fold => self.emit_folded(at, &mut wave),
                 Way::Pass => self.emit_passed(at, &wave, is_single),
-                Way::Transform => self.emit_transformed(at, &wave, is_single),
+                Way::Transform => {
+                    self.note_transformed(at);
+                    self.emit_transformed(at, &wave, is_single);
+                }
             }
         }
         if self.streams.at(at).keeps {

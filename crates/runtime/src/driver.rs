@@ -376,6 +376,7 @@ impl Driver {
         if self.wake.is_some_and(|wake| wake <= now) {
             self.wake = None;
             self.node.handle_input(now, Input::Timeout);
+            self.sockets.measure(&mut self.node, now);
         }
     }
 

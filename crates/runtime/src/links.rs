@@ -134,6 +134,8 @@ pub(crate) struct SocketTable {
     encryption: Encryption,
     /// Links with decrypted bytes that no poller will tell of.
     again: Vec<LinkId>,
+    /// When it was last measured how long filters ran.
+    measured: Instant,
 }
 
 impl SocketTable {
@@ -148,6 +150,7 @@ impl SocketTable {
             key,
             encryption,
             again: Vec::new(),
+            measured: Instant::default(),
         }
     }
 
@@ -272,6 +275,7 @@ impl SocketTable {
             put_back(slab);
             (result, now)
         };
+        self.measure(node, now);
         match result {
             Ok(0) => self.down(id, node, now, "connection closed"),
             Ok(_) => {
@@ -285,6 +289,16 @@ impl SocketTable {
             Err(error) => self.down(id, node, now, &error.to_string()),
         }
         now
+    }
+
+    /// Tells the node how long filters have run, if any have, since `from` or the last time.
+    #[inline]
+    pub(crate) fn measure(&mut self, node: &mut Node, from: Instant) {
+        if let Some(stream) = node.take_transformed() {
+            let from = from.max(self.measured);
+            self.measured = clock();
+            node.spent(stream, self.measured, self.measured.since(from));
+        }
     }
 
     fn down(&mut self, id: LinkId, node: &mut Node, now: Instant, reason: &str) {
