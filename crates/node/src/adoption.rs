@@ -219,7 +219,8 @@ impl Node {
         former: &RankSet,
     ) {
         self.supersede(former);
-        if covers == RankSet::range(rank, rank) {
+        let is_back_end = covers == RankSet::range(rank, rank);
+        if is_back_end {
             // A back-end knows best where it is.
             let holders = self.membership.holders_of(rank);
             holders.into_iter().for_each(|holder| self.oust(holder));
@@ -228,9 +229,10 @@ impl Node {
             self.oust(parent);
         }
         let others = self.membership.connected_but(rank);
-        let is_stale = others.as_ref().intersects(covers.as_ref())
-            || self.membership.superseded.contains(rank)
-            || self.is_replaced(rank);
+        let is_stale = !is_back_end
+            && (others.as_ref().intersects(covers.as_ref())
+                || self.membership.superseded.contains(rank)
+                || self.is_replaced(rank));
         if is_stale {
             self.send_control(link, &Control::Dissolve);
             if let Some(open) = self.links.link_mut(link) {
