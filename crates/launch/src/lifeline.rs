@@ -12,6 +12,7 @@
 
 use std::io::{self, PipeReader, PipeWriter};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::OnceLock;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, fcntl_getfl, fcntl_setfl};
@@ -64,6 +65,10 @@ impl AsFd for Lifeline {
 /// # Errors
 /// [`LaunchError::StarterGone`] if the front-end has ended: end as well.
 pub fn hold_lifeline() -> Result<Option<&'static OwnedFd>, LaunchError> {
+    static HELD: OnceLock<OwnedFd> = OnceLock::new();
+    if let Some(held) = HELD.get() {
+        return Ok(Some(held));
+    }
     let handed = std::env::var(LIFELINE_VARIABLE).ok();
     let number = handed.as_deref().and_then(|text| text.strip_prefix("fd:")?.parse().ok());
     let Some(Ok(handed)) = number.map(take_inherited_descriptor) else { return Ok(None) };
@@ -73,7 +78,7 @@ pub fn hold_lifeline() -> Result<Option<&'static OwnedFd>, LaunchError> {
     if has_hung_up(held.as_fd(), PollFlags::IN) {
         return Err(LaunchError::StarterGone);
     }
-    Ok(Some(Box::leak(Box::new(held))))
+    Ok(Some(HELD.get_or_init(|| held)))
 }
 
 /// Opens the pipe anew, to be killed when its write end closes.
