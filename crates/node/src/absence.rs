@@ -46,7 +46,7 @@ impl Absences {
         else {
             return false;
         };
-        if !ranks.to_set().difference(stretch.ranks.as_ref()).is_empty() {
+        if !ranks.is_within(stretch.ranks.as_ref()) {
             return false;
         }
         let whole = stretch.clone();

@@ -13,7 +13,6 @@ use sapwood_packet::{Rank, RankSet, StreamId};
 use sapwood_wire::{Control, Ranges};
 
 use crate::lane::Place;
-use crate::link::Peer;
 use crate::membership::{Child, END};
 use crate::mutation::Mutation;
 use crate::slot::Slot;
@@ -67,7 +66,7 @@ impl Node {
         &mut self,
         rank: Rank,
         link: LinkId,
-        is_back_end: bool,
+        (is_back_end, was_silent): (bool, bool),
         back_ends: &RankSet,
         why: &str,
     ) -> bool {
@@ -86,7 +85,7 @@ impl Node {
             }
         }
         let grace = self.settings.recovery.grace;
-        let grace = match core::mem::take(&mut self.membership.was_silent) {
+        let grace = match was_silent {
             // Those below it notice as late as this node did.
             true => grace + self.settings.recovery.silence,
             false if is_back_end => grace.min(BACK_END_GRACE),
@@ -185,11 +184,7 @@ impl Node {
                 continue;
             };
             let reason = alloc::format!("process {fence} is there: turn to it");
-            self.send_control(applicant.link, &Control::Refused { reason });
-            if let Some(open) = self.links.link_mut(applicant.link) {
-                open.peer = Peer::Leaving;
-            }
-            self.outputs.push_back(Output::Hangup(applicant.link));
+            self.refuse(applicant.link, reason);
         }
     }
 
@@ -206,7 +201,7 @@ impl Node {
         }
         self.membership.put_child(applicant.rank, child);
         self.pass_over(&applicant.between);
-        self.welcome_back(applicant.link, applicant.rank);
+        self.take_as_child(applicant.link, applicant.rank, Vec::new());
     }
 
     /// An orphan that was welcomed says what comes with it.
@@ -234,11 +229,7 @@ impl Node {
                 || self.membership.superseded.contains(rank)
                 || self.is_replaced(rank));
         if is_stale {
-            self.send_control(link, &Control::Dissolve);
-            if let Some(open) = self.links.link_mut(link) {
-                open.peer = Peer::Leaving;
-            }
-            self.outputs.push_back(Output::Hangup(link));
+            self.turn_away(link, &Control::Dissolve);
             return self.membership.forget_child(rank);
         }
         let Some(child) = self.membership.child_mut(rank) else { return };
@@ -257,8 +248,7 @@ impl Node {
             return;
         }
         self.membership.superseded.union_with(news.as_ref());
-        if let (Some(parent), true) = (self.membership.parent, self.settings.role != Role::FrontEnd)
-        {
+        if let Some(parent) = self.membership.parent {
             self.send_control(parent, &Control::Superseded { ranks: Ranges::from(&news) });
         }
     }
@@ -267,12 +257,8 @@ impl Node {
     /// it has kept must not be used, and its other children come by themselves.
     fn oust(&mut self, rank: Rank) {
         let Some(link) = self.membership.link_of(rank) else { return };
-        self.send_control(link, &Control::Dissolve);
-        if let Some(open) = self.links.link_mut(link) {
-            open.peer = Peer::Leaving;
-        }
-        self.outputs.push_back(Output::Hangup(link));
-        self.child_down(rank, link, "its children have gone elsewhere");
+        self.turn_away(link, &Control::Dissolve);
+        self.child_down(rank, link, "its children have gone elsewhere", false);
     }
 
     /// An orphan says how far it has come on a stream; or a child, that it has members again.
@@ -297,8 +283,7 @@ impl Node {
             return;
         }
         let Some(child) = self.membership.child(rank) else { return };
-        let mut members = stream.members.clone();
-        members.intersect_with(child.covers.as_ref());
+        let members = stream.members_in(&child.covers);
         stream.resumed_until = stream.resumed_until.max(stream.waves.end()).max(stream.ended);
         self.begin_slot(at, link, members, up, down);
         self.take_back_end(at);
@@ -349,8 +334,7 @@ impl Node {
         let covers = child.covers.clone();
         for at in 0..self.streams.len() {
             let stream = self.streams.at(at);
-            let mut members = stream.members.clone();
-            members.intersect_with(covers.as_ref());
+            let members = stream.members_in(&covers);
             if members.is_empty() || stream.slot_of(link).is_some() {
                 continue;
             }

@@ -35,6 +35,16 @@ impl Node {
     }
 
     pub(crate) fn link_down(&mut self, link: LinkId, reason: &str) {
+        self.link_gone(link, reason, false);
+    }
+
+    /// Nothing has been heard for too long over a link, though it is open: it is closed.
+    pub(crate) fn link_silent(&mut self, link: LinkId, reason: &str) {
+        self.outputs.push_back(Output::Hangup(link));
+        self.link_gone(link, reason, true);
+    }
+
+    fn link_gone(&mut self, link: LinkId, reason: &str, was_silent: bool) {
         if let (true, Some(open)) =
             (self.membership.parent == Some(link), self.links.link_mut(link))
         {
@@ -43,15 +53,15 @@ impl Node {
         }
         let Some(open) = self.links.close(link) else { return };
         match open.peer {
-            Peer::Parent => self.parent_lost(reason, false),
+            Peer::Parent => self.parent_lost(reason, was_silent),
             Peer::Ancestor => self.ancestor_down(link, reason),
-            Peer::Child(rank) => self.child_down(rank, link, reason),
+            Peer::Child(rank) => self.child_down(rank, link, reason, was_silent),
             Peer::Visitor => self.visitor_down(link),
             Peer::Stranger | Peer::Leaving => {}
         }
     }
 
-    pub(crate) fn child_down(&mut self, rank: Rank, link: LinkId, reason: &str) {
+    pub(crate) fn child_down(&mut self, rank: Rank, link: LinkId, reason: &str, was_silent: bool) {
         let Some(child) = self.membership.children.get_mut(&rank) else { return };
         child.link = None;
         let had_reported = child.state == State::Reported;
@@ -74,7 +84,8 @@ impl Node {
             self.pass_on_failure(rank, reason.clone());
         }
         self.close_replicas(link);
-        if may_return && self.hold_open(rank, link, is_back_end, &back_ends, &reason) {
+        let manner = (is_back_end, was_silent);
+        if may_return && self.hold_open(rank, link, manner, &back_ends, &reason) {
             self.report_if_ready();
             return self.answer_applicants();
         }

@@ -5,7 +5,6 @@
 //! its contributors, whatever way it came.
 
 use sapwood_filter::Filter;
-use sapwood_packet::RankSetRef;
 
 use crate::Instant;
 use crate::lane::Place;
@@ -63,7 +62,7 @@ impl Stream {
         }
         if place.wave >= self.ended {
             // Earlier chunks of the packet have gone on.
-            return !is_within(ranks, self.chunk_contributors.as_ref());
+            return !ranks.is_within(self.chunk_contributors.as_ref());
         }
         let was_absent = self.absences.take(place.wave, ranks);
         was_absent || self.breaks(Mutation::SkipOverlapCheck) || place.wave >= self.resumed_until
@@ -117,7 +116,7 @@ impl Stream {
         }
         // What came first is a union of what comes again. Anything else would be a loss, and is
         // counted as one.
-        self.dropped += u64::from(!is_within(ranks, wave.contributors.as_ref()));
+        self.dropped += u64::from(!ranks.is_within(wave.contributors.as_ref()));
         true
     }
 
@@ -149,9 +148,4 @@ fn behind(arrived: &Arrived<'_>, place: Place) -> Place {
         }
         _ => Place::start_of(place.wave + 1),
     }
-}
-
-/// Whether all of these are among those.
-fn is_within(ranks: RankSetRef<'_>, all: RankSetRef<'_>) -> bool {
-    ranks.to_set().difference(all).is_empty()
 }

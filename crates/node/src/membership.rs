@@ -128,8 +128,6 @@ pub(crate) struct Membership {
     pub(crate) next_vacancy: u64,
     /// Orphans whose hello waits.
     pub(crate) applicants: Vec<Applicant>,
-    /// Whether the child that is just being given up was silent, rather than its link closed.
-    pub(crate) was_silent: bool,
     /// Losses that there was no parent to tell of.
     pub(crate) untold: Vec<Missing>,
     /// Back-ends that were lost and have come back.
@@ -176,7 +174,6 @@ impl Membership {
             applicants: Vec::new(),
             untold: Vec::new(),
             have_been_away: RankSet::new(),
-            was_silent: false,
             superseded: RankSet::new(),
             beat_due: None,
             judgement_due: None,
@@ -200,6 +197,13 @@ impl Membership {
         for child in self.children.values() {
             all.union_with(child.connected.as_ref());
         }
+        all.union_with(self.awaited().as_ref());
+        all
+    }
+
+    /// The back-ends that are on their way to another parent.
+    fn awaited(&self) -> RankSet {
+        let mut all = RankSet::new();
         for vacancy in &self.vacancies {
             all.union_with(vacancy.awaited.as_ref());
         }
@@ -424,8 +428,13 @@ impl Node {
         }
     }
 
-    fn refuse(&mut self, link: LinkId, reason: String) {
-        self.send_control(link, &Control::Refused { reason });
+    pub(crate) fn refuse(&mut self, link: LinkId, reason: String) {
+        self.turn_away(link, &Control::Refused { reason });
+    }
+
+    /// A peer is told why it is not wanted, and nothing more of it is read.
+    pub(crate) fn turn_away(&mut self, link: LinkId, why: &Control) {
+        self.send_control(link, why);
         if let Some(open) = self.links.link_mut(link) {
             open.peer = Peer::Leaving;
         }
@@ -488,35 +497,20 @@ impl Node {
     }
 
     fn welcome(&mut self, link: LinkId, rank: Rank) {
-        let parent = self.membership.rank_or_max();
-        let back_ends = self.membership.total;
         let Some(child) = self.membership.children.get_mut(&rank) else { return };
-        child.link = Some(link);
-        child.state = State::Connected;
         let plan = core::mem::take(&mut child.plan);
         let is_back_end = plan.is_empty();
         let expected = child.expected.clone();
-        if let Some(open) = self.links.link_mut(link) {
-            open.peer = Peer::Child(rank);
-        }
-        let welcome = Control::Welcome {
-            parent,
-            rank,
-            back_ends,
-            plan,
-            ancestors: self.ancestry_of_children(),
-            terms: self.settings.recovery.to_terms(),
-            keeps_time: self.settings.role == Role::Communication,
-        };
-        self.send_control(link, &welcome);
+        self.take_as_child(link, rank, plan);
         self.open_streams_to(link, &expected);
         if is_back_end {
             self.reached(rank, expected, Vec::new());
         }
     }
 
-    /// An orphan is taken in: it has a plan already, and says itself what it has.
-    pub(crate) fn welcome_back(&mut self, link: LinkId, rank: Rank) {
+    /// Whoever is at the other end of a link is a child from now on, and is told its place. An
+    /// orphan has a plan already, and says itself what it has.
+    pub(crate) fn take_as_child(&mut self, link: LinkId, rank: Rank, plan: Vec<u8>) {
         if let Some(child) = self.membership.children.get_mut(&rank) {
             child.link = Some(link);
             child.state = State::Connected;
@@ -528,7 +522,7 @@ impl Node {
             parent: self.membership.rank_or_max(),
             rank,
             back_ends: self.membership.total,
-            plan: Vec::new(),
+            plan,
             ancestors: self.ancestry_of_children(),
             terms: self.settings.recovery.to_terms(),
             keeps_time: self.settings.role == Role::Communication,
@@ -538,10 +532,7 @@ impl Node {
 
     /// The back-ends below an orphan are there again. Those who were thought lost are news.
     pub(crate) fn returned(&mut self, rank: Rank, back_ends: RankSet) {
-        let mut known = RankSet::new();
-        for vacancy in &self.membership.vacancies {
-            known.union_with(vacancy.awaited.as_ref());
-        }
+        let known = self.membership.awaited();
         let Some(child) = self.membership.children.get_mut(&rank) else { return };
         child.connected = back_ends.clone();
         child.state = State::Reported;
@@ -599,8 +590,7 @@ impl Node {
         let Some(link) = self.membership.link_of(rank) else { return };
         for at in 0..self.streams.len() {
             let stream = self.streams.at(at);
-            let mut members = stream.members.clone();
-            members.intersect_with(back_ends.as_ref());
+            let members = stream.members_in(back_ends);
             if members.is_empty() {
                 continue;
             }

@@ -285,9 +285,6 @@ impl Node {
     /// The back-ends whose packets this process may have kept, or that it waits for.
     fn covered(&self) -> RankSet {
         let mut covers = self.membership.connected();
-        for vacancy in &self.membership.vacancies {
-            covers.union_with(vacancy.awaited.as_ref());
-        }
         if let (Role::BackEnd, Some(rank)) = (self.settings.role, self.membership.rank) {
             covers.insert(rank);
         }

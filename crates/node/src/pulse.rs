@@ -11,7 +11,7 @@ use core::time::Duration;
 use sapwood_packet::Rank;
 use sapwood_wire::Control;
 
-use crate::{Instant, LinkId, Node, Output, Role};
+use crate::{Instant, LinkId, Node, Role};
 
 /// How long a process may take to answer while an orphan of its waits to be taken in.
 const SUSPICION: Duration = Duration::from_millis(300);
@@ -115,10 +115,7 @@ impl Node {
             self.judge_by(next);
         }
         for (link, silence) in dead {
-            self.outputs.push_back(Output::Hangup(link));
-            self.membership.was_silent = true;
-            self.link_down(link, &silent(silence));
-            self.membership.was_silent = false;
+            self.link_silent(link, &silent(silence));
         }
         if is_cleared {
             self.refuse_applicants();
@@ -137,14 +134,7 @@ impl Node {
             }
             return;
         }
-        let reason = silent(self.now.since(heard));
-        self.outputs.push_back(Output::Hangup(link));
-        if let Some(open) = self.links.link_mut(link) {
-            open.outbox.end_run();
-        }
-        self.keep_ended_runs();
-        self.links.close(link);
-        self.parent_lost(&reason, true);
+        self.link_silent(link, &silent(self.now.since(heard)));
     }
 
     fn forgive(&mut self) {

@@ -202,8 +202,7 @@ impl Stream {
         link: LinkId,
         back_ends: &RankSet,
     ) -> Option<StreamRequest> {
-        let mut members = self.members.clone();
-        members.intersect_with(back_ends.as_ref());
+        let members = self.members_in(back_ends);
         if members.is_empty() {
             return None;
         }
@@ -244,6 +243,13 @@ impl Stream {
             // A node has fewer children than a u16 counts: the topology's fan-out is bounded.
             self.slot_of_link[link] = u16::try_from(index).unwrap_or(u16::MAX);
         }
+    }
+
+    /// Its members among these back-ends.
+    pub(crate) fn members_in(&self, back_ends: &RankSet) -> RankSet {
+        let mut members = self.members.clone();
+        members.intersect_with(back_ends.as_ref());
+        members
     }
 
     /// Whether nothing is waited for.
@@ -295,8 +301,7 @@ impl Stream {
 
     /// Holds a slot open for members that are on their way to another parent.
     pub(crate) fn await_members(&mut self, awaited: &RankSet, vacancy: u64) -> bool {
-        let mut members = self.members.clone();
-        members.intersect_with(awaited.as_ref());
+        let members = self.members_in(awaited);
         if members.is_empty() {
             return false;
         }

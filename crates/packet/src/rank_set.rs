@@ -255,6 +255,12 @@ impl<'a> RankSetRef<'a> {
         self.ranges.get(at).is_some_and(|range| range[0] <= rank)
     }
 
+    /// Whether all of its ranks are among those.
+    #[must_use]
+    pub fn is_within(self, all: RankSetRef<'_>) -> bool {
+        self.to_set().difference(all).is_empty()
+    }
+
     /// Whether the two sets have a rank in common; O(ranges of both).
     #[must_use]
     pub fn intersects(self, other: RankSetRef<'_>) -> bool {
