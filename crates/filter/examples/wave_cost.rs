@@ -45,6 +45,8 @@ fn transform_ns(filter: &mut dyn Filter, packets: &[Packet]) -> Result<f64, Filt
         contributors: contributors.as_ref(),
         rank: 9,
         is_root: false,
+        children: 2,
+        back_ends: 2,
     };
     let mut out = Emitter::new();
     filter.transform(&wave, &mut out)?;

@@ -264,6 +264,8 @@ mod tests {
             contributors: packets[0].contributors,
             rank: 9,
             is_root: true,
+            children: 2,
+            back_ends: 2,
         };
         let mut out = Emitter::new();
         filter.transform(&wave, &mut out)?;

@@ -35,6 +35,8 @@
 //!     contributors: contributors.as_ref(),
 //!     rank: 2,
 //!     is_root: true,
+//!     children: 2,
+//!     back_ends: 2,
 //! };
 //! let mut out = Emitter::new();
 //! sum.transform(&wave, &mut out)?;

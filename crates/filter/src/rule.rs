@@ -40,6 +40,10 @@ pub struct WaveRef<'a> {
     pub rank: Rank,
     /// Whether that node is the front-end, whose output is the answer.
     pub is_root: bool,
+    /// How many children of that node lead to members of the stream, or did.
+    pub children: u32,
+    /// How many members of the stream are below that node, or were.
+    pub back_ends: u32,
 }
 
 /// What a filter keeps from wave to wave, and what becomes of it when its process dies.
@@ -211,6 +215,22 @@ impl Emitter {
         format: Format,
         build: impl FnOnce(&mut Slab) -> Result<(), FilterError>,
     ) -> Result<(), FilterError> {
+        self.build(false, tag, format, build)
+    }
+
+    /// A packet that travels on, or back as a reply, and whose body `build` appends to the bytes,
+    /// which begin for it at the slab's length, a multiple of 8. It must be a body of that format,
+    /// each value at a multiple of 8 from its beginning.
+    ///
+    /// # Errors
+    /// Those of `build`; there is no packet then.
+    pub fn build(
+        &mut self,
+        is_reply: bool,
+        tag: Tag,
+        format: Format,
+        build: impl FnOnce(&mut Slab) -> Result<(), FilterError>,
+    ) -> Result<(), FilterError> {
         let start = self.bytes.len();
         let built = build(&mut self.bytes);
         if built.is_err() {
@@ -219,7 +239,7 @@ impl Emitter {
         }
         self.bytes.pad();
         let bytes = start..self.bytes.len();
-        self.emissions.push(Emission { is_reply: false, tag, format, bytes });
+        self.emissions.push(Emission { is_reply, tag, format, bytes });
         Ok(())
     }
 

@@ -59,6 +59,8 @@ proptest! {
             contributors: contributors.as_ref(),
             rank: 9,
             is_root: false,
+            children: 2,
+            back_ends: 2,
         };
         let mut out = Emitter::new();
         for name in Registry::built_in().known().split(' ') {

@@ -27,7 +27,16 @@ fn give(
     packets.iter().for_each(|packet| contributors.union_with(packet.contributors.as_ref()));
     let packets: Vec<_> = packets.iter().map(Packet::as_ref).collect();
     let contributors = contributors.as_ref();
-    let wave = WaveRef { stream: 1, wave, packets: &packets, contributors, rank: HERE, is_root };
+    let wave = WaveRef {
+        stream: 1,
+        wave,
+        packets: &packets,
+        contributors,
+        rank: HERE,
+        is_root,
+        children: 2,
+        back_ends: 2,
+    };
     let mut out = Emitter::new();
     filter.transform(&wave, &mut out)?;
     assert!(out.emissions().all(|(emission, _)| emission.tag == TAG && !emission.is_reply));

@@ -178,6 +178,8 @@ impl Node {
             contributors: wave.contributors.as_ref(),
             rank,
             is_root,
+            children: stream.slots.len() as u32,
+            back_ends: stream.below.len() as u32,
         };
         let made = stream.up.transform(&lent, &mut emitter);
         match made.and_then(|()| check_emissions(&emitter)) {
@@ -293,6 +295,8 @@ impl Node {
             contributors: Default::default(),
             rank,
             is_root,
+            children: stream.slots.len() as u32,
+            back_ends: stream.below.len() as u32,
         };
         let made = stream.down.transform(&wave, &mut emitter);
         if let Err(error) = made.and_then(|()| check_emissions(&emitter)) {

@@ -73,6 +73,8 @@ mod tests {
             contributors: contributors.as_ref(),
             rank: 2,
             is_root: true,
+            children: 2,
+            back_ends: 2,
         };
         let mut out = Emitter::new();
         filter.transform(&wave, &mut out)?;

@@ -76,6 +76,8 @@ fn try_wave(chain: &mut Chain, wave: u64, packets: &[Packet], is_root: bool) {
         contributors: contributors.as_ref(),
         rank: 99,
         is_root,
+        children: 2,
+        back_ends: 2,
     };
     let mut out = Emitter::new();
     match chain.transform(&wave, &mut out) {

@@ -37,6 +37,8 @@ pub fn transform<R>(
         contributors: contributors.as_ref(),
         rank: 1000,
         is_root: true,
+        children: 2,
+        back_ends: 2,
     };
     let mut out = Emitter::new();
     filter.transform(&wave, &mut out)?;

@@ -77,6 +77,8 @@ pub fn node(packets: &[Packet]) -> Packet {
         contributors: contributors.as_ref(),
         rank: 1000,
         is_root: false,
+        children: 2,
+        back_ends: 2,
     };
     let mut out = Emitter::new();
     filter.transform(&wave, &mut out).expect("rounds of different ranks");
