@@ -3,12 +3,13 @@
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
 use sapwood_packet::{Values, ValuesRef};
 
-use crate::{Filter, FilterError};
+use crate::{Filter, FilterError, Synchronisation};
 
 /// A filter that a stream asks for: its name and its parameters.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +26,56 @@ impl From<&str> for FilterSpec {
     }
 }
 
+impl From<String> for FilterSpec {
+    fn from(name: String) -> Self {
+        Self { name, parameters: Values::new() }
+    }
+}
+
+/// A file that has come through the tree, whole, for a [`FilterSource`].
+#[derive(Clone, Copy, Debug)]
+pub struct ShippedFile<'a> {
+    /// Its name, without the source's prefix and without a folder.
+    pub name: &'a str,
+    /// What its checksum has to be, as the source that it is for reckons it.
+    pub digest: &'a [u8; 32],
+    /// What is in it.
+    pub bytes: &'a [u8],
+}
+
+/// Makes filters that are not known by name beforehand, out of what stands behind its prefix in
+/// their names: the file and the filter in it, for instance.
+pub trait FilterSource: Send + Sync {
+    /// Makes a filter; `name` is what stands behind the prefix.
+    ///
+    /// # Errors
+    /// [`FilterError`] when there is none, or it does not take these parameters.
+    fn make(&self, name: &str, parameters: ValuesRef<'_>) -> Result<Box<dyn Filter>, FilterError>;
+
+    /// Makes a synchronisation rule; `name` is what stands behind the prefix.
+    ///
+    /// # Errors
+    /// As [`FilterSource::make`].
+    fn make_rule(
+        &self,
+        name: &str,
+        parameters: ValuesRef<'_>,
+    ) -> Result<Box<dyn Synchronisation>, FilterError> {
+        let _ = parameters;
+        Err(FilterError::Failed(alloc::format!("'{name}' is no synchronisation rule")))
+    }
+
+    /// Takes a file that has come through the tree, for the filters made from then on. The same
+    /// file may come more than once.
+    ///
+    /// # Errors
+    /// [`FilterError`] when it cannot be used. The source remembers that, and says so when a filter
+    /// out of it is asked for.
+    fn take_file(&self, file: &ShippedFile<'_>) -> Result<(), FilterError> {
+        Err(FilterError::Failed(alloc::format!("'{}' is for a filter without files", file.name)))
+    }
+}
+
 /// Makes one instance of a filter out of its parameters.
 pub type Maker = fn(ValuesRef<'_>) -> Result<Box<dyn Filter>, FilterError>;
 
@@ -32,13 +83,15 @@ pub type Maker = fn(ValuesRef<'_>) -> Result<Box<dyn Filter>, FilterError>;
 #[derive(Clone)]
 pub struct Registry {
     makers: BTreeMap<&'static str, Maker>,
+    /// By prefix, without the colon.
+    sources: BTreeMap<&'static str, Arc<dyn FilterSource>>,
 }
 
 impl Registry {
     /// A registry without filters.
     #[must_use]
     pub fn empty() -> Self {
-        Self { makers: BTreeMap::new() }
+        Self { makers: BTreeMap::new(), sources: BTreeMap::new() }
     }
 
     /// A registry of all filters of this crate; `null` is also known as `pass`.
@@ -66,7 +119,16 @@ impl Registry {
         self
     }
 
-    /// Makes a filter.
+    /// Adds a source of filters: it makes all whose names begin with this prefix and a colon. An
+    /// earlier one of that prefix is replaced.
+    #[must_use]
+    pub fn with_source(mut self, prefix: &'static str, source: Arc<dyn FilterSource>) -> Self {
+        self.sources.insert(prefix, source);
+        self
+    }
+
+    /// Makes a filter: one of a source if its name begins with the source's prefix, or else one
+    /// that was added by name.
     ///
     /// # Errors
     /// [`FilterError::Unknown`] for a name that is not there, [`FilterError::Parameters`] when the
@@ -85,13 +147,54 @@ impl Registry {
     /// The names of all filters, separated by spaces.
     #[must_use]
     pub fn known(&self) -> String {
-        self.makers.keys().copied().collect::<Vec<_>>().join(" ")
+        let mut names: Vec<String> = self.makers.keys().map(ToString::to_string).collect();
+        names.extend(self.sources.keys().map(|prefix| alloc::format!("{prefix}:...")));
+        names.join(" ")
+        if let Some((source, rest)) = self.source_of(name) {
+            return source.make(rest, parameters);
+        }
     }
 }
 
 /// Refuses parameters, for the filters that take none.
 pub(crate) fn no_parameters(
     name: &'static str,
+    /// Makes a synchronisation rule, which comes from a source in any case.
+    ///
+    /// # Errors
+    /// As [`Registry::make`].
+    pub fn make_rule(
+        &self,
+        name: &str,
+        parameters: ValuesRef<'_>,
+    ) -> Result<Box<dyn Synchronisation>, FilterError> {
+        match self.source_of(name) {
+            Some((source, rest)) => source.make_rule(rest, parameters),
+            None => Err(FilterError::Failed(alloc::format!(
+                "'{name}' is no synchronisation rule; name a file's, as in native:FILE#RULE"
+            ))),
+        }
+    }
+
+    /// Gives a file that has come through the tree to the source whose prefix its name has.
+    ///
+    /// # Errors
+    /// As [`FilterSource::take_file`], and [`FilterError::Failed`] when there is no such source.
+    pub fn take_file(&self, file: &ShippedFile<'_>) -> Result<(), FilterError> {
+        match self.source_of(file.name) {
+            Some((source, name)) => source.take_file(&ShippedFile { name, ..*file }),
+            None => Err(FilterError::Failed(alloc::format!(
+                "'{}' is for filters that this program cannot make",
+                file.name
+            ))),
+        }
+    }
+
+    fn source_of<'a>(&self, name: &'a str) -> Option<(&dyn FilterSource, &'a str)> {
+        let (prefix, rest) = name.split_once(':')?;
+        Some((self.sources.get(prefix)?.as_ref(), rest))
+    }
+
     parameters: ValuesRef<'_>,
 ) -> Result<(), FilterError> {
     if parameters.is_empty() {

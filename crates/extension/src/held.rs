@@ -1,0 +1,47 @@
+//! A file that has come through the tree, held in anonymous memory.
+//!
+//! The loader of shared objects wants a path. A file in a folder, even one of mode 0700, stays
+//! there when its process is killed; memory that has a descriptor and no name goes with the last
+//! process that uses it, whatever ends that, and `/proc/self/fd` gives it a path. Sealed, it cannot
+//! change under those who have checked it.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use rustix::io::Errno;
+
+use crate::ExtensionError;
+
+/// The file. Its descriptor stays open as long as what was loaded from it is used: the loader knows
+/// what it has loaded by path, and would take the next file with that descriptor for this one.
+#[derive(Debug)]
+pub(crate) struct HeldFile {
+    descriptor: OwnedFd,
+}
+
+impl HeldFile {
+    pub(crate) fn new(name: &str, bytes: &[u8]) -> Result<Self, ExtensionError> {
+        let held = |error: std::io::Error| ExtensionError::Held {
+            file: name.to_string(),
+            reason: error.to_string(),
+        };
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let made = match memfd_create("sapwood-filter", flags | MemfdFlags::EXEC) {
+            // Kernels before 6.3 do not know that flag, and need none.
+            Err(Errno::INVAL) => memfd_create("sapwood-filter", flags),
+            made => made,
+        };
+        let mut file = File::from(made.map_err(|error| held(error.into()))?);
+        file.write_all(bytes).map_err(held)?;
+        let seals = SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL;
+        fcntl_add_seals(&file, seals).map_err(|error| held(error.into()))?;
+        Ok(Self { descriptor: file.into() })
+    }
+
+    /// A path by which this process can open it.
+    pub(crate) fn path(&self) -> String {
+        format!("/proc/self/fd/{}", self.descriptor.as_raw_fd())
+    }
+}

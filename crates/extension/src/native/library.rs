@@ -1,0 +1,124 @@
+//! A loaded shared object and the filters that it says it has.
+
+use std::ffi::{CStr, CString};
+
+use super::interface::{RawFilter, RawLibrary};
+use crate::held::HeldFile;
+use crate::{ExtensionError, INTERFACE_VERSION};
+
+/// The one symbol that a file of filters exports.
+const SYMBOL: &CStr = c"sapwood_filter_v1";
+
+/// Most filters in one file.
+const FILTERS_MAX: u32 = 1024;
+
+type Entry = unsafe extern "C" fn() -> *const RawLibrary;
+
+/// A shared object. It stays loaded until the process ends: nobody knows what it has left running,
+/// or registered, that an unloading would pull the ground from under.
+pub(super) struct Library {
+    file: String,
+    filters: Vec<(String, RawFilter)>,
+    /// Its descriptor must not become another file's: the loader knows it by its path.
+    _held: Option<HeldFile>,
+}
+
+// SAFETY: what it points to is constant data and functions of a loaded object, which stay; the
+// interface demands that different instances may be made and used at the same time.
+unsafe impl Send for Library {}
+// SAFETY: as above; nothing of it is ever changed.
+unsafe impl Sync for Library {}
+
+impl Library {
+    /// Loads the file at a path; `file` is what messages call it.
+    pub(super) fn load(
+        file: &str,
+        path: &str,
+        held: Option<HeldFile>,
+    ) -> Result<Self, ExtensionError> {
+        let load = |reason: String| ExtensionError::Load { file: file.to_string(), reason };
+        let c_path = CString::new(path).map_err(|error| load(error.to_string()))?;
+        // SAFETY: the path is a text with an end. That the object's own initialisers are sound is
+        // what trusting it means.
+        let handle = unsafe { libc::dlopen(c_path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+        if handle.is_null() {
+            return Err(load(loader_error().replace(path, file)));
+        }
+        // SAFETY: the handle is one that the loader has just given, and the name has an end.
+        let symbol = unsafe { libc::dlsym(handle, SYMBOL.as_ptr()) };
+        if symbol.is_null() {
+            return Err(ExtensionError::Symbol { file: file.to_string() });
+        }
+        // SAFETY: a function of that name has this type, says the header.
+        let entry = unsafe { std::mem::transmute::<*mut libc::c_void, Entry>(symbol) };
+        // SAFETY: as above; it takes nothing and gives constant data.
+        let library = unsafe { entry().as_ref() };
+        let filters = read_filters(file, library)?;
+        Ok(Self { file: file.to_string(), filters, _held: held })
+    }
+
+    /// The filter of a name, or with an empty one the only filter.
+    pub(super) fn find(&self, name: &str) -> Result<(&str, RawFilter), ExtensionError> {
+        let found = match (&self.filters[..], name) {
+            ([only], "") => Some(only),
+            _ => self.filters.iter().find(|(known, _)| known == name),
+        };
+        let known = || self.filters.iter().map(|(known, _)| &known[..]).collect::<Vec<_>>();
+        found.map(|(name, filter)| (&name[..], *filter)).ok_or_else(|| ExtensionError::NoFilter {
+            file: self.file.clone(),
+            name: name.to_string(),
+            known: known().join(" "),
+        })
+    }
+}
+
+fn read_filters(
+    file: &str,
+    library: Option<&RawLibrary>,
+) -> Result<Vec<(String, RawFilter)>, ExtensionError> {
+    let wrong = |reason: &str| ExtensionError::Library {
+        file: file.to_string(),
+        reason: reason.to_string(),
+    };
+    let Some(library) = library else { return Err(wrong("its sapwood_filter_v1 gives NULL")) };
+    if library.version != INTERFACE_VERSION {
+        let version = library.version;
+        return Err(ExtensionError::Version { file: file.to_string(), version });
+    }
+    if library.filter_bytes as usize != size_of::<RawFilter>() {
+        return Err(wrong("its filter_bytes is not sizeof(sapwood_filter_t)"));
+    }
+    if library.filters.is_null() || !(1..=FILTERS_MAX).contains(&library.filter_count) {
+        return Err(wrong("it states no filters, or too many"));
+    }
+    // SAFETY: the library of this version states so many filters of this size at that place.
+    let filters =
+        unsafe { std::slice::from_raw_parts(library.filters, library.filter_count as usize) };
+    let mut named = Vec::with_capacity(filters.len());
+    for filter in filters {
+        if filter.name.is_null() {
+            return Err(wrong("one of its filters has no name"));
+        }
+        // SAFETY: the header asks for a text with an end.
+        let name = unsafe { CStr::from_ptr(filter.name) }.to_string_lossy().into_owned();
+        named.push((name, *filter));
+    }
+    Ok(named)
+}
+
+/// What the loader says of its last failure in this thread.
+fn loader_error() -> String {
+    // SAFETY: it takes nothing; what it gives is a text with an end, or null.
+    let text = unsafe { libc::dlerror() };
+    if text.is_null() {
+        return String::from("the loader gives no reason");
+    }
+    // SAFETY: not null, and good until the loader is used again in this thread.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+}
+
+impl std::fmt::Debug for Library {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Library({}, {} filters)", self.file, self.filters.len())
+    }
+}

@@ -1,0 +1,69 @@
+//! Filters in shared objects.
+//!
+//! [`NativeSource`] finds the file and the filter in it; `library` loads it, `interface` has the
+//! structs of `sapwood_filter.h`, `view` shows a wave in them, `emission` takes what a filter makes,
+//! `filter` and `rule` are the filter and the synchronisation rule themselves.
+
+mod emission;
+mod filter;
+mod interface;
+mod library;
+mod rule;
+mod view;
+
+use std::sync::Arc;
+
+use sapwood_filter::{Filter, FilterError, FilterSource, ShippedFile, Synchronisation};
+use sapwood_packet::ValuesRef;
+
+use crate::ExtensionError;
+use crate::file::Reference;
+use crate::held::HeldFile;
+use crate::shelf::Shelf;
+use filter::NativeFilter;
+use library::Library;
+use rule::NativeRule;
+
+/// Makes the filters whose names begin with `native:`.
+#[derive(Debug, Default)]
+pub(crate) struct NativeSource {
+    shipped: Shelf<Library>,
+}
+
+impl NativeSource {
+    fn library(&self, reference: &Reference<'_>) -> Result<Arc<Library>, ExtensionError> {
+        match &reference.digest {
+            Some(digest) => self.shipped.find(reference.file, digest),
+            None => {
+                let path = crate::locate::locate(reference.file)?;
+                Library::load(reference.file, &path.to_string_lossy(), None).map(Arc::new)
+            }
+        }
+    }
+}
+
+impl FilterSource for NativeSource {
+    fn make(&self, name: &str, parameters: ValuesRef<'_>) -> Result<Box<dyn Filter>, FilterError> {
+        let reference = Reference::parse(name);
+        let library = self.library(&reference)?;
+        Ok(Box::new(NativeFilter::new(library, reference.filter, parameters)?))
+    }
+
+    fn make_rule(
+        &self,
+        name: &str,
+        parameters: ValuesRef<'_>,
+    ) -> Result<Box<dyn Synchronisation>, FilterError> {
+        let reference = Reference::parse(name);
+        let library = self.library(&reference)?;
+        Ok(Box::new(NativeRule::new(library, reference.filter, parameters)?))
+    }
+
+    fn take_file(&self, file: &ShippedFile<'_>) -> Result<(), FilterError> {
+        Ok(self.shipped.take(file, || {
+            let held = HeldFile::new(file.name, file.bytes)?;
+            let path = held.path();
+            Library::load(file.name, &path, Some(held))
+        })?)
+    }
+}

@@ -1,0 +1,140 @@
+//! Filters in shared objects, compiled by the test: what they are given, what they give, and what
+//! is said when they cannot be used.
+
+mod harness;
+
+use harness::{Library, given, make, wave_of};
+use sapwood_filter::{Arrivals, Registry, State, Verdict};
+use sapwood_packet::{RankSet, Values, ValuesRef};
+use std::time::Duration;
+
+use sapwood_extension::{FilterFile, with_extensions};
+use sapwood_filter::ShippedFile;
+
+#[test]
+fn three_arrays_are_added_up_where_they_lie() {
+    let library = Library::build("filters/sums.c", &[]);
+    let mut sum = make(&library.filter("sum3"), ValuesRef::default()).unwrap();
+    let packets = [1.0, 10.0, 100.0].map(|unit| wave_of([unit, 2.0 * unit]));
+    for _ in 0..3 {
+        let emitted = given(sum.as_mut(), 0, &packets).unwrap();
+        assert_eq!(emitted.len(), 1);
+        assert_eq!(emitted[0].as_ref().array::<f64>(0), Ok(&[111.0, 222.0][..]));
+    }
+    let mixed = [wave_of([1.0]), wave_of([1.0, 2.0])];
+    let error = given(sum.as_mut(), 3, &mixed).unwrap_err();
+    assert_eq!(error.to_string(), "filter 'sum3': the arrays of a wave differ in length");
+}
+
+#[test]
+fn a_state_is_saved_and_merged_into_that_of_another_instance() {
+    let library = Library::build("filters/sums.c", &[]);
+    let parameters = Values::new().scalar(4_i32);
+    let total = library.filter("total");
+    let mut first = make(&total, parameters.as_ref()).unwrap();
+    let mut second = make(&total, parameters.as_ref()).unwrap();
+    assert_eq!(first.state(), State::Composable);
+    assert!(first.save().is_none());
+    for wave in 0..3 {
+        assert!(given(first.as_mut(), wave, &[wave_of([7_i64; 0])]).is_err());
+        let packets = [7_i64, 8].map(|number| harness::packet_of(number));
+        assert!(given(first.as_mut(), wave, &packets).unwrap().is_empty());
+    }
+    let saved = first.save().expect("it holds three waves");
+    drop(first);
+    second.absorb(saved.as_ref()).unwrap();
+    let emitted = given(second.as_mut(), 3, &[harness::packet_of(5_i64)]).unwrap();
+    assert_eq!(emitted[0].as_ref().scalar::<i64>(0), Ok(50));
+    assert!(second.absorb(Values::new().string("no state").as_ref()).is_err());
+}
+
+#[test]
+fn a_rule_says_when_a_wave_goes_on() {
+    let library = Library::build("filters/sums.c", &[]);
+    let registry = with_extensions(Registry::empty());
+    let parameters = Values::new().scalar(2_i32);
+    let quorum = library.filter("quorum");
+    let mut rule = registry.make_rule(&quorum, parameters.as_ref()).unwrap();
+    let contributors = RankSet::range(0, 3);
+    let mut arrivals = Arrivals {
+        stream: 1,
+        wave: 9,
+        rank: 12,
+        is_root: false,
+        arrived: 1,
+        expected: 3,
+        contributors: contributors.as_ref(),
+        back_ends: 12,
+        elapsed: Duration::from_secs(1),
+    };
+    assert_eq!(rule.decide(&arrivals), Ok(Verdict::WaitFor(Duration::from_secs(9))));
+    arrivals.arrived = 2;
+    assert_eq!(rule.decide(&arrivals), Ok(Verdict::Go));
+    let error = registry.make_rule(&library.filter("sum3"), ValuesRef::default()).err();
+    let text = error.map(|error| error.to_string()).unwrap_or_default();
+    assert!(text.contains("no synchronisation rule"), "{text}");
+    assert!(make(&quorum, parameters.as_ref()).is_err(), "a rule is no filter");
+}
+
+#[test]
+fn what_filters_must_not_do_fails_the_wave_with_the_reason() {
+    let library = Library::build("tests/filters/faults.c", &[]);
+    for (name, reason) in [
+        ("refuse", "filter 'refuse': does not like this wave"),
+        ("silent", "filter 'silent': failed with 7 and gave no reason"),
+        ("rubbish", "filter 'rubbish': emitted a value whose element or shape is none"),
+        ("forged", "filter 'forged': emitted an array of strings that is none"),
+    ] {
+        let mut filter = make(&library.filter(name), ValuesRef::default()).unwrap();
+        let error = given(filter.as_mut(), 0, &[wave_of([1.0])]).unwrap_err();
+        assert_eq!(error.to_string(), reason);
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_used_is_refused_in_words() {
+    let library = Library::build("tests/filters/faults.c", &[]);
+    let other = Library::build("tests/filters/faults.c", &["-DVERSION=7"]);
+    let path = library.path();
+    let path = path.display();
+    let text = |name: &str| make(name, ValuesRef::default()).err().map(|error| error.to_string());
+    for (name, expected) in [
+        (other.filter("refuse"), "have interface version 7, not 1"),
+        (library.filter("sum9"), "has no filter 'sum9'; it has: refuse silent"),
+        (format!("native:{path}"), "has several filters; name one with #"),
+        ("native:/nowhere/lib.so#x".to_string(), "no file of filters '/nowhere/lib.so' in"),
+        ("native:lib-nobody-has.so#x".to_string(), "SAPWOOD_FILTER_PATH"),
+        ("native:/etc/passwd#x".to_string(), "cannot be loaded"),
+        ("native:libc.so.6#x".to_string(), "no file of filters"),
+        (format!("native:lib.so@{}#x", "0".repeat(64)), "have not been shipped"),
+    ] {
+        let text = text(&name).unwrap_or_default();
+        assert!(text.contains(expected), "{name}: {text}");
+    }
+}
+
+#[test]
+fn a_file_that_has_travelled_is_used_from_memory() {
+    let library = Library::build("filters/sums.c", &[]);
+    let file = FilterFile::read(&library.path()).unwrap();
+    let registry = with_extensions(Registry::empty());
+    let shipped = ShippedFile { name: file.name(), digest: file.digest(), bytes: file.bytes() };
+    drop(library);
+    let name = file.filter_name("sum3");
+    assert!(registry.make(&name, ValuesRef::default()).is_err(), "it has not come yet");
+    registry.take_file(&shipped).unwrap();
+    registry.take_file(&shipped).unwrap();
+    let mut sum = registry.make(&name, ValuesRef::default()).unwrap();
+    let emitted = given(sum.as_mut(), 0, &[wave_of([1.5]), wave_of([2.0])]).unwrap();
+    assert_eq!(emitted[0].as_ref().array::<f64>(0), Ok(&[3.5][..]));
+
+    let other = Library::build("tests/filters/faults.c", &[]);
+    let other = FilterFile::read(&other.path()).unwrap();
+    let damaged = ShippedFile { name: other.name(), digest: &[7; 32], bytes: other.bytes() };
+    let error = registry.take_file(&damaged).unwrap_err().to_string();
+    assert!(error.contains("come damaged"), "{error}");
+    let second = ShippedFile { digest: other.digest(), ..damaged };
+    registry.take_file(&second).unwrap();
+    let mut refuse = registry.make(&other.filter_name("refuse"), ValuesRef::default()).unwrap();
+    assert!(given(refuse.as_mut(), 0, &[wave_of([1.0])]).is_err(), "it is not the first file");
+}

@@ -1,0 +1,54 @@
+//! Synchronisation rules of users: when a wave goes on although somebody's part of it is missing.
+//!
+//! A wave goes on as soon as every child has given its part or is known to be lost, whatever a rule
+//! says, so that no rule can hold a network up. Before that a rule is asked with each packet that
+//! comes, and again when the time is up that it has asked for.
+
+use core::time::Duration;
+
+use sapwood_packet::{Rank, RankSetRef, StreamId, Wave};
+
+use crate::FilterError;
+
+/// What has come of one wave at one node.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrivals<'a> {
+    /// The stream.
+    pub stream: StreamId,
+    /// The wave's number.
+    pub wave: Wave,
+    /// The node.
+    pub rank: Rank,
+    /// Whether that node is the front-end.
+    pub is_root: bool,
+    /// How many children have given their part; at least one has given something.
+    pub arrived: u32,
+    /// How many children the wave waits for in all, those that have arrived included.
+    pub expected: u32,
+    /// The back-ends whose data is there.
+    pub contributors: RankSetRef<'a>,
+    /// How many members of the stream are below the node, or were.
+    pub back_ends: u32,
+    /// The time since the first packet of the wave came.
+    pub elapsed: Duration,
+}
+
+/// What becomes of the wave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It goes on as it is; what still comes of it is late.
+    Go,
+    /// It waits for the next packet.
+    Wait,
+    /// It waits for the next packet, but the rule is asked again when this time has passed.
+    WaitFor(Duration),
+}
+
+/// A synchronisation rule. One instance serves one stream at one node.
+pub trait Synchronisation: Send {
+    /// Decides about a wave that is not complete.
+    ///
+    /// # Errors
+    /// A [`FilterError`] fails the wave: it goes on without a value, and with the reason.
+    fn decide(&mut self, arrivals: &Arrivals<'_>) -> Result<Verdict, FilterError>;
+}
