@@ -15,6 +15,7 @@ use sapwood_packet::{Header, PacketRef, Values, ValuesRef};
 use crate::{Emitter, Filter, FilterError, FilterSpec, Fold, Registry, State, WaveRef, null};
 
 /// Filters that run one after another. An empty chain passes every packet as it came.
+#[derive(Default)]
 pub struct Chain {
     filters: Vec<Box<dyn Filter>>,
     /// What the filters before the last emitted, for its memory only.
@@ -23,6 +24,7 @@ pub struct Chain {
     composable: Vec<usize>,
     /// Whether one of those emitted in the last wave.
     has_released: bool,
+    runs_apart: bool,
 }
 
 impl Chain {
@@ -41,7 +43,8 @@ impl Chain {
         }
         let is_composable = |&index: &usize| filters[index].state() == State::Composable;
         let composable = (0..filters.len()).filter(is_composable).collect();
-        Ok(Self { filters, between: Default::default(), composable, has_released: false })
+        let runs_apart = filters.iter().any(|filter| filter.runs_apart());
+        Ok(Self { filters, composable, runs_apart, ..Self::default() })
     }
 
     /// The positions of the filters with a [`State::Composable`] state.
@@ -123,6 +126,10 @@ impl Filter for Chain {
 
     fn is_pass(&self) -> bool {
         self.filters.is_empty()
+    }
+
+    fn runs_apart(&self) -> bool {
+        self.runs_apart
     }
 
     fn state(&self) -> State {

@@ -82,6 +82,14 @@ pub trait Filter: Send {
         false
     }
 
+    /// Whether it must not be called in the loop of its process: code of which nobody here knows how
+    /// long it runs, or whether it comes back at all. It is called on a thread of its own then, from
+    /// its first wave to its end: [`Filter::transform`], [`Filter::save`], [`Filter::absorb`] and
+    /// what happens when it is dropped. Asked once, when it has been made, as is [`Filter::state`].
+    fn runs_apart(&self) -> bool {
+        false
+    }
+
     /// What it keeps from wave to wave. The same for all instances made of the same parameters.
     fn state(&self) -> State {
         State::None

@@ -26,10 +26,15 @@ impl Stream {
     /// Remembers who was not in a wave that has gone on. Waves before it that nobody has sent in
     /// have been skipped by all.
     fn record_absences(&mut self, wave: &OpenWave) {
-        let (first, until) = (wave.place.wave, wave.until().wave);
-        if self.ended < until {
-            return;
+        let until = wave.until().wave;
+        if until <= self.ended && until > self.recorded {
+            self.record(wave);
         }
+    }
+
+    /// The same for a wave of which nothing more is taken in, though it has not gone on.
+    pub(crate) fn record(&mut self, wave: &OpenWave) {
+        let (first, until) = (wave.place.wave, wave.until().wave);
         if first > self.recorded {
             self.absences.record(self.recorded, first, self.below.clone());
         }
@@ -169,7 +174,10 @@ impl Node {
     /// Tells the parent what has reached the back-ends below.
     pub(crate) fn acknowledge_to_parent(&mut self, at: usize) {
         let stream = self.streams.at(at);
-        let safe = stream.down_safe().min(stream.down_next);
+        let mut safe = stream.down_safe().min(stream.down_next);
+        if let Some(first) = stream.down_apart.as_ref().and_then(|apart| apart.first()) {
+            safe = safe.min(first);
+        }
         if !stream.keeps || safe <= stream.down_told || safe >= END {
             return;
         }

@@ -67,7 +67,9 @@ impl Node {
             Control::Dissolve => {
                 self.dissolve(String::from("others have taken the place of this process"));
             }
-            Control::Shutdown => self.end(true, String::from("the front-end ended the network")),
+            Control::Shutdown => {
+                self.end_behind_packets(String::from("the front-end ended the network"));
+            }
             Control::Probe { number } => self.send_control(link, &Control::Echo { number }),
             Control::Echo { number } => self.echoed(link, number),
             _ => return Err(WireError::Control),
@@ -173,6 +175,9 @@ impl Node {
             Ok(stream) => stream,
             Err(error) => return self.cannot_open(request, &alloc::format!("{error}")),
         };
+        if let Some(before) = self.streams.find(id) {
+            self.retire_filters(before);
+        }
         let at = self.streams.insert(stream);
         self.streams.at(at).telemetry = Asked::on(&request);
         self.streams.at(at).request = request;
@@ -229,7 +234,15 @@ impl Node {
     /// A stream closes: what waits on it goes first, then the message, then it is forgotten.
     pub(crate) fn close(&mut self, id: StreamId) {
         let Some(at) = self.streams.find(id) else { return };
+        if !self.closes_later(at) {
+            self.close_now(id);
+        }
+    }
+
+    pub(crate) fn close_now(&mut self, id: StreamId) {
+        let Some(at) = self.streams.find(id) else { return };
         self.force_down(at);
+        self.retire_filters(at);
         let mut frame = sapwood_packet::Slab::default();
         let encoded = sapwood_wire::encode_control(&mut frame, &Control::Close { stream: id });
         debug_assert!(encoded.is_ok(), "a close message is short");

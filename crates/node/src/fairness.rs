@@ -1,20 +1,33 @@
 //! Filters that take long: other streams have their turn in between.
 //!
-//! A node is one thread, so that a slow filter keeps everybody waiting while it runs. It is let run
-//! for one wave at a time then, and its stream rests twice as long as that took: two thirds of the
-//! time are left to others. The clock is the runtime's, which says how long an input took.
+//! A node is one thread, so that a filter keeps everybody waiting while it runs. It is let run for
+//! so many waves in one input, then others have their turn; and one that takes long is moved out of
+//! the loop (`apart`). The clock is the runtime's, which says how long an input took.
 
 use core::time::Duration;
 
 use sapwood_packet::StreamId;
 
+use crate::apart::Apart;
 use crate::stream::{Stream, Way};
 use crate::{Instant, Node};
 
 /// Most waves that go through filters in one input before others have their turn.
 const WAVES_PER_INPUT: u32 = 32;
-/// A filter that takes this long for its waves of one input is slow.
-const SLOW: Duration = Duration::from_millis(1);
+/// Filters that take this long for their waves of one input are slow. One that is slow twice in a
+/// row runs apart.
+pub(crate) const SLOW: Duration = Duration::from_millis(1);
+/// Filters that take this long run apart at once.
+const VERY_SLOW: Duration = Duration::from_millis(5);
+
+/// How a stream's upward filters have kept their time.
+#[derive(Debug, Default)]
+pub(crate) struct Pace {
+    /// Whether they took long the last time.
+    is_slow: bool,
+    /// How often they were moved out of the loop.
+    pub(crate) moves: u32,
+}
 
 impl Node {
     /// The stream whose filters have made packets since the last question, if there is one: the
@@ -23,35 +36,33 @@ impl Node {
         self.transformed.take().map(|(stream, _)| stream)
     }
 
-    /// So much time has gone by while a stream's filters ran.
+    /// So much time has gone by until `now` while a stream's filters ran.
     pub fn spent(&mut self, stream: StreamId, now: Instant, time: Duration) {
         let Some(open) = self.streams.get_mut(stream) else { return };
-        open.is_slow = time >= SLOW;
-        if open.is_slow {
-            let until = now + time * 2;
-            open.rests_until = Some(until);
-            self.rest_due = Some(self.rest_due.map_or(until, |due| due.min(until)));
+        let was_slow = core::mem::replace(&mut open.pace.is_slow, time >= SLOW);
+        if time >= VERY_SLOW || was_slow && open.pace.is_slow {
+            self.now = now;
+            open.move_apart();
         }
     }
 
-    /// Whether a stream's next wave has to wait until others have had their turn.
+    /// Whether a stream's next wave is not to be sent on here and now: others have their turn
+    /// first, or its filters run apart.
     #[inline]
-    pub(crate) fn has_to_rest(&mut self, at: usize) -> bool {
-        let now = self.now;
+    pub(crate) fn has_to_wait(&mut self, at: usize) -> bool {
         let stream = self.streams.at(at);
         if stream.way != Way::Transform {
             return false;
         }
-        let rests_until = stream.rests_until.take_if(|until| *until <= now);
-        if rests_until.is_none() && stream.rests_until.is_some() {
-            return true;
+        if stream.apart.is_some() {
+            return self.is_left_to_job(at);
         }
-        let most = if stream.is_slow { 1 } else { WAVES_PER_INPUT };
+        let most = if stream.pace.is_slow { 1 } else { WAVES_PER_INPUT };
         let id = stream.id;
         let is_enough = self.transformed.is_some_and(|(last, waves)| last == id && waves >= most);
         if is_enough {
-            self.streams.at(at).rests_until = Some(now);
-            self.rest_due = Some(self.rest_due.map_or(now, |due| due.min(now)));
+            self.streams.at(at).yields = true;
+            self.yields_until = Some(self.now);
         }
         is_enough
     }
@@ -63,18 +74,28 @@ impl Node {
         self.transformed = Some((id, waves + 1));
     }
 
-    /// Goes on with the streams that have rested.
-    pub(crate) fn end_rests(&mut self) {
-        if self.rest_due.take_if(|due| *due <= self.now).is_none() {
+    /// Goes on with the streams that have let others have their turn.
+    pub(crate) fn end_yields(&mut self) {
+        if self.yields_until.take().is_none() {
             return;
         }
         for at in 0..self.streams.len() {
-            if self.streams.at(at).rests_until.is_some() {
+            if core::mem::take(&mut self.streams.at(at).yields) {
                 self.emit_ready(at);
                 self.end_if_deserted(at);
             }
         }
-        let left = self.streams.iter().filter_map(|stream: &Stream| stream.rests_until).min();
-        self.rest_due = left;
+    }
+}
+
+impl Stream {
+    /// Its upward filters run apart from now on, until they are quick again.
+    fn move_apart(&mut self) {
+        let is_own_matter = self.telemetry.is_some();
+        if self.way == Way::Transform && self.apart.is_none() && !is_own_matter {
+            self.pace.is_slow = false;
+            self.pace.moves += 1;
+            self.apart = Some(Apart::of_slow_filters(self.pace.moves).into());
+        }
     }
 }

@@ -235,7 +235,7 @@ impl Node {
             self.asked(at, packet.header.wave);
         } else if self.settings.role == crate::Role::BackEnd {
             self.deliver_down(at, packet, shared.map(|(_, body)| body));
-        } else if self.streams.at(at).down.is_pass() {
+        } else if self.streams.at(at).passes_down {
             self.fan_out(at, packet, frame, shared.as_ref().map(|(frame, _)| frame));
         } else {
             self.filter_down(at, packet);

@@ -60,7 +60,7 @@ impl Stream {
         if ranks.is_empty() {
             return false;
         }
-        if place.wave >= self.ended {
+        if place.wave >= self.ended.max(self.waves.lent_until()) {
             // Earlier chunks of the packet have gone on.
             return !ranks.is_within(self.chunk_contributors.as_ref());
         }

@@ -185,7 +185,7 @@ impl Node {
         lent.header.ends_wave = true;
         open.next_down += 1;
         lent.destinations = destinations.as_ref();
-        if sapwood_filter::Filter::is_pass(&self.streams.at(at).down) {
+        if self.streams.at(at).passes_down {
             self.send_down(at, lent, Some(packet.body()));
         } else {
             self.transform_down(at, lent);
@@ -315,6 +315,18 @@ impl Node {
     /// Ends the network (front-end), or leaves it (any other process).
     pub fn shutdown(&mut self, now: Instant) {
         self.now = now;
+        if self.settings.role == Role::Communication && self.settings.recovery.is_on {
+            self.hand_over_rest(true);
+            if self.is_at_work() {
+                self.membership.departs_until = Some(now + DRAIN_LIMIT);
+                return;
+            }
+        }
+        self.leave(now);
+    }
+
+    /// Ends this process's part now.
+    fn leave(&mut self, now: Instant) {
         if let Some(parent) = self.membership.parent {
             self.hand_over_rest(true);
             for at in 0..self.streams.len() {
@@ -327,19 +339,20 @@ impl Node {
         }
         match self.settings.role {
             Role::Communication if self.settings.recovery.is_on => {
-                self.dissolve(String::from("this process ended its part"));
+                self.dissolve(String::from(ENDED_ITSELF));
             }
             // What it has sent is still its own until it is safe.
             Role::BackEnd => {
                 self.membership.departs_until = Some(now + DRAIN_LIMIT);
                 self.depart();
             }
-            _ => self.end_part(),
+            Role::FrontEnd => self.end_behind_packets(ENDED_ITSELF.into()),
+            Role::Communication => self.end_part(),
         }
     }
 
     fn end_part(&mut self) {
-        self.end(true, String::from("this process ended its part"));
+        self.end(true, String::from(ENDED_ITSELF));
     }
 
     /// Whether something that this process has sent is not safe yet.
@@ -351,12 +364,19 @@ impl Node {
         !self.has_ended && self.streams.iter().any(|stream| !stream.sender.is_settled())
     }
 
-    /// Ends a back-end that leaves, once what it has sent is safe, or it has waited long enough.
+    /// Ends a back-end that leaves, once what it has sent is safe; or a communication process, once
+    /// its filters are not at work; or either when it has waited long enough.
     pub(crate) fn depart(&mut self) {
         let Some(until) = self.membership.departs_until else { return };
-        if until <= self.now || !self.is_unsettled() {
-            self.membership.departs_until = None;
-            self.end_part();
+        let is_back_end = self.settings.role == Role::BackEnd;
+        let waits = if is_back_end { self.is_unsettled() } else { self.is_at_work() };
+        if until > self.now && waits {
+            return;
+        }
+        self.membership.departs_until = None;
+        match is_back_end {
+            true => self.end_part(),
+            false => self.leave(self.now),
         }
     }
 
@@ -367,7 +387,11 @@ impl Node {
     }
 }
 
-/// How long a back-end that leaves waits for the acknowledgement of what it has sent.
+/// Why a process ends that was asked to.
+const ENDED_ITSELF: &str = "this process ended its part";
+
+/// How long a back-end that leaves waits for the acknowledgement of what it has sent, and a
+/// communication process for its filters.
 const DRAIN_LIMIT: Duration = Duration::from_millis(500);
 
 fn check_length(body: &Body) -> Result<(), NodeError> {

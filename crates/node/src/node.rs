@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use sapwood_filter::{Emitter, Registry};
 use sapwood_packet::{Rank, RankSet, Slab, StreamId, Values};
 
+use crate::apart::Jobs;
 use crate::inbox::{Filled, Pool};
 use crate::link::{Links, Peer};
 use crate::membership::Membership;
@@ -68,8 +69,10 @@ pub struct Node {
     pub(crate) has_ended: bool,
     /// The stream whose filters ran last in this input, and for how many waves.
     pub(crate) transformed: Option<(StreamId, u32)>,
-    /// When a stream whose filters are slow goes on.
-    pub(crate) rest_due: Option<Instant>,
+    /// Set when streams let others have their turn: they go on at the next wake-up.
+    pub(crate) yields_until: Option<Instant>,
+    /// Filters at work elsewhere.
+    pub(crate) jobs: Jobs,
     /// When the front-end tells its children what is safe.
     pub(crate) acknowledgement_due: Option<Instant>,
     /// The wake-up that was last asked for.
@@ -102,7 +105,8 @@ impl Node {
             next_stream: 1,
             has_ended: false,
             transformed: None,
-            rest_due: None,
+            yields_until: None,
+            jobs: Jobs::default(),
             acknowledgement_due: None,
             wake: None,
             mutation: None,
@@ -133,7 +137,8 @@ impl Node {
             Input::Timeout => {
                 self.wake = None;
                 self.emit_all_ready();
-                self.end_rests();
+                self.end_yields();
+                self.look_after_jobs();
                 self.pay_acknowledgements();
                 self.continue_search();
                 self.close_vacancies();
@@ -162,11 +167,13 @@ impl Node {
         }
         // A wave that has no room to go on is looked at again when there is room, not by the clock.
         let is_root = self.settings.role == Role::FrontEnd;
-        let streams = self.streams.timed().filter(|stream| stream.has_room_up(is_root));
+        let may_go = |stream: &&Stream| stream.has_room_up(is_root) && !stream.is_busy();
+        let streams = self.streams.timed().filter(may_go);
         let waves = streams.filter_map(|stream| stream.waves.deadline()).min();
         let others = [
             self.acknowledgement_due,
-            self.rest_due,
+            self.yields_until,
+            self.jobs.deadline(),
             self.membership.search.as_ref().map(crate::orphan::Search::deadline),
             self.vacancy_deadline(),
             self.beat_deadline(),

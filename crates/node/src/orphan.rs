@@ -59,7 +59,7 @@ impl Node {
     /// The link to the parent is gone, or the parent was silent for too long.
     pub(crate) fn parent_lost(&mut self, reason: &str, was_silent: bool) {
         self.membership.parent = None;
-        if self.has_ended {
+        if self.has_ended || self.jobs.is_ending() {
             return;
         }
         let is_planned = self.membership.is_planned && self.membership.rank.is_some();
@@ -289,7 +289,7 @@ impl Node {
             covers.insert(rank);
         }
         for stream in self.streams.iter() {
-            if !stream.sender.is_settled() {
+            if !stream.sender.is_settled() || stream.waves.has_lent() {
                 covers.union_with(stream.below.as_ref());
             }
         }

@@ -4,7 +4,6 @@
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
-use sapwood_filter::Filter;
 use sapwood_packet::{Body, Header, Packet, PacketRef, RankSet, Slab};
 use sapwood_wire::Control;
 use sapwood_wire::limits::CHUNK_BYTES;
@@ -13,7 +12,7 @@ use crate::assembly::Assembled;
 use crate::lane::{Lane, Passage};
 use crate::membership::END;
 use crate::outbox::{EncodedFrame, Outbox, SHARED_BODY_BYTES};
-use crate::stream::Stream;
+use crate::stream::{Stream, Way};
 use crate::{Answer, Delivery, LinkId, Missing, Node, Role, chunk};
 
 impl Node {
@@ -299,7 +298,7 @@ impl Stream {
         if self.is_immediate() || header.direct || header.late {
             return None;
         }
-        if !self.up.is_pass() {
+        if self.way != Way::Pass {
             return Some(contributors.clone());
         }
         self.passed_on.union_with(contributors.as_ref());

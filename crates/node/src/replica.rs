@@ -21,15 +21,17 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use sapwood_filter::FilterError;
 use sapwood_packet::{FormatRef, Rank, RankSet, Slab, StreamId, Values, ValuesRef, Wave};
 use sapwood_wire::limits::STATE_BYTES_MAX;
 use sapwood_wire::{Control, Ranges, WireError};
 
+use crate::job::{StateCopy, copy_of};
 use crate::stream::Stream;
 use crate::{Event, LinkId, Node, Output};
 
 /// Waves that a filter takes in before its state is handed over again.
-const WAVES: u64 = 64;
+pub(crate) const WAVES: u64 = 64;
 
 /// Bytes of states of one child and stream that do not count yet; of more, the oldest are
 /// forgotten, and lost if the child dies before a later one counts.
@@ -100,8 +102,10 @@ impl Replicas {
 /// How a stream with composable states hands them over.
 #[derive(Debug, Default)]
 pub(crate) struct Handover {
+    /// The positions of the filters with such a state.
+    pub(crate) filters: Vec<usize>,
     /// What was handed over last is what the filters held after all waves before this one.
-    sent: Wave,
+    pub(crate) sent: Wave,
     /// Whether a filter has taken something in since.
     has_more: bool,
     /// The filters that held something then.
@@ -118,8 +122,8 @@ impl Stream {
     pub(crate) fn begin_handover(&mut self) {
         let is_told_by_waves = !self.is_immediate() && !self.drops();
         if is_told_by_waves && !self.up.composable().is_empty() {
-            let sent = self.ended;
-            self.handover = Some(Handover { sent, ..Handover::default() }.into());
+            let (sent, filters) = (self.ended, self.up.composable().to_vec());
+            self.handover = Some(Handover { sent, filters, ..Handover::default() }.into());
         }
     }
 }
@@ -157,8 +161,8 @@ impl Node {
         for at in 0..self.streams.len() {
             let stream = self.streams.at(at);
             let wave = stream.ended;
-            let composable = 0..u32::try_from(stream.up.composable().len()).unwrap_or(0);
             let Some(handover) = &mut stream.handover else { continue };
+            let composable = 0..u32::try_from(handover.filters.len()).unwrap_or(0);
             // An old parent was told; this one has to know of those that were taken over.
             let others = if absorbed.is_empty() { 0..0 } else { composable };
             handover.held = others.collect();
@@ -166,8 +170,36 @@ impl Node {
         }
     }
 
-    /// Hands over what the filters of a stream hold, after all waves before this one.
+    /// Filters that run apart have taken in a wave, whose packets have not been sent; `copy` is what
+    /// they held behind it, if that is due.
+    pub(crate) fn note_taken_in_apart(&mut self, at: usize, wave: Wave, copy: Option<StateCopy>) {
+        let Some(handover) = &mut self.streams.at(at).handover else { return };
+        handover.has_more = true;
+        if let Some(copy) = copy {
+            self.hand_over_copy(at, wave + 1, copy);
+        }
+    }
+
+    /// Hands over what the filters of a stream hold, after all waves before this one. Filters that
+    /// run apart are asked for it first.
     fn hand_over(&mut self, at: usize, wave: Wave) {
+        let has_parent = self.membership.parent.is_some();
+        let stream = self.streams.at(at);
+        match &mut stream.apart {
+            None if has_parent => {
+                let copy = copy_of(&stream.up);
+                self.hand_over_copy(at, wave, copy);
+            }
+            None => {}
+            Some(apart) => {
+                apart.wants_copy |= has_parent;
+                self.ask_for_work(at);
+            }
+        }
+    }
+
+    /// Hands over what the filters of a stream held after all waves before this one.
+    pub(crate) fn hand_over_copy(&mut self, at: usize, wave: Wave, copy: StateCopy) {
         let Some(parent) = self.membership.parent else { return };
         let mut absorbed = self.membership.absorbed.clone();
         let stream = self.streams.at(at);
@@ -179,10 +211,9 @@ impl Node {
         (handover.sent, handover.has_more) = (wave, false);
         let held = core::mem::take(&mut handover.held);
         let mut is_too_large = false;
-        for number in 0..self.streams.at(at).up.composable().len() {
+        for (number, saved) in copy.into_iter().enumerate() {
             let stream = self.streams.at(at);
-            let filter = stream.up.composable()[number];
-            let saved = stream.up.save_filter(filter);
+            let filter = handover.filters[number];
             let fits = |saved: &Values| saved.as_ref().body().len() <= STATE_BYTES_MAX;
             is_too_large |= saved.as_ref().is_some_and(|saved| !fits(saved));
             let (number, filter) = (number as u32, filter as u32);
@@ -212,8 +243,14 @@ impl Node {
         }
     }
 
+    /// The state of another process could not be taken over.
+    pub(crate) fn complain_of_loss(&mut self, at: usize, error: &FilterError) {
+        let ended = self.streams.at(at).ended;
+        self.complain(at, ended, &alloc::format!("the state of a process is lost: {error}"));
+    }
+
     /// Tells here and at the front-end what costs no wave anything now.
-    fn complain(&mut self, at: usize, wave: Wave, reason: &str) {
+    pub(crate) fn complain(&mut self, at: usize, wave: Wave, reason: &str) {
         let rank = self.membership.rank_or_max();
         let reason = alloc::format!("{reason} (at rank {rank})");
         let stream = self.streams.at(at).id;
@@ -243,7 +280,7 @@ impl Node {
         let stream = self.streams.at(at);
         let Some(slot) = stream.slot_of(link) else { return Ok(()) };
         let filter = filter as usize;
-        let takes = stream.handover.is_some() && stream.up.composable().contains(&filter);
+        let takes = stream.handover.as_ref().is_some_and(|kept| kept.filters.contains(&filter));
         if takes && absorbed.iter().any(|rank| self.membership.has_rejoined(rank)) {
             // It has taken over the state of a process that is here, and has it.
             if let Some(rank) = self.membership.rank_of(link) {
@@ -322,13 +359,13 @@ impl Node {
         let due: Vec<Replica> = due;
         for Replica { filter, state, .. } in due {
             let Some(state) = state else { continue };
+            if let Some(apart) = &mut self.streams.at(at).apart {
+                apart.inherited.push((filter, state));
+                continue;
+            }
             let absorbed = self.streams.at(at).up.absorb_into(filter, state.as_ref());
             if let Err(error) = absorbed {
-                self.complain(
-                    at,
-                    ended,
-                    &alloc::format!("the state of a process is lost: {error}"),
-                );
+                self.complain_of_loss(at, &error);
             }
         }
         self.hand_over(at, ended);

@@ -16,7 +16,7 @@ impl Node {
     pub(crate) fn close_all_streams(&mut self) {
         let streams: Vec<StreamId> = self.streams.iter().map(|stream| stream.id).collect();
         for stream in streams {
-            self.close(stream);
+            self.close_now(stream);
         }
     }
 

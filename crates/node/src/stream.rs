@@ -12,7 +12,9 @@ use sapwood_wire::limits::KEPT_BYTES;
 use sapwood_wire::{FilterRequest, Policy, StreamRequest, WaitRule};
 
 use crate::absence::Absences;
+use crate::apart::{Apart, DownApart};
 use crate::assembly::Assemblies;
+use crate::fairness::Pace;
 use crate::kept::Kept;
 use crate::lane::{Lane, Passage, Place};
 use crate::membership::END;
@@ -23,7 +25,7 @@ use crate::sender::Sender;
 use crate::slot::Slot;
 use crate::telemetry::Asked;
 use crate::wave::WaveTable;
-use crate::{Instant, LinkId, Missing, NodeError, TELEMETRY};
+use crate::{LinkId, Missing, NodeError, TELEMETRY};
 
 /// How the packets of a wave become what goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,8 +42,8 @@ impl Way {
     fn of(up: &Chain) -> Self {
         match (up.is_pass(), up.as_fold()) {
             (true, _) => Self::Pass,
-            (false, Some(_)) => Self::Fold,
-            (false, None) => Self::Transform,
+            (false, Some(_)) if !up.runs_apart() => Self::Fold,
+            (false, _) => Self::Transform,
         }
     }
 }
@@ -57,6 +59,12 @@ pub(crate) struct Stream {
     /// What the upward filters are, so that it is not asked for each packet.
     pub(crate) way: Way,
     pub(crate) down: Chain,
+    /// Whether every packet goes down as it came.
+    pub(crate) passes_down: bool,
+    /// Set when the upward filters run apart from the node's loop.
+    pub(crate) apart: Option<Box<Apart>>,
+    /// The same of the downward filters.
+    pub(crate) down_apart: Option<Box<DownApart>>,
     /// How the states of the upward filters are handed over, if they have some.
     pub(crate) handover: Option<Box<Handover>>,
     /// How long a wave may wait at this node, with [`WaitRule::Timeout`].
@@ -88,10 +96,10 @@ pub(crate) struct Stream {
     pub(crate) untold_bytes: u64,
     /// The wave before which the children have been told that all is safe (front-end).
     pub(crate) told: Wave,
-    /// Whether its filters took long the last time.
-    pub(crate) is_slow: bool,
-    /// When its filters may run again, while others have their turn.
-    pub(crate) rests_until: Option<Instant>,
+    /// Whether its upward filters have been slow, and how many waves they may take in one input.
+    pub(crate) pace: Pace,
+    /// Whether it lets others have their turn, and goes on then.
+    pub(crate) yields: bool,
     /// The number of the front-end's next packet.
     pub(crate) next_down: Wave,
     /// The number of the packet that a downward filter was last given, and how many it has made of
@@ -138,13 +146,19 @@ impl Stream {
         height: u32,
     ) -> Result<Self, NodeError> {
         let up = chain(registry, &request.up)?;
+        let down = chain(registry, &request.down)?;
         let members = request.members.to_set().map_err(|error| NodeError::Filter(error.into()))?;
+        let way = Way::of(&up);
+        let runs_apart = up.runs_apart() && way == Way::Transform;
         Ok(Self {
             id: request.stream,
             members,
-            way: Way::of(&up),
+            way,
+            apart: runs_apart.then(|| Apart::of_foreign_filters().into()),
             up,
-            down: chain(registry, &request.down)?,
+            passes_down: down.is_pass(),
+            down_apart: down.runs_apart().then(Box::default),
+            down,
             handover: None,
             patience: patience(request.wait, height, request.height),
             slots: Vec::new(),
@@ -165,8 +179,8 @@ impl Stream {
             resumed_until: 0,
             untold_bytes: 0,
             told: request.first_wave,
-            is_slow: false,
-            rests_until: None,
+            pace: Pace::default(),
+            yields: false,
             next_down: 0,
             down_made: (0, 0),
             down_next: Place::default(),
@@ -274,6 +288,9 @@ impl Stream {
             return self.sender.acknowledged;
         }
         let ended = Place::start_of(self.ended);
+        if self.waves.has_lent() {
+            return ended;
+        }
         if self.gone_until.wave == self.ended { self.gone_until.max(ended) } else { ended }
     }
 
@@ -323,7 +340,10 @@ impl Stream {
     /// Whether the application may send down without anything piling up beyond the window.
     pub(crate) fn has_room_down(&self) -> bool {
         let is_open = |slot: &Slot| !slot.alive || slot.down.is_open();
-        self.drops() || self.slots.iter().all(is_open) && self.down_kept.bytes() < KEPT_BYTES
+        let window = self.request.window_bytes as usize;
+        let is_waiting = self.down_apart.as_ref().is_some_and(|apart| apart.bytes >= window);
+        self.drops()
+            || self.slots.iter().all(is_open) && self.down_kept.bytes() < KEPT_BYTES && !is_waiting
     }
 
     /// The place before which everything that was sent down has reached its back-ends.
@@ -357,6 +377,7 @@ impl Stream {
         let waiting = |slot: &Slot| slot.down.waiting_bytes() as u64;
         let held = self.slots.iter().filter(|slot| slot.alive).map(waiting).max().unwrap_or(0);
         let held = held.max(self.down_kept.bytes().saturating_sub(KEPT_BYTES) as u64);
+        let held = held + self.down_apart.as_ref().map_or(0, |apart| apart.bytes as u64);
         let owed =
             self.down_received.saturating_sub(held + self.unread).saturating_sub(self.down_granted);
         if owed < u64::from(self.request.window_bytes / 2) {

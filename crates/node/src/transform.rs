@@ -8,6 +8,7 @@ use sapwood_wire::limits::PACKET_BYTES_MAX;
 use sapwood_wire::{Control, Ranges};
 use smallvec::SmallVec;
 
+use crate::job::Item;
 use crate::lane::Place;
 use crate::stream::{Stream, Way};
 use crate::wave::{OpenWave, OwnedBody};
@@ -22,7 +23,7 @@ impl Node {
         loop {
             let now = self.now;
             let stream = self.streams.at(at);
-            if !stream.has_room_up(is_root) || self.has_to_rest(at) {
+            if !stream.has_room_up(is_root) || self.has_to_wait(at) {
                 break;
             }
             let stream = self.streams.at(at);
@@ -49,17 +50,9 @@ impl Node {
             // An earlier chunk of this packet failed: the wave has been ended already.
             return self.finish(at, wave);
         }
-        if !is_single {
-            stream.gone_until = match wave.more {
-                0 => Place { offset: wave.place.offset + 1, ..wave.place },
-                _ => wave.until(),
-            };
-        }
+        let way = self.begin_emission(at, &wave, is_single);
+        let stream = self.streams.at(at);
         let is_telemetry = stream.telemetry.is_some();
-        if !is_telemetry {
-            self.counted.waves += u64::from(!is_single) + u64::from(wave.more);
-        }
-        let way = way_of(stream, &wave, is_single);
         if way == Way::Fold
             && wave.holds_any()
             && let Some(fold) = stream.up.as_fold()
@@ -77,27 +70,88 @@ impl Node {
             match way {
                 Way::Fold => self.emit_folded(at, &mut wave),
                 Way::Pass => self.emit_passed(at, &wave, is_single),
-                Way::Transform => {
-                    self.note_transformed(at);
-                    self.emit_transformed(at, &wave, is_single);
-                }
+                Way::Transform => match self.streams.at(at).given_up() {
+                    Some(error) => self.fail(at, wave.place.wave, &wave, &error),
+                    None => {
+                        self.note_transformed(at);
+                        self.emit_transformed(at, &wave, is_single);
+                    }
+                },
             }
         }
+        self.note_gone(at, &wave, is_single);
+        self.finish(at, wave);
+    }
+
+    /// A wave has left the table and is about to go on: what comes of it from here on is late.
+    #[inline]
+    pub(crate) fn begin_emission(&mut self, at: usize, wave: &OpenWave, is_single: bool) -> Way {
+        let stream = self.streams.at(at);
+        if !is_single {
+            stream.gone_until = match wave.more {
+                0 => Place { offset: wave.place.offset + 1, ..wave.place },
+                _ => wave.until(),
+            };
+        }
+        if stream.telemetry.is_none() {
+            self.counted.waves += u64::from(!is_single) + u64::from(wave.more);
+        }
+        way_of(stream, wave, is_single)
+    }
+
+    /// What came of a wave has been sent.
+    #[inline]
+    fn note_gone(&mut self, at: usize, wave: &OpenWave, is_single: bool) {
         if self.streams.at(at).keeps {
-            self.note_emitted(at, &wave, is_single);
+            self.note_emitted(at, wave, is_single);
             if self.streams.at(at).handover.is_some() {
                 self.take_over(at);
             }
         }
-        self.finish(at, wave);
+    }
+
+    /// A wave that was out of the table goes on, with what filters have made of it where it needed
+    /// some; `Err` fails it.
+    pub(crate) fn emit_finished(
+        &mut self,
+        at: usize,
+        item: &Item,
+        made: Option<Result<&Emitter, &FilterError>>,
+    ) {
+        let Item { wave, is_single, way } = item;
+        if let Some(error) = &wave.fault {
+            self.fail(at, wave.place.wave, wave, error);
+        } else if !wave.has_values() {
+            self.end_void(at, wave, *is_single);
+        } else if *way != Way::Transform {
+            self.emit_passed(at, wave, *is_single);
+        } else {
+            match made {
+                Some(Ok(emitter)) => self.send_emissions(at, wave, emitter, *is_single),
+                Some(Err(error)) => self.fail(at, wave.place.wave, wave, error),
+                None => self.end_void(at, wave, *is_single),
+            }
+        }
+        self.note_gone(at, wave, *is_single);
+        self.release_charges(at, wave);
+    }
+
+    /// Grants the children what the wave took of their credit.
+    #[inline]
+    fn release_charges(&mut self, at: usize, wave: &OpenWave) {
+        for &(slot, bytes) in &wave.charges {
+            self.release(at, usize::from(slot), bytes);
+        }
     }
 
     /// Grants the children what the wave took of their credit, and keeps its memory.
-    fn finish(&mut self, at: usize, mut wave: Box<OpenWave>) {
-        for index in 0..wave.charges.len() {
-            let (slot, bytes) = wave.charges[index];
-            self.release(at, usize::from(slot), bytes);
-        }
+    fn finish(&mut self, at: usize, wave: Box<OpenWave>) {
+        self.release_charges(at, &wave);
+        self.recycle(at, wave);
+    }
+
+    /// Keeps the memory of a wave.
+    pub(crate) fn recycle(&mut self, at: usize, mut wave: Box<OpenWave>) {
         wave.charges.clear();
         if let Some(body) = wave.take_owned() {
             self.pool.give(body.slab);
@@ -283,6 +337,9 @@ impl Node {
 
     /// Runs the downward filters on one whole packet and sends what comes of it.
     pub(crate) fn transform_down(&mut self, at: usize, packet: PacketRef<'_>) {
+        if self.streams.at(at).down_apart.is_some() {
+            return self.queue_down(at, packet);
+        }
         let rank = self.membership.rank_or_max();
         let is_root = self.settings.role == Role::FrontEnd;
         let mut emitter = core::mem::take(&mut self.emitter);
@@ -300,14 +357,25 @@ impl Node {
         };
         let made = stream.down.transform(&wave, &mut emitter);
         if let Err(error) = made.and_then(|()| check_emissions(&emitter)) {
-            stream.dropped += 1;
-            let reason = alloc::format!("{error} (downward, at rank {rank})");
-            self.outputs.push_back(crate::Output::Event(crate::Event::FilterFailed {
-                stream: packet.header.stream,
-                reason,
-            }));
+            self.fail_down(at, &error);
             emitter.clear();
         }
+        self.send_made_down(at, packet, &emitter);
+        self.emitter = emitter;
+    }
+
+    /// A packet on its way down has come to nothing.
+    pub(crate) fn fail_down(&mut self, at: usize, error: &FilterError) {
+        let rank = self.membership.rank_or_max();
+        let stream = self.streams.at(at);
+        stream.dropped += 1;
+        let (stream, reason) = (stream.id, alloc::format!("{error} (downward, at rank {rank})"));
+        self.tell_fault(stream, reason);
+    }
+
+    /// What downward filters have made of a packet goes on, or back up.
+    pub(crate) fn send_made_down(&mut self, at: usize, packet: PacketRef<'_>, emitter: &Emitter) {
+        let rank = self.membership.rank_or_max();
         let downs = emitter.emissions().filter(|(emission, _)| !emission.is_reply).count();
         // Several packets that a filter further up has made of one have one number: the index goes
         // on.
@@ -342,12 +410,11 @@ impl Node {
                 self.send_down(at, made, None);
             }
         }
-        self.emitter = emitter;
     }
 }
 
 /// What no frame can carry fails the wave; it would not arrive, and its wave be waited for.
-fn check_emissions(out: &Emitter) -> Result<(), FilterError> {
+pub(crate) fn check_emissions(out: &Emitter) -> Result<(), FilterError> {
     let is_carried = |values: sapwood_packet::ValuesRef<'_>| {
         values.len() <= DIRECTIVES_MAX && values.body().len() as u64 <= PACKET_BYTES_MAX
     };

@@ -227,6 +227,11 @@ impl OpenWave {
         })
     }
 
+    /// Bytes of the frames that it was made of.
+    pub(crate) fn charged_bytes(&self) -> usize {
+        self.charges.iter().map(|&(_, bytes)| bytes as usize).sum()
+    }
+
     /// Takes a packet in.
     #[inline]
     pub(crate) fn add(
@@ -444,6 +449,11 @@ pub(crate) struct WaveTable {
     singles: VecDeque<Box<OpenWave>>,
     /// How many waves have left the front of `open` since the stream opened.
     gone: u64,
+    /// Those of them, and singles, that filters are at work on elsewhere.
+    lent: usize,
+    lent_bytes: usize,
+    /// The first wave behind all that were ever lent.
+    lent_until: u64,
     spare: Vec<Box<OpenWave>>,
 }
 
@@ -579,6 +589,30 @@ impl WaveTable {
         self.open.pop_front().map(|wave| (wave, false))
     }
 
+    /// A wave that was taken stays one of the table's, until it is given back.
+    pub(crate) fn lend(&mut self, wave: &OpenWave, is_single: bool) {
+        self.lent += 1;
+        self.lent_bytes += wave.charged_bytes();
+        if !is_single {
+            self.lent_until = wave.until().wave;
+        }
+    }
+
+    /// All waves that were lent have gone on.
+    pub(crate) fn give_back(&mut self) {
+        (self.lent, self.lent_bytes) = (0, 0);
+    }
+
+    /// Whether waves are lent.
+    pub(crate) fn has_lent(&self) -> bool {
+        self.lent > 0
+    }
+
+    /// The first wave behind those that have ever been lent; 0 for none.
+    pub(crate) fn lent_until(&self) -> u64 {
+        self.lent_until
+    }
+
     /// Gives the memory of a wave back.
     pub(crate) fn recycle(&mut self, mut wave: Box<OpenWave>) {
         let is_small = wave.arena.capacity().max(wave.inside.capacity()) <= SPARE_WAVE_BYTES_MAX;
@@ -595,19 +629,19 @@ impl WaveTable {
         self.open.front().and_then(|wave| wave.deadline)
     }
 
-    /// The first wave behind all that are open.
+    /// The first wave behind all that are open or lent.
     pub(crate) fn end(&self) -> u64 {
-        self.open.back().map_or(0, |wave| wave.until().wave)
+        self.open.back().map_or(0, |wave| wave.until().wave).max(self.lent_until)
     }
 
     /// Bytes of frames whose waves have not gone on.
     pub(crate) fn charged_bytes(&self) -> usize {
         let waves = self.open.iter().chain(&self.singles);
-        waves.flat_map(|wave| &wave.charges).map(|&(_, bytes)| bytes as usize).sum()
+        waves.map(|wave| wave.charged_bytes()).sum::<usize>() + self.lent_bytes
     }
 
-    /// Whether a wave is open.
+    /// Whether no wave is open or lent.
     pub(crate) fn is_empty(&self) -> bool {
-        self.open.is_empty() && self.singles.is_empty()
+        self.open.is_empty() && self.singles.is_empty() && self.lent == 0
     }
 }

@@ -419,7 +419,9 @@ impl Driver {
                     Output::Wake(at) => self.wake = Some(at),
                 }
             }
-            if self.dirty.is_empty() && leaving.is_empty() && wanted.is_none() {
+            let has_worked = self.work();
+            let is_done = self.dirty.is_empty() && leaving.is_empty() && wanted.is_none();
+            if is_done && !has_worked {
                 return Ok(());
             }
             let now = self.now;
@@ -433,6 +435,21 @@ impl Driver {
                 self.turn_to(&address, now);
             }
         }
+    }
+
+    /// Has filters run that run apart; gives whether the node may have something to say.
+    fn work(&mut self) -> bool {
+        let mut has_worked = false;
+        while self.node.has_job() {
+            has_worked = true;
+            if let Some(mut job) = self.node.take_job(self.now) {
+                let begun = clock();
+                job.run();
+                let now = clock();
+                self.node.finish_job(now, job, now.since(begun));
+            }
+        }
+        has_worked
     }
 
     /// Begins to connect to an ancestor.
@@ -531,11 +548,12 @@ impl Driver {
         self.sockets.stop_listening();
         self.attempt.give_up(&self.poller);
         self.processes.kill_unheard(&self.node, &self.poller);
-        if self.is_repaired && self.node.has_dissolved() {
-            self.processes.release_all(&self.poller);
-        }
         self.watch_lifeline()?;
         while clock() < until {
+            // Filters may have been at work.
+            if self.is_repaired && self.node.has_dissolved() {
+                self.processes.release_all(&self.poller);
+            }
             self.carry_out()?;
             let is_over = self.sockets.open_count() == 0 && self.processes.is_empty();
             if is_over && self.lifeline.as_ref().is_none_or(Lifeline::is_free) {

@@ -2,6 +2,7 @@
 //! what its program does, and what it writes.
 
 use alloc::string::String;
+use core::time::Duration;
 
 use sapwood_node::{Event, Input, LinkId, Output, Role};
 
@@ -75,8 +76,22 @@ impl World {
         self.carry_out(process);
     }
 
-    /// Does what a node has decided.
+    /// Does what a node has decided, and runs its filters.
     pub(crate) fn carry_out(&mut self, process: usize) {
+        self.do_outputs(process);
+        while self.processes[process].node.has_job() {
+            let clock = self.processes[process].clock(self.now);
+            let job = self.processes[process].node.take_job(clock);
+            self.do_outputs(process);
+            if let Some(mut job) = job {
+                job.run();
+                self.processes[process].node.finish_job(clock, job, Duration::ZERO);
+                self.do_outputs(process);
+            }
+        }
+    }
+
+    fn do_outputs(&mut self, process: usize) {
         while let Some(output) = self.processes[process].node.poll_output() {
             match output {
                 Output::Transmit(link) => self.arm(process, link, false),

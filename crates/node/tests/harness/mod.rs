@@ -11,6 +11,7 @@ mod schedule;
 mod stories;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use sapwood_filter::Registry;
 use sapwood_node::{
@@ -90,6 +91,8 @@ pub struct Tree {
     is_attaching: bool,
     recovery: Recovery,
     takes_guests: bool,
+    /// Whether filters that run apart are run at once; else a story runs them.
+    pub runs_jobs: bool,
     /// Orphans that connect to an address.
     connecting: Vec<(usize, String)>,
     buffer: sapwood_packet::Slab,
@@ -170,6 +173,7 @@ impl Tree {
             is_attaching,
             recovery,
             takes_guests: false,
+            runs_jobs: true,
             connecting: Vec::new(),
             buffer: sapwood_packet::Slab::of_length(pipes::BUFFER_BYTES),
         };
@@ -213,6 +217,7 @@ impl Tree {
             is_attaching: false,
             recovery: Recovery::off(),
             takes_guests: false,
+            runs_jobs: true,
             connecting: Vec::new(),
             buffer: sapwood_packet::Slab::of_length(pipes::BUFFER_BYTES),
         };
@@ -399,8 +404,27 @@ impl Tree {
         self.drain(process);
     }
 
-    /// Carries out what a node has decided.
+    /// Carries out what a node has decided, and runs its filters.
     fn drain(&mut self, process: usize) {
+        self.carry_out(process);
+        while self.runs_jobs && self.processes[process].node.has_job() {
+            let job = self.processes[process].node.take_job(self.now);
+            self.carry_out(process);
+            if let Some(mut job) = job {
+                job.run();
+                self.processes[process].node.finish_job(self.now, job, Duration::ZERO);
+                self.carry_out(process);
+            }
+        }
+        if self.processes[process].role == Role::BackEnd {
+            self.let_program_work(process);
+        }
+        if self.measures {
+            self.most_queued = self.most_queued.max(self.queued_bytes());
+        }
+    }
+
+    fn carry_out(&mut self, process: usize) {
         while let Some(output) = self.processes[process].node.poll_output() {
             match output {
                 Output::Transmit(link) => self.arm(process, link),
@@ -423,12 +447,6 @@ impl Tree {
                 Output::Event(event) => self.processes[process].events.push(event),
                 Output::Wake(at) => self.processes[process].wake = Some(at),
             }
-        }
-        if self.processes[process].role == Role::BackEnd {
-            self.let_program_work(process);
-        }
-        if self.measures {
-            self.most_queued = self.most_queued.max(self.queued_bytes());
         }
     }
 
