@@ -41,6 +41,8 @@ pub struct BackEndProgram {
 pub struct TreeOptions {
     /// The program that is a communication process when run with the argument `node`.
     pub node_program: PathBuf,
+    /// What stands before that argument: `-m` and a module, where the program is an interpreter.
+    pub node_arguments: Vec<String>,
     /// The program of the back-ends; none when they attach by themselves.
     pub back_end: Option<BackEndProgram>,
     /// What links are made of.
@@ -203,6 +205,7 @@ mod tests {
         for recovery in [Recovery::off(), Recovery { orphan_limit, ..Recovery::default() }] {
             let options = TreeOptions {
                 node_program: "sapwood".into(),
+                node_arguments: vec!["-m".into()],
                 back_end: None,
                 transport: TransportKind::Tcp,
                 encryption: None,

@@ -172,7 +172,8 @@ fn order_for<'a>(plan: &Plan, child: &Subtree, invitation: &Invitation<'_>) -> O
         environment = &back_end.environment;
     } else {
         order = Order::new(&plan.options.node_program);
-        order.arguments = vec![OsString::from("node")];
+        order.arguments = plan.options.node_arguments.iter().map(OsString::from).collect();
+        order.arguments.push(OsString::from("node"));
         order.bond = if is_free { Bond::Free } else { Bond::ByProgram };
     }
     order.hand_stderr = recovery.is_on;

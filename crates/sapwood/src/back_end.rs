@@ -9,7 +9,7 @@ use sapwood_node::{Delivery, Event, Role};
 use sapwood_packet::{IntoValues, Packet, Rank, StreamId, Tag, ValuesRef, Wave};
 use sapwood_runtime::{Attachment, Driver, clock};
 
-use crate::shared::Shared;
+use crate::shared::{Interrupt, Shared};
 use crate::{AttachFile, Error, Result};
 
 /// How long a back-end waits to be given its rank.
@@ -97,6 +97,12 @@ impl BackEnd {
             Ok(shared.driver.node().is_planned().then_some(()))
         })?;
         Ok(back_end)
+    }
+
+    /// Asks this every tenth of a second while a call waits for the network; see
+    /// [`NetworkBuilder::interrupt`](crate::NetworkBuilder::interrupt).
+    pub fn interrupt(&mut self, asks: impl FnMut() -> bool + 'static) {
+        self.shared.interrupt = Some(Interrupt::new(asks));
     }
 
     /// This back-end's rank.

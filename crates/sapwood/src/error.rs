@@ -42,6 +42,12 @@ pub enum Error {
         /// How long.
         waited: Duration,
     },
+    /// The program wanted to wait no more: see
+    /// [`NetworkBuilder::interrupt`](crate::NetworkBuilder::interrupt).
+    Interrupted {
+        /// What was waited for.
+        what: &'static str,
+    },
     /// All back-ends of the stream are gone, so that no answer can come.
     NobodyLeft {
         /// Who, and why.
@@ -90,6 +96,7 @@ impl fmt::Display for Error {
             Self::Timeout { what, waited } => {
                 write!(f, "no {what} within {} ms", waited.as_millis())
             }
+            Self::Interrupted { what } => write!(f, "the wait for the {what} was interrupted"),
             Self::NobodyLeft { missing } => {
                 write!(f, "nobody is left to answer")?;
                 write_missing(f, missing)

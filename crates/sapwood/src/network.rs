@@ -17,7 +17,7 @@ use sapwood_transport::Key;
 #[cfg(doc)]
 use crate::Error;
 use crate::resumption::StateFile;
-use crate::shared::Shared;
+use crate::shared::{Interrupt, Shared};
 use crate::visible::Publication;
 use crate::{AttachFile, Program, Result, Status, StreamBuilder, node_program};
 
@@ -36,6 +36,8 @@ pub struct NetworkBuilder {
     topology: Topology,
     program: Option<Program>,
     node_program: Option<PathBuf>,
+    node_arguments: Vec<String>,
+    interrupt: Option<Interrupt>,
     transport: TransportKind,
     interface: IpAddr,
     encryption: Option<bool>,
@@ -58,6 +60,22 @@ impl NetworkBuilder {
     /// The program that is run as `PROGRAM node` for communication processes.
     pub fn node_program(mut self, program: impl Into<PathBuf>) -> Self {
         self.node_program = Some(program.into());
+        self
+    }
+
+    /// Puts an argument before `node`, behind those put there before: an interpreter is run as
+    /// `PROGRAM ARGUMENTS node`.
+    pub fn node_argument(mut self, argument: impl Into<String>) -> Self {
+        self.node_arguments.push(argument.into());
+        self
+    }
+
+    /// Asks this every tenth of a second while a call waits for the network, whatever it waits for.
+    /// Where it says `true`, the call ends with [`Error::Interrupted`], and nothing else has
+    /// changed; a network that is being opened is not opened, and nothing is left running. For
+    /// interpreters, which handle signals between two calls.
+    pub fn interrupt(mut self, asks: impl FnMut() -> bool + 'static) -> Self {
+        self.interrupt = Some(Interrupt::new(asks));
         self
     }
 
@@ -159,6 +177,7 @@ impl NetworkBuilder {
         check_hosts(&self.topology)?;
         let options = TreeOptions {
             node_program,
+            node_arguments: self.node_arguments,
             back_end: program.map(|Program(back_end)| back_end),
             transport: self.transport,
             encryption: self.encryption,
@@ -176,6 +195,7 @@ impl NetworkBuilder {
         let driver = Driver::front_end(&plan, key, self.registry)?;
         let topology = Rc::new(self.topology);
         let mut shared = Shared::new(driver);
+        shared.interrupt = self.interrupt;
         shared.inquiries.topology = Some(Rc::clone(&topology));
         let shared = Rc::new(RefCell::new(shared));
         let mut network = Network {
@@ -262,6 +282,8 @@ impl Network {
             topology,
             program: None,
             node_program: None,
+            node_arguments: Vec::new(),
+            interrupt: None,
             transport: TransportKind::Automatic,
             interface: Ipv4Addr::LOCALHOST.into(),
             encryption: None,

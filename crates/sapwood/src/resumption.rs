@@ -255,6 +255,7 @@ mod tests {
         let topology = Topology::from_shape(&"2x2".parse().unwrap(), &Hosts::local());
         let options = TreeOptions {
             node_program: "sapwood".into(),
+            node_arguments: Vec::new(),
             back_end: None,
             transport: TransportKind::Unix,
             encryption: None,

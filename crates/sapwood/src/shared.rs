@@ -24,7 +24,23 @@ pub(crate) struct Shared {
     pub(crate) attach_points: Vec<AttachPoint>,
     pub(crate) ended: Option<String>,
     pub(crate) inquiries: Inquiries,
+    pub(crate) interrupt: Option<Interrupt>,
 }
+
+/// Says whether whoever waits wants to wait no more.
+pub(crate) struct Interrupt {
+    asks: Box<dyn FnMut() -> bool>,
+    next: Instant,
+}
+
+impl Interrupt {
+    pub(crate) fn new(asks: impl FnMut() -> bool + 'static) -> Self {
+        Self { asks: Box::new(asks), next: clock() }
+    }
+}
+
+/// How often that is asked while nothing comes.
+const INTERRUPT_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Events that are kept until the application asks; the oldest go first.
 const EVENTS_MAX: usize = 4096;
@@ -41,6 +57,7 @@ impl Shared {
             attach_points: Vec::new(),
             ended: None,
             inquiries: Inquiries::default(),
+            interrupt: None,
         }
     }
 
@@ -122,8 +139,26 @@ impl Shared {
             {
                 return Err(Error::Timeout { what, waited });
             }
-            self.turn(until)?;
+            self.turn_interruptibly(what, until)?;
         }
+    }
+
+    /// One turn of the loop on behalf of somebody who waits.
+    fn turn_interruptibly(&mut self, what: &'static str, until: Option<Instant>) -> Result<()> {
+        let Some(interrupt) = &mut self.interrupt else {
+            self.turn(until)?;
+            return Ok(());
+        };
+        let now = clock();
+        if now >= interrupt.next {
+            interrupt.next = now + INTERRUPT_INTERVAL;
+            if (interrupt.asks)() {
+                return Err(Error::Interrupted { what });
+            }
+        }
+        let next = interrupt.next;
+        self.turn(Some(until.map_or(next, |until| until.min(next))))?;
+        Ok(())
     }
 
     /// Gathers for a short time who else has not started, and gives it all as one error.

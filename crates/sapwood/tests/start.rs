@@ -2,10 +2,12 @@
 
 mod support;
 
+use std::cell::Cell;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use sapwood::{Error, Hosts, Network, Program, RankSet, Topology};
@@ -110,6 +112,38 @@ fn back_ends_that_never_attach_are_named_when_time_is_up() {
     let named: RankSet = failures.iter().map(|failure| failure.rank).collect();
     assert_eq!(named, RankSet::range(0, 3));
     wait_until("nothing left", ENDING, || support::marked(&mark).is_empty());
+}
+
+#[test]
+fn a_node_program_may_need_arguments_before_its_command() {
+    let mark = new_mark();
+    let network = Network::builder(topology("2x2")).node_program("/bin/sh");
+    let words = ["-c", "exec \"$0\" \"$@\"", sapwood().to_str().unwrap()];
+    let network = words.into_iter().fold(network, |network, word| network.node_argument(word));
+    let network = network.back_end(back_ends(&mark, &["serve"])).open().unwrap();
+    assert_eq!(network.everyone().size(), 4);
+    network.close().unwrap();
+}
+
+#[test]
+fn whoever_wants_to_wait_no_more_need_not() {
+    let mark = new_mark();
+    let opening = builder("2", Links::Unix).back_end(back_ends(&mark, &["serve"]));
+    let error = error_of(opening.interrupt(|| true).open());
+    assert_eq!(error.to_string(), "the wait for the answer of the whole tree was interrupted");
+    wait_until("nothing left", ENDING, || support::marked(&mark).is_empty());
+
+    let wants_no_more = Rc::new(Cell::new(false));
+    let asked = Rc::clone(&wants_no_more);
+    let opening = builder("2", Links::Unix).back_end(back_ends(&mark, &["serve"]));
+    let network = opening.interrupt(move || asked.get()).open().unwrap();
+    let mut stream = network.stream(&network.everyone()).up("sum").open().unwrap();
+    wants_no_more.set(true);
+    assert!(matches!(stream.recv(), Err(Error::Interrupted { .. })));
+    wants_no_more.set(false);
+    stream.broadcast(tags::RANK, ()).unwrap();
+    assert_eq!(stream.recv().unwrap().value().unwrap().scalar::<i64>(0), Ok(1));
+    network.close().unwrap();
 }
 
 #[test]
