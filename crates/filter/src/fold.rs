@@ -1,5 +1,5 @@
-//! Filters that combine two packets of the same format into one of it, in place: what `sum`, `min`
-//! and `max` have in common.
+//! Filters that combine two packets of the same format into one of it, in place: what `sum`, `min`,
+//! `max`, `bit-and` and `bit-or` have in common.
 //!
 //! An [`Operation`] combines two numbers; [`FoldFilter`] carries it over scalars, arrays and
 //! packets of several values. Packets are folded in the order of the children, one after another,
@@ -14,13 +14,17 @@ use crate::number::{place_of, with_number};
 use crate::registry::no_parameters;
 use crate::{Emitter, Filter, FilterError, Fold, WaveRef};
 
-/// What every filter of this kind works on.
-const TAKES: &str = "numbers and arrays of numbers";
-
 /// How two numbers become one.
 pub(crate) trait Operation: Send + 'static {
     /// The filter's name.
     const NAME: &'static str;
+    /// What it works on.
+    const TAKES: &'static str = "numbers and arrays of numbers";
+
+    /// Whether it is defined on numbers of a type; on strings none is.
+    fn is_defined_on(element: ElementType) -> bool {
+        element.is_numeric()
+    }
 
     /// Combines two numbers; `mine` comes from the earlier children.
     fn combine<T: Numeric>(mine: T, other: T) -> T;
@@ -41,6 +45,15 @@ impl<O: Operation> FoldFilter<O> {
     pub(crate) fn make(parameters: ValuesRef<'_>) -> Result<Box<dyn Filter>, FilterError> {
         no_parameters(O::NAME, parameters)?;
         Ok(Box::new(Self::new()))
+    }
+
+    /// The directive of a format that is exactly one array that the operation is defined on.
+    #[inline]
+    fn sole_array(format: FormatRef<'_>) -> Option<Directive> {
+        let &[code] = format.codes() else { return None };
+        let directive = Directive::from_code(code)?;
+        let is_array = directive.shape != Shape::Scalar && O::is_defined_on(directive.element);
+        is_array.then_some(directive)
     }
 
     /// Combines packed elements of one type; both runs are equally long.
@@ -104,14 +117,6 @@ impl<O: Operation> FoldFilter<O> {
     }
 }
 
-/// The directive of a format that is exactly one array of numbers.
-#[inline]
-fn sole_array(format: FormatRef<'_>) -> Option<Directive> {
-    let &[code] = format.codes() else { return None };
-    let directive = Directive::from_code(code)?;
-    (directive.shape != Shape::Scalar && directive.element.is_numeric()).then_some(directive)
-}
-
 impl<O: Operation> Filter for FoldFilter<O> {
     fn transform(&mut self, wave: &WaveRef<'_>, out: &mut Emitter) -> Result<(), FilterError> {
         let [first, others @ ..] = wave.packets else { return Ok(()) };
@@ -142,10 +147,10 @@ impl<O: Operation> Fold for FoldFilter<O> {
     }
 
     fn check(&self, format: FormatRef<'_>) -> Result<(), FilterError> {
-        if format.directives().all(|directive| directive.element.is_numeric()) {
+        if format.directives().all(|directive| O::is_defined_on(directive.element)) {
             Ok(())
         } else {
-            Err(FilterError::format(O::NAME, TAKES, format))
+            Err(FilterError::format(O::NAME, O::TAKES, format))
         }
     }
 
@@ -156,7 +161,7 @@ impl<O: Operation> Fold for FoldFilter<O> {
         accumulator: &mut [u8],
         other: &[u8],
     ) -> Result<(), FilterError> {
-        if let Some(directive) = sole_array(format)
+        if let Some(directive) = Self::sole_array(format)
             && Self::combine_array(directive, accumulator, other).is_some()
         {
             return Ok(());
@@ -208,7 +213,7 @@ impl<O: Operation> Fold for FoldFilter<O> {
         accumulator: &mut [u8],
         other: &[u8],
     ) -> Result<(), FilterError> {
-        let Some(directive) = sole_array(format) else {
+        let Some(directive) = Self::sole_array(format) else {
             return Err(FilterError::format(O::NAME, "one array of numbers in chunks", format));
         };
         let cut = PacketError::Truncated { index: 0 };

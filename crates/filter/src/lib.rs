@@ -15,10 +15,19 @@
 //! | `accumulate` | any numbers, arrays of equal length | their sums over several waves |
 //! | `changes` | anything | every packet as it came, unless all are as before |
 //! | `average` | any numbers | `%lf`, `%alf` |
+//! | `bit-and`, `bit-or` | integers, arrays of equal length | the same format |
 //! | `count` | anything | `%uld`, the number of contributors |
 //! | `concatenate` | one value | all elements in rank order, `%aud` lengths per contributor |
 //! | `equivalence` | anything | which ranks sent the same, [`EquivalenceClasses`] |
 //! | `statistics` | one number or array | per element [`Moments`], in [`Statistics`] |
+//! | `quantiles` | numbers, or its sketches | [`Quantiles`]: relative error of values |
+//! | `kll` | numbers, or its sketches | [`Kll`]: error in rank |
+//! | `distinct` | numbers or strings, or its sketches | [`Distinct`]: how many different ones |
+//! | `heavy-hitters` | integers or strings, or its sketches | [`HeavyHitters`]: the most frequent |
+//! | `top` | numbers, or its sketches | [`TopK`]: the largest, with their ranks |
+//! | `histogram` | numbers, or its histograms | [`Histogram`] |
+//! | `union` | integers or strings, or its sets | [`ItemSet`] |
+//! | `prefix-tree` | stacks of strings, or its trees | [`PrefixTree`]: ranks per node |
 //! | `null`, `pass` | anything | every packet as it came |
 //!
 //! ```
@@ -54,6 +63,8 @@ extern crate std;
 
 mod accumulate;
 mod average;
+mod bit_and;
+mod bit_or;
 mod chain;
 mod changes;
 mod concatenate;
@@ -67,8 +78,10 @@ mod null;
 mod number;
 mod registry;
 mod rule;
+mod sketch;
 mod statistics;
 mod sum;
+mod synchronisation;
 
 pub use chain::Chain;
 pub use concatenate::CONTRIBUTORS_MAX;
@@ -76,6 +89,9 @@ pub use equivalence::{EquivalenceClass, EquivalenceClasses};
 pub use error::FilterError;
 pub use registry::{FilterSource, FilterSpec, Maker, Registry, ShippedFile};
 pub use rule::{Emission, Emitter, Filter, Fold, State, WaveRef, WaveRule};
+pub use sketch::{
+    Distinct, HeavyHitters, Histogram, HistogramBin, Hitter, Item, ItemSet, Kll, PrefixNode,
+    PrefixTree, Quantiles, SET_BYTES_MAX, TopEntry, TopK, TopNumber,
+};
 pub use statistics::{Moments, Statistics};
-mod synchronisation;
 pub use synchronisation::{Arrivals, Synchronisation, Verdict};

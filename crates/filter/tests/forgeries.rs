@@ -4,8 +4,13 @@ mod harness;
 
 use harness::{aligned, make};
 use proptest::prelude::*;
-use sapwood_filter::{Emitter, EquivalenceClasses, Registry, Statistics, WaveRef};
-use sapwood_packet::{Format, FormatRef, Header, PacketRef, RankSet, Slab, Values, ValuesRef};
+use sapwood_filter::{
+    Distinct, Emitter, EquivalenceClasses, HeavyHitters, Histogram, ItemSet, Kll, PrefixTree,
+    Quantiles, Registry, Statistics, TopK, WaveRef,
+};
+use sapwood_packet::{
+    Format, FormatRef, Header, IntoValues, PacketRef, RankSet, Slab, Values, ValuesRef,
+};
 
 fn codes() -> impl Strategy<Value = Vec<u8>> {
     let own_output = |format: &str| {
@@ -18,6 +23,14 @@ fn codes() -> impl Strategy<Value = Vec<u8>> {
         own_output("%Alf %aud"),
         own_output("%As %aud"),
         own_output("%alf"),
+        own_output("%lf %ud %ud %uld %uld %lf %lf %ad %auld %ad %auld"),
+        own_output("%ud %uld %uld %lf %uld %lf %lf %aud %alf"),
+        own_output("%ud %auld %auc"),
+        own_output("%ud %uld %uld %ald %auld %as %auld"),
+        own_output("%ud %uld %ald %auld %aud %aud"),
+        own_output("%ud %lf %lf %d %ld %uld %uld %uld %auld"),
+        own_output("%ud %uc %ald %auld %as"),
+        own_output("%ud %uc %as %aud %aud %auld %aud %aud"),
         proptest::collection::vec(0_u8..44, 0..4),
     ]
 }
@@ -25,6 +38,81 @@ fn codes() -> impl Strategy<Value = Vec<u8>> {
 fn body() -> impl Strategy<Value = Slab> {
     let word = prop_oneof![0_u64..4, Just(1 << 32), any::<u64>()];
     proptest::collection::vec(word, 0..24).prop_map(|words| aligned(&words))
+}
+
+/// Real sketches of every kind: of little, and of enough to have more levels, registers and bins.
+fn sketches(size: u32) -> [Values; 9] {
+    let mut quantiles = Quantiles::with_bins(0.01, 20).expect("parameters");
+    let mut kll = Kll::new(8, 1).expect("parameters");
+    let mut distinct = Distinct::new(4 + size % 3).expect("parameters");
+    let mut hitters = HeavyHitters::new(64).expect("parameters");
+    let mut top = TopK::new(10).expect("parameters");
+    let mut fixed = Histogram::fixed(0.0, 9.0, 4).expect("parameters");
+    let mut chosen = Histogram::self_choosing(64).expect("parameters");
+    let mut set = ItemSet::new(65536).expect("parameters");
+    let mut tree = PrefixTree::new(4096).expect("parameters");
+    for step in 0..size {
+        let number = f64::from(step * 7 % 23) * 0.7 - 4.0;
+        quantiles.add(number);
+        kll.add(number);
+        distinct.add_double(number);
+        hitters.add(i64::from(step % 7) - 3);
+        hitters.add("leaf");
+        top.add(number, step % 5).expect("doubles");
+        fixed.add(number);
+        chosen.add(number);
+        set.add(i64::from(step % 7) - 3);
+        set.add(format!("leaf {}", step % 4));
+        tree.add([format!("f{}", step % 3), format!("g{}", step % 4)], step);
+    }
+    [
+        quantiles.into_values(),
+        kll.into_values(),
+        distinct.into_values(),
+        hitters.into_values(),
+        top.into_values(),
+        fixed.into_values(),
+        chosen.into_values(),
+        set.into_values(),
+        tree.into_values(),
+    ]
+}
+
+/// Reads values as every sketch, asks it everything, and gives it written again.
+fn read_sketches(values: ValuesRef<'_>) -> Option<Values> {
+    let questions = [0.0, 0.5, 1.0, -1.0, f64::NAN];
+    if let Ok(sketch) = Quantiles::from_values(values) {
+        let asked = questions.map(|q| sketch.quantile(q));
+        let _ = (asked, sketch.count(), sketch.min(), sketch.max(), sketch.relative_error());
+        return Some(sketch.into_values());
+    }
+    if let Ok(sketch) = Kll::from_values(values) {
+        let asked = questions.map(|q| (sketch.quantile(q), sketch.rank(q), sketch.rank_error(q)));
+        let _ = (asked, sketch.min(), sketch.max());
+        return Some(sketch.into_values());
+    }
+    if let Ok(sketch) = Distinct::from_values(values) {
+        assert!(sketch.estimate() >= 0.0);
+        return Some(sketch.into_values());
+    }
+    if let Ok(sketch) = HeavyHitters::from_values(values) {
+        let _ = (sketch.hitters(), sketch.error());
+        return Some(sketch.into_values());
+    }
+    if let Ok(sketch) = TopK::from_values(values) {
+        let _ = sketch.entries();
+        return Some(sketch.into_values());
+    }
+    if let Ok(sketch) = Histogram::from_values(values) {
+        let _ = (sketch.bins().count(), sketch.count());
+        return Some(sketch.into_values());
+    }
+    if let Ok(set) = ItemSet::from_values(values) {
+        return Some(set.into_values());
+    }
+    let tree = PrefixTree::from_values(values).ok()?;
+    let _ = tree.to_string();
+    Some(tree.into_values())
 }
 
 fn packet() -> impl Strategy<Value = (Vec<u8>, Slab, bool, RankSet)> {
@@ -83,6 +171,66 @@ proptest! {
         }
         if let Ok(classes) = EquivalenceClasses::read(values) {
             let _ = classes.to_string();
+        }
+        let _ = read_sketches(values);
+    }
+
+    #[test]
+    fn sketches_are_written_as_they_were_read(size in 0_u32..200) {
+        for values in sketches(size) {
+            let again = read_sketches(values.as_ref()).expect("a sketch");
+            prop_assert!(again.as_ref() == values.as_ref());
+        }
+    }
+
+    #[test]
+    fn sketches_with_words_changed_are_filtered_or_refused(
+        sizes in (0_u32..60, 0_u32..60),
+        changes in proptest::collection::vec(
+            (any::<prop::sample::Index>(), prop_oneof![
+                0_u64..4, 0_u64..100, any::<u64>(), Just(1 << 32), Just(u64::MAX), Just(1 << 63),
+                any::<f64>().prop_map(f64::to_bits),
+            ]), 0..4),
+    ) {
+        let ranks = RankSet::range(0, 2);
+        for (forged, sound) in sketches(sizes.0).iter().zip(&sketches(sizes.1)) {
+            let mut body = Slab::copy_of(forged.as_ref().body());
+            for (place, word) in &changes {
+                let at = 8 * place.index(body.len() / 8);
+                body.as_mut_bytes()[at..at + 8].copy_from_slice(&word.to_le_bytes());
+            }
+            let format = forged.as_ref().format();
+            let forged = ValuesRef::new(format, body.as_bytes());
+            if let Some(written) = read_sketches(forged) {
+                prop_assert!(read_sketches(written.as_ref()).is_some(), "what is read is written");
+            }
+            let of = |values: ValuesRef<'_>| values.body().to_vec();
+            let bodies = [of(sound.as_ref()), of(forged), of(sound.as_ref())].map(|b| Slab::copy_of(&b));
+            let packets = bodies.each_ref().map(|body| PacketRef {
+                format,
+                contributors: ranks.as_ref(),
+                body: body.as_bytes(),
+                ..PacketRef::default()
+            });
+            let wave = WaveRef {
+                stream: 1,
+                wave: 0,
+                packets: &packets,
+                contributors: ranks.as_ref(),
+                rank: 9,
+                is_root: false,
+                children: 3,
+                back_ends: 3,
+            };
+            let mut out = Emitter::new();
+            for name in Registry::built_in().known().split(' ') {
+                out.clear();
+                if make(name).transform(&wave, &mut out).is_ok() {
+                    for (_, values) in out.emissions() {
+                        let _ = read_sketches(values);
+                    }
+                }
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 //! come out.
 #![allow(dead_code, reason = "every test file uses a part of it")]
 
-use sapwood_filter::{Emission, Emitter, Filter, FilterError, Registry, WaveRef};
+use sapwood_filter::{Emission, Emitter, Filter, FilterError, FilterSpec, Registry, WaveRef};
 use sapwood_packet::{Format, IntoValues, Packet, Rank, RankSet, Slab, Values, ValuesRef};
 
 pub const TAG: i32 = 100;
@@ -30,12 +30,14 @@ pub fn transform<R>(
         contributors.union_with(packet.contributors.as_ref());
     }
     let packets: Vec<_> = packets.iter().map(Packet::as_ref).collect();
+    // Nodes that stand for other back-ends have other ranks.
+    let rank = 1000 + 100 * contributors.as_ref().first().unwrap_or(0) + contributors.len() as u32;
     let wave = WaveRef {
         stream: 1,
         wave: 0,
         packets: &packets,
         contributors: contributors.as_ref(),
-        rank: 1000,
+        rank,
         is_root: true,
         children: 2,
         back_ends: 2,
@@ -47,7 +49,13 @@ pub fn transform<R>(
 
 /// The one packet that one node makes of a wave.
 pub fn node(name: &str, packets: &[Packet]) -> Result<Packet, FilterError> {
-    let values = transform(&mut *make(name), packets, |emitted| {
+    node_of(&name.into(), packets)
+}
+
+/// As [`node`], with parameters.
+fn node_of(spec: &FilterSpec, packets: &[Packet]) -> Result<Packet, FilterError> {
+    let made = Registry::built_in().make(&spec.name, spec.parameters.as_ref());
+    let values = transform(&mut *made.expect("a built-in filter"), packets, |emitted| {
         assert_eq!(emitted.len(), 1, "a wave becomes one packet");
         assert_eq!(emitted[0].0.tag, TAG);
         emitted[0].1.to_values()
@@ -64,6 +72,15 @@ pub fn node(name: &str, packets: &[Packet]) -> Result<Packet, FilterError> {
 /// sizes of `level`, used over and over; a group of 0 is a packet that passes without a filter, as
 /// that of a back-end higher up in the tree. The front-end takes what the last level leaves.
 pub fn tree(name: &str, leaves: &[Packet], levels: &[Vec<usize>]) -> Result<Packet, FilterError> {
+    tree_of(&name.into(), leaves, levels)
+}
+
+/// As [`tree`], with parameters.
+pub fn tree_of(
+    spec: &FilterSpec,
+    leaves: &[Packet],
+    levels: &[Vec<usize>],
+) -> Result<Packet, FilterError> {
     let mut packets = leaves.to_vec();
     for level in levels {
         let mut above = Vec::new();
@@ -73,12 +90,12 @@ pub fn tree(name: &str, leaves: &[Packet], levels: &[Vec<usize>]) -> Result<Pack
                 break;
             }
             let (group, others) = rest.split_at(size.max(1).min(rest.len()));
-            above.push(if size == 0 { group[0].clone() } else { node(name, group)? });
+            above.push(if size == 0 { group[0].clone() } else { node_of(spec, group)? });
             rest = others;
         }
         packets = above;
     }
-    node(name, &packets)
+    node_of(spec, &packets)
 }
 
 /// Levels of nodes that all have `fan_out` children.
