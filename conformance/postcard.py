@@ -7,8 +7,10 @@ What breaks a rule or one of the limits of docs/wire.md is refused.
 from collections import namedtuple
 
 Option = namedtuple("Option", "of")
-# Its elements, how many there are at most, and whether they are ranges of a rank set.
-List = namedtuple("List", "of most is_rank_set", defaults=(None, False))
+# Its elements, how many there are at most and at least, and whether they are ranges of a rank set.
+List = namedtuple("List", "of most is_rank_set least", defaults=(None, False, 0))
+# So many elements, without a count.
+Array = namedtuple("Array", "of count")
 Tuple = namedtuple("Tuple", "of")
 Struct = namedtuple("Struct", "fields")
 # Variants in order: each a name and its fields, one type, or None.
@@ -16,6 +18,7 @@ Enum = namedtuple("Enum", "variants")
 
 BITS = {"u16": 16, "u32": 32, "u64": 64}
 BYTES = List("u8")
+DIGEST = Array("u8", 32)
 
 # The limits of docs/wire.md.
 RANGES_MAX = 1 << 19
@@ -29,6 +32,12 @@ QUESTION_BYTES_MAX = 1024
 REPLY_BYTES_MAX = 1 << 20
 STATE_DIRECTIVES_MAX = 64
 STATE_BYTES_MAX = 1 << 20
+FILES_MAX = 64
+FILE_NAME_BYTES_MAX = 255
+FILE_PART_BYTES_MAX = 64 << 10
+
+# How long a text may be in bytes.
+TEXTS = {"text": None, "reason": TEXT_BYTES_MAX, "file_name": FILE_NAME_BYTES_MAX}
 
 RANKS = List(Tuple(("u32", "u32")), RANGES_MAX, True)
 ANCESTORS = List(Tuple(("u32", "text")), ANCESTORS_MAX)
@@ -51,6 +60,7 @@ FILTERS = List(FILTER, FILTERS_MAX)
 STREAM = Struct((
     ("stream", "u32"), ("members", RANKS), ("up", FILTERS), ("down", FILTERS), ("wait", WAIT),
     ("policy", POLICY), ("window_bytes", "u32"), ("height", "u32"), ("first_wave", "u64"),
+    ("rule", Option(FILTER)),
 ))
 CONTROL = Enum((
     ("Hello", Struct((
@@ -76,7 +86,9 @@ CONTROL = Enum((
     ("Leaving", None),
     ("Probe", Struct((("number", "u64"),))),
     ("Echo", Struct((("number", "u64"),))),
-    ("Rejoin", Struct((("back_ends", RANKS), ("covers", RANKS), ("former", RANKS)))),
+    ("Rejoin", Struct((
+        ("back_ends", RANKS), ("covers", RANKS), ("former", RANKS),
+        ("files", List(DIGEST, FILES_MAX))))),
     ("Resume", Struct((("stream", "u32"), ("up", PLACE), ("down", PLACE)))),
     ("Resumed", None),
     ("Dissolve", None),
@@ -92,6 +104,9 @@ CONTROL = Enum((
         ("format", List("u8", STATE_DIRECTIVES_MAX)), ("values", List("u8", STATE_BYTES_MAX)),
         ("absorbed", RANKS)))),
     ("Superseded", Struct((("ranks", RANKS),))),
+    ("File", Struct((
+        ("name", "file_name"), ("digest", DIGEST), ("total", "u32"), ("offset", "u32"),
+        ("bytes", List("u8", FILE_PART_BYTES_MAX, False, 1))))),
 ))
 
 
@@ -112,8 +127,8 @@ def read(kind, data, at):
         return number(BITS[kind], data, at)
     if kind == "bool":
         return flag(data, at), at + 1
-    if kind in ("text", "reason"):
-        return text(data, at, TEXT_BYTES_MAX if kind == "reason" else None)
+    if kind in TEXTS:
+        return text(data, at, TEXTS[kind])
     return READERS[type(kind)](kind, data, at)
 
 
@@ -169,6 +184,8 @@ def read_list(kind, data, at):
     count, at = number(64, data, at)
     if kind.most is not None and count > kind.most:
         raise PostcardError(f"a list of {count} elements, above {kind.most}")
+    if count < kind.least:
+        raise PostcardError(f"a list of {count} elements, below {kind.least}")
     if count > len(data) - at:
         raise PostcardError("a list longer than its message")
     elements = []
@@ -186,6 +203,11 @@ def check_order(ranges):
         raise PostcardError("a range that runs backwards")
     if any(after[0] <= before[1] + 1 for before, after in zip(ranges, ranges[1:])):
         raise PostcardError("ranges that overlap, touch or are out of order")
+
+
+def read_array(kind, data, at):
+    """The elements."""
+    return read_tuple(Tuple((kind.of,) * kind.count), data, at)
 
 
 def read_tuple(kind, data, at):
@@ -218,5 +240,6 @@ def read_enum(kind, data, at):
 
 
 READERS = {
-    Option: read_option, List: read_list, Tuple: read_tuple, Struct: read_struct, Enum: read_enum,
+    Option: read_option, List: read_list, Array: read_array, Tuple: read_tuple,
+    Struct: read_struct, Enum: read_enum,
 }

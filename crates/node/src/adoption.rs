@@ -340,7 +340,7 @@ impl Node {
             }
             let request = stream.request.clone();
             let first = Place::start_of(request.first_wave);
-            self.send_control(link, &Control::Open(request));
+            self.tell_open(link, request);
             self.begin_slot(at, link, members, first, Place::default());
             self.take_back_end(at);
         }

@@ -55,6 +55,7 @@ impl Node {
             }
             Control::Open(request) => self.open(request),
             Control::Close { stream } => self.close(stream),
+            part @ Control::File { .. } => return self.file_part(part),
             Control::Credit { stream, bytes } => self.credit_from_parent(link, stream, bytes),
             Control::Acknowledge { stream, wave, offset, singles } => {
                 let single = singles as u32;
@@ -131,9 +132,12 @@ impl Node {
             Control::Acknowledge { stream, wave, offset, .. } => {
                 self.acknowledged_by_child(link, stream, Place { wave, offset });
             }
-            Control::Rejoin { back_ends, covers, former } => {
+            Control::Rejoin { back_ends, covers, former, files } => {
                 let former = set(&former)?;
                 self.rejoin(link, child, set(&back_ends)?, set(&covers)?, &former);
+                if self.membership.link_of(child) == Some(link) {
+                    self.send_files(link, &files);
+                }
             }
             Control::Superseded { ranks } => {
                 let ranks = set(&ranks)?;
@@ -170,6 +174,7 @@ impl Node {
             // Filters run at inner nodes; a back-end need not know them.
             local.up.clear();
             local.down.clear();
+            local.rule = None;
         }
         let stream = match Stream::new(local, &self.settings.registry, self.membership.height) {
             Ok(stream) => stream,
@@ -206,7 +211,7 @@ impl Node {
                 wave: END.wave,
                 rank,
                 back_ends: Ranges::from(&self.membership.connected()),
-                reason: alloc::format!("{reason} (at rank {rank})"),
+                reason: alloc::format!("{reason} (at rank {rank}{})", self.host_phrase()),
             };
             self.send_control(parent, &fault);
         }
@@ -214,6 +219,7 @@ impl Node {
             members: Ranges::default(),
             up: alloc::vec::Vec::new(),
             down: alloc::vec::Vec::new(),
+            rule: None,
             ..request
         };
         if let Ok(stream) = Stream::new(bare, &self.settings.registry, self.membership.height) {
@@ -222,11 +228,16 @@ impl Node {
         }
     }
 
+    /// Its host, as a part of a reason.
+    fn host_phrase(&self) -> String {
+        if self.host.is_empty() { String::new() } else { alloc::format!(" on {}", self.host) }
+    }
+
     pub(crate) fn open_to_children(&mut self, at: usize) {
         self.await_orphans(at);
         for (link, back_ends) in self.children_with_links() {
             if let Some(request) = self.streams.at(at).request_for(link, &back_ends) {
-                self.send_control(link, &Control::Open(request));
+                self.tell_open(link, request);
             }
         }
     }

@@ -44,6 +44,13 @@ pub enum NodeError {
     ///
     /// [`FILTERS_MAX`]: sapwood_wire::limits::FILTERS_MAX
     RequestTooLong,
+    /// A file cannot be sent through the tree: it is empty, has a long name, or is too much.
+    File {
+        /// Its name.
+        name: String,
+        /// Its length.
+        bytes: usize,
+    },
     /// Only the front-end may do this.
     NotFrontEnd,
     /// Only a back-end may do this.
@@ -89,6 +96,15 @@ impl fmt::Display for NodeError {
                 "the stream asks for more than {} filters in one direction or for parameters of \
                  megabytes; ask for fewer",
                 sapwood_wire::limits::FILTERS_MAX
+            ),
+            Self::File { name, bytes } => write!(
+                f,
+                "file '{name}' of {bytes} bytes cannot be shipped; a network takes {} files of at \
+                 most {} bytes, {} in all, with names of at most {}",
+                sapwood_wire::limits::FILES_MAX,
+                sapwood_wire::limits::FILE_BYTES_MAX,
+                sapwood_wire::limits::FILES_BYTES_MAX,
+                sapwood_wire::limits::FILE_NAME_BYTES_MAX
             ),
             Self::NotFrontEnd => f.write_str("only the front-end may do this"),
             Self::NotBackEnd => f.write_str("only a back-end may do this"),

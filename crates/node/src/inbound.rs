@@ -137,7 +137,8 @@ impl Node {
         } else {
             stream.arrive(slot, arrived, now);
         }
-        if self.streams.at(at).waves.is_ready(now) {
+        let stream = self.streams.at(at);
+        if stream.waves.is_ready(now) || stream.rule.is_some() {
             self.emit_ready(at);
         }
         if is_end {
@@ -342,9 +343,12 @@ impl Stream {
                 wave.fault = Some(unequal_lengths(wave.total, total));
             }
         }
-        if is_new && let Some(patience) = self.patience {
-            wave.deadline = Some(now + patience);
-            self.waves.bound_deadline(index);
+        if is_new {
+            wave.begun = now;
+            if let Some(patience) = self.patience {
+                wave.deadline = Some(now + patience);
+                self.waves.bound_deadline(index);
+            }
         }
         let until = match chunk {
             Some(chunk) if place.offset + length < chunk.total => {

@@ -96,9 +96,12 @@ impl Stream {
         let (index, wave, is_new) = self.waves.at(place, &self.slots, hint);
         let Arrived { packet, owned, charge } = arrived;
         wave.add(slot, &packet, owned, charge, fold);
-        if is_new && let Some(patience) = self.patience {
-            wave.deadline = Some(now + patience);
-            self.waves.bound_deadline(index);
+        if is_new {
+            wave.begun = now;
+            if let Some(patience) = self.patience {
+                wave.deadline = Some(now + patience);
+                self.waves.bound_deadline(index);
+            }
         }
     }
 

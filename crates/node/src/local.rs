@@ -38,6 +38,8 @@ pub struct StreamSpec {
     pub down: Vec<FilterSpec>,
     /// When waves are complete.
     pub wave: WaveRule,
+    /// A synchronisation rule that decides, besides `wave`, when a wave goes on.
+    pub rule: Option<FilterSpec>,
     /// What a full window does.
     pub policy: Policy,
     /// Bytes under way per link and direction; `None` for [`WINDOW_BYTES`].
@@ -74,6 +76,7 @@ impl Node {
             window_bytes: spec.window_bytes.unwrap_or(WINDOW_BYTES),
             height: self.membership.height,
             first_wave: 0,
+            rule: spec.rule.map(request_of),
         };
         check_request(&request)?;
         let stream =

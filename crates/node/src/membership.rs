@@ -71,6 +71,8 @@ pub(crate) struct Child {
     pub(crate) is_orphan: bool,
     /// Whether it answers probes at any time.
     pub(crate) keeps_time: bool,
+    /// Whether it has been sent the files that there are, and is sent those that come.
+    pub(crate) has_files: bool,
     /// When the probe was sent that it has not answered.
     pub(crate) probed: Option<Instant>,
     /// Since when somebody has been waiting to know whether it is there.
@@ -92,6 +94,7 @@ impl Child {
             is_resuming: false,
             is_orphan: false,
             keeps_time: false,
+            has_files: false,
             probed: None,
             suspected: None,
         }
@@ -528,6 +531,10 @@ impl Node {
             keeps_time: self.settings.role == Role::Communication,
         };
         self.send_control(link, &welcome);
+        let carries = |child: &Child| child.keeps_time && !child.is_orphan;
+        if self.membership.child(rank).is_some_and(carries) {
+            self.send_files(link, &[]);
+        }
     }
 
     /// The back-ends below an orphan are there again. Those who were thought lost are news.
@@ -552,7 +559,7 @@ impl Node {
     fn open_streams_to(&mut self, link: LinkId, back_ends: &RankSet) {
         for at in 0..self.streams.len() {
             if let Some(request) = self.streams.at(at).request_for(link, back_ends) {
-                self.send_control(link, &Control::Open(request));
+                self.tell_open(link, request);
                 self.take_back_end(at);
             }
         }
@@ -598,7 +605,7 @@ impl Node {
                 stream.slots[slot].members.union_with(members.as_ref());
                 stream.below.union_with(members.as_ref());
             } else if let Some(request) = stream.request_for(link, back_ends) {
-                self.send_control(link, &Control::Open(request));
+                self.tell_open(link, request);
                 self.take_back_end(at);
             }
         }

@@ -8,6 +8,7 @@ use sapwood_filter::{Emitter, Registry};
 use sapwood_packet::{Rank, RankSet, Slab, StreamId, Values};
 
 use crate::apart::Jobs;
+use crate::file::Files;
 use crate::inbox::{Filled, Pool};
 use crate::link::{Links, Peer};
 use crate::membership::Membership;
@@ -56,6 +57,7 @@ pub struct Node {
     pub(crate) pool: Pool,
     pub(crate) membership: Membership,
     pub(crate) streams: Streams,
+    pub(crate) files: Files,
     pub(crate) emitter: Emitter,
     pub(crate) scratch: Slab,
     /// Memory in which a back-end's next small packet is built.
@@ -96,6 +98,7 @@ impl Node {
             links: Links::default(),
             pool: Pool::default(),
             streams: Streams::default(),
+            files: Files::default(),
             emitter: Emitter::new(),
             scratch: Slab::default(),
             built: Values::new(),
@@ -169,7 +172,7 @@ impl Node {
         let is_root = self.settings.role == Role::FrontEnd;
         let may_go = |stream: &&Stream| stream.has_room_up(is_root) && !stream.is_busy();
         let streams = self.streams.timed().filter(may_go);
-        let waves = streams.filter_map(|stream| stream.waves.deadline()).min();
+        let waves = streams.filter_map(|stream| stream.wave_due()).min();
         let others = [
             self.acknowledgement_due,
             self.yields_until,
@@ -356,7 +359,7 @@ impl Streams {
     pub(crate) fn insert(&mut self, stream: Stream) -> usize {
         self.remove(stream.id);
         self.index.insert(stream.id, self.list.len());
-        self.timed += usize::from(stream.patience.is_some());
+        self.timed += usize::from(stream.is_timed());
         if self.list.is_empty() {
             // Most back-ends have one stream, and a tree may have a million of them.
             self.list.reserve_exact(1);
@@ -368,7 +371,7 @@ impl Streams {
     pub(crate) fn remove(&mut self, id: StreamId) {
         let Some(at) = self.index.remove(&id) else { return };
         let removed = self.list.swap_remove(at);
-        self.timed -= usize::from(removed.patience.is_some());
+        self.timed -= usize::from(removed.is_timed());
         if let Some(moved) = self.list.get(at) {
             self.index.insert(moved.id, at);
         }
@@ -381,6 +384,6 @@ impl Streams {
     /// Those whose waves have deadlines.
     fn timed(&self) -> impl Iterator<Item = &Stream> {
         let most = if self.timed == 0 { 0 } else { self.list.len() };
-        self.list[..most].iter().filter(|stream| stream.patience.is_some())
+        self.list[..most].iter().filter(|stream| stream.is_timed())
     }
 }

@@ -215,6 +215,7 @@ impl Node {
         for at in 0..self.streams.len() {
             self.resume_stream(at, link);
         }
+            files: self.files.whole(),
         self.send_control(link, &Control::Resumed);
         self.hand_over_all();
         for at in 0..self.streams.len() {

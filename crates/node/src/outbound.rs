@@ -310,6 +310,9 @@ impl Stream {
 fn reason_of_rest(stream: &Stream, wave: u64) -> alloc::string::String {
     match stream.patience {
         Some(patience) => alloc::format!("no answer within {} ms", patience.as_millis()),
+        None if stream.rule.is_some() => {
+            alloc::format!("had not come when the stream's rule let wave {wave} go")
+        }
         // It may have been given up and have come back below a process that was cut off itself.
         None if stream.resumed_until > 0 => {
             alloc::format!("is not in wave {wave}: it skipped it, or was away")

@@ -48,7 +48,7 @@ impl Stream {
     fn fold_run(&mut self, slot: usize, run: &PacketRef<'_>, charge: u32) -> u32 {
         let place = Place::start_of(run.header.wave);
         let is_plain = self.way == Way::Fold
-            && self.patience.is_none()
+            && !self.is_timed()
             && !self.is_immediate()
             && self.slots[slot].next == place
             && place.wave >= self.ended

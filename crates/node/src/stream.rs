@@ -14,6 +14,7 @@ use sapwood_wire::{FilterRequest, Policy, StreamRequest, WaitRule};
 use crate::absence::Absences;
 use crate::apart::{Apart, DownApart};
 use crate::assembly::Assemblies;
+use crate::decision::Decider;
 use crate::fairness::Pace;
 use crate::kept::Kept;
 use crate::lane::{Lane, Passage, Place};
@@ -67,6 +68,8 @@ pub(crate) struct Stream {
     pub(crate) down_apart: Option<Box<DownApart>>,
     /// How the states of the upward filters are handed over, if they have some.
     pub(crate) handover: Option<Box<Handover>>,
+    /// What else decides when a wave goes on.
+    pub(crate) rule: Option<Box<Decider>>,
     /// How long a wave may wait at this node, with [`WaitRule::Timeout`].
     pub(crate) patience: Option<Duration>,
     /// The children that lead to members, in order of their smallest member.
@@ -160,6 +163,7 @@ impl Stream {
             down_apart: down.runs_apart().then(Box::default),
             down,
             handover: None,
+            rule: rule_of(registry, request.rule.as_ref())?,
             patience: patience(request.wait, height, request.height),
             slots: Vec::new(),
             slot_of_link: Vec::new(),
@@ -395,7 +399,9 @@ impl Stream {
             && format
                 .directive(0)
                 .is_some_and(|d| d.shape != Shape::Scalar && d.element.is_numeric());
-        self.way == Way::Fold && is_one_array || self.is_immediate() && self.way == Way::Pass
+        // A rule lets go whole waves.
+        self.way == Way::Fold && is_one_array && self.rule.is_none()
+            || self.is_immediate() && self.way == Way::Pass
     }
 
     /// Whether all packets of a wave are held until it is whole.
@@ -443,6 +449,15 @@ fn chain(registry: &Registry, requests: &[FilterRequest]) -> Result<Chain, NodeE
         return Ok(Chain::new(&own, &specs)?);
     }
     Ok(Chain::new(registry, &specs)?)
+}
+
+fn rule_of(
+    registry: &Registry,
+    request: Option<&FilterRequest>,
+) -> Result<Option<Box<Decider>>, NodeError> {
+    let Some(request) = request else { return Ok(None) };
+    let rule = registry.make_rule(&request.name, values_of(request).as_ref())?;
+    Ok(Some(Box::new(Decider::new(rule))))
 }
 
 fn values_of(request: &FilterRequest) -> Values {

@@ -108,6 +108,8 @@ pub(crate) struct OpenWave {
     /// Children that have neither sent nor been given up.
     pub(crate) waiting: u32,
     pub(crate) deadline: Option<Instant>,
+    /// When it was opened.
+    pub(crate) begun: Instant,
     pub(crate) fault: Option<FilterError>,
     /// Whether its child takes it to be in the order of waves, but its wave has gone on.
     pub(crate) has_become_late: bool,
@@ -136,6 +138,7 @@ impl Default for OpenWave {
             more: 0,
             waiting: 0,
             deadline: None,
+            begun: Instant::default(),
             fault: None,
             has_become_late: false,
             header: Header::default(),
@@ -300,6 +303,7 @@ impl OpenWave {
             more: self.more - waves as u32,
             waiting: self.waiting,
             deadline: self.deadline,
+            begun: self.begun,
             fault: self.fault.clone(),
             header: self.header,
             format: self.format.clone(),

@@ -211,7 +211,8 @@ pub fn join(
     leave: impl std::os::fd::AsFd,
 ) -> Result<()> {
     let places = AttachFile::read(attach_file)?.guest_attachments()?;
-    Ok(sapwood_runtime::join_until(places, registry, leave)?)
+    let registry = sapwood_extension::with_extensions(registry.clone());
+    Ok(sapwood_runtime::join_until(places, &registry, leave)?)
 }
 
 fn file_error(path: &Path, reason: String) -> Error {

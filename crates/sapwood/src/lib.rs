@@ -30,6 +30,7 @@ mod answer;
 mod attach;
 mod back_end;
 mod error;
+mod extension;
 mod inquiry;
 mod network;
 mod program;
@@ -43,8 +44,10 @@ pub use answer::Answer;
 pub use attach::{AttachFile, join};
 pub use back_end::{BackEnd, Received};
 pub use error::{Error, Result, StartFailure};
+pub use extension::{serve, serve_until};
 pub use network::{Communicator, Network, NetworkBuilder};
 pub use program::{Program, node_program};
+pub use sapwood_extension::{FilterFile, PATH_VARIABLE as FILTER_PATH_VARIABLE};
 pub use sapwood_filter::{
     Emitter, EquivalenceClass, EquivalenceClasses, Filter, FilterError, FilterSpec, Fold, Moments,
     Registry, Statistics, WaveRef, WaveRule,
@@ -56,7 +59,7 @@ pub use sapwood_packet::{
     FIRST_TAG, Format, IntoValues, Packet, PacketError, Rank, RankSet, StreamId, Tag, Values,
     ValuesRef, Wave,
 };
-pub use sapwood_runtime::{TransportKind, serve, serve_until};
+pub use sapwood_runtime::TransportKind;
 pub use sapwood_topology::{Hosts, Role, Shape, Topology};
 pub use status::{Health, NodeStatus, Status};
 pub use stream::{Stream, StreamBuilder};

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use sapwood_filter::Registry;
 use sapwood_node::{AttachPoint, Event, Recovery, StreamSpec};
+use sapwood_extension::with_extensions;
 use sapwood_packet::{Rank, RankSet};
 use sapwood_runtime::{Driver, Plan, TransportKind, TreeOptions, clock};
 use sapwood_topology::Topology;
@@ -192,7 +193,7 @@ impl NetworkBuilder {
         let subtree = self.topology.subtree(root).expect("a topology has a subtree at its root");
         let plan = Plan { options, subtree };
         let key_copy = Key::from_descriptor(key.to_descriptor()?)?;
-        let driver = Driver::front_end(&plan, key, self.registry)?;
+        let driver = Driver::front_end(&plan, key, with_extensions(self.registry))?;
         let topology = Rc::new(self.topology);
         let mut shared = Shared::new(driver);
         shared.interrupt = self.interrupt;

@@ -163,6 +163,7 @@ impl Network {
         let no_root = || file_error(path, "its plan is not that of a root".to_string());
         let topology = Rc::new(topology.ok_or_else(no_root)?);
         let (key, first_stream) = (state.key.clone(), state.first_stream());
+        let registry = sapwood_extension::with_extensions(registry);
         let driver = Driver::resume(&state.plan, key, registry, &state.address, first_stream)?;
         // Only one process can listen there, so that nobody else writes the file.
         state.write(path)?;

@@ -37,6 +37,13 @@ impl StreamBuilder {
         self
     }
 
+    /// A synchronisation rule that decides, besides [`StreamBuilder::wave`], when a wave goes on
+    /// that is not complete: one of a file of filters, by name as a filter's.
+    pub fn rule(mut self, rule: impl Into<FilterSpec>) -> Self {
+        self.spec.rule = Some(rule.into());
+        self
+    }
+
     /// What happens when the stream's window is full; the default makes senders wait.
     pub fn policy(mut self, policy: Policy) -> Self {
         self.spec.policy = policy;

@@ -264,6 +264,7 @@ impl World {
             up: plan.kind.filter().map(FilterSpec::from).into_iter().collect(),
             down: Vec::new(),
             wave: plan.wave,
+            rule: None,
             policy: plan.policy,
             window_bytes: plan.window_bytes,
         };

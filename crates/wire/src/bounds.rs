@@ -9,7 +9,7 @@ use core::marker::PhantomData;
 use sapwood_packet::{RankRange, RankSetRef};
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 
-use crate::limits::RANGES_MAX;
+use crate::limits::{FILE_NAME_BYTES_MAX, RANGES_MAX};
 
 /// Reads a list of at most so many elements; a count above that is refused before any is read.
 pub(crate) fn at_most<'de, D, T, const MOST: usize>(deserializer: D) -> Result<Vec<T>, D::Error>
@@ -75,5 +75,56 @@ pub(crate) mod text {
             return Err(D::Error::invalid_length(text.len(), &"a text of at most 4096 bytes"));
         }
         Ok(text)
+    }
+}
+
+/// Reads the name of a file, which is short.
+pub(crate) fn file_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    if name.len() > FILE_NAME_BYTES_MAX {
+        return Err(D::Error::invalid_length(name.len(), &"a name of at most 255 bytes"));
+    }
+    Ok(name)
+}
+
+/// The part of a file: its bytes are written and read in one piece. In JSON it is a list.
+pub(crate) mod part {
+    use super::{Deserializer, Error, SeqAccess, Vec, Visitor, fmt};
+    use crate::limits::FILE_PART_BYTES_MAX;
+    use serde::Serializer;
+
+    pub(crate) fn serialize<S: Serializer>(part: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(part)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<u8>, D::Error> {
+        deserializer.deserialize_bytes(Part)
+    }
+
+    struct Part;
+
+    impl<'de> Visitor<'de> for Part {
+        type Value = Vec<u8>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(f, "at least 1 and at most {FILE_PART_BYTES_MAX} bytes")
+        }
+
+        fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Vec<u8>, E> {
+            match bytes.len() {
+                1..=FILE_PART_BYTES_MAX => Ok(bytes.to_vec()),
+                length => Err(E::invalid_length(length, &self)),
+            }
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<u8>, A::Error> {
+            let mut bytes = Vec::new();
+            while let Some(byte) = list.next_element()? {
+                bytes.push(byte);
+            }
+            self.visit_bytes(&bytes)
+        }
     }
 }

@@ -10,10 +10,10 @@ use sapwood_packet::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::bounds::{at_most, in_order, text};
+use crate::bounds::{at_most, file_name, in_order, part, text};
 use crate::limits::{
-    AFFECTED_MAX, ANCESTORS_MAX, ATTACH_POINTS_MAX, FILTERS_MAX, ORPHANS_MAX, QUESTION_BYTES_MAX,
-    REPLY_BYTES_MAX, STATE_BYTES_MAX,
+    AFFECTED_MAX, ANCESTORS_MAX, ATTACH_POINTS_MAX, FILES_MAX, FILTERS_MAX, ORPHANS_MAX,
+    QUESTION_BYTES_MAX, REPLY_BYTES_MAX, STATE_BYTES_MAX,
 };
 
 /// A rank set in a control message; one that is not in order is refused where it is read.
@@ -137,6 +137,8 @@ pub struct StreamRequest {
     pub height: u32,
     /// The first wave that the receiver takes part in.
     pub first_wave: Wave,
+    /// What decides besides `wait` when a wave goes on: a synchronisation rule by name.
+    pub rule: Option<FilterRequest>,
 }
 
 /// A control message.
@@ -268,6 +270,9 @@ pub enum Control {
         /// The parents that it has had and left, and what it knows of processes that others have
         /// left: what they have kept may hold packets that come again another way.
         former: Ranges,
+        /// Checksums of the files that it has, whole.
+        #[serde(deserialize_with = "at_most::<_, _, FILES_MAX>")]
+        files: Vec<[u8; 32]>,
     },
     /// Up, from an orphan: how far it has come on a stream.
     Resume {
@@ -353,5 +358,22 @@ pub enum Control {
     Superseded {
         /// Their ranks.
         ranks: Ranges,
+    },
+    /// Down, to communication processes: a part of a file with filters. The parts of a file come in
+    /// order, from offset 0 on; a part that the receiver has had is nothing new. Unlike other
+    /// messages it is sent in the order of packets, as an Open is that comes behind one.
+    File {
+        /// What the file is for, a colon, and its name: one for each checksum.
+        #[serde(deserialize_with = "file_name")]
+        name: String,
+        /// Its checksum, which those who use it check.
+        digest: [u8; 32],
+        /// Length of the whole file in bytes.
+        total: u32,
+        /// Where in the file the part begins.
+        offset: u32,
+        /// The part; not empty.
+        #[serde(with = "part")]
+        bytes: Vec<u8>,
     },
 }

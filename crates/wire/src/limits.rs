@@ -50,6 +50,21 @@ pub const STATE_BYTES_MAX: usize = 1 << 20;
 /// packet; more make the stream's policy decide.
 pub const KEPT_BYTES: usize = 1 << 20;
 
+/// Longest file that travels through the tree, in bytes.
+pub const FILE_BYTES_MAX: usize = 16 << 20;
+
+/// Longest part of such a file in one message, in bytes.
+pub const FILE_PART_BYTES_MAX: usize = 64 << 10;
+
+/// Most such files in one network.
+pub const FILES_MAX: usize = 64;
+
+/// Most bytes of all such files of a network together.
+pub const FILES_BYTES_MAX: usize = 64 << 20;
+
+/// Longest name of such a file, in bytes.
+pub const FILE_NAME_BYTES_MAX: usize = 255;
+
 /// Longest question of a visitor, in bytes.
 pub const QUESTION_BYTES_MAX: usize = 1024;
 

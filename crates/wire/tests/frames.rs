@@ -2,8 +2,9 @@
 
 use sapwood_packet::{DIRECTIVES_MAX, Header, Packet, PacketRef, RankSet, Slab, Values};
 use sapwood_wire::limits::{
-    AFFECTED_MAX, ANCESTORS_MAX, ATTACH_POINTS_MAX, FILTERS_MAX, ORPHANS_MAX, QUESTION_BYTES_MAX,
-    RANGES_MAX, REPLY_BYTES_MAX, RUN_WAVES_MAX, STATE_BYTES_MAX, TEXT_BYTES_MAX,
+    AFFECTED_MAX, ANCESTORS_MAX, ATTACH_POINTS_MAX, FILE_NAME_BYTES_MAX, FILE_PART_BYTES_MAX,
+    FILES_MAX, FILTERS_MAX, ORPHANS_MAX, QUESTION_BYTES_MAX, RANGES_MAX, REPLY_BYTES_MAX,
+    RUN_WAVES_MAX, STATE_BYTES_MAX, TEXT_BYTES_MAX,
 };
 use sapwood_wire::{
     Claim, Control, FilterRequest, Frame, Policy, Ranges, RecoveryTerms, StreamRequest,
@@ -118,6 +119,7 @@ fn open_with(up: usize, down: usize) -> Control {
         window_bytes: 1,
         height: 1,
         first_wave: 0,
+        rule: None,
     })
 }
 
@@ -152,11 +154,22 @@ fn orphaned_below(between: usize) -> Control {
     Control::Hello { version: WIRE_VERSION, claim, pid: 1, address: None }
 }
 
+fn file(name: usize, bytes: usize) -> Control {
+    Control::File {
+        name: "n".repeat(name),
+        digest: [7; 32],
+        total: u32::MAX,
+        offset: 0,
+        bytes: vec![1; bytes],
+    }
+}
+
 fn rejoining(back_ends: usize, covers: usize, former: usize) -> Control {
     Control::Rejoin {
         back_ends: ranges_apart(back_ends),
         covers: ranges_apart(covers),
         former: ranges_apart(former),
+        files: vec![[3; 32]; former.min(FILES_MAX)],
     }
 }
 
@@ -209,6 +222,10 @@ fn repairs_and_visits_larger_than_any_network_needs_are_refused() {
         (state(DIRECTIVES_MAX + 1, 0, 0), false),
         (state(0, STATE_BYTES_MAX + 1, 0), false),
         (state(0, 0, RANGES_MAX + 1), false),
+        (file(FILE_NAME_BYTES_MAX, FILE_PART_BYTES_MAX), true),
+        (file(FILE_NAME_BYTES_MAX + 1, 1), false),
+        (file(1, FILE_PART_BYTES_MAX + 1), false),
+        (file(1, 0), false),
     ] {
         match received(&message) {
             Ok(received) => assert!(is_good && received == message),

@@ -220,8 +220,11 @@ fn any_request() -> impl Strategy<Value = StreamRequest> {
     ];
     let policy = prop_oneof![Just(Policy::Block), Just(Policy::DropOldest)];
     let numbers = (any::<u32>(), any::<u32>(), any::<u32>(), any::<u64>());
-    (any_ranges(), any_filters(), any_filters(), wait, policy, numbers).prop_map(
-        |(members, up, down, wait, policy, (stream, window_bytes, height, first_wave))| {
+    let filters = (any_filters(), any_filters(), any_filters());
+    (any_ranges(), filters, wait, policy, numbers).prop_map(
+        |(members, filters, wait, policy, (stream, window_bytes, height, first_wave))| {
+            let (up, down, mut rule) = filters;
+            let rule = rule.pop();
             StreamRequest {
                 stream,
                 members,
@@ -232,6 +235,7 @@ fn any_request() -> impl Strategy<Value = StreamRequest> {
                 window_bytes,
                 height,
                 first_wave,
+                rule,
             }
         },
     )
@@ -264,9 +268,15 @@ fn any_probe() -> impl Strategy<Value = Control> {
 fn any_of_repairs() -> impl Strategy<Value = Control> {
     let place = any::<(u64, u64)>;
     prop_oneof![
-        (any_ranges(), any_ranges(), any_ranges()).prop_map(|(back_ends, covers, former)| {
-            Control::Rejoin { back_ends, covers, former }
-        }),
+        (any_ranges(), any_ranges(), any_ranges(), vec(any::<[u8; 32]>(), 0..3)).prop_map(
+            |(back_ends, covers, former, files)| Control::Rejoin {
+                back_ends,
+                covers,
+                former,
+                files
+            }
+        ),
+        any_file(),
         (any::<u32>(), place(), place()).prop_map(|(stream, up, down)| Control::Resume {
             stream,
             up,
@@ -288,6 +298,19 @@ fn any_of_visits() -> impl Strategy<Value = Control> {
         any_bytes().prop_map(|bytes| Control::Question { bytes }),
         (any::<bool>(), any_bytes()).prop_map(|(is_last, bytes)| Control::Reply { is_last, bytes }),
     ]
+}
+
+fn any_file() -> impl Strategy<Value = Control> {
+    let bytes = vec(any::<u8>(), 1..40);
+    (any_text(), any::<[u8; 32]>(), any::<[u32; 2]>(), bytes).prop_map(
+        |(name, digest, [total, offset], bytes)| Control::File {
+            name,
+            digest,
+            total,
+            offset,
+            bytes,
+        },
+    )
 }
 
 fn any_state() -> impl Strategy<Value = Control> {

@@ -1,0 +1,54 @@
+//! Filters from files: every process of a network can make them, besides those that its program
+//! registers, and the front-end sends files to hosts that do not have them.
+
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use sapwood_extension::{FilterFile, with_extensions};
+use sapwood_filter::{FilterError, Registry, ShippedFile};
+use sapwood_node::NodeError;
+use sapwood_runtime::RuntimeError;
+
+#[cfg(doc)]
+use crate::Error;
+use crate::{Network, Result};
+
+/// Runs a communication process until its network ends, with these filters and those from files.
+/// Called by the program that is run as `PROGRAM node`.
+///
+/// # Errors
+/// As [`sapwood_runtime::serve`].
+pub fn serve(registry: Registry) -> std::result::Result<(), RuntimeError> {
+    sapwood_runtime::serve(with_extensions(registry))
+}
+
+/// As [`serve`], but the process also leaves as soon as a descriptor is readable.
+///
+/// # Errors
+/// As [`sapwood_runtime::serve_until`].
+pub fn serve_until(registry: Registry, leave: impl AsFd) -> std::result::Result<(), RuntimeError> {
+    sapwood_runtime::serve_until(with_extensions(registry), leave)
+}
+
+impl Network {
+    /// Sends a file of filters to every process of the tree, those that come later included, so
+    /// that hosts need not share a file system: a path, or a name to be looked for in the folders
+    /// of `SAPWOOD_FILTER_PATH` here. Streams that are opened from now on ask for its filters by
+    /// [`FilterFile::filter`]. A file that was shipped before is not sent again.
+    ///
+    /// It goes with the packets: what is sent on streams afterwards comes behind it. A process that
+    /// cannot use it says so when a stream asks for a filter of it.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] when the file is not there, is no file of filters, or cannot be loaded
+    /// here; when it is longer than 16 MiB; or when the network has been sent 64 files or 64 MiB.
+    pub fn ship(&mut self, file: impl AsRef<Path>) -> Result<FilterFile> {
+        let read = FilterFile::read(file.as_ref());
+        let file = read.map_err(|error| NodeError::Filter(FilterError::from(error)))?;
+        let shipped = ShippedFile { name: file.name(), digest: file.digest(), bytes: file.bytes() };
+        let mut shared = self.shared.borrow_mut();
+        shared.change(|node, _| node.ship(&shipped))?;
+        shared.driver.carry_out()?;
+        Ok(file)
+    }
+}
