@@ -38,16 +38,28 @@ impl Gate {
         self.waiting.push_back((frame, passage));
     }
 
-    /// Drops the oldest packet that waits as a whole; whether there was one. One of which a part
-    /// has passed already, or is still to come, stays.
-    pub(crate) fn drop_oldest(&mut self) -> bool {
+    /// Drops the oldest packets until fewer than so many bytes wait; gives how many packets.
+    pub(crate) fn make_room(&mut self, bytes: usize) -> u64 {
+        let mut dropped = 0;
+        while self.waiting_bytes >= bytes
+            && let Some(packets) = self.drop_oldest()
+        {
+            dropped += packets;
+        }
+        dropped
+    }
+
+    /// Drops the oldest packet, or run of packets, that waits as a whole; gives how many those
+    /// were. One of which a part has passed already, or is still to come, stays.
+    fn drop_oldest(&mut self) -> Option<u64> {
         let whole = (0..self.waiting.len()).find_map(|first| {
             let origin = self.waiting[first].1.origin;
             let is_end = |(_, part): &(EncodedFrame, Passage)| part.ends && part.origin == origin;
             let last = self.waiting.range(first..).position(is_end)?;
             self.waiting[first].1.begins.then_some((first, first + last, origin))
         });
-        let Some((first, last, origin)) = whole else { return false };
+        let (first, last, origin) = whole?;
+        let packets = u64::from(self.waiting[first].1.more) + 1;
         let mut index = 0;
         let mut dropped = 0;
         self.waiting.retain(|(frame, part)| {
@@ -57,7 +69,7 @@ impl Gate {
             !is_part
         });
         self.waiting_bytes -= dropped;
-        true
+        Some(packets)
     }
 
     /// Forgets what waits, since nobody is left to have it.
@@ -119,5 +131,29 @@ impl Gate {
         self.waiting = first.chain(waiting).collect();
         self.waiting_bytes = self.waiting.iter().map(|(frame, _)| frame.len()).sum();
         self.credit = i64::from(window);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sapwood_packet::{Body, Slab};
+
+    fn frame(bytes: usize) -> EncodedFrame {
+        EncodedFrame::whole(Body::from(Slab::copy_of(&[7; 64][..bytes])))
+    }
+
+    #[test]
+    fn a_run_that_is_dropped_counts_as_its_packets() {
+        let mut gate = Gate::new(1);
+        let single = Passage { begins: true, ends: true, ..Passage::default() };
+        gate.wait(frame(40), Passage { more: 2, ..single });
+        gate.wait(frame(30), single);
+        gate.wait(frame(20), single);
+        assert_eq!(gate.make_room(91), 0, "there is room");
+        assert_eq!(gate.make_room(90), 3, "the run of three makes room");
+        assert_eq!(gate.waiting_bytes(), 50);
+        assert_eq!(gate.make_room(1), 2);
+        assert_eq!(gate.waiting_bytes(), 0);
     }
 }

@@ -72,6 +72,8 @@ pub(crate) struct Passage {
     pub(crate) begins: bool,
     /// Whether it ends its packet.
     pub(crate) ends: bool,
+    /// How many packets more than one it holds: those of a run.
+    pub(crate) more: u32,
 }
 
 impl Passage {
@@ -88,7 +90,7 @@ impl Passage {
         } else {
             (Lane::Waves, Place { wave: wave + u64::from(packet.more_waves), offset })
         };
-        Self { lane, place, behind: place, origin, begins, ends }
+        Self { lane, place, behind: place, origin, begins, ends, more: packet.more_waves }
     }
 
     /// Of a packet that goes down.
@@ -97,7 +99,7 @@ impl Passage {
         let place = Place::of_downward(packet);
         let lane = if packet.header.direct { Lane::Outside } else { Lane::Waves };
         let behind = Place::behind_downward(packet);
-        Self { lane, place, behind, origin: packet.header.origin, begins, ends }
+        Self { lane, place, behind, origin: packet.header.origin, begins, ends, more: 0 }
     }
 }
 

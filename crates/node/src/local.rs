@@ -225,11 +225,8 @@ impl Node {
             return Err(NodeError::WavePassed { wave, next });
         }
         // A wave that is dropped is skipped, which the packet that follows tells the parent.
-        while open.drops()
-            && open.sender.waiting_bytes() >= open.request.window_bytes as usize
-            && open.sender.drop_oldest()
-        {
-            open.dropped += 1;
+        if open.drops() {
+            open.dropped += open.sender.make_room(open.request.window_bytes as usize);
         }
         if self.large_bytes > 0 {
             // Memory that the last large packet has just left lies in the processor's cache.

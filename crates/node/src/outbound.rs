@@ -128,8 +128,8 @@ impl Node {
                 slot.down.pass(encoded.map_or(frame.len(), EncodedFrame::len));
                 continue;
             }
-            while drops && slot.down.waiting_bytes() >= window && slot.down.drop_oldest() {
-                stream.dropped += 1;
+            if drops {
+                stream.dropped += slot.down.make_room(window);
             }
             let copy = || EncodedFrame::whole(Body::from(Slab::copy_of(frame)));
             slot.down.wait(waiting.get_or_insert_with(copy).clone(), passage);

@@ -270,7 +270,9 @@ impl Outbox {
             0 => (Lane::Waves, Place::start_of(run.wave + u64::from(run.waves) - 1)),
             number => (Lane::Singles, Place::start_of(number.into())),
         };
-        let passage = Passage { lane, place, behind: place, origin: 0, begins: true, ends: true };
+        let more = run.waves - 1;
+        let passage =
+            Passage { lane, place, behind: place, origin: 0, begins: true, ends: true, more };
         self.ended_runs.frames.extend(frame);
         self.ended_runs.runs.push((run.stream, passage, frame.len()));
     }

@@ -152,8 +152,9 @@ impl Sender {
         self.gate.wait(frame, passage);
     }
 
-    pub(crate) fn drop_oldest(&mut self) -> bool {
-        self.gate.drop_oldest()
+    /// Drops the oldest that waits until less than a window does; gives how many packets.
+    pub(crate) fn make_room(&mut self, window: usize) -> u64 {
+        self.gate.make_room(window)
     }
 
     /// The parent has granted more.
