@@ -9,7 +9,7 @@ use sapwood_packet::{Rank, RankSet, StreamId};
 
 use crate::agenda::{MILLISECOND, SECOND, Time};
 use crate::oracle::Rule;
-use crate::process::{Notice, State};
+use crate::process::{Notice, Process, State};
 use crate::scenario::{ENDING_MAX, SETTLE_MAX};
 use crate::world::{FRONT_END, World};
 use crate::{Class, Expect, Options, Violation};
@@ -138,6 +138,7 @@ impl World {
         if !self.is_leading() || self.is_given_up() {
             return there;
         }
+        self.note_dropped();
         let demanded = self.demanded(&there);
         if !self.front_end.is_done() {
             let text = String::from("the front-end's program waits for room for ever");
@@ -168,7 +169,10 @@ impl World {
         let demanded = self.demanded(&there);
         let dropped = self.dropped();
         let count = |rank, stream| dropped_by(&dropped, rank, stream);
+        let leaves =
+            |one: &Process| one.role == Role::BackEnd && one.has_left && one.is_alive();
         self.front_end.is_done()
+            && !self.processes.iter().any(leaves)
             && demanded.iter().all(|rank| self.unfinished(rank).is_none())
             && self.oracle.is_complete(&demanded, count)
             && self.is_healed(&there)
@@ -254,6 +258,15 @@ impl World {
         strikes.filter(|one| is_silent(one.class)).any(|one| u128::from(one.lasts) > limit)
     }
 
+    /// Writes down what back-ends have dropped.
+    fn note_dropped(&mut self) {
+        for (rank, stream, count) in self.dropped() {
+            if let Some(&process) = self.by_rank.get(&rank) {
+                self.note(process, || format!("has dropped {count} on stream {stream}"));
+            }
+        }
+    }
+
     /// What back-ends have dropped, by rank and stream.
     fn dropped(&self) -> Vec<(Rank, StreamId, u64)> {
         let mut dropped = Vec::new();
@@ -289,7 +302,7 @@ impl World {
 
     /// A process that is still there.
     fn someone(&self) -> Option<usize> {
-        self.processes.iter().position(crate::process::Process::is_alive)
+        self.processes.iter().position(Process::is_alive)
     }
 
     /// No process holds more than its links and streams allow.

@@ -286,6 +286,10 @@ impl World {
             if process == FRONT_END {
                 return true;
             }
+            // One that asks an ancestor has a link upwards, and no place yet.
+            if one.node.is_orphan() {
+                return false;
+            }
             let upwards = one.ports.iter().flatten().find(|port| port.side == LOWER);
             let Some(port) = upwards else { return false };
             let upper = &self.wires[port.wire].ends[UPPER];
