@@ -100,16 +100,26 @@ impl Registry {
         Self::empty()
             .with("accumulate", crate::accumulate::make)
             .with("average", crate::average::make)
+            .with("bit-and", crate::bit_and::make)
+            .with("bit-or", crate::bit_or::make)
             .with("changes", crate::changes::make)
             .with("concatenate", crate::concatenate::make)
             .with("count", crate::count::make)
+            .with("distinct", crate::sketch::distinct::make)
             .with("equivalence", crate::equivalence::make)
+            .with("heavy-hitters", crate::sketch::heavy_hitters::make)
+            .with("histogram", crate::sketch::histogram::make)
+            .with("kll", crate::sketch::kll::make)
             .with("max", crate::max::make)
             .with("min", crate::min::make)
             .with("null", crate::null::make)
             .with("pass", crate::null::make)
+            .with("prefix-tree", crate::sketch::prefix_tree::make)
+            .with("quantiles", crate::sketch::quantiles::make)
             .with("statistics", crate::statistics::make)
             .with("sum", crate::sum::make)
+            .with("top", crate::sketch::top::make)
+            .with("union", crate::sketch::union::make)
     }
 
     /// Adds a filter; an earlier one of that name is replaced.
@@ -138,27 +148,15 @@ impl Registry {
         name: &str,
         parameters: ValuesRef<'_>,
     ) -> Result<Box<dyn Filter>, FilterError> {
+        if let Some((source, rest)) = self.source_of(name) {
+            return source.make(rest, parameters);
+        }
         match self.makers.get(name) {
             Some(maker) => maker(parameters),
             None => Err(FilterError::Unknown { name: name.to_string(), known: self.known() }),
         }
     }
 
-    /// The names of all filters, separated by spaces.
-    #[must_use]
-    pub fn known(&self) -> String {
-        let mut names: Vec<String> = self.makers.keys().map(ToString::to_string).collect();
-        names.extend(self.sources.keys().map(|prefix| alloc::format!("{prefix}:...")));
-        names.join(" ")
-        if let Some((source, rest)) = self.source_of(name) {
-            return source.make(rest, parameters);
-        }
-    }
-}
-
-/// Refuses parameters, for the filters that take none.
-pub(crate) fn no_parameters(
-    name: &'static str,
     /// Makes a synchronisation rule, which comes from a source in any case.
     ///
     /// # Errors
@@ -195,6 +193,18 @@ pub(crate) fn no_parameters(
         Some((self.sources.get(prefix)?.as_ref(), rest))
     }
 
+    /// The names of all filters, separated by spaces.
+    #[must_use]
+    pub fn known(&self) -> String {
+        let mut names: Vec<String> = self.makers.keys().map(ToString::to_string).collect();
+        names.extend(self.sources.keys().map(|prefix| alloc::format!("{prefix}:...")));
+        names.join(" ")
+    }
+}
+
+/// Refuses parameters, for the filters that take none.
+pub(crate) fn no_parameters(
+    name: &'static str,
     parameters: ValuesRef<'_>,
 ) -> Result<(), FilterError> {
     if parameters.is_empty() {
@@ -220,8 +230,9 @@ mod tests {
         let text = error.map(|error| error.to_string()).unwrap_or_default();
         assert_eq!(
             text,
-            "filter 'summ' is not known; use one of: accumulate average changes concatenate count \
-             equivalence max min null pass statistics sum"
+            "filter 'summ' is not known; use one of: accumulate average bit-and bit-or changes \
+             concatenate count distinct equivalence heavy-hitters histogram kll max min null pass \
+             prefix-tree quantiles statistics sum top union"
         );
     }
 

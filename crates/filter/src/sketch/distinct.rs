@@ -296,8 +296,8 @@ impl Sketch for Distinct {
         Ok(sketch)
     }
 
-    fn merge_with(&mut self, other: &Self) -> Result<(), FilterError> {
-        self.merge(other)
+    fn absorb(&mut self, other: Self) -> Result<(), FilterError> {
+        self.merge(&other)
     }
 }
 

@@ -117,21 +117,7 @@ impl HeavyHitters {
     /// # Errors
     /// [`FilterError::Failed`] when the other's k differs.
     pub fn merge(&mut self, other: &Self) -> Result<(), FilterError> {
-        if self.k != other.k {
-            return Err(unlike(NAME, &format!("{} counters for {}", other.k, self.k)));
-        }
-        self.count = self.count.saturating_add(other.count);
-        self.error = self.error.saturating_add(other.error);
-        for (item, &times) in &other.counters {
-            match self.counters.get_mut(item) {
-                Some(counter) => *counter = counter.saturating_add(times),
-                None => {
-                    self.counters.insert(item.clone(), times);
-                }
-            }
-        }
-        self.cut();
-        Ok(())
+        self.absorb(other.clone())
     }
 
     /// The items with a counter: at most k, the most frequent first, equally frequent ones sorted.
@@ -249,8 +235,21 @@ impl Sketch for HeavyHitters {
         Ok(sketch)
     }
 
-    fn merge_with(&mut self, other: &Self) -> Result<(), FilterError> {
-        self.merge(other)
+    fn absorb(&mut self, mut other: Self) -> Result<(), FilterError> {
+        if self.k != other.k {
+            return Err(unlike(NAME, &format!("{} counters for {}", other.k, self.k)));
+        }
+        self.count = self.count.saturating_add(other.count);
+        self.error = self.error.saturating_add(other.error);
+        if self.counters.len() < other.counters.len() {
+            core::mem::swap(&mut self.counters, &mut other.counters);
+        }
+        for (item, times) in other.counters {
+            let counter = self.counters.entry(item).or_default();
+            *counter = counter.saturating_add(times);
+        }
+        self.cut();
+        Ok(())
     }
 }
 

@@ -403,8 +403,8 @@ impl Sketch for Histogram {
         Ok(histogram)
     }
 
-    fn merge_with(&mut self, other: &Self) -> Result<(), FilterError> {
-        self.merge(other)
+    fn absorb(&mut self, other: Self) -> Result<(), FilterError> {
+        self.merge(&other)
     }
 }
 

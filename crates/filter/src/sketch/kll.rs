@@ -374,8 +374,8 @@ impl Sketch for Kll {
         Ok(sketch)
     }
 
-    fn merge_with(&mut self, other: &Self) -> Result<(), FilterError> {
-        self.merge(other)
+    fn absorb(&mut self, other: Self) -> Result<(), FilterError> {
+        self.merge(&other)
     }
 }
 

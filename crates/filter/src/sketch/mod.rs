@@ -69,8 +69,8 @@ trait Sketch: IntoValues + Sized {
     /// Reads an encoded sketch, trusting nothing.
     fn decode(values: ValuesRef<'_>) -> Result<Self, FilterError>;
 
-    /// Takes in another sketch.
-    fn merge_with(&mut self, other: &Self) -> Result<(), FilterError>;
+    /// Takes in another sketch, whose memory may be used.
+    fn absorb(&mut self, other: Self) -> Result<(), FilterError>;
 
     /// [`Sketch::decode`] behind a check of the format, for the public types.
     fn read(values: ValuesRef<'_>) -> Result<Self, FilterError> {
@@ -98,7 +98,7 @@ impl<S: Sketch> Filter for SketchFilter<S> {
         let mut sketch = S::begin(&self.parameters, wave);
         for packet in wave.packets {
             if S::is_layout(packet.format) {
-                sketch.merge_with(&S::decode(packet.values())?)?;
+                sketch.absorb(S::decode(packet.values())?)?;
             } else if S::is_raw(packet.format) {
                 sketch.add_raw(packet)?;
             } else {

@@ -408,8 +408,13 @@ impl Sketch for PrefixTree {
         if ranks.is_empty() {
             return Err(failed(NAME, "a packet has no contributors; use it on the way up"));
         }
-        for index in 0..packet.format.len() {
-            let frames = packet.values().strings(index)?;
+        let mut body = packet.body;
+        for code in packet.format.codes().chunks(1) {
+            // Each stack is the first value of what is left, so that none is passed over twice.
+            let Some(format) = FormatRef::from_codes(code) else { continue };
+            let values = ValuesRef::new(format, body);
+            let frames = values.strings(0)?;
+            body = &body[values.encoded(0)?.1.len()..];
             let nodes = frames.len().min(self.nodes_max as usize) + 1;
             if ranks.ranges().len().saturating_mul(nodes) > RANGES_MAX {
                 return Err(too_scattered());
@@ -467,8 +472,12 @@ impl Sketch for PrefixTree {
         Ok(tree)
     }
 
-    fn merge_with(&mut self, other: &Self) -> Result<(), FilterError> {
-        self.merge(other)
+    fn absorb(&mut self, other: Self) -> Result<(), FilterError> {
+        if self.nodes_max == other.nodes_max && self.stacks() == 0 && self.is_complete {
+            *self = other;
+            return Ok(());
+        }
+        self.merge(&other)
     }
 }
 

@@ -81,6 +81,8 @@ type Bin = (i32, u64);
 #[derive(Clone, Debug, PartialEq)]
 pub struct Quantiles {
     error: f64,
+    /// ln((1 + a) / (1 - a)), what the limits of bins differ by before any collapse.
+    width: f64,
     bins_max: u32,
     collapses: u32,
     zeros: u64,
@@ -112,6 +114,7 @@ impl Quantiles {
         }
         Ok(Self {
             error: relative_error,
+            width: libm::log((1.0 + relative_error) / (1.0 - relative_error)),
             bins_max,
             collapses: 0,
             zeros: 0,
@@ -136,7 +139,7 @@ impl Quantiles {
             return;
         }
         let magnitude = libm::fabs(number);
-        let index = libm::ceil(libm::log(magnitude) / log_of_base(self.error)) as i32;
+        let index = libm::ceil(libm::log(magnitude) / self.width) as i32;
         let index = collapsed(index, self.collapses);
         let bins = if number < 0.0 { &mut self.negative } else { &mut self.positive };
         match bins.binary_search_by_key(&index, |bin| bin.0) {
@@ -237,7 +240,7 @@ impl Quantiles {
 
     /// The logarithm of what the limits of two neighbouring bins differ by.
     fn width(&self) -> f64 {
-        libm::scalbn(log_of_base(self.error), self.collapses as i32)
+        libm::scalbn(self.width, self.collapses as i32)
     }
 
     /// The number that is within the relative error of all in a bin: 2 g^i / (g + 1).
@@ -259,11 +262,6 @@ impl Quantiles {
         }
         self.collapses += 1;
     }
-}
-
-/// ln((1 + a) / (1 - a))
-fn log_of_base(error: f64) -> f64 {
-    libm::log((1.0 + error) / (1.0 - error))
 }
 
 /// Where a bin is after so many more collapses: ceil(index / 2^collapses).
@@ -372,8 +370,8 @@ impl Sketch for Quantiles {
         Ok(sketch)
     }
 
-    fn merge_with(&mut self, other: &Self) -> Result<(), FilterError> {
-        self.merge(other)
+    fn absorb(&mut self, other: Self) -> Result<(), FilterError> {
+        self.merge(&other)
     }
 }
 

@@ -367,8 +367,8 @@ impl Sketch for TopK {
         Ok(sketch)
     }
 
-    fn merge_with(&mut self, other: &Self) -> Result<(), FilterError> {
-        self.merge(other)
+    fn absorb(&mut self, other: Self) -> Result<(), FilterError> {
+        self.merge(&other)
     }
 }
 
