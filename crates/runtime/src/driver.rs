@@ -17,6 +17,7 @@ use crate::attach::own_interface;
 use crate::attempt::{Attempt, Failure};
 use crate::links::{SocketTable, Token};
 use crate::processes::{GRACE, Invitation, Processes};
+use crate::workers::{JOBS_MAX, Workers};
 use crate::{Attachment, JoinPlan, Plan, RuntimeError, TransportKind, TreeOptions};
 
 /// How long a process waits for its parent to answer when it connects by itself.
@@ -39,6 +40,8 @@ pub struct Driver {
     sockets: SocketTable,
     processes: Processes,
     attempt: Attempt,
+    /// Threads for filters that run apart, once there was such a one.
+    workers: Option<Workers>,
     /// The front-end's end of what all other processes of a tree that repairs itself hang by.
     lifeline: Option<Lifeline>,
     /// What this process hangs by itself, to be handed to its children.
@@ -94,7 +97,9 @@ impl Driver {
             recovery: plan.options.recovery,
         };
         let encryption = encryption_of(plan);
-        Self::new(settings, key, encryption, plan.options.transport)
+        let mut driver = Self::new(settings, key, encryption, plan.options.transport)?;
+        driver.node.set_filter_limit(plan.options.filter_limit());
+        Ok(driver)
     }
 
     /// A front-end in the place of one that is gone: takes connections where that one did, and
@@ -193,6 +198,7 @@ impl Driver {
             sockets: SocketTable::new(key, encryption),
             processes: Processes::default(),
             attempt: Attempt::default(),
+            workers: None,
             lifeline: None,
             line: None,
             poller: Poller::new()?,
@@ -308,6 +314,13 @@ impl Driver {
         self.sockets.must_not_wait() || !self.events.is_empty()
     }
 
+    /// How long nothing is to be done if nothing comes; `None` for ever. For a program that waits for
+    /// the descriptor itself, and turns then or when this time is over.
+    #[must_use]
+    pub fn idle_time(&self) -> Option<Duration> {
+        self.timeout(None)
+    }
+
     fn timeout(&self, until: Option<Instant>) -> Option<Duration> {
         if self.has_news() {
             return Some(Duration::ZERO);
@@ -347,6 +360,12 @@ impl Driver {
                 if let Some(lifeline) = &self.lifeline {
                     // It would be reported for ever.
                     self.poller.remove(lifeline)?;
+                }
+            }
+            Token::Work => {
+                let done = self.workers.as_ref().map(Workers::take_done).unwrap_or_default();
+                for (job, time) in done {
+                    self.node.finish_job(now, job, time);
                 }
             }
             Token::Foreign => self.foreign_ready = true,
@@ -419,9 +438,9 @@ impl Driver {
                     Output::Wake(at) => self.wake = Some(at),
                 }
             }
-            let has_worked = self.work();
+            let has_asked = self.give_out_jobs()?;
             let is_done = self.dirty.is_empty() && leaving.is_empty() && wanted.is_none();
-            if is_done && !has_worked {
+            if is_done && !has_asked {
                 return Ok(());
             }
             let now = self.now;
@@ -438,18 +457,20 @@ impl Driver {
     }
 
     /// Has filters run that run apart; gives whether the node may have something to say.
-    fn work(&mut self) -> bool {
-        let mut has_worked = false;
-        while self.node.has_job() {
-            has_worked = true;
-            if let Some(mut job) = self.node.take_job(self.now) {
-                let begun = clock();
-                job.run();
-                let now = clock();
-                self.node.finish_job(now, job, now.since(begun));
+    fn give_out_jobs(&mut self) -> Result<bool, RuntimeError> {
+        let mut has_asked = false;
+        while self.node.has_job() && self.node.jobs_out() < JOBS_MAX {
+            has_asked = true;
+            let Some(job) = self.node.take_job(clock()) else { continue };
+            if self.workers.is_none() {
+                let waker = self.poller.waker(Token::Work.to_number())?;
+                self.workers = Some(Workers::new(waker));
+            }
+            if let Some(workers) = &self.workers {
+                workers.begin(job);
             }
         }
-        has_worked
+        Ok(has_asked)
     }
 
     /// Begins to connect to an ancestor.
@@ -473,6 +494,7 @@ impl Driver {
         }
         let plan = Plan::from_bytes(plan)?;
         self.transport = plan.options.transport;
+        self.node.set_filter_limit(plan.options.filter_limit());
         self.grow(&plan, self.line)
     }
 
@@ -501,6 +523,7 @@ impl Driver {
     /// A process that has joined takes connections, and has nobody to start.
     fn grow_alone(&mut self, plan: &JoinPlan) -> Result<(), RuntimeError> {
         self.transport = plan.options.transport;
+        self.node.set_filter_limit(plan.options.filter_limit());
         self.listen(&self.door(&plan.options)?, &plan.options)?;
         self.welcome_guests(&plan.options, plan.height);
         self.node.expect(Vec::new(), RankSet::new(), plan.height, plan.options.back_ends);

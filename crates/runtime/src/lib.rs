@@ -1,4 +1,5 @@
-//! One thread and one level-triggered loop that drive one node; the owner of the clock.
+//! One thread and one level-triggered loop that drive one node; the owner of the clock. Filters
+//! that are slow or foreign run on threads of their own.
 //!
 //! The principal type is [`Driver`]: it lends bytes to the node and carries out what the node
 //! decides, for the front-end and the back-end library as for a communication process ([`serve`]).
@@ -16,6 +17,7 @@ mod plan;
 mod processes;
 mod serve;
 mod visitor;
+mod workers;
 
 pub use attach::{
     Attachment, ENCRYPTION_VARIABLE, INTERFACE_VARIABLE, KEY_VARIABLE, PARENT_VARIABLE,

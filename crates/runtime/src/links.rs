@@ -40,6 +40,8 @@ pub(crate) enum Token {
     Attempt,
     /// Nobody hangs by the lifeline any more.
     Lifeline,
+    /// A filter that runs apart is done.
+    Work,
     /// A descriptor of the application's.
     Foreign,
 }
@@ -55,6 +57,7 @@ impl Token {
             Self::Attempt => (5, 0),
             Self::Lifeline => (6, 0),
             Self::Foreign => (7, 0),
+            Self::Work => (8, 0),
         };
         kind << KIND_SHIFT | u64::from(index)
     }
@@ -70,6 +73,7 @@ impl Token {
             4 => Self::Words(index),
             5 => Self::Attempt,
             6 => Self::Lifeline,
+            8 => Self::Work,
             _ => Self::Foreign,
         }
     }

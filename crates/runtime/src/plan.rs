@@ -60,6 +60,16 @@ pub struct TreeOptions {
     pub recovery: Recovery,
     /// Whether members may come that the topology does not have.
     pub takes_guests: bool,
+    /// How long filters that run apart may take for one wave, in milliseconds; 0 for ever.
+    pub filter_milliseconds: u32,
+}
+
+impl TreeOptions {
+    /// How long filters that run apart may take for one wave; zero for ever.
+    #[must_use]
+    pub fn filter_limit(&self) -> Duration {
+        Duration::from_millis(self.filter_milliseconds.into())
+    }
 }
 
 /// [`Recovery`] as it travels: times in milliseconds.
@@ -214,6 +224,7 @@ mod tests {
                 startup_milliseconds: 5,
                 recovery,
                 takes_guests: true,
+                filter_milliseconds: 10_000,
             };
             let bytes = postcard::to_allocvec(&options).unwrap();
             assert_eq!(postcard::from_bytes::<TreeOptions>(&bytes).unwrap(), options);

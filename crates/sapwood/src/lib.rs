@@ -53,7 +53,8 @@ pub use sapwood_filter::{
     Registry, Statistics, WaveRef, WaveRule,
 };
 pub use sapwood_node::{
-    AffectedWaves, AttachPoint, Event, LinkRecord, Missing, NodeRecord, Policy, Records, Recovery,
+    AffectedWaves, AttachPoint, Event, FILTER_LIMIT, LinkRecord, Missing, NodeRecord, Policy,
+    Records, Recovery,
 };
 pub use sapwood_packet::{
     FIRST_TAG, Format, IntoValues, Packet, PacketError, Rank, RankSet, StreamId, Tag, Values,

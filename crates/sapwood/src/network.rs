@@ -1,16 +1,18 @@
 //! The network as its front-end sees it.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
+use std::ops::Bound;
 use std::os::fd::{AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
-use sapwood_filter::Registry;
-use sapwood_node::{AttachPoint, Event, Recovery, StreamSpec};
 use sapwood_extension::with_extensions;
-use sapwood_packet::{Rank, RankSet};
+use sapwood_filter::Registry;
+use sapwood_node::{AttachPoint, Event, FILTER_LIMIT, Recovery, StreamSpec};
+use sapwood_packet::{Rank, RankSet, StreamId};
 use sapwood_runtime::{Driver, Plan, TransportKind, TreeOptions, clock};
 use sapwood_topology::Topology;
 use sapwood_transport::Key;
@@ -47,6 +49,7 @@ pub struct NetworkBuilder {
     allow_missing: bool,
     recovery: Recovery,
     takes_guests: bool,
+    filter_limit: Duration,
     state_path: Option<PathBuf>,
     visible: Option<String>,
 }
@@ -135,6 +138,15 @@ impl NetworkBuilder {
         self
     }
 
+    /// How long a filter may take for one wave before it is given up: its waves then fail with that
+    /// reason, and so do all later ones of its stream at that process. Zero for ever; the default
+    /// is [`FILTER_LIMIT`]. It holds for filters that run apart, which are those of foreign code and
+    /// those that were measured slow.
+    pub fn filter_limit(mut self, limit: Duration) -> Self {
+        self.filter_limit = limit;
+        self
+    }
+
     /// Lets another process take the place of this front-end should it be gone, within
     /// [`Recovery::front_end_wait`], which must not be zero: see [`Network::resume`]. What it has
     /// to know is written to this file, of mode 0600, once the tree stands, in the place of a file
@@ -188,6 +200,7 @@ impl NetworkBuilder {
                 .unwrap_or(u32::MAX),
             recovery: self.recovery,
             takes_guests: self.takes_guests,
+            filter_milliseconds: milliseconds_of(self.filter_limit),
         };
         let root = self.topology.root().rank();
         let subtree = self.topology.subtree(root).expect("a topology has a subtree at its root");
@@ -218,6 +231,11 @@ impl NetworkBuilder {
         }
         Ok(network)
     }
+}
+
+/// Rounded up, so that a short time is not none, which would be for ever.
+fn milliseconds_of(time: Duration) -> u32 {
+    u32::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(u32::MAX)
 }
 
 /// Only this machine's own processes can be started here.
@@ -293,6 +311,7 @@ impl Network {
             allow_missing: false,
             recovery: Recovery::default(),
             takes_guests: false,
+            filter_limit: FILTER_LIMIT,
             state_path: None,
             visible: None,
         }
@@ -456,6 +475,24 @@ impl Network {
     #[must_use]
     pub fn descriptor(&self) -> RawFd {
         self.shared.borrow().driver.descriptor().as_raw_fd()
+    }
+
+    /// How long [`Network::turn`] has nothing to do while the descriptor is not readable; `None` for
+    /// ever.
+    #[must_use]
+    pub fn idle_time(&self) -> Option<Duration> {
+        self.shared.borrow().driver.idle_time()
+    }
+
+    /// A stream on which an answer is waiting to be received: the first one with a higher number
+    /// than `after`, or the lowest of all.
+    #[must_use]
+    pub fn answering(&self, after: StreamId) -> Option<StreamId> {
+        let shared = self.shared.borrow();
+        let waits = |(&id, answers): (&StreamId, &VecDeque<_>)| (!answers.is_empty()).then_some(id);
+        let next = (Bound::Excluded(after), Bound::Unbounded);
+        let next = shared.answers.range(next).find_map(waits);
+        next.or_else(|| shared.answers.iter().find_map(waits))
     }
 
     /// Ends the tree: what was sent is delivered, then every process ends.

@@ -265,6 +265,7 @@ mod tests {
             startup_milliseconds: 5,
             recovery: Recovery::default(),
             takes_guests: true,
+            filter_milliseconds: 10_000,
         };
         let subtree = topology.subtree(topology.root().rank()).unwrap();
         let point = |parent, ranks| AttachPoint { parent, address: "unix:@x".into(), ranks };
