@@ -293,8 +293,9 @@ impl Node {
     fn begin_slot(&mut self, at: usize, link: LinkId, members: RankSet, up: Place, down: Place) {
         let Self { links, streams, .. } = self;
         let stream = streams.at(at);
+        // What has come to a process above others is kept until it tells what has come to those: it
+        // may be gone before.
         let mut slot = Slot::new(link, members, up, stream.request.window_bytes);
-        slot.down_safe = down;
         slot.down_sent = down;
         for (frame, passage) in stream.down_kept.frames_from(down) {
             let destinations = frame.destinations();

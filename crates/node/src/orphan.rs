@@ -56,6 +56,12 @@ impl Search {
 }
 
 impl Node {
+    /// Whether this process has lost its parent and looks for another one.
+    #[must_use]
+    pub fn is_orphan(&self) -> bool {
+        self.membership.search.is_some()
+    }
+
     /// The link to the parent is gone, or the parent was silent for too long.
     pub(crate) fn parent_lost(&mut self, reason: &str, was_silent: bool) {
         self.membership.parent = None;
@@ -209,14 +215,19 @@ impl Node {
             back_ends: Ranges::from(&back_ends),
             covers: Ranges::from(&covers),
             former: Ranges::from(&former),
+            files: self.files.whole(),
         };
         self.send_control(link, &rejoin);
         self.tell_losses(link);
         for at in 0..self.streams.len() {
             self.resume_stream(at, link);
         }
-            files: self.files.whole(),
         self.send_control(link, &Control::Resumed);
+        let is_leaving = self.membership.departs_until.is_some();
+        if is_leaving && self.settings.role == Role::BackEnd {
+            // The new parent, or the old one over a new link, knows nothing of that.
+            self.send_control(link, &Control::Leaving);
+        }
         self.hand_over_all();
         for at in 0..self.streams.len() {
             let Self { streams, links, .. } = self;
@@ -225,6 +236,7 @@ impl Node {
             }
             self.say_end_again(at);
             self.emit_ready(at);
+            self.acknowledge_to_parent(at);
         }
         if self.settings.role == Role::BackEnd
             && let Some(outbox) = self.links.outbox(link)

@@ -137,3 +137,55 @@ fn what_goes_down_comes_once_and_in_order() {
         }
     });
 }
+
+#[test]
+fn what_has_come_to_an_orphan_is_kept_until_it_has_come_to_those_below() {
+    each_seed("recovery", "what_has_come_to_an_orphan", 100, |seed| {
+        let mut tree = Tree::recovering("1x1x2", seed, terms());
+        let everyone = tree.everyone();
+        let stream = tree.stream(&everyone, "sum", WaveRule::All);
+        tree.run();
+        let (upper, lower, reader) = (3, 4, 0);
+        tree.process(reader).is_stalled = true;
+        for number in 0..5_i64 {
+            tree.broadcast(stream, &RankSet::new(), number);
+        }
+        tree.run();
+        tree.kill(upper);
+        tree.run();
+        // The lower one has all of it, one of its back-ends nothing; then it is gone as well.
+        tree.cut(reader);
+        tree.kill(lower);
+        tree.process(reader).is_stalled = false;
+        tree.run();
+        for rank in everyone.iter() {
+            let received: Vec<i64> = (tree.process(rank).received.iter())
+                .map(|packet| packet.values().scalar(0).expect("one number"))
+                .collect();
+            assert_eq!(received, [0, 1, 2, 3, 4], "rank {rank}");
+        }
+    });
+}
+
+#[test]
+fn a_back_end_that_leaves_over_a_second_link_is_not_waited_for() {
+    each_seed("recovery", "a_back_end_that_leaves", 100, |seed| {
+        let mut tree = Tree::recovering("2x2", seed, terms());
+        let everyone = tree.everyone();
+        let stream = tree.stream(&everyone, "sum", WaveRule::All);
+        tree.run();
+        tree.all_send(&everyone, stream);
+        tree.shutdown(0);
+        let moves = tree.schedule.below(40) as u64;
+        tree.run_some(moves);
+        // What it has sent is not safe yet, so that it connects anew before it goes.
+        tree.cut(0);
+        tree.advance(600);
+        assert!(!tree.front_end().back_ends().contains(0), "{:?}", tree.events);
+        let lost = tree.events.iter().rev().find_map(|event| match event {
+            Event::Lost { reason, .. } => Some(reason.clone()),
+            _ => None,
+        });
+        assert_eq!(lost.as_deref(), Some("back-end 0 has left"));
+    });
+}
