@@ -412,6 +412,19 @@ uint64_t sapwood_network_size(const sapwood_network_t *network);
 const char *sapwood_network_attach_points(const sapwood_network_t *network);
 
 /**
+ * Sends a file of filters, a shared object or WebAssembly made with sapwood_filter.h, to every
+ * process of the tree, those that come later included. `file` is a path, or a name to be looked
+ * for in the folders of SAPWOOD_FILTER_PATH here; `filter` a filter in it, NULL when it has one
+ * only. `*name` is what `up` and `down` of a stream's options take: lent until the network is
+ * closed. A file that was shipped before is not sent again.
+ */
+int sapwood_network_ship(sapwood_network_t *network,
+                         const char *file,
+                         const char *filter,
+                         const char **name,
+                         sapwood_error_t *error);
+
+/**
  * Writes what back-ends need to attach: the network's key into `key_path`, a new file of mode
  * 0600, and the places with that file's name into `path`. Remove both when all have come.
  */

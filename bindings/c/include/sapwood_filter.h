@@ -308,7 +308,7 @@ typedef struct sapwood_filter {
      * emitted ends here without a value. NULL for a rule. */
     int32_t (*transform)(void *state, const sapwood_filter_wave_t *wave,
                          sapwood_filter_out_t *out);
-    /* Frees an instance. */
+    /* Frees an instance. Not called in WebAssembly, where each has a memory of its own. */
     void (*destroy)(void *state);
     /* SAPWOOD_FILTER_STATELESS, _REBUILDABLE or _COMPOSABLE. */
     uint32_t state_kind;

@@ -23,6 +23,8 @@ pub struct Root {
     pub(crate) network: Network,
     told: Told,
     attach_points: CString,
+    /// Names of filters in files that were shipped.
+    shipped: Vec<CString>,
 }
 
 impl Handle for sapwood_network_t {
@@ -60,7 +62,8 @@ pub unsafe extern "C" fn sapwood_network_open(
                     format!("{} {} {}\n", point.parent, point.address, point.ranks)
                 };
                 let points: String = network.attach_points().iter().map(line).collect();
-                Ok(Root { network, told: Told::default(), attach_points: to_c(points) })
+                let (told, attach_points) = (Told::default(), to_c(points));
+                Ok(Root { network, told, attach_points, shipped: Vec::new() })
             })
         })
     }
@@ -109,6 +112,39 @@ pub unsafe extern "C" fn sapwood_network_attach_points(
 ) -> *const c_char {
     // SAFETY: as the header's opening says.
     unsafe { lend(network) }.map_or(std::ptr::null(), |root| root.attach_points.as_ptr())
+}
+
+/// Sends a file of filters, a shared object or WebAssembly made with sapwood_filter.h, to every
+/// process of the tree, those that come later included. `file` is a path, or a name to be looked
+/// for in the folders of SAPWOOD_FILTER_PATH here; `filter` a filter in it, NULL when it has one
+/// only. `*name` is what `up` and `down` of a stream's options take: lent until the network is
+/// closed. A file that was shipped before is not sent again.
+///
+/// # Safety
+/// As the opening of the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sapwood_network_ship(
+    network: *mut sapwood_network_t,
+    file: *const c_char,
+    filter: *const c_char,
+    name: *mut *const c_char,
+    error: *mut sapwood_error_t,
+) -> c_int {
+    // SAFETY: as the header's opening says.
+    unsafe {
+        guard(error, || {
+            let root = lend(network)?;
+            let file = text::path("filter file", file)?;
+            let filter = text::optional("filter", filter)?.unwrap_or_default();
+            let shipped = to_c(root.network.ship(file)?.filter_name(filter));
+            if !name.is_null() {
+                // The text lies elsewhere than its owner, which may move.
+                name.write(shipped.as_ptr());
+            }
+            root.shipped.push(shipped);
+            Ok(())
+        })
+    }
 }
 
 /// Writes what back-ends need to attach: the network's key into `key_path`, a new file of mode

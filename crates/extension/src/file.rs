@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! FILE#NAME            a filter in a file on the host at hand
-//! FILE@CHECKSUM#NAME   a filter in a file that has come through the tree
+//! FILE=CHECKSUM#NAME   a filter in a file that has come through the tree
 //! ```
 //!
 //! The checksum is BLAKE2s of the file's bytes, as 64 hexadecimal digits.
@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use blake2::{Blake2s256, Digest as _};
-use sapwood_filter::FilterSpec;
+use sapwood_filter::{FilterSpec, ShippedFile};
 
 use crate::ExtensionError;
 
@@ -71,7 +71,7 @@ impl FilterFile {
         };
         // What separates the parts of a name cannot be in one.
         let plain: String =
-            name.chars().map(|c| if "#@:/".contains(c) { '_' } else { c }).collect();
+            name.chars().map(|c| if "#=:/,".contains(c) { '_' } else { c }).collect();
         Ok(Self { name: format!("{prefix}:{plain}"), digest: digest_of(&bytes), bytes })
     }
 
@@ -93,6 +93,12 @@ impl FilterFile {
         &self.bytes
     }
 
+    /// As it comes to those that it is shipped to.
+    #[must_use]
+    pub fn shipped(&self) -> ShippedFile<'_> {
+        ShippedFile { name: &self.name, digest: &self.digest, bytes: &self.bytes }
+    }
+
     /// A filter in it, or a synchronisation rule, as streams ask for it once the file is shipped.
     #[must_use]
     pub fn filter(&self, filter: &str) -> FilterSpec {
@@ -102,7 +108,7 @@ impl FilterFile {
     /// The name by which streams ask for a filter in it; with an empty one, for its only filter.
     #[must_use]
     pub fn filter_name(&self, filter: &str) -> String {
-        let mut name = format!("{}@", self.name);
+        let mut name = format!("{}=", self.name);
         for byte in self.digest {
             write!(name, "{byte:02x}").expect("a text takes what is written to it");
         }
@@ -127,7 +133,7 @@ pub(crate) struct Reference<'a> {
 impl<'a> Reference<'a> {
     pub(crate) fn parse(name: &'a str) -> Self {
         let (file, filter) = name.rsplit_once('#').unwrap_or((name, ""));
-        match file.rsplit_once('@').and_then(|(file, digits)| Some((file, parse_digest(digits)?))) {
+        match file.rsplit_once('=').and_then(|(file, digits)| Some((file, parse_digest(digits)?))) {
             Some((file, digest)) => Self { file, digest: Some(digest), filter },
             None => Self { file, digest: None, filter },
         }
@@ -151,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_name_says_file_checksum_and_filter() {
-        let file = FilterFile::new("a@b.so", b"\x7fELF and more".to_vec()).unwrap();
+        let file = FilterFile::new("a=b.so", b"\x7fELF and more".to_vec()).unwrap();
         let name = file.filter_name("mean");
         let (prefix, rest) = name.split_once(':').unwrap();
         let parsed = Reference::parse(rest);
@@ -160,9 +166,9 @@ mod tests {
     }
 
     #[test]
-    fn a_file_with_an_at_sign_in_its_path_needs_no_checksum() {
-        let parsed = Reference::parse("./v@2/libmean.so#mean");
-        let expected = Reference { file: "./v@2/libmean.so", digest: None, filter: "mean" };
+    fn a_file_with_an_equals_sign_in_its_path_needs_no_checksum() {
+        let parsed = Reference::parse("./v=2/libmean.so#mean");
+        let expected = Reference { file: "./v=2/libmean.so", digest: None, filter: "mean" };
         assert_eq!(parsed, expected);
         assert_eq!(Reference::parse("libmean.so").filter, "");
     }

@@ -27,6 +27,7 @@ use std::sync::Arc;
 pub use error::ExtensionError;
 pub use file::{FILE_BYTES_MAX, FilterFile};
 pub use locate::PATH_VARIABLE;
+pub use native::DirectCall;
 use sapwood_filter::Registry;
 
 /// The version of `sapwood_filter.h`.

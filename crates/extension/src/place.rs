@@ -190,7 +190,8 @@ mod tests {
 
     #[test]
     fn a_value_that_is_none_is_refused() {
-        for (element, shape, count) in [(0, 0, 1), (12, 1, 1), (5, 3, 1), (5, 0, 2), (5, 1, 1 << 40)]
+        for (element, shape, count) in
+            [(0, 0, 1), (12, 1, 1), (5, 3, 1), (5, 0, 2), (5, 1, 1 << 40)]
         {
             assert!(check_value(element, shape, count, 8).is_err(), "{element} {shape} {count}");
         }

@@ -106,7 +106,7 @@ fn a_file_that_cannot_be_used_is_refused_in_words() {
         ("native:lib-nobody-has.so#x".to_string(), "SAPWOOD_FILTER_PATH"),
         ("native:/etc/passwd#x".to_string(), "cannot be loaded"),
         ("native:libc.so.6#x".to_string(), "no file of filters"),
-        (format!("native:lib.so@{}#x", "0".repeat(64)), "have not been shipped"),
+        (format!("native:lib.so={}#x", "0".repeat(64)), "have not been shipped"),
     ] {
         let text = text(&name).unwrap_or_default();
         assert!(text.contains(expected), "{name}: {text}");

@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use sapwood_extension::{FilterFile, with_extensions};
-use sapwood_filter::{FilterError, Registry, ShippedFile};
+use sapwood_filter::{FilterError, Registry};
 use sapwood_node::NodeError;
 use sapwood_runtime::RuntimeError;
 
@@ -45,9 +45,8 @@ impl Network {
     pub fn ship(&mut self, file: impl AsRef<Path>) -> Result<FilterFile> {
         let read = FilterFile::read(file.as_ref());
         let file = read.map_err(|error| NodeError::Filter(FilterError::from(error)))?;
-        let shipped = ShippedFile { name: file.name(), digest: file.digest(), bytes: file.bytes() };
         let mut shared = self.shared.borrow_mut();
-        shared.change(|node, _| node.ship(&shipped))?;
+        shared.change(|node, _| node.ship(&file.shipped()))?;
         shared.driver.carry_out()?;
         Ok(file)
     }

@@ -67,20 +67,17 @@ pub(super) const COMPOSABLE: u32 = 2;
 /// What a filter is given to emit to; `Emission` begins with it.
 #[repr(C)]
 pub(super) struct RawOut {
-    pub(super) send:
-        unsafe extern "C" fn(*mut RawOut, u32, i32, *const RawValue, u32) -> i32,
+    pub(super) send: unsafe extern "C" fn(*mut RawOut, u32, i32, *const RawValue, u32) -> i32,
     pub(super) send_array: unsafe extern "C" fn(*mut RawOut, u32, i32, u32, u64) -> *mut c_void,
     pub(super) fail: unsafe extern "C" fn(*mut RawOut, *const c_char, u32) -> i32,
 }
 
-type Create =
-    unsafe extern "C" fn(*const RawValue, u32, *mut *mut c_void, *mut RawOut) -> i32;
+type Create = unsafe extern "C" fn(*const RawValue, u32, *mut *mut c_void, *mut RawOut) -> i32;
 type Transform = unsafe extern "C" fn(*mut c_void, *const RawWave, *mut RawOut) -> i32;
 type Destroy = unsafe extern "C" fn(*mut c_void);
 type Save = unsafe extern "C" fn(*mut c_void, *mut RawOut) -> i32;
 type Merge = unsafe extern "C" fn(*mut c_void, *const RawValue, u32, *mut RawOut) -> i32;
-type Decide =
-    unsafe extern "C" fn(*mut c_void, *const RawArrivals, *mut i64, *mut RawOut) -> i32;
+type Decide = unsafe extern "C" fn(*mut c_void, *const RawArrivals, *mut i64, *mut RawOut) -> i32;
 
 #[repr(C)]
 #[derive(Clone, Copy)]

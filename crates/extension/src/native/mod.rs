@@ -4,6 +4,7 @@
 //! structs of `sapwood_filter.h`, `view` shows a wave in them, `emission` takes what a filter makes,
 //! `filter` and `rule` are the filter and the synchronisation rule themselves.
 
+mod direct;
 mod emission;
 mod filter;
 mod interface;
@@ -20,9 +21,12 @@ use crate::ExtensionError;
 use crate::file::Reference;
 use crate::held::HeldFile;
 use crate::shelf::Shelf;
+pub use direct::DirectCall;
 use filter::NativeFilter;
 use library::Library;
 use rule::NativeRule;
+#[cfg(feature = "wasm")]
+pub(crate) use rule::verdict_of;
 
 /// Makes the filters whose names begin with `native:`.
 #[derive(Debug, Default)]

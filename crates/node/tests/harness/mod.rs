@@ -128,7 +128,17 @@ impl Tree {
 
     /// A started tree that repairs itself, and takes members that were not planned.
     pub fn open_to_guests(spec: &str, seed: u64, recovery: Recovery) -> Self {
-        let mut tree = Self::planned_on(spec, seed, Registry::built_in(), false, recovery);
+        Self::open_to_guests_with(spec, seed, recovery, Registry::built_in())
+    }
+
+    /// The same, whose processes know these filters.
+    pub fn open_to_guests_with(
+        spec: &str,
+        seed: u64,
+        recovery: Recovery,
+        registry: Registry,
+    ) -> Self {
+        let mut tree = Self::planned_on(spec, seed, registry, false, recovery);
         tree.takes_guests = true;
         tree.start();
         tree
@@ -349,6 +359,12 @@ impl Tree {
         let child = self.add_process(role, Some(rank), true);
         self.by_rank.insert(rank, child);
         self.connect(parent, child);
+    }
+
+    /// The front-end sends a file with filters. Nothing has moved yet.
+    pub fn ship(&mut self, file: &sapwood_filter::ShippedFile<'_>) {
+        self.processes[0].node.ship(file).expect("a short file");
+        self.drain(0);
     }
 
     /// A back-end comes by itself, to a process that takes it or not. Gives its process.

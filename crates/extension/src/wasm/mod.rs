@@ -1,0 +1,85 @@
+//! Filters in WebAssembly, run by an interpreter: nothing outside of their own memory is within
+//! their reach, and both their memory and their steps are limited.
+//!
+//! The interface is that of shared objects, as the same header has it for 32 bits: a module exports
+//! its memory, its table of functions and `sapwood_filter_v1`, and imports `emit` and `fail` from
+//! `sapwood`. A wave is copied into the instance's memory once, and what is emitted out of it once.
+//! `module` is a compiled file, `instance` one that runs, `layout` the structs in its memory,
+//! `filter` the filter and the synchronisation rule.
+
+mod filter;
+mod instance;
+mod layout;
+mod module;
+
+use std::sync::Arc;
+
+use sapwood_filter::{Filter, FilterError, FilterSource, ShippedFile, Synchronisation};
+use sapwood_packet::ValuesRef;
+use wasmi::{Config, Engine};
+
+use crate::ExtensionError;
+use crate::file::Reference;
+use crate::shelf::Shelf;
+use filter::{WasmFilter, WasmRule};
+use module::WasmModule;
+
+/// Most memory of one instance, in bytes.
+pub(crate) const MEMORY_BYTES_MAX: usize = 64 << 20;
+
+/// Most steps of one call, in the interpreter's fuel: about one for each instruction, a second of
+/// work. One that adds up as many numbers as there is memory for needs a third of it.
+pub(crate) const CALL_FUEL: u64 = 250_000_000;
+
+/// Makes the filters whose names begin with `wasm:`.
+#[derive(Debug)]
+pub(crate) struct WasmSource {
+    engine: Engine,
+    shipped: Shelf<WasmModule>,
+}
+
+impl Default for WasmSource {
+    fn default() -> Self {
+        let mut config = Config::default();
+        config.consume_fuel(true);
+        Self { engine: Engine::new(&config), shipped: Shelf::default() }
+    }
+}
+
+impl WasmSource {
+    fn module(&self, reference: &Reference<'_>) -> Result<Arc<WasmModule>, ExtensionError> {
+        let file = reference.file;
+        if let Some(digest) = &reference.digest {
+            return self.shipped.find(file, digest);
+        }
+        let path = crate::locate::locate(file)?;
+        let bytes = std::fs::read(path).map_err(|error| ExtensionError::Read {
+            file: file.to_string(),
+            reason: error.to_string(),
+        })?;
+        WasmModule::compile(&self.engine, file, &bytes).map(Arc::new)
+    }
+}
+
+impl FilterSource for WasmSource {
+    fn make(&self, name: &str, parameters: ValuesRef<'_>) -> Result<Box<dyn Filter>, FilterError> {
+        let reference = Reference::parse(name);
+        let module = self.module(&reference)?;
+        Ok(Box::new(WasmFilter::new(module, reference.filter, parameters)?))
+    }
+
+    fn make_rule(
+        &self,
+        name: &str,
+        parameters: ValuesRef<'_>,
+    ) -> Result<Box<dyn Synchronisation>, FilterError> {
+        let reference = Reference::parse(name);
+        let module = self.module(&reference)?;
+        Ok(Box::new(WasmRule::new(module, reference.filter, parameters)?))
+    }
+
+    fn take_file(&self, file: &ShippedFile<'_>) -> Result<(), FilterError> {
+        let compile = || WasmModule::compile(&self.engine, file.name, file.bytes);
+        Ok(self.shipped.take(file, compile)?)
+    }
+}
