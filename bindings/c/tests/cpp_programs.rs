@@ -1,0 +1,69 @@
+//! C++ programs against `bindings/cpp/include/sapwood.hpp`, in both languages that it promises, without
+//! a warning, over real trees, and under the sanitizers.
+
+#[allow(dead_code, reason = "each test needs a part of it")]
+mod harness;
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use harness::{built, package, run, succeed};
+
+const STANDARDS: [&str; 2] = ["-std=c++17", "-std=c++20"];
+
+/// Fan-outs of 1 and 2, and a front-end with 16 back-ends.
+const TOPOLOGIES: [(&str, u32); 3] = [("1^3", 1), ("2^3", 8), ("16", 16)];
+
+const WARNINGS: [&str; 5] = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-Wshadow"];
+
+fn cpp(path: &str) -> PathBuf {
+    package("../cpp").join(path)
+}
+
+/// Compiles a source of `bindings/cpp/tests`.
+fn compile(name: &str, flags: &[&str], folder: &Path) -> OsString {
+    let program = folder.join(name);
+    let library = &built().folder;
+    let mut compiler = Command::new("g++");
+    compiler.args(flags).args(WARNINGS).args(["-O1", "-g", "-pthread"]);
+    compiler.arg("-I").arg(cpp("include")).arg("-I").arg(package("include"));
+    compiler.arg(cpp("tests").join(format!("{name}.cpp")));
+    compiler.arg("-L").arg(library).arg("-lsapwood");
+    compiler.arg(format!("-Wl,-rpath,{}", library.display())).arg("-o").arg(&program);
+    succeed(&mut compiler);
+    program.into_os_string()
+}
+
+fn over_all_shapes(front_end: &OsStr, back_end: &OsStr) {
+    for (topology, back_ends) in TOPOLOGIES {
+        let said = run(&[front_end, OsStr::new(topology), back_end]);
+        assert_eq!(said, format!("{topology}: {back_ends} back-ends\n"));
+    }
+}
+
+#[test]
+fn values_of_every_type_go_both_ways_over_every_shape() {
+    for standard in STANDARDS {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let program = |name| compile(name, &[standard], folder.path());
+        over_all_shapes(&program("front_end"), &program("back_end"));
+    }
+}
+
+#[test]
+fn misuse_is_an_exception_and_changes_nothing() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let program = |name| compile(name, &[STANDARDS[0]], folder.path());
+    run(&[&program("misuse"), &program("back_end")]);
+}
+
+#[test]
+fn the_sanitizers_find_nothing() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let flags = [STANDARDS[1], "-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
+    let program = |name| compile(name, &flags, folder.path());
+    let back_end = program("back_end");
+    over_all_shapes(&program("front_end"), &back_end);
+    run(&[&program("misuse"), &back_end]);
+}

@@ -1,0 +1,1016 @@
+// sapwood.hpp: Sapwood for C++17 and later, in one header over sapwood.h.
+//
+// Owns nothing but how C's handles, error codes and format strings look in C++: every object holds
+// one handle and gives it back when it goes, every error code is an exception, and the format of what
+// is sent or read follows from its types. How a network works is the library's.
+//
+// Errors. A function that can fail throws sapwood::Error or what is derived from it, with the code of
+// sapwood.h in it. Destructors never throw; call close() to see what closing says. After close(), or
+// after a move, an object is empty: using it throws an Error with SAPWOOD_ERROR_USAGE.
+//
+// Memory. What read() gives as a Span, std::string_view or const char * points into the packet, and is
+// gone with the packet or with the answer that holds it; std::vector and std::string are copies.
+//
+// Threads. As in sapwood.h: networks, streams and back-ends belong to the thread that made them, answers,
+// packets and communicators to anybody. A forked child gets SAPWOOD_ERROR_FORKED.
+#ifndef SAPWOOD_HPP
+#define SAPWOOD_HPP
+
+#include <sapwood.h>
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <initializer_list>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#if __cplusplus >= 202002L
+#include <span>
+#endif
+
+namespace sapwood {
+
+#if __cplusplus >= 202002L
+// Elements that lie one behind the other in somebody else's memory.
+template <class T>
+using Span = std::span<T>;
+#else
+// Elements that lie one behind the other in somebody else's memory: as much of C++20's std::span as
+// this header needs.
+template <class T>
+class Span {
+public:
+    using element_type = T;
+    using value_type = std::remove_cv_t<T>;
+
+    constexpr Span() noexcept = default;
+    constexpr Span(T *first, std::size_t count) noexcept : first_(first), count_(count) {}
+    template <class Container, class = decltype(std::declval<Container &>().data())>
+    constexpr Span(Container &container) noexcept : first_(container.data()), count_(container.size()) {}
+    constexpr T *data() const noexcept { return first_; }
+    constexpr std::size_t size() const noexcept { return count_; }
+    constexpr bool empty() const noexcept { return count_ == 0; }
+    constexpr T &operator[](std::size_t index) const noexcept { return first_[index]; }
+    constexpr T *begin() const noexcept { return first_; }
+    constexpr T *end() const noexcept { return first_ + count_; }
+
+private:
+    T *first_ = nullptr;
+    std::size_t count_ = 0;
+};
+#endif
+
+// What a call failed with.
+class Error : public std::runtime_error {
+public:
+    Error(int code, const char *text) : std::runtime_error(text), code_(code) {}
+    // A sapwood_error_code_t.
+    int code() const noexcept { return code_; }
+    // The code in one word, such as "timeout".
+    const char *name() const noexcept { return sapwood_error_name(code_); }
+
+private:
+    int code_;
+};
+
+// Nothing came in time.
+struct Timeout : Error {
+    using Error::Error;
+};
+// The network has ended for this process, as it does for every back-end in time.
+struct Ended : Error {
+    using Error::Error;
+};
+// All back-ends of a stream are gone.
+struct NobodyLeft : Error {
+    using Error::Error;
+};
+// An answer has no value; the text says who is missing and why.
+struct NoValue : Error {
+    using Error::Error;
+};
+// The call makes no sense.
+struct Misuse : Error {
+    using Error::Error;
+};
+// A format is malformed, or differs from what a packet holds.
+struct FormatError : Error {
+    using Error::Error;
+};
+
+namespace detail {
+
+[[noreturn]] inline void raise(int code, const char *text)
+{
+    switch (code) {
+    case SAPWOOD_ERROR_TIMEOUT: throw Timeout(code, text);
+    case SAPWOOD_ERROR_ENDED: throw Ended(code, text);
+    case SAPWOOD_ERROR_NOBODY_LEFT: throw NobodyLeft(code, text);
+    case SAPWOOD_ERROR_NO_VALUE: throw NoValue(code, text);
+    case SAPWOOD_ERROR_USAGE: throw Misuse(code, text);
+    case SAPWOOD_ERROR_FORMAT: throw FormatError(code, text);
+    default: throw Error(code, text);
+    }
+}
+
+// Calls a function of the header whose last argument but for others is the error.
+template <class Call>
+void check(Call &&call)
+{
+    sapwood_error_t error;
+    if (int code = call(&error))
+        raise(code, error.text);
+}
+
+// How long a call may wait, for C: -1 for ever.
+inline std::int32_t milliseconds(std::chrono::milliseconds time)
+{
+    if (time.count() < 0)
+        raise(SAPWOOD_ERROR_USAGE, "a time to wait is negative; leave it out to wait for ever");
+    const auto most = std::numeric_limits<std::int32_t>::max();
+    return time.count() > most ? most : static_cast<std::int32_t>(time.count());
+}
+
+constexpr std::int32_t for_ever = -1;
+
+// A handle that is given back when its holder goes.
+template <class T, int (*Close)(T **, sapwood_error_t *)>
+class Handle {
+public:
+    Handle() noexcept = default;
+    Handle(Handle &&other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
+    Handle &operator=(Handle &&other) noexcept
+    {
+        if (this != &other) {
+            Close(&raw_, nullptr);
+            raw_ = std::exchange(other.raw_, nullptr);
+        }
+        return *this;
+    }
+    ~Handle() { Close(&raw_, nullptr); }
+    T *get() const noexcept { return raw_; }
+    T **out() noexcept { return &raw_; }
+    void close()
+    {
+        check([&](sapwood_error_t *error) { return Close(&raw_, error); });
+    }
+
+private:
+    T *raw_ = nullptr;
+};
+
+template <class T, void (*Free)(T **)>
+int free_of(T **raw, sapwood_error_t *)
+{
+    Free(raw);
+    return SAPWOOD_OK;
+}
+
+template <class T>
+inline constexpr bool is_number = std::is_arithmetic_v<T> && !std::is_same_v<T, bool> &&
+                                  !std::is_same_v<T, long double> && !std::is_same_v<T, wchar_t>;
+
+// What a number is in a format string, without the '%'.
+template <class T>
+constexpr const char *number_code()
+{
+    static_assert(is_number<T>, "values are whole numbers of 8 to 64 bits, float and double");
+    if constexpr (std::is_same_v<T, float>) {
+        return "f";
+    } else if constexpr (std::is_same_v<T, double>) {
+        return "lf";
+    } else if constexpr (std::is_same_v<T, char>) {
+        return "c";
+    } else {
+        constexpr const char *codes[2][4] = {{"uc", "uhd", "ud", "uld"}, {"c", "hd", "d", "ld"}};
+        constexpr std::size_t at = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3;
+        return codes[std::is_signed_v<T>][at];
+    }
+}
+
+template <class T>
+inline constexpr bool is_text = std::is_convertible_v<const T &, std::string_view>;
+
+template <class T, class = void>
+struct ElementOf {};
+template <class T>
+struct ElementOf<T, std::void_t<decltype(std::declval<const T &>().data()),
+                                decltype(std::declval<const T &>().size())>> {
+    using type = std::remove_cv_t<std::remove_pointer_t<decltype(std::declval<const T &>().data())>>;
+};
+template <class T, std::size_t N>
+struct ElementOf<T[N], void> {
+    using type = std::remove_cv_t<T>;
+};
+
+// Elements whose number is told in 64 bits.
+template <class T>
+struct Large {
+    const T &elements;
+};
+template <class T>
+struct IsLarge : std::false_type {};
+template <class T>
+struct IsLarge<Large<T>> : std::true_type {};
+
+// The format string and the pointers of values, as the functions ending in "_values" take them.
+// Numbers and arrays are read where they lie, so they have to be there until the call is over.
+class Arguments {
+public:
+    template <class... T>
+    explicit Arguments(const T &...values)
+    {
+        (add(values), ...);
+    }
+    const char *format() const noexcept { return format_.c_str(); }
+    const void *const *pointers() const noexcept { return pointers_.data(); }
+    std::size_t count() const noexcept { return pointers_.size(); }
+
+    template <class T>
+    void add(const T &value)
+    {
+        if constexpr (IsLarge<T>::value) {
+            add_elements(value.elements, 'A');
+        } else if constexpr (is_text<T>) {
+            if constexpr (std::is_pointer_v<T>) {
+                if (value == nullptr)
+                    raise(SAPWOOD_ERROR_USAGE, "a text is NULL");
+            }
+            name("", "s");
+            pointers_.push_back(text(std::string_view(value)));
+        } else if constexpr (std::is_enum_v<T>) {
+            name("", number_code<std::underlying_type_t<T>>());
+            pointers_.push_back(&value);
+        } else if constexpr (std::is_arithmetic_v<T>) {
+            name("", number_code<T>());
+            pointers_.push_back(&value);
+        } else {
+            add_elements(value, 'a');
+        }
+    }
+
+private:
+    void name(const char *shape, const char *code)
+    {
+        format_ += format_.empty() ? "%" : " %";
+        format_ += shape;
+        format_ += code;
+    }
+
+    const char *text(std::string_view value)
+    {
+        if (value.find('\0') != value.npos)
+            raise(SAPWOOD_ERROR_USAGE, "a text holds a NUL; send it as an array of char");
+        return texts_.emplace_back(value).c_str();
+    }
+
+    template <class T>
+    void add_elements(const T &elements, char shape)
+    {
+        using Element = typename ElementOf<T>::type;
+        const char prefix[2] = {shape, 0};
+        const std::size_t count = std::size(elements);
+        if constexpr (is_text<Element>) {
+            name(prefix, "s");
+            std::vector<const char *> &list = lists_.emplace_back();
+            for (const auto &element : elements)
+                list.push_back(text(std::string_view(element)));
+            pointers_.push_back(list.data());
+        } else {
+            name(prefix, number_code<Element>());
+            pointers_.push_back(std::data(elements));
+        }
+        if (shape == 'A') {
+            pointers_.push_back(&large_counts_.emplace_back(count));
+            return;
+        }
+        if (count > std::numeric_limits<std::uint32_t>::max())
+            raise(SAPWOOD_ERROR_USAGE, "an array has more than 4294967295 elements; send it as large(...)");
+        pointers_.push_back(&counts_.emplace_back(static_cast<std::uint32_t>(count)));
+    }
+
+    std::string format_;
+    std::vector<const void *> pointers_;
+    // What is pointed to; a deque never moves what it holds.
+    std::deque<std::string> texts_;
+    std::deque<std::vector<const char *>> lists_;
+    std::deque<std::uint32_t> counts_;
+    std::deque<std::uint64_t> large_counts_;
+};
+
+// How a value of one type is read: its directive, the places that C writes to, and what becomes of it.
+template <class T, class = void>
+struct Reader;
+
+template <class T>
+struct Reader<T, std::enable_if_t<is_number<T>>> {
+    T number{};
+    static std::string directive() { return std::string("%") + number_code<T>(); }
+    void places(std::vector<void *> &places) { places.push_back(&number); }
+    T value(const sapwood_packet_t *, std::size_t) { return number; }
+};
+
+// Texts are read with their length, since a NUL may be among their bytes.
+template <class T>
+struct TextReader {
+    static std::string directive() { return "%s"; }
+    void places(std::vector<void *> &places) { places.push_back(nullptr); }
+    T value(const sapwood_packet_t *packet, std::size_t index)
+    {
+        const char *bytes = nullptr;
+        std::size_t length = 0;
+        check([&](sapwood_error_t *error) {
+            return sapwood_packet_bytes(packet, index, &bytes, &length, error);
+        });
+        return T(bytes, length);
+    }
+};
+template <>
+struct Reader<std::string> : TextReader<std::string> {};
+template <>
+struct Reader<std::string_view> : TextReader<std::string_view> {};
+
+template <>
+struct Reader<const char *> {
+    const char *text = nullptr;
+    static std::string directive() { return "%s"; }
+    void places(std::vector<void *> &places) { places.push_back(&text); }
+    const char *value(const sapwood_packet_t *, std::size_t) { return text; }
+};
+
+template <class Element>
+struct ElementsReader {
+    const Element *first = nullptr;
+    std::uint64_t count = 0;
+    void places(std::vector<void *> &places)
+    {
+        places.push_back(const_cast<void *>(static_cast<const void *>(&first)));
+        places.push_back(&count);
+    }
+};
+
+template <class T>
+struct Reader<Span<const T>, std::enable_if_t<is_number<T>>> : ElementsReader<T> {
+    static std::string directive() { return std::string("%A") + number_code<T>(); }
+    Span<const T> value(const sapwood_packet_t *, std::size_t)
+    {
+        return Span<const T>(this->first, static_cast<std::size_t>(this->count));
+    }
+};
+
+template <class T>
+struct Reader<std::vector<T>, std::enable_if_t<is_number<T>>> : ElementsReader<T> {
+    static std::string directive() { return std::string("%A") + number_code<T>(); }
+    std::vector<T> value(const sapwood_packet_t *, std::size_t)
+    {
+        return std::vector<T>(this->first, this->first + this->count);
+    }
+};
+
+template <>
+struct Reader<Span<const char *const>> : ElementsReader<const char *> {
+    static std::string directive() { return "%As"; }
+    Span<const char *const> value(const sapwood_packet_t *, std::size_t)
+    {
+        return Span<const char *const>(first, static_cast<std::size_t>(count));
+    }
+};
+
+template <>
+struct Reader<std::vector<std::string>> : ElementsReader<const char *> {
+    static std::string directive() { return "%As"; }
+    std::vector<std::string> value(const sapwood_packet_t *, std::size_t)
+    {
+        return std::vector<std::string>(first, first + count);
+    }
+};
+
+// Gives a value, or all of them as a tuple.
+template <class... T, std::size_t... Index>
+auto read(const sapwood_packet_t *packet, std::index_sequence<Index...>)
+{
+    std::tuple<Reader<T>...> readers;
+    std::string format;
+    std::vector<void *> places;
+    ((format += Reader<T>::directive(), std::get<Index>(readers).places(places)), ...);
+    check([&](sapwood_error_t *error) {
+        return sapwood_packet_read_values(packet, format.c_str(), places.data(), places.size(), error);
+    });
+    if constexpr (sizeof...(T) == 1)
+        return std::get<0>(readers).value(packet, 0);
+    else
+        return std::tuple<T...>(std::get<Index>(readers).value(packet, Index)...);
+}
+
+}  // namespace detail
+
+// Marks an array whose number of elements is to be told in 64 bits ("%Alf" and its like), for more
+// than 4294967295 of them or to agree with others who send so.
+template <class T>
+detail::Large<T> large(const T &elements)
+{
+    return detail::Large<T>{elements};
+}
+
+// A range of ranks: members `first` and `last`, both in it.
+using RankRange = sapwood_rank_range_t;
+
+// Back-ends that an answer lacks for one reason: members `ranks`, `reason`, `ranges`, `range_count`.
+using Missing = sapwood_missing_t;
+
+// Any place that is free, for BackEnd::attach_by_file.
+inline constexpr std::uint32_t any_rank = SAPWOOD_ANY_RANK;
+
+// The first tag that an application may use.
+inline constexpr std::int32_t first_tag = SAPWOOD_FIRST_TAG;
+
+// Values that are put together as a program runs. They are copied, and can be sent many times.
+class Values {
+public:
+    Values() = default;
+    Values(Values &&) = default;
+    Values &operator=(Values &&) = default;
+    // Adds a number, a text, or an array of either.
+    template <class T>
+    Values &add(const T &value)
+    {
+        if constexpr (detail::IsLarge<T>::value) {
+            arguments_.add(large(kept(elements_of(value.elements))));
+        } else if constexpr (detail::is_text<T>) {
+            arguments_.add(std::string_view(value));
+        } else if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>) {
+            arguments_.add(kept(value));
+        } else {
+            arguments_.add(kept(elements_of(value)));
+        }
+        return *this;
+    }
+    // The format string so far, such as "%d %alf".
+    const char *format() const noexcept { return arguments_.format(); }
+
+private:
+    friend class Stream;
+    friend class BackEnd;
+
+    // A copy of elements; texts among them are copied where they are added.
+    template <class T>
+    static auto elements_of(const T &elements)
+    {
+        using Element = typename detail::ElementOf<T>::type;
+        return std::vector<Element>(std::begin(elements), std::end(elements));
+    }
+
+    // The same in memory that stays where it is.
+    template <class T>
+    const T &kept(T value)
+    {
+        auto place = std::make_shared<T>(std::move(value));
+        kept_.push_back(place);
+        return *place;
+    }
+
+    detail::Arguments arguments_;
+    std::vector<std::shared_ptr<const void>> kept_;
+};
+
+// A packet that somebody else holds: it is there as long as the Packet or Answer that has lent it.
+class PacketView {
+public:
+    explicit PacketView(const sapwood_packet_t *raw = nullptr) noexcept : raw_(raw) {}
+    std::int32_t tag() const noexcept { return sapwood_packet_tag(raw_); }
+    // The stream that it came on.
+    std::uint32_t stream() const noexcept { return sapwood_packet_stream(raw_); }
+    // The rank that made it.
+    std::uint32_t origin() const noexcept { return sapwood_packet_origin(raw_); }
+    // Such as "%d %alf"; as long as the packet.
+    std::string_view format() const noexcept
+    {
+        const char *format = sapwood_packet_format(raw_);
+        return format ? format : "";
+    }
+    // All values: one alone, several as a tuple. T is a number, std::string, std::string_view,
+    // const char *, or Span<const N>, std::vector<N> of numbers, Span<const char *const>,
+    // std::vector<std::string>. Throws FormatError if the packet holds something else.
+    template <class... T>
+    auto read() const
+    {
+        static_assert(sizeof...(T) > 0, "name the types of the values");
+        return detail::read<T...>(raw_, std::index_sequence_for<T...>{});
+    }
+    const sapwood_packet_t *raw() const noexcept { return raw_; }
+
+protected:
+    const sapwood_packet_t *raw_;
+};
+
+// A packet that has been received.
+class Packet : public PacketView {
+public:
+    Packet(Packet &&other) noexcept : PacketView(other), handle_(std::move(other.handle_))
+    {
+        other.raw_ = nullptr;
+    }
+    Packet &operator=(Packet &&other) noexcept
+    {
+        handle_ = std::move(other.handle_);
+        raw_ = handle_.get();
+        if (this != &other)
+            other.raw_ = nullptr;
+        return *this;
+    }
+
+private:
+    friend class BackEnd;
+    using Handle = detail::Handle<sapwood_packet_t, detail::free_of<sapwood_packet_t, sapwood_packet_free>>;
+
+    explicit Packet(Handle &&handle) noexcept : PacketView(handle.get()), handle_(std::move(handle)) {}
+    Handle handle_;
+};
+
+// What came of one wave. Plain memory: any thread may read it, and it outlives its network.
+class Answer {
+public:
+    // The value, as long as this answer. Throws NoValue, which says who is missing and why.
+    PacketView value() const &
+    {
+        const sapwood_packet_t *packet = nullptr;
+        detail::check([&](sapwood_error_t *error) {
+            return sapwood_answer_value(handle_.get(), &packet, error);
+        });
+        return PacketView(packet);
+    }
+    PacketView value() const && = delete;
+    // The value's values; see PacketView::read.
+    template <class... T>
+    auto read() const &
+    {
+        return value().template read<T...>();
+    }
+    template <class... T>
+    auto read() const && = delete;
+    std::uint64_t wave() const noexcept { return sapwood_answer_wave(handle_.get()); }
+    std::uint32_t stream() const noexcept { return sapwood_answer_stream(handle_.get()); }
+    // Whether there is a value and every member of the stream is in it.
+    bool is_complete() const noexcept { return sapwood_answer_is_complete(handle_.get()); }
+    // Whether the wave had been answered before this part of it came.
+    bool is_late() const noexcept { return sapwood_answer_is_late(handle_.get()); }
+    std::uint64_t contributor_count() const noexcept
+    {
+        return sapwood_answer_contributor_count(handle_.get());
+    }
+    // The back-ends that the value stands for, as long as this answer.
+    Span<const RankRange> contributors() const noexcept
+    {
+        std::size_t count = 0;
+        const RankRange *ranges = sapwood_answer_contributors(handle_.get(), &count);
+        return Span<const RankRange>(ranges, count);
+    }
+    // The back-ends that it lacks, grouped by reason, as long as this answer.
+    Span<const Missing> missing() const noexcept
+    {
+        std::size_t count = 0;
+        const Missing *missing = sapwood_answer_missing(handle_.get(), &count);
+        return Span<const Missing>(missing, count);
+    }
+
+private:
+    friend class Stream;
+    using Handle = detail::Handle<sapwood_answer_t, detail::free_of<sapwood_answer_t, sapwood_answer_free>>;
+
+    explicit Answer(Handle &&handle) noexcept : handle_(std::move(handle)) {}
+    Handle handle_;
+};
+
+// A set of back-ends. Plain memory: any thread may read it, and it outlives its network.
+class Communicator {
+public:
+    // The back-ends of these ranks, in any order.
+    explicit Communicator(Span<const std::uint32_t> ranks)
+    {
+        detail::check([&](sapwood_error_t *error) {
+            return sapwood_communicator_of_ranks(handle_.out(), ranks.data(), ranks.size(), error);
+        });
+    }
+    Communicator(std::initializer_list<std::uint32_t> ranks)
+        : Communicator(Span<const std::uint32_t>(ranks.begin(), ranks.size()))
+    {
+    }
+    // The back-ends of a rank set that is written as "0-3,7".
+    static Communicator parse(const std::string &ranks)
+    {
+        Communicator made;
+        detail::check([&](sapwood_error_t *error) {
+            return sapwood_communicator_parse(made.handle_.out(), ranks.c_str(), error);
+        });
+        return made;
+    }
+    std::uint64_t size() const noexcept { return sapwood_communicator_size(handle_.get()); }
+    // The ranks as sorted ranges, as long as this communicator.
+    Span<const RankRange> ranges() const noexcept
+    {
+        std::size_t count = 0;
+        const RankRange *ranges = sapwood_communicator_ranges(handle_.get(), &count);
+        return Span<const RankRange>(ranges, count);
+    }
+
+private:
+    friend class Network;
+    using Handle = detail::Handle<sapwood_communicator_t,
+                                  detail::free_of<sapwood_communicator_t, sapwood_communicator_free>>;
+
+    Communicator() = default;
+    Handle handle_;
+};
+
+// One change in a network.
+struct Event {
+    // A sapwood_event_kind_t.
+    int kind = SAPWOOD_EVENT_NONE;
+    // The process and the stream that it is about, if it is about one.
+    std::uint32_t rank = 0;
+    std::uint32_t stream = 0;
+    // The back-ends that it is about, as "0-3,7".
+    std::string ranks;
+    // What was seen, for people.
+    std::string text;
+};
+
+namespace detail {
+
+// The next change of a network or back-end, by its function of the header.
+template <class T>
+std::optional<Event> next_event(T *handle, int (*next)(T *, sapwood_event_t *, sapwood_error_t *))
+{
+    sapwood_event_t event;
+    check([&](sapwood_error_t *error) { return next(handle, &event, error); });
+    if (event.kind == SAPWOOD_EVENT_NONE)
+        return std::nullopt;
+    return Event{event.kind, event.rank, event.stream, event.ranks, event.text};
+}
+
+}  // namespace detail
+
+// What a stream is to be. The default has no filters, and waves that wait for all.
+struct StreamOptions {
+    // Filters on the way up and down, in order, separated by commas, such as "sum".
+    std::string up;
+    std::string down;
+    sapwood_wave_t wave = SAPWOOD_WAVE_ALL;
+    // The longest wait of SAPWOOD_WAVE_TIMEOUT.
+    std::chrono::milliseconds wave_timeout{0};
+    sapwood_policy_t policy = SAPWOOD_POLICY_BLOCK;
+    // Bytes under way per link and direction; 0 for the default.
+    std::uint32_t window_bytes = 0;
+};
+
+// A logical connection between the front-end and a set of back-ends, with filters in between. It
+// belongs to its network's thread, and closes when it goes.
+class Stream {
+public:
+    // Sends values down to all members, in a format that follows from their types. Waits while the
+    // stream's window is full; what is sent leaves with Network::flush or the next receive.
+    template <class... T>
+    void broadcast(std::int32_t tag, const T &...values)
+    {
+        broadcast_arguments(tag, detail::Arguments(values...));
+    }
+    void broadcast(std::int32_t tag, const Values &values) { broadcast_arguments(tag, values.arguments_); }
+    // Sends values down to one member.
+    template <class... T>
+    void send_to(std::uint32_t rank, std::int32_t tag, const T &...values)
+    {
+        send_arguments(rank, tag, detail::Arguments(values...));
+    }
+    void send_to(std::uint32_t rank, std::int32_t tag, const Values &values)
+    {
+        send_arguments(rank, tag, values.arguments_);
+    }
+    // The next answer; waits for it. Throws NobodyLeft when all members are gone, and Ended.
+    Answer recv() { return receive(detail::for_ever); }
+    // As recv(); throws Timeout as well.
+    Answer recv(std::chrono::milliseconds timeout) { return receive(detail::milliseconds(timeout)); }
+    // The next answer, if it is there already.
+    std::optional<Answer> try_recv()
+    {
+        Answer::Handle answer;
+        detail::check([&](sapwood_error_t *error) {
+            return sapwood_stream_try_recv(handle_.get(), answer.out(), error);
+        });
+        return answer.get() ? std::optional<Answer>(Answer(std::move(answer))) : std::nullopt;
+    }
+    std::uint32_t id() const noexcept { return sapwood_stream_id(handle_.get()); }
+    // How many packets were dropped at the front-end.
+    std::uint64_t dropped() const noexcept { return sapwood_stream_dropped(handle_.get()); }
+    // Closes the stream everywhere, and says what came of it. Does nothing when it is closed.
+    void close() { handle_.close(); }
+    sapwood_stream_t *raw() const noexcept { return handle_.get(); }
+
+private:
+    friend class Network;
+    using Handle = detail::Handle<sapwood_stream_t, sapwood_stream_close>;
+
+    explicit Stream(Handle &&handle) noexcept : handle_(std::move(handle)) {}
+
+    void broadcast_arguments(std::int32_t tag, const detail::Arguments &values)
+    {
+        detail::check([&](sapwood_error_t *error) {
+            return sapwood_stream_broadcast_values(handle_.get(), tag, values.format(), values.pointers(),
+                                                   values.count(), error);
+        });
+    }
+
+    void send_arguments(std::uint32_t rank, std::int32_t tag, const detail::Arguments &values)
+    {
+        detail::check([&](sapwood_error_t *error) {
+            return sapwood_stream_send_to_values(handle_.get(), rank, tag, values.format(),
+                                                 values.pointers(), values.count(), error);
+        });
+    }
+
+    Answer receive(std::int32_t timeout_ms)
+    {
+        Answer::Handle answer;
+        detail::check([&](sapwood_error_t *error) {
+            return sapwood_stream_recv(handle_.get(), answer.out(), timeout_ms, error);
+        });
+        return Answer(std::move(answer));
+    }
+
+    Handle handle_;
+};
+
+// What a network is to be. One of the two topologies is needed.
+struct NetworkOptions {
+    // The shape, such as "16^2" or "4x8".
+    std::string topology;
+    // The text of a topology file in MRNet's format, instead of `topology`.
+    std::string topology_file_text;
+    // The back-ends' program and arguments. If there is none, back-ends attach by themselves.
+    std::vector<std::string> back_end;
+    // Variables that are set for the back-ends.
+    std::map<std::string, std::string> back_end_environment;
+    // The `sapwood` program; if it is empty, what SAPWOOD_NODE names, or the one beside this program
+    // or on the search path.
+    std::string node_program;
+    sapwood_transport_t transport = SAPWOOD_TRANSPORT_AUTOMATIC;
+    sapwood_encryption_t encryption = SAPWOOD_ENCRYPTION_DEFAULT;
+    // How long the tree may take to start; 0 for 30 seconds.
+    std::chrono::milliseconds startup_timeout{0};
+    // Whether the network opens even if some processes do not start.
+    bool allow_missing = false;
+};
+
+// A tree of processes, seen from its root. It belongs to the thread that opened it; its destructor ends
+// the tree.
+class Network {
+public:
+    // Starts the tree and waits until it stands. If that fails, nothing is left running.
+    explicit Network(const NetworkOptions &options)
+    {
+        std::vector<const char *> program = pointers(options.back_end);
+        std::vector<std::string> settings;
+        for (const auto &[name, value] : options.back_end_environment)
+            settings.push_back(name + "=" + value);
+        std::vector<const char *> environment = pointers(settings);
+        sapwood_network_options_t raw = SAPWOOD_NETWORK_OPTIONS_INIT;
+        raw.topology = or_null(options.topology);
+        raw.topology_file_text = or_null(options.topology_file_text);
+        raw.back_end_argv = options.back_end.empty() ? nullptr : program.data();
+        raw.back_end_environment = settings.empty() ? nullptr : environment.data();
+        raw.node_program = or_null(options.node_program);
+        raw.transport = options.transport;
+        raw.encryption = options.encryption;
+        raw.startup_timeout_ms = detail::milliseconds(options.startup_timeout);
+        raw.allow_missing = options.allow_missing;
+        detail::check([&](sapwood_error_t *error) {
+            return sapwood_network_open(handle_.out(), &raw, error);
+        });
+    }
+    // How many back-ends are connected now.
+    std::uint64_t size() const noexcept { return sapwood_network_size(handle_.get()); }
+    // All back-ends that are connected now.
+    Communicator everyone() const
+    {
+        Communicator made;
+        detail::check([&](sapwood_error_t *error) {
+            return sapwood_communicator_everyone(made.handle_.out(), handle_.get(), error);
+        });
+        return made;
+    }
+    // Opens a stream to everyone, or to some.
+    Stream open_stream(const StreamOptions &options = {}) { return open(nullptr, options); }
+    Stream open_stream(const Communicator &members, const StreamOptions &options = {})
+    {
+        // An empty communicator is no wish for everyone.
+        if (!members.handle_.get())
+            detail::raise(SAPWOOD_ERROR_USAGE, "communicator: was moved away");
+        return open(members.handle_.get(), options);
+    }
+    // Where back-ends may attach by themselves, a line "parent-rank address ranks" for each place.
+    std::string attach_points() const
+    {
+        const char *points = sapwood_network_attach_points(handle_.get());
+        return points ? points : "";
+    }
+    // Writes what back-ends need to attach: the key into a new file of mode 0600, and the places.
+    void write_attach_file(const std::string &path, const std::string &key_path) const
+    {
+        detail::check([&](sapwood_error_t *error) {
+            return sapwood_network_write_attach_file(handle_.get(), path.c_str(), key_path.c_str(), error);
+        });
+    }
+    // Waits until so many back-ends are connected. Throws Timeout.
+    void wait_for_back_ends(std::uint64_t count, std::chrono::milliseconds timeout)
+    {
+        detail::check([&](sapwood_error_t *error) {
+            return sapwood_network_wait_for_back_ends(handle_.get(), count, detail::milliseconds(timeout),
+                                                      error);
+        });
+    }
+    // The next change in the network, if there is one.
+    std::optional<Event> next_event() { return detail::next_event(handle_.get(), sapwood_network_next_event); }
+    // Lets the network work until something has happened, or the time is over.
+    void turn(std::chrono::milliseconds timeout)
+    {
+        detail::check([&](sapwood_error_t *error) {
+            return sapwood_network_turn(handle_.get(), detail::milliseconds(timeout), error);
+        });
+    }
+    // Writes what has been sent so far, as far as the system takes it.
+    void flush()
+    {
+        detail::check([&](sapwood_error_t *error) { return sapwood_network_flush(handle_.get(), error); });
+    }
+    // Readable when there is something to do; the network's own. Receive until nothing is there before
+    // waiting for it.
+    int descriptor() const noexcept { return sapwood_network_descriptor(handle_.get()); }
+    // Ends the tree, and says what came of it. Does nothing when it is closed.
+    void close() { handle_.close(); }
+    sapwood_network_t *raw() const noexcept { return handle_.get(); }
+
+private:
+    using Handle = detail::Handle<sapwood_network_t, sapwood_network_close>;
+
+    static const char *or_null(const std::string &text) { return text.empty() ? nullptr : text.c_str(); }
+
+    static std::vector<const char *> pointers(const std::vector<std::string> &texts)
+    {
+        std::vector<const char *> pointers;
+        for (const std::string &text : texts)
+            pointers.push_back(text.c_str());
+        pointers.push_back(nullptr);
+        return pointers;
+    }
+
+    Stream open(const sapwood_communicator_t *members, const StreamOptions &options)
+    {
+        sapwood_stream_options_t raw = SAPWOOD_STREAM_OPTIONS_INIT;
+        raw.up = or_null(options.up);
+        raw.down = or_null(options.down);
+        raw.wave = options.wave;
+        raw.wave_timeout_ms = static_cast<std::uint32_t>(detail::milliseconds(options.wave_timeout));
+        raw.policy = options.policy;
+        raw.window_bytes = options.window_bytes;
+        Stream::Handle stream;
+        detail::check([&](sapwood_error_t *error) {
+            return sapwood_stream_open(stream.out(), handle_.get(), members, &raw, error);
+        });
+        return Stream(std::move(stream));
+    }
+
+    Handle handle_;
+};
+
+// A leaf of the tree. It belongs to the thread that attached it; its destructor leaves the network.
+class BackEnd {
+public:
+    // Joins the network that has started this program.
+    static BackEnd attach()
+    {
+        BackEnd made;
+        detail::check([&](sapwood_error_t *error) {
+            return sapwood_back_end_attach(made.handle_.out(), error);
+        });
+        return made;
+    }
+    // Joins a network by the file that Network::write_attach_file wrote.
+    static BackEnd attach_by_file(const std::string &path, std::uint32_t rank = any_rank)
+    {
+        BackEnd made;
+        detail::check([&](sapwood_error_t *error) {
+            return sapwood_back_end_attach_by_file(made.handle_.out(), path.c_str(), rank, error);
+        });
+        return made;
+    }
+    std::uint32_t rank() const noexcept { return sapwood_back_end_rank(handle_.get()); }
+    // The next packet on any stream; waits for it. Throws Ended when the network ends.
+    Packet recv() { return receive(detail::for_ever); }
+    // As recv(); throws Timeout as well.
+    Packet recv(std::chrono::milliseconds timeout) { return receive(detail::milliseconds(timeout)); }
+    // The next packet, if it is there already.
+    std::optional<Packet> try_recv()
+    {
+        Packet::Handle packet;
+        detail::check([&](sapwood_error_t *error) {
+            return sapwood_back_end_try_recv(handle_.get(), packet.out(), error);
+        });
+        return packet.get() ? std::optional<Packet>(Packet(std::move(packet))) : std::nullopt;
+    }
+    // Sends values up on a stream, in its next wave. They leave with flush or the next receive.
+    template <class... T>
+    void send(std::uint32_t stream, std::int32_t tag, const T &...values)
+    {
+        send_arguments(stream, tag, detail::Arguments(values...));
+    }
+    void send(std::uint32_t stream, std::int32_t tag, const Values &values)
+    {
+        send_arguments(stream, tag, values.arguments_);
+    }
+    // Sends values in a wave of that number; waves that are left out are missed by this back-end.
+    template <class... T>
+    void send_in_wave(std::uint32_t stream, std::uint64_t wave, std::int32_t tag, const T &...values)
+    {
+        const detail::Arguments arguments(values...);
+        detail::check([&](sapwood_error_t *error) {
+            return sapwood_back_end_send_in_wave_values(handle_.get(), stream, wave, tag, arguments.format(),
+                                                        arguments.pointers(), arguments.count(), error);
+        });
+    }
+    // Answers a packet: on its stream, with its tag.
+    template <class... T>
+    void reply(const PacketView &packet, const T &...values)
+    {
+        send(packet.stream(), packet.tag(), values...);
+    }
+    // Writes what has been sent so far, as far as the system takes it.
+    void flush()
+    {
+        detail::check([&](sapwood_error_t *error) { return sapwood_back_end_flush(handle_.get(), error); });
+    }
+    // Waits until a stream is open here, for a back-end that speaks first; gives its number.
+    std::uint32_t wait_for_stream(std::chrono::milliseconds timeout)
+    {
+        std::uint32_t stream = 0;
+        detail::check([&](sapwood_error_t *error) {
+            return sapwood_back_end_wait_for_stream(handle_.get(), &stream, detail::milliseconds(timeout),
+                                                    error);
+        });
+        return stream;
+    }
+    // The next change in the network, if there is one.
+    std::optional<Event> next_event() { return detail::next_event(handle_.get(), sapwood_back_end_next_event); }
+    // Lets the network work until something has happened, or the time is over.
+    void turn(std::chrono::milliseconds timeout)
+    {
+        detail::check([&](sapwood_error_t *error) {
+            return sapwood_back_end_turn(handle_.get(), detail::milliseconds(timeout), error);
+        });
+    }
+    bool has_ended() const noexcept { return sapwood_back_end_has_ended(handle_.get()); }
+    // Readable when something has come; the back-end's own.
+    int descriptor() const noexcept { return sapwood_back_end_descriptor(handle_.get()); }
+    // Leaves the network, and says what came of it. Does nothing when it is closed.
+    void close() { handle_.close(); }
+    sapwood_back_end_t *raw() const noexcept { return handle_.get(); }
+
+private:
+    using Handle = detail::Handle<sapwood_back_end_t, sapwood_back_end_close>;
+
+    BackEnd() = default;
+
+    void send_arguments(std::uint32_t stream, std::int32_t tag, const detail::Arguments &values)
+    {
+        detail::check([&](sapwood_error_t *error) {
+            return sapwood_back_end_send_values(handle_.get(), stream, tag, values.format(),
+                                                values.pointers(), values.count(), error);
+        });
+    }
+
+    Packet receive(std::int32_t timeout_ms)
+    {
+        Packet::Handle packet;
+        detail::check([&](sapwood_error_t *error) {
+            return sapwood_back_end_recv(handle_.get(), packet.out(), timeout_ms, error);
+        });
+        return Packet(std::move(packet));
+    }
+
+    Handle handle_;
+};
+
+}  // namespace sapwood
+
+#endif  // SAPWOOD_HPP
