@@ -5,7 +5,10 @@
 //! never change after the handle was made, so that the check is sound on a wrong thread too.
 
 use std::cell::Cell;
+use std::collections::VecDeque;
+use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use crate::error::{Failure, Result, sapwood_error_code_t as Code};
 
@@ -21,7 +24,45 @@ pub(crate) trait Handle {
 struct Kept<T> {
     thread: u64,
     process: u32,
-    thing: T,
+    /// Nothing once the handle was closed: a copy of it still finds this, for a while.
+    thing: Option<T>,
+}
+
+/// What is left of handles that were closed, the oldest first: no memory of theirs is used again
+/// until so many others have been closed, so that a copy of a handle is known for what it is.
+static CLOSED: Mutex<VecDeque<Closed>> = Mutex::new(VecDeque::new());
+
+/// How many handles are known for closed.
+const CLOSED_MAX: usize = 1024;
+
+/// A closed handle's memory, and how it is given back.
+struct Closed {
+    kept: *mut c_void,
+    free: unsafe fn(*mut c_void),
+}
+
+// SAFETY: nothing is left in that memory that belongs to a thread.
+unsafe impl Send for Closed {}
+
+/// Keeps the memory of a handle that was closed, and gives back that of the oldest.
+///
+/// # Safety
+/// `kept` was made by `Box::into_raw`, holds no thing any more, and comes here once.
+unsafe fn retire<T>(kept: *mut Kept<T>) {
+    // SAFETY: as the caller says, and it is called once, below.
+    let free = |kept: *mut c_void| drop(unsafe { Box::from_raw(kept.cast::<Kept<T>>()) });
+    let mut closed = CLOSED.lock().unwrap_or_else(PoisonError::into_inner);
+    closed.push_back(Closed { kept: kept.cast(), free });
+    if closed.len() > CLOSED_MAX
+        && let Some(oldest) = closed.pop_front()
+    {
+        // SAFETY: each is in the queue once.
+        unsafe { (oldest.free)(oldest.kept) };
+    }
+}
+
+fn was_closed(name: &str) -> Failure {
+    Failure::usage(format!("{name}: was closed; this is a copy of its handle"))
 }
 
 /// This thread's number; never used again for another thread, unlike the system's.
@@ -64,7 +105,7 @@ pub(crate) unsafe fn give<H: Handle>(
     // SAFETY: not NULL, so the caller's variable.
     unsafe { out.write(std::ptr::null_mut()) };
     let thing = make()?;
-    let kept = Kept { thread: this_thread(), process: std::process::id(), thing };
+    let kept = Kept { thread: this_thread(), process: std::process::id(), thing: Some(thing) };
     // SAFETY: as above.
     unsafe { out.write(Box::into_raw(Box::new(kept)).cast()) };
     Ok(())
@@ -73,7 +114,8 @@ pub(crate) unsafe fn give<H: Handle>(
 /// The thing behind a handle.
 ///
 /// # Safety
-/// `handle` is NULL or was given by [`give`] and not taken back; the result is dropped before the
+/// `handle` is NULL or was given by [`give`], and is not so old that [`retire`] has forgotten it; the
+/// result is dropped before the
 /// function of the header returns, so that there is never a second one.
 pub(crate) unsafe fn lend<'a, H: Handle>(handle: *const H) -> Result<&'a mut H::Thing> {
     let kept = handle.cast_mut().cast::<Kept<H::Thing>>();
@@ -84,7 +126,7 @@ pub(crate) unsafe fn lend<'a, H: Handle>(handle: *const H) -> Result<&'a mut H::
     // thread. The thing itself is borrowed only on its own thread.
     unsafe {
         check(H::NAME, (*kept).thread, (*kept).process)?;
-        Ok(&mut (*kept).thing)
+        (*kept).thing.as_mut().ok_or_else(|| was_closed(H::NAME))
     }
 }
 
@@ -102,12 +144,13 @@ pub(crate) unsafe fn take<H: Handle>(handle: *mut *mut H) -> Result<Option<H::Th
         return Ok(None);
     }
     // SAFETY: as in `lend`; on its own thread the thing is the caller's to give back.
-    let kept = unsafe {
+    unsafe {
         check(H::NAME, (*kept).thread, (*kept).process)?;
+        let thing = (*kept).thing.take().ok_or_else(|| was_closed(H::NAME))?;
         handle.write(std::ptr::null_mut());
-        Box::from_raw(kept)
-    };
-    Ok(Some(kept.thing))
+        retire(kept);
+        Ok(Some(thing))
+    }
 }
 
 #[cfg(test)]
@@ -132,6 +175,27 @@ mod tests {
             assert!(bell.is_null());
             assert!(matches!(take(&raw mut bell), Ok(None)));
             assert_eq!(lend(bell).expect_err("gone").code, Code::SAPWOOD_ERROR_USAGE);
+        }
+    }
+
+    #[test]
+    fn a_copy_of_a_closed_handle_is_known_for_one() {
+        let mut bell: *mut Bell = std::ptr::null_mut();
+        // SAFETY: one variable, used by this thread alone; its copies are young enough.
+        unsafe {
+            give(&raw mut bell, || Ok("ding".to_owned())).expect("made");
+            let mut copy = bell;
+            assert!(matches!(take(&raw mut bell), Ok(Some(_))));
+            for _ in 0..2 {
+                let lent = lend(copy).expect_err("gone");
+                assert_eq!(lent.code, Code::SAPWOOD_ERROR_USAGE);
+                assert!(lent.text.contains("was closed"), "{}", lent.text);
+                assert!(take(&raw mut copy).is_err());
+                for _ in 0..CLOSED_MAX / 4 {
+                    give(&raw mut bell, || Ok("dong".to_owned())).expect("made");
+                    assert!(matches!(take(&raw mut bell), Ok(Some(_))));
+                }
+            }
         }
     }
 

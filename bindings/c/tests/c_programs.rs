@@ -88,6 +88,12 @@ fn misuse_is_an_error_code_and_changes_nothing() {
 }
 
 #[test]
+fn handles_that_are_closed_forked_or_on_another_thread_are_refused() {
+    let programs = Programs::new(&["wrong_use"]);
+    programs.run("wrong_use", &[&programs.path("wrong_use")]);
+}
+
+#[test]
 fn back_ends_attach_by_a_file() {
     let programs = Programs::new(&["attach", "back_end"]);
     let folder = programs.folder.path().as_os_str();
@@ -125,12 +131,13 @@ fn attach_and_finish(
 fn the_sanitizers_find_nothing() {
     let flags =
         ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-DSAPWOOD_VARARGS_EXPORTED"];
-    let names = ["front_end", "back_end", "misuse", "death"];
+    let names = ["front_end", "back_end", "misuse", "death", "wrong_use"];
     let programs = Programs::with(&names, &[package("src/varargs.c")], &flags);
     let back_end = programs.path("back_end");
     programs.run("front_end", &[os("2x2"), os("unix"), &back_end]);
     programs.run("misuse", &[&back_end]);
     programs.run("death", &[&back_end]);
+    programs.run("wrong_use", &[&programs.path("wrong_use")]);
 }
 
 fn valgrind() -> Vec<OsString> {
@@ -237,6 +244,7 @@ fn an_installed_library_is_found_and_linked() {
     make.arg("-C").arg(package("")).arg("install");
     make.arg(format!("PREFIX={}", prefix.display()));
     make.arg(format!("BUILT={}", built().folder.display()));
+    make.arg(format!("PROGRAM={}", Path::new(&built().node).display()));
     succeed(&mut make);
     let flags = |fields: &[&str]| {
         let file = prefix.join("lib/pkgconfig/sapwood.pc");
