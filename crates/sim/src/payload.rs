@@ -7,8 +7,12 @@ use alloc::vec::Vec;
 
 use sapwood_filter::{EquivalenceClasses, Statistics};
 use sapwood_packet::{Packet, Rank, RankSet, StreamId, Values, Wave};
+use sapwood_wire::limits::CHUNK_BYTES;
 
 use crate::scenario::Kind;
+
+/// What an array's length takes in a packet.
+const COUNT_BYTES: usize = 8;
 
 /// The tag of everything that is sent.
 pub(crate) const TAG: i32 = 100;
@@ -41,6 +45,13 @@ impl Recipe {
             Kind::Concatenate if self.length > 0 => self.length + rank as usize % 3,
             _ => self.length,
         }
+    }
+
+    /// Whether packets are cut, and their chunks folded as they come: of a wave that has gone on
+    /// such a packet is no late part, and is counted as dropped wherever it comes to.
+    pub(crate) fn is_cut_and_folded(&self) -> bool {
+        let is_folded = matches!(self.kind, Kind::Sum | Kind::Max);
+        is_folded && self.length * size_of::<i64>() + COUNT_BYTES > CHUNK_BYTES
     }
 
     /// What a back-end sends in a wave.

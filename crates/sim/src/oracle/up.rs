@@ -138,7 +138,8 @@ impl Known {
         let is_torn = reason.contains("in the middle of a large packet") && !disturbed.is_empty();
         let fates = self.fates.get_mut(&rank);
         if let Some(fate) = fates.and_then(|fates| fates.get_mut(wave as usize)) {
-            *fate |= if is_torn { NAMED | EXCUSED } else { NAMED };
+            let is_lost = is_torn || self.recipe.is_cut_and_folded() && !disturbed.is_empty();
+            *fate |= if is_lost { NAMED | EXCUSED } else { NAMED };
         }
         let is_true = if reason.contains("sent nothing") {
             !has_sent || self.drops || self.reborn.contains(rank)
