@@ -432,7 +432,7 @@ impl Node {
     /// Takes the next waves of a stream out of its table. Those that need no filter go on at once
     /// if no other is among them.
     fn gather_up(&mut self, at: usize) -> Option<Job> {
-        let now = self.now;
+        let (now, rank) = (self.now, self.membership.rank_or_max());
         let is_root = self.settings.role == Role::FrontEnd;
         let is_leaving = self.membership.departs_until.is_some();
         let apart = self.streams.at(at).apart.as_mut()?;
@@ -446,6 +446,7 @@ impl Node {
             if is_leaving || is_enough || !stream.has_room_up(is_root) {
                 break;
             }
+            stream.consult_rule(rank, is_root, now);
             let Some((wave, is_single)) = stream.waves.take_ready(now) else { break };
             bytes += wave.charged_bytes();
             let way = self.begin_emission(at, &wave, is_single);

@@ -21,14 +21,14 @@ impl Node {
         let is_root = self.settings.role == Role::FrontEnd;
         let mut has_emitted = false;
         loop {
-            let now = self.now;
+            let (now, rank) = (self.now, self.membership.rank_or_max());
             let stream = self.streams.at(at);
+            stream.consult_rule(rank, is_root, now);
             if !stream.has_room_up(is_root) || self.has_to_wait(at) {
                 break;
             }
             let rank = self.membership.rank_or_max();
             let stream = self.streams.at(at);
-            stream.consult_rule(rank, is_root, now);
             let Some((wave, is_single)) = stream.waves.take_ready(now) else { break };
             self.emit(at, wave, is_single);
             has_emitted = true;
