@@ -27,7 +27,6 @@ impl Node {
             if !stream.has_room_up(is_root) || self.has_to_wait(at) {
                 break;
             }
-            let rank = self.membership.rank_or_max();
             let stream = self.streams.at(at);
             let Some((wave, is_single)) = stream.waves.take_ready(now) else { break };
             self.emit(at, wave, is_single);

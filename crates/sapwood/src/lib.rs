@@ -53,6 +53,7 @@ pub use sapwood_filter::{
     Registry, Statistics, WaveRef, WaveRule,
 };
 pub use sapwood_node::{
+pub use sapwood_filter::{Arrivals, FilterSource, ShippedFile, Synchronisation, Verdict};
     AffectedWaves, AttachPoint, Event, FILTER_LIMIT, LinkRecord, Missing, NodeRecord, Policy,
     Records, Recovery,
 };

@@ -11,12 +11,28 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use sapwood::{Answer, Error, Event, FilterSpec, Network, Stream, Values};
-use support::{HANG, Links, back_ends, builder, network, new_mark, sapwood, tags, tree_below_us};
-use support::{marked, wait_until_gone};
+use sapwood::{Answer, Error, Event, FilterSpec, Network, Stream, TransportKind, Values};
+use support::{HANG, back_ends, marked, new_mark, tags, topology, tree_below_us, trial};
+use support::{of_rank, wait_until_gone};
 
 /// Fan-outs 1, 2 and the default of 8, each with and without processes in between.
 const SHAPES: [&str; 4] = ["1x1", "2x2", "8", "8x2"];
+
+/// A network whose communication processes are this program.
+fn network_of(shape: &str, node: &Path, transport: TransportKind) -> (Network, String) {
+    let mark = new_mark();
+    let network = Network::builder(topology(shape))
+        .node_program(node)
+        .transport(transport)
+        .back_end(back_ends(&mark, &["serve"]))
+        .open()
+        .unwrap();
+    (network, mark)
+}
+
+fn network(shape: &str) -> (Network, String) {
+    network_of(shape, trial(), TransportKind::Unix)
+}
 
 fn source(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../extension").join(file)
@@ -82,7 +98,7 @@ fn reasons(answer: &Answer) -> String {
 #[test]
 fn filters_from_files_give_the_same_at_every_fan_out() {
     for shape in SHAPES {
-        let (network, mark) = network(shape, Links::Unix);
+        let (network, mark) = network(shape);
         let tree = tree_below_us(&mark);
         sums(&network, native("libsums.so", "sum3"));
         sums(&network, format!("wasm:{}#sum3", source("filters/sums.wasm").display()));
@@ -97,7 +113,7 @@ fn files_travel_to_every_process_and_leave_nothing_behind() {
     let library = folder.path().join("libsums.so");
     for shape in SHAPES {
         fs::copy(libraries().join("libsums.so"), &library).unwrap();
-        let (mut network, mark) = network(shape, Links::EncryptedTcp);
+        let (mut network, mark) = network_of(shape, trial(), TransportKind::Tcp);
         let tree = tree_below_us(&mark);
         let shared_object = network.ship(&library).unwrap();
         let module = network.ship(source("filters/sums.wasm")).unwrap();
@@ -112,7 +128,7 @@ fn files_travel_to_every_process_and_leave_nothing_behind() {
 
 #[test]
 fn those_who_take_in_orphans_have_the_files_too() {
-    let (mut network, mark) = network("2x2x2", Links::Unix);
+    let (mut network, mark) = network("2x2x2");
     let tree = tree_below_us(&mark);
     let file = network.ship(libraries().join("libsums.so")).unwrap();
     let everyone = network.everyone();
@@ -120,7 +136,7 @@ fn those_who_take_in_orphans_have_the_files_too() {
     let root = network.topology().root().rank();
     for victim in [root + 1, root + 4] {
         assert!(ask(&mut stream).is_complete());
-        support::of_rank(&tree, victim).kill();
+        of_rank(&tree, victim).kill();
         let answer = ask(&mut stream);
         assert!(answer.is_complete(), "{:?}", answer.missing);
         let value = answer.value().unwrap().array::<f64>(0).unwrap().to_vec();
@@ -144,16 +160,11 @@ fn a_file_that_one_process_lacks_is_named_with_the_process() {
     let script = format!(
         "#!/bin/bash\n[ \"$SAPWOOD_RANK\" = 5 ] || exec {number}<{}\nexec {} \"$@\"\n",
         libraries().display(),
-        sapwood().display()
+        trial().display()
     );
     fs::write(&node, script).unwrap();
     fs::set_permissions(&node, fs::Permissions::from_mode(0o700)).unwrap();
-    let mark = new_mark();
-    let network = builder("2x2", Links::Unix)
-        .node_program(&node)
-        .back_end(back_ends(&mark, &["serve"]))
-        .open()
-        .unwrap();
+    let (network, mark) = network_of("2x2", &node, TransportKind::Unix);
     let tree = tree_below_us(&mark);
     let everyone = network.everyone();
     let name = format!("native:/proc/self/fd/{number}/libsums.so#sum3");
@@ -172,7 +183,7 @@ fn a_file_that_one_process_lacks_is_named_with_the_process() {
 
 #[test]
 fn what_cannot_be_used_is_refused_when_the_stream_opens() {
-    let (mut network, mark) = network("2", Links::Unix);
+    let (mut network, mark) = network("2");
     let tree = tree_below_us(&mark);
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let old = folder.path().join("libold.so");
@@ -209,7 +220,7 @@ fn what_cannot_be_used_is_refused_when_the_stream_opens() {
 
 #[test]
 fn a_filter_that_fails_costs_its_waves_and_nothing_else() {
-    let (network, mark) = network("2x2", Links::Unix);
+    let (network, mark) = network("2x2");
     let tree = tree_below_us(&mark);
     let everyone = network.everyone();
     let wasm =
@@ -238,7 +249,7 @@ fn a_filter_that_fails_costs_its_waves_and_nothing_else() {
 
 #[test]
 fn a_filter_that_crashes_takes_its_process_and_the_tree_goes_on() {
-    let (mut network, mark) = network("2x2", Links::Unix);
+    let (mut network, mark) = network("2x2");
     let tree = tree_below_us(&mark);
     let everyone = network.everyone();
     let crash = FilterSpec {
@@ -261,14 +272,20 @@ fn a_filter_that_crashes_takes_its_process_and_the_tree_goes_on() {
 
 #[test]
 fn a_rule_lets_waves_go_without_the_last() {
-    let (network, mark) = network("8", Links::Unix);
+    let (network, mark) = network("8");
     let tree = tree_below_us(&mark);
     let everyone = network.everyone();
-    for file in [native("libsums.so", "quorum"), {
-        format!("wasm:{}#quorum", source("filters/sums.wasm").display())
-    }] {
-        let quorum = FilterSpec { name: file, parameters: Values::new().scalar(7_i32) };
-        let mut stream = network.stream(&everyone).up("sum").rule(quorum).open().unwrap();
+    let wasm_quorum = format!("wasm:{}#quorum", source("filters/sums.wasm").display());
+    // A sum that runs apart from the loop, and crashes at no rank that there is.
+    let apart = FilterSpec {
+        name: native("libfaults.so", "crash"),
+        parameters: Values::new().scalar(999_u32),
+    };
+    for (rule, sum) in
+        [(native("libsums.so", "quorum"), FilterSpec::from("sum")), (wasm_quorum, apart)]
+    {
+        let quorum = FilterSpec { name: rule, parameters: Values::new().scalar(7_i32) };
+        let mut stream = network.stream(&everyone).up(sum).rule(quorum).open().unwrap();
         stream.broadcast(tags::HUSH, &[3_u32][..]).unwrap();
         let answer = stream.recv_timeout(HANG).unwrap();
         assert_eq!(answer.contributors.to_string(), "0-2,4-7");
