@@ -1,0 +1,59 @@
+/*
+ * The filters of these tools, with MRNet's signature; the tree's processes load them.
+ */
+#include <algorithm>
+
+#include "fold.hpp"
+
+using namespace MRN;
+
+extern "C" {
+
+/* Equal texts become one, with the ranks of all who have it. */
+const char* fold_format_string = "%as %aud %aud";
+void fold(std::vector<PacketPtr>& in, std::vector<PacketPtr>& out, std::vector<PacketPtr>&, void**,
+          PacketPtr&, const TopologyLocalInfo&)
+{
+    Fold merged;
+    for (PacketPtr& packet : in)
+        unfold(packet, merged);
+    Columns columns(merged);
+    out.push_back(PacketPtr(new Packet(in[0]->get_StreamId(), in[0]->get_Tag(), "%as %aud %aud",
+                                       columns.texts.data(), uint32_t(columns.texts.size()),
+                                       columns.counts.data(), uint32_t(columns.counts.size()),
+                                       columns.ranks.data(), uint32_t(columns.ranks.size()))));
+}
+
+/* The largest numbers with who has them: as many as the first packet says in its first value. */
+const char* largest_format_string = "%d %alf %aud";
+void largest(std::vector<PacketPtr>& in, std::vector<PacketPtr>& out, std::vector<PacketPtr>&, void**,
+             PacketPtr&, const TopologyLocalInfo&)
+{
+    std::vector<std::pair<double, Rank>> all;
+    int wanted = 0;
+    for (PacketPtr& packet : in) {
+        double* numbers = NULL;
+        uint32_t *ranks = NULL, count = 0, rank_count = 0;
+        if (packet->unpack("%d %alf %aud", &wanted, &numbers, &count, &ranks, &rank_count) == -1)
+            continue;
+        for (uint32_t i = 0; i < count && i < rank_count; i++)
+            all.emplace_back(-numbers[i], ranks[i]);
+        free(numbers), free(ranks);
+    }
+    /* So many different numbers, whoever has them. */
+    std::sort(all.begin(), all.end());
+    std::vector<double> numbers;
+    std::vector<uint32_t> ranks;
+    int different = 0;
+    for (size_t i = 0; i < all.size(); i++) {
+        different += i == 0 || all[i].first != all[i - 1].first;
+        if (different > wanted)
+            break;
+        numbers.push_back(-all[i].first);
+        ranks.push_back(all[i].second);
+    }
+    out.push_back(PacketPtr(new Packet(in[0]->get_StreamId(), in[0]->get_Tag(), "%d %alf %aud", wanted,
+                                       numbers.data(), uint32_t(numbers.size()), ranks.data(),
+                                       uint32_t(ranks.size()))));
+}
+}

@@ -1,0 +1,16 @@
+"""Integer addition: each back-end adds its rank to a number, and the tree brings back one sum."""
+
+import sys
+
+import sapwood
+
+if sys.argv[1:] == ["back-end"]:
+    with sapwood.BackEnd.from_environment() as back_end:
+        for request in back_end:
+            back_end.reply(request, request.value + back_end.rank)
+else:
+    with sapwood.Network("4^2", [sys.executable, __file__, "back-end"]) as network:
+        answer = network.stream(up="sum").ask(100, timeout=30)
+        print(f"{answer.value} from ranks {answer.contributors}")
+        for missing in answer.missing:
+            print(f"without ranks {missing.ranks}: {missing.reason}")
