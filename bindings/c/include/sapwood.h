@@ -10,8 +10,10 @@
  *
  * Handles start as NULL. What opens, attaches or receives takes a pointer to the handle, and leaves
  * NULL in it when it fails. What closes or frees takes a pointer to it, too, and sets it to NULL;
- * closing what is NULL does nothing, so that a second close is harmless. A copy of a handle must
- * not be used after the handle was closed or freed: no library can see that.
+ * closing what is NULL does nothing, so that a second close is harmless. A copy of a
+ * handle of a network, stream or back-end that was closed gets SAPWOOD_ERROR_USAGE, until 1,024
+ * others have been closed; after that, and copies of other handles that were freed, must not be
+ * used: no library can see that.
  *
  * Memory. Texts, arrays and packets that are lent point into the handle that has lent them, and are
  * gone with it. What is given to a function is read before it returns and need not be kept. NULL is
@@ -336,6 +338,10 @@ extern "C" {
 
 /**
  * The name of an error code in one word, such as "timeout"; "unknown" for other numbers. Static.
+ *
+ * Errors: none; what it gives says whether there was something to give.
+ * Threads: any.
+ * Memory: what it gives is the library's, lent as said above.
  */
 const char *sapwood_error_name(int code);
 
@@ -345,6 +351,10 @@ const char *sapwood_error_name(int code);
  *
  * `codes` has room for `capacity` codes; `SAPWOOD_DIRECTIVES_MAX` are always enough. `count` gets
  * how many there are.
+ *
+ * Errors: USAGE, FORMAT, INTERNAL.
+ * Threads: any.
+ * Memory: nothing is kept of what it is given.
  */
 int sapwood_format_parse(const char *format,
                          uint8_t *codes,
@@ -352,7 +362,13 @@ int sapwood_format_parse(const char *format,
                          size_t *count,
                          sapwood_error_t *error);
 
-/** All back-ends that are connected now. */
+/**
+ * All back-ends that are connected now.
+ *
+ * Errors: USAGE, THREAD, FORKED, INTERNAL.
+ * Threads: the network's own.
+ * Memory: the handle is the caller's, to be given back by sapwood_communicator_free.
+ */
 int sapwood_communicator_everyone(sapwood_communicator_t **communicator,
                                   const sapwood_network_t *network,
                                   sapwood_error_t *error);
@@ -360,23 +376,43 @@ int sapwood_communicator_everyone(sapwood_communicator_t **communicator,
 /**
  * The back-ends of `count` ranks, in any order. Whether they are there is seen when a stream
  * opens.
+ *
+ * Errors: USAGE, INTERNAL.
+ * Threads: any.
+ * Memory: the handle is the caller's, to be given back by sapwood_communicator_free.
  */
 int sapwood_communicator_of_ranks(sapwood_communicator_t **communicator,
                                   const uint32_t *ranks,
                                   size_t count,
                                   sapwood_error_t *error);
 
-/** The back-ends of a rank set that is written as "0-3,7". */
+/**
+ * The back-ends of a rank set that is written as "0-3,7".
+ *
+ * Errors: USAGE, INTERNAL.
+ * Threads: any.
+ * Memory: the handle is the caller's, to be given back by sapwood_communicator_free.
+ */
 int sapwood_communicator_parse(sapwood_communicator_t **communicator,
                                const char *ranks,
                                sapwood_error_t *error);
 
-/** How many back-ends there are; 0 for NULL. */
+/**
+ * How many back-ends there are; 0 for NULL.
+ *
+ * Errors: none; what it gives says whether there was something to give.
+ * Threads: any.
+ * Memory: nothing is kept of what it is given.
+ */
 uint64_t sapwood_communicator_size(const sapwood_communicator_t *communicator);
 
 /**
  * The ranks as sorted ranges, lent until the communicator is freed; `count` gets how many ranges.
  * NULL when there are none.
+ *
+ * Errors: none; what it gives says whether there was something to give.
+ * Threads: any.
+ * Memory: what it gives is the library's, lent as said above.
  */
 const sapwood_rank_range_t *sapwood_communicator_ranges(const sapwood_communicator_t *communicator,
                                                         size_t *count);
@@ -384,13 +420,29 @@ const sapwood_rank_range_t *sapwood_communicator_ranges(const sapwood_communicat
 /**
  * Gives a communicator back and sets the handle to NULL. Streams that were opened with it stay
  * open.
+ *
+ * Errors: none.
+ * Threads: any.
+ * Memory: what the handle has lent is gone.
  */
 void sapwood_communicator_free(sapwood_communicator_t **communicator);
 
-/** The version of the library, such as "0.1.0". Static. */
+/**
+ * The version of the library, such as "0.1.0". Static.
+ *
+ * Errors: none.
+ * Threads: any.
+ * Memory: what it gives is the library's, lent as said above.
+ */
 const char *sapwood_version(void);
 
-/** Starts the tree and waits until it stands. If that fails, nothing is left running. */
+/**
+ * Starts the tree and waits until it stands. If that fails, nothing is left running.
+ *
+ * Errors: USAGE, TOPOLOGY, START, FILTER, SYSTEM, INTERNAL.
+ * Threads: any.
+ * Memory: the handle is the caller's, to be given back by sapwood_network_close.
+ */
 int sapwood_network_open(sapwood_network_t **network,
                          const sapwood_network_options_t *options,
                          sapwood_error_t *error);
@@ -399,15 +451,29 @@ int sapwood_network_open(sapwood_network_t **network,
  * Ends the tree: what was sent is delivered, then every process ends. Sets the handle to NULL;
  * nothing happens if it is NULL already. Streams of the network have to be closed, too, before or
  * after.
+ *
+ * Errors: USAGE, THREAD, FORKED, SYSTEM, INTERNAL.
+ * Threads: the network's own.
+ * Memory: what the handle has lent is gone.
  */
 int sapwood_network_close(sapwood_network_t **network, sapwood_error_t *error);
 
-/** How many back-ends are connected now; 0 for a handle that may not be used here. */
+/**
+ * How many back-ends are connected now; 0 for a handle that may not be used here.
+ *
+ * Errors: none; what it gives says whether there was something to give.
+ * Threads: the network's own.
+ * Memory: nothing is kept of what it is given.
+ */
 uint64_t sapwood_network_size(const sapwood_network_t *network);
 
 /**
  * Where back-ends may attach by themselves: one line "parent-rank address ranks" for each place,
  * lent until the network is closed; NULL for a handle that may not be used here.
+ *
+ * Errors: none; what it gives says whether there was something to give.
+ * Threads: the network's own.
+ * Memory: what it gives is the library's, lent as said above.
  */
 const char *sapwood_network_attach_points(const sapwood_network_t *network);
 
@@ -417,6 +483,10 @@ const char *sapwood_network_attach_points(const sapwood_network_t *network);
  * for in the folders of SAPWOOD_FILTER_PATH here; `filter` a filter in it, NULL when it has one
  * only. `*name` is what `up` and `down` of a stream's options take: lent until the network is
  * closed. A file that was shipped before is not sent again.
+ *
+ * Errors: USAGE, THREAD, FORKED, FILE, FILTER, ENDED, SYSTEM, INTERNAL.
+ * Threads: the network's own.
+ * Memory: what it gives is the library's, lent as said above.
  */
 int sapwood_network_ship(sapwood_network_t *network,
                          const char *file,
@@ -427,19 +497,35 @@ int sapwood_network_ship(sapwood_network_t *network,
 /**
  * Writes what back-ends need to attach: the network's key into `key_path`, a new file of mode
  * 0600, and the places with that file's name into `path`. Remove both when all have come.
+ *
+ * Errors: USAGE, THREAD, FORKED, FILE, INTERNAL.
+ * Threads: the network's own.
+ * Memory: nothing is kept of what it is given.
  */
 int sapwood_network_write_attach_file(const sapwood_network_t *network,
                                       const char *path,
                                       const char *key_path,
                                       sapwood_error_t *error);
 
-/** Waits until `count` back-ends are connected. `timeout_ms` must not be negative. */
+/**
+ * Waits until `count` back-ends are connected. `timeout_ms` must not be negative.
+ *
+ * Errors: USAGE, THREAD, FORKED, TIMEOUT, ENDED, SYSTEM, INTERNAL.
+ * Threads: the network's own.
+ * Memory: nothing is kept of what it is given.
+ */
 int sapwood_network_wait_for_back_ends(sapwood_network_t *network,
                                        uint64_t count,
                                        int32_t timeout_ms,
                                        sapwood_error_t *error);
 
-/** The next change in the network; its kind is SAPWOOD_EVENT_NONE when there is none. */
+/**
+ * The next change in the network; its kind is SAPWOOD_EVENT_NONE when there is none.
+ *
+ * Errors: USAGE, THREAD, FORKED, INTERNAL.
+ * Threads: the network's own.
+ * Memory: nothing is kept of what it is given.
+ */
 int sapwood_network_next_event(sapwood_network_t *network,
                                sapwood_event_t *event,
                                sapwood_error_t *error);
@@ -447,10 +533,20 @@ int sapwood_network_next_event(sapwood_network_t *network,
 /**
  * Lets the network work until something has happened, or `timeout_ms` are over, which must not be
  * negative. Call it with 0 when the descriptor is readable; receiving does the same.
+ *
+ * Errors: USAGE, THREAD, FORKED, SYSTEM, INTERNAL.
+ * Threads: the network's own.
+ * Memory: nothing is kept of what it is given.
  */
 int sapwood_network_turn(sapwood_network_t *network, int32_t timeout_ms, sapwood_error_t *error);
 
-/** Writes what has been sent so far, as far as the system takes it. */
+/**
+ * Writes what has been sent so far, as far as the system takes it.
+ *
+ * Errors: USAGE, THREAD, FORKED, SYSTEM, INTERNAL.
+ * Threads: the network's own.
+ * Memory: nothing is kept of what it is given.
+ */
 int sapwood_network_flush(sapwood_network_t *network, sapwood_error_t *error);
 
 /**
@@ -459,12 +555,20 @@ int sapwood_network_flush(sapwood_network_t *network, sapwood_error_t *error);
  *
  * Receive until nothing is there before waiting for it: what has been read from the system already
  * does not make it readable again.
+ *
+ * Errors: none; what it gives says whether there was something to give.
+ * Threads: the network's own.
+ * Memory: nothing is kept of what it is given.
  */
 int sapwood_network_descriptor(const sapwood_network_t *network);
 
 /**
  * Opens a stream to `members`, or to everyone for NULL. `options` may be NULL: no filters, and
  * waves that wait for all.
+ *
+ * Errors: USAGE, THREAD, FORKED, FILTER, ENDED, INTERNAL.
+ * Threads: the network's own.
+ * Memory: the handle is the caller's, to be given back by sapwood_stream_close.
  */
 int sapwood_stream_open(sapwood_stream_t **stream,
                         sapwood_network_t *network,
@@ -475,18 +579,38 @@ int sapwood_stream_open(sapwood_stream_t **stream,
 /**
  * Closes the stream everywhere; answers that have not been received are lost. Sets the handle to
  * NULL; nothing happens if it is NULL already.
+ *
+ * Errors: USAGE, THREAD, FORKED, SYSTEM, INTERNAL.
+ * Threads: the stream's own.
+ * Memory: what the handle has lent is gone.
  */
 int sapwood_stream_close(sapwood_stream_t **stream, sapwood_error_t *error);
 
-/** The stream's number; 0 for a handle that may not be used here. */
+/**
+ * The stream's number; 0 for a handle that may not be used here.
+ *
+ * Errors: none; what it gives says whether there was something to give.
+ * Threads: the stream's own.
+ * Memory: nothing is kept of what it is given.
+ */
 uint32_t sapwood_stream_id(const sapwood_stream_t *stream);
 
-/** How many packets were dropped at the front-end on this stream. */
+/**
+ * How many packets were dropped at the front-end on this stream.
+ *
+ * Errors: none; what it gives says whether there was something to give.
+ * Threads: the stream's own.
+ * Memory: nothing is kept of what it is given.
+ */
 uint64_t sapwood_stream_dropped(const sapwood_stream_t *stream);
 
 /**
  * As `sapwood_stream_broadcast`, with `count` pointers to the values: for a scalar one to it, for
  * `%s` the string itself, for an array one to its first element and one to its count.
+ *
+ * Errors: USAGE, THREAD, FORKED, FORMAT, ENDED, SYSTEM, INTERNAL.
+ * Threads: the stream's own.
+ * Memory: nothing is kept of what it is given.
  */
 int sapwood_stream_broadcast_values(sapwood_stream_t *stream,
                                     int32_t tag,
@@ -495,7 +619,13 @@ int sapwood_stream_broadcast_values(sapwood_stream_t *stream,
                                     size_t count,
                                     sapwood_error_t *error);
 
-/** As `sapwood_stream_send_to`, with pointers as `sapwood_stream_broadcast_values` takes them. */
+/**
+ * As `sapwood_stream_send_to`, with pointers as `sapwood_stream_broadcast_values` takes them.
+ *
+ * Errors: USAGE, THREAD, FORKED, FORMAT, ENDED, SYSTEM, INTERNAL.
+ * Threads: the stream's own.
+ * Memory: nothing is kept of what it is given.
+ */
 int sapwood_stream_send_to_values(sapwood_stream_t *stream,
                                   uint32_t rank,
                                   int32_t tag,
@@ -510,13 +640,23 @@ int sapwood_stream_send_to_values(sapwood_stream_t *stream,
  *
  * Gives SAPWOOD_ERROR_TIMEOUT, SAPWOOD_ERROR_NOBODY_LEFT when all members are gone, or
  * SAPWOOD_ERROR_ENDED.
+ *
+ * Errors: USAGE, THREAD, FORKED, TIMEOUT, NOBODY_LEFT, ENDED, SYSTEM, INTERNAL.
+ * Threads: the stream's own.
+ * Memory: the handle is the caller's, to be given back by sapwood_answer_free.
  */
 int sapwood_stream_recv(sapwood_stream_t *stream,
                         sapwood_answer_t **answer,
                         int32_t timeout_ms,
                         sapwood_error_t *error);
 
-/** The next answer, if it is there already; else gives 0 and leaves NULL in `answer`. */
+/**
+ * The next answer, if it is there already; else gives 0 and leaves NULL in `answer`.
+ *
+ * Errors: USAGE, THREAD, FORKED, NOBODY_LEFT, ENDED, SYSTEM, INTERNAL.
+ * Threads: the stream's own.
+ * Memory: the handle is the caller's, to be given back by sapwood_answer_free.
+ */
 int sapwood_stream_try_recv(sapwood_stream_t *stream,
                             sapwood_answer_t **answer,
                             sapwood_error_t *error);
@@ -526,29 +666,67 @@ int sapwood_stream_try_recv(sapwood_stream_t *stream,
  *
  * Gives SAPWOOD_ERROR_NO_VALUE, with who is missing and why, when a filter failed or nobody
  * contributed.
+ *
+ * Errors: USAGE, NO_VALUE, INTERNAL.
+ * Threads: any.
+ * Memory: what it gives is the library's, lent as said above.
  */
 int sapwood_answer_value(const sapwood_answer_t *answer,
                          const sapwood_packet_t **packet,
                          sapwood_error_t *error);
 
-/** The wave, counted from 0 in each stream; 0 for NULL. */
+/**
+ * The wave, counted from 0 in each stream; 0 for NULL.
+ *
+ * Errors: none; what it gives says whether there was something to give.
+ * Threads: any.
+ * Memory: nothing is kept of what it is given.
+ */
 uint64_t sapwood_answer_wave(const sapwood_answer_t *answer);
 
-/** The number of the stream; 0 for NULL. */
+/**
+ * The number of the stream; 0 for NULL.
+ *
+ * Errors: none; what it gives says whether there was something to give.
+ * Threads: any.
+ * Memory: nothing is kept of what it is given.
+ */
 uint32_t sapwood_answer_stream(const sapwood_answer_t *answer);
 
-/** Whether there is a value and every member of the stream is in it; false for NULL. */
+/**
+ * Whether there is a value and every member of the stream is in it; false for NULL.
+ *
+ * Errors: none; what it gives says whether there was something to give.
+ * Threads: any.
+ * Memory: nothing is kept of what it is given.
+ */
 bool sapwood_answer_is_complete(const sapwood_answer_t *answer);
 
-/** Whether the wave had been answered before this part of it came; false for NULL. */
+/**
+ * Whether the wave had been answered before this part of it came; false for NULL.
+ *
+ * Errors: none; what it gives says whether there was something to give.
+ * Threads: any.
+ * Memory: nothing is kept of what it is given.
+ */
 bool sapwood_answer_is_late(const sapwood_answer_t *answer);
 
-/** How many back-ends the value stands for; 0 for NULL. */
+/**
+ * How many back-ends the value stands for; 0 for NULL.
+ *
+ * Errors: none; what it gives says whether there was something to give.
+ * Threads: any.
+ * Memory: nothing is kept of what it is given.
+ */
 uint64_t sapwood_answer_contributor_count(const sapwood_answer_t *answer);
 
 /**
  * The back-ends that the value stands for, as sorted ranges, lent until the answer is freed;
  * `count` gets how many ranges. NULL when there are none.
+ *
+ * Errors: none; what it gives says whether there was something to give.
+ * Threads: any.
+ * Memory: what it gives is the library's, lent as said above.
  */
 const sapwood_rank_range_t *sapwood_answer_contributors(const sapwood_answer_t *answer,
                                                         size_t *count);
@@ -556,36 +734,76 @@ const sapwood_rank_range_t *sapwood_answer_contributors(const sapwood_answer_t *
 /**
  * The back-ends that the value lacks, grouped by reason, lent until the answer is freed; `count`
  * gets how many groups. NULL when there are none.
+ *
+ * Errors: none; what it gives says whether there was something to give.
+ * Threads: any.
+ * Memory: what it gives is the library's, lent as said above.
  */
 const sapwood_missing_t *sapwood_answer_missing(const sapwood_answer_t *answer, size_t *count);
 
-/** Gives an answer back, with its packet, and sets the handle to NULL. */
+/**
+ * Gives an answer back, with its packet, and sets the handle to NULL.
+ *
+ * Errors: none.
+ * Threads: any.
+ * Memory: what the handle has lent is gone.
+ */
 void sapwood_answer_free(sapwood_answer_t **answer);
 
 /**
  * Gives a packet back and sets the handle to NULL; nothing happens if it or `packet` is NULL. What
  * it has lent is gone with it. Packets that an answer has lent are freed with the answer.
+ *
+ * Errors: none.
+ * Threads: any.
+ * Memory: what the handle has lent is gone.
  */
 void sapwood_packet_free(sapwood_packet_t **packet);
 
-/** The packet's tag; 0 for NULL. */
+/**
+ * The packet's tag; 0 for NULL.
+ *
+ * Errors: none; what it gives says whether there was something to give.
+ * Threads: any.
+ * Memory: nothing is kept of what it is given.
+ */
 int32_t sapwood_packet_tag(const sapwood_packet_t *packet);
 
-/** The stream that the packet came on, for the answer to be sent on; 0 for NULL. */
+/**
+ * The stream that the packet came on, for the answer to be sent on; 0 for NULL.
+ *
+ * Errors: none; what it gives says whether there was something to give.
+ * Threads: any.
+ * Memory: nothing is kept of what it is given.
+ */
 uint32_t sapwood_packet_stream(const sapwood_packet_t *packet);
 
 /**
  * The rank that made the packet: its sender, or the process whose filter did; UINT32_MAX for NULL.
+ *
+ * Errors: none; what it gives says whether there was something to give.
+ * Threads: any.
+ * Memory: nothing is kept of what it is given.
  */
 uint32_t sapwood_packet_origin(const sapwood_packet_t *packet);
 
-/** The packet's format string, such as "%d %alf"; lent until the packet is freed; NULL for NULL. */
+/**
+ * The packet's format string, such as "%d %alf"; lent until the packet is freed; NULL for NULL.
+ *
+ * Errors: none; what it gives says whether there was something to give.
+ * Threads: any.
+ * Memory: what it gives is the library's, lent as said above.
+ */
 const char *sapwood_packet_format(const sapwood_packet_t *packet);
 
 /**
  * Reads all values of a packet into places given by pointers; `count` says how many pointers.
  *
  * As `sapwood_packet_read`, for callers without variable arguments.
+ *
+ * Errors: USAGE, FORMAT, INTERNAL.
+ * Threads: any.
+ * Memory: nothing is kept of what it is given.
  */
 int sapwood_packet_read_values(const sapwood_packet_t *packet,
                                const char *format,
@@ -596,6 +814,10 @@ int sapwood_packet_read_values(const sapwood_packet_t *packet,
 /**
  * One `%s` value as bytes with their length, for strings that hold NULs; `index` counts values
  * from 0. The bytes are lent until the packet is freed, and no NUL need follow them.
+ *
+ * Errors: USAGE, FORMAT, INTERNAL.
+ * Threads: any.
+ * Memory: what it gives is the library's, lent as said above.
  */
 int sapwood_packet_bytes(const sapwood_packet_t *packet,
                          size_t index,
@@ -603,12 +825,22 @@ int sapwood_packet_bytes(const sapwood_packet_t *packet,
                          size_t *length,
                          sapwood_error_t *error);
 
-/** Joins the network that has started this program, as its environment says. */
+/**
+ * Joins the network that has started this program, as its environment says.
+ *
+ * Errors: USAGE, START, ENDED, TIMEOUT, SYSTEM, INTERNAL.
+ * Threads: any.
+ * Memory: the handle is the caller's, to be given back by sapwood_back_end_close.
+ */
 int sapwood_back_end_attach(sapwood_back_end_t **back_end, sapwood_error_t *error);
 
 /**
  * Joins a network by the file that `sapwood_network_write_attach_file` wrote, under a rank or
  * under SAPWOOD_ANY_RANK.
+ *
+ * Errors: USAGE, FILE, START, ENDED, TIMEOUT, SYSTEM, INTERNAL.
+ * Threads: any.
+ * Memory: the handle is the caller's, to be given back by sapwood_back_end_close.
  */
 int sapwood_back_end_attach_by_file(sapwood_back_end_t **back_end,
                                     const char *path,
@@ -618,10 +850,20 @@ int sapwood_back_end_attach_by_file(sapwood_back_end_t **back_end,
 /**
  * Leaves the network; what was sent is written first. Sets the handle to NULL; nothing happens if
  * it is NULL already.
+ *
+ * Errors: USAGE, THREAD, FORKED, SYSTEM, INTERNAL.
+ * Threads: the back-end's own.
+ * Memory: what the handle has lent is gone.
  */
 int sapwood_back_end_close(sapwood_back_end_t **back_end, sapwood_error_t *error);
 
-/** This back-end's rank; UINT32_MAX for a handle that may not be used here. */
+/**
+ * This back-end's rank; UINT32_MAX for a handle that may not be used here.
+ *
+ * Errors: none; what it gives says whether there was something to give.
+ * Threads: the back-end's own.
+ * Memory: nothing is kept of what it is given.
+ */
 uint32_t sapwood_back_end_rank(const sapwood_back_end_t *back_end);
 
 /**
@@ -630,18 +872,34 @@ uint32_t sapwood_back_end_rank(const sapwood_back_end_t *back_end);
  *
  * Gives SAPWOOD_ERROR_TIMEOUT, or SAPWOOD_ERROR_ENDED when the network ends, as it does for every
  * back-end in time.
+ *
+ * Errors: USAGE, THREAD, FORKED, TIMEOUT, ENDED, SYSTEM, INTERNAL.
+ * Threads: the back-end's own.
+ * Memory: the handle is the caller's, to be given back by sapwood_packet_free.
  */
 int sapwood_back_end_recv(sapwood_back_end_t *back_end,
                           sapwood_packet_t **packet,
                           int32_t timeout_ms,
                           sapwood_error_t *error);
 
-/** The next packet, if it is there already; else gives 0 and leaves NULL in `packet`. */
+/**
+ * The next packet, if it is there already; else gives 0 and leaves NULL in `packet`.
+ *
+ * Errors: USAGE, THREAD, FORKED, ENDED, SYSTEM, INTERNAL.
+ * Threads: the back-end's own.
+ * Memory: the handle is the caller's, to be given back by sapwood_packet_free.
+ */
 int sapwood_back_end_try_recv(sapwood_back_end_t *back_end,
                               sapwood_packet_t **packet,
                               sapwood_error_t *error);
 
-/** As `sapwood_back_end_send`, with pointers as `sapwood_stream_broadcast_values` takes them. */
+/**
+ * As `sapwood_back_end_send`, with pointers as `sapwood_stream_broadcast_values` takes them.
+ *
+ * Errors: USAGE, THREAD, FORKED, FORMAT, ENDED, SYSTEM, INTERNAL.
+ * Threads: the back-end's own.
+ * Memory: nothing is kept of what it is given.
+ */
 int sapwood_back_end_send_values(sapwood_back_end_t *back_end,
                                  uint32_t stream,
                                  int32_t tag,
@@ -653,6 +911,10 @@ int sapwood_back_end_send_values(sapwood_back_end_t *back_end,
 /**
  * As `sapwood_back_end_send_in_wave`, with pointers as `sapwood_stream_broadcast_values` takes
  * them.
+ *
+ * Errors: USAGE, THREAD, FORKED, FORMAT, ENDED, SYSTEM, INTERNAL.
+ * Threads: the back-end's own.
+ * Memory: nothing is kept of what it is given.
  */
 int sapwood_back_end_send_in_wave_values(sapwood_back_end_t *back_end,
                                          uint32_t stream,
@@ -663,19 +925,35 @@ int sapwood_back_end_send_in_wave_values(sapwood_back_end_t *back_end,
                                          size_t count,
                                          sapwood_error_t *error);
 
-/** Writes what has been sent so far, as far as the system takes it. */
+/**
+ * Writes what has been sent so far, as far as the system takes it.
+ *
+ * Errors: USAGE, THREAD, FORKED, SYSTEM, INTERNAL.
+ * Threads: the back-end's own.
+ * Memory: nothing is kept of what it is given.
+ */
 int sapwood_back_end_flush(sapwood_back_end_t *back_end, sapwood_error_t *error);
 
 /**
  * Waits until a stream is open here, for a back-end that speaks first; `stream` gets its number.
  * `timeout_ms` must not be negative.
+ *
+ * Errors: USAGE, THREAD, FORKED, TIMEOUT, ENDED, SYSTEM, INTERNAL.
+ * Threads: the back-end's own.
+ * Memory: nothing is kept of what it is given.
  */
 int sapwood_back_end_wait_for_stream(sapwood_back_end_t *back_end,
                                      uint32_t *stream,
                                      int32_t timeout_ms,
                                      sapwood_error_t *error);
 
-/** The next change in the network; its kind is SAPWOOD_EVENT_NONE when there is none. */
+/**
+ * The next change in the network; its kind is SAPWOOD_EVENT_NONE when there is none.
+ *
+ * Errors: USAGE, THREAD, FORKED, INTERNAL.
+ * Threads: the back-end's own.
+ * Memory: nothing is kept of what it is given.
+ */
 int sapwood_back_end_next_event(sapwood_back_end_t *back_end,
                                 sapwood_event_t *event,
                                 sapwood_error_t *error);
@@ -683,15 +961,29 @@ int sapwood_back_end_next_event(sapwood_back_end_t *back_end,
 /**
  * Lets the network work until something has happened, or `timeout_ms` are over, which must not be
  * negative.
+ *
+ * Errors: USAGE, THREAD, FORKED, SYSTEM, INTERNAL.
+ * Threads: the back-end's own.
+ * Memory: nothing is kept of what it is given.
  */
 int sapwood_back_end_turn(sapwood_back_end_t *back_end, int32_t timeout_ms, sapwood_error_t *error);
 
-/** Whether the network has ended for this process; true for a handle that may not be used here. */
+/**
+ * Whether the network has ended for this process; true for a handle that may not be used here.
+ *
+ * Errors: none; what it gives says whether there was something to give.
+ * Threads: the back-end's own.
+ * Memory: nothing is kept of what it is given.
+ */
 bool sapwood_back_end_has_ended(const sapwood_back_end_t *back_end);
 
 /**
  * A descriptor that is readable when something has come, for select, poll or epoll; it stays the
  * back-end's own. -1 for a handle that may not be used here.
+ *
+ * Errors: none; what it gives says whether there was something to give.
+ * Threads: the back-end's own.
+ * Memory: nothing is kept of what it is given.
  */
 int sapwood_back_end_descriptor(const sapwood_back_end_t *back_end);
 
@@ -702,6 +994,10 @@ int sapwood_back_end_descriptor(const sapwood_back_end_t *back_end);
  * The values follow the format string as in printf: "%d %lf %s" takes an int32_t, a double and
  * a string. An array takes two arguments, a pointer and a count: uint32_t for "%ad" and its
  * like, uint64_t for "%Ad" and its like. Arguments must have exactly these types.
+ *
+ * Errors: USAGE, THREAD, FORKED, FORMAT, ENDED, SYSTEM, INTERNAL.
+ * Threads: the stream's own.
+ * Memory: nothing is kept of what it is given.
  */
 extern int sapwood_stream_broadcast(sapwood_stream_t *stream,
                                     int32_t tag,
@@ -709,7 +1005,13 @@ extern int sapwood_stream_broadcast(sapwood_stream_t *stream,
                                     const char *format,
                                     ...);
 
-/** Sends values down to one member; as `sapwood_stream_broadcast`. */
+/**
+ * Sends values down to one member; as `sapwood_stream_broadcast`.
+ *
+ * Errors: USAGE, THREAD, FORKED, FORMAT, ENDED, SYSTEM, INTERNAL.
+ * Threads: the stream's own.
+ * Memory: nothing is kept of what it is given.
+ */
 extern int sapwood_stream_send_to(sapwood_stream_t *stream,
                                   uint32_t rank,
                                   int32_t tag,
@@ -721,6 +1023,10 @@ extern int sapwood_stream_send_to(sapwood_stream_t *stream,
  * Sends values up on a stream, in its next wave; values as in `sapwood_stream_broadcast`.
  * Packets are written together: the last ones leave with `sapwood_back_end_flush` or with the
  * next receive. Waits while the window is full.
+ *
+ * Errors: USAGE, THREAD, FORKED, FORMAT, ENDED, SYSTEM, INTERNAL.
+ * Threads: the back-end's own.
+ * Memory: nothing is kept of what it is given.
  */
 extern int sapwood_back_end_send(sapwood_back_end_t *back_end,
                                  uint32_t stream,
@@ -729,7 +1035,13 @@ extern int sapwood_back_end_send(sapwood_back_end_t *back_end,
                                  const char *format,
                                  ...);
 
-/** Sends values in a wave of that number; waves that are left out are missed by this back-end. */
+/**
+ * Sends values in a wave of that number; waves that are left out are missed by this back-end.
+ *
+ * Errors: USAGE, THREAD, FORKED, FORMAT, ENDED, SYSTEM, INTERNAL.
+ * Threads: the back-end's own.
+ * Memory: nothing is kept of what it is given.
+ */
 extern int sapwood_back_end_send_in_wave(sapwood_back_end_t *back_end,
                                          uint32_t stream,
                                          uint64_t wave,
@@ -748,6 +1060,10 @@ extern int sapwood_back_end_send_in_wave(sapwood_back_end_t *back_end,
  *
  * Arrays and strings are not copied: what is read points into the packet, and is gone when the
  * packet (or the answer that has lent it) is freed.
+ *
+ * Errors: USAGE, FORMAT, INTERNAL.
+ * Threads: any.
+ * Memory: nothing is kept of what it is given.
  */
 extern int sapwood_packet_read(const sapwood_packet_t *packet,
                                sapwood_error_t *error,

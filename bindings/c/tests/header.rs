@@ -3,6 +3,9 @@
 //! After a change of the interface, `SAPWOOD_WRITE_HEADER=1 cargo test -p sapwood-c --test header`
 //! writes the header anew.
 
+#[path = "header/rules.rs"]
+mod rules;
+
 use std::fs;
 use std::path::Path;
 
@@ -63,7 +66,9 @@ fn generated() -> String {
     }
     let mut bytes = Vec::new();
     builder.generate().expect("the sources are a C interface").write(&mut bytes);
-    compact(&without_safety(&String::from_utf8(bytes).expect("a header is text")))
+    let plain = without_safety(&String::from_utf8(bytes).expect("a header is text"));
+    let documented = rules::document(&plain, include_str!("header/errors.txt"));
+    compact(&documented.unwrap_or_else(|fault| panic!("{fault}")))
 }
 
 /// What Rust documents as `# Safety` is, for C, the opening of the header.
