@@ -645,10 +645,10 @@ impl Node {
         let is_busy = |stream: &Stream| stream.down_apart.as_ref().is_some_and(|a| a.is_busy());
         let is_over = |&(until, _): &(Instant, String)| until <= now;
         let is_due = self.jobs.ends.as_ref().is_some_and(is_over);
-        if is_due || !self.streams.iter().any(is_busy) {
-            if let Some((_, reason)) = self.jobs.ends.take() {
-                self.end(true, reason);
-            }
+        if (is_due || !self.streams.iter().any(is_busy))
+            && let Some((_, reason)) = self.jobs.ends.take()
+        {
+            self.end(true, reason);
         }
     }
 }

@@ -8,8 +8,8 @@ mod harness;
 
 use std::time::Duration;
 
-use harness::{Tree, each_seed, number_of, spec};
-use sapwood_filter::{FilterSpec, WaveRule};
+use harness::{Tree, each_seed, foreign_filters, number_of, spec};
+use sapwood_filter::{FilterSpec, Registry, WaveRule};
 use sapwood_node::{Answer, Event, Recovery, StreamSpec};
 use sapwood_packet::{Rank, RankSet, StreamId, Values};
 
@@ -37,7 +37,11 @@ struct Marked {
 
 impl Marked {
     fn new(shape: &str, seed: u64, terms: Recovery, period: u64, waves: usize) -> Self {
-        let mut tree = Tree::recovering(shape, seed, terms);
+        // In some runs the filter is at work elsewhere while the tree goes on.
+        let is_foreign = seed % 2 == 1;
+        let registry = if is_foreign { foreign_filters() } else { Registry::built_in() };
+        let mut tree = Tree::recovering_with(shape, seed, terms, registry);
+        tree.delays_jobs = is_foreign;
         let everyone = tree.everyone();
         let parameters = Values::new().scalar(period);
         let accumulate = FilterSpec { name: "accumulate".into(), parameters };

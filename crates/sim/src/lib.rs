@@ -24,6 +24,7 @@ extern crate alloc;
 extern crate std;
 
 mod agenda;
+mod apart;
 mod chance;
 mod dial;
 mod faults;

@@ -4,7 +4,7 @@ use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use sapwood_node::{Instant, LinkId, Node, Role};
+use sapwood_node::{Instant, Job, LinkId, Node, Role};
 use sapwood_packet::Rank;
 
 use crate::agenda::Time;
@@ -100,6 +100,8 @@ pub(crate) struct Process {
     /// Whether it left because its application said so.
     pub(crate) has_left: bool,
     pub(crate) leaf: Leaf,
+    /// Filters at work, and until when.
+    pub(crate) jobs: Vec<(Time, Job)>,
 }
 
 impl Process {
@@ -132,6 +134,7 @@ impl Process {
             over_since: None,
             has_left: false,
             leaf: Leaf::default(),
+            jobs: Vec::new(),
         }
     }
 

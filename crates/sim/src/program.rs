@@ -3,7 +3,6 @@
 
 use alloc::vec::Vec;
 
-use sapwood_filter::FilterSpec;
 use sapwood_node::{Answer, Delivery, NodeError, Role, StreamSpec};
 use sapwood_packet::{RankSet, StreamId, Values};
 
@@ -261,7 +260,7 @@ impl World {
         }
         let spec = StreamSpec {
             members: members.clone(),
-            up: plan.kind.filter().map(FilterSpec::from).into_iter().collect(),
+            up: self.slowness.filter(plan.kind).into_iter().collect(),
             down: Vec::new(),
             wave: plan.wave,
             rule: None,

@@ -169,10 +169,10 @@ impl World {
         let demanded = self.demanded(&there);
         let dropped = self.dropped();
         let count = |rank, stream| dropped_by(&dropped, rank, stream);
-        let leaves =
-            |one: &Process| one.role == Role::BackEnd && one.has_left && one.is_alive();
+        let leaves = |one: &Process| one.role == Role::BackEnd && one.has_left && one.is_alive();
         self.front_end.is_done()
             && !self.processes.iter().any(leaves)
+            && self.processes.iter().all(|one| one.jobs.is_empty())
             && demanded.iter().all(|rank| self.unfinished(rank).is_none())
             && self.oracle.is_complete(&demanded, count)
             && self.is_healed(&there)

@@ -2,7 +2,6 @@
 //! what its program does, and what it writes.
 
 use alloc::string::String;
-use core::time::Duration;
 
 use sapwood_node::{Event, Input, LinkId, Output, Role};
 
@@ -37,6 +36,7 @@ impl World {
             self.read(process, link);
             inputs += 1;
         }
+        inputs += self.finish_jobs(process);
         let clock = self.processes[process].clock(now);
         if self.processes[process].wake.is_some_and(|at| at <= clock) {
             self.processes[process].wake = None;
@@ -62,7 +62,8 @@ impl World {
         let is_ready = !one.readable.is_empty() || !one.notices.is_empty() || !one.dirty.is_empty();
         let limit = one.over_since.map(|since| since + CLOSE_LIMIT);
         let soon = is_ready.then_some(self.now);
-        let next = [soon, wake, self.next_work(process), limit].into_iter().flatten().min();
+        let job = one.jobs.iter().map(|&(due, _)| due).min();
+        let next = [soon, wake, self.next_work(process), limit, job].into_iter().flatten().min();
         if let Some(at) = next {
             self.poke(process, at);
         }
@@ -79,19 +80,10 @@ impl World {
     /// Does what a node has decided, and runs its filters.
     pub(crate) fn carry_out(&mut self, process: usize) {
         self.do_outputs(process);
-        while self.processes[process].node.has_job() {
-            let clock = self.processes[process].clock(self.now);
-            let job = self.processes[process].node.take_job(clock);
-            self.do_outputs(process);
-            if let Some(mut job) = job {
-                job.run();
-                self.processes[process].node.finish_job(clock, job, Duration::ZERO);
-                self.do_outputs(process);
-            }
-        }
+        self.run_jobs(process);
     }
 
-    fn do_outputs(&mut self, process: usize) {
+    pub(crate) fn do_outputs(&mut self, process: usize) {
         while let Some(output) = self.processes[process].node.poll_output() {
             match output {
                 Output::Transmit(link) => self.arm(process, link, false),
@@ -335,6 +327,7 @@ impl World {
         one.listens = false;
         one.is_dialing = false;
         one.notices.clear();
+        one.jobs.clear();
         let ports = core::mem::take(&mut one.ports);
         let (starter, rank) = (one.starter, one.rank);
         self.note(process, || alloc::format!("is no more ({state:?})"));

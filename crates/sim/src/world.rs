@@ -11,6 +11,7 @@ use sapwood_packet::{Rank, RankSet, Slab, StreamId};
 use sapwood_topology::{Hosts, Topology};
 
 use crate::agenda::{Agenda, Happening, Time};
+use crate::apart::{Slowness, register};
 use crate::log::Log;
 use crate::oracle::{Oracle, Rule};
 use crate::pipe::{Pipe, Speed};
@@ -80,6 +81,7 @@ pub(crate) struct World {
     /// Bytes for one read, as the runtime has them.
     pub(crate) buffer: Slab,
     pub(crate) options: Options,
+    pub(crate) slowness: Slowness,
 }
 
 /// Bytes that one read takes at most.
@@ -116,6 +118,7 @@ impl World {
             happenings: 0,
             buffer: Slab::of_length(TAIL_BYTES + READ_BYTES),
             options: options.clone(),
+            slowness: Slowness::draw(seed),
             scenario,
         };
         let front_end = world.add_process(Role::FrontEnd, Some(root), true);
@@ -140,7 +143,9 @@ impl World {
             is_started,
             pid: self.processes.len() as u32 + 1,
             address: None,
-            registry: self.options.registry.map_or_else(Registry::built_in, |make| make()),
+            registry: register(
+                self.options.registry.map_or_else(Registry::built_in, |make| make()),
+            ),
             recovery: self.scenario.recovery,
         };
         let mut node = Node::new(settings);

@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use sapwood_filter::Registry;
 use sapwood_node::{
-    Answer, ChildPlan, Delivery, Event, GUEST_RANKS_BEGIN, Input, Instant, LinkId, Node, NodeError,
-    Output, Recovery, Role, Settings, StreamSpec,
+    Answer, ChildPlan, Delivery, Event, GUEST_RANKS_BEGIN, Input, Instant, Job, LinkId, Node,
+    NodeError, Output, Recovery, Role, Settings, StreamSpec,
 };
 use sapwood_packet::{IntoValues, Packet, Rank, RankSet, StreamId, Wave};
 use sapwood_topology::{Hosts, Shape, Topology};
@@ -91,8 +91,12 @@ pub struct Tree {
     is_attaching: bool,
     recovery: Recovery,
     takes_guests: bool,
-    /// Whether filters that run apart are run at once; else a story runs them.
-    pub runs_jobs: bool,
+    /// Jobs of filters that run apart, which are out.
+    pub jobs: Vec<(usize, Job)>,
+    /// Whether jobs are given back some moves later, rather than at once.
+    pub delays_jobs: bool,
+    /// Whether they are not given back at all.
+    pub holds_jobs: bool,
     /// Orphans that connect to an address.
     connecting: Vec<(usize, String)>,
     buffer: sapwood_packet::Slab,
@@ -183,7 +187,9 @@ impl Tree {
             is_attaching,
             recovery,
             takes_guests: false,
-            runs_jobs: true,
+            jobs: Vec::new(),
+            delays_jobs: false,
+            holds_jobs: false,
             connecting: Vec::new(),
             buffer: sapwood_packet::Slab::of_length(pipes::BUFFER_BYTES),
         };
@@ -227,7 +233,9 @@ impl Tree {
             is_attaching: false,
             recovery: Recovery::off(),
             takes_guests: false,
-            runs_jobs: true,
+            jobs: Vec::new(),
+            delays_jobs: false,
+            holds_jobs: false,
             connecting: Vec::new(),
             buffer: sapwood_packet::Slab::of_length(pipes::BUFFER_BYTES),
         };
@@ -423,13 +431,12 @@ impl Tree {
     /// Carries out what a node has decided, and runs its filters.
     fn drain(&mut self, process: usize) {
         self.carry_out(process);
-        while self.runs_jobs && self.processes[process].node.has_job() {
+        while self.processes[process].node.has_job() {
             let job = self.processes[process].node.take_job(self.now);
             self.carry_out(process);
-            if let Some(mut job) = job {
-                job.run();
-                self.processes[process].node.finish_job(self.now, job, Duration::ZERO);
-                self.carry_out(process);
+            self.jobs.extend(job.map(|job| (process, job)));
+            if !self.delays_jobs && !self.holds_jobs {
+                self.finish_job();
             }
         }
         if self.processes[process].role == Role::BackEnd {
@@ -437,6 +444,28 @@ impl Tree {
         }
         if self.measures {
             self.most_queued = self.most_queued.max(self.queued_bytes());
+        }
+    }
+
+    /// Does one of the jobs that are out, and gives it back.
+    pub fn finish_job(&mut self) {
+        if self.jobs.is_empty() {
+            return;
+        }
+        let at = self.schedule.below(self.jobs.len());
+        let (process, mut job) = self.jobs.swap_remove(at);
+        job.run();
+        if self.processes[process].is_alive {
+            self.processes[process].node.finish_job(self.now, job, Duration::ZERO);
+            self.drain(process);
+        }
+    }
+
+    /// Gives back all of them, and those that follow.
+    pub fn finish_jobs(&mut self) {
+        self.holds_jobs = false;
+        while !self.jobs.is_empty() {
+            self.finish_job();
         }
     }
 
@@ -685,6 +714,11 @@ impl Tree {
                 return true;
             }
         }
+        let gives_back = !self.holds_jobs && !self.jobs.is_empty();
+        if gives_back && self.schedule.one_in(6) {
+            self.finish_job();
+            return true;
+        }
         if !self.starting.is_empty() && self.schedule.one_in(4) {
             let at = self.schedule.below(self.starting.len());
             let starting = self.starting.swap_remove(at);
@@ -702,6 +736,10 @@ impl Tree {
         }
         if let Some(connecting) = self.connecting.pop() {
             self.connect_one(connecting);
+            return true;
+        }
+        if gives_back {
+            self.finish_job();
             return true;
         }
         match self.starting.pop() {

@@ -1,8 +1,10 @@
 //! Words that several stories share.
 
-use sapwood_filter::{FilterSpec, WaveRule};
+use sapwood_filter::{
+    Emitter, Filter, FilterError, FilterSpec, Registry, State, WaveRef, WaveRule,
+};
 use sapwood_node::{Answer, StreamSpec};
-use sapwood_packet::{Rank, RankSet, StreamId};
+use sapwood_packet::{Rank, RankSet, StreamId, Values, ValuesRef};
 
 use super::Tree;
 
@@ -11,6 +13,42 @@ pub const SHAPES: [&str; 9] = ["1", "1^2", "1^4", "2", "2^2", "2^3", "2^4", "8",
 
 /// Shapes in which a communication process has more than one child.
 pub const BUSHY: [&str; 4] = ["2^2", "2^3", "8^2", "3x2x2"];
+
+/// A built-in filter as if it were foreign code.
+struct Foreign(Box<dyn Filter>);
+
+impl Filter for Foreign {
+    fn transform(&mut self, wave: &WaveRef<'_>, out: &mut Emitter) -> Result<(), FilterError> {
+        self.0.transform(wave, out)
+    }
+
+    fn runs_apart(&self) -> bool {
+        true
+    }
+
+    fn state(&self) -> State {
+        self.0.state()
+    }
+
+    fn save(&self) -> Option<Values> {
+        self.0.save()
+    }
+
+    fn absorb(&mut self, state: ValuesRef<'_>) -> Result<(), FilterError> {
+        self.0.absorb(state)
+    }
+}
+
+/// The built-in filters, of which `sum` and `accumulate` run apart.
+pub fn foreign_filters() -> Registry {
+    Registry::built_in()
+        .with("sum", |parameters| made_foreign("sum", parameters))
+        .with("accumulate", |parameters| made_foreign("accumulate", parameters))
+}
+
+fn made_foreign(name: &str, parameters: ValuesRef<'_>) -> Result<Box<dyn Filter>, FilterError> {
+    Ok(Box::new(Foreign(Registry::built_in().make(name, parameters)?)))
+}
 
 /// A stream that is not special.
 pub fn spec(members: &RankSet, up: &[&str], wave: WaveRule) -> StreamSpec {

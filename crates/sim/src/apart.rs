@@ -1,0 +1,132 @@
+//! Filters that run apart from their process's loop, and take their time: the same as the built-in
+//! ones, under names of their own.
+//!
+//! What they make is made when the node gives them out; it is given back after a virtual while, in
+//! a turn of its own. Which streams of a run have such filters, and how slow these are, does not
+//! change anything else that its seed draws.
+
+use alloc::boxed::Box;
+
+use sapwood_filter::{Emitter, Filter, FilterError, FilterSpec, Registry, WaveRef};
+use sapwood_node::Job;
+use sapwood_packet::ValuesRef;
+
+use crate::Chance;
+use crate::agenda::{MICROSECOND, MILLISECOND, Time};
+use crate::scenario::Kind;
+use crate::world::World;
+
+/// One run in so many has such streams.
+const RUNS: u64 = 3;
+
+/// Which streams run apart, and for how long.
+#[derive(Debug)]
+pub(crate) struct Slowness {
+    chance: Chance,
+    is_used: bool,
+    /// The longest that a job takes.
+    time_max: Time,
+}
+
+impl Slowness {
+    /// Of the run of a seed.
+    pub(crate) fn draw(seed: u64) -> Self {
+        let mut chance = Chance::new(seed ^ 0x0a9a_97f1_17e2);
+        let is_used = chance.one_in(RUNS);
+        let times = [10 * MICROSECOND, MILLISECOND, 20 * MILLISECOND, 200 * MILLISECOND];
+        let time_max = *chance.pick(&times);
+        Self { chance, is_used, time_max }
+    }
+
+    /// The filter of a stream that computes this.
+    pub(crate) fn filter(&mut self, kind: Kind) -> Option<FilterSpec> {
+        let name = kind.filter()?;
+        if !self.is_used || self.chance.one_in(3) {
+            return Some(FilterSpec::from(name));
+        }
+        let at = FILTERS.iter().position(|&(built_in, _, _)| built_in == name)?;
+        Some(FilterSpec::from(FILTERS[at].1))
+    }
+
+    fn time(&mut self) -> Time {
+        if self.chance.one_in(4) { 0 } else { self.chance.below(self.time_max) }
+    }
+}
+
+/// A filter that nobody may call in the loop.
+struct Apart(Box<dyn Filter>);
+
+impl Filter for Apart {
+    fn transform(&mut self, wave: &WaveRef<'_>, out: &mut Emitter) -> Result<(), FilterError> {
+        self.0.transform(wave, out)
+    }
+
+    fn runs_apart(&self) -> bool {
+        true
+    }
+}
+
+type Maker = fn(ValuesRef<'_>) -> Result<Box<dyn Filter>, FilterError>;
+
+/// Names of built-in filters, and what they are called apart.
+const FILTERS: [(&str, &str, Maker); 6] = [
+    ("sum", "apart-sum", |parameters| made("sum", parameters)),
+    ("max", "apart-max", |parameters| made("max", parameters)),
+    ("average", "apart-average", |parameters| made("average", parameters)),
+    ("statistics", "apart-statistics", |parameters| made("statistics", parameters)),
+    ("concatenate", "apart-concatenate", |parameters| made("concatenate", parameters)),
+    ("equivalence", "apart-equivalence", |parameters| made("equivalence", parameters)),
+];
+
+fn made(name: &str, parameters: ValuesRef<'_>) -> Result<Box<dyn Filter>, FilterError> {
+    let filter = Registry::built_in().make(name, parameters)?;
+    Ok(Box::new(Apart(filter)))
+}
+
+/// Adds these filters to others.
+pub(crate) fn register(registry: Registry) -> Registry {
+    FILTERS.iter().fold(registry, |registry, &(_, name, maker)| registry.with(name, maker))
+}
+
+impl World {
+    /// Has a process's filters run that run apart: now, or for a while.
+    pub(crate) fn run_jobs(&mut self, process: usize) {
+        while self.processes[process].node.has_job() {
+            let clock = self.processes[process].clock(self.now);
+            let job = self.processes[process].node.take_job(clock);
+            self.do_outputs(process);
+            let Some(mut job) = job else { continue };
+            job.run();
+            match self.slowness.time() {
+                0 => self.finish_job(process, job),
+                time => {
+                    let due = self.now + time;
+                    self.note(process, || alloc::format!("filters of {} work", job.stream()));
+                    self.processes[process].jobs.push((due, job));
+                    self.poke(process, due);
+                }
+            }
+        }
+    }
+
+    /// Gives back the jobs whose time is over; gives how many.
+    pub(crate) fn finish_jobs(&mut self, process: usize) -> u64 {
+        let mut count = 0;
+        let now = self.now;
+        let is_due = |(due, _): &(Time, Job)| *due <= now;
+        while let Some(at) = self.processes[process].jobs.iter().position(is_due) {
+            let (_, job) = self.processes[process].jobs.swap_remove(at);
+            self.finish_job(process, job);
+            self.carry_out(process);
+            count += 1;
+        }
+        count
+    }
+
+    fn finish_job(&mut self, process: usize, job: Job) {
+        let one = &mut self.processes[process];
+        let clock = one.clock(self.now);
+        one.node.finish_job(clock, job, core::time::Duration::ZERO);
+        self.do_outputs(process);
+    }
+}
