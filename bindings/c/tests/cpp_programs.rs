@@ -5,6 +5,7 @@
 mod harness;
 
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -66,4 +67,26 @@ fn the_sanitizers_find_nothing() {
     let back_end = program("back_end");
     over_all_shapes(&program("front_end"), &back_end);
     run(&[&program("misuse"), &back_end]);
+}
+
+/// Each back-end runs under valgrind, and writes what that finds into a file of its own.
+#[test]
+fn valgrind_finds_nothing_in_back_ends() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let found = folder.path().join("found");
+    fs::create_dir(&found).expect("a folder for what is found");
+    let program = |name| compile(name, &[STANDARDS[0]], folder.path());
+    let log = OsString::from(format!("--log-file={}/%p", found.display()));
+    let (front_end, back_end) = (program("front_end"), program("back_end"));
+    let checks = ["--quiet", "--leak-check=full", "--show-leak-kinds=definite,possible"];
+    let mut words = vec![front_end.as_os_str(), OsStr::new("2x2"), OsStr::new("valgrind")];
+    words.extend(checks.iter().map(OsStr::new));
+    words.extend([log.as_os_str(), back_end.as_os_str()]);
+    run(&words);
+    let logs: Vec<String> = fs::read_dir(&found)
+        .expect("the folder is there")
+        .map(|entry| fs::read_to_string(entry.expect("an entry").path()).expect("a log"))
+        .collect();
+    assert_eq!(logs.len(), 4, "each back-end runs under valgrind");
+    assert!(logs.iter().all(String::is_empty), "{logs:?}");
 }
