@@ -7,7 +7,7 @@
 //!
 //! The checksum is BLAKE2s of the file's bytes, as 64 hexadecimal digits.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::path::Path;
 
 use blake2::{Blake2s256, Digest as _};
@@ -26,7 +26,7 @@ pub(crate) fn digest_of(bytes: &[u8]) -> Digest {
 }
 
 /// A file of filters, read to be shipped.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct FilterFile {
     name: String,
     digest: Digest,
@@ -117,6 +117,12 @@ impl FilterFile {
             name.push_str(filter);
         }
         name
+    }
+}
+
+impl fmt::Debug for FilterFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FilterFile({}, {} bytes)", self.filter_name(""), self.bytes.len())
     }
 }
 

@@ -8,14 +8,14 @@
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::io::Errno;
 
 use crate::ExtensionError;
 
-/// The file. Its descriptor stays open as long as what was loaded from it is used: the loader knows
-/// what it has loaded by path, and would take the next file with that descriptor for this one.
+/// The file, until its descriptor is closed and all that was loaded from it is gone.
 #[derive(Debug)]
 pub(crate) struct HeldFile {
     descriptor: OwnedFd,
@@ -40,8 +40,30 @@ impl HeldFile {
         Ok(Self { descriptor: file.into() })
     }
 
-    /// A path by which this process can open it.
+    /// A path by which this process can open it, spelled as no other one ever was: the loader knows
+    /// what it has loaded by path, and would take the next file with that descriptor for this one.
     pub(crate) fn path(&self) -> String {
-        format!("/proc/self/fd/{}", self.descriptor.as_raw_fd())
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let bits = (0..u32::BITS - number.leading_zeros()).map(|bit| number >> bit & 1);
+        let spelling: String = bits.map(|bit| if bit == 0 { "./" } else { ".//" }).collect();
+        format!("/proc/self/fd/{spelling}{}", self.descriptor.as_raw_fd())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_path_is_like_another_and_all_lead_to_the_bytes() {
+        let held = HeldFile::new("x", b"bytes").unwrap();
+        let paths: std::collections::BTreeSet<String> = (0..100).map(|_| held.path()).collect();
+        assert_eq!(paths.len(), 100);
+        for path in paths {
+            assert_eq!(std::fs::read(path).unwrap(), b"bytes");
+        }
+        let mut file = File::from(held.descriptor);
+        assert!(file.write_all(b"more").is_err(), "it is sealed");
     }
 }

@@ -25,14 +25,14 @@ impl<T> Shelf<T> {
     pub(crate) fn take(
         &self,
         file: &ShippedFile<'_>,
-        load: impl FnOnce() -> Result<T, ExtensionError>,
+        load: impl FnOnce() -> Result<Arc<T>, ExtensionError>,
     ) -> Result<(), ExtensionError> {
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         let taken = files.entry(*file.digest).or_insert_with(|| {
             if digest_of(file.bytes) != *file.digest {
                 return Err(ExtensionError::Digest { file: file.name.to_string() });
             }
-            load().map(Arc::new)
+            load()
         });
         taken.as_ref().map(|_| ()).map_err(Clone::clone)
     }

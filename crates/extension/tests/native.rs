@@ -37,7 +37,7 @@ fn a_state_is_saved_and_merged_into_that_of_another_instance() {
     assert!(first.save().is_none());
     for wave in 0..3 {
         assert!(given(first.as_mut(), wave, &[wave_of([7_i64; 0])]).is_err());
-        let packets = [7_i64, 8].map(|number| harness::packet_of(number));
+        let packets = [7_i64, 8].map(harness::packet_of);
         assert!(given(first.as_mut(), wave, &packets).unwrap().is_empty());
     }
     let saved = first.save().expect("it holds three waves");

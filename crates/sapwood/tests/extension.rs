@@ -24,6 +24,8 @@ fn network_of(shape: &str, node: &Path, transport: TransportKind) -> (Network, S
     let network = Network::builder(topology(shape))
         .node_program(node)
         .transport(transport)
+        // Steps are what limits WebAssembly, however slow they are.
+        .filter_limit(HANG)
         .back_end(back_ends(&mark, &["serve"]))
         .open()
         .unwrap();

@@ -12,7 +12,6 @@ use super::filter::failed;
 use super::interface::{RawFilter, RawOut, RawValue};
 use super::library::Library;
 use super::view::View;
-use crate::held::HeldFile;
 use crate::{ExtensionError, FilterFile};
 
 /// A stateless filter of a shared object, to be called directly.
@@ -36,9 +35,7 @@ impl DirectCall {
     /// # Errors
     /// As for a filter that a stream asks for.
     pub fn new(file: &FilterFile, name: &str) -> Result<Self, ExtensionError> {
-        let held = HeldFile::new(file.name(), file.bytes())?;
-        let path = held.path();
-        let library = Arc::new(Library::load(file.name(), &path, Some(held))?);
+        let library = Library::load_bytes(&file.shipped())?;
         let (_, functions) = library.find(name)?;
         Ok(Self { functions, view: View::default(), room: Vec::new(), _library: library })
     }

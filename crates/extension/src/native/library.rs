@@ -1,8 +1,13 @@
 //! A loaded shared object and the filters that it says it has.
 
+use std::collections::BTreeMap;
 use std::ffi::{CStr, CString};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use sapwood_filter::ShippedFile;
 
 use super::interface::{RawFilter, RawLibrary};
+use crate::file::Digest;
 use crate::held::HeldFile;
 use crate::{ExtensionError, INTERFACE_VERSION};
 
@@ -19,9 +24,10 @@ type Entry = unsafe extern "C" fn() -> *const RawLibrary;
 pub(super) struct Library {
     file: String,
     filters: Vec<(String, RawFilter)>,
-    /// Its descriptor must not become another file's: the loader knows it by its path.
-    _held: Option<HeldFile>,
 }
+
+/// What was loaded from memory in this process, which many networks may share.
+static LOADED: Mutex<BTreeMap<Digest, Arc<Library>>> = Mutex::new(BTreeMap::new());
 
 // SAFETY: what it points to is constant data and functions of a loaded object, which stay; the
 // interface demands that different instances may be made and used at the same time.
@@ -30,12 +36,21 @@ unsafe impl Send for Library {}
 unsafe impl Sync for Library {}
 
 impl Library {
+    /// Loads a file that has come through the tree and whose checksum is right, unless it was
+    /// before.
+    pub(super) fn load_bytes(file: &ShippedFile<'_>) -> Result<Arc<Self>, ExtensionError> {
+        let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(library) = loaded.get(file.digest) {
+            return Ok(Arc::clone(library));
+        }
+        let held = HeldFile::new(file.name, file.bytes)?;
+        let library = Arc::new(Self::load(file.name, &held.path())?);
+        loaded.insert(*file.digest, Arc::clone(&library));
+        Ok(library)
+    }
+
     /// Loads the file at a path; `file` is what messages call it.
-    pub(super) fn load(
-        file: &str,
-        path: &str,
-        held: Option<HeldFile>,
-    ) -> Result<Self, ExtensionError> {
+    pub(super) fn load(file: &str, path: &str) -> Result<Self, ExtensionError> {
         let load = |reason: String| ExtensionError::Load { file: file.to_string(), reason };
         let c_path = CString::new(path).map_err(|error| load(error.to_string()))?;
         // SAFETY: the path is a text with an end. That the object's own initialisers are sound is
@@ -54,7 +69,7 @@ impl Library {
         // SAFETY: as above; it takes nothing and gives constant data.
         let library = unsafe { entry().as_ref() };
         let filters = read_filters(file, library)?;
-        Ok(Self { file: file.to_string(), filters, _held: held })
+        Ok(Self { file: file.to_string(), filters })
     }
 
     /// The filter of a name, or with an empty one the only filter.

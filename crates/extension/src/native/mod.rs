@@ -1,8 +1,9 @@
 //! Filters in shared objects.
 //!
 //! [`NativeSource`] finds the file and the filter in it; `library` loads it, `interface` has the
-//! structs of `sapwood_filter.h`, `view` shows a wave in them, `emission` takes what a filter makes,
-//! `filter` and `rule` are the filter and the synchronisation rule themselves.
+//! structs of `sapwood_filter.h`, `view` shows a wave in them, `emission` takes what a filter
+//! makes, `filter` and `rule` are the filter and the synchronisation rule themselves, and `direct`
+//! calls a filter without all that, to be compared.
 
 mod direct;
 mod emission;
@@ -19,7 +20,6 @@ use sapwood_packet::ValuesRef;
 
 use crate::ExtensionError;
 use crate::file::Reference;
-use crate::held::HeldFile;
 use crate::shelf::Shelf;
 pub use direct::DirectCall;
 use filter::NativeFilter;
@@ -40,7 +40,7 @@ impl NativeSource {
             Some(digest) => self.shipped.find(reference.file, digest),
             None => {
                 let path = crate::locate::locate(reference.file)?;
-                Library::load(reference.file, &path.to_string_lossy(), None).map(Arc::new)
+                Library::load(reference.file, &path.to_string_lossy()).map(Arc::new)
             }
         }
     }
@@ -64,10 +64,6 @@ impl FilterSource for NativeSource {
     }
 
     fn take_file(&self, file: &ShippedFile<'_>) -> Result<(), FilterError> {
-        Ok(self.shipped.take(file, || {
-            let held = HeldFile::new(file.name, file.bytes)?;
-            let path = held.path();
-            Library::load(file.name, &path, Some(held))
-        })?)
+        Ok(self.shipped.take(file, || Library::load_bytes(file))?)
     }
 }

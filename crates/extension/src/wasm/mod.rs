@@ -79,7 +79,7 @@ impl FilterSource for WasmSource {
     }
 
     fn take_file(&self, file: &ShippedFile<'_>) -> Result<(), FilterError> {
-        let compile = || WasmModule::compile(&self.engine, file.name, file.bytes);
+        let compile = || WasmModule::compile(&self.engine, file.name, file.bytes).map(Arc::new);
         Ok(self.shipped.take(file, compile)?)
     }
 }
