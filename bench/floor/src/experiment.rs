@@ -181,7 +181,7 @@ impl Floor {
         }
     }
 
-    fn broadcast(&mut self, command: Command) -> Result<(), Error> {
+    pub(crate) fn broadcast(&mut self, command: Command) -> Result<(), Error> {
         let packet = command.encode();
         for child in 0..self.links.len() {
             let written = self.links[child].write_all(&packet);

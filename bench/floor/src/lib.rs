@@ -5,7 +5,7 @@
 //! the same placement. This crate is that program: one process per node, one blocking socket per
 //! edge, no streams, no credit, no deadlines in the nodes, no recovery, no authentication.
 //!
-//! - [`Floor`] starts a tree and measures round trips and streamed waves on it;
+//! - [`Floor`] starts a tree and measures round trips, streamed waves and bytes in bulk on it;
 //! - [`startup`] measures how fast the same number of processes can be started and connect once;
 //! - [`statistics`] condenses repeated runs and pairs them into ratios;
 //! - [`process`] places and measures processes, Sapwood's own included.
@@ -37,6 +37,7 @@
 
 #![deny(missing_docs)]
 
+mod bulk;
 mod error;
 mod experiment;
 mod link;
@@ -51,10 +52,13 @@ mod tree;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+pub use bulk::Transfer;
 pub use error::Error;
 pub use experiment::{PACKETS_PER_WRITE, Pipelined, ROUNDS_MAX, RoundTrip, WRITE_BYTES_MAX};
 pub use link::Transport;
-pub use packet::{ANSWER_PAYLOAD_BYTES_MAX, COMMAND_PAYLOAD_BYTES, HEADER_BYTES};
+pub use packet::{
+    ANSWER_PAYLOAD_BYTES_MAX, BULK_PACKET_BYTES_MAX, COMMAND_PAYLOAD_BYTES, HEADER_BYTES, Load,
+};
 pub use shape::{Shape, TREE_LEVELS_MAX, TREE_PROCESSES_MAX};
 pub use tree::{EXPERIMENT_DEADLINE, Floor, NodeUsage, Place, Plan};
 

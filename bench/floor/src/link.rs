@@ -81,6 +81,18 @@ impl Link {
         Ok(())
     }
 
+    /// Reads what is there, up to the length of the buffer; waits if there is nothing.
+    pub(crate) fn read_some(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match rustix::io::read(&self.socket, &mut *buffer) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(read) => return Ok(read),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
     /// Writes the whole buffer: one system call when the socket takes it at once.
     pub(crate) fn write_all(&self, mut buffer: &[u8]) -> io::Result<()> {
         while !buffer.is_empty() {

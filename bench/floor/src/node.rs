@@ -10,6 +10,7 @@ use std::io;
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::process::ExitCode;
 
+use crate::bulk;
 use crate::link::Link;
 use crate::packet::{self, COMMAND_BYTES, Command, HEADER_BYTES};
 
@@ -17,7 +18,7 @@ use crate::packet::{self, COMMAND_BYTES, Command, HEADER_BYTES};
 pub(crate) const NODE_ARGUMENT: &str = "floor-node";
 
 /// A command that is no command, or an answer of another wave: a fault in the floor.
-const PROTOCOL_FAULT: io::ErrorKind = io::ErrorKind::InvalidData;
+pub(crate) const PROTOCOL_FAULT: io::ErrorKind = io::ErrorKind::InvalidData;
 
 /// Lowest descriptor that an edge can have: 0, 1 and 2 are the standard ones.
 const EDGE_DESCRIPTOR_MIN: RawFd = 3;
@@ -134,6 +135,14 @@ fn serve_inner(parent: &Link, children: &[Link]) -> io::Result<()> {
         let (first, waves, bytes) = match Command::decode(&packet).ok_or(PROTOCOL_FAULT)? {
             Command::RoundTrip { wave, bytes } => (wave, 1, bytes),
             Command::Stream { waves, bytes, .. } => (0, waves, bytes),
+            Command::Down(load) => {
+                bulk::pass_down(parent, children, load)?;
+                (0, 1, bulk::WORD_BYTES)
+            }
+            Command::Up(_) => {
+                bulk::pass_up(parent, children)?;
+                (0, 0, 0)
+            }
             Command::Stop => return Ok(()),
         };
         for wave in first..first + waves {
@@ -146,6 +155,7 @@ fn serve_inner(parent: &Link, children: &[Link]) -> io::Result<()> {
 fn serve_leaf(parent: &Link, rank: usize) -> io::Result<()> {
     let mut packet = [0; COMMAND_BYTES];
     let mut answer: Vec<u8> = Vec::new();
+    let mut made = None;
     loop {
         parent.read_exact(&mut packet)?;
         match Command::decode(&packet).ok_or(PROTOCOL_FAULT)? {
@@ -159,6 +169,11 @@ fn serve_leaf(parent: &Link, rank: usize) -> io::Result<()> {
             Command::Stream { waves, bytes, packets_per_write } => {
                 stream(parent, rank, waves, bytes, packets_per_write)?;
             }
+            Command::Down(load) => {
+                bulk::take(parent, load)?;
+                parent.write_all(&packet::leaf_answer(rank, bulk::WORD_BYTES))?;
+            }
+            Command::Up(load) => bulk::send_up(parent, rank, load, &mut made)?,
             Command::Stop => return Ok(()),
         }
     }

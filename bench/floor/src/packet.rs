@@ -25,7 +25,12 @@ pub(crate) const COMMAND_BYTES: usize = HEADER_BYTES + COMMAND_PAYLOAD_BYTES;
 /// Most payload bytes of an answer: 64 MiB.
 pub const ANSWER_PAYLOAD_BYTES_MAX: usize = 64 << 20;
 
+/// Most bytes of a packet in bulk: 512 MiB.
+pub const BULK_PACKET_BYTES_MAX: usize = 512 << 20;
+
 const KIND_ANSWER: u32 = 4;
+const KIND_DOWN: u32 = 5;
+const KIND_UP: u32 = 6;
 const ELEMENT_BYTES: usize = 8;
 
 /// Elements differ along the array with this period, and the first element differs from wave to
@@ -41,8 +46,21 @@ pub(crate) enum Command {
     RoundTrip { wave: u64, bytes: usize },
     /// Answer `waves` times without being asked again.
     Stream { waves: u64, bytes: usize, packets_per_write: usize },
+    /// Take what follows, and say when it is there.
+    Down(Load),
+    /// Send as much.
+    Up(Load),
     /// End.
     Stop,
+}
+
+/// Bytes in bulk: packets of one length, one behind the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// Length of a packet.
+    pub packet_bytes: usize,
+    /// How many of them.
+    pub packets: u64,
 }
 
 impl Command {
@@ -54,6 +72,12 @@ impl Command {
                 (2, 0, [bytes as u64, waves, packets_per_write as u64])
             }
             Command::Stop => (3, 0, [0, 0, 0]),
+            Command::Down(Load { packet_bytes, packets }) => {
+                (KIND_DOWN, 0, [packet_bytes as u64, packets, 0])
+            }
+            Command::Up(Load { packet_bytes, packets }) => {
+                (KIND_UP, 0, [packet_bytes as u64, packets, 0])
+            }
         };
         let mut packet = [0; COMMAND_BYTES];
         packet[..HEADER_BYTES].copy_from_slice(&header(COMMAND_PAYLOAD_BYTES, kind, wave));
@@ -73,6 +97,7 @@ impl Command {
         let kind = (word(0) >> 32) as u32;
         let (wave, bytes, waves) = (word(8), word(16) as usize, word(24));
         let packets_per_write = word(32) as usize;
+        let load = Load { packet_bytes: bytes, packets: waves };
         if word(0) & 0xffff_ffff != COMMAND_PAYLOAD_BYTES as u64 {
             return None;
         }
@@ -82,6 +107,8 @@ impl Command {
                 Some(Command::Stream { waves, bytes, packets_per_write })
             }
             3 => Some(Command::Stop),
+            KIND_DOWN if load_is_valid(load) => Some(Command::Down(load)),
+            KIND_UP if load_is_valid(load) => Some(Command::Up(load)),
             _ => None,
         }
     }
@@ -91,6 +118,13 @@ impl Command {
 /// limit.
 pub(crate) fn bytes_are_valid(bytes: usize) -> bool {
     bytes > 0 && bytes <= ANSWER_PAYLOAD_BYTES_MAX && bytes.is_multiple_of(ELEMENT_BYTES)
+}
+
+/// Whether there is something to send, in packets of whole elements that are not too long.
+pub(crate) fn load_is_valid(load: Load) -> bool {
+    let Load { packet_bytes, packets } = load;
+    let is_length = packet_bytes > 0 && packet_bytes.is_multiple_of(ELEMENT_BYTES);
+    is_length && packet_bytes <= BULK_PACKET_BYTES_MAX && packets > 0
 }
 
 /// Header of the answer to a wave.
@@ -183,6 +217,8 @@ mod tests {
         let commands = [
             Command::RoundTrip { wave: 7, bytes: 64 },
             Command::Stream { waves: 1 << 40, bytes: 65_536, packets_per_write: 64 },
+            Command::Down(Load { packet_bytes: 1 << 28, packets: 1 }),
+            Command::Up(Load { packet_bytes: 1 << 20, packets: 256 }),
             Command::Stop,
         ];
         for command in commands {

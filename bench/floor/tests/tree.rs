@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use sapwood_floor::process::Pinned;
-use sapwood_floor::{Error, Floor, Place, Plan, Shape, Transport};
+use sapwood_floor::{Error, Floor, Load, Place, Plan, Shape, Transport};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_sapwood-floor");
 
@@ -84,6 +84,24 @@ fn an_uneven_list_of_fan_outs_and_unbatched_leaves_sum_right() {
     floor.pipelined_by(16, 100, 1).unwrap();
     floor.pipelined_by(16, 100, 7).unwrap();
     assert_eq!(floor.finish().unwrap().len(), 3 + 3 + 6);
+}
+
+#[test]
+fn bytes_in_bulk_arrive_both_ways() {
+    for fan_outs in [&[3][..], &[2, 2]] {
+        let mut floor = tree(fan_outs, Transport::Unix);
+        for load in [
+            Load { packet_bytes: 1 << 20, packets: 1 },
+            Load { packet_bytes: 200_008, packets: 7 },
+            Load { packet_bytes: 8, packets: 3 },
+        ] {
+            floor.bulk_down(load).unwrap();
+            floor.bulk_up(load).unwrap();
+        }
+        assert!(floor.bulk_down(Load { packet_bytes: 12, packets: 1 }).is_err());
+        floor.round_trip(64, 1, 0).unwrap();
+        floor.finish().unwrap();
+    }
 }
 
 #[test]

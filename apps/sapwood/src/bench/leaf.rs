@@ -10,6 +10,7 @@ use std::process::ExitCode;
 
 use sapwood::{Answer, BackEnd, Error, Rank, StreamId, Tag, Values, ValuesRef};
 
+use super::bulk_leaf::BulkLeaf;
 use super::disturbance::{BURN, FLOOD, STOP, burn, flood, stopped};
 use super::oracle::{FLOW, flow};
 use crate::exit::Failure;
@@ -56,12 +57,16 @@ impl Request {
 pub(crate) fn back_end() -> Result<ExitCode, Failure> {
     let mut back_end = BackEnd::attach()?;
     let mut payload = Payload::default();
+    let mut bulk = BulkLeaf::default();
     loop {
         let received = match back_end.recv() {
             Ok(received) => received,
             Err(Error::Ended { .. }) => return Ok(ExitCode::SUCCESS),
             Err(error) => return Err(error.into()),
         };
+        if bulk.serve(&mut back_end, &received)? {
+            continue;
+        }
         let done = match received.tag() {
             BURN => burn(&mut back_end, &received),
             FLOOD => flood(&mut back_end, &received),
@@ -96,14 +101,20 @@ impl Payload {
         request: Request,
     ) -> Result<(), Error> {
         let rank = back_end.rank();
-        if self.elements.len() as u64 != request.elements {
-            self.elements = (0..request.elements as usize).map(|at| leaf_value(rank, at)).collect();
-        }
         for wave in request.first_wave..request.first_wave.saturating_add(request.waves) {
-            self.elements[0] = leaf_value(rank, 0) + wave_value(wave);
-            back_end.send(stream, TAG, self.elements.as_slice())?;
+            let elements = self.elements_of(rank, request.elements, wave);
+            back_end.send(stream, TAG, elements)?;
         }
         Ok(())
+    }
+
+    /// What a back-end sends in a wave.
+    pub(super) fn elements_of(&mut self, rank: Rank, elements: u64, wave: u64) -> &[f64] {
+        if self.elements.len() as u64 != elements {
+            self.elements = (0..elements as usize).map(|at| leaf_value(rank, at)).collect();
+        }
+        self.elements[0] = leaf_value(rank, 0) + wave_value(wave);
+        &self.elements
     }
 }
 

@@ -5,11 +5,16 @@
 //! `memory` measure; `report` prints. The floor itself is the crate `sapwood-floor`, and
 //! docs/bench.md says how to read the figures.
 //!
+//! `bulk` (with `bulk_tree` and `bulk_leaf`) has a floor, too, and its figures are facts with a bar.
+//!
 //! Beside it stands what has no floor: `scale` (with `connect`, `streams` and `depth`, and `crowd`
 //! for many back-ends in one process) and `flood` (with `scene`, `disturbance` and the `steady`
 //! stream of their neighbours) and `recovery` (with the `stricken` tree, the `oracle` of its waves
 //! and the `overhead`), whose results `facts` prints.
 
+mod bulk;
+mod bulk_leaf;
+mod bulk_tree;
 mod connect;
 mod crowd;
 mod depth;
@@ -67,6 +72,8 @@ enum Subject {
     Scale(scale::Arguments),
     /// How soon a tree is whole again after inner processes were killed or fell silent.
     Recovery(recovery::Arguments),
+    /// Large arrays down to every back-end and up from all, beside plain sockets.
+    Bulk(bulk::Arguments),
     /// What a stream's neighbours notice when it is not read, floods, stalls or carries huge
     /// packets.
     Flood(flood::Arguments),
@@ -79,6 +86,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             let report = measure(&Plan::new(arguments)?)?;
             if arguments.json { report.to_json() } else { report.to_table() }
         }
+        Subject::Bulk(arguments) => in_form(&bulk::measure(arguments)?, arguments.json),
         Subject::Flood(arguments) => in_form(&flood::measure(arguments)?, arguments.json),
         Subject::Recovery(arguments) => in_form(&recovery::measure(arguments)?, arguments.json),
         Subject::Scale(arguments) => in_form(&scale::measure(arguments)?, arguments.json),

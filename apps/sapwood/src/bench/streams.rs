@@ -89,6 +89,33 @@ pub(super) fn measure(
     Ok(())
 }
 
+/// Opens so many streams on a tree that stands, and has one wave over each, all under way together:
+/// from before the first is opened to the last answer.
+pub(super) fn created_and_used(
+    shape: &sapwood::Shape,
+    transport: Transport,
+    count: u32,
+) -> Result<Duration, Failure> {
+    let network = builder(shape, transport)?.back_end(leaf_program()?).open()?;
+    let everyone = network.everyone();
+    let mut open = Vec::with_capacity(count as usize);
+    let begin = Instant::now();
+    for _ in 0..count {
+        let mut waves = SteadyStream::open(&network, &everyone, ELEMENTS)?;
+        waves.ask(1)?;
+        open.push(waves);
+    }
+    for waves in &mut open {
+        waves.check_next()?;
+    }
+    let time = begin.elapsed();
+    for waves in open {
+        waves.close()?;
+    }
+    network.close()?;
+    Ok(time)
+}
+
 fn say(
     count: u32,
     [open_ms, whole_ms, per_s, alone_us, among_us]: [f64; 5],
