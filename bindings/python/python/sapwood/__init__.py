@@ -1,0 +1,56 @@
+"""A tree of processes that asks every process of a job and says who is missing.
+
+A front-end opens a `Network` and a stream on it, sends values down and receives an answer that the tree
+has made of all answers; a `BackEnd` receives and answers.
+
+    with sapwood.Network("4^2", [sys.executable, "worker.py"]) as network:
+        total = network.stream(up="sum").ask("load", timeout=10)
+        print(total.value, "from", total.contributors, "without", total.missing)
+
+docs/python.md says the rest.
+"""
+
+from . import errors
+from ._native import (
+    FIRST_TAG,
+    VERSION,
+    Answer,
+    AttachPoint,
+    BackEnd,
+    Event,
+    Missing,
+    Network,
+    NodeStatus,
+    Packet,
+    RankSet,
+    Status,
+    Stream,
+    Wave,
+)
+from .errors import *  # noqa: F403
+from .errors import __all__ as _errors
+from .filters import PythonFilter
+from .programs import binary, node_program
+
+__version__ = VERSION
+
+__all__ = [
+    "FIRST_TAG",
+    "Answer",
+    "AttachPoint",
+    "BackEnd",
+    "Event",
+    "Missing",
+    "Network",
+    "NodeStatus",
+    "Packet",
+    "PythonFilter",
+    "RankSet",
+    "Status",
+    "Stream",
+    "Wave",
+    "binary",
+    "errors",
+    "node_program",
+]
+__all__ += _errors

@@ -1,0 +1,112 @@
+"""Filters that are Python callables: what a stream names, and what a process makes of it.
+
+A stream names a callable in a module that every process can import, `python:module:function`, or has
+its source shipped with the request that opens the stream: a `PythonFilter`. Either way it is made once
+for each stream at each process of the tree; a class is called with the parameters to make an instance,
+a function gets them behind the wave in every call.
+
+A callable gets a `Wave` and returns one value, a tuple of several, or `None` for no packet.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import linecache
+import os
+import textwrap
+import traceback
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+SOURCE_BYTES_MAX = 256 << 10
+"""The longest source that is shipped."""
+
+_SOURCE = "source"
+
+
+class PythonFilter:
+    """A callable whose source is shipped to the processes of the tree, with its parameters.
+
+    `PythonFilter(function, *parameters)` takes the source of a function or a class as it stands: it can
+    use what it imports itself. `PythonFilter.from_file(path, name)` ships a whole file.
+    """
+
+    def __init__(self, callable: Callable[..., object], *parameters: object) -> None:
+        name = getattr(callable, "__name__", "")
+        if not name.isidentifier():
+            raise TypeError("a filter to be shipped is a function or a class with a name")
+        text = textwrap.dedent(inspect.getsource(callable))
+        self._specify(text, name, parameters)
+
+    @classmethod
+    def from_source(cls, source: str, name: str, *parameters: object) -> PythonFilter:
+        """A callable of this name, in this text."""
+        made = cls.__new__(cls)
+        made._specify(source, name, parameters)
+        return made
+
+    @classmethod
+    def from_file(
+        cls, path: str | os.PathLike[str], name: str, *parameters: object
+    ) -> PythonFilter:
+        """A callable of this name, in this file."""
+        return cls.from_source(Path(path).read_text(encoding="utf-8"), name, *parameters)
+
+    def _specify(self, source: str, name: str, parameters: tuple[object, ...]) -> None:
+        size = len(source.encode())
+        if size > SOURCE_BYTES_MAX:
+            raise ValueError(f"a source of {size} bytes; at most {SOURCE_BYTES_MAX} are shipped")
+        compile(source, f"<filter {name}>", "exec")
+        self.specification = (f"python:{_SOURCE}", name, source, *parameters)
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"PythonFilter('{self.name}')"
+
+
+def load(place: str, parameters: tuple[Any, ...]) -> Callable[[Any], object]:
+    """What a process makes of a name: called by the tree."""
+    if place == _SOURCE:
+        name, source, *rest = parameters
+        return _with(_of_source(name, source), name, rest)
+    module_name, separator, name = place.partition(":")
+    if not separator or not name:
+        raise ValueError(f"filter 'python:{place}': name it as in python:module:function")
+    found: Any = importlib.import_module(module_name)
+    for part in name.split("."):
+        found = getattr(found, part)
+    return _with(found, name, list(parameters))
+
+
+def _of_source(name: str, source: str) -> Any:
+    file = f"<filter {name}>"
+    # So that a traceback can show the line.
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    module = types.ModuleType("sapwood_filter")
+    exec(compile(source, file, "exec"), module.__dict__)
+    return getattr(module, name)
+
+
+def _with(found: Any, name: str, parameters: list[Any]) -> Callable[[Any], object]:
+    if not callable(found):
+        raise TypeError(f"filter '{name}' is a {type(found).__name__}, which cannot be called")
+    if isinstance(found, type):
+        made: Callable[[Any], object] = found(*parameters)
+        if not callable(made):
+            raise TypeError(f"filter '{name}' has no __call__(self, wave)")
+        return made
+    if not parameters:
+        return found  # type: ignore[no-any-return]
+    return functools.wraps(found)(lambda wave: found(wave, *parameters))
+
+
+def describe(error: BaseException, trace: types.TracebackType | None) -> str:
+    """An exception in one line, with its place."""
+    words = "".join(traceback.format_exception_only(error)).strip().replace("\n", " ")
+    places = traceback.extract_tb(trace)
+    place = f" ({os.path.basename(places[-1].filename)}:{places[-1].lineno})" if places else ""
+    return f"Python filter: {words}{place}"

@@ -1,0 +1,54 @@
+"""Where the programs of a network are: the `sapwood` command that came with this package, and the
+interpreter that runs communication processes with Python filters."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import sysconfig
+from importlib import metadata
+from pathlib import Path
+
+from .errors import ProgramError
+
+NODE_VARIABLE = "SAPWOOD_NODE"
+"""Names the program of the communication processes, in the place of the one that is found."""
+
+
+def node_program() -> list[str]:
+    """The program of the communication processes, if a network is told nothing else."""
+    named = os.environ.get(NODE_VARIABLE)
+    return [named or binary()]
+
+
+def python_node() -> list[str]:
+    """A program for communication processes that run Python filters."""
+    return [sys.executable, "-m", "sapwood.node"]
+
+
+def binary() -> str:
+    """The `sapwood` command: the one that was installed with this package, else on the search path."""
+    for candidate in _installed():
+        if candidate.is_file() and os.access(candidate, os.X_OK):
+            return str(candidate)
+    found = shutil.which("sapwood")
+    if found is None:
+        raise ProgramError(
+            "the program 'sapwood' was not found; install this package with it, put it on the "
+            f"search path or name it in {NODE_VARIABLE}"
+        )
+    return found
+
+
+def _installed() -> list[Path]:
+    candidates = []
+    try:
+        files = metadata.files("sapwood") or []
+    except metadata.PackageNotFoundError:
+        files = []
+    for file in files:
+        if file.name == "sapwood" and file.parent.name == "bin":
+            candidates.append(Path(str(file.locate())))
+    candidates.append(Path(sysconfig.get_path("scripts")) / "sapwood")
+    return candidates

@@ -1,0 +1,267 @@
+//! A back-end: a leaf of the tree, in the application's own process.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple, PyType};
+use sapwood::{Received, Values};
+use sapwood_node::NodeError;
+
+use crate::answer::Packet;
+use crate::encode;
+use crate::error::Failure;
+use crate::event::Event;
+use crate::handle::{Handle, Signals, Thing};
+use crate::settings;
+
+/// What is due at a back-end by the clock alone may be so late: news of its links, no packets.
+const IDLE_SECONDS: f64 = 0.05;
+
+/// A back-end as a thread may have it.
+pub(crate) struct Leaf(sapwood::BackEnd);
+
+// SAFETY: a back-end shares none of its memory; what is counted without locks in it is empty at a
+// back-end (the planned tree) or the hook that asks for signals, which may go from thread to
+// thread. A `Handle` lets one thread at a time in.
+unsafe impl Send for Leaf {}
+
+impl Leaf {
+    fn send(
+        &mut self,
+        stream: u32,
+        tag: i32,
+        values: Values,
+        wave: Option<u64>,
+    ) -> sapwood::Result<()> {
+        match wave {
+            Some(wave) => self.0.send_in_wave(stream, wave, tag, values),
+            None => self.0.send(stream, tag, values),
+        }
+    }
+}
+
+impl Thing for Leaf {
+    const NAME: &'static str = "back-end";
+
+    fn sweep(&mut self, _: Vec<u32>) {}
+
+    fn close(self) -> sapwood::Result<()> {
+        self.0.leave()
+    }
+}
+
+/// A leaf of the tree.
+#[pyclass(module = "sapwood", frozen, weakref)]
+pub(crate) struct BackEnd {
+    handle: Handle<Leaf>,
+    rank: u32,
+    descriptor: i32,
+}
+
+impl BackEnd {
+    fn keep(
+        py: Python<'_>,
+        attach: impl FnOnce() -> sapwood::Result<sapwood::BackEnd> + Send,
+    ) -> PyResult<Self> {
+        let signals = Signals::default();
+        let attached = py.detach(|| {
+            attach().map(|mut back_end| {
+                back_end.interrupt(signals.hook());
+                Leaf(back_end)
+            })
+        });
+        let mut leaf = signals.raise(py, attached)?;
+        let (rank, descriptor) = (leaf.0.rank(), leaf.0.descriptor());
+        Ok(Self { handle: Handle::new(leaf, signals), rank, descriptor })
+    }
+}
+
+#[pymethods]
+impl BackEnd {
+    /// Joins the network that has started this program.
+    #[classmethod]
+    fn from_environment(_: &Bound<'_, PyType>, py: Python<'_>) -> PyResult<Self> {
+        Self::keep(py, sapwood::BackEnd::attach)
+    }
+
+    /// Joins a network by its attach file.
+    #[classmethod]
+    #[pyo3(signature = (path, rank = None))]
+    #[allow(clippy::needless_pass_by_value, reason = "a path is made for this call")]
+    fn attach(
+        _: &Bound<'_, PyType>,
+        py: Python<'_>,
+        path: PathBuf,
+        rank: Option<u32>,
+    ) -> PyResult<Self> {
+        Self::keep(py, || sapwood::BackEnd::attach_by_file(&path, rank))
+    }
+
+    #[getter]
+    fn rank(&self) -> u32 {
+        self.rank
+    }
+
+    #[getter]
+    fn closed(&self) -> bool {
+        self.handle.is_closed()
+    }
+
+    /// The next packet on any stream; waits for it, and not longer than this many seconds if they
+    /// are given.
+    #[pyo3(signature = (timeout = None))]
+    fn recv(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Py<Packet>> {
+        let timeout = timeout.map(|timeout| settings::seconds("timeout", timeout)).transpose()?;
+        let received = self.handle.enter(py, move |leaf| wait(leaf, timeout))?;
+        packet(py, received)
+    }
+
+    /// The next packet if it is there already.
+    fn try_recv(&self, py: Python<'_>) -> PyResult<Option<Py<Packet>>> {
+        let received = self.handle.enter(py, |Leaf(back_end)| Ok(back_end.try_recv()?))?;
+        received.map(|received| packet(py, received)).transpose()
+    }
+
+    /// As `recv`, to be awaited.
+    #[pyo3(signature = (timeout = None))]
+    fn recv_async(slf: &Bound<'_, Self>, timeout: Option<f64>) -> PyResult<Py<PyAny>> {
+        let waiting = slf.py().import("sapwood.waiting")?;
+        Ok(waiting.call_method1("receive", (slf, timeout))?.unbind())
+    }
+
+    fn __aiter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __anext__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        let waiting = slf.py().import("sapwood.waiting")?;
+        Ok(waiting.call_method1("next_of", (slf,))?.unbind())
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    /// The next packet, until the network ends.
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<Packet>>> {
+        if self.handle.is_closed() {
+            return Ok(None);
+        }
+        let received = self.handle.enter(py, |Leaf(back_end)| match back_end.recv() {
+            Ok(received) => Ok(Some(received)),
+            Err(sapwood::Error::Ended { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        })?;
+        received.map(|received| packet(py, received)).transpose()
+    }
+
+    /// Sends values up on a stream.
+    #[pyo3(signature = (stream, *values, tag = 100, wave = None, format = None))]
+    fn send(
+        &self,
+        py: Python<'_>,
+        stream: u32,
+        values: &Bound<'_, PyTuple>,
+        tag: i32,
+        wave: Option<u64>,
+        format: Option<&str>,
+    ) -> PyResult<()> {
+        let values = encode::values(values, format)?;
+        self.handle.enter(py, move |leaf| Ok(leaf.send(stream, tag, values, wave)?))
+    }
+
+    /// Sends values up on the stream of a packet, with its tag. Gives whether that stream is still
+    /// open: who has closed it wants no answer.
+    #[pyo3(signature = (to, *values, wave = None, format = None))]
+    fn reply(
+        &self,
+        py: Python<'_>,
+        to: &Bound<'_, Packet>,
+        values: &Bound<'_, PyTuple>,
+        wave: Option<u64>,
+        format: Option<&str>,
+    ) -> PyResult<bool> {
+        let values = encode::values(values, format)?;
+        let (stream, tag) = to.get().address();
+        self.handle.enter(py, move |leaf| match leaf.send(stream, tag, values, wave) {
+            Ok(()) => Ok(true),
+            Err(sapwood::Error::Misuse(NodeError::Stream { .. })) => Ok(false),
+            Err(error) => Err(error.into()),
+        })
+    }
+
+    /// Writes what has been sent so far.
+    fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        self.handle.enter(py, |Leaf(back_end)| Ok(back_end.flush()?))
+    }
+
+    /// Waits until a stream is open here, for a back-end that speaks first; gives its number.
+    fn wait_for_stream(&self, py: Python<'_>, timeout: f64) -> PyResult<u32> {
+        let timeout = settings::seconds("timeout", timeout)?;
+        self.handle.enter(py, move |Leaf(back_end)| Ok(back_end.wait_for_stream(timeout)?))
+    }
+
+    /// Lets the network work for at most this many seconds, until something has happened.
+    #[pyo3(signature = (timeout = 0.0))]
+    fn turn(&self, py: Python<'_>, timeout: f64) -> PyResult<()> {
+        let timeout = settings::seconds("timeout", timeout)?;
+        self.handle.enter(py, move |Leaf(back_end)| Ok(back_end.turn(timeout).map(|_| ())?))?;
+        py.check_signals()
+    }
+
+    /// The changes that this back-end has been told of since this was called last.
+    fn events<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let events = self.handle.enter(py, |Leaf(back_end)| {
+            Ok(std::iter::from_fn(|| back_end.next_event()).collect::<Vec<_>>())
+        })?;
+        let events = events.into_iter().map(|event| Py::new(py, Event::new(py, event)?));
+        PyList::new(py, events.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// How many of this back-end's packets were dropped on a stream that drops.
+    fn dropped(&self, py: Python<'_>, stream: u32) -> PyResult<u64> {
+        self.handle.enter(py, move |Leaf(back_end)| Ok(back_end.dropped(stream)))
+    }
+
+    /// A descriptor that is readable when something has come.
+    fn fileno(&self, py: Python<'_>) -> PyResult<i32> {
+        self.handle.enter(py, |_| Ok(()))?;
+        Ok(self.descriptor)
+    }
+
+    /// How many seconds `turn` may wait to be called while the descriptor is not readable.
+    fn idle_time(&self, py: Python<'_>) -> PyResult<f64> {
+        self.handle.enter(py, |_| Ok(IDLE_SECONDS))
+    }
+
+    /// Leaves the network on purpose.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.handle.close(py)
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) -> PyResult<()> {
+        self.handle.close(py)
+    }
+
+    fn __repr__(&self) -> String {
+        let state = if self.handle.is_closed() { "closed" } else { "open" };
+        format!("<sapwood.BackEnd {}, {state}>", self.rank)
+    }
+}
+
+fn wait(Leaf(back_end): &mut Leaf, timeout: Option<Duration>) -> Result<Received, Failure> {
+    Ok(match timeout {
+        Some(timeout) => back_end.recv_timeout(timeout)?,
+        None => back_end.recv()?,
+    })
+}
+
+fn packet(py: Python<'_>, received: Received) -> PyResult<Py<Packet>> {
+    Py::new(py, Packet::new(received.packet, received.stream))
+}

@@ -1,0 +1,161 @@
+//! What a network is opened with, taken over from Python before the interpreter is let go.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+use sapwood::{Hosts, Network, NetworkBuilder, Program, Recovery, Shape, Topology, TransportKind};
+
+use crate::error;
+use crate::filter;
+use crate::handle::Signals;
+
+/// A program with its arguments.
+pub(crate) struct Words {
+    program: PathBuf,
+    arguments: Vec<String>,
+}
+
+/// All of it, in Rust's types.
+pub(crate) struct Settings {
+    pub(crate) topology: Topology,
+    pub(crate) back_end: Option<Words>,
+    pub(crate) environment: Vec<(String, String)>,
+    pub(crate) node_program: Option<Words>,
+    pub(crate) transport: TransportKind,
+    pub(crate) encryption: Option<bool>,
+    pub(crate) interface: Option<IpAddr>,
+    pub(crate) startup_timeout: Duration,
+    pub(crate) allow_missing: bool,
+    pub(crate) recovery: Recovery,
+    pub(crate) guests: bool,
+    pub(crate) state_file: Option<PathBuf>,
+    pub(crate) name: Option<String>,
+}
+
+impl Settings {
+    /// Starts the tree.
+    pub(crate) fn open(self, signals: &Signals) -> sapwood::Result<Network> {
+        let mut builder = Network::builder(self.topology)
+            .registry(filter::registry())
+            .interrupt(signals.hook())
+            .transport(self.transport)
+            .startup_timeout(self.startup_timeout)
+            .recovery(self.recovery);
+        if let Some(Words { program, arguments }) = self.back_end {
+            let program = arguments.into_iter().fold(Program::new(program), Program::argument);
+            let set = |program: Program, (name, value)| program.variable(name, value);
+            builder = builder.back_end(self.environment.into_iter().fold(program, set));
+        }
+        if let Some(Words { program, arguments }) = self.node_program {
+            let builder_with_program = builder.node_program(program);
+            builder =
+                arguments.into_iter().fold(builder_with_program, NetworkBuilder::node_argument);
+        }
+        if let Some(is_on) = self.encryption {
+            builder = builder.encryption(is_on);
+        }
+        if let Some(address) = self.interface {
+            builder = builder.interface(address);
+        }
+        if self.allow_missing {
+            builder = builder.allow_missing();
+        }
+        if self.guests {
+            builder = builder.guests();
+        }
+        if let Some(path) = self.state_file {
+            builder = builder.resumable(path);
+        }
+        if let Some(name) = self.name {
+            builder = builder.visible(name);
+        }
+        builder.open()
+    }
+}
+
+/// A topology: a shape such as `4^2` as a text, or a file in MRNet's form as a path.
+pub(crate) fn topology(named: &Bound<'_, PyAny>) -> PyResult<Topology> {
+    let py = named.py();
+    let read = if let Ok(shape) = named.cast::<PyString>() {
+        let shape = shape.to_cow()?.parse::<Shape>();
+        shape.map(|shape| Topology::from_shape(&shape, &Hosts::local()))
+    } else {
+        let path: PathBuf = named.extract()?;
+        Topology::from_file_text(&std::fs::read_to_string(path)?)
+    };
+    read.map_err(|error| error::of_network(py, &error.into()))
+}
+
+/// A program: its path, or a list of the path and the arguments.
+pub(crate) fn words(what: &str, named: &Bound<'_, PyAny>) -> PyResult<Words> {
+    if let Ok(program) = named.extract::<PathBuf>() {
+        return Ok(Words { program, arguments: Vec::new() });
+    }
+    let wrong = || PyTypeError::new_err(format!("{what}: give a path, or a list of it and texts"));
+    let mut items = named.try_iter().map_err(|_| wrong())?;
+    let first = items.next().ok_or_else(wrong)??;
+    let program = first.extract::<PathBuf>().map_err(|_| wrong())?;
+    let arguments = items.map(|item| {
+        let item = item?;
+        // Paths are what programs are given most.
+        item.extract::<String>().or_else(|_| match item.extract::<PathBuf>() {
+            Ok(path) => path.into_os_string().into_string().map_err(|_| wrong()),
+            Err(_) => Err(wrong()),
+        })
+    });
+    Ok(Words { program, arguments: arguments.collect::<PyResult<_>>()? })
+}
+
+pub(crate) fn transport(name: &str) -> PyResult<TransportKind> {
+    match name {
+        "automatic" => Ok(TransportKind::Automatic),
+        "unix" => Ok(TransportKind::Unix),
+        "tcp" => Ok(TransportKind::Tcp),
+        other => {
+            let text = format!("transport: '{other}' is none; use automatic, unix or tcp");
+            Err(PyValueError::new_err(text))
+        }
+    }
+}
+
+pub(crate) fn interface(address: &str) -> PyResult<IpAddr> {
+    let wrong = |_| PyValueError::new_err(format!("interface: '{address}' is no numeric address"));
+    address.parse().map_err(wrong)
+}
+
+/// The terms of recovery: `True` and `False`, or a dictionary of those that differ, in seconds.
+pub(crate) fn recovery(named: Option<&Bound<'_, PyAny>>) -> PyResult<Recovery> {
+    let Some(named) = named else { return Ok(Recovery::default()) };
+    if let Ok(is_on) = named.extract::<bool>() {
+        return Ok(if is_on { Recovery::default() } else { Recovery::off() });
+    }
+    let mut recovery = Recovery::default();
+    for (name, value) in named.cast::<PyDict>()?.iter() {
+        let name = name.extract::<String>()?;
+        let time = seconds(&name, value.extract()?)?;
+        match name.as_str() {
+            "orphan_limit" => recovery.orphan_limit = time,
+            "grace" => recovery.grace = time,
+            "silence" => recovery.silence = time,
+            "front_end_wait" => recovery.front_end_wait = time,
+            other => {
+                let text = format!(
+                    "recovery: '{other}' is no term of it; there are orphan_limit, grace, silence \
+                     and front_end_wait"
+                );
+                return Err(PyValueError::new_err(text));
+            }
+        }
+    }
+    Ok(recovery)
+}
+
+/// A time in seconds, as Python gives it.
+pub(crate) fn seconds(what: &str, seconds: f64) -> PyResult<Duration> {
+    Duration::try_from_secs_f64(seconds)
+        .map_err(|_| PyValueError::new_err(format!("{what}: {seconds} is no number of seconds")))
+}

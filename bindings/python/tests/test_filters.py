@@ -1,0 +1,144 @@
+"""Python callables as filters in the tree."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+import sapwood
+
+from conftest import FOLDER, HANG, PYTHON_NODE, Opener
+
+
+@pytest.fixture
+def tree(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> Iterator[sapwood.Network]:
+    """A tree whose communication processes run Python, and find `merges.py`."""
+    monkeypatch.setenv("PYTHONPATH", str(FOLDER), prepend=os.pathsep)
+    monkeypatch.syspath_prepend(str(FOLDER))
+    yield opened("2x2", node_program=PYTHON_NODE)
+
+
+def asked(network: sapwood.Network, up: Any, *values: Any) -> sapwood.Answer:
+    with network.stream(up=up) as stream:
+        return stream.ask(*(values or ("rank",)), timeout=HANG)
+
+
+def test_a_callable_merges_what_its_children_send(tree: sapwood.Network) -> None:
+    assert asked(tree, "python:merges:total").value == 6
+    assert asked(tree, ("python:merges:scaled", 10)).value == 60
+    merged = asked(tree, "python:merges:arrays", "array", 3, "f4")
+    assert merged.value.dtype == numpy.float32 and list(merged.value) == [4.0] * 3
+    # Beside one of the tree's own.
+    assert asked(tree, ["python:merges:total", "count"]).value == 4
+
+
+def test_it_is_told_where_it_is(tree: sapwood.Network) -> None:
+    texts = asked(tree, "python:merges:report").value
+    assert texts == ["5:0-1:2:False", "6:2-3:2:False", "4:0-3:2:True"]
+
+
+def test_what_it_raises_fails_that_wave_and_no_other(tree: sapwood.Network) -> None:
+    neighbour = tree.stream(up="sum")
+    with tree.stream(up="python:merges:failing") as stream:
+        for wave in range(4):
+            answer = stream.ask("rank", timeout=HANG)
+            if wave % 2:
+                with pytest.raises(sapwood.NoValueError) as raised:
+                    assert answer.value
+                assert f"ValueError: wave {wave} is odd (merges.py:" in str(raised.value)
+                assert raised.value.missing and not answer.has_value
+            else:
+                assert answer.value == 6
+    assert neighbour.ask("rank", timeout=HANG).value == 6
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("rubbish", "a dict is no value"), ("number", "cannot be called"), ("none", "no attribute")],
+)
+def test_a_callable_that_is_none_is_said_to_be(
+    tree: sapwood.Network, name: str, words: str
+) -> None:
+    if name == "rubbish":
+        with pytest.raises(sapwood.NoValueError, match=words):
+            assert asked(tree, f"python:merges:{name}").value
+    else:
+        with pytest.raises(sapwood.FilterError, match=words):
+            tree.stream(up=f"python:merges:{name}")
+
+
+def test_names_that_lead_nowhere(tree: sapwood.Network) -> None:
+    with pytest.raises(sapwood.FilterError, match="No module named 'nowhere'"):
+        tree.stream(up="python:nowhere:total")
+    with pytest.raises(sapwood.FilterError, match="python:module:function"):
+        tree.stream(up="python:merges")
+    with pytest.raises(TypeError, match="a filter is a name"):
+        tree.stream(up=(1, 2))
+
+
+def test_it_may_give_no_packet_or_several_things(tree: sapwood.Network) -> None:
+    with tree.stream(up="python:merges:nothing") as stream:
+        for _ in range(3):
+            stream.send("rank")
+        assert stream.recv(HANG).wave == 2
+    answer = asked(tree, "python:merges:several")
+    assert answer.value == (6, "by hand") and answer.tag == 200
+
+
+def test_on_the_way_down_too(tree: sapwood.Network) -> None:
+    with tree.stream(up="sum", down="python:merges:doubled") as stream:
+        # Once at the front-end, once at each communication process.
+        assert stream.ask("echo", 3, format="%s %ld", timeout=HANG).value == 4 * 12
+
+
+def test_an_instance_keeps_its_state(tree: sapwood.Network) -> None:
+    with tree.stream(up=("python:merges:Running", 100)) as stream:
+        sums = [stream.ask("rank", timeout=HANG).value for _ in range(3)]
+    assert sums == [106, 112, 118]
+
+
+def test_its_source_may_be_shipped(tree: sapwood.Network, tmp_path: Path) -> None:
+    def product(wave: sapwood.Wave, start: int) -> int:
+        import math
+
+        return math.prod(wave.values) * (start if wave.is_root else 1)
+
+    shipped = sapwood.PythonFilter(product, 5)
+    with tree.stream("1-3", up=shipped) as stream:
+        assert stream.ask("rank", timeout=HANG).value == 30
+    file = tmp_path / "least.py"
+    file.write_text("import operator\n\ndef least(wave):\n    return min(wave.values)\n")
+    assert asked(tree, [sapwood.PythonFilter.from_file(file, "least")]).value == 0
+    wrong = sapwood.PythonFilter.from_source("def f(wave):\n    return 1 // 0\n", "f")
+    with pytest.raises(sapwood.NoValueError, match=r"ZeroDivisionError: .*<filter f>:2"):
+        assert asked(tree, wrong).value
+    with pytest.raises(SyntaxError):
+        sapwood.PythonFilter.from_source("def f(", "f")
+    with pytest.raises(ValueError, match="at most"):
+        sapwood.PythonFilter.from_source("#" * (1 << 20), "f")
+
+
+def test_a_process_without_python_says_so(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(FOLDER))
+    network = opened("2x2")
+    with network.stream(up="python:merges:total") as stream:
+        with pytest.raises((sapwood.NobodyLeftError, sapwood.NoValueError)):
+            assert stream.ask("rank", timeout=HANG).value
+    assert network.stream(up="sum").ask("rank", timeout=HANG).value == 6
+
+
+def test_a_process_that_a_filter_ends_is_replaced(tree: sapwood.Network) -> None:
+    with tree.stream(up="python:merges:vanishing") as stream:
+        stream.send("rank")
+        kinds: list[str] = []
+        until = time.monotonic() + HANG
+        while "repaired" not in kinds:
+            assert time.monotonic() < until
+            tree.turn(0.1)
+            kinds += [event.kind for event in tree.events()]
+    assert tree.stream(up="sum").ask("rank", timeout=HANG).value == 6

@@ -1,0 +1,201 @@
+"""Calls that make no sense, and calls at a bad time: each is answered by an error of its kind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import sapwood
+
+from conftest import FOLDER, HANG, Opener
+
+
+def test_what_is_closed_says_so(opened: Opener) -> None:
+    network = opened("2")
+    stream, other = network.stream(up="sum"), network.stream()
+    stream.close()
+    stream.close()
+    for use in (stream.recv, stream.try_recv, lambda: stream.send(1), lambda: stream.ask(1), stream.fileno):
+        with pytest.raises(sapwood.ClosedError, match="the stream is closed"):
+            use()
+    network.close()
+    network.close()
+    assert network.closed and other.closed
+    uses: list[Callable[[], object]] = [
+        network.stream,
+        network.turn,
+        network.events,
+        network.status,
+        network.flush,
+        network.fileno,
+        lambda: network.everyone,
+        other.recv,
+        lambda: other.send(1),
+    ]
+    for use in uses:
+        with pytest.raises(sapwood.ClosedError, match="network is closed"):
+            use()
+    other.close()
+
+
+def test_a_wait_has_an_end(opened: Opener) -> None:
+    stream = opened("2").stream(up="sum")
+    with pytest.raises(TimeoutError, match="no answer within 50 ms"):
+        stream.recv(0.05)
+    with pytest.raises(ValueError, match="no number of seconds"):
+        stream.recv(float("nan"))
+
+
+def test_what_a_stream_cannot_have_is_refused(opened: Opener) -> None:
+    network = opened("2")
+    with pytest.raises(sapwood.FilterError, match="'summ' is not known"):
+        network.stream(up="summ")
+    with pytest.raises(sapwood.MisuseError, match="no back-ends of this network"):
+        network.stream([0, 9])
+    with pytest.raises(ValueError, match="no rule"):
+        network.stream(wave="soon")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="policy"):
+        network.stream(policy="lose")  # type: ignore[arg-type]
+    with pytest.raises(sapwood.MisuseError, match="rank 1 is no member"):
+        network.stream(0).send("rank", to=1)
+
+
+def test_two_threads_are_not_let_in_at_once_but_one_after_another(opened: Opener) -> None:
+    network = opened("2")
+    stream = network.stream(up="sum")
+    outcome: list[object] = []
+
+    def wait() -> None:
+        outcome.append(stream.ask("sleep", 2.0, timeout=HANG).value)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    refused = 0
+    until = time.monotonic() + HANG
+    while not refused:
+        assert time.monotonic() < until
+        try:
+            stream.try_recv()
+        except sapwood.ThreadError as error:
+            assert "one thread at a time" in str(error)
+            refused += 1
+    for use in (network.flush, lambda: stream.send("rank"), network.close, network.stream):
+        with pytest.raises(sapwood.ThreadError):
+            use()
+    thread.join()
+    assert outcome == [1]
+    # Afterwards this thread may use it again.
+    assert stream.ask("rank", timeout=HANG).value == 1
+
+
+def test_a_forked_child_is_refused_and_harms_nothing(opened: Opener) -> None:
+    network = opened("2x2")
+    stream = network.stream(up="sum")
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        words = []
+        for use in (lambda: stream.send("rank"), stream.recv, network.close, network.status):
+            try:
+                use()
+                words.append("nothing")
+            except sapwood.ForkedError:
+                words.append("forked")
+            except BaseException as error:
+                words.append(repr(error))
+        del stream, network, use
+        os.write(writer, " ".join(words).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(reader, 1000) == b"forked forked forked forked"
+    os.close(reader)
+    os.close(writer)
+    assert stream.ask("rank", timeout=HANG).value == 6
+
+
+SCRIPT = """
+import sys, sapwood
+network = sapwood.Network({topology!r}, {worker!r}, startup_timeout=60)
+stream = network.stream(up="sum")
+try:
+    print("waiting", flush=True)
+    stream.recv()
+except KeyboardInterrupt:
+    print("interrupted", stream.ask("rank", timeout=60).value, flush=True)
+{end}
+"""
+
+
+@pytest.mark.parametrize("end", ["network.close()", "", "raise RuntimeError", "sys.exit(0)"])
+def test_an_interrupt_ends_a_wait_and_however_it_ends_nothing_is_left(end: str) -> None:
+    worker = [sys.executable, str(FOLDER / "worker.py")]
+    script = SCRIPT.format(topology="2x2", worker=worker, end=end)
+    tool = subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert tool.stdout is not None
+    assert tool.stdout.readline() == "waiting\n"
+    tool.send_signal(signal.SIGINT)
+    out, err = tool.communicate(timeout=HANG)
+    assert out == "interrupted 6\n", err
+    assert (tool.returncode != 0) == ("RuntimeError" in end)
+
+
+def test_a_handler_of_the_tools_runs_while_it_waits(opened: Opener) -> None:
+    class Alarm(Exception):
+        pass
+
+    def ring(*_: object) -> None:
+        raise Alarm
+
+    stream = opened("2").stream(up="sum")
+    before = signal.signal(signal.SIGALRM, ring)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with pytest.raises(Alarm):
+            stream.recv(HANG)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert stream.ask("rank", timeout=HANG).value == 1
+
+
+def test_other_threads_run_while_one_waits(opened: Opener) -> None:
+    stream = opened("2").stream(up="sum")
+    counted = [0]
+    stop = threading.Event()
+
+    def count() -> None:
+        while not stop.is_set():
+            counted[0] += 1
+            time.sleep(0.001)
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    stream.ask("sleep", 0.3, timeout=HANG)
+    during = counted[0]
+    stop.set()
+    thread.join()
+    assert during > 1
+
+
+def test_a_process_that_no_network_started_is_told_so(tmp_path: Path) -> None:
+    with pytest.raises(sapwood.SystemError, match="not part of a network"):
+        sapwood.BackEnd.from_environment()
+    with pytest.raises(sapwood.FileError, match="none"):
+        sapwood.BackEnd.attach(tmp_path / "none")
+
+
+def test_a_dropped_stream_is_closed(opened: Opener) -> None:
+    network = opened("2")
+    for _ in range(20):
+        assert network.stream(up="sum").ask("rank", timeout=HANG).value == 1
+    network.flush()
+    record = network.status(5.0).nodes[0].record
+    assert record is not None and record["streams"] == 0

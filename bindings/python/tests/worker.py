@@ -1,0 +1,48 @@
+"""The back-end of these tests: does what the first value of each packet says."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+import numpy
+
+import sapwood
+
+
+def answer(back_end: sapwood.BackEnd, packet: sapwood.Packet) -> None:
+    """Answers one request."""
+    what, *rest = packet.values or ("rank",)
+    rank = back_end.rank
+    if what == "rank":
+        back_end.reply(packet, rank)
+    elif what == "echo":
+        back_end.reply(packet, *rest, format=" ".join(packet.format.split()[1:]))
+    elif what == "array":
+        back_end.reply(packet, numpy.full(rest[0], rank + 1, dtype=rest[1]))
+    elif what == "environment":
+        back_end.reply(packet, os.environ.get(rest[0], ""))
+    elif what == "sleep":
+        back_end.flush()
+        time.sleep(rest[0])
+        back_end.reply(packet, rank)
+    elif what == "die":
+        os._exit(3)
+    elif what == "silent":
+        return
+    else:
+        back_end.reply(packet, f"what is '{what}'?")
+
+
+def main() -> None:
+    """Serves until the network ends."""
+    if sys.argv[1:] == ["fail"]:
+        sys.exit("this back-end fails on purpose")
+    with sapwood.BackEnd.from_environment() as back_end:
+        for packet in back_end:
+            answer(back_end, packet)
+
+
+if __name__ == "__main__":
+    main()
