@@ -60,15 +60,24 @@ impl FilterFile {
     /// # Errors
     /// As [`FilterFile::read`].
     pub fn new(name: &str, bytes: Vec<u8>) -> Result<Self, ExtensionError> {
-        if bytes.len() > FILE_BYTES_MAX {
-            let bytes = bytes.len() as u64;
-            return Err(ExtensionError::TooLong { file: name.to_string(), bytes });
-        }
         let prefix = match bytes.get(..4) {
+            _ if bytes.len() > FILE_BYTES_MAX => "",
             Some(b"\x7fELF") => "native",
             Some(b"\0asm") => "wasm",
             _ => return Err(ExtensionError::Kind { file: name.to_string() }),
         };
+        Self::for_source(prefix, name, bytes)
+    }
+
+    /// A file for the source of that prefix, which a program has added to its registry.
+    ///
+    /// # Errors
+    /// [`ExtensionError::TooLong`].
+    pub fn for_source(prefix: &str, name: &str, bytes: Vec<u8>) -> Result<Self, ExtensionError> {
+        if bytes.len() > FILE_BYTES_MAX {
+            let bytes = bytes.len() as u64;
+            return Err(ExtensionError::TooLong { file: name.to_string(), bytes });
+        }
         // What separates the parts of a name cannot be in one.
         let plain: String =
             name.chars().map(|c| if "#=:/,".contains(c) { '_' } else { c }).collect();

@@ -138,3 +138,37 @@ fn a_file_that_has_travelled_is_used_from_memory() {
     let mut refuse = registry.make(&other.filter_name("refuse"), ValuesRef::default()).unwrap();
     assert!(given(refuse.as_mut(), 0, &[wave_of([1.0])]).is_err(), "it is not the first file");
 }
+
+#[test]
+fn the_first_filter_of_the_documentation_does_what_the_page_says() {
+    let library = Library::of_page("custom-filters.md", "largest.c");
+    let mut largest = make(&library.filter("largest"), ValuesRef::default()).unwrap();
+    let packets = [(1.5_f64, 7_u32), (9.5, 8), (3.0, 9)].map(harness::packet_of);
+    let emitted = given(largest.as_mut(), 0, &packets).unwrap();
+    assert_eq!(emitted[0].as_ref().scalar::<f64>(0), Ok(9.5));
+    assert_eq!(emitted[0].as_ref().scalar::<u32>(1), Ok(8));
+    let error = given(largest.as_mut(), 1, &[harness::packet_of("text")]).unwrap_err();
+    assert!(error.to_string().contains("takes %lf %ud"), "{error}");
+}
+
+#[test]
+fn the_header_is_plain_c_and_plain_cxx() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let compiler = std::env::var("CC").unwrap_or_else(|_| String::from("cc"));
+    for (language, standard) in [("c", "-std=c11"), ("c++", "-std=c++17")] {
+        let source = folder.path().join("header.x");
+        let text = "#include <sapwood_filter.h>\nint main(void) { return !sapwood_filter_v1; }\n";
+        std::fs::write(&source, text).unwrap();
+        let status = std::process::Command::new(&compiler)
+            .args([standard, "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only"])
+            .arg("-Wno-address")
+            .arg("-I")
+            .arg(root.join("../../bindings/c/include"))
+            .args(["-x", language])
+            .arg(&source)
+            .status()
+            .unwrap();
+        assert!(status.success(), "{language}");
+    }
+}

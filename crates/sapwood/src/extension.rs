@@ -45,9 +45,18 @@ impl Network {
     pub fn ship(&mut self, file: impl AsRef<Path>) -> Result<FilterFile> {
         let read = FilterFile::read(file.as_ref());
         let file = read.map_err(|error| NodeError::Filter(FilterError::from(error)))?;
+        self.ship_file(&file)?;
+        Ok(file)
+    }
+
+    /// The same for a file that has been read, or is for another source of filters that the
+    /// programs of the network have added to their registries.
+    ///
+    /// # Errors
+    /// As [`Network::ship`].
+    pub fn ship_file(&mut self, file: &FilterFile) -> Result<()> {
         let mut shared = self.shared.borrow_mut();
         shared.change(|node, _| node.ship(&file.shipped()))?;
-        shared.driver.carry_out()?;
-        Ok(file)
+        Ok(shared.driver.carry_out()?)
     }
 }

@@ -7,6 +7,8 @@
 //!
 //! `bulk` (with `bulk_tree` and `bulk_leaf`) has a floor, too, and its figures are facts with a bar.
 //!
+//! `filter` measures calls of filters, beside a direct call of the same function.
+//!
 //! Beside it stands what has no floor: `scale` (with `connect`, `streams` and `depth`, and `crowd`
 //! for many back-ends in one process) and `flood` (with `scene`, `disturbance` and the `steady`
 //! stream of their neighbours) and `recovery` (with the `stricken` tree, the `oracle` of its waves
@@ -20,6 +22,7 @@ mod crowd;
 mod depth;
 mod disturbance;
 mod facts;
+mod filter;
 mod flood;
 mod leaf;
 mod memory;
@@ -74,6 +77,8 @@ enum Subject {
     Recovery(recovery::Arguments),
     /// Large arrays down to every back-end and up from all, beside plain sockets.
     Bulk(bulk::Arguments),
+    /// What a call of a filter costs: built in, from a shared object, in WebAssembly.
+    Filter(filter::Arguments),
     /// What a stream's neighbours notice when it is not read, floods, stalls or carries huge
     /// packets.
     Flood(flood::Arguments),
@@ -87,6 +92,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             if arguments.json { report.to_json() } else { report.to_table() }
         }
         Subject::Bulk(arguments) => in_form(&bulk::measure(arguments)?, arguments.json),
+        Subject::Filter(arguments) => in_form(&filter::measure(arguments)?, arguments.json),
         Subject::Flood(arguments) => in_form(&flood::measure(arguments)?, arguments.json),
         Subject::Recovery(arguments) => in_form(&recovery::measure(arguments)?, arguments.json),
         Subject::Scale(arguments) => in_form(&scale::measure(arguments)?, arguments.json),

@@ -32,6 +32,18 @@ impl Library {
         Self { folder }
     }
 
+    /// Compiles the program of that name in a page of the documentation.
+    pub fn of_page(page: &str, program: &str) -> Self {
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(page);
+        let page = std::fs::read_to_string(page).expect("a page");
+        let (_, rest) = page.split_once(&format!("```c {program}\n")).expect("a program");
+        let (text, _) = rest.split_once("```").expect("its end");
+        let folder = tempfile::tempdir().expect("a folder");
+        let source = folder.path().join(program);
+        std::fs::write(&source, text).expect("a file");
+        Self::build(&source.display().to_string(), &["-Wpedantic"])
+    }
+
     pub fn path(&self) -> PathBuf {
         self.folder.path().join("libtest.so")
     }

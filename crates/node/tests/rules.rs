@@ -1,0 +1,161 @@
+//! Synchronisation rules of users: a wave goes on when its rule says so, or when it is complete.
+
+mod harness;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use harness::*;
+use sapwood_filter::{
+    Arrivals, Filter, FilterError, FilterSource, FilterSpec, Registry, Synchronisation, Verdict,
+    WaveRule,
+};
+use sapwood_packet::{Rank, RankSet, StreamId, ValuesRef};
+
+/// Rules by name.
+struct Rules;
+
+/// Waits for 10 ms after the first packet for each back-end below, so that processes nearer to the
+/// back-ends go on first.
+struct Patient;
+
+/// Goes on with this many children.
+struct Quorum(u32);
+
+/// Never says anything but that it waits.
+struct Stubborn;
+
+/// Refuses every wave that it is asked about.
+struct Broken;
+
+impl Synchronisation for Patient {
+    fn decide(&mut self, arrivals: &Arrivals<'_>) -> Result<Verdict, FilterError> {
+        assert!(arrivals.arrived >= 1 && arrivals.arrived < arrivals.expected);
+        let patience = Duration::from_millis(10) * arrivals.back_ends;
+        Ok(match patience.checked_sub(arrivals.elapsed) {
+            None | Some(Duration::ZERO) => Verdict::Go,
+            Some(rest) => Verdict::WaitFor(rest),
+        })
+    }
+}
+
+impl Synchronisation for Quorum {
+    fn decide(&mut self, arrivals: &Arrivals<'_>) -> Result<Verdict, FilterError> {
+        Ok(if arrivals.arrived >= self.0 { Verdict::Go } else { Verdict::Wait })
+    }
+}
+
+impl Synchronisation for Stubborn {
+    fn decide(&mut self, _: &Arrivals<'_>) -> Result<Verdict, FilterError> {
+        Ok(Verdict::Wait)
+    }
+}
+
+impl Synchronisation for Broken {
+    fn decide(&mut self, _: &Arrivals<'_>) -> Result<Verdict, FilterError> {
+        Err(FilterError::Failed(String::from("the rule is broken")))
+    }
+}
+
+impl FilterSource for Rules {
+    fn make(&self, name: &str, _: ValuesRef<'_>) -> Result<Box<dyn Filter>, FilterError> {
+        Err(FilterError::Failed(format!("'{name}' is a rule")))
+    }
+
+    fn make_rule(
+        &self,
+        name: &str,
+        _: ValuesRef<'_>,
+    ) -> Result<Box<dyn Synchronisation>, FilterError> {
+        Ok(match name {
+            "patient" => Box::new(Patient),
+            "three" => Box::new(Quorum(3)),
+            "stubborn" => Box::new(Stubborn),
+            _ => Box::new(Broken),
+        })
+    }
+}
+
+fn registry() -> Registry {
+    Registry::built_in().with_source("rule", Arc::new(Rules))
+}
+
+fn stream_by(tree: &mut Tree, filter: &str, rule: &str) -> StreamId {
+    let mut spec = spec(&tree.everyone(), &[filter], WaveRule::All);
+    spec.rule = Some(FilterSpec::from(rule));
+    let stream = tree.open(spec);
+    tree.run();
+    stream
+}
+
+fn without(everyone: &RankSet, rank: Rank) -> RankSet {
+    everyone.difference(RankSet::range(rank, rank).as_ref())
+}
+
+#[test]
+fn a_complete_wave_goes_on_whatever_the_rule_says() {
+    each_seed("rules", "a_complete_wave_goes_on", 12, |seed| {
+        for shape in SHAPES {
+            let mut tree = Tree::with_filters(shape, seed, registry());
+            let everyone = tree.everyone();
+            let stream = stream_by(&mut tree, "sum", "rule:stubborn");
+            for wave in 0..3 {
+                tree.all_send(&everyone, stream);
+                let answer = tree.one_answer();
+                assert_eq!((answer.wave, answer.is_complete()), (wave, true));
+            }
+        }
+    });
+}
+
+#[test]
+fn a_rule_is_asked_again_when_its_time_is_up() {
+    each_seed("rules", "a_rule_is_asked_again", 12, |seed| {
+        for (shape, fan_out) in [("2", 2), ("8", 8), ("2^2", 2), ("2^4", 2), ("8^2", 8)] {
+            for filter in ["sum", "statistics"] {
+                let mut tree = Tree::with_filters(shape, seed, registry());
+                let everyone = tree.everyone();
+                let stream = stream_by(&mut tree, filter, "rule:patient");
+                let late = tree.schedule.below(everyone.len() as usize) as Rank;
+                tree.all_send(&without(&everyone, late), stream);
+                tree.advance(10 * fan_out - 1);
+                assert!(tree.answers().is_empty(), "the time is not over");
+                tree.advance(1);
+                let answer = tree.one_answer();
+                assert_eq!(answer.contributors, without(&everyone, late));
+                assert!(says(&answer, late, "when the stream's rule let wave 0 go"), "{answer:?}");
+                // The next one has all of them again.
+                tree.send(late, stream, 77).expect("the wave is still open to it");
+                assert!(tree.one_answer().is_late);
+                tree.all_send(&everyone, stream);
+                assert!(tree.one_answer().is_complete());
+            }
+        }
+    });
+}
+
+#[test]
+fn a_rule_counts_the_children_that_have_arrived() {
+    each_seed("rules", "a_rule_counts_the_children", 12, |seed| {
+        let mut tree = Tree::with_filters("8", seed, registry());
+        let stream = stream_by(&mut tree, "sum", "rule:three");
+        for rank in [6, 1] {
+            tree.send(rank, stream, 10).expect("open");
+        }
+        assert!(tree.answers().is_empty());
+        tree.send(4, stream, 10).expect("open");
+        let answer = tree.one_answer();
+        assert_eq!((sum_in(&answer), answer.contributors.to_string().as_str()), (30, "1,4,6"));
+    });
+}
+
+#[test]
+fn a_rule_that_fails_costs_the_wave_with_its_reason() {
+    each_seed("rules", "a_rule_that_fails", 6, |seed| {
+        let mut tree = Tree::with_filters("4", seed, registry());
+        let stream = stream_by(&mut tree, "sum", "rule:broken");
+        tree.send(2, stream, 10).expect("open");
+        let answer = tree.one_answer();
+        assert!(answer.packet.is_none() && says(&answer, 2, "the rule is broken"), "{answer:?}");
+    });
+}
