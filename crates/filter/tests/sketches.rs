@@ -166,7 +166,9 @@ proptest! {
             prop_assert_eq!(answer, &answers[0]);
         }
         let found = answers[0].estimate();
-        let error = 5.0 * answers[0].standard_error() * exact;
+        // With few registers the estimate is not distributed like a normal variable.
+        let times = if precision < 8 { 12.0 } else { 5.0 };
+        let error = times * answers[0].standard_error() * exact;
         prop_assert!((found - exact).abs() <= error, "{found} for {exact}");
     }
 

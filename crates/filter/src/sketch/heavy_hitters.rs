@@ -31,7 +31,7 @@ use core::cmp::Reverse;
 use sapwood_packet::{Directive, ElementType, FormatRef, IntoValues, PacketRef, Values, ValuesRef};
 
 use super::item::{self, Item};
-use super::{Sketch, array, forged, is_same, parameter, raw, scalar, unlike};
+use super::{Sketch, array, failed, forged, is_same, parameter, raw, scalar, unlike};
 use crate::{Filter, FilterError, WaveRef};
 
 const NAME: &str = "heavy-hitters";
@@ -101,10 +101,12 @@ impl HeavyHitters {
 
     /// Adds an item that came so many times.
     pub fn add_times(&mut self, item: impl Into<Item>, times: u64) {
+        // More than 2^64 items cannot be counted.
+        let times = times.min(u64::MAX - self.count);
         if times == 0 {
             return;
         }
-        self.count = self.count.saturating_add(times);
+        self.count += times;
         let counter = self.counters.entry(item.into()).or_default();
         *counter = counter.saturating_add(times);
         if self.counters.len() > 2 * self.k as usize {
@@ -115,7 +117,7 @@ impl HeavyHitters {
     /// Takes in another sketch of the same k.
     ///
     /// # Errors
-    /// [`FilterError::Failed`] when the other's k differs.
+    /// [`FilterError::Failed`] when the other's k differs, or both hold more than 2^64 items.
     pub fn merge(&mut self, other: &Self) -> Result<(), FilterError> {
         self.absorb(other.clone())
     }
@@ -239,7 +241,8 @@ impl Sketch for HeavyHitters {
         if self.k != other.k {
             return Err(unlike(NAME, &format!("{} counters for {}", other.k, self.k)));
         }
-        self.count = self.count.saturating_add(other.count);
+        let too_many = || failed(NAME, "more than 2^64 items in one sketch");
+        self.count = self.count.checked_add(other.count).ok_or_else(too_many)?;
         self.error = self.error.saturating_add(other.error);
         if self.counters.len() < other.counters.len() {
             core::mem::swap(&mut self.counters, &mut other.counters);

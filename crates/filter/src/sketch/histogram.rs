@@ -13,7 +13,7 @@
 //!
 //! NaN are left out and counted. Counts are exact.
 //!
-//! Parameters: none or one integer, the most bins of self-choosing ones, from 2 to 65536 (default
+//! Parameters: none or one integer, the most bins of self-choosing ones, from 2 to 4096 (default
 //! 64); or three for fixed bins: low, high, and their number, from 1 to 65536. The encoded sketch,
 //! 72 bytes and 8 for each bin:
 //!
@@ -36,9 +36,11 @@ use crate::{Filter, FilterError, WaveRef};
 const NAME: &str = "histogram";
 
 const BINS: u32 = 64;
-const BINS_MAX: u32 = 65536;
+/// Most bins of fixed ones, and of self-choosing ones, which may have to be moved for a new one.
+const FIXED_MAX: u32 = 65536;
+const CHOSEN_MAX: u32 = 4096;
 const TAKES_PARAMETERS: &str =
-    "nothing, or the most bins (2 to 65536), or low, high and the number of bins (1 to 65536)";
+    "nothing, or the most bins (2 to 4096), or low, high and the number of bins (1 to 65536)";
 /// No bin is further away than so many widths: limits are exact doubles then.
 const FIRST_MAX: i64 = 1 << 52;
 /// The exponent of the smallest double, and one at which no double is in bins but -1 and 0.
@@ -102,7 +104,7 @@ impl Histogram {
     /// not from 1 to 65536.
     pub fn fixed(low: f64, high: f64, bins: u32) -> Result<Self, FilterError> {
         let is_range = low < high && (high - low).is_finite();
-        if !is_range || !(1..=BINS_MAX).contains(&bins) {
+        if !is_range || !(1..=FIXED_MAX).contains(&bins) {
             return Err(FilterError::Parameters { name: NAME, takes: TAKES_PARAMETERS });
         }
         let counts = alloc::vec![0; bins as usize];
@@ -112,9 +114,9 @@ impl Histogram {
     /// An empty histogram of at most so many bins whose limits the numbers will give.
     ///
     /// # Errors
-    /// [`FilterError::Parameters`] when the bins are not from 2 to 65536.
+    /// [`FilterError::Parameters`] when the bins are not from 2 to 4096.
     pub fn self_choosing(bins_max: u32) -> Result<Self, FilterError> {
-        if !(2..=BINS_MAX).contains(&bins_max) {
+        if !(2..=CHOSEN_MAX).contains(&bins_max) {
             return Err(FilterError::Parameters { name: NAME, takes: TAKES_PARAMETERS });
         }
         Ok(Self::empty(Limits::Chosen { bins_max, exponent: EXPONENTS[0], first: 0 }))
@@ -241,7 +243,9 @@ impl Histogram {
             (low, high, halvings, exponent) = (low >> 1, high >> 1, halvings + 1, exponent + 1);
         }
         let length = (high - low + 1) as usize;
-        if is_empty || halvings > 0 || low != mine || length != self.counts.len() {
+        if !is_empty && halvings == 0 && low == mine {
+            self.counts.resize(length, 0);
+        } else {
             let mut counts = alloc::vec![0; length];
             add_counts(&mut counts, low, &self.counts, mine, halvings);
             self.counts = counts;
@@ -345,14 +349,14 @@ impl Sketch for Histogram {
     fn parameters(values: ValuesRef<'_>) -> Result<Self, FilterError> {
         let wrong = FilterError::Parameters { name: NAME, takes: TAKES_PARAMETERS };
         if values.len() < 2 {
-            let bins = parameter::only_integer(values, BINS, [2, BINS_MAX]);
+            let bins = parameter::only_integer(values, BINS, [2, CHOSEN_MAX]);
             return Self::self_choosing(bins.unwrap_or(0));
         }
         if values.len() != 3 || !parameter::are_numbers(values, 3) {
             return Err(wrong);
         }
         let limits = (parameter::double(values, 0), parameter::double(values, 1));
-        match (limits, parameter::integer(values, 2, [1, BINS_MAX])) {
+        match (limits, parameter::integer(values, 2, [1, FIXED_MAX])) {
             ((Some(low), Some(high)), Some(bins)) => Self::fixed(low, high, bins),
             _ => Err(wrong),
         }

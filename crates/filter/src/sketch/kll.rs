@@ -112,15 +112,15 @@ impl Kll {
         Ok(sketch)
     }
 
-    /// Adds a number. A NaN is only counted ([`Kll::left_out`]).
+    /// Adds a number. A NaN, or one after 2^64 others, is only counted ([`Kll::left_out`]).
     pub fn add(&mut self, number: f64) {
-        if number.is_nan() {
+        if number.is_nan() || self.count == u64::MAX {
             self.left_out = self.left_out.saturating_add(1);
             return;
         }
         self.min = self.min.min(number);
         self.max = self.max.max(number);
-        self.count = self.count.saturating_add(1);
+        self.count += 1;
         self.levels[0].push(number);
         self.size += 1;
         self.compress();
@@ -137,7 +137,7 @@ impl Kll {
         let too_many = || super::failed(NAME, "more than 2^64 numbers in one sketch");
         self.count = self.count.checked_add(other.count).ok_or_else(too_many)?;
         self.left_out = self.left_out.saturating_add(other.left_out);
-        self.variance += other.variance;
+        self.variance = (self.variance + other.variance).min(f64::MAX);
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
         while self.levels.len() < other.levels.len() {

@@ -38,7 +38,7 @@ use sapwood_packet::{
     Values, ValuesRef,
 };
 
-use super::rank_sets::{EncodedSets, columns, unite};
+use super::rank_sets::{EncodedSets, RANGES_MAX, columns, too_scattered, unite};
 use super::{Sketch, array, failed, forged, is_same, parameter, scalar, unlike};
 use crate::{Filter, FilterError, WaveRef};
 
@@ -47,10 +47,6 @@ const NAME: &str = "prefix-tree";
 const NODES: u32 = 4096;
 const NODES_BOUNDS: [u32; 2] = [1, 1 << 20];
 const TAKES_PARAMETERS: &str = "one integer, the most nodes, from 1 to 1048576";
-/// Most ranges of ranks of all nodes together: 32 MiB. A packet needs far fewer bytes for them, as
-/// nodes with the ranks of their parents say so.
-const RANGES_MAX: usize = 1 << 22;
-
 const LAYOUT: [Directive; 8] = [
     scalar(ElementType::Uint32),
     scalar(ElementType::Uint8),
@@ -312,13 +308,8 @@ impl PrefixTree {
 
     fn check_ranges(&self) -> Result<(), FilterError> {
         let ranges: usize = self.nodes.iter().map(|node| node.ranks.as_ref().ranges().len()).sum();
-        if ranges > RANGES_MAX { Err(too_scattered()) } else { Ok(()) }
+        if ranges > RANGES_MAX { Err(too_scattered(NAME)) } else { Ok(()) }
     }
-}
-
-#[cold]
-fn too_scattered() -> FilterError {
-    failed(NAME, "the ranks of all nodes are more than 2^22 ranges; ask for fewer nodes")
 }
 
 impl fmt::Display for PrefixTree {
@@ -417,7 +408,7 @@ impl Sketch for PrefixTree {
             body = &body[values.encoded(0)?.1.len()..];
             let nodes = frames.len().min(self.nodes_max as usize) + 1;
             if ranks.ranges().len().saturating_mul(nodes) > RANGES_MAX {
-                return Err(too_scattered());
+                return Err(too_scattered(NAME));
             }
             self.add_of(frames, ranks);
         }
@@ -460,7 +451,7 @@ impl Sketch for PrefixTree {
             };
             ranges += ranks.ranges().len();
             if ranges > RANGES_MAX {
-                return Err(too_scattered());
+                return Err(too_scattered(NAME));
             }
             let ranks = ranks.to_set();
             tree.nodes.push(Node { parent, name, stacks, ranks });
@@ -551,6 +542,6 @@ mod tests {
             .array(&[RANGES_MAX as u32 / 2, 0, 0])
             .array(&ranges);
         let error = PrefixTree::from_values(values.as_ref()).expect_err("too many");
-        assert_eq!(error, too_scattered());
+        assert_eq!(error, too_scattered(NAME));
     }
 }

@@ -17,7 +17,7 @@
 //! whatever order its parts were merged.
 //!
 //! Parameters: the relative error (a double from 1e-6 to 0.5, default 0.01), then the most bins (an
-//! integer from 16 to 65536, default 2048). The encoded sketch, 88 bytes and 12 for each bin:
+//! integer from 16 to 16384, default 2048). The encoded sketch, 88 bytes and 12 for each bin:
 //!
 //! ```text
 //! %lf    relative error without collapses
@@ -44,7 +44,8 @@ const ERROR_MIN: f64 = 1e-6;
 const ERROR_MAX: f64 = 0.5;
 const BINS: u32 = 2048;
 const BINS_MIN: u32 = 16;
-const BINS_MAX: u32 = 65536;
+/// So that a new bin never moves more than 256 KiB of others.
+const BINS_MAX: u32 = 16384;
 /// No bin of a double is beyond it at the smallest error: ln(2^1075) / 2e-6 < 2^29.
 const INDEX_MAX: u32 = 1 << 30;
 /// So many collapses take every double into one of four bins.
@@ -106,7 +107,7 @@ impl Quantiles {
     ///
     /// # Errors
     /// [`FilterError::Parameters`] when the error is not from 1e-6 to 0.5, or the bins are not from
-    /// 16 to 65536.
+    /// 16 to 16384.
     pub fn with_bins(relative_error: f64, bins_max: u32) -> Result<Self, FilterError> {
         let is_error = (ERROR_MIN..=ERROR_MAX).contains(&relative_error);
         if !is_error || !(BINS_MIN..=BINS_MAX).contains(&bins_max) {
@@ -308,7 +309,7 @@ impl IntoValues for Quantiles {
 }
 
 const TAKES_PARAMETERS: &str =
-    "a relative error from 1e-6 to 0.5 and, if wanted, the most bins, 16 to 65536";
+    "a relative error from 1e-6 to 0.5 and, if wanted, the most bins, 16 to 16384";
 
 impl Sketch for Quantiles {
     const NAME: &'static str = NAME;

@@ -7,7 +7,16 @@ use sapwood_packet::{RankRange, RankSet, RankSetRef, ValuesRef};
 
 use crate::FilterError;
 
-use super::forged;
+use super::{failed, forged};
+
+/// Most ranges of ranks of all sets of a sketch together: 32 MiB. A back-end's own packet has one.
+pub(super) const RANGES_MAX: usize = 1 << 22;
+
+/// The sets of a sketch would take more than [`RANGES_MAX`].
+#[cold]
+pub(super) fn too_scattered(name: &str) -> FilterError {
+    failed(name, "the ranks are scattered over more than 2^22 ranges; ask for less")
+}
 
 /// Adds the ranks of another set. [`RankSet::union_with`] moves what lies behind each range that it
 /// inserts; sets that interleave are walked side by side instead.

@@ -5,7 +5,7 @@
 //! point; an answer holds them in 64 bits of that kind. To find the smallest, send them negated. A
 //! NaN is left out. -0.0 is 0.0. The answer is the same, bit for bit, for every shape of tree.
 //!
-//! Parameter: k, an integer from 1 to 65536, default 10. The encoded sketch, 48 bytes, and for each
+//! Parameter: k, an integer from 1 to 4096, default 10. The encoded sketch, 48 bytes, and for each
 //! number 20 and 8 for every range of ranks (ranks that follow one another are one range):
 //!
 //! ```text
@@ -19,13 +19,14 @@
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::vec::Vec;
+use core::cmp::Reverse;
 
 use sapwood_packet::{
     Directive, ElementType, FormatRef, IntoValues, PacketRef, Rank, RankSet, RankSetRef, Values,
     ValuesRef,
 };
 
-use super::rank_sets::{EncodedSets, columns, unite};
+use super::rank_sets::{EncodedSets, RANGES_MAX, columns, too_scattered, unite};
 use super::raw::{self, Datum};
 use super::{Sketch, array, failed, forged, is_same, parameter, scalar, unlike};
 use crate::{Filter, FilterError, WaveRef};
@@ -33,8 +34,8 @@ use crate::{Filter, FilterError, WaveRef};
 const NAME: &str = "top";
 
 const K: u32 = 10;
-const K_BOUNDS: [u32; 2] = [1, 65536];
-const TAKES_PARAMETERS: &str = "one integer, k, from 1 to 65536";
+const K_BOUNDS: [u32; 2] = [1, 4096];
+const TAKES_PARAMETERS: &str = "one integer, k, from 1 to 4096";
 
 const KINDS: [ElementType; 3] = [ElementType::Int64, ElementType::Uint64, ElementType::Double];
 
@@ -154,7 +155,7 @@ impl TopK {
     /// The k largest of no numbers.
     ///
     /// # Errors
-    /// [`FilterError::Parameters`] when k is not from 1 to 65536.
+    /// [`FilterError::Parameters`] when k is not from 1 to 4096.
     pub fn new(k: u32) -> Result<Self, FilterError> {
         if !(K_BOUNDS[0]..=K_BOUNDS[1]).contains(&k) {
             return Err(FilterError::Parameters { name: NAME, takes: TAKES_PARAMETERS });
@@ -322,7 +323,8 @@ impl Sketch for TopK {
         if packet.contributors.is_empty() {
             return Err(failed(NAME, "a packet has no contributors; use it on the way up"));
         }
-        let mut outcome = Ok(());
+        let mut sent = Self { left_out: 0, kind: None, entries: Vec::new(), ..*self };
+        let mut keys = Vec::new();
         raw::each_datum(packet.values(), |datum| {
             let number = match datum {
                 Datum::Signed(number) => TopNumber::Signed(number),
@@ -330,11 +332,26 @@ impl Sketch for TopK {
                 Datum::Double(number) => TopNumber::Double(number),
                 Datum::Text(_) => return,
             };
-            if outcome.is_ok() {
-                outcome = self.add_of(number, packet.contributors);
+            sent.kind = Some(number.kind());
+            if matches!(number, TopNumber::Double(number) if number.is_nan()) {
+                sent.left_out += 1;
+            } else {
+                keys.push(number.key());
             }
         })?;
-        outcome
+        // All at once: numbers that come in rising order would each move all those before.
+        keys.sort_unstable_by_key(|&key| Reverse(key));
+        let different = keys.chunk_by(|a, b| a == b).take(self.k as usize);
+        let ranges = packet.contributors.ranges().len();
+        if different.clone().count().saturating_mul(ranges) > RANGES_MAX {
+            return Err(too_scattered(NAME));
+        }
+        sent.entries.extend(different.map(|same| Entry {
+            key: same[0],
+            count: same.len() as u64,
+            ranks: packet.contributors.to_set(),
+        }));
+        self.merge(&sent)
     }
 
     fn decode(values: ValuesRef<'_>) -> Result<Self, FilterError> {
