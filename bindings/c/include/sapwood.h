@@ -40,9 +40,11 @@
 /* What options begin as. */
 #define SAPWOOD_NETWORK_OPTIONS_INIT \
     { sizeof(sapwood_network_options_t), NULL, NULL, NULL, NULL, NULL, \
-      SAPWOOD_TRANSPORT_AUTOMATIC, SAPWOOD_ENCRYPTION_DEFAULT, 0, 0 }
+      SAPWOOD_TRANSPORT_AUTOMATIC, SAPWOOD_ENCRYPTION_DEFAULT, 0, 0, 0, \
+      SAPWOOD_RECOVERY_ON }
 #define SAPWOOD_STREAM_OPTIONS_INIT \
-    { sizeof(sapwood_stream_options_t), NULL, NULL, SAPWOOD_WAVE_ALL, 0, SAPWOOD_POLICY_BLOCK, 0 }
+    { sizeof(sapwood_stream_options_t), NULL, NULL, SAPWOOD_WAVE_ALL, 0, SAPWOOD_POLICY_BLOCK, 0, \
+      NULL, NULL }
 
 /** Length of the text of an error in bytes, its final NUL included. Longer texts are cut. */
 #define SAPWOOD_ERROR_TEXT_BYTES 512
@@ -55,6 +57,9 @@
 
 /** The rank that takes any place that is free. */
 #define SAPWOOD_ANY_RANK 4294967295
+
+/** How many numbers `sapwood_usage` gives. */
+#define SAPWOOD_USAGE_COLUMNS 5
 
 /** What went wrong. Functions that can fail give 0 or one of these. */
 typedef enum {
@@ -153,6 +158,24 @@ typedef enum {
     SAPWOOD_ENCRYPTION_OFF = 2,
 } sapwood_encryption_t;
 
+/** What happens when a process of the tree is gone. */
+typedef enum {
+    /** Those below it find a new parent. */
+    SAPWOOD_RECOVERY_ON = 0,
+    /** Those below it are gone, too. */
+    SAPWOOD_RECOVERY_OFF = 1,
+} sapwood_recovery_t;
+
+/** What a process of the tree is. */
+typedef enum {
+    /** The root. */
+    SAPWOOD_ROLE_FRONT_END = 0,
+    /** A process between the root and the leaves. */
+    SAPWOOD_ROLE_COMMUNICATION = 1,
+    /** A leaf. */
+    SAPWOOD_ROLE_BACK_END = 2,
+} sapwood_role_t;
+
 /** When a wave is complete. */
 typedef enum {
     /** When all members have sent or are known to be lost. */
@@ -193,6 +216,16 @@ typedef enum {
     SAPWOOD_EVENT_ENDED = 8,
     /** Something that this header does not know yet; `text` describes it. */
     SAPWOOD_EVENT_OTHER = 9,
+    /**
+     * The communication process `rank` is gone; the back-ends `ranks` below it look for a new
+     * parent, and nobody is lost yet. `text` says what was seen.
+     */
+    SAPWOOD_EVENT_BROKEN = 10,
+    /**
+     * `adopter` has taken the children `orphans` of `rank`, which is gone; the back-ends `ranks`
+     * came back with them.
+     */
+    SAPWOOD_EVENT_REPAIRED = 11,
 } sapwood_event_kind_t;
 
 /** What came of one wave. Plain memory: it may be read on any thread, and outlives its network. */
@@ -221,6 +254,9 @@ typedef struct sapwood_packet_t sapwood_packet_t;
  */
 typedef struct sapwood_stream_t sapwood_stream_t;
 
+/** The shape of a tree, with hosts and ranks. Plain memory: any thread may read it. */
+typedef struct sapwood_topology_t sapwood_topology_t;
+
 /**
  * What went wrong, in memory of the caller. Any function takes NULL instead.
  *
@@ -232,6 +268,22 @@ typedef struct {
     /** One line for people, NUL-terminated UTF-8: what, where, what to do. */
     char text[SAPWOOD_ERROR_TEXT_BYTES];
 } sapwood_error_t;
+
+/** One process of a topology. */
+typedef struct {
+    /** Its rank. */
+    uint32_t rank;
+    /** Its parent's rank; UINT32_MAX for the root. */
+    uint32_t parent;
+    /** A sapwood_role_t. */
+    int role;
+    /** What tells it from other processes of its host. */
+    uint32_t index;
+    /** How many children it has. */
+    uint32_t child_count;
+    /** Its host, lent until the topology is freed. */
+    const char *host;
+} sapwood_topology_node_t;
 
 /** First and last rank of a range, both in it. */
 typedef struct {
@@ -277,6 +329,13 @@ typedef struct {
     int32_t startup_timeout_ms;
     /** Not 0: the network opens even if some processes do not start; they are told as events. */
     int allow_missing;
+    /**
+     * Not 0: every leaf of the topology is a communication process at which so many back-ends may
+     * attach by themselves, as in MRNet's attach mode.
+     */
+    uint32_t attach_per_leaf;
+    /** A sapwood_recovery_t. */
+    int recovery;
 } sapwood_network_options_t;
 
 /**
@@ -294,6 +353,10 @@ typedef struct {
     const char *ranks;
     /** What was seen, for people. */
     const char *text;
+    /** The process that has taken over, if one has. */
+    uint32_t adopter;
+    /** The processes that it has taken over, as "0-3,7". */
+    const char *orphans;
 } sapwood_event_t;
 
 /**
@@ -305,7 +368,8 @@ typedef struct {
     size_t size;
     /**
      * Filters on the way up, in order, separated by commas, such as "sum". NULL: packets pass as
-     * they are.
+     * they are. Processes may have different filters: "sum@9;max@11-12;null@*" names the ranks of
+     * each, and with `*` the filter of all others.
      */
     const char *up;
     /** Filters on the way down. */
@@ -318,6 +382,13 @@ typedef struct {
     int policy;
     /** How many bytes may be under way per link and direction; 0 for the default. */
     uint32_t window_bytes;
+    /**
+     * A text that every filter from a file on the way up is given as its one parameter; NULL for
+     * none.
+     */
+    const char *up_text;
+    /** The same for the way down. */
+    const char *down_text;
 } sapwood_stream_options_t;
 
 /** Back-ends that an answer lacks for one reason. All of it is lent until the answer is freed. */
@@ -361,6 +432,61 @@ int sapwood_format_parse(const char *format,
                          size_t capacity,
                          size_t *count,
                          sapwood_error_t *error);
+
+/**
+ * Reads a topology: a shape such as "4x8", or the text of a file in MRNet's format; one of the two
+ * is NULL. If `attach_per_leaf` is not 0, leaves are communication processes at which so many
+ * back-ends may attach.
+ *
+ * Errors: USAGE, TOPOLOGY, INTERNAL.
+ * Threads: any.
+ * Memory: the handle is the caller's, to be given back by sapwood_topology_free.
+ */
+int sapwood_topology_read(sapwood_topology_t **topology,
+                          const char *shape,
+                          const char *file_text,
+                          uint32_t attach_per_leaf,
+                          sapwood_error_t *error);
+
+/**
+ * How many processes the topology has, back-ends that may attach included; 0 for NULL.
+ *
+ * Errors: none; what it gives says whether there was something to give.
+ * Threads: any.
+ * Memory: nothing is kept of what it is given.
+ */
+size_t sapwood_topology_size(const sapwood_topology_t *topology);
+
+/**
+ * One process, by its place breadth first, the root first.
+ *
+ * Errors: USAGE, INTERNAL.
+ * Threads: any.
+ * Memory: nothing is kept of what it is given.
+ */
+int sapwood_topology_node(const sapwood_topology_t *topology,
+                          size_t place,
+                          sapwood_topology_node_t *node,
+                          sapwood_error_t *error);
+
+/**
+ * The topology as the text of a file in MRNet's format, lent until the topology is freed; NULL for
+ * NULL.
+ *
+ * Errors: none; what it gives says whether there was something to give.
+ * Threads: any.
+ * Memory: what it gives is the library's, lent as said above.
+ */
+const char *sapwood_topology_file_text(const sapwood_topology_t *topology);
+
+/**
+ * Gives a topology back and sets the handle to NULL.
+ *
+ * Errors: none.
+ * Threads: any.
+ * Memory: what the handle has lent is gone.
+ */
+void sapwood_topology_free(sapwood_topology_t **topology);
 
 /**
  * All back-ends that are connected now.
@@ -563,6 +689,39 @@ int sapwood_network_flush(sapwood_network_t *network, sapwood_error_t *error);
 int sapwood_network_descriptor(const sapwood_network_t *network);
 
 /**
+ * How many milliseconds `sapwood_network_turn` has nothing to do while the descriptor is not
+ * readable; -1 for ever. 0 for a handle that may not be used here.
+ *
+ * Errors: none; what it gives says whether there was something to give.
+ * Threads: the network's own.
+ * Memory: nothing is kept of what it is given.
+ */
+int32_t sapwood_network_idle_ms(const sapwood_network_t *network);
+
+/**
+ * The number of a stream on which an answer waits to be received: the first one after the stream
+ * numbered `after`, or else the lowest; 0 if there is none, and for a handle that may not be used
+ * here.
+ *
+ * Errors: none; what it gives says whether there was something to give.
+ * Threads: the network's own.
+ * Memory: nothing is kept of what it is given.
+ */
+uint32_t sapwood_network_answering(const sapwood_network_t *network, uint32_t after);
+
+/**
+ * Makes the calling thread the one that the network and all of its streams belong to.
+ *
+ * For programs that lend a network from thread to thread: the caller holds a lock around every use
+ * of it, or makes sure in another way that no other thread uses it meanwhile.
+ *
+ * Errors: USAGE, FORKED, INTERNAL.
+ * Threads: any.
+ * Memory: nothing is kept of what it is given.
+ */
+int sapwood_network_move_to_this_thread(sapwood_network_t *network, sapwood_error_t *error);
+
+/**
  * Opens a stream to `members`, or to everyone for NULL. `options` may be NULL: no filters, and
  * waves that wait for all.
  *
@@ -633,6 +792,31 @@ int sapwood_stream_send_to_values(sapwood_stream_t *stream,
                                   const void *const *values,
                                   size_t count,
                                   sapwood_error_t *error);
+
+/**
+ * Sends values down to those members of the stream that are in `members`; pointers as
+ * `sapwood_stream_broadcast_values` takes them.
+ *
+ * Errors: USAGE, THREAD, FORKED, FORMAT, ENDED, SYSTEM, INTERNAL.
+ * Threads: the stream's own.
+ * Memory: nothing is kept of what it is given.
+ */
+int sapwood_stream_send_to_some_values(sapwood_stream_t *stream,
+                                       const sapwood_communicator_t *members,
+                                       int32_t tag,
+                                       const char *format,
+                                       const void *const *values,
+                                       size_t count,
+                                       sapwood_error_t *error);
+
+/**
+ * How many answers have come and wait to be received; 0 for a handle that may not be used here.
+ *
+ * Errors: none; what it gives says whether there was something to give.
+ * Threads: the stream's own.
+ * Memory: nothing is kept of what it is given.
+ */
+uint64_t sapwood_stream_waiting(const sapwood_stream_t *stream);
 
 /**
  * The next answer; waits for it at most `timeout_ms`, or for ever if that is -1. What was sent
@@ -986,6 +1170,60 @@ bool sapwood_back_end_has_ended(const sapwood_back_end_t *back_end);
  * Memory: nothing is kept of what it is given.
  */
 int sapwood_back_end_descriptor(const sapwood_back_end_t *back_end);
+
+/**
+ * How many packets have come and wait to be received; 0 for a handle that may not be used here.
+ *
+ * Errors: none; what it gives says whether there was something to give.
+ * Threads: the back-end's own.
+ * Memory: nothing is kept of what it is given.
+ */
+uint64_t sapwood_back_end_waiting(const sapwood_back_end_t *back_end);
+
+/**
+ * How many milliseconds `sapwood_back_end_turn` has nothing to do while the descriptor is not
+ * readable; -1 for ever. 0 for a handle that may not be used here.
+ *
+ * Errors: none; what it gives says whether there was something to give.
+ * Threads: the back-end's own.
+ * Memory: nothing is kept of what it is given.
+ */
+int32_t sapwood_back_end_idle_ms(const sapwood_back_end_t *back_end);
+
+/**
+ * Makes the calling thread the one that the back-end belongs to; as
+ * `sapwood_network_move_to_this_thread`.
+ *
+ * Errors: USAGE, FORKED, INTERNAL.
+ * Threads: any.
+ * Memory: nothing is kept of what it is given.
+ */
+int sapwood_back_end_move_to_this_thread(sapwood_back_end_t *back_end, sapwood_error_t *error);
+
+/**
+ * Runs this process as a communication process until its network ends, as its environment says.
+ *
+ * A program that calls this when its first argument is "node" can be the `node_program` of a
+ * network; it is then all that has to be installed beside the libraries.
+ *
+ * Errors: USAGE, START, SYSTEM, INTERNAL.
+ * Threads: any.
+ * Memory: nothing is kept of what it is given.
+ */
+int sapwood_serve(sapwood_error_t *error);
+
+/**
+ * What this process uses, as the filter `usage` tells of communication processes: seconds of
+ * processor time in the program, and in the kernel for it; seconds since the process began; KiB of
+ * address space, and of memory.
+ *
+ * `columns` has room for SAPWOOD_USAGE_COLUMNS numbers; they are 0 where the system does not say.
+ *
+ * Errors: USAGE, INTERNAL.
+ * Threads: any.
+ * Memory: nothing is kept of what it is given.
+ */
+int sapwood_usage(double *columns, sapwood_error_t *error);
 
 /**
  * Sends values down to all members. Waits while the stream's window is full. What has been

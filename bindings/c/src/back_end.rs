@@ -6,7 +6,7 @@ use sapwood::{BackEnd, Packet};
 
 use crate::error::{Failure, Result, guard, sapwood_error_t, shield};
 use crate::event::{Told, sapwood_event_t};
-use crate::handle::{Handle, give, lend, take};
+use crate::handle::{Handle, bring, give, lend, take};
 use crate::packet::sapwood_packet_t;
 use crate::text;
 use crate::values::{self, Pointers};
@@ -323,4 +323,39 @@ pub unsafe extern "C" fn sapwood_back_end_has_ended(back_end: *const sapwood_bac
 pub unsafe extern "C" fn sapwood_back_end_descriptor(back_end: *const sapwood_back_end_t) -> c_int {
     // SAFETY: as the header's opening says.
     unsafe { lend(back_end) }.map_or(-1, |leaf| leaf.back_end.descriptor())
+}
+
+/// How many packets have come and wait to be received; 0 for a handle that may not be used here.
+///
+/// # Safety
+/// As the opening of the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sapwood_back_end_waiting(back_end: *const sapwood_back_end_t) -> u64 {
+    // SAFETY: as the header's opening says.
+    unsafe { lend(back_end) }.map_or(0, |leaf| leaf.back_end.waiting() as u64)
+}
+
+/// How many milliseconds `sapwood_back_end_turn` has nothing to do while the descriptor is not
+/// readable; -1 for ever. 0 for a handle that may not be used here.
+///
+/// # Safety
+/// As the opening of the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sapwood_back_end_idle_ms(back_end: *const sapwood_back_end_t) -> i32 {
+    // SAFETY: as the header's opening says.
+    shield(0, || unsafe { lend(back_end) }.map_or(0, |leaf| text::idle(leaf.back_end.idle_time())))
+}
+
+/// Makes the calling thread the one that the back-end belongs to; as
+/// `sapwood_network_move_to_this_thread`.
+///
+/// # Safety
+/// As the opening of the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sapwood_back_end_move_to_this_thread(
+    back_end: *mut sapwood_back_end_t,
+    error: *mut sapwood_error_t,
+) -> c_int {
+    // SAFETY: as the header's opening says.
+    unsafe { guard(error, || bring(back_end)) }
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::{CString, c_char, c_int};
 
-use sapwood::Event;
+use sapwood::{Event, RankSet};
 
 use crate::text::to_c;
 
@@ -30,6 +30,12 @@ pub enum sapwood_event_kind_t {
     SAPWOOD_EVENT_ENDED = 8,
     /// Something that this header does not know yet; `text` describes it.
     SAPWOOD_EVENT_OTHER = 9,
+    /// The communication process `rank` is gone; the back-ends `ranks` below it look for a new
+    /// parent, and nobody is lost yet. `text` says what was seen.
+    SAPWOOD_EVENT_BROKEN = 10,
+    /// `adopter` has taken the children `orphans` of `rank`, which is gone; the back-ends `ranks`
+    /// came back with them.
+    SAPWOOD_EVENT_REPAIRED = 11,
 }
 
 /// One change in a network. Texts are lent until the next event is asked for or the handle is
@@ -46,6 +52,10 @@ pub struct sapwood_event_t {
     pub ranks: *const c_char,
     /// What was seen, for people.
     pub text: *const c_char,
+    /// The process that has taken over, if one has.
+    pub adopter: u32,
+    /// The processes that it has taken over, as "0-3,7".
+    pub orphans: *const c_char,
 }
 
 /// The texts of the event that was told last.
@@ -53,6 +63,7 @@ pub struct sapwood_event_t {
 pub(crate) struct Told {
     ranks: CString,
     text: CString,
+    orphans: CString,
 }
 
 impl Told {
@@ -78,6 +89,16 @@ impl Told {
                 told = Parts { rank, ranks: back_ends.to_string(), text: reason, ..told };
                 Kind::SAPWOOD_EVENT_LOST
             }
+            Some(Event::Broken { rank, back_ends, reason }) => {
+                told = Parts { rank, ranks: back_ends.to_string(), text: reason, ..told };
+                Kind::SAPWOOD_EVENT_BROKEN
+            }
+            Some(Event::Repaired { rank, adopter, orphans, back_ends, .. }) => {
+                let ranks = back_ends.to_string();
+                let orphans = orphans.into_iter().collect::<RankSet>().to_string();
+                told = Parts { rank, ranks, adopter, orphans, ..told };
+                Kind::SAPWOOD_EVENT_REPAIRED
+            }
             Some(Event::FilterFailed { stream, reason }) => {
                 told = Parts { stream, text: reason, ..told };
                 Kind::SAPWOOD_EVENT_FILTER_FAILED
@@ -102,12 +123,15 @@ impl Told {
         };
         self.ranks = to_c(told.ranks);
         self.text = to_c(told.text);
+        self.orphans = to_c(told.orphans);
         sapwood_event_t {
             kind: kind as c_int,
             rank: told.rank,
             stream: told.stream,
             ranks: self.ranks.as_ptr(),
             text: self.text.as_ptr(),
+            adopter: told.adopter,
+            orphans: self.orphans.as_ptr(),
         }
     }
 }
@@ -118,4 +142,6 @@ struct Parts {
     stream: u32,
     ranks: String,
     text: String,
+    adopter: u32,
+    orphans: String,
 }

@@ -6,7 +6,7 @@ use sapwood::Network;
 
 use crate::error::{Failure, guard, sapwood_error_t, shield};
 use crate::event::{Told, sapwood_event_t};
-use crate::handle::{Handle, give, lend, take};
+use crate::handle::{Handle, bring, give, lend, take};
 use crate::options::{self, sapwood_network_options_t};
 use crate::text::{self, to_c};
 
@@ -259,4 +259,48 @@ pub unsafe extern "C" fn sapwood_network_flush(
 pub unsafe extern "C" fn sapwood_network_descriptor(network: *const sapwood_network_t) -> c_int {
     // SAFETY: as the header's opening says.
     unsafe { lend(network) }.map_or(-1, |root| root.network.descriptor())
+}
+
+/// How many milliseconds `sapwood_network_turn` has nothing to do while the descriptor is not
+/// readable; -1 for ever. 0 for a handle that may not be used here.
+///
+/// # Safety
+/// As the opening of the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sapwood_network_idle_ms(network: *const sapwood_network_t) -> i32 {
+    // SAFETY: as the header's opening says.
+    shield(0, || unsafe { lend(network) }.map_or(0, |root| text::idle(root.network.idle_time())))
+}
+
+/// The number of a stream on which an answer waits to be received: the first one after the stream
+/// numbered `after`, or else the lowest; 0 if there is none, and for a handle that may not be used
+/// here.
+///
+/// # Safety
+/// As the opening of the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sapwood_network_answering(
+    network: *const sapwood_network_t,
+    after: u32,
+) -> u32 {
+    shield(0, || {
+        // SAFETY: as the header's opening says.
+        unsafe { lend(network) }.map_or(0, |root| root.network.answering(after).unwrap_or(0))
+    })
+}
+
+/// Makes the calling thread the one that the network and all of its streams belong to.
+///
+/// For programs that lend a network from thread to thread: the caller holds a lock around every use
+/// of it, or makes sure in another way that no other thread uses it meanwhile.
+///
+/// # Safety
+/// As the opening of the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sapwood_network_move_to_this_thread(
+    network: *mut sapwood_network_t,
+    error: *mut sapwood_error_t,
+) -> c_int {
+    // SAFETY: as the header's opening says.
+    unsafe { guard(error, || bring(network)) }
 }

@@ -4,11 +4,12 @@ use std::ffi::{c_char, c_int};
 use std::path::PathBuf;
 
 use sapwood::{
-    Hosts, Network, NetworkBuilder, Policy, Program, Registry, Shape, StreamBuilder, Topology,
-    TransportKind, ValuesRef, WaveRule,
+    FilterSpec, Hosts, Network, NetworkBuilder, Policy, Program, Recovery, Shape, StreamBuilder,
+    Topology, TransportKind, WaveRule,
 };
 
 use crate::error::{Failure, Result, sapwood_error_code_t as Code};
+use crate::filters;
 use crate::text;
 
 /// What the links of a network are made of.
@@ -33,6 +34,16 @@ pub enum sapwood_encryption_t {
     SAPWOOD_ENCRYPTION_ON = 1,
     /// No link.
     SAPWOOD_ENCRYPTION_OFF = 2,
+}
+
+/// What happens when a process of the tree is gone.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum sapwood_recovery_t {
+    /// Those below it find a new parent.
+    SAPWOOD_RECOVERY_ON = 0,
+    /// Those below it are gone, too.
+    SAPWOOD_RECOVERY_OFF = 1,
 }
 
 /// When a wave is complete.
@@ -87,6 +98,11 @@ pub struct sapwood_network_options_t {
     pub startup_timeout_ms: i32,
     /// Not 0: the network opens even if some processes do not start; they are told as events.
     pub allow_missing: c_int,
+    /// Not 0: every leaf of the topology is a communication process at which so many back-ends may
+    /// attach by themselves, as in MRNet's attach mode.
+    pub attach_per_leaf: u32,
+    /// A sapwood_recovery_t.
+    pub recovery: c_int,
 }
 
 /// What a stream is to be. Begin with SAPWOOD_STREAM_OPTIONS_INIT; all members after `size` may
@@ -97,7 +113,8 @@ pub struct sapwood_stream_options_t {
     /// sizeof(sapwood_stream_options_t) of the header that the program was compiled with.
     pub size: usize,
     /// Filters on the way up, in order, separated by commas, such as "sum". NULL: packets pass as
-    /// they are.
+    /// they are. Processes may have different filters: "sum@9;max@11-12;null@*" names the ranks of
+    /// each, and with `*` the filter of all others.
     pub up: *const c_char,
     /// Filters on the way down.
     pub down: *const c_char,
@@ -109,6 +126,11 @@ pub struct sapwood_stream_options_t {
     pub policy: c_int,
     /// How many bytes may be under way per link and direction; 0 for the default.
     pub window_bytes: u32,
+    /// A text that every filter from a file on the way up is given as its one parameter; NULL for
+    /// none.
+    pub up_text: *const c_char,
+    /// The same for the way down.
+    pub down_text: *const c_char,
 }
 
 /// Reads an options struct of the size that it names: a shorter one, of an older header, lacks what
@@ -155,7 +177,8 @@ pub(crate) unsafe fn network(options: *const sapwood_network_options_t) -> Resul
     let spec = unsafe { text::optional("topology", options.topology) }?;
     // SAFETY: as the caller says.
     let file = unsafe { text::optional("topology file text", options.topology_file_text) }?;
-    let mut builder = Network::builder(topology(spec, file)?);
+    let topology = topology(spec, file, options.attach_per_leaf)?;
+    let mut builder = Network::builder(topology).registry(filters::registry());
     // SAFETY: as the caller says.
     if let Some(program) = unsafe { program(&options) }? {
         builder = builder.back_end(program);
@@ -181,13 +204,25 @@ pub(crate) unsafe fn network(options: *const sapwood_network_options_t) -> Resul
         }
         other => return Err(unknown("encryption", other)),
     };
+    builder = match options.recovery {
+        r if r == sapwood_recovery_t::SAPWOOD_RECOVERY_ON as c_int => builder,
+        r if r == sapwood_recovery_t::SAPWOOD_RECOVERY_OFF as c_int => {
+            builder.recovery(Recovery::off())
+        }
+        other => return Err(unknown("recovery", other)),
+    };
     if options.startup_timeout_ms != 0 {
         builder = builder.startup_timeout(text::limited(options.startup_timeout_ms)?);
     }
     Ok(if options.allow_missing == 0 { builder } else { builder.allow_missing() })
 }
 
-fn topology(spec: Option<&str>, file: Option<&str>) -> Result<Topology> {
+/// The topology of a shape or of the text of a file, whose leaves may take back-ends that attach.
+pub(crate) fn topology(
+    spec: Option<&str>,
+    file: Option<&str>,
+    attach_per_leaf: u32,
+) -> Result<Topology> {
     let topology = match (spec, file) {
         (Some(spec), None) => {
             spec.parse::<Shape>().map(|shape| Topology::from_shape(&shape, &Hosts::local()))
@@ -195,6 +230,10 @@ fn topology(spec: Option<&str>, file: Option<&str>) -> Result<Topology> {
         (None, Some(file)) => Topology::from_file_text(file),
         _ => return Err(Failure::usage("topology: give one of topology and topology_file_text")),
     };
+    let topology = topology.and_then(|topology| match attach_per_leaf {
+        0 => Ok(topology),
+        per_leaf => topology.without_back_ends(per_leaf),
+    });
     Ok(topology.map_err(sapwood::Error::from)?)
 }
 
@@ -237,12 +276,16 @@ pub(crate) unsafe fn stream(
     // SAFETY: as the caller says.
     let options = unsafe { read("stream", options, size_of::<sapwood_stream_options_t>()) }?;
     // SAFETY: as the caller says.
-    for name in filters(unsafe { text::optional("up", options.up) }?)? {
-        builder = builder.up(name);
+    let up_text = unsafe { text::optional("up_text", options.up_text) }?;
+    // SAFETY: as the caller says.
+    for filter in specs(unsafe { text::optional("up", options.up) }?, up_text)? {
+        builder = builder.up(filter);
     }
     // SAFETY: as the caller says.
-    for name in filters(unsafe { text::optional("down", options.down) }?)? {
-        builder = builder.down(name);
+    let down_text = unsafe { text::optional("down_text", options.down_text) }?;
+    // SAFETY: as the caller says.
+    for filter in specs(unsafe { text::optional("down", options.down) }?, down_text)? {
+        builder = builder.down(filter);
     }
     builder = builder.wave(match options.wave {
         w if w == sapwood_wave_t::SAPWOOD_WAVE_ALL as c_int => WaveRule::All,
@@ -261,14 +304,17 @@ pub(crate) unsafe fn stream(
     Ok(if window == 0 { builder } else { builder.window_bytes(window) })
 }
 
-/// The names of a comma list, each known to be one of a filter.
-fn filters(list: Option<&str>) -> Result<Vec<&str>> {
-    let registry = Registry::built_in();
-    let names = list.unwrap_or("").split(',').map(str::trim).filter(|name| !name.is_empty());
-    names
-        .map(|name| match registry.make(name, ValuesRef::default()) {
-            Ok(_) => Ok(name),
-            Err(error) => Err(Failure::new(Code::SAPWOOD_ERROR_FILTER, error.to_string())),
+/// The filters of a comma list, each known to be one.
+fn specs(list: Option<&str>, parameter: Option<&str>) -> Result<Vec<FilterSpec>> {
+    let registry = filters::registry();
+    let words = list.unwrap_or("").split(',').map(str::trim).filter(|word| !word.is_empty());
+    words
+        .map(|word| {
+            let spec = filters::spec(word, parameter);
+            match registry.make(&spec.name, spec.parameters.as_ref()) {
+                Ok(_) => Ok(spec),
+                Err(error) => Err(Failure::new(Code::SAPWOOD_ERROR_FILTER, error.to_string())),
+            }
         })
         .collect()
 }
@@ -314,9 +360,11 @@ mod tests {
 
     #[test]
     fn a_comma_list_names_filters_in_order() {
-        assert_eq!(filters(Some(" sum, count,")).expect("filters"), ["sum", "count"]);
-        assert!(filters(None).expect("none").is_empty());
-        let error = filters(Some("sum,summ")).expect_err("unknown");
+        let named = specs(Some(" sum, count,"), None).expect("filters");
+        let names: Vec<&str> = named.iter().map(|spec| spec.name.as_str()).collect();
+        assert_eq!(names, ["sum", "count"]);
+        assert!(specs(None, None).expect("none").is_empty());
+        let error = specs(Some("sum,summ"), None).expect_err("unknown");
         assert_eq!(error.code, Code::SAPWOOD_ERROR_FILTER);
         assert!(error.text.starts_with("filter 'summ' is not known"), "{}", error.text);
     }

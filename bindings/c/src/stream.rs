@@ -7,7 +7,7 @@ use sapwood::{RankSet, Stream};
 use crate::answer::sapwood_answer_t;
 use crate::communicator::{self, sapwood_communicator_t};
 use crate::error::{Failure, Result, guard, sapwood_error_t, shield};
-use crate::handle::{Handle, give, lend, take};
+use crate::handle::{Handle, give_beside, lend, take, thread_of};
 use crate::network::sapwood_network_t;
 use crate::options::{self, sapwood_stream_options_t};
 use crate::text;
@@ -40,13 +40,14 @@ pub unsafe extern "C" fn sapwood_stream_open(
     // SAFETY: as the header's opening says.
     unsafe {
         guard(error, || {
-            give(stream, || {
+            give_beside(stream, || {
+                let thread = thread_of(network)?;
                 let network = &lend(network)?.network;
                 let builder = match communicator::lend(members) {
                     Some(members) => network.stream(members),
                     None => network.stream(&network.everyone()),
                 };
-                Ok(options::stream(builder, options)?.open()?)
+                Ok((thread, options::stream(builder, options)?.open()?))
             })
         })
     }
@@ -137,6 +138,46 @@ pub unsafe extern "C" fn sapwood_stream_send_to_values(
             Ok(stream.send_to_ranks(&RankSet::range(rank, rank), tag, values)?)
         })
     }
+}
+
+/// Sends values down to those members of the stream that are in `members`; pointers as
+/// `sapwood_stream_broadcast_values` takes them.
+///
+/// # Safety
+/// As the opening of the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sapwood_stream_send_to_some_values(
+    stream: *mut sapwood_stream_t,
+    members: *const sapwood_communicator_t,
+    tag: i32,
+    format: *const c_char,
+    values: *const *const c_void,
+    count: usize,
+    error: *mut sapwood_error_t,
+) -> c_int {
+    // SAFETY: as the header's opening says.
+    unsafe {
+        guard(error, || {
+            let stream = lend(stream)?;
+            let Some(members) = communicator::lend(members).filter(|some| some.size() > 0) else {
+                return Err(Failure::usage(
+                    "members: there are none; use sapwood_stream_broadcast",
+                ));
+            };
+            let values = values::build(format, Pointers::new(values, count))?;
+            Ok(stream.send_to_ranks(members.ranks(), tag, values)?)
+        })
+    }
+}
+
+/// How many answers have come and wait to be received; 0 for a handle that may not be used here.
+///
+/// # Safety
+/// As the opening of the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sapwood_stream_waiting(stream: *const sapwood_stream_t) -> u64 {
+    // SAFETY: as the header's opening says.
+    shield(0, || unsafe { lend(stream) }.map_or(0, |stream| stream.waiting() as u64))
 }
 
 /// The next answer; waits for it at most `timeout_ms`, or for ever if that is -1. What was sent

@@ -81,6 +81,12 @@ pub(crate) fn wait(timeout_ms: i32) -> Result<Option<Duration>> {
     }
 }
 
+/// A time without anything to do, in whole milliseconds that are not shorter; -1 for ever.
+pub(crate) fn idle(time: Option<Duration>) -> i32 {
+    let Some(time) = time else { return -1 };
+    i32::try_from(time.as_micros().div_ceil(1000)).unwrap_or(i32::MAX)
+}
+
 /// A wait in milliseconds that has an end.
 pub(crate) fn limited(timeout_ms: i32) -> Result<Duration> {
     let wrong = |_| Failure::usage(format!("timeout_ms: {timeout_ms} is no wait here"));

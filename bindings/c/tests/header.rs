@@ -12,9 +12,10 @@ use std::path::Path;
 use cbindgen::{Builder, Config, DocumentationStyle, Language, SortKey, Style};
 
 /// The modules in the order of the header.
-const MODULES: [&str; 10] = [
+const MODULES: [&str; 12] = [
     "error",
     "format",
+    "topology",
     "communicator",
     "options",
     "network",
@@ -23,15 +24,18 @@ const MODULES: [&str; 10] = [
     "packet",
     "event",
     "back_end",
+    "serve",
 ];
 
 /// Enumerations that no function takes or gives by name, because C gives them as int.
-const CONSTANTS: [&str; 8] = [
+const CONSTANTS: [&str; 10] = [
     "sapwood_error_code_t",
     "sapwood_type_t",
     "sapwood_shape_t",
     "sapwood_transport_t",
     "sapwood_encryption_t",
+    "sapwood_recovery_t",
+    "sapwood_role_t",
     "sapwood_wave_t",
     "sapwood_policy_t",
     "sapwood_event_kind_t",

@@ -314,8 +314,8 @@ impl Driver {
         self.sockets.must_not_wait() || !self.events.is_empty()
     }
 
-    /// How long nothing is to be done if nothing comes; `None` for ever. For a program that waits for
-    /// the descriptor itself, and turns then or when this time is over.
+    /// How long nothing is to be done if nothing comes; `None` for ever. For a program that waits
+    /// for the descriptor itself, and turns then or when this time is over.
     #[must_use]
     pub fn idle_time(&self) -> Option<Duration> {
         self.timeout(None)

@@ -263,6 +263,19 @@ impl BackEnd {
         self.shared.ended.is_some()
     }
 
+    /// How many packets have come and wait to be received.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.shared.packets.len()
+    }
+
+    /// How long [`BackEnd::turn`] has nothing to do while the descriptor is not readable;
+    /// `None` for ever.
+    #[must_use]
+    pub fn idle_time(&self) -> Option<Duration> {
+        self.shared.driver.idle_time()
+    }
+
     /// A descriptor that is readable when something has come.
     #[must_use]
     pub fn descriptor(&self) -> RawFd {

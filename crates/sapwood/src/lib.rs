@@ -47,6 +47,7 @@ pub use error::{Error, Result, StartFailure};
 pub use extension::{serve, serve_until};
 pub use network::{Communicator, Network, NetworkBuilder};
 pub use program::{Program, node_program};
+pub use sapwood_extension::with_extensions;
 pub use sapwood_extension::{FilterFile, PATH_VARIABLE as FILTER_PATH_VARIABLE};
 pub use sapwood_filter::{
     Emitter, EquivalenceClass, EquivalenceClasses, Filter, FilterError, FilterSpec, Fold, Moments,

@@ -477,8 +477,8 @@ impl Network {
         self.shared.borrow().driver.descriptor().as_raw_fd()
     }
 
-    /// How long [`Network::turn`] has nothing to do while the descriptor is not readable; `None` for
-    /// ever.
+    /// How long [`Network::turn`] has nothing to do while the descriptor is not readable;
+    /// `None` for ever.
     #[must_use]
     pub fn idle_time(&self) -> Option<Duration> {
         self.shared.borrow().driver.idle_time()

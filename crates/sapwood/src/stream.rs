@@ -165,6 +165,12 @@ impl Stream {
         shared.wait("answer", timeout, |shared| take(shared, id))
     }
 
+    /// How many answers have come and wait to be received.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.shared.borrow().answers.get(&self.id).map_or(0, std::collections::VecDeque::len)
+    }
+
     /// How many packets were dropped at the front-end on this stream.
     #[must_use]
     pub fn dropped(&self) -> u64 {

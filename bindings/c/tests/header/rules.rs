@@ -14,7 +14,8 @@ const BOUND: [(&str, &str); 3] = [
 ];
 
 /// How each handle is given back.
-const GIVEN_BACK: [(&str, &str); 6] = [
+const GIVEN_BACK: [(&str, &str); 7] = [
+    ("sapwood_topology_t **", "sapwood_topology_free"),
     ("sapwood_network_t **", "sapwood_network_close"),
     ("sapwood_stream_t **", "sapwood_stream_close"),
     ("sapwood_back_end_t **", "sapwood_back_end_close"),
