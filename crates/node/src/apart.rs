@@ -668,6 +668,11 @@ impl Stream {
         self.apart.as_ref().is_some_and(|apart| apart.is_busy())
     }
 
+    /// Whether it is closed, and waits for packets that filters are at work on.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.down_apart.as_ref().is_some_and(|apart| apart.closes)
+    }
+
     fn is_at_work(&self) -> bool {
         self.is_busy() || self.down_apart.as_ref().is_some_and(|apart| apart.is_busy())
     }

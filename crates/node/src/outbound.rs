@@ -181,6 +181,10 @@ impl Node {
         contributors: RankSet,
     ) {
         let stream = self.streams.at(at);
+        if stream.is_closing() {
+            // Nobody asks for it any more; only packets on their way down are still to go.
+            return;
+        }
         let present = stream.present_in(&header, &contributors);
         let missing = match present {
             Some(present) if present != self.streams.at(at).members => {

@@ -170,8 +170,8 @@ impl Node {
         }
     }
 
-    /// Filters that run apart have taken in a wave, whose packets have not been sent; `copy` is what
-    /// they held behind it, if that is due.
+    /// Filters that run apart have taken in a wave, whose packets have not been sent; `copy` is
+    /// what they held behind it, if that is due.
     pub(crate) fn note_taken_in_apart(&mut self, at: usize, wave: Wave, copy: Option<StateCopy>) {
         let Some(handover) = &mut self.streams.at(at).handover else { return };
         handover.has_more = true;
