@@ -40,6 +40,6 @@ pub(crate) fn spec(word: &str, parameter: Option<&str>) -> FilterSpec {
 }
 
 /// Whether a filter's name has the prefix of a source.
-fn is_from_file(name: &str) -> bool {
+pub(crate) fn is_from_file(name: &str) -> bool {
     name.contains(':')
 }

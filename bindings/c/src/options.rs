@@ -311,6 +311,10 @@ fn specs(list: Option<&str>, parameter: Option<&str>) -> Result<Vec<FilterSpec>>
     words
         .map(|word| {
             let spec = filters::spec(word, parameter);
+            if filters::is_from_file(&spec.name) {
+                // Whether there is such a file is known when the stream opens.
+                return Ok(spec);
+            }
             match registry.make(&spec.name, spec.parameters.as_ref()) {
                 Ok(_) => Ok(spec),
                 Err(error) => Err(Failure::new(Code::SAPWOOD_ERROR_FILTER, error.to_string())),
