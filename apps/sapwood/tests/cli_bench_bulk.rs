@@ -1,4 +1,5 @@
-//! `sapwood bench bulk` with small arrays: everything that arrived was right, and all figures are there.
+//! `sapwood bench bulk` with small arrays: everything that arrived was right, and all figures are
+//! there.
 
 mod cli;
 

@@ -1,13 +1,13 @@
 //! Bytes in bulk: one large array down to every leaf, or one from every leaf up to the root.
 //!
-//! Owns both transfers at every process. An inner node stores and forwards: it reads what its socket
-//! has, up to [`PIECE_BYTES`], and writes it on, so that the first bytes arrive long before the last
-//! ones leave. Nothing is added up. What goes down has no headers at all; what goes up has one per
-//! piece, since the root has to know whose it is.
+//! Owns both transfers at every process. An inner node stores and forwards: it reads what its
+//! socket has, up to [`PIECE_BYTES`], and writes it on, so that the first bytes arrive long before
+//! the last ones leave. Nothing is added up. What goes down has no headers at all; what goes up has
+//! one per piece, since the root has to know whose it is.
 //!
-//! Whoever receives puts a packet into memory of its own that is new in every transfer, as a program
-//! that gets an array has to; of several packets each takes the place of the one before. One element
-//! in every page is compared with what it must be.
+//! Whoever receives puts a packet into memory of its own that is new in every transfer, as a
+//! program that gets an array has to; of several packets each takes the place of the one before.
+//! One element in every page is compared with what it must be.
 
 use std::io;
 use std::time::Instant;

@@ -1,5 +1,5 @@
-//! C++ programs against `bindings/cpp/include/sapwood.hpp`, in both languages that it promises, without
-//! a warning, over real trees, and under the sanitizers.
+//! C++ programs against `bindings/cpp/include/sapwood.hpp`, in both languages that it promises,
+//! without a warning, over real trees, and under the sanitizers.
 
 #[allow(dead_code, reason = "each test needs a part of it")]
 mod harness;

@@ -1,6 +1,7 @@
 //! What `make install` leaves is what a user's build finds: by CMake, and by pkg-config.
 //!
-//! Everything is installed below DESTDIR, as a package builder does, and never where it will be used.
+//! Everything is installed below DESTDIR, as a package builder does, and never where it will be
+//! used.
 
 #[allow(dead_code, reason = "each test needs a part of it")]
 mod harness;
@@ -51,6 +52,7 @@ fn all_files_are_installed_below_destdir() {
         "bin/sapwood",
         "include/sapwood.h",
         "include/sapwood.hpp",
+        "include/sapwood/values.hpp",
         "lib/arch/libsapwood.so",
         "lib/arch/libsapwood.a",
         "lib/arch/pkgconfig/sapwood.pc",

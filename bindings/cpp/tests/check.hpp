@@ -4,6 +4,7 @@
 
 #include <sapwood.hpp>
 
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

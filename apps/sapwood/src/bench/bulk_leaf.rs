@@ -19,7 +19,8 @@ pub(super) const PREPARE: Tag = TAG + 22;
 /// Asks for it, on the stream that it comes on.
 pub(super) const UP: Tag = TAG + 23;
 
-/// Asks to make what is to be summed: one array with the count of f64s and the wave. Answered by a one.
+/// Asks to make what is to be summed: one array with the count of f64s and the wave. Answered by a
+/// one.
 pub(super) const PREPARE_SUM: Tag = TAG + 24;
 
 const ELEMENT_BYTES: usize = 8;

@@ -1,7 +1,7 @@
 //! Sapwood's tree in `sapwood bench bulk`: a stream for each kind of transfer, and what one costs.
 //!
-//! Owns the front-end's side of the transfers and the reading of clocks and memory. Which there are and
-//! what is said of them is with `bulk`; the back-ends' side is `bulk_leaf`.
+//! Owns the front-end's side of the transfers and the reading of clocks and memory. Which there are
+//! and what is said of them is with `bulk`; the back-ends' side is `bulk_leaf`.
 
 use std::fs;
 use std::time::Instant;
@@ -19,8 +19,8 @@ use super::scale::DEADLINE;
 use super::tree::{builder, leaf_program};
 use crate::exit::Failure;
 
-/// What may be under way on a stream per link: a stream for bulk asks for more than the default, since
-/// every half of a window costs a message back.
+/// What may be under way on a stream per link: a stream for bulk asks for more than the default,
+/// since every half of a window costs a message back.
 pub(super) const WINDOW_BYTES: u32 = 1 << 20;
 
 /// What one transfer took.

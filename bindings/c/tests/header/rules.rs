@@ -1,8 +1,8 @@
 //! What the header says of every function beside its own words: errors, threads, memory.
 //!
-//! Threads and memory follow from the arguments. The errors that a function gives beyond those of its
-//! kind are in `errors.txt`; a function that can fail and is not named there is refused, as is a
-//! time without its unit.
+//! Threads and memory follow from the arguments. The errors that a function gives beyond those of
+//! its kind are in `errors.txt`; a function that can fail and is not named there is refused, as is
+//! a time without its unit.
 
 use std::collections::BTreeMap;
 
