@@ -1,0 +1,70 @@
+/*
+ * What can be wrong with a network, a topology or a packet.
+ */
+#ifndef MRNET_ERROR_H
+#define MRNET_ERROR_H
+
+#include "mrnet/Types.h"
+
+namespace MRN {
+
+typedef enum {
+    ERR_NONE = 0,
+    ERR_TOPOLOGY_FORMAT,
+    ERR_TOPOLOGY_CYCLE,
+    ERR_TOPOLOGY_NOTCONNECTED,
+    ERR_NETWORK_FAILURE,
+    ERR_FORMATSTR,
+    ERR_PACKING,
+    ERR_INTERNAL,
+    ERR_SYSTEM,
+    ERR_CODE_LAST
+} ErrorCode;
+
+typedef enum {
+    ERR_LEVEL_INFO = 0,
+    ERR_LEVEL_WARN,
+    ERR_LEVEL_ERR,
+    ERR_LEVEL_CRIT,
+    ERR_LEVEL_LAST
+} ErrorLevel;
+
+typedef enum {
+    ERR_IGNORE = 0,
+    ERR_ALERT,
+    ERR_RETRY,
+    ERR_ABORT,
+    ERR_RESPONSE_LAST
+} ErrorResponse;
+
+typedef struct {
+    ErrorCode code;
+    ErrorLevel level;
+    ErrorResponse response;
+    const char* msg;
+} ErrorDef;
+
+extern ErrorDef errors[];
+
+/* The last error of an object, with the words that were found for it. */
+class Error {
+  public:
+    Error();
+    virtual ~Error();
+
+    bool has_Error() const;
+    ErrorCode get_Error() const;
+    /* The words of the last error if it has this code, else what the code means. */
+    const char* get_ErrorStr(ErrorCode code) const;
+    void perror(const char* prefix) const;
+    virtual void error(ErrorCode code, Rank rank, const char* format, ...) const
+        __attribute__((format(printf, 4, 5)));
+
+  private:
+    mutable ErrorCode code_;
+    mutable std::string text_;
+};
+
+}  // namespace MRN
+
+#endif

@@ -1,0 +1,200 @@
+/*
+ * Filters by number, those that a tool has loaded among them, and the streams that are made of them.
+ */
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <sstream>
+
+#include "engine.hpp"
+
+namespace MRN {
+
+namespace {
+
+/* As FILTERS_MAX of filters/adaptor.cpp. */
+const size_t MRNET_FILTERS_MAX = 32;
+
+/* The library that runs filters of MRNet's signature: beside this one. */
+std::string adaptor_path()
+{
+    Dl_info here;
+    std::string folder = ".";
+    if (dladdr(reinterpret_cast<void*>(&filter_name), &here) != 0 && here.dli_fname != NULL) {
+        std::string library = here.dli_fname;
+        size_t slash = library.rfind('/');
+        if (slash != std::string::npos)
+            folder = library.substr(0, slash);
+    }
+    return folder + "/libmrnet_filters.so";
+}
+
+}  // namespace
+
+namespace {
+
+/* Whether a number is one of the filters that decide when a wave is complete, and which. */
+bool wave_of(int id, int& wave)
+{
+    if (id == SFILTER_WAITFORALL)
+        wave = SAPWOOD_WAVE_ALL;
+    else if (id == SFILTER_DONTWAIT)
+        wave = SAPWOOD_WAVE_IMMEDIATE;
+    else if (id == SFILTER_TIMEOUT)
+        wave = SAPWOOD_WAVE_TIMEOUT;
+    else
+        return false;
+    return true;
+}
+
+/* One `id => rank` of a heterogeneous assignment; `rank` may be `*`. */
+struct Assignment {
+    int id;
+    std::string rank;
+};
+
+bool read_assignments(const std::string& text, std::vector<Assignment>& assignments)
+{
+    std::istringstream parts(text);
+    for (std::string part; std::getline(parts, part, ';');) {
+        if (part.find_first_not_of(" \t\n") == std::string::npos)
+            continue;
+        std::istringstream words(part);
+        Assignment one;
+        std::string arrow, more;
+        bool is_good = bool(words >> one.id >> arrow >> one.rank) && arrow == "=>" &&
+                       !(words >> more) &&
+                       (one.rank == "*" ||
+                        one.rank.find_first_not_of("0123456789") == std::string::npos);
+        if (!is_good)
+            return false;
+        assignments.push_back(one);
+    }
+    return !assignments.empty();
+}
+
+/* The words of sapwood.h for an assignment; empty if there are none. */
+std::string filters_of(const std::vector<Assignment>& assignments,
+                       const std::vector<std::string>& loaded)
+{
+    std::string words;
+    for (const Assignment& one : assignments) {
+        std::string name = filter_name(one.id, loaded);
+        if (name.empty())
+            return "";
+        if (name.find('/') == 0)
+            name = "native:" + adaptor_path() + "#" + name.substr(1);
+        if (assignments.size() == 1 && one.rank == "*")
+            return name;
+        words += name + "@" + one.rank + ";";
+    }
+    return words;
+}
+
+}  // namespace
+
+Stream* Network::new_Stream(Communicator* communicator, int up, int sync, int down)
+{
+    auto everyone = [](int id) { return std::to_string(id) + " => * ;"; };
+    return new_Stream(communicator, everyone(up), everyone(sync), everyone(down));
+}
+
+Stream* Network::new_Stream(Communicator* communicator, std::string up, std::string sync,
+                            std::string down)
+{
+    std::vector<Assignment> ups, syncs, downs;
+    StreamContents contents;
+    bool is_good = read_assignments(up, ups) && read_assignments(sync, syncs) &&
+                   read_assignments(down, downs);
+    if (is_good) {
+        contents.up = filters_of(ups, engine_->loaded_filters);
+        contents.down = filters_of(downs, engine_->loaded_filters);
+        is_good = !contents.up.empty() && !contents.down.empty();
+        for (const Assignment& one : syncs)
+            is_good = is_good && one.id == syncs.front().id && wave_of(one.id, contents.wave);
+    }
+    if (!is_good || communicator == NULL || !engine_->is_front_end()) {
+        error(ERR_INTERNAL, engine_->rank, "no stream can be made of the filters \"%s\", \"%s\", "
+              "\"%s\" here", up.c_str(), sync.c_str(), down.c_str());
+        return NULL;
+    }
+    StreamContents* made = new StreamContents;
+    made->up = contents.up;
+    made->down = contents.down;
+    made->wave = contents.wave;
+    for (const std::string& part : {made->up, made->down})
+        made->has_loaded = made->has_loaded || part.find("native:") != std::string::npos;
+    if (made->has_loaded) {
+        made->text = engine_->filter_text();
+        std::string taker = "native:" + adaptor_path() + "#mrnet-parameters";
+        made->down = made->down == "null" ? taker : taker + "," + made->down;
+    }
+    made->is_lenient = made->up.find("average") != std::string::npos ||
+                       made->up.find("concatenate") != std::string::npos;
+    for (CommunicationNode* node : communicator->get_EndPoints())
+        made->ranks.insert(node->get_Rank());
+    Stream* stream = new Stream(*engine_, made);
+    bool is_kept = true;
+    if (made->wave != SAPWOOD_WAVE_TIMEOUT) {
+        Engine::Hold hold(*engine_);
+        is_kept = engine_->keep(*stream) == 0;
+    }
+    if (!is_kept) {
+        delete stream;
+        return NULL;
+    }
+    return stream;
+}
+
+/* Whether a filter can be loaded here; its name for streams is then kept. */
+int Network::load_FilterFunc(const char* shared_object, const char* function)
+{
+    std::string path = shared_object == NULL ? "" : shared_object;
+    std::string name = function == NULL ? "" : function, wrong;
+    void* library = path.empty() || name.empty() ? NULL : dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL) {
+        const char* said = path.empty() || name.empty() ? NULL : dlerror();
+        wrong = said != NULL ? said : "a file and a function are wanted";
+    } else if (dlsym(library, name.c_str()) == NULL ||
+               dlsym(library, (name + "_format_string").c_str()) == NULL) {
+        wrong = path + " has no " + name + ", or no " + name + "_format_string";
+    }
+    Engine::Hold hold(*engine_);
+    size_t number = engine_->loaded_filters.size();
+    if (wrong.empty() && (number == MRNET_FILTERS_MAX || !engine_->is_front_end()))
+        wrong = "no more filters can be loaded here";
+    if (!wrong.empty()) {
+        error(ERR_INTERNAL, engine_->rank, "%s", wrong.c_str());
+        if (library != NULL)
+            dlclose(library);
+        return -1;
+    }
+    char* whole = path.find('/') == std::string::npos ? NULL : realpath(path.c_str(), NULL);
+    engine_->filter_lines += (whole == NULL ? path : whole) + " " + name + "\n";
+    free(whole);
+    bool has_state = dlsym(library, (name + "_get_state").c_str()) != NULL;
+    engine_->loaded_filters.push_back((has_state ? "/mrnet-state" : "/mrnet") +
+                                      std::to_string(number));
+    return SFILTER_TIMEOUT + 1 + int(number);
+}
+
+int Network::load_FilterFuncs(const char* shared_object, const std::vector<const char*>& functions,
+                              std::vector<int>& filter_ids)
+{
+    int loaded = 0;
+    filter_ids.clear();
+    for (const char* function : functions) {
+        filter_ids.push_back(load_FilterFunc(shared_object, function));
+        loaded += filter_ids.back() >= 0;
+    }
+    return loaded == int(functions.size()) ? 0 : -1;
+}
+
+/* What the adaptor is told: which network, which filters, which tree. */
+std::string Engine::filter_text() const
+{
+    return std::to_string(getpid()) + "-" + std::to_string(reinterpret_cast<uintptr_t>(this)) +
+           "\n" + filter_lines + "\n" + topology_text;
+}
+
+}  // namespace MRN

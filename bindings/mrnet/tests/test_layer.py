@@ -1,0 +1,133 @@
+"""Tools written against MRNet's interface do what they do with MRNet, and bad input is answered."""
+
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+import harness
+from harness import BACK_ENDS, HERE, OUT, TOPOLOGIES, program
+
+
+class Layer(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def good(self, wanted, name, *arguments):
+        code, output, errors = harness.run(name, *arguments)
+        self.assertEqual(code, 0, f"{name} {arguments}: {output}{errors}")
+        self.assertIn(wanted, output)
+
+    def test_every_directive_both_ways_over_every_tree_to_every_back_end(self):
+        for name, spec in TOPOLOGIES.items():
+            for back_end in BACK_ENDS:
+                with self.subTest(topology=name, back_end=back_end):
+                    topology = harness.topology(self.folder, spec)
+                    self.good("33 directives", "directives_front_end", topology, program(back_end))
+
+    def test_integer_addition(self):
+        topology = harness.topology(self.folder, "b:2x2")
+        self.good("4 back-ends", "add_front_end", topology, program("add_back_end"))
+
+    def test_everything_that_a_front_end_can_ask(self):
+        topology = harness.topology(self.folder, "b:2x2")
+        for back_end in BACK_ENDS:
+            with self.subTest(back_end=back_end):
+                self.good("all asked", "api_front_end", topology, program(back_end), self.folder)
+        self.assertIn("=>", (self.folder / "printed.top").read_text())
+        self.assertIn("digraph", (self.folder / "printed.dot").read_text())
+        self.assertIn("localhost", (self.folder / "printed.txt").read_text())
+
+    def test_what_needs_no_network(self):
+        self.good("all there", "offline", self.folder)
+
+    def test_bad_input_is_answered(self):
+        topology = harness.topology(self.folder, "b:2x2")
+        for back_end in BACK_ENDS:
+            with self.subTest(back_end=back_end):
+                self.good("all refused", "bad_input", topology, program(back_end))
+
+    def test_back_ends_attach(self):
+        for spec in ["b:1", "b:2", "b:2x2"]:
+            for back_end in BACK_ENDS:
+                with self.subTest(topology=spec, back_end=back_end):
+                    topology = harness.topology(self.folder, spec)
+                    self.good("attached", "attach_front_end", topology, program(back_end))
+
+    def test_several_networks_and_threads_in_one_process(self):
+        topology = harness.topology(self.folder, "b:2")
+        for back_end in BACK_ENDS:
+            with self.subTest(back_end=back_end):
+                self.good("3 networks", "networks", topology, program(back_end))
+
+    def test_back_ends_of_a_killed_process_find_another_parent(self):
+        topology = harness.topology(self.folder, "b:2x2")
+        for back_end in BACK_ENDS:
+            with self.subTest(back_end=back_end):
+                self.good("recovered", "recovery", topology, program(back_end))
+
+    def test_loaded_filters(self):
+        topology = harness.topology(self.folder, "b:2x2")
+        library = OUT / "tests/filters.so"
+        for back_end in BACK_ENDS:
+            with self.subTest(back_end=back_end):
+                self.good("filtered", "loaded_filters", topology, program(back_end), library)
+
+
+class Installed(unittest.TestCase):
+    def test_a_tool_is_built_with_what_is_installed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = HERE.parent.parent
+            libraries = os.environ["SAPWOOD_LIBRARIES"]
+            self.make(root / "c", f"BUILT={libraries}", f"PREFIX={folder}")
+            self.make(root / "mrnet", f"OUT={OUT}", f"SAPWOOD_LIBRARIES={libraries}", f"PREFIX={folder}")
+            flags = subprocess.run(["pkg-config", "--cflags", "--libs", "mrnet"], check=True, text=True,
+                                   stdout=subprocess.PIPE, timeout=60,
+                                   env={**os.environ, "PKG_CONFIG_PATH": f"{folder}/lib/pkgconfig"}).stdout.split()
+            for name in ["add_front_end", "add_back_end"]:
+                source = HERE / f"programs/{name}.cpp"
+                subprocess.run([os.environ.get("CXX", "c++"), "-std=c++17", str(source), *flags,
+                                f"-Wl,-rpath,{folder}/lib", "-o", f"{folder}/{name}"], check=True, timeout=300)
+            topology = harness.topology(folder, "b:1x2")
+            code, output, errors = harness.run(f"{folder}/add_front_end", topology, f"{folder}/add_back_end")
+            self.assertEqual((code, output), (0, "2 back-ends\n"), errors)
+
+    def make(self, folder, *words):
+        subprocess.run(["make", "-C", str(folder), "install", *words], check=True, timeout=600,
+                       stdout=subprocess.DEVNULL)
+
+
+class Programs(unittest.TestCase):
+    def topgen(self, *arguments, hosts="localhost:64\n"):
+        command = [str(OUT / "bin/mrnet_topgen"), *arguments]
+        done = subprocess.run(command, input=hosts, capture_output=True, text=True, timeout=60, check=False)
+        return done.returncode, done.stdout
+
+    def test_topologies_of_every_kind(self):
+        for spec, nodes in [("b:4^2", 21), ("b:2x3", 9), ("k:2@8", 8), ("g:2:3,1", 7)]:
+            with self.subTest(spec=spec):
+                code, text = self.topgen("--topology", spec)
+                self.assertEqual(code, 0)
+                self.assertEqual(len({word for word in text.split() if ":" in word}), nodes)
+
+    def test_hosts_have_room_or_not(self):
+        self.assertEqual(self.topgen("-t", "b:4", hosts="one:1\n")[0], 2)
+        code, text = self.topgen("-t", "b:4", "-p", "3", "-f", "zero", hosts="one\ntwo\n")
+        self.assertEqual(code, 0)
+        self.assertTrue(text.startswith("zero:0 =>"))
+        self.assertIn("one:1", text)
+
+    def test_wrong_arguments_are_refused(self):
+        for words in [[], ["-t", "x:4"], ["-t", "b:4", "-b", "/none"], ["-t", "b:0"], ["-t", "b:4", "-p", "x"]]:
+            self.assertEqual(self.topgen(*words)[0], 2, words)
+
+    def test_a_communication_process_is_not_started_by_hand(self):
+        done = subprocess.run([str(OUT / "bin/mrnet_commnode")], capture_output=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
