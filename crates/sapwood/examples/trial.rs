@@ -14,6 +14,8 @@ use sapwood::{
     TransportKind, Values, ValuesRef,
 };
 
+#[path = "../tests/support/samples.rs"]
+mod samples;
 #[path = "../tests/support/tags.rs"]
 mod tags;
 
@@ -132,6 +134,7 @@ fn answer(back_end: &mut BackEnd, request: &Received) -> Result<()> {
             }
             return back_end.send(stream, tag, sum);
         }
+        tags::SAMPLE => return back_end.send(stream, tag, samples::of(values.string(0)?, rank)),
         tags::LENGTH => return back_end.send(stream, tag, values.body().len() as u64),
         tags::SEND_ON => {
             let text = match back_end.send(values.scalar(0)?, tag, 1_i32) {

@@ -49,12 +49,13 @@ pub use network::{Communicator, Network, NetworkBuilder};
 pub use program::{Program, node_program};
 pub use sapwood_extension::with_extensions;
 pub use sapwood_extension::{FilterFile, PATH_VARIABLE as FILTER_PATH_VARIABLE};
+pub use sapwood_filter::{Arrivals, FilterSource, ShippedFile, Synchronisation, Verdict};
 pub use sapwood_filter::{
-    Emitter, EquivalenceClass, EquivalenceClasses, Filter, FilterError, FilterSpec, Fold, Moments,
-    Registry, Statistics, WaveRef, WaveRule,
+    Distinct, Emitter, EquivalenceClass, EquivalenceClasses, Filter, FilterError, FilterSpec, Fold,
+    HeavyHitters, Histogram, HistogramBin, Hitter, Item, ItemSet, Kll, Moments, PrefixNode,
+    PrefixTree, Quantiles, Registry, Statistics, TopEntry, TopK, TopNumber, WaveRef, WaveRule,
 };
 pub use sapwood_node::{
-pub use sapwood_filter::{Arrivals, FilterSource, ShippedFile, Synchronisation, Verdict};
     AffectedWaves, AttachPoint, Event, FILTER_LIMIT, LinkRecord, Missing, NodeRecord, Policy,
     Records, Recovery,
 };

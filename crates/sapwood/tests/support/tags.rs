@@ -28,3 +28,5 @@ pub const LENGTH: Tag = FIRST_TAG + 10;
 pub const MIX: Tag = FIRST_TAG + 11;
 /// `%ud` a stream that has been closed: try to send on it, and send what came of it.
 pub const SEND_ON: Tag = FIRST_TAG + 12;
+/// `%s` the name of a filter: send a sample for it, raw or as a sketch (`samples.rs`).
+pub const SAMPLE: Tag = FIRST_TAG + 13;
