@@ -2,13 +2,14 @@
 //!
 //! The thing behind a handle is not shared between threads, and its sockets are not a forked
 //! child's to write to. Both are checked here before anything else is touched, with words that
-//! never change after the handle was made, so that the check is sound on a wrong thread too.
+//! are read whole, so that the check is sound on a wrong thread too. What comes from one network
+//! hangs together, so all of its handles share the word that names their thread.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::{Failure, Result, sapwood_error_code_t as Code};
 
@@ -22,7 +23,7 @@ pub(crate) trait Handle {
 
 /// A thing with the thread and process that it belongs to.
 struct Kept<T> {
-    thread: u64,
+    thread: Arc<AtomicU64>,
     process: u32,
     /// Nothing once the handle was closed: a copy of it still finds this, for a while.
     thing: Option<T>,
@@ -99,13 +100,26 @@ pub(crate) unsafe fn give<H: Handle>(
     out: *mut *mut H,
     make: impl FnOnce() -> Result<H::Thing>,
 ) -> Result<()> {
+    // SAFETY: as the caller says.
+    unsafe { give_beside(out, || Ok((Arc::new(AtomicU64::new(this_thread())), make()?))) }
+}
+
+/// As [`give`], for a thing that hangs together with what another handle holds: it keeps that
+/// handle's thread, from [`thread_of`].
+///
+/// # Safety
+/// As [`give`].
+pub(crate) unsafe fn give_beside<H: Handle>(
+    out: *mut *mut H,
+    make: impl FnOnce() -> Result<(Arc<AtomicU64>, H::Thing)>,
+) -> Result<()> {
     if out.is_null() {
         return Err(Failure::usage(format!("{}: no place to put the handle (NULL)", H::NAME)));
     }
     // SAFETY: not NULL, so the caller's variable.
     unsafe { out.write(std::ptr::null_mut()) };
-    let thing = make()?;
-    let kept = Kept { thread: this_thread(), process: std::process::id(), thing: Some(thing) };
+    let (thread, thing) = make()?;
+    let kept = Kept { thread, process: std::process::id(), thing: Some(thing) };
     // SAFETY: as above.
     unsafe { out.write(Box::into_raw(Box::new(kept)).cast()) };
     Ok(())
@@ -115,19 +129,49 @@ pub(crate) unsafe fn give<H: Handle>(
 ///
 /// # Safety
 /// `handle` is NULL or was given by [`give`], and is not so old that [`retire`] has forgotten it;
-/// the result is dropped before the
-/// function of the header returns, so that there is never a second one.
+/// the result is dropped before the function of the header returns, so that there is never a second
+/// one.
 pub(crate) unsafe fn lend<'a, H: Handle>(handle: *const H) -> Result<&'a mut H::Thing> {
     let kept = handle.cast_mut().cast::<Kept<H::Thing>>();
     if kept.is_null() {
         return Err(Failure::usage(format!("{}: the handle is NULL; open it first", H::NAME)));
     }
-    // SAFETY: the handle is alive; its thread and process never change, so they can be read on any
-    // thread. The thing itself is borrowed only on its own thread.
+    // SAFETY: the handle is alive; its thread and process can be read on any thread. The thing
+    // itself is borrowed only on its own thread.
     unsafe {
-        check(H::NAME, (*kept).thread, (*kept).process)?;
+        check(H::NAME, (*kept).thread.load(Ordering::Relaxed), (*kept).process)?;
         (*kept).thing.as_mut().ok_or_else(|| was_closed(H::NAME))
     }
+}
+
+/// The word that names the thread of a handle, for those that hang together with it.
+///
+/// # Safety
+/// As [`lend`].
+pub(crate) unsafe fn thread_of<H: Handle>(handle: *const H) -> Result<Arc<AtomicU64>> {
+    // SAFETY: as the caller says.
+    unsafe {
+        lend(handle)?;
+        Ok(Arc::clone(&(*handle.cast::<Kept<H::Thing>>()).thread))
+    }
+}
+
+/// Makes this thread that of a handle, and of all that hang together with it.
+///
+/// # Safety
+/// As [`lend`]; and no other thread uses any of those handles meanwhile, and what they did before
+/// is seen by this one, as it is where a lock is held around every use.
+pub(crate) unsafe fn bring<H: Handle>(handle: *const H) -> Result<()> {
+    let kept = handle.cast::<Kept<H::Thing>>();
+    if kept.is_null() {
+        return Err(Failure::usage(format!("{}: the handle is NULL; open it first", H::NAME)));
+    }
+    // SAFETY: the handle is alive.
+    unsafe {
+        check(H::NAME, this_thread(), (*kept).process)?;
+        (*kept).thread.store(this_thread(), Ordering::Relaxed);
+    }
+    Ok(())
 }
 
 /// Takes the thing back and sets the caller's handle to NULL; nothing when it is NULL already.
@@ -145,7 +189,7 @@ pub(crate) unsafe fn take<H: Handle>(handle: *mut *mut H) -> Result<Option<H::Th
     }
     // SAFETY: as in `lend`; on its own thread the thing is the caller's to give back.
     unsafe {
-        check(H::NAME, (*kept).thread, (*kept).process)?;
+        check(H::NAME, (*kept).thread.load(Ordering::Relaxed), (*kept).process)?;
         let thing = (*kept).thing.take().ok_or_else(|| was_closed(H::NAME))?;
         handle.write(std::ptr::null_mut());
         retire(kept);
@@ -215,6 +259,28 @@ mod tests {
             let wrong = Code::SAPWOOD_ERROR_THREAD;
             assert_eq!(refused.join().expect("no panic"), (wrong, wrong, false));
             assert!(matches!(take(&raw mut bell), Ok(Some(_))));
+        }
+    }
+
+    #[test]
+    fn what_hangs_together_is_brought_together() {
+        let mut bell: *mut Bell = std::ptr::null_mut();
+        let mut other = bell;
+        // SAFETY: the other thread is joined before the variables are used again.
+        unsafe {
+            give(&raw mut bell, || Ok("ding".to_owned())).expect("made");
+            let beside = || Ok((thread_of(bell)?, "dong".to_owned()));
+            give_beside(&raw mut other, beside).expect("made");
+            let places = (bell as usize, other as usize);
+            let brought = std::thread::spawn(move || {
+                let (bell, other) = (places.0 as *mut Bell, places.1 as *mut Bell);
+                bring(bell).expect("alive");
+                lend(other).map(|thing| thing.clone())
+            });
+            assert_eq!(brought.join().expect("no panic").expect("brought"), "dong");
+            assert_eq!(lend(other).expect_err("gone").code, Code::SAPWOOD_ERROR_THREAD);
+            bring(other).expect("alive");
+            assert!(matches!((take(&raw mut bell), take(&raw mut other)), (Ok(_), Ok(_))));
         }
     }
 
