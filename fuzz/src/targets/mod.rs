@@ -13,6 +13,7 @@ mod packets;
 pub mod plan;
 pub mod profile;
 pub mod ranks;
+pub mod sketch;
 pub mod specification;
 pub mod topology_file;
 pub mod tree;
@@ -20,7 +21,7 @@ pub mod values;
 mod world;
 
 /// All of them.
-pub const ALL: [Target; 14] = [
+pub const ALL: [Target; 15] = [
     control::TARGET,
     filter::TARGET,
     format::TARGET,
@@ -31,6 +32,7 @@ pub const ALL: [Target; 14] = [
     plan::TARGET,
     profile::TARGET,
     ranks::TARGET,
+    sketch::TARGET,
     specification::TARGET,
     topology_file::TARGET,
     tree::TARGET,

@@ -255,6 +255,7 @@ impl Run {
             up: filters(source),
             down: filters(source),
             wave,
+            rule: None,
             policy: if source.flag() { Policy::Block } else { Policy::DropOldest },
             window_bytes: source.flag().then(|| source.number() as u32),
         };
