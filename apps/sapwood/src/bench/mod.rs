@@ -5,7 +5,8 @@
 //! `memory` measure; `report` prints. The floor itself is the crate `sapwood-floor`, and
 //! docs/bench.md says how to read the figures.
 //!
-//! `bulk` (with `bulk_tree` and `bulk_leaf`) has a floor, too, and its figures are facts with a bar.
+//! `bulk` (with `bulk_tree` and `bulk_leaf`) has a floor, too, and its figures are facts with a
+//! bar.
 //!
 //! `filter` measures calls of filters, beside a direct call of the same function.
 //!
