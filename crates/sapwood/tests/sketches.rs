@@ -75,7 +75,7 @@ fn quantiles_of_all_back_ends_keep_their_bounds() {
 fn a_wave_of_kll_is_the_same_again_over_the_same_tree() {
     let (first, _) = network("2^3", Links::Unix);
     let (second, _) = network("2^3", Links::Unix);
-    let answers = [&first, &second].map(|network| ask(network, "kll", 8.into_values()));
+    let answers = [&first, &second].map(|network| ask(network, "kll", 200.into_values()));
     let [first_values, second_values] = answers.each_ref().map(|answer| answer.value().unwrap());
     assert_eq!(first_values, second_values);
     first.close().unwrap();

@@ -9,12 +9,12 @@
 //!
 //! A sketch begins *sparse*, as a sorted list of whole hashes; as long as there are no more than
 //! m / 8 of them, and no more than 4096, the count is exact (two values out of n share a hash with
-//! a chance of n^2 / 2^65). Whether a sketch is sparse or dense depends on its values alone: it is the same,
-//! bit for bit, in whatever order its parts were merged.
+//! a chance of n^2 / 2^65). Whether a sketch is sparse or dense depends on its values alone: it is
+//! the same, bit for bit, in whatever order its parts were merged.
 //!
 //! The hash is XXH64 with seed 0: of a string its bytes, of an integer its 16 bytes in two's
-//! complement, of a number that is no integer the 8 bytes of the double, all little-endian. A number
-//! is the same whatever its type; every NaN is the same.
+//! complement, of a number that is no integer the 8 bytes of the double, all little-endian. A
+//! number is the same whatever its type; every NaN is the same.
 //!
 //! Parameter: the precision p, an integer from 4 to 18, default 12. The encoded sketch, at most
 //! 24 + 2^p bytes (4 KB for 12), and 8 for each value while it is sparse:

@@ -20,7 +20,7 @@
 //! ```text
 //! %ud    most bins; 0 when they are fixed
 //! %lf    low    %lf  high       of fixed bins, else 0
-//! %d     e      %ld  first      of self-choosing bins: bin i is [(first + i) 2^e, (first + i + 1) 2^e)
+//! %d     e      %ld  first      of self-choosing bins: bin i begins at (first + i) 2^e
 //! %uld   under  %uld  over      %uld   NaN left out
 //! %auld  the counts
 //! ```

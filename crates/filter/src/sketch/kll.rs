@@ -10,13 +10,13 @@
 //! same chance, by 2^h. The sketch carries the sum V of the squares of all those steps. By
 //! Hoeffding's inequality a rank is wrong by more than t with a chance of at most
 //! 2 exp(-t^2 / 2V); [`Kll::rank_error`] solves that for t. Whatever the order of merges, V is at
-//! most 6 (n / k)^2 for n numbers (the sum of section 3, with the rooms above), so that the share of
-//! the ranks by which one is wrong is below sqrt(12 ln(2 / d)) / k except with a chance of d: 8 / k
-//! at 99 %. What V gives is smaller mostly.
+//! most 6 (n / k)^2 for n numbers (the sum of section 3, with the rooms above), so that the share
+//! of the ranks by which one is wrong is below sqrt(12 ln(2 / d)) / k except with a chance of d:
+//! 8 / k at 99 %. What V gives is smaller mostly.
 //!
 //! **Random bits** come from a seed: of the stream, the wave and the rank of the process in the
-//! filter, and of the caller's in [`Kll::new`]. The same packets give the same sketch again; another
-//! shape of tree gives another sketch, of the same bound.
+//! filter, and of the caller's in [`Kll::new`]. The same packets give the same sketch again;
+//! another shape of tree gives another sketch, of the same bound.
 //!
 //! Parameter: k, an integer from 8 to 65535, default 200. The encoded sketch, at most about 24 k +
 //! 1,100 bytes (5 KB for 200):
@@ -129,7 +129,7 @@ impl Kll {
     /// Takes in another sketch of the same k. The random bits are this one's.
     ///
     /// # Errors
-    /// [`FilterError::Failed`] when the other's k differs, or both stand for more than 2^64 numbers.
+    /// [`FilterError::Failed`] when the other's k differs, or both hold more than 2^64 numbers.
     pub fn merge(&mut self, other: &Self) -> Result<(), FilterError> {
         if self.k != other.k {
             return Err(unlike(NAME, &format!("k = {} for {}", other.k, self.k)));

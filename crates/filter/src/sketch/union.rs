@@ -5,9 +5,9 @@
 //! one that is not and stands before the last of them was not. Which items are kept depends on the
 //! items alone: the set is the same in whatever order its parts were merged.
 //!
-//! Parameter: the most items, an integer from 1 to 2^24, default 65536. The items take at most 4 MiB
-//! ([`SET_BYTES_MAX`]). The encoded set, 40 bytes, 8 for each integer, and for each string 8 and its
-//! bytes:
+//! Parameter: the most items, an integer from 1 to 2^24, default 65536. The items take at most 4
+//! MiB ([`SET_BYTES_MAX`]). The encoded set, 40 bytes, 8 for each integer, and for each string 8
+//! and its bytes:
 //!
 //! ```text
 //! %ud    most items             %uc    1 if the set is complete, else 0
