@@ -6,6 +6,9 @@ use core::fmt;
 
 use crate::padded;
 
+/// Bytes from which it pays to append them without clearing their place first.
+const DIRECT_BYTES: usize = 4 << 10;
+
 /// A growable run of bytes that starts at an 8-aligned address.
 ///
 /// Memory once reached is kept and never cleared again, so that a slab taken from a pool costs
@@ -34,8 +37,8 @@ impl Slab {
     /// A copy of bytes.
     #[must_use]
     pub fn copy_of(bytes: &[u8]) -> Self {
-        let mut slab = Self::of_length(bytes.len());
-        slab.as_mut_bytes().copy_from_slice(bytes);
+        let mut slab = Self::with_capacity(bytes.len());
+        slab.extend(bytes);
         slab
     }
 
@@ -99,10 +102,30 @@ impl Slab {
         &mut bytemuck::cast_slice_mut(&mut self.words)[at..at + bytes]
     }
 
+    /// Makes sure that so many more bytes can be appended without moving what is there.
+    pub fn reserve(&mut self, bytes: usize) {
+        let words = padded(self.length + bytes) / 8;
+        self.words.reserve_exact(words.saturating_sub(self.words.len()));
+    }
+
     /// Appends bytes.
     #[inline]
     pub fn extend(&mut self, bytes: &[u8]) {
+        if bytes.len() >= DIRECT_BYTES && self.extend_words(bytes) {
+            return;
+        }
         self.grow(bytes.len()).copy_from_slice(bytes);
+    }
+
+    /// Appends whole words to memory that has not been reached yet; whether it could.
+    fn extend_words(&mut self, bytes: &[u8]) -> bool {
+        let Ok(words) = bytemuck::try_cast_slice::<u8, u64>(bytes) else { return false };
+        let is_at_end = self.length == self.words.len() * 8;
+        if is_at_end {
+            self.words.extend_from_slice(words);
+            self.length += bytes.len();
+        }
+        is_at_end
     }
 
     /// Appends a number, 8 bytes little-endian.
@@ -174,7 +197,22 @@ impl Body {
     /// Gives the slab back when nobody else holds it, so that a pool can use it again.
     #[must_use]
     pub fn into_slab(self) -> Option<Slab> {
-        Arc::try_unwrap(self.slab).ok()
+        self.try_into_slab().ok()
+    }
+
+    /// As [`Body::into_slab`].
+    ///
+    /// # Errors
+    /// The body as it was, when somebody else holds the slab.
+    pub fn try_into_slab(self) -> Result<Slab, Self> {
+        let Self { slab, start, length } = self;
+        Arc::try_unwrap(slab).map_err(|slab| Self { slab, start, length })
+    }
+
+    /// How many bytes the memory behind it can hold, whoever shares it.
+    #[must_use]
+    pub fn slab_capacity(&self) -> usize {
+        self.slab.capacity()
     }
 }
 

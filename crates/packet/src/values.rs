@@ -14,6 +14,9 @@ use alloc::vec::Vec;
 
 use crate::{Directive, Element, ElementType, Format, FormatRef, PacketError, Shape, Slab, padded};
 
+/// Length of an array from which its place is not cleared first, in bytes.
+const LARGE_ARRAY_BYTES: usize = 16 << 10;
+
 /// Values being built, with the format that grows with them.
 #[derive(Clone, Debug, Default)]
 pub struct Values {
@@ -60,6 +63,13 @@ impl Values {
     fn shaped<T: Element>(mut self, elements: &[T], shape: Shape) -> Self {
         self.format.push(Directive::new(T::TYPE, shape));
         let bytes: &[u8] = bytemuck::cast_slice(elements);
+        if bytes.len() >= LARGE_ARRAY_BYTES {
+            self.slab.reserve(8 + padded(bytes.len()));
+            self.slab.extend_u64(elements.len() as u64);
+            self.slab.extend(bytes);
+            self.slab.pad();
+            return self;
+        }
         let room = self.slab.grow(8 + padded(bytes.len()));
         room[..8].copy_from_slice(&(elements.len() as u64).to_le_bytes());
         room[8..8 + bytes.len()].copy_from_slice(bytes);
