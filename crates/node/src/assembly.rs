@@ -26,9 +26,16 @@ struct Assembly {
 #[derive(Debug, Default)]
 pub(crate) struct Assemblies {
     open: BTreeMap<(Rank, Wave), Assembly>,
+    /// Memory for the next packet.
+    spare: Option<Slab>,
 }
 
 impl Assemblies {
+    /// The next packet is to be put together in this memory, which is there already.
+    pub(crate) fn use_memory(&mut self, slab: Option<Slab>) {
+        self.spare = slab;
+    }
+
     /// Puts a chunk to its packet. Memory grows as chunks come, never by what a chunk promises.
     pub(crate) fn add(
         &mut self,
@@ -38,11 +45,10 @@ impl Assemblies {
         bytes: &[u8],
     ) -> Assembled {
         if chunk.offset == 0 {
-            let assembly = Assembly {
-                body: Slab::default(),
-                total: chunk.total,
-                contributors: contributors.clone(),
-            };
+            let mut body = self.spare.take().unwrap_or_default();
+            body.clear();
+            let assembly =
+                Assembly { body, total: chunk.total, contributors: contributors.clone() };
             // A process sends one packet after another: an older one of it will not become whole.
             self.open.retain(|other, _| other.0 != key.0);
             self.open.insert(key, assembly);

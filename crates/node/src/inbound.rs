@@ -96,6 +96,7 @@ impl Node {
             Peer::Parent if head.more_waves == 0 => {
                 let length = slab.len();
                 let whole = Body::from(slab);
+                self.pool.give_later(&whole);
                 let body = whole.part(start, length - start);
                 let packet = head.with_body(body.as_bytes());
                 let frame = EncodedFrame::whole(whole.clone());
@@ -260,12 +261,15 @@ impl Node {
             },
             Some(chunk) => {
                 let key = (packet.header.origin, packet.header.wave);
+                if chunk.offset == 0 {
+                    stream.assemblies.use_memory(self.pool.take_used(chunk.total as usize));
+                }
                 match stream.assemblies.add(key, chunk, &RankSet::new(), packet.body) {
-                    Assembled::Whole(slab, _) => Packet::from_parts(
-                        packet.header,
-                        packet.format.to_format(),
-                        Body::from(slab),
-                    ),
+                    Assembled::Whole(slab, _) => {
+                        let body = Body::from(slab);
+                        self.pool.give_later(&body);
+                        Packet::from_parts(packet.header, packet.format.to_format(), body)
+                    }
                     Assembled::Partial => return,
                     Assembled::Torn => {
                         stream.dropped += 1;

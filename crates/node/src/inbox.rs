@@ -5,9 +5,10 @@
 //! cut-off tail is kept here. A large frame gets a slab of its own, into which the runtime reads
 //! directly, so that its values are never copied.
 
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use sapwood_packet::Slab;
+use sapwood_packet::{Body, Slab};
 use sapwood_wire::{PREFIX_BYTES, WireError, frame_length};
 
 /// A frame of this many bytes or more is read into a slab of its own.
@@ -15,6 +16,9 @@ pub(crate) const LARGE_FRAME_BYTES: usize = 16 << 10;
 
 /// Slabs kept for the next large frames, in bytes.
 const POOL_BYTES_MAX: usize = 4 << 20;
+
+/// Slabs that are looked at, when one is wanted, for whether they are still held.
+const LENT_LOOKS: usize = 8;
 
 /// What has come of the frame at the front of a link.
 #[derive(Debug, Default)]
@@ -118,36 +122,101 @@ impl Inbox {
     }
 }
 
-/// Slabs that have done their work and wait for the next large frame.
+/// Slabs that have done their work, or will have, and serve the next large frame.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     slabs: Vec<Slab>,
+    /// Slabs that others still hold: whoever waits to be written, or to be acknowledged. The oldest
+    /// are free first, as a rule.
+    lent: VecDeque<Body>,
+    /// Bytes of both.
     bytes: usize,
 }
 
 impl Pool {
     /// A slab of that length; its contents are whatever they were.
     pub(crate) fn take(&mut self, length: usize) -> Slab {
-        let fits = self.slabs.iter().position(|slab| {
-            slab.capacity() >= length && slab.capacity() < length.saturating_mul(2) + 4096
-        });
-        let mut slab = match fits {
-            Some(at) => {
-                let slab = self.slabs.swap_remove(at);
-                self.bytes -= slab.capacity();
-                slab
-            }
-            None => Slab::with_capacity(length),
-        };
+        let mut slab = self.take_used(length).unwrap_or_else(|| Slab::with_capacity(length));
         slab.set_length(length);
         slab
     }
 
+    /// A slab that is there and fits.
+    pub(crate) fn take_used(&mut self, length: usize) -> Option<Slab> {
+        for _ in 0..self.lent.len().min(LENT_LOOKS) {
+            let Some(body) = self.lent.pop_front() else { break };
+            match body.try_into_slab() {
+                Ok(slab) => self.slabs.push(slab),
+                Err(body) => {
+                    self.lent.push_back(body);
+                    break;
+                }
+            }
+        }
+        let at = self.slabs.iter().position(|slab| {
+            slab.capacity() >= length && slab.capacity() < length.saturating_mul(2) + 4096
+        })?;
+        let slab = self.slabs.swap_remove(at);
+        self.bytes -= slab.capacity();
+        Some(slab)
+    }
+
     /// Takes a slab back.
     pub(crate) fn give(&mut self, slab: Slab) {
-        if slab.capacity() >= LARGE_FRAME_BYTES && self.bytes + slab.capacity() <= POOL_BYTES_MAX {
+        if self.has_room_for(slab.capacity()) {
             self.bytes += slab.capacity();
             self.slabs.push(slab);
         }
+    }
+
+    /// Takes a slab back as soon as nobody holds it any more.
+    pub(crate) fn give_later(&mut self, body: &Body) {
+        let capacity = body.slab_capacity();
+        if self.has_room_for(capacity) {
+            self.bytes += capacity;
+            self.lent.push_back(body.clone());
+        }
+    }
+
+    /// Whether so much memory is worth keeping. What others hold for long gives way.
+    fn has_room_for(&mut self, capacity: usize) -> bool {
+        if !(LARGE_FRAME_BYTES..=POOL_BYTES_MAX).contains(&capacity) {
+            return false;
+        }
+        while self.bytes + capacity > POOL_BYTES_MAX {
+            let Some(oldest) = self.lent.pop_front() else { return false };
+            self.bytes -= oldest.slab_capacity();
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_serves_again_once_nobody_holds_it() {
+        let mut pool = Pool::default();
+        let body = Body::from(pool.take(LARGE_FRAME_BYTES));
+        let place = body.as_bytes().as_ptr();
+        pool.give_later(&body);
+        assert_ne!(pool.take(LARGE_FRAME_BYTES).as_bytes().as_ptr(), place, "it is held");
+        drop(body);
+        assert_eq!(pool.take(LARGE_FRAME_BYTES).as_bytes().as_ptr(), place);
+        assert_eq!(pool.bytes, 0);
+    }
+
+    #[test]
+    fn what_is_held_for_long_gives_way() {
+        let mut pool = Pool::default();
+        let held: Vec<Body> = (0..8).map(|_| Body::from(Slab::of_length(1 << 20))).collect();
+        for body in &held {
+            pool.give_later(body);
+            assert!(pool.bytes <= POOL_BYTES_MAX);
+        }
+        assert_eq!(pool.lent.len(), POOL_BYTES_MAX >> 20);
+        pool.give_later(&Body::from(Slab::of_length(POOL_BYTES_MAX + 8)));
+        assert!(pool.take_used(POOL_BYTES_MAX + 8).is_none(), "it is too long to be kept");
     }
 }

@@ -177,8 +177,9 @@ impl Node {
         if let Some(rank) = strangers.as_ref().first() {
             return Err(NodeError::NotMember { rank });
         }
-        let packet = Packet::new(stream, tag, values);
+        let packet = Packet::new(stream, tag, self.build(values));
         check_length(packet.body())?;
+        self.note_large(packet.body());
         check_count(packet.format().len())?;
         let mut lent = packet.as_ref();
         lent.header.origin = self.membership.rank_or_max();
@@ -197,6 +198,27 @@ impl Node {
             self.asked(at, wave);
         }
         Ok(())
+    }
+
+    /// Builds values, in memory that the last packet has left if that fits.
+    fn build(&mut self, values: impl IntoValues) -> Values {
+        if self.large_bytes > 0 {
+            // It may lie in the processor's cache.
+            let length = core::mem::take(&mut self.large_bytes);
+            if let Some(slab) = self.pool.take_used(length) {
+                self.built = Values::in_memory(slab);
+            }
+        }
+        self.built.clear();
+        values.append_to(core::mem::take(&mut self.built))
+    }
+
+    /// Remembers a large packet's memory for the next one.
+    fn note_large(&mut self, body: &Body) {
+        if body.len() >= SHARED_BODY_BYTES {
+            self.large_bytes = body.len();
+            self.pool.give_later(body);
+        }
     }
 
     /// Sends towards the front-end, in the next wave or in one that is named (back-end).
@@ -228,13 +250,7 @@ impl Node {
         if open.drops() {
             open.dropped += open.sender.make_room(open.request.window_bytes as usize);
         }
-        if self.large_bytes > 0 {
-            // Memory that the last large packet has just left lies in the processor's cache.
-            let length = core::mem::take(&mut self.large_bytes);
-            self.built = Values::in_memory(self.pool.take(length));
-        }
-        self.built.clear();
-        let built = values.append_to(core::mem::take(&mut self.built));
+        let built = self.build(values);
         check_count(built.as_ref().len())?;
         let header =
             Header { stream, tag, wave, origin: rank, ends_wave: true, ..Header::default() };
@@ -247,9 +263,9 @@ impl Node {
             self.built = built;
             return Ok(length);
         }
-        self.large_bytes = length;
         let (format, slab) = built.into_parts();
         let body = Body::from(slab);
+        self.note_large(&body);
         check_length(&body)?;
         let contributors = [[rank, rank]];
         let contributors =

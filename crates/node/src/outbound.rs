@@ -153,9 +153,16 @@ impl Node {
                 let bytes = shared.as_ref().map_or(packet.body, Body::as_bytes);
                 let key = (header.origin, header.wave);
                 let contributors = packet.contributors.to_set();
+                if chunk.offset == 0 {
+                    stream.assemblies.use_memory(self.pool.take_used(chunk.total as usize));
+                }
                 match stream.assemblies.add(key, chunk, &contributors, bytes) {
                     Assembled::Partial => return,
-                    Assembled::Whole(slab, _) => Body::from(slab),
+                    Assembled::Whole(slab, _) => {
+                        let body = Body::from(slab);
+                        self.pool.give_later(&body);
+                        body
+                    }
                     Assembled::Torn => {
                         stream.dropped += 1;
                         return;

@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use crate::job::Item;
 use crate::lane::Place;
 use crate::stream::{Stream, Way};
-use crate::wave::{OpenWave, OwnedBody};
+use crate::wave::{Bodies, OpenWave, OwnedBody};
 use crate::{Node, Role};
 
 impl Node {
@@ -70,7 +70,10 @@ impl Node {
         } else {
             match way {
                 Way::Fold => self.emit_folded(at, &mut wave),
-                Way::Pass => self.emit_passed(at, &wave, is_single),
+                Way::Pass => {
+                    let bodies = wave.take_bodies();
+                    self.emit_passed(at, &wave, bodies, is_single);
+                }
                 Way::Transform => match self.streams.at(at).given_up() {
                     Some(error) => self.fail(at, wave.place.wave, &wave, &error),
                     None => {
@@ -125,7 +128,7 @@ impl Node {
         } else if !wave.has_values() {
             self.end_void(at, wave, *is_single);
         } else if *way != Way::Transform {
-            self.emit_passed(at, wave, *is_single);
+            self.emit_passed(at, wave, Bodies::new(), *is_single);
         } else {
             match made {
                 Some(Ok(emitter)) => self.send_emissions(at, wave, emitter, *is_single),
@@ -186,6 +189,9 @@ impl Node {
             self.streams.at(at).ended = wave.until().wave;
         }
         let owned = wave.take_owned().map(OwnedBody::into_body);
+        if let Some(body) = &owned {
+            self.pool.give_later(body);
+        }
         let packet = PacketRef {
             header,
             format: wave.format.as_ref(),
@@ -199,13 +205,20 @@ impl Node {
     }
 
     /// The packets of a wave go on as they came, each with its own contributors.
-    fn emit_passed(&mut self, at: usize, wave: &OpenWave, is_single: bool) {
+    ///
+    /// `bodies` are those that have been taken out of the wave; where there is none, the packet shows
+    /// its own.
+    fn emit_passed(&mut self, at: usize, wave: &OpenWave, mut bodies: Bodies, is_single: bool) {
         let last = wave.packets().count().saturating_sub(1);
         for (index, mut packet) in wave.packets().enumerate() {
             if !is_single {
                 packet.header.ends_wave = index == last;
             }
-            self.send_up(at, packet, None);
+            let body = bodies.get_mut(index).and_then(Option::take);
+            if let Some(body) = &body {
+                self.pool.give_later(body);
+            }
+            self.send_up(at, packet, body);
         }
         if !is_single {
             self.streams.at(at).ended = wave.place.wave + 1;

@@ -69,6 +69,9 @@ enum Kept {
     Owned(OwnedBody),
 }
 
+/// Bodies of a wave's packets, in their order.
+pub(crate) type Bodies = SmallVec<[Option<Body>; 4]>;
+
 /// A packet that waits for its wave.
 #[derive(Debug)]
 struct Held {
@@ -212,6 +215,19 @@ impl OpenWave {
                 None
             }
         }
+    }
+
+    /// Takes out the bodies of the held packets that own their memory, in the same order as
+    /// [`OpenWave::packets`], which shows those packets without values from here on.
+    pub(crate) fn take_bodies(&mut self) -> Bodies {
+        let take = |held: &mut Held| match core::mem::replace(&mut held.body, Kept::Arena(0..0)) {
+            Kept::Owned(owned) => Some(owned.into_body()),
+            inside @ Kept::Arena(_) => {
+                held.body = inside;
+                None
+            }
+        };
+        self.held.iter_mut().map(take).collect()
     }
 
     /// The held packets in the order of their children.
