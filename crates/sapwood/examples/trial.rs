@@ -1,6 +1,7 @@
 //! The program that the tests run as back-ends and as front-ends in processes of their own.
 //!
-//! `trial back-end MODE...` and `trial front-end SHAPE MODE BACK-END-MODE`; the modes are below.
+//! `trial node` is a communication process. `trial back-end MODE...` and `trial front-end SHAPE
+//! MODE BACK-END-MODE`; the modes are below.
 //! `trial resumable SHAPE unix|tcp STATE-FILE MILLISECONDS` is a front-end that may be replaced,
 //! and `trial resume STATE-FILE` (or `resume-and-wait`) the one that comes in its place.
 
@@ -16,6 +17,8 @@ use sapwood::{
 
 #[path = "../tests/support/samples.rs"]
 mod samples;
+#[path = "../tests/support/sleeper.rs"]
+mod sleeper;
 #[path = "../tests/support/tags.rs"]
 mod tags;
 
@@ -26,6 +29,7 @@ fn main() -> ExitCode {
         ["back-end", ref mode @ ..] => back_end(mode),
         ["front-end", shape, mode, back_end] => front_end(shape, mode, back_end),
         ["resumable", shape, transport, path, wait] => resumable(shape, transport, path, wait),
+        ["node"] => node(),
         ["resume", path] => resume(path, false),
         ["resume-and-wait", path] => resume(path, true),
         _ => {
@@ -40,6 +44,11 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// A communication process, with the filters that every process has, and one that never returns.
+fn node() -> Result<()> {
+    Ok(sapwood::serve(sleeper::filters())?)
 }
 
 fn back_end(mode: &[&str]) -> Result<()> {
