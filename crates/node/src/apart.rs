@@ -198,7 +198,7 @@ impl Default for Jobs {
 
 impl Jobs {
     /// When something has to be looked at.
-    pub(crate) fn deadline(&self) -> Option<Instant> {
+    fn deadline(&self) -> Option<Instant> {
         let ends = self.ends.as_ref().map(|&(until, _)| until);
         self.lent.iter().filter_map(|lent| lent.until).chain(ends).min()
     }
@@ -216,6 +216,15 @@ impl Jobs {
 }
 
 impl Node {
+    /// When filters are to go on, or to be looked after. Asked after every input.
+    #[inline]
+    pub(crate) fn filter_deadline(&self) -> Option<Instant> {
+        if self.jobs.lent.is_empty() && self.jobs.ends.is_none() {
+            return self.yields_until;
+        }
+        self.jobs.deadline().into_iter().chain(self.yields_until).min()
+    }
+
     /// How long filters that run apart may take for one wave; zero for ever. At first it is
     /// [`FILTER_LIMIT`].
     pub fn set_filter_limit(&mut self, limit: Duration) {

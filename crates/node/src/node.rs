@@ -175,8 +175,7 @@ impl Node {
         let waves = streams.filter_map(|stream| stream.wave_due()).min();
         let others = [
             self.acknowledgement_due,
-            self.yields_until,
-            self.jobs.deadline(),
+            self.filter_deadline(),
             self.membership.search.as_ref().map(crate::orphan::Search::deadline),
             self.vacancy_deadline(),
             self.beat_deadline(),
