@@ -189,6 +189,17 @@ def test_a_rank_set_is_a_set() -> None:
         sapwood.RankSet(1.5)  # type: ignore[arg-type]
 
 
+def test_the_benchmark_says_how_python_and_rust_compare() -> None:
+    import json
+    import subprocess
+
+    words = ["-m", "sapwood.bench", "--topology", "2", "--rounds", "100", "--json"]
+    ran = subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=HANG)
+    figures = json.loads(ran.stdout)
+    assert figures["rounds"] == 100 and figures["ratio"] > 0
+    assert figures["python_microseconds"]["median"] > 0
+
+
 def test_the_examples_run() -> None:
     import subprocess
 

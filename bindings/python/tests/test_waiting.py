@@ -85,6 +85,18 @@ def test_what_is_awaited_has_an_end_and_can_be_cancelled(opened: Opener) -> None
     asyncio.run(tool())
 
 
+def test_who_waits_for_what_is_closed_meanwhile_is_told(opened: Opener) -> None:
+    async def tool() -> None:
+        network = opened("2")
+        waiting = asyncio.create_task(network.stream(up="sum").recv_async())
+        await asyncio.sleep(0.05)
+        network.close()
+        with pytest.raises(sapwood.ClosedError):
+            await asyncio.wait_for(waiting, HANG)
+
+    asyncio.run(tool())
+
+
 LEAF = """
 import asyncio
 import sapwood

@@ -15,6 +15,10 @@ from .errors import ClosedError, EndedError, TimeoutError
 
 T = TypeVar("T", covariant=True)
 
+CLOSED_SECONDS = 0.2
+"""How soon whoever waits for something that is closed meanwhile is told."""
+
+
 class Source(Protocol[T]):
     """What can be awaited: a stream, or a back-end."""
 
@@ -31,7 +35,7 @@ class _Watch:
         self.descriptor = descriptor
         self.waiting: set[asyncio.Future[None]] = set()
 
-    async def wait(self, seconds: float | None) -> None:
+    async def wait(self, seconds: float) -> None:
         """Until the descriptor is readable, or the time is over."""
         readable: asyncio.Future[None] = self.loop.create_future()
         if not self.waiting:
@@ -67,8 +71,8 @@ async def receive(source: Source[T], timeout: float | None = None) -> T:
         left = None if until is None else until - loop.time()
         if left is not None and left <= 0:
             raise TimeoutError(f"nothing came within {timeout} s")
-        limits = [limit for limit in (left, source.idle_time()) if limit is not None]
-        await watch.wait(min(limits, default=None))
+        limits = (left, source.idle_time(), CLOSED_SECONDS)
+        await watch.wait(min(limit for limit in limits if limit is not None))
         received = source.try_recv()
     return received
 
