@@ -7,7 +7,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
-use sapwood_packet::{Values, ValuesRef};
+use sapwood_packet::{IntoValues, Values, ValuesRef};
 
 use crate::{Filter, FilterError, Synchronisation};
 
@@ -21,14 +21,36 @@ pub struct FilterSpec {
 }
 
 impl From<&str> for FilterSpec {
-    fn from(name: &str) -> Self {
-        Self { name: name.to_string(), parameters: Values::new() }
+    /// A name, with parameters in parentheses if there are any: `top(5)`, `histogram(0 1e3 50)`.
+    /// They are separated by blanks; what is neither an integer nor a number is a text.
+    fn from(text: &str) -> Self {
+        let Some((name, list)) = text.strip_suffix(')').and_then(|text| text.split_once('('))
+        else {
+            return Self { name: text.to_string(), parameters: Values::new() };
+        };
+        let parameters = list.split_whitespace().fold(Values::new(), |values, word| {
+            if let Ok(integer) = word.parse::<i64>() {
+                values.scalar(integer)
+            } else if let Ok(number) = word.parse::<f64>() {
+                values.scalar(number)
+            } else {
+                values.string(word)
+            }
+        });
+        Self { name: name.to_string(), parameters }
     }
 }
 
 impl From<String> for FilterSpec {
-    fn from(name: String) -> Self {
-        Self { name, parameters: Values::new() }
+    fn from(text: String) -> Self {
+        Self::from(text.as_str())
+    }
+}
+
+impl<V: IntoValues> From<(&str, V)> for FilterSpec {
+    /// A name with its parameters, such as `("top", 5)`.
+    fn from((name, parameters): (&str, V)) -> Self {
+        Self { name: name.to_string(), parameters: parameters.into_values() }
     }
 }
 
@@ -234,6 +256,18 @@ mod tests {
              concatenate count distinct equivalence heavy-hitters histogram kll max min null pass \
              prefix-tree quantiles statistics sum top union"
         );
+    }
+
+    #[test]
+    fn parameters_may_stand_behind_the_name() {
+        let spec = FilterSpec::from("histogram(0 1e3 50 name)");
+        assert_eq!(spec.name, "histogram");
+        let values = spec.parameters.as_ref();
+        assert_eq!(values.format().to_string(), "%ld %lf %ld %s");
+        assert_eq!((values.scalar(1), values.string(3)), (Ok(1000.0), Ok("name")));
+        let spec = FilterSpec::from("native:lib(1).so#sum");
+        assert_eq!(spec.name, "native:lib(1).so#sum");
+        assert!(FilterSpec::from("top").parameters.as_ref().is_empty());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::process::Command;
 
 #[test]
 fn the_sum_of_the_example_is_right() {
-    let add = support::trial().with_file_name("add");
+    let add = support::example("add");
     let output = Command::new(add).env("SAPWOOD_NODE", support::sapwood()).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
@@ -20,7 +20,7 @@ fn the_sum_of_the_example_is_right() {
 fn the_code_in_the_readme_is_that_of_the_example() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let readme = fs::read_to_string(folder.join("../../README.md")).unwrap();
-    let example = fs::read_to_string(folder.join("examples/add.rs")).unwrap();
+    let example = fs::read_to_string(folder.join("../../examples/rust/add.rs")).unwrap();
     let is_code = |block: &&str| block.starts_with("rust\n");
     let blocks: Vec<&str> = readme.split("```").filter(is_code).collect();
     assert_eq!(blocks.len(), 2);

@@ -41,6 +41,11 @@ pub fn trial() -> &'static Path {
     BUILT.get_or_init(|| built(&["-p", "sapwood", "--examples"], "examples/trial"))
 }
 
+/// A tool of `examples/rust`.
+pub fn example(name: &str) -> PathBuf {
+    built(&["-p", "sapwood-examples", "--examples"], &format!("examples/{name}"))
+}
+
 /// The folder of the profile that this test was built in.
 fn profile_folder() -> PathBuf {
     let own = std::env::current_exe().unwrap();
