@@ -191,6 +191,12 @@ void BackEnd::collect()
             break;
         sort(packet);
     }
+    collect_events();
+    ended = ended || sapwood_back_end_has_ended(back_end_);
+}
+
+void BackEnd::collect_events()
+{
     sapwood_event_t event;
     while (sapwood_back_end_next_event(back_end_, &event, NULL) == SAPWOOD_OK &&
            event.kind != SAPWOOD_EVENT_NONE) {
@@ -200,7 +206,6 @@ void BackEnd::collect()
         if (event.kind == SAPWOOD_EVENT_STREAM_CLOSED && found != streams.end())
             found->second->contents().is_closed = true;
     }
-    ended = ended || sapwood_back_end_has_ended(back_end_);
 }
 
 void BackEnd::close_handle(Stream& stream)
@@ -264,7 +269,7 @@ int BackEnd::take(Stream* only, PacketPtr& packet, Stream** stream, int millisec
         ended = true;
     else if (code != SAPWOOD_OK && code != SAPWOOD_ERROR_TIMEOUT)
         return fail(error);
-    collect();
+    collect_events();
     if (take_queued(only, packet, stream) == 1)
         return 1;
     return ended ? -1 : 0;

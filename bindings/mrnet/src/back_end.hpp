@@ -33,6 +33,7 @@ class BackEnd : public Engine {
     void collect() override;
 
   private:
+    void collect_events();
     void sort(sapwood_packet_t* packet);
     void say_hello(uint32_t stream, const sapwood_packet_t* packet);
     void tell_usage(uint32_t stream, const sapwood_packet_t* packet);

@@ -27,7 +27,16 @@ Engine::Hold::Hold(Engine& engine, bool is_service)
     lock = std::unique_lock<std::mutex>(engine.mutex);
     if (!is_service)
         engine.uses_++;
-    engine.bring();
+    engine.bring_here();
+}
+
+/* Has the library know this thread, if another one has used the network since. */
+void Engine::bring_here()
+{
+    if (last_thread_ == std::this_thread::get_id())
+        return;
+    bring();
+    last_thread_ = std::this_thread::get_id();
 }
 
 Engine::Engine(Network& the_network, Rank the_rank)
@@ -69,6 +78,7 @@ void Engine::start_service(const std::function<void()>& begin)
     });
     std::unique_lock<std::mutex> sleep(sleep_mutex_);
     sleep_.wait(sleep, [&has_begun] { return has_begun; });
+    last_thread_ = std::thread::id();
 }
 
 void Engine::stop_service()
@@ -94,7 +104,7 @@ void Engine::rest(Hold& hold, bool is_service)
         if (is_service_polling_)
             wake_.signal();
         changed_.wait_for(hold.lock, std::chrono::milliseconds(SLICE_MS));
-        bring();
+        bring_here();
         return;
     }
     int idle = idle_milliseconds();
@@ -104,7 +114,7 @@ void Engine::rest(Hold& hold, bool is_service)
     hold.lock.unlock();
     poll(watched, 2, idle < 0 || idle > POLL_MS ? POLL_MS : idle);
     hold.lock.lock();
-    bring();
+    bring_here();
     is_polling_ = is_service_polling_ = false;
     if (watched[1].revents != 0)
         wake_.clear();
@@ -129,7 +139,8 @@ int Engine::recv(Stream* only, int* tag, PacketPtr& packet, Stream** stream, boo
     for (;;) {
         bool may_wait = is_blocking && !is_polling_ && is_alone();
         result = take(only, packet, &from, may_wait ? int(SLICE_MS) : 0);
-        notice();
+        if (!due_.empty())
+            sleep_.notify_all();
         if (result != 0 || !is_blocking || is_closing_)
             break;
         if (!may_wait)

@@ -90,7 +90,7 @@ class Engine {
     virtual int idle_milliseconds() = 0;
     virtual int descriptor() = 0;
     virtual int write() = 0;
-    /* Takes what has come; may wait inside the library for so long. */
+    /* Takes what has come, and sorts what else has; may wait inside the library for so long. */
     virtual int take(Stream* only, PacketPtr& packet, Stream** stream, int milliseconds) = 0;
     virtual int put(StreamContents& stream, PacketContents& packet, const mrn_pointers& values) = 0;
     /* Gives up what a stream has here, packets that nobody has taken included. */
@@ -108,6 +108,7 @@ class Engine {
 
   private:
     friend class Hold;
+    void bring_here();
     bool is_alone() const;
     void rest(Hold& hold, bool is_service);
     void serve();
@@ -124,7 +125,7 @@ class Engine {
     std::thread service_;
     std::deque<Due> due_;
     EventPipe wake_;
-    std::thread::id first_thread_;
+    std::thread::id first_thread_, last_thread_;
     std::atomic<bool> has_others_;
     std::atomic<bool> is_closing_;
     bool has_left_, may_end_;

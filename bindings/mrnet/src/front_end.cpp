@@ -349,8 +349,11 @@ int FrontEnd::take(Stream* only, PacketPtr& packet, Stream** stream, int millise
 {
     if (ended || network_ == NULL)
         return -1;
-    if (only != NULL && !only->contents().is_direct)
-        return take_of(*only, packet, milliseconds);
+    if (only != NULL && !only->contents().is_direct) {
+        int result = take_of(*only, packet, milliseconds);
+        collect();
+        return result;
+    }
     for (bool has_turned = false;; has_turned = true) {
         if (take_queued(only, packet, stream) == 1)
             return 1;
