@@ -186,6 +186,9 @@ impl Node {
         let at = self.streams.insert(stream);
         self.streams.at(at).telemetry = Asked::on(&request);
         self.streams.at(at).request = request;
+        if self.settings.role == Role::BackEnd {
+            self.streams.at(at).request.up = alloc::vec::Vec::new();
+        }
         if self.settings.recovery.is_on {
             self.streams.at(at).keep();
             self.streams.at(at).mutation = self.mutation;

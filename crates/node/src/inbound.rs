@@ -280,6 +280,10 @@ impl Node {
         };
         let delivery = Delivery::Packet(whole);
         stream.unread += u64::from(delivery.cost());
+        if self.deliveries.capacity() == 0 {
+            // Most back-ends take each packet before the next one comes.
+            self.deliveries.reserve_exact(1);
+        }
         self.deliveries.push_back(delivery);
     }
 

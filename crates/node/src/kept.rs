@@ -3,6 +3,7 @@
 //! Small frames lie one behind the other in one piece of memory; a large body is shared with
 //! whoever else holds it.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -18,7 +19,8 @@ const LOG_BYTES_IDLE: usize = 16 << 10;
 enum Bytes {
     /// So many bytes of the log, behind those of the entries before.
     Logged(u32),
-    Shared(EncodedFrame),
+    /// Apart, since most frames are logged and an entry is to be small.
+    Shared(Box<EncodedFrame>),
 }
 
 #[derive(Debug)]
@@ -60,7 +62,7 @@ impl Kept {
     /// Keeps a frame that is shared.
     pub(crate) fn share(&mut self, passage: Passage, frame: EncodedFrame) {
         self.bytes += frame.len();
-        self.entries.push_back(Entry { passage, bytes: Bytes::Shared(frame) });
+        self.entries.push_back(Entry { passage, bytes: Bytes::Shared(Box::new(frame)) });
     }
 
     /// Forgets all frames in front that lie wholly before a place.
@@ -127,7 +129,7 @@ impl Kept {
                 Bytes::Logged(_) => {
                     EncodedFrame::whole(Body::from(Slab::copy_of(&self.log.as_bytes()[start..at])))
                 }
-                Bytes::Shared(frame) => frame.clone(),
+                Bytes::Shared(frame) => EncodedFrame::clone(frame),
             };
             frames.push((frame, *passage));
         }

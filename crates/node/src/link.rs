@@ -74,6 +74,11 @@ impl Links {
         self.slots[id.index()] = Some(Link::new(peer, now));
     }
 
+    /// There will be so many links, and hardly more.
+    pub(crate) fn expect(&mut self, count: usize) {
+        self.slots.reserve_exact(count.saturating_sub(self.slots.len()));
+    }
+
     pub(crate) fn close(&mut self, id: LinkId) -> Option<Link> {
         self.slots.get_mut(id.index())?.take()
     }

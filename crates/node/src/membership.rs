@@ -357,10 +357,10 @@ impl Node {
     /// attach. `height` is the number of levels to the farthest back-end, `total` the network's
     /// back-ends.
     pub fn expect(&mut self, children: Vec<ChildPlan>, attach: RankSet, height: u32, total: u32) {
-        for child in children {
-            let awaited = Child::awaited(child.back_ends, child.plan);
-            self.membership.children.insert(child.rank, awaited);
-        }
+        self.links.expect(children.len() + usize::from(self.settings.role != Role::FrontEnd));
+        let awaited = |child: ChildPlan| (child.rank, Child::awaited(child.back_ends, child.plan));
+        let mut planned: BTreeMap<Rank, Child> = children.into_iter().map(awaited).collect();
+        self.membership.children.append(&mut planned);
         let is_open = !attach.is_empty() || self.membership.guests.is_some();
         if let (true, Some(address)) = (is_open, &self.settings.address) {
             self.membership.attach_points.push(AttachPoint {

@@ -1,6 +1,6 @@
 //! The node: its parts, and the two ways in and out.
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -28,6 +28,9 @@ pub enum Role {
     /// A leaf: beside the application.
     BackEnd,
 }
+
+/// Outputs that most back-ends have at a time, and a tree may have a million of them.
+const OUTPUTS: usize = 2;
 
 /// How a node begins.
 #[derive(Clone, Debug)]
@@ -104,7 +107,7 @@ impl Node {
             built: Values::new(),
             large_bytes: 0,
             deliveries: VecDeque::new(),
-            outputs: VecDeque::new(),
+            outputs: VecDeque::with_capacity(OUTPUTS),
             next_stream: 1,
             has_ended: false,
             transformed: None,
@@ -315,7 +318,8 @@ impl Node {
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
     list: Vec<Stream>,
-    index: BTreeMap<StreamId, usize>,
+    /// Where in the list each is, by number.
+    index: Vec<(StreamId, usize)>,
     /// The stream of the last packet: the next is likely to be on the same.
     last: usize,
     /// How many have waves with deadlines.
@@ -329,7 +333,7 @@ impl Streams {
         if self.list.get(self.last).is_some_and(|stream| stream.id == id) {
             return Some(self.last);
         }
-        self.last = *self.index.get(&id)?;
+        self.last = self.place(id)?;
         Some(self.last)
     }
 
@@ -338,7 +342,13 @@ impl Streams {
         if let Some(stream) = self.list.get(self.last).filter(|stream| stream.id == id) {
             return Some(stream);
         }
-        self.list.get(*self.index.get(&id)?)
+        self.list.get(self.place(id)?)
+    }
+
+    /// Where in the list a stream is that was not the last.
+    fn place(&self, id: StreamId) -> Option<usize> {
+        let found = self.index.binary_search_by_key(&id, |&(id, _)| id).ok()?;
+        Some(self.index[found].1)
     }
 
     pub(crate) fn get_mut(&mut self, id: StreamId) -> Option<&mut Stream> {
@@ -357,22 +367,27 @@ impl Streams {
 
     pub(crate) fn insert(&mut self, stream: Stream) -> usize {
         self.remove(stream.id);
-        self.index.insert(stream.id, self.list.len());
-        self.timed += usize::from(stream.is_timed());
         if self.list.is_empty() {
             // Most back-ends have one stream, and a tree may have a million of them.
             self.list.reserve_exact(1);
+            self.index.reserve_exact(1);
         }
+        let at = self.index.partition_point(|&(id, _)| id < stream.id);
+        self.index.insert(at, (stream.id, self.list.len()));
+        self.timed += usize::from(stream.is_timed());
         self.list.push(stream);
         self.list.len() - 1
     }
 
     pub(crate) fn remove(&mut self, id: StreamId) {
-        let Some(at) = self.index.remove(&id) else { return };
+        let Ok(found) = self.index.binary_search_by_key(&id, |&(id, _)| id) else { return };
+        let (_, at) = self.index.remove(found);
         let removed = self.list.swap_remove(at);
         self.timed -= usize::from(removed.is_timed());
-        if let Some(moved) = self.list.get(at) {
-            self.index.insert(moved.id, at);
+        if let Some(id) = self.list.get(at).map(|moved| moved.id)
+            && let Some((_, place)) = self.index.iter_mut().find(|(other, _)| *other == id)
+        {
+            *place = at;
         }
     }
 

@@ -274,6 +274,10 @@ impl Outbox {
         let passage =
             Passage { lane, place, behind: place, origin: 0, begins: true, ends: true, more };
         self.ended_runs.frames.extend(frame);
+        if self.ended_runs.runs.capacity() == 0 {
+            // Most are taken before the next one ends.
+            self.ended_runs.runs.reserve_exact(1);
+        }
         self.ended_runs.runs.push((run.stream, passage, frame.len()));
     }
 
