@@ -72,7 +72,10 @@ impl Node {
                 self.end_behind_packets(String::from("the front-end ended the network"));
             }
             Control::Probe { number } => self.send_control(link, &Control::Echo { number }),
-            Control::Echo { number } => self.echoed(link, number),
+            Control::Echo { number } => {
+                self.learn_whether_told(number);
+                self.echoed(link, number);
+            }
             _ => return Err(WireError::Control),
         }
         Ok(())

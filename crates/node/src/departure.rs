@@ -9,6 +9,9 @@ use crate::link::Peer;
 use crate::membership::{END, LOSSES_MAX, State};
 use crate::{Event, LinkId, Missing, Node, Output, Role};
 
+/// Tells numbers behind losses from those of probes, which are times.
+const TOLD: u64 = 1 << 63;
+
 impl Node {
     /// A process that was to be started ended before it connected.
     pub(crate) fn start_failed(&mut self, rank: Rank, text: String) {
@@ -149,7 +152,11 @@ impl Node {
             return;
         }
         self.membership.remember_loss(back_ends.clone(), reason.clone());
-        if self.membership.search.is_some() && self.membership.untold.len() < LOSSES_MAX {
+        if self.settings.role == Role::Communication && self.settings.recovery.is_on {
+            // The link to the parent may be broken already.
+            if self.membership.untold.len() == LOSSES_MAX {
+                self.membership.untold.remove(0);
+            }
             let untold = Missing { ranks: back_ends.clone(), reason: reason.clone() };
             self.membership.untold.push(untold);
         }
@@ -158,6 +165,26 @@ impl Node {
         } else if let Some(parent) = self.membership.parent {
             let back_ends = Ranges::from(&back_ends);
             self.send_control(parent, &Control::Lost { rank, back_ends, reason });
+            self.ask_whether_told();
+        }
+    }
+
+    /// The parent is to echo a number behind the losses that it has been told of.
+    pub(crate) fn ask_whether_told(&mut self) {
+        if self.membership.untold.is_empty() {
+            return;
+        }
+        if let Some(parent) = self.membership.parent {
+            self.membership.mark += 1;
+            let number = TOLD | self.membership.mark;
+            self.send_control(parent, &Control::Probe { number });
+        }
+    }
+
+    /// The parent has echoed a number: it knows of all losses if that was the last one.
+    pub(crate) fn learn_whether_told(&mut self, number: u64) {
+        if number == TOLD | self.membership.mark {
+            self.membership.untold.clear();
         }
     }
 

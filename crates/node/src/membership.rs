@@ -131,8 +131,10 @@ pub(crate) struct Membership {
     pub(crate) next_vacancy: u64,
     /// Orphans whose hello waits.
     pub(crate) applicants: Vec<Applicant>,
-    /// Losses that there was no parent to tell of.
+    /// Losses that the parent may not know of: a new one is told.
     pub(crate) untold: Vec<Missing>,
+    /// The number that the parent was last asked to echo behind them.
+    pub(crate) mark: u64,
     /// Back-ends that were lost and have come back.
     pub(crate) have_been_away: RankSet,
     /// Processes whose orphans have been taken in: what they have kept must not be used any more,
@@ -176,6 +178,7 @@ impl Membership {
             next_vacancy: 0,
             applicants: Vec::new(),
             untold: Vec::new(),
+            mark: 0,
             have_been_away: RankSet::new(),
             superseded: RankSet::new(),
             beat_due: None,

@@ -249,7 +249,7 @@ impl Node {
 
     /// Tells a new parent of everybody who is gone: the old one may not have passed it on.
     fn tell_losses(&mut self, link: LinkId) {
-        let mut losses = core::mem::take(&mut self.membership.untold);
+        let mut losses = self.membership.untold.clone();
         let mut back = RankSet::new();
         losses.iter().for_each(|lost| back.union_with(lost.ranks.as_ref()));
         back.intersect_with(self.membership.connected().as_ref());
@@ -264,6 +264,7 @@ impl Node {
             let (back_ends, attach_points) = (Ranges::from(&back), Vec::new());
             self.send_control(link, &Control::Reached { back_ends, attach_points });
         }
+        self.ask_whether_told();
     }
 
     /// Tells the new parent how far a stream has come, and makes ready what goes again.
