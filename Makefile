@@ -52,7 +52,7 @@ check: ## the quick loop: format, layers, house style, lints, unit tests
 
 .PHONY: build
 build: ## the release build: the binary and the C library
-	cargo build --release --workspace --exclude sapwood-cli
+	cargo build --release -p sapwood-c
 	cargo program
 
 .PHONY: shim
@@ -67,6 +67,36 @@ test-mpi: shim ## only the tests that run MPI programs
 	$(MPI_ENVIRONMENT) SAPWOOD=$(abspath $(PROGRAM)) \
 	    RANK_ROWS=$(abspath $(TARGET))/release/examples/rank_rows \
 	    $(MAKE) -C bindings/mpi truth OUT=$(SHIMS)
+
+.PHONY: c-test
+c-test: ## only the C and C++ interfaces: sanitizers, valgrind, installed packages
+	cargo test -p sapwood-c
+
+.PHONY: compat-test
+compat-test: build ## only MRNet's interface: its programs over all topologies
+	$(MAKE) -C bindings/mrnet check
+
+.PHONY: python-test
+python-test: ## only the Python package: its wheel, installed below target/, and all its tests
+	bindings/python/run-tests
+
+.PHONY: examples-test
+examples-test: build python-environment ## only the tools of examples/, in four languages
+	cargo build -p sapwood-examples --examples
+	$(MAKE) -C bindings/mrnet
+	SAPWOOD_NODE=$(abspath $(PROGRAM)) $(MAKE) -C examples check PYTHON=$(abspath target/python/environment/bin/python)
+
+.PHONY: guide-test
+guide-test: ## only the user's guide: builds it into target/guide/html
+	docs/guide/run-tests
+
+.PHONY: install
+install: build ## the C and C++ interfaces and the program: PREFIX, DESTDIR, LIBDIR
+	$(MAKE) -C bindings/c install
+
+.PHONY: python-environment
+python-environment:
+	@[ -x target/python/environment/bin/sapwood ] || bindings/python/run-tests --collect-only -q >/dev/null
 
 .PHONY: bench
 bench: build ## round trip, pipelining and start-up beside their floor

@@ -2,8 +2,8 @@
 //!
 //! Each back-end looks at one process, thread by thread, as the kernel sees it (`/proc/PID/stack`,
 //! which root may read; for others the name of the call in which the thread waits). The tree merges
-//! stacks that begin alike, so that the answer is as long as the ways in which processes differ, not
-//! as the processes are many.
+//! stacks that begin alike, so that the answer is as long as the ways in which processes differ,
+//! not as the processes are many.
 //!
 //! ```text
 //! stacks 2x2 4101 4102 4103 4104

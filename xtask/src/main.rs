@@ -29,7 +29,8 @@ cargo xtask COMMAND
 
   check        format, layers, house style, lints, unit tests: the quick loop
   ci           check, then documentation, release build, conformance, simulated faults, a short
-               storm and soak, MPI tests, fuzzing, a short demo
+               storm and soak, tests of MPI programs, of MRNet's interface, of the Python package, of
+               the tools of examples and of the guide, fuzzing, a short demo
   layers       only: which crate may use which, and what may touch the world
   tidy         only: the house style
   packet-path  only: the names in docs/packet-path.md
@@ -88,6 +89,10 @@ fn ci_steps() -> Vec<Step> {
         program("short storm", format!("make storm STORM_SECONDS={STORM_SECONDS}"), 5),
         program("short soak", format!("make soak SOAK_SECONDS={SOAK_SECONDS}"), 5),
         program("MPI tests", "make test-mpi", 15),
+        program("MRNet's interface", "make compat-test", 10),
+        program("Python package", "make python-test", 15),
+        program("tools of examples", "make examples-test", 10),
+        program("guide", "make guide-test", 5),
         program("fuzz format", "cargo fmt --manifest-path fuzz/Cargo.toml --check", 2),
         look("fuzzing", fuzz::smoke),
         program("demo", format!("make demo DEMO_STEPS={DEMO_STEPS} DEMO_OUT={}", demo::FOLDER), 10),

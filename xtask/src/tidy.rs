@@ -17,6 +17,8 @@ use crate::source::{Language, Masked, mask};
 const FUNCTION_LINES_MAX: usize = 70;
 /// A source file that is longer than this is two files.
 const FILE_LINES_MAX: usize = 800;
+/// A generated file says so within its first lines.
+const GENERATED_LINES: usize = 6;
 /// What a source file aims at; more is counted, not refused.
 const FILE_LINES_AIM: usize = 400;
 /// Nothing larger is kept in the repository.
@@ -80,9 +82,14 @@ fn size(file: &File) -> Option<Finding> {
     })
 }
 
+/// A generated file is as long as what it is made of; that is looked at instead.
+fn is_generated(text: &str) -> bool {
+    text.lines().take(GENERATED_LINES).any(|line| line.contains("Generated from the "))
+}
+
 fn length(file: &File, text: &str) -> Option<Finding> {
     let lines = lines(text);
-    (is_source(file) && lines > FILE_LINES_MAX).then(|| {
+    (is_source(file) && lines > FILE_LINES_MAX && !is_generated(text)).then(|| {
         let text = format!("{lines} lines, more than {FILE_LINES_MAX}: split it by what it owns");
         Finding::new(file.path.as_str(), 0, text)
     })

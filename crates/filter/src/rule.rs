@@ -82,10 +82,11 @@ pub trait Filter: Send {
         false
     }
 
-    /// Whether it must not be called in the loop of its process: code of which nobody here knows how
-    /// long it runs, or whether it comes back at all. It is called on a thread of its own then, from
-    /// its first wave to its end: [`Filter::transform`], [`Filter::save`], [`Filter::absorb`] and
-    /// what happens when it is dropped. Asked once, when it has been made, as is [`Filter::state`].
+    /// Whether it must not be called in the loop of its process: code of which nobody here knows
+    /// how long it runs, or whether it comes back at all. It is called on a thread of its own then,
+    /// from its first wave to its end: [`Filter::transform`], [`Filter::save`], [`Filter::absorb`]
+    /// and what happens when it is dropped. Asked once, when it has been made, as is
+    /// [`Filter::state`].
     fn runs_apart(&self) -> bool {
         false
     }

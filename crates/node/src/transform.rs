@@ -206,8 +206,8 @@ impl Node {
 
     /// The packets of a wave go on as they came, each with its own contributors.
     ///
-    /// `bodies` are those that have been taken out of the wave; where there is none, the packet shows
-    /// its own.
+    /// `bodies` are those that have been taken out of the wave; where there is none, the packet
+    /// shows its own.
     fn emit_passed(&mut self, at: usize, wave: &OpenWave, mut bodies: Bodies, is_single: bool) {
         let last = wave.packets().count().saturating_sub(1);
         for (index, mut packet) in wave.packets().enumerate() {

@@ -140,8 +140,8 @@ impl NetworkBuilder {
 
     /// How long a filter may take for one wave before it is given up: its waves then fail with that
     /// reason, and so do all later ones of its stream at that process. Zero for ever; the default
-    /// is [`FILTER_LIMIT`]. It holds for filters that run apart, which are those of foreign code and
-    /// those that were measured slow.
+    /// is [`FILTER_LIMIT`]. It holds for filters that run apart, which are those of foreign code
+    /// and those that were measured slow.
     pub fn filter_limit(mut self, limit: Duration) -> Self {
         self.filter_limit = limit;
         self
