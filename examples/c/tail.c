@@ -55,7 +55,7 @@ static uint32_t new_lines(const char *name, long *read, char *lines[LINES_MAX])
 static int send_lines(sapwood_back_end_t *back_end, uint32_t stream, const char *name, long *read,
                       sapwood_error_t *error)
 {
-    static const uint32_t one = 1;
+    static const uint32_t one = 1, none = 0;
     char *lines[LINES_MAX];
     const void *values[2 * LINES_MAX];
     char format[4 * LINES_MAX + 1] = "";
@@ -67,8 +67,13 @@ static int send_lines(sapwood_back_end_t *back_end, uint32_t stream, const char 
         values[2 * i] = &lines[i];
         values[2 * i + 1] = &one;
     }
-    int code = sapwood_back_end_send_values(back_end, stream, LINES, format, values, 2 * count,
-                                            error);
+    if (count == 0) {
+        /* Who has nothing to say sends a stack without frames. */
+        strcat(format, "%as");
+        values[0] = values[1] = &none;
+    }
+    int code = sapwood_back_end_send_values(back_end, stream, LINES, format, values,
+                                            count == 0 ? 2 : 2 * count, error);
     for (uint32_t i = 0; i < count; i++)
         free(lines[i]);
     return code;

@@ -1,11 +1,30 @@
 /*
  * The filters of these tools, with MRNet's signature; the tree's processes load them.
+ *
+ * A packet that a filter makes is read after the filter has returned: its arrays are allocated, and the
+ * packet is told to free them.
  */
 #include <algorithm>
+#include <cstring>
 
 #include "fold.hpp"
 
 using namespace MRN;
+
+template <class Element>
+static Element* allocated(const std::vector<Element>& elements)
+{
+    /* One more, since nothing may be allocated for nothing. */
+    Element* copy = static_cast<Element*>(malloc((elements.size() + 1) * sizeof(Element)));
+    std::copy(elements.begin(), elements.end(), copy);
+    return copy;
+}
+
+static void push(std::vector<PacketPtr>& out, Packet* packet)
+{
+    packet->set_DestroyData(true);
+    out.push_back(PacketPtr(packet));
+}
 
 extern "C" {
 
@@ -18,10 +37,13 @@ void fold(std::vector<PacketPtr>& in, std::vector<PacketPtr>& out, std::vector<P
     for (PacketPtr& packet : in)
         unfold(packet, merged);
     Columns columns(merged);
-    out.push_back(PacketPtr(new Packet(in[0]->get_StreamId(), in[0]->get_Tag(), "%as %aud %aud",
-                                       columns.texts.data(), uint32_t(columns.texts.size()),
-                                       columns.counts.data(), uint32_t(columns.counts.size()),
-                                       columns.ranks.data(), uint32_t(columns.ranks.size()))));
+    std::vector<char*> texts;
+    for (const char* text : columns.texts)
+        texts.push_back(strdup(text));
+    push(out, new Packet(in[0]->get_StreamId(), in[0]->get_Tag(), "%as %aud %aud", allocated(texts),
+                         uint32_t(texts.size()), allocated(columns.counts),
+                         uint32_t(columns.counts.size()), allocated(columns.ranks),
+                         uint32_t(columns.ranks.size())));
 }
 
 /* The largest numbers with who has them: as many as the first packet says in its first value. */
@@ -52,8 +74,8 @@ void largest(std::vector<PacketPtr>& in, std::vector<PacketPtr>& out, std::vecto
         numbers.push_back(-all[i].first);
         ranks.push_back(all[i].second);
     }
-    out.push_back(PacketPtr(new Packet(in[0]->get_StreamId(), in[0]->get_Tag(), "%d %alf %aud", wanted,
-                                       numbers.data(), uint32_t(numbers.size()), ranks.data(),
-                                       uint32_t(ranks.size()))));
+    push(out, new Packet(in[0]->get_StreamId(), in[0]->get_Tag(), "%d %alf %aud", wanted,
+                         allocated(numbers), uint32_t(numbers.size()), allocated(ranks),
+                         uint32_t(ranks.size())));
 }
 }

@@ -32,7 +32,7 @@ def stack_of(thread: Path) -> list[str]:
 def back_end(pids: list[str]) -> None:
     """Sends the stacks of one process, each as a list of texts."""
     with sapwood.BackEnd.from_environment() as leaf:
-        threads = Path("/proc", pids[leaf.rank], "task")
+        threads = Path("/proc", pids[leaf.rank] if leaf.rank < len(pids) else "none", "task")
         for request in leaf:
             stacks = [stack_of(thread) for thread in threads.glob("*")][:60]
             leaf.reply(request, *(stacks or [["(no such process)"]]))

@@ -3,7 +3,8 @@
 //! A process may fill its buffers at first; from then on its memory must be flat. A line is laid
 //! through the samples of the last two thirds by least squares, and what it rises over that time
 //! must stay below a bound: an allowance and a share of the whole. The allowance is for queues that
-//! reach their greatest length late; it is far below what one byte per wave would come to.
+//! reach their greatest length late, when a neighbour was slow for a moment: what each stream may
+//! keep until it is acknowledged. In half an hour it is far below what one byte per wave comes to.
 
 use std::fs;
 use std::time::Duration;
@@ -13,8 +14,9 @@ use sapwood::Rank;
 /// The first part of the time is not judged.
 const JUDGED_FROM: f64 = 1.0 / 3.0;
 
-/// What memory may rise over the judged time, in KiB, and in relation to its mean.
-const ALLOWANCE_KIB: f64 = 1024.0;
+/// What memory may rise over the judged time, in KiB (1 MiB for each of four streams up and one down),
+/// and in relation to its mean.
+const ALLOWANCE_KIB: f64 = 5.0 * 1024.0;
 const ALLOWED_SHARE: f64 = 0.02;
 
 /// Memory of a process at one time.
