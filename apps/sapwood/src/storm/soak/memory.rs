@@ -14,7 +14,7 @@ use sapwood::Rank;
 /// The first part of the time is not judged.
 const JUDGED_FROM: f64 = 1.0 / 3.0;
 
-/// What memory may rise over the judged time, in KiB (1 MiB for each of four streams up and one down),
+/// What memory may rise over the judged time, in KiB (1 MiB for each of five streams),
 /// and in relation to its mean.
 const ALLOWANCE_KIB: f64 = 5.0 * 1024.0;
 const ALLOWED_SHARE: f64 = 0.02;
