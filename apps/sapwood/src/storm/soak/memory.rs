@@ -149,9 +149,9 @@ mod tests {
 
     #[test]
     fn a_leak_is_seen() {
-        let trend = judged(&samples(|second| 1000 + 20 * second));
-        assert!((trend.rise_kib - 1200.0).abs() < 1e-6);
-        assert!((trend.kib_per_hour - 72_000.0).abs() < 1e-6);
+        let trend = judged(&samples(|second| 1000 + 100 * second));
+        assert!((trend.rise_kib - 6000.0).abs() < 1e-6);
+        assert!((trend.kib_per_hour - 360_000.0).abs() < 1e-6);
         assert!(!trend.is_flat());
     }
 
