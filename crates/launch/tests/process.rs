@@ -121,8 +121,10 @@ fn a_file_that_is_no_program_ends_at_once_and_is_named() {
     // The C library gives a file of unknown format to the shell, which does not know it either.
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("junk");
-    fs::write(&path, "no-such-word\n").unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    // Another process writes it: what is forked meanwhile by other tests would have it open to write.
+    let script = "echo no-such-word > \"$0\" && chmod 755 \"$0\"";
+    let writer = std::process::Command::new("sh").args(["-c", script]).arg(&path).status();
+    assert!(writer.unwrap().success());
     let mut process = start(&Order::new(&path));
     assert_eq!(process.wait(DEADLINE), Some(Exit::Status(127)));
     let epitaph = process.epitaph();
