@@ -121,7 +121,7 @@ fn a_file_that_is_no_program_ends_at_once_and_is_named() {
     // The C library gives a file of unknown format to the shell, which does not know it either.
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("junk");
-    // Another process writes it: what is forked meanwhile by other tests would have it open to write.
+    // Another process writes it: what other tests fork meanwhile would have it open to write.
     let script = "echo no-such-word > \"$0\" && chmod 755 \"$0\"";
     let writer = std::process::Command::new("sh").args(["-c", script]).arg(&path).status();
     assert!(writer.unwrap().success());
