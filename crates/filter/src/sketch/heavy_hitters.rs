@@ -213,9 +213,7 @@ impl Sketch for HeavyHitters {
     }
 
     fn add_raw(&mut self, packet: &PacketRef<'_>) -> Result<(), FilterError> {
-        raw::each_datum(packet.values(), |datum| {
-            Item::from_datum(datum).into_iter().for_each(|item| self.add(item));
-        })
+        item::each(packet.values(), |item| self.add(item))
     }
 
     fn decode(values: ValuesRef<'_>) -> Result<Self, FilterError> {

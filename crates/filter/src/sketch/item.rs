@@ -8,7 +8,7 @@ use core::fmt;
 
 use sapwood_packet::{ElementType, Values, ValuesRef, padded};
 
-use super::raw::Datum;
+use super::raw::{self, Datum};
 use super::{array, forged};
 use crate::FilterError;
 
@@ -56,7 +56,7 @@ impl Item {
 
     /// The item that was sent, unless it is a double.
     #[inline]
-    pub(super) fn from_datum(datum: Datum<'_>) -> Option<Self> {
+    fn from_datum(datum: Datum<'_>) -> Option<Self> {
         match datum {
             Datum::Signed(number) => Some(number.into()),
             Datum::Unsigned(number) => Some(number.into()),
@@ -64,6 +64,11 @@ impl Item {
             Datum::Text(bytes) => Some(bytes.into()),
         }
     }
+}
+
+/// Hands out the integers and strings of one value, or of one array of them; doubles are none.
+pub(super) fn each(values: ValuesRef<'_>, mut each: impl FnMut(Item)) -> Result<(), FilterError> {
+    raw::each_datum(values, |datum| Item::from_datum(datum).into_iter().for_each(&mut each))
 }
 
 impl fmt::Display for Item {
