@@ -71,7 +71,10 @@ impl Node {
             Control::Shutdown => {
                 self.end_behind_packets(String::from("the front-end ended the network"));
             }
-            Control::Probe { number } => self.send_control(link, &Control::Echo { number }),
+            Control::Probe { number } => {
+                self.membership.is_asked = true;
+                self.send_control(link, &Control::Echo { number });
+            }
             Control::Echo { number } => {
                 self.learn_whether_told(number);
                 self.echoed(link, number);

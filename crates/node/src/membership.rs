@@ -140,6 +140,8 @@ pub(crate) struct Membership {
     /// Processes whose orphans have been taken in: what they have kept must not be used any more,
     /// even when those orphans have left since.
     pub(crate) superseded: RankSet,
+    /// Whether the parent has asked since the last beat.
+    pub(crate) is_asked: bool,
     /// When the next probes are sent.
     pub(crate) beat_due: Option<Instant>,
     /// When somebody who does not answer counts as gone.
@@ -181,6 +183,7 @@ impl Membership {
             mark: 0,
             have_been_away: RankSet::new(),
             superseded: RankSet::new(),
+            is_asked: false,
             beat_due: None,
             judgement_due: None,
             absorbed: RankSet::new(),

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use sapwood_packet::Rank;
-use sapwood_wire::Control;
+use sapwood_wire::{Control, UNASKED};
 
 use crate::{Instant, LinkId, Node, Role};
 
@@ -74,6 +74,7 @@ impl Node {
             self.judge_parent(silence);
         }
         if beat.is_some() {
+            self.show_life();
             self.ask_children();
             self.hand_over_rest(false);
             for at in 0..self.streams.len() {
@@ -156,6 +157,19 @@ impl Node {
         }
         if is_suspicious {
             self.judge_by(now + SUSPICION);
+        }
+    }
+
+    /// Tells the parent that this process is there, if its probes do not come through: a frame that
+    /// takes longer than the silence is before them, here or in the system's memory.
+    fn show_life(&mut self) {
+        let was_asked = core::mem::take(&mut self.membership.is_asked);
+        let period = self.settings.recovery.silence / BEATS;
+        let Some(parent) = self.membership.parent else { return };
+        let comes =
+            |link: LinkId| self.links.link(link).is_some_and(|l| self.now < l.heard + period);
+        if !was_asked && comes(parent) {
+            self.send_control(parent, &Control::Echo { number: UNASKED });
         }
     }
 

@@ -189,3 +189,32 @@ fn a_back_end_that_leaves_over_a_second_link_is_not_waited_for() {
         assert_eq!(lost.as_deref(), Some("back-end 0 has left"));
     });
 }
+
+#[test]
+fn a_frame_that_takes_longer_than_the_silence_is_no_silence() {
+    each_seed("recovery", "a_frame_that_takes", 50, |seed| {
+        let silence = std::time::Duration::from_millis(300);
+        let recovery = Recovery { silence, ..Recovery::default() };
+        let mut tree = Tree::recovering("1x2", seed, recovery);
+        let everyone = tree.everyone();
+        let stream = tree.stream(&everyone, "sum", WaveRule::All);
+        tree.run();
+        (tree.schedule.cut_bytes, tree.schedule.pipe_bytes) = (300, 300);
+        let image = vec![7_u8; 64 << 10];
+        tree.broadcast(stream, &RankSet::new(), image);
+        let mut ticks = 0;
+        while tree.queued_bytes() > 0 {
+            // A link of some 30 KB a second: probes wait behind the image.
+            tree.run_some(8);
+            tree.tick(10);
+            ticks += 1;
+        }
+        assert!(ticks > 90, "the image took three times the silence: {ticks} ticks");
+        tree.run();
+        let broken = |event: &Event| matches!(event, Event::Broken { .. });
+        assert!(!tree.process(2).events.iter().any(broken), "nobody is taken for dead");
+        for rank in everyone.iter() {
+            assert_eq!(tree.process(rank).received.len(), 1, "rank {rank}");
+        }
+    });
+}

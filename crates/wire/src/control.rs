@@ -16,6 +16,9 @@ use crate::limits::{
     QUESTION_BYTES_MAX, REPLY_BYTES_MAX, STATE_BYTES_MAX,
 };
 
+/// The number of an echo that answers no probe.
+pub const UNASKED: u64 = u64::MAX;
+
 /// A rank set in a control message; one that is not in order is refused where it is read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ranges(#[serde(deserialize_with = "in_order")] Vec<RankRange>);
@@ -255,9 +258,9 @@ pub enum Control {
         /// Any number.
         number: u64,
     },
-    /// Answer to a probe.
+    /// Answer to a probe, or a sign of life from a process that no probe reaches.
     Echo {
-        /// The probe's number.
+        /// The probe's number; [`UNASKED`] in a sign of life.
         number: u64,
     },
     /// Up, from an orphan that has been welcomed: what it brings. What it has open follows stream

@@ -19,7 +19,7 @@ pub mod frame;
 pub mod limits;
 
 pub use control::{
-    Claim, Control, FilterRequest, Policy, Ranges, RecoveryTerms, StreamRequest, WaitRule,
+    Claim, Control, FilterRequest, Policy, Ranges, RecoveryTerms, StreamRequest, UNASKED, WaitRule,
 };
 pub use error::WireError;
 pub use frame::{
