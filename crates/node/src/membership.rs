@@ -119,7 +119,7 @@ pub(crate) struct Membership {
     pub(crate) is_planned: bool,
     /// The processes above, nearest first, and where they take connections.
     pub(crate) ancestors: Vec<(Rank, String)>,
-    /// The parents that this process has had and left.
+    /// The parents that this process has had and left, and those above them that it passed over.
     pub(crate) former: RankSet,
     /// Whether the parent answers probes at any time.
     pub(crate) parent_keeps_time: bool,

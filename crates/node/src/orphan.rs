@@ -44,6 +44,8 @@ pub(crate) struct Search {
     until: Instant,
     pause: Duration,
     reason: String,
+    /// The processes between this one and the ancestor that was asked last.
+    between: RankSet,
     /// Whether nobody took connections where the front-end was.
     is_root_gone: bool,
 }
@@ -81,6 +83,7 @@ impl Node {
             until: self.now,
             pause: PAUSE_MIN,
             reason: reason.to_string(),
+            between: RankSet::new(),
             is_root_gone: false,
         });
         // A parent that was silent is asked last: it may be stopped.
@@ -115,7 +118,9 @@ impl Node {
         search.step = Step::Asking { index, link };
         search.until = now + patience;
         self.links.open(link, Peer::Ancestor, now);
-        let between = self.membership.ancestors[..index].iter().map(|&(rank, _)| rank).collect();
+        let between: Vec<Rank> =
+            self.membership.ancestors[..index].iter().map(|&(rank, _)| rank).collect();
+        search.between = between.iter().copied().collect();
         let hello = Control::Hello {
             version: WIRE_VERSION,
             claim: Claim::Orphan { rank, between },
@@ -198,7 +203,11 @@ impl Node {
 
     /// An ancestor has taken this process in: it is told what comes with it.
     pub(crate) fn adopted(&mut self, link: LinkId, parent: Rank) {
-        self.membership.search = None;
+        if let Some(search) = self.membership.search.take() {
+            // One that was only out of reach may have gone up by another way, with packets that
+            // this process's are merged in: whoever finds both ends it.
+            self.membership.former.union_with(search.between.as_ref());
+        }
         self.membership.parent = Some(link);
         if let Some(open) = self.links.link_mut(link) {
             open.peer = Peer::Parent;
