@@ -40,7 +40,7 @@ cargo xtask COMMAND
 /// Steps of the short demo: enough for several rounds of the live table.
 const DEMO_STEPS: u32 = 400;
 /// Seeds of the simulator, each one run of a whole tree under faults of every class.
-const SIM_SEEDS: u32 = 3000;
+const SIM_SEEDS: u32 = 10_000;
 /// The short storm and soak: time for some dozens of faults, and for memory to settle.
 const STORM_SECONDS: u32 = 32;
 const SOAK_SECONDS: u32 = 40;
