@@ -9,7 +9,8 @@ static void sums_by(sapwood::Network &network, const std::string &filter)
     options.up = filter;
     sapwood::Stream stream = network.open_stream(options);
     stream.broadcast(RANK, 10);
-    CHECK(stream.recv(hang).read<std::int32_t>() == 46);
+    const sapwood::Answer answer = stream.recv(hang);
+    CHECK(answer.read<std::int32_t>() == 46 && answer.is_complete());
 }
 
 static void lets_go_by(sapwood::Network &network, const std::string &rule)
@@ -17,11 +18,12 @@ static void lets_go_by(sapwood::Network &network, const std::string &rule)
     sapwood::StreamOptions options;
     options.up = "sum";
     options.rule = rule;
-    options.rule_text = "1";
+    options.rule_text = "3";
     sapwood::Stream stream = network.open_stream(options);
     stream.broadcast(SILENT, 3u);
     const sapwood::Answer answer = stream.recv(hang);
-    CHECK(!answer.is_complete() && !answer.missing().empty());
+    CHECK(answer.read<std::uint32_t>() == 3 && answer.missing().size() == 1);
+    CHECK(std::string(answer.missing()[0].ranks) == "3");
     CHECK(std::strstr(answer.missing()[0].reason, "when the stream's rule let wave 0 go"));
     options.rule_text.clear();
     THROWS(sapwood::Error, FILTER, "a text of one digit", network.open_stream(options));
@@ -42,7 +44,7 @@ int main(int argc, char **argv)
     return guarded([&] {
         CHECK(argc == 3);
         sapwood::NetworkOptions options;
-        options.topology = "2x2";
+        options.topology = "1x4";
         options.back_end = {argv[1]};
         options.startup_timeout = hang;
         const std::string library = argv[2], file = "native:" + library;

@@ -15,18 +15,21 @@ namespace {
 /* As FILTERS_MAX of filters/adaptor.cpp. */
 const size_t MRNET_FILTERS_MAX = 32;
 
-/* The library that runs filters of MRNet's signature: beside this one. */
+/* The library that runs filters of MRNet's signature: beside this one, or, where this one is a part of a
+   tool, in the folder of libraries beside the tool's; else where filters are looked for. */
 std::string adaptor_path()
 {
+    const std::string name = "libmrnet_filters.so";
     Dl_info here;
-    std::string folder = ".";
-    if (dladdr(reinterpret_cast<void*>(&filter_name), &here) != 0 && here.dli_fname != NULL) {
-        std::string library = here.dli_fname;
-        size_t slash = library.rfind('/');
-        if (slash != std::string::npos)
-            folder = library.substr(0, slash);
-    }
-    return folder + "/libmrnet_filters.so";
+    if (dladdr(reinterpret_cast<void*>(&filter_name), &here) == 0 || here.dli_fname == NULL)
+        return name;
+    std::string holder = here.dli_fname;
+    size_t slash = holder.rfind('/');
+    std::string folder = slash == std::string::npos ? "." : holder.substr(0, slash);
+    for (const char* way : {"/", "/../lib/"})
+        if (access((folder + way + name).c_str(), R_OK) == 0)
+            return folder + way + name;
+    return name;
 }
 
 }  // namespace

@@ -9,20 +9,25 @@ use std::sync::{Arc, Mutex};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
-use sapwood::{Emitter, Filter, FilterError, FilterSpec, Registry, Values, ValuesRef, WaveRef};
-use sapwood_filter::{FilterSource, State};
+use sapwood::{
+    Emitter, Filter, FilterError, FilterSource, FilterSpec, Registry, ShippedFile, Synchronisation,
+    Values, ValuesRef, WaveRef,
+};
+use sapwood_filter::State;
 
 use crate::answer::Packet;
 use crate::decode;
 use crate::encode;
+use crate::file::{Shipped, Sources};
 use crate::ranks::RankSet;
+use crate::rule::Rule;
 
 /// What the names of these filters begin with, before the colon.
-const PREFIX: &str = "python";
+pub(crate) const PREFIX: &str = "python";
 
 /// All filters that a process with Python in it can make.
 pub(crate) fn registry() -> Registry {
-    Registry::built_in().with_source(PREFIX, Arc::new(Places))
+    Registry::built_in().with_source(PREFIX, Arc::new(Places::default()))
 }
 
 /// The filters of one direction: one, or several in order. Each is a name, `python:` and a place,
@@ -38,7 +43,8 @@ pub(crate) fn chain(named: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<FilterSpec
     named.try_iter()?.map(|filter| spec(&filter?)).collect()
 }
 
-fn spec(named: &Bound<'_, PyAny>) -> PyResult<FilterSpec> {
+/// A filter or a rule: a name, a sequence of it and its parameters, or what has such a one.
+pub(crate) fn spec(named: &Bound<'_, PyAny>) -> PyResult<FilterSpec> {
     let specification = named.getattr("specification");
     let named = specification.as_ref().unwrap_or(named);
     if let Ok(name) = named.extract::<String>() {
@@ -51,19 +57,56 @@ fn spec(named: &Bound<'_, PyAny>) -> PyResult<FilterSpec> {
     Ok(FilterSpec { name, parameters })
 }
 
-/// The callables that this process's interpreter finds.
-struct Places;
+/// The callables that this process's interpreter finds, in modules and in files that were shipped.
+#[derive(Default)]
+struct Places {
+    shipped: Sources,
+}
+
+impl Places {
+    fn load<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        parameters: ValuesRef<'_>,
+        shipped: Option<Shipped<'_>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let packet = sapwood::Packet::new(0, 0, parameters.to_values());
+        let parameters = decode::values(py, &packet.into())?;
+        let filters = py.import("sapwood.filters")?;
+        match shipped {
+            Some(Shipped { source, file, callable }) => {
+                filters.call_method1("load_of", (&*source, file, callable, parameters))
+            }
+            None => filters.call_method1("load", (name, parameters)),
+        }
+    }
+}
 
 impl FilterSource for Places {
     fn make(&self, name: &str, parameters: ValuesRef<'_>) -> Result<Box<dyn Filter>, FilterError> {
+        let shipped = self.shipped.find(name)?;
         attached(|py| {
-            let packet = sapwood::Packet::new(0, 0, parameters.to_values());
-            let parameters = decode::values(py, &packet.into())?;
-            let load = py.import("sapwood.filters")?.getattr("load")?;
-            let callable = load.call1((name, parameters))?;
+            let callable = self.load(py, name, parameters, shipped)?;
             let is_composable = callable.hasattr("save")? && callable.hasattr("absorb")?;
             Ok(Box::new(Callable { callable: callable.unbind(), is_composable }) as Box<dyn Filter>)
         })
+    }
+
+    fn make_rule(
+        &self,
+        name: &str,
+        parameters: ValuesRef<'_>,
+    ) -> Result<Box<dyn Synchronisation>, FilterError> {
+        let shipped = self.shipped.find(name)?;
+        attached(|py| {
+            let callable = self.load(py, name, parameters, shipped)?;
+            Ok(Box::new(Rule(callable.unbind())) as Box<dyn Synchronisation>)
+        })
+    }
+
+    fn take_file(&self, file: &ShippedFile<'_>) -> Result<(), FilterError> {
+        self.shipped.take(file)
     }
 }
 
@@ -116,7 +159,7 @@ impl Filter for Callable {
 }
 
 /// Works with the interpreter; what it raises becomes the filter's own reason.
-fn attached<R>(work: impl FnOnce(Python<'_>) -> PyResult<R>) -> Result<R, FilterError> {
+pub(crate) fn attached<R>(work: impl FnOnce(Python<'_>) -> PyResult<R>) -> Result<R, FilterError> {
     let worked = Python::try_attach(|py| work(py).map_err(|error| reason(py, &error)));
     let ended = || Err("the interpreter has ended".to_string());
     worked.unwrap_or_else(ended).map_err(FilterError::Failed)

@@ -5,13 +5,15 @@ its source shipped with the request that opens the stream: a `PythonFilter`. Eit
 for each stream at each process of the tree; a class is called with the parameters to make an instance,
 a function gets them behind the wave in every call.
 
-A callable gets a `Wave` and returns one value, a tuple of several, or `None` for no packet.
+A callable gets a `Wave` and returns one value, a tuple of several, or `None` for no packet. One that is
+a stream's synchronisation rule gets `Arrivals`, and says whether the wave goes on.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
+import importlib.util
 import inspect
 import linecache
 import os
@@ -82,8 +84,22 @@ def load(place: str, parameters: tuple[Any, ...]) -> Callable[[Any], object]:
     return _with(found, name, list(parameters))
 
 
-def _of_source(name: str, source: str) -> Any:
-    file = f"<filter {name}>"
+def load_of(
+    source: bytes, file: str, name: str, parameters: tuple[Any, ...]
+) -> Callable[[Any], object]:
+    """The same of a file that was shipped."""
+    if not name:
+        raise ValueError(f"filters '{file}': name the one that is meant, as in file.filter('name')")
+    return _with(_of_source(name, importlib.util.decode_source(source), file), name, list(parameters))
+
+
+def check(source: bytes, file: str) -> None:
+    """Raises SyntaxError for a file that is no program."""
+    compile(source, file, "exec")
+
+
+def _of_source(name: str, source: str, file: str | None = None) -> Any:
+    file = file or f"<filter {name}>"
     # So that a traceback can show the line.
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     module = types.ModuleType("sapwood_filter")
