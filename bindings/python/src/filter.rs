@@ -4,7 +4,8 @@
 //! `sapwood.filters`. A callable is given a wave and gives values; what it raises fails that wave,
 //! with its words.
 
-use std::sync::{Arc, Mutex};
+use std::ffi::c_ulong;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -119,6 +120,7 @@ struct Callable {
 
 impl Filter for Callable {
     fn transform(&mut self, wave: &WaveRef<'_>, out: &mut Emitter) -> Result<(), FilterError> {
+        let _at_work = AtWork::begin();
         attached(|py| {
             let lent = Bound::new(py, Wave::new(py, wave)?)?;
             let given = self.callable.bind(py).call1((&lent,))?;
@@ -156,6 +158,42 @@ impl Filter for Callable {
             self.callable.bind(py).call_method1("absorb", (state,)).map(|_| ())
         })
     }
+}
+
+/// The threads in which callables are at work, as Python numbers its threads.
+static AT_WORK: Mutex<Vec<c_ulong>> = Mutex::new(Vec::new());
+
+/// A thread among them, as long as this lives.
+struct AtWork(c_ulong);
+
+impl AtWork {
+    fn begin() -> Self {
+        // SAFETY: the function takes nothing and cannot fail.
+        let thread = unsafe { pthread_self() };
+        AT_WORK.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+        Self(thread)
+    }
+}
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        let mut threads = AT_WORK.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = threads.iter().position(|&thread| thread == self.0) {
+            threads.swap_remove(at);
+        }
+    }
+}
+
+unsafe extern "C" {
+    /// The calling thread's number in the C library, which is Python's, too.
+    fn pthread_self() -> c_ulong;
+}
+
+/// The threads in which callables are at work: those of waves that were given up, once no others are
+/// begun.
+#[pyfunction]
+pub(crate) fn filters_at_work() -> Vec<c_ulong> {
+    AT_WORK.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
 /// Works with the interpreter; what it raises becomes the filter's own reason.

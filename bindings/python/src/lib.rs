@@ -39,7 +39,7 @@ mod _native {
     #[pymodule_export]
     use super::file::FilterFile;
     #[pymodule_export]
-    use super::filter::Wave;
+    use super::filter::{Wave, filters_at_work};
     #[pymodule_export]
     use super::measure::round_trips;
     #[pymodule_export]

@@ -77,8 +77,15 @@ def endless(wave: sapwood.Wave) -> object:
 
 def busy(wave: sapwood.Wave) -> object:
     """Does not come back, and does not rest."""
-    while not wave.is_root:
+    while wave:
         pass
+    return 0
+
+
+def asleep(wave: sapwood.Wave) -> object:
+    """Does not come back, and takes no step of Python."""
+    if not wave.is_root:
+        time.sleep(1e6)
     return 0
 
 

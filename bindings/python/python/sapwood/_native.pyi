@@ -40,6 +40,7 @@ __all__ = [
     "Status",
     "Stream",
     "Wave",
+    "filters_at_work",
     "round_trips",
     "serve",
 ]
@@ -47,6 +48,7 @@ __all__ = [
 FIRST_TAG: Final[int]
 VERSION: Final[str]
 
+def filters_at_work() -> list[int]: ...
 def round_trips(
     stream: Stream, tag: int, elements: int, first: int, rounds: int
 ) -> list[tuple[float, float]]: ...

@@ -11,6 +11,8 @@ a stream's synchronisation rule gets `Arrivals`, and says whether the wave goes 
 
 from __future__ import annotations
 
+import atexit
+import ctypes
 import functools
 import importlib
 import importlib.util
@@ -18,16 +20,23 @@ import inspect
 import linecache
 import os
 import textwrap
+import time
 import traceback
 import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from . import _native
+
 SOURCE_BYTES_MAX = 256 << 10
 """The longest source that is shipped."""
 
 _SOURCE = "source"
+
+# How long callables that are given up may take to end, and how often that is looked at.
+_END_SECONDS = 1.0
+_LOOK_SECONDS = 0.01
 
 
 class PythonFilter:
@@ -118,6 +127,30 @@ def _with(found: Any, name: str, parameters: list[Any]) -> Callable[[Any], objec
     if not parameters:
         return found  # type: ignore[no-any-return]
     return functools.wraps(found)(lambda wave: found(wave, *parameters))
+
+
+class GivenUp(BaseException):
+    """Raised in a callable that is still at work when its process ends."""
+
+
+def end() -> bool:
+    """Ends callables that have not come back; gives whether none is left.
+
+    The interpreter cannot end in order while one of its threads is in a callable: that would take the
+    process along, with a message of its own.
+    """
+    until = time.monotonic() + _END_SECONDS
+    while threads := _native.filters_at_work():
+        if time.monotonic() > until:
+            return False
+        for thread in threads:
+            # Comes to it with its next step; whoever waits inside the system does not take one.
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(GivenUp))
+        time.sleep(_LOOK_SECONDS)
+    return True
+
+
+atexit.register(end)
 
 
 def describe(error: BaseException, trace: types.TracebackType | None) -> str:
