@@ -1,5 +1,6 @@
 """Tools written against MRNet's interface do what they do with MRNet, and bad input is answered."""
 
+import itertools
 import os
 import pathlib
 import subprocess
@@ -93,8 +94,8 @@ class Installed(unittest.TestCase):
                        stdout=subprocess.DEVNULL)
 
     def build(self, name, package, *words):
-        """A program of these tests as the package of that name says; of its libraries none but archives
-        are there, if `--static` is asked for."""
+        """A program of these tests as the package of that name says; of archives alone, where there are any,
+        if `--static` is asked for."""
         is_static = "--static" in words
         command = ["pkg-config", "--cflags", "--libs", *words, package]
         flags = subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE, timeout=60,
@@ -121,9 +122,9 @@ class Installed(unittest.TestCase):
 
     def test_a_back_end_in_c_is_built_with_what_is_installed(self):
         topology = harness.topology(self.folder, "b:1x2")
-        for words in [[], ["--static"]]:
-            with self.subTest(words=words):
-                back_end = self.build("light_back_end.c", "mrnet_lightweight", *words)
+        for package, words in itertools.product(["mrnet_lightweight", "mrnet_lightweight_r"], [[], ["--static"]]):
+            with self.subTest(package=package, words=words):
+                back_end = self.build("light_back_end.c", package, *words)
                 code, output, errors = harness.run("directives_front_end", topology, back_end)
                 self.assertEqual(code, 0, errors)
                 self.assertIn("33 directives", output)
