@@ -189,8 +189,8 @@ unsafe extern "C" {
     fn pthread_self() -> c_ulong;
 }
 
-/// The threads in which callables are at work: those of waves that were given up, once no others are
-/// begun.
+/// The threads in which callables are at work: those of waves that were given up, once no others
+/// are begun.
 #[pyfunction]
 pub(crate) fn filters_at_work() -> Vec<c_ulong> {
     AT_WORK.lock().unwrap_or_else(PoisonError::into_inner).clone()
