@@ -41,10 +41,10 @@
 #define SAPWOOD_NETWORK_OPTIONS_INIT \
     { sizeof(sapwood_network_options_t), NULL, NULL, NULL, NULL, NULL, \
       SAPWOOD_TRANSPORT_AUTOMATIC, SAPWOOD_ENCRYPTION_DEFAULT, 0, 0, 0, \
-      SAPWOOD_RECOVERY_ON }
+      SAPWOOD_RECOVERY_ON, 0 }
 #define SAPWOOD_STREAM_OPTIONS_INIT \
     { sizeof(sapwood_stream_options_t), NULL, NULL, SAPWOOD_WAVE_ALL, 0, SAPWOOD_POLICY_BLOCK, 0, \
-      NULL, NULL }
+      NULL, NULL, NULL, NULL }
 
 /** Length of the text of an error in bytes, its final NUL included. Longer texts are cut. */
 #define SAPWOOD_ERROR_TEXT_BYTES 512
@@ -336,6 +336,11 @@ typedef struct {
     uint32_t attach_per_leaf;
     /** A sapwood_recovery_t. */
     int recovery;
+    /**
+     * How long a filter from a file may take for one wave, in milliseconds, before it is given up:
+     * its waves then fail with that reason. 0 for 10 seconds, -1 for ever.
+     */
+    int32_t filter_limit_ms;
 } sapwood_network_options_t;
 
 /**
@@ -389,6 +394,14 @@ typedef struct {
     const char *up_text;
     /** The same for the way down. */
     const char *down_text;
+    /**
+     * A synchronisation rule from a file, which decides besides `wave` when a wave goes on that
+     * somebody has not given a part to yet, such as "native:libmine.so#quorum"; its name in a file
+     * that was shipped is given by `sapwood_network_ship`. NULL for none.
+     */
+    const char *rule;
+    /** A text that the rule is given as its one parameter; NULL for none. */
+    const char *rule_text;
 } sapwood_stream_options_t;
 
 /** Back-ends that an answer lacks for one reason. All of it is lent until the answer is freed. */

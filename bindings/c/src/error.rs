@@ -4,7 +4,7 @@ use std::any::Any;
 use std::ffi::{c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use sapwood::Error;
+use sapwood::{Error, NodeError};
 
 /// Length of the text of an error in bytes, its final NUL included. Longer texts are cut.
 pub const SAPWOOD_ERROR_TEXT_BYTES: usize = 512;
@@ -116,6 +116,7 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let code = match &error {
             Error::Topology(_) => Code::SAPWOOD_ERROR_TOPOLOGY,
+            Error::Misuse(NodeError::Filter(_)) => Code::SAPWOOD_ERROR_FILTER,
             Error::Misuse(_) => Code::SAPWOOD_ERROR_USAGE,
             Error::Packet(_) => Code::SAPWOOD_ERROR_FORMAT,
             Error::Start(_) | Error::NodeProgram => Code::SAPWOOD_ERROR_START,

@@ -39,6 +39,15 @@ pub(crate) fn spec(word: &str, parameter: Option<&str>) -> FilterSpec {
     }
 }
 
+/// The synchronisation rule of that name, which is one from a file in any case; whether it is there
+/// is known when the stream opens.
+pub(crate) fn rule(name: &str, parameter: Option<&str>) -> FilterSpec {
+    match parameter {
+        Some(text) => FilterSpec { name: name.to_owned(), parameters: Values::new().string(text) },
+        None => FilterSpec::from(name),
+    }
+}
+
 /// Whether a filter's name has the prefix of a source.
 pub(crate) fn is_from_file(name: &str) -> bool {
     name.contains(':')

@@ -1,7 +1,9 @@
 //! Options of networks and streams: structs that begin with their size, so that they can grow.
 
 use std::ffi::{c_char, c_int};
+use std::mem::offset_of;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use sapwood::{
     FilterSpec, Hosts, Network, NetworkBuilder, Policy, Program, Recovery, Shape, StreamBuilder,
@@ -103,6 +105,9 @@ pub struct sapwood_network_options_t {
     pub attach_per_leaf: u32,
     /// A sapwood_recovery_t.
     pub recovery: c_int,
+    /// How long a filter from a file may take for one wave, in milliseconds, before it is given up:
+    /// its waves then fail with that reason. 0 for 10 seconds, -1 for ever.
+    pub filter_limit_ms: i32,
 }
 
 /// What a stream is to be. Begin with SAPWOOD_STREAM_OPTIONS_INIT; all members after `size` may
@@ -131,7 +136,17 @@ pub struct sapwood_stream_options_t {
     pub up_text: *const c_char,
     /// The same for the way down.
     pub down_text: *const c_char,
+    /// A synchronisation rule from a file, which decides besides `wave` when a wave goes on that
+    /// somebody has not given a part to yet, such as "native:libmine.so#quorum"; its name in a file
+    /// that was shipped is given by `sapwood_network_ship`. NULL for none.
+    pub rule: *const c_char,
+    /// A text that the rule is given as its one parameter; NULL for none.
+    pub rule_text: *const c_char,
 }
+
+/// What the first version of the options had, in bytes. Members come behind it.
+const NETWORK_OPTIONS_BYTES_MIN: usize = offset_of!(sapwood_network_options_t, filter_limit_ms);
+const STREAM_OPTIONS_BYTES_MIN: usize = offset_of!(sapwood_stream_options_t, rule);
 
 /// Reads an options struct of the size that it names: a shorter one, of an older header, lacks what
 /// was added since; a longer one, of a newer header, must not use what is not known here.
@@ -172,7 +187,7 @@ const OPTIONS_BYTES_MAX: usize = 4096;
 /// `options` and what it points to are as its documentation says.
 pub(crate) unsafe fn network(options: *const sapwood_network_options_t) -> Result<NetworkBuilder> {
     // SAFETY: as the caller says.
-    let options = unsafe { read("network", options, size_of::<sapwood_network_options_t>()) }?;
+    let options = unsafe { read("network", options, NETWORK_OPTIONS_BYTES_MIN) }?;
     // SAFETY: as the caller says.
     let spec = unsafe { text::optional("topology", options.topology) }?;
     // SAFETY: as the caller says.
@@ -214,6 +229,10 @@ pub(crate) unsafe fn network(options: *const sapwood_network_options_t) -> Resul
     if options.startup_timeout_ms != 0 {
         builder = builder.startup_timeout(text::limited(options.startup_timeout_ms)?);
     }
+    builder = match options.filter_limit_ms {
+        0 => builder,
+        limit => builder.filter_limit(text::wait(limit)?.unwrap_or(Duration::ZERO)),
+    };
     Ok(if options.allow_missing == 0 { builder } else { builder.allow_missing() })
 }
 
@@ -274,7 +293,7 @@ pub(crate) unsafe fn stream(
         return Ok(builder);
     }
     // SAFETY: as the caller says.
-    let options = unsafe { read("stream", options, size_of::<sapwood_stream_options_t>()) }?;
+    let options = unsafe { read("stream", options, STREAM_OPTIONS_BYTES_MIN) }?;
     // SAFETY: as the caller says.
     let up_text = unsafe { text::optional("up_text", options.up_text) }?;
     // SAFETY: as the caller says.
@@ -300,6 +319,12 @@ pub(crate) unsafe fn stream(
         p if p == sapwood_policy_t::SAPWOOD_POLICY_DROP_OLDEST as c_int => Policy::DropOldest,
         other => return Err(unknown("policy", other)),
     });
+    // SAFETY: as the caller says.
+    let rule_text = unsafe { text::optional("rule_text", options.rule_text) }?;
+    // SAFETY: as the caller says.
+    if let Some(rule) = unsafe { text::optional("rule", options.rule) }? {
+        builder = builder.rule(filters::rule(rule, rule_text));
+    }
     let window = options.window_bytes;
     Ok(if window == 0 { builder } else { builder.window_bytes(window) })
 }

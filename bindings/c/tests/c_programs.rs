@@ -11,7 +11,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use harness::{
-    C11, Programs, built, command, compile, finish, package, run, source, start, succeed, text,
+    C11, Programs, built, command, compile, compile_library, finish, package, run, source, start,
+    succeed, text,
 };
 
 const TOPOLOGIES: [(&str, u32); 3] = [("1x1", 1), ("4", 4), ("2x4", 8)];
@@ -93,6 +94,22 @@ fn handles_that_are_closed_forked_or_on_another_thread_are_refused() {
     programs.run("wrong_use", &[&programs.path("wrong_use")]);
 }
 
+/// Filters of a file that is gone from its folder once it is shipped.
+fn run_filters(programs: &Programs) {
+    let folder = programs.folder.path().join("shipped");
+    fs::create_dir(&folder).expect("a folder for the library");
+    let library = compile_library("quorum.c", &folder);
+    let module = package("../../crates/extension/filters/sums.wasm");
+    let back_end = programs.path("back_end");
+    let words = [&back_end, library.as_os_str(), folder.as_os_str(), module.as_os_str()];
+    programs.run("filters", &words);
+}
+
+#[test]
+fn filters_and_rules_of_ones_own_are_found_and_shipped() {
+    run_filters(&Programs::new(&["filters", "back_end"]));
+}
+
 #[test]
 fn back_ends_attach_by_a_file() {
     let programs = Programs::new(&["attach", "back_end"]);
@@ -131,13 +148,14 @@ fn attach_and_finish(
 fn the_sanitizers_find_nothing() {
     let flags =
         ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-DSAPWOOD_VARARGS_EXPORTED"];
-    let names = ["front_end", "back_end", "misuse", "death", "wrong_use"];
+    let names = ["front_end", "back_end", "misuse", "death", "wrong_use", "filters"];
     let programs = Programs::with(&names, &[package("src/varargs.c")], &flags);
     let back_end = programs.path("back_end");
     programs.run("front_end", &[os("2x2"), os("unix"), &back_end]);
     programs.run("misuse", &[&back_end]);
     programs.run("death", &[&back_end]);
     programs.run("wrong_use", &[&programs.path("wrong_use")]);
+    run_filters(&programs);
 }
 
 fn valgrind() -> Vec<OsString> {

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use harness::{built, package, run, succeed};
+use harness::{built, compile_library, package, run, succeed};
 
 const STANDARDS: [&str; 2] = ["-std=c++17", "-std=c++20"];
 
@@ -57,6 +57,14 @@ fn misuse_is_an_exception_and_changes_nothing() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let program = |name| compile(name, &[STANDARDS[0]], folder.path());
     run(&[&program("misuse"), &program("back_end")]);
+}
+
+#[test]
+fn filters_and_rules_of_ones_own_are_found_and_shipped() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let program = |name| compile(name, &[STANDARDS[0]], folder.path());
+    let library = compile_library("quorum.c", folder.path());
+    run(&[&program("filters"), &program("back_end"), library.as_os_str()]);
 }
 
 #[test]

@@ -282,6 +282,13 @@ struct StreamOptions {
     sapwood_policy_t policy = SAPWOOD_POLICY_BLOCK;
     // Bytes under way per link and direction; 0 for the default.
     std::uint32_t window_bytes = 0;
+    // A text that filters from files are given as their one parameter, up and down; empty for none.
+    std::string up_text;
+    std::string down_text;
+    // A synchronisation rule from a file, such as "native:libmine.so#quorum" or what Network::ship gives,
+    // and the text that it is given as its one parameter; empty for none.
+    std::string rule;
+    std::string rule_text;
 };
 
 // A logical connection between the front-end and a set of back-ends, with filters in between. It
@@ -379,6 +386,9 @@ struct NetworkOptions {
     std::chrono::milliseconds startup_timeout{0};
     // Whether the network opens even if some processes do not start.
     bool allow_missing = false;
+    // How long a filter from a file may take for one wave before it is given up; 0 for 10 seconds, -1 ms
+    // for ever.
+    std::chrono::milliseconds filter_limit{0};
 };
 
 // A tree of processes, seen from its root. It belongs to the thread that opened it; its destructor ends
@@ -403,6 +413,9 @@ public:
         raw.encryption = options.encryption;
         raw.startup_timeout_ms = detail::milliseconds(options.startup_timeout);
         raw.allow_missing = options.allow_missing;
+        raw.filter_limit_ms = options.filter_limit.count() == detail::for_ever
+                                  ? detail::for_ever
+                                  : detail::milliseconds(options.filter_limit);
         detail::check([&](sapwood_error_t *error) {
             return sapwood_network_open(handle_.out(), &raw, error);
         });
@@ -426,6 +439,17 @@ public:
         if (!members.handle_.get())
             detail::raise(SAPWOOD_ERROR_USAGE, "communicator: was moved away");
         return open(members.handle_.get(), options);
+    }
+    // Sends a file of filters, made with sapwood_filter.h, to every process of the tree: a path, or a name
+    // to be looked for in the folders of SAPWOOD_FILTER_PATH. Gives the name by which streams ask for
+    // `filter` in it, which may stay empty where a file has one only.
+    std::string ship(const std::string &file, const std::string &filter = {})
+    {
+        const char *name = nullptr;
+        detail::check([&](sapwood_error_t *error) {
+            return sapwood_network_ship(handle_.get(), file.c_str(), or_null(filter), &name, error);
+        });
+        return name;
     }
     // Where back-ends may attach by themselves, a line "parent-rank address ranks" for each place.
     std::string attach_points() const
@@ -492,6 +516,10 @@ private:
         raw.wave_timeout_ms = static_cast<std::uint32_t>(detail::milliseconds(options.wave_timeout));
         raw.policy = options.policy;
         raw.window_bytes = options.window_bytes;
+        raw.up_text = or_null(options.up_text);
+        raw.down_text = or_null(options.down_text);
+        raw.rule = or_null(options.rule);
+        raw.rule_text = or_null(options.rule_text);
         Stream::Handle stream;
         detail::check([&](sapwood_error_t *error) {
             return sapwood_stream_open(stream.out(), handle_.get(), members, &raw, error);

@@ -42,6 +42,10 @@ static void answer(sapwood::BackEnd &back_end, const sapwood::Packet &packet)
         THROWS(sapwood::FormatError, FORMAT, "not '%lf'", packet.read<double>());
         THROWS(sapwood::Misuse, USAGE, "is not open", (back_end.send(packet.stream() + 99, WAVE, 1), 0));
         break;
+    case SILENT:
+        if (packet.read<std::uint32_t>() != back_end.rank())
+            back_end.reply(packet, back_end.rank());
+        break;
     default: fail(__FILE__, __LINE__, "tag", "is unknown");
     }
 }

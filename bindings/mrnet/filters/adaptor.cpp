@@ -6,6 +6,11 @@
  * empty line, and the topology. Which of the lines is meant is in the filter's name: mrnet0 is the
  * first. The filters mrnet-state0 and so on are the same for functions that give their state away
  * when a process dies; mrnet-parameters takes what goes down for the others.
+ *
+ * The filters mrnet-sync0, mrnet-sync-state0 and so on run the same functions for synchronisation. Such
+ * a function is called with each packet that comes, keeps those that have to wait in its state, and gives
+ * all that go on together at once. So the stream waits for nobody, and this filter stands before the
+ * one that transforms: what it lets go is one wave of that.
  */
 #include <dlfcn.h>
 #include <sapwood_filter.h>
@@ -31,10 +36,11 @@ typedef void (*Function)(std::vector<PacketPtr>&, std::vector<PacketPtr>&, std::
                          void**, PacketPtr&, const TopologyLocalInfo&);
 typedef PacketPtr (*StateFunction)(void**, int);
 
-/* The parameters of a stream's filters, kept for the instances of this process. */
+/* The parameters of a stream's filters, by network and stream for each FilterType, kept for the
+   instances of this process. */
 struct Parameters {
     std::mutex mutex;
-    std::map<std::pair<std::string, uint32_t>, PacketPtr> upward, downward;
+    std::map<std::pair<std::string, uint32_t>, PacketPtr> of_type[FILTER_UPSTREAM_SYNC + 1];
 };
 
 Parameters& parameters()
@@ -51,6 +57,7 @@ struct Instance {
     void* library = NULL;
     void* state = NULL;
     uint32_t stream = 0;
+    bool is_synchronisation = false;
     std::unique_ptr<NetworkTopology> topology;
     /* What instances of processes that are gone have given away. */
     std::vector<PacketPtr> inherited;
@@ -193,7 +200,7 @@ std::string load(Instance& instance, const std::string& line)
     return "";
 }
 
-template <size_t LINE>
+template <size_t LINE, bool IS_SYNCHRONISATION>
 int32_t create(const sapwood_filter_value_t* values, uint32_t count, void** state,
                sapwood_filter_out_t* out)
 {
@@ -201,6 +208,7 @@ int32_t create(const sapwood_filter_value_t* values, uint32_t count, void** stat
         return fail(out, "a text is wanted that only the front-end's library knows to write");
     std::istringstream text(std::string(static_cast<const char*>(values[0].data), size_t(values[0].count)));
     std::unique_ptr<Instance> instance(new Instance);
+    instance->is_synchronisation = IS_SYNCHRONISATION;
     std::getline(text, instance->mark);
     std::string line, chosen;
     for (size_t at = 0; std::getline(text, line) && !line.empty(); at++)
@@ -226,7 +234,10 @@ PacketPtr parameters_of(const Instance& instance, uint32_t stream, bool is_upwar
 {
     Parameters& kept = parameters();
     std::lock_guard<std::mutex> guard(kept.mutex);
-    auto& all = is_upward ? kept.upward : kept.downward;
+    FilterType type = instance.is_synchronisation ? FILTER_UPSTREAM_SYNC
+                      : is_upward                 ? FILTER_UPSTREAM_TRANS
+                                                  : FILTER_DOWNSTREAM_TRANS;
+    auto& all = kept.of_type[type];
     auto found = all.find({instance.mark, stream});
     return found == all.end() ? Packet::NullPacket : found->second;
 }
@@ -299,27 +310,29 @@ int32_t take_parameters(void* state, const sapwood_filter_wave_t* wave, sapwood_
             packet.values[0].element != SAPWOOD_FILTER_INT32)
             continue;
         int32_t type = *static_cast<const int32_t*>(packet.values[0].data);
+        if (type < 0 || type > FILTER_UPSTREAM_SYNC)
+            continue;
         Parameters& kept = parameters();
         std::lock_guard<std::mutex> guard(kept.mutex);
-        auto& all = type == FILTER_UPSTREAM_TRANS ? kept.upward : kept.downward;
-        all[{instance.mark, wave->stream}] =
+        kept.of_type[type][{instance.mark, wave->stream}] =
             packet_of(packet.values, 1, packet.value_count, packet.tag, packet.origin, wave->stream);
     }
     return failed;
 }
 
-/* The list of filters: one for each line with and without a state, and the one for parameters. */
+/* The list of filters: four for each line, with and without a state, for transformation and for
+   synchronisation; and the one for parameters. */
 struct List {
     std::vector<std::string> names;
     std::vector<sapwood_filter_t> filters;
     sapwood_filter_library_t library;
 
-    template <size_t LINE>
+    template <size_t LINE, bool IS_SYNCHRONISATION>
     void add(const char* prefix, uint32_t state_kind)
     {
         sapwood_filter_t filter = {};
         names.push_back(prefix + std::to_string(LINE));
-        filter.create = create<LINE>;
+        filter.create = create<LINE, IS_SYNCHRONISATION>;
         filter.transform = transform;
         filter.destroy = destroy;
         filter.state_kind = state_kind;
@@ -333,8 +346,10 @@ struct List {
     template <size_t... LINES>
     void add_all(std::index_sequence<LINES...>)
     {
-        (add<LINES>("mrnet", SAPWOOD_FILTER_REBUILDABLE), ...);
-        (add<LINES>("mrnet-state", SAPWOOD_FILTER_COMPOSABLE), ...);
+        (add<LINES, false>("mrnet", SAPWOOD_FILTER_REBUILDABLE), ...);
+        (add<LINES, false>("mrnet-state", SAPWOOD_FILTER_COMPOSABLE), ...);
+        (add<LINES, true>("mrnet-sync", SAPWOOD_FILTER_REBUILDABLE), ...);
+        (add<LINES, true>("mrnet-sync-state", SAPWOOD_FILTER_COMPOSABLE), ...);
     }
 
     List()
@@ -342,7 +357,7 @@ struct List {
         add_all(std::make_index_sequence<FILTERS_MAX>());
         sapwood_filter_t filter = {};
         names.push_back("mrnet-parameters");
-        filter.create = create<FILTERS_MAX>;
+        filter.create = create<FILTERS_MAX, false>;
         filter.transform = take_parameters;
         filter.destroy = destroy;
         filters.push_back(filter);

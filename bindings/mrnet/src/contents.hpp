@@ -66,7 +66,8 @@ struct StreamContents {
     sapwood_stream_t* handle;
     sapwood_communicator_t* members;
     bool is_opened;
-    std::string up, down;
+    /* `sync` is empty where a filter that is built in decides when a wave goes on, which is `wave`. */
+    std::string up, sync, down;
     /* Whether filters of the tool's are among them, and what they are told. */
     bool has_loaded;
     std::string text;

@@ -15,18 +15,21 @@ namespace {
 /* As FILTERS_MAX of filters/adaptor.cpp. */
 const size_t MRNET_FILTERS_MAX = 32;
 
-/* The library that runs filters of MRNet's signature: beside this one. */
+/* The library that runs filters of MRNet's signature: beside this one, or, where this one is a part of a
+   tool, in the folder of libraries beside the tool's; else where filters are looked for. */
 std::string adaptor_path()
 {
+    const std::string name = "libmrnet_filters.so";
     Dl_info here;
-    std::string folder = ".";
-    if (dladdr(reinterpret_cast<void*>(&filter_name), &here) != 0 && here.dli_fname != NULL) {
-        std::string library = here.dli_fname;
-        size_t slash = library.rfind('/');
-        if (slash != std::string::npos)
-            folder = library.substr(0, slash);
-    }
-    return folder + "/libmrnet_filters.so";
+    if (dladdr(reinterpret_cast<void*>(&filter_name), &here) == 0 || here.dli_fname == NULL)
+        return name;
+    std::string holder = here.dli_fname;
+    size_t slash = holder.rfind('/');
+    std::string folder = slash == std::string::npos ? "." : holder.substr(0, slash);
+    for (const char* way : {"/", "/../lib/"})
+        if (access((folder + way + name).c_str(), R_OK) == 0)
+            return folder + way + name;
+    return name;
 }
 
 }  // namespace
@@ -73,13 +76,14 @@ bool read_assignments(const std::string& text, std::vector<Assignment>& assignme
     return !assignments.empty();
 }
 
-/* The words of sapwood.h for an assignment; empty if there are none. */
-std::string filters_of(const std::vector<Assignment>& assignments,
-                       const std::vector<std::string>& loaded)
+/* The words of sapwood.h for an assignment, by what gives each number its name; empty if there are
+   none. Names of what a tool has loaded begin with a slash. */
+template <class NAME_OF>
+std::string filters_of(const std::vector<Assignment>& assignments, NAME_OF name_of)
 {
     std::string words;
     for (const Assignment& one : assignments) {
-        std::string name = filter_name(one.id, loaded);
+        std::string name = name_of(one.id);
         if (name.empty())
             return "";
         if (name.find('/') == 0)
@@ -89,6 +93,31 @@ std::string filters_of(const std::vector<Assignment>& assignments,
         words += name + "@" + one.rank + ";";
     }
     return words;
+}
+
+/* The name of a loaded filter as one that synchronises; SFILTER_DONTWAIT beside such passes all on, and
+   the others need a stream that waits. */
+std::string synchronisation_name(int id, const std::vector<std::string>& loaded)
+{
+    if (id == SFILTER_DONTWAIT)
+        return "null";
+    const std::string prefix = "/mrnet";
+    std::string name = filter_name(id, loaded);
+    return name.find('/') == 0 ? prefix + "-sync" + name.substr(prefix.size()) : "";
+}
+
+/* How a stream synchronises: all processes by one filter that is built in, or some by loaded ones. */
+bool read_synchronisation(const std::vector<Assignment>& assignments,
+                          const std::vector<std::string>& loaded, StreamContents& contents)
+{
+    bool is_built_in = true;
+    for (const Assignment& one : assignments)
+        is_built_in = is_built_in && one.id == assignments.front().id && wave_of(one.id, contents.wave);
+    if (is_built_in)
+        return true;
+    contents.wave = SAPWOOD_WAVE_IMMEDIATE;
+    contents.sync = filters_of(assignments, [&](int id) { return synchronisation_name(id, loaded); });
+    return !contents.sync.empty();
 }
 
 }  // namespace
@@ -107,11 +136,12 @@ Stream* Network::new_Stream(Communicator* communicator, std::string up, std::str
     bool is_good = read_assignments(up, ups) && read_assignments(sync, syncs) &&
                    read_assignments(down, downs);
     if (is_good) {
-        contents.up = filters_of(ups, engine_->loaded_filters);
-        contents.down = filters_of(downs, engine_->loaded_filters);
-        is_good = !contents.up.empty() && !contents.down.empty();
-        for (const Assignment& one : syncs)
-            is_good = is_good && one.id == syncs.front().id && wave_of(one.id, contents.wave);
+        const std::vector<std::string>& loaded = engine_->loaded_filters;
+        auto name_of = [&](int id) { return filter_name(id, loaded); };
+        contents.up = filters_of(ups, name_of);
+        contents.down = filters_of(downs, name_of);
+        is_good = !contents.up.empty() && !contents.down.empty() &&
+                  read_synchronisation(syncs, loaded, contents);
     }
     if (!is_good || communicator == NULL || !engine_->is_front_end()) {
         error(ERR_INTERNAL, engine_->rank, "no stream can be made of the filters \"%s\", \"%s\", "
@@ -121,8 +151,9 @@ Stream* Network::new_Stream(Communicator* communicator, std::string up, std::str
     StreamContents* made = new StreamContents;
     made->up = contents.up;
     made->down = contents.down;
+    made->sync = contents.sync;
     made->wave = contents.wave;
-    for (const std::string& part : {made->up, made->down})
+    for (const std::string& part : {made->up, made->sync, made->down})
         made->has_loaded = made->has_loaded || part.find("native:") != std::string::npos;
     if (made->has_loaded) {
         made->text = engine_->filter_text();

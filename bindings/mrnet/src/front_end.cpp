@@ -229,7 +229,8 @@ int FrontEnd::open(StreamContents& stream)
     for (Rank each : stream.ranks)
         ranks.push_back(real(each));
     sapwood_stream_options_t options = SAPWOOD_STREAM_OPTIONS_INIT;
-    options.up = stream.up.c_str();
+    std::string up = stream.sync.empty() ? stream.up : stream.sync + "," + stream.up;
+    options.up = up.c_str();
     options.down = stream.down.c_str();
     options.up_text = options.down_text = stream.has_loaded ? stream.text.c_str() : NULL;
     options.wave = stream.wave;

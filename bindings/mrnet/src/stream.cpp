@@ -162,8 +162,8 @@ int Stream::set_FilterParameters(const char* format, va_list values, FilterType 
     }
     if (!engine_.is_front_end())
         return -1;
-    if (type != FILTER_UPSTREAM_SYNC) {
-        /* Filters that are built in take none. */
+    if (type != FILTER_UPSTREAM_SYNC || !contents_->sync.empty()) {
+        /* Transformations that are built in take none. */
         return contents_->has_loaded ? send_parameters(packet, type) : 0;
     }
     Engine::Hold hold(engine_);

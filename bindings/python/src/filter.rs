@@ -4,25 +4,31 @@
 //! `sapwood.filters`. A callable is given a wave and gives values; what it raises fails that wave,
 //! with its words.
 
-use std::sync::{Arc, Mutex};
+use std::ffi::c_ulong;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
-use sapwood::{Emitter, Filter, FilterError, FilterSpec, Registry, Values, ValuesRef, WaveRef};
-use sapwood_filter::{FilterSource, State};
+use sapwood::{
+    Emitter, Filter, FilterError, FilterSource, FilterSpec, Registry, ShippedFile, Synchronisation,
+    Values, ValuesRef, WaveRef,
+};
+use sapwood_filter::State;
 
 use crate::answer::Packet;
 use crate::decode;
 use crate::encode;
+use crate::file::{Shipped, Sources};
 use crate::ranks::RankSet;
+use crate::rule::Rule;
 
 /// What the names of these filters begin with, before the colon.
-const PREFIX: &str = "python";
+pub(crate) const PREFIX: &str = "python";
 
 /// All filters that a process with Python in it can make.
 pub(crate) fn registry() -> Registry {
-    Registry::built_in().with_source(PREFIX, Arc::new(Places))
+    Registry::built_in().with_source(PREFIX, Arc::new(Places::default()))
 }
 
 /// The filters of one direction: one, or several in order. Each is a name, `python:` and a place,
@@ -38,7 +44,8 @@ pub(crate) fn chain(named: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<FilterSpec
     named.try_iter()?.map(|filter| spec(&filter?)).collect()
 }
 
-fn spec(named: &Bound<'_, PyAny>) -> PyResult<FilterSpec> {
+/// A filter or a rule: a name, a sequence of it and its parameters, or what has such a one.
+pub(crate) fn spec(named: &Bound<'_, PyAny>) -> PyResult<FilterSpec> {
     let specification = named.getattr("specification");
     let named = specification.as_ref().unwrap_or(named);
     if let Ok(name) = named.extract::<String>() {
@@ -51,19 +58,56 @@ fn spec(named: &Bound<'_, PyAny>) -> PyResult<FilterSpec> {
     Ok(FilterSpec { name, parameters })
 }
 
-/// The callables that this process's interpreter finds.
-struct Places;
+/// The callables that this process's interpreter finds, in modules and in files that were shipped.
+#[derive(Default)]
+struct Places {
+    shipped: Sources,
+}
+
+impl Places {
+    fn load<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        parameters: ValuesRef<'_>,
+        shipped: Option<Shipped<'_>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let packet = sapwood::Packet::new(0, 0, parameters.to_values());
+        let parameters = decode::values(py, &packet.into())?;
+        let filters = py.import("sapwood.filters")?;
+        match shipped {
+            Some(Shipped { source, file, callable }) => {
+                filters.call_method1("load_of", (&*source, file, callable, parameters))
+            }
+            None => filters.call_method1("load", (name, parameters)),
+        }
+    }
+}
 
 impl FilterSource for Places {
     fn make(&self, name: &str, parameters: ValuesRef<'_>) -> Result<Box<dyn Filter>, FilterError> {
+        let shipped = self.shipped.find(name)?;
         attached(|py| {
-            let packet = sapwood::Packet::new(0, 0, parameters.to_values());
-            let parameters = decode::values(py, &packet.into())?;
-            let load = py.import("sapwood.filters")?.getattr("load")?;
-            let callable = load.call1((name, parameters))?;
+            let callable = self.load(py, name, parameters, shipped)?;
             let is_composable = callable.hasattr("save")? && callable.hasattr("absorb")?;
             Ok(Box::new(Callable { callable: callable.unbind(), is_composable }) as Box<dyn Filter>)
         })
+    }
+
+    fn make_rule(
+        &self,
+        name: &str,
+        parameters: ValuesRef<'_>,
+    ) -> Result<Box<dyn Synchronisation>, FilterError> {
+        let shipped = self.shipped.find(name)?;
+        attached(|py| {
+            let callable = self.load(py, name, parameters, shipped)?;
+            Ok(Box::new(Rule(callable.unbind())) as Box<dyn Synchronisation>)
+        })
+    }
+
+    fn take_file(&self, file: &ShippedFile<'_>) -> Result<(), FilterError> {
+        self.shipped.take(file)
     }
 }
 
@@ -76,6 +120,7 @@ struct Callable {
 
 impl Filter for Callable {
     fn transform(&mut self, wave: &WaveRef<'_>, out: &mut Emitter) -> Result<(), FilterError> {
+        let _at_work = AtWork::begin();
         attached(|py| {
             let lent = Bound::new(py, Wave::new(py, wave)?)?;
             let given = self.callable.bind(py).call1((&lent,))?;
@@ -115,8 +160,44 @@ impl Filter for Callable {
     }
 }
 
+/// The threads in which callables are at work, as Python numbers its threads.
+static AT_WORK: Mutex<Vec<c_ulong>> = Mutex::new(Vec::new());
+
+/// A thread among them, as long as this lives.
+struct AtWork(c_ulong);
+
+impl AtWork {
+    fn begin() -> Self {
+        // SAFETY: the function takes nothing and cannot fail.
+        let thread = unsafe { pthread_self() };
+        AT_WORK.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+        Self(thread)
+    }
+}
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        let mut threads = AT_WORK.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = threads.iter().position(|&thread| thread == self.0) {
+            threads.swap_remove(at);
+        }
+    }
+}
+
+unsafe extern "C" {
+    /// The calling thread's number in the C library, which is Python's, too.
+    fn pthread_self() -> c_ulong;
+}
+
+/// The threads in which callables are at work: those of waves that were given up, once no others
+/// are begun.
+#[pyfunction]
+pub(crate) fn filters_at_work() -> Vec<c_ulong> {
+    AT_WORK.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
 /// Works with the interpreter; what it raises becomes the filter's own reason.
-fn attached<R>(work: impl FnOnce(Python<'_>) -> PyResult<R>) -> Result<R, FilterError> {
+pub(crate) fn attached<R>(work: impl FnOnce(Python<'_>) -> PyResult<R>) -> Result<R, FilterError> {
     let worked = Python::try_attach(|py| work(py).map_err(|error| reason(py, &error)));
     let ended = || Err("the interpreter has ended".to_string());
     worked.unwrap_or_else(ended).map_err(FilterError::Failed)

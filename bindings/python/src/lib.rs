@@ -13,12 +13,14 @@ mod decode;
 mod encode;
 mod error;
 mod event;
+mod file;
 mod filter;
 mod handle;
 mod measure;
 mod network;
 mod node;
 mod ranks;
+mod rule;
 mod settings;
 mod status;
 mod stream;
@@ -35,7 +37,9 @@ mod _native {
     #[pymodule_export]
     use super::event::{AttachPoint, Event};
     #[pymodule_export]
-    use super::filter::Wave;
+    use super::file::FilterFile;
+    #[pymodule_export]
+    use super::filter::{Wave, filters_at_work};
     #[pymodule_export]
     use super::measure::round_trips;
     #[pymodule_export]
@@ -44,6 +48,8 @@ mod _native {
     use super::node::serve;
     #[pymodule_export]
     use super::ranks::RankSet;
+    #[pymodule_export]
+    use super::rule::Arrivals;
     #[pymodule_export]
     use super::status::{NodeStatus, Status};
     #[pymodule_export]

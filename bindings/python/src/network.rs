@@ -9,6 +9,7 @@ use pyo3::types::{PyList, PyTuple, PyType};
 use crate::answer::Answer;
 use crate::error::Failure;
 use crate::event::{AttachPoint, Event};
+use crate::file::{self, FilterFile};
 use crate::filter;
 use crate::handle::{Handle, Signals, Thing};
 use crate::ranks::{self, RankSet};
@@ -111,6 +112,7 @@ impl Network {
         topology, back_end = None, *, environment = None, node_program = None,
         transport = "automatic", encryption = None, interface = None, startup_timeout = 30.0,
         allow_missing = false, recovery = None, guests = false, state_file = None, name = None,
+        filter_limit = 10.0,
     ))]
     #[allow(clippy::too_many_arguments, reason = "they are named where they are given")]
     fn new(
@@ -128,6 +130,7 @@ impl Network {
         guests: bool,
         state_file: Option<PathBuf>,
         name: Option<String>,
+        filter_limit: f64,
     ) -> PyResult<Self> {
         let own = match node_program {
             Some(named) => named.clone(),
@@ -142,6 +145,7 @@ impl Network {
             encryption,
             interface: interface.map(settings::interface).transpose()?,
             startup_timeout: settings::seconds("startup_timeout", startup_timeout)?,
+            filter_limit: settings::filter_limit(filter_limit)?,
             allow_missing,
             recovery: settings::recovery(recovery)?,
             guests,
@@ -190,7 +194,7 @@ impl Network {
 
     /// Opens a stream.
     #[pyo3(signature = (
-        members = None, *, up = None, down = None, wave = None, policy = "wait",
+        members = None, *, up = None, down = None, wave = None, rule = None, policy = "wait",
         window_bytes = None,
     ))]
     #[allow(clippy::too_many_arguments, reason = "they are named where they are given")]
@@ -200,21 +204,26 @@ impl Network {
         up: Option<&Bound<'_, PyAny>>,
         down: Option<&Bound<'_, PyAny>>,
         wave: Option<&Bound<'_, PyAny>>,
+        rule: Option<&Bound<'_, PyAny>>,
         policy: &str,
         window_bytes: Option<u32>,
     ) -> PyResult<Stream> {
         let py = slf.py();
         let members = members.map(ranks::extract).transpose()?;
         let (up, down) = (filter::chain(up)?, filter::chain(down)?);
-        let (rule, policy) = (stream::rule(wave)?, stream::policy(policy)?);
+        let rule = rule.map(filter::spec).transpose()?;
+        let (wave, policy) = (stream::wave(wave)?, stream::policy(policy)?);
         let (id, members) = slf.get().handle.enter(py, move |it| {
             let members = match members {
                 Some(ranks) => it.network.communicator(ranks.iter()),
                 None => it.network.everyone(),
             };
-            let mut builder = it.network.stream(&members).wave(rule).policy(policy);
+            let mut builder = it.network.stream(&members).wave(wave).policy(policy);
             if let Some(bytes) = window_bytes {
                 builder = builder.window_bytes(bytes);
+            }
+            if let Some(rule) = rule {
+                builder = builder.rule(rule);
             }
             builder = up.into_iter().fold(builder, sapwood::StreamBuilder::up);
             builder = down.into_iter().fold(builder, sapwood::StreamBuilder::down);
@@ -224,6 +233,17 @@ impl Network {
             Ok((id, members))
         })?;
         Ok(Stream::new(slf.clone().unbind(), id, members))
+    }
+
+    /// Sends a file of filters to every process of the tree.
+    #[allow(clippy::needless_pass_by_value, reason = "a path is made for this call")]
+    fn ship(&self, py: Python<'_>, file: PathBuf) -> PyResult<FilterFile> {
+        let python = file::read(py, &file)?;
+        self.handle.enter(py, move |it| {
+            let Some(python) = python else { return Ok(FilterFile::new(&it.network.ship(&file)?)) };
+            it.network.ship_file(&python)?;
+            Ok(FilterFile::new(&python))
+        })
     }
 
     /// Where back-ends may attach by themselves.

@@ -29,6 +29,8 @@ pub(crate) struct Settings {
     pub(crate) encryption: Option<bool>,
     pub(crate) interface: Option<IpAddr>,
     pub(crate) startup_timeout: Duration,
+    /// Zero for ever.
+    pub(crate) filter_limit: Duration,
     pub(crate) allow_missing: bool,
     pub(crate) recovery: Recovery,
     pub(crate) guests: bool,
@@ -44,6 +46,7 @@ impl Settings {
             .interrupt(signals.hook())
             .transport(self.transport)
             .startup_timeout(self.startup_timeout)
+            .filter_limit(self.filter_limit)
             .recovery(self.recovery);
         if let Some(Words { program, arguments }) = self.back_end {
             let program = arguments.into_iter().fold(Program::new(program), Program::argument);
@@ -152,6 +155,15 @@ pub(crate) fn recovery(named: Option<&Bound<'_, PyAny>>) -> PyResult<Recovery> {
         }
     }
     Ok(recovery)
+}
+
+/// How long a filter may take; zero, which is for ever, for infinity alone.
+pub(crate) fn filter_limit(limit: f64) -> PyResult<Duration> {
+    match limit {
+        f64::INFINITY => Ok(Duration::ZERO),
+        limit if limit > 0.0 => Ok(seconds("filter_limit", limit)?.max(Duration::from_millis(1))),
+        limit => Err(PyValueError::new_err(format!("filter_limit: {limit} is no time to work in"))),
+    }
 }
 
 /// A time in seconds, as Python gives it.

@@ -222,7 +222,7 @@ fn wait(
 }
 
 /// When a wave is complete: `all`, `immediate`, or so many seconds after its first packet.
-pub(crate) fn rule(named: Option<&Bound<'_, PyAny>>) -> PyResult<WaveRule> {
+pub(crate) fn wave(named: Option<&Bound<'_, PyAny>>) -> PyResult<WaveRule> {
     let Some(named) = named else { return Ok(WaveRule::All) };
     if let Ok(word) = named.cast::<PyString>() {
         return match &*word.to_cow()? {

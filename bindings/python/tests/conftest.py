@@ -49,6 +49,14 @@ def nothing_is_left() -> Iterator[None]:
         time.sleep(0.02)
 
 
+def wait_until_gone(processes: set[int]) -> None:
+    """Waits until these processes are no more."""
+    until = time.monotonic() + HANG
+    while left := children() & processes:
+        assert time.monotonic() < until, f"processes are left: {left}"
+        time.sleep(0.02)
+
+
 def children() -> set[int]:
     """All processes below this one."""
     parents: dict[int, int] = {}

@@ -75,6 +75,35 @@ def endless(wave: sapwood.Wave) -> object:
     return 0
 
 
+def busy(wave: sapwood.Wave) -> object:
+    """Does not come back, and does not rest."""
+    while wave:
+        pass
+    return 0
+
+
+def asleep(wave: sapwood.Wave) -> object:
+    """Does not come back, and takes no step of Python."""
+    if not wave.is_root:
+        time.sleep(1e6)
+    return 0
+
+
+def quorum(arrivals: sapwood.Arrivals, at_least: int) -> object:
+    """A rule: lets a wave go with so many children."""
+    return arrivals.arrived >= at_least
+
+
+def patient(arrivals: sapwood.Arrivals, seconds: float) -> object:
+    """A rule: when three children have come, waits for so long; the front-end waits for those that wait."""
+    return None if arrivals.is_root or arrivals.arrived < 3 else seconds - arrivals.elapsed
+
+
+def confused(arrivals: sapwood.Arrivals) -> object:
+    """A rule that does not say what it wants."""
+    return f"{arrivals}"
+
+
 class Running:
     """All sums so far, from a start."""
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +14,7 @@ import numpy
 import pytest
 import sapwood
 
-from conftest import FOLDER, HANG, PYTHON_NODE, Opener
+from conftest import FOLDER, HANG, PYTHON_NODE, WORKER, Opener, children, wait_until_gone
 
 
 @pytest.fixture
@@ -142,3 +144,158 @@ def test_a_process_that_a_filter_ends_is_replaced(tree: sapwood.Network) -> None
             tree.turn(0.1)
             kinds += [event.kind for event in tree.events()]
     assert tree.stream(up="sum").ask("rank", timeout=HANG).value == 6
+
+
+ROOT = FOLDER.parents[2]
+SUMS = ROOT / "crates/extension/filters/sums"
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Path:
+    """A shared object of filters, in a folder that no other process is told of."""
+    made = tmp_path / "libsums.so"
+    words = ["cc", "-std=c11", "-O2", "-shared", "-fPIC", "-I", str(ROOT / "bindings/c/include")]
+    subprocess.run([*words, "-o", str(made), str(SUMS.with_suffix(".c"))], check=True)
+    return made
+
+
+def let_go(network: sapwood.Network, rule: Any) -> sapwood.Answer:
+    """A wave to which rank 3 gives nothing."""
+    with network.stream(up="sum", rule=rule) as stream:
+        answer = stream.ask("hush", 3, timeout=HANG)
+    assert answer.value == 3 and str(answer.contributors) == "0-2"
+    assert "when the stream's rule let wave 0 go" in answer.missing[0].reason
+    return answer
+
+
+def test_files_go_through_the_tree(opened: Opener, library: Path, tmp_path: Path) -> None:
+    network = opened("1x4")
+    native = network.ship(library)
+    module = network.ship(str(SUMS.with_suffix(".wasm")))
+    assert network.ship(library).name == native.name and native.name.startswith("native:libsums.so=")
+    library.unlink()
+    for file in (native, module):
+        sums = asked(network, file.filter("sum3"), "array", 2, "f8")
+        assert list(sums.value) == [10.0, 10.0]
+        let_go(network, file.filter("quorum", numpy.int32(3)))
+    with pytest.raises(sapwood.FilterError, match="has no filter 'sum4'"):
+        network.stream(up=native.filter("sum4"))
+    with pytest.raises(sapwood.FilterError, match="no file of filters"):
+        network.ship(library)
+    (tmp_path / "notes").write_text("hello")
+    with pytest.raises(sapwood.FilterError, match="neither a shared object nor WebAssembly"):
+        network.ship(tmp_path / "notes")
+
+
+def test_files_of_python_go_through_the_tree(opened: Opener, tmp_path: Path) -> None:
+    network = opened("1x4", node_program=PYTHON_NODE)
+    file = tmp_path / "far.py"
+    file.write_text(
+        "import operator\n\n\nSHIFT = 1\n\n\ndef most(wave):\n    return max(wave.values) + SHIFT\n\n\n"
+        "def some(arrivals, least):\n    return operator.ge(arrivals.arrived, least)\n\n\n"
+        "def wrong(wave):\n    return 1 // 0\n"
+    )
+    shipped = network.ship(file)
+    file.unlink()
+    # Once at the communication process, once at the front-end.
+    assert asked(network, shipped.filter("most")).value == 5
+    let_go(network, shipped.filter("some", 3))
+    with pytest.raises(sapwood.NoValueError, match=r"ZeroDivisionError: .*\(far.py:16\)"):
+        assert asked(network, shipped.filter("wrong")).value
+    with pytest.raises(sapwood.FilterError, match="name the one that is meant"):
+        network.stream(up=shipped.filter())
+    with pytest.raises(sapwood.FilterError, match="'none.py' have not been shipped"):
+        network.stream(up="python:none.py=00#most")
+    file.write_text("def most(")
+    with pytest.raises(SyntaxError):
+        network.ship(file)
+    with pytest.raises(FileNotFoundError):
+        network.ship(tmp_path / "gone.py")
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        ("python:merges:quorum", 3),
+        ("python:merges:patient", 0.2),
+        sapwood.PythonFilter.from_source("def most(a, n):\n    return a.arrived >= n or a.is_root\n", "most", 3),
+        pytest.param("wasm", id="wasm"),
+    ],
+)
+def test_a_rule_lets_waves_go(opened: Opener, monkeypatch: pytest.MonkeyPatch, rule: Any) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(FOLDER), prepend=os.pathsep)
+    monkeypatch.syspath_prepend(str(FOLDER))
+    if rule == "wasm":
+        rule = (f"wasm:{SUMS.with_suffix('.wasm')}#quorum", numpy.int32(3))
+    network = opened("1x4", node_program=PYTHON_NODE)
+    let_go(network, rule)
+    with network.stream(up="sum", rule=rule) as stream:
+        # Nobody is silent; whoever is too late is named.
+        answer = stream.ask("rank", timeout=HANG)
+        assert answer.value == sum(answer.contributors) and len(answer.contributors) >= 3
+
+
+def test_a_rule_that_is_none_is_said_to_be(tree: sapwood.Network) -> None:
+    with tree.stream(up="sum", rule="python:merges:confused") as stream:
+        with pytest.raises(sapwood.NoValueError, match="a rule gives True for a wave that goes on"):
+            assert stream.ask("rank", timeout=HANG).value
+    for rule, words in [
+        ("sum", "'sum' is no synchronisation rule"),
+        ("python:merges:number", "cannot be called"),
+        (f"wasm:{SUMS.with_suffix('.wasm')}#sum3", "it has no decide"),
+    ]:
+        with pytest.raises(sapwood.FilterError, match=words):
+            tree.stream(rule=rule)
+    with pytest.raises(TypeError, match="a filter is a name"):
+        tree.stream(rule=["python:merges:quorum", 3])
+    assert tree.stream(up="sum").ask("rank", timeout=HANG).value == 6
+
+
+@pytest.mark.parametrize("name", ["endless", "busy", "asleep"])
+def test_one_that_never_returns_is_given_up_and_harms_nothing_else(
+    opened: Opener, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], name: str
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(FOLDER), prepend=os.pathsep)
+    monkeypatch.syspath_prepend(str(FOLDER))
+    network = opened("2x2", node_program=PYTHON_NODE, filter_limit=0.3)
+    neighbour = network.stream(up="sum")
+    with network.stream(up=f"python:merges:{name}") as stream:
+        for _ in range(2):
+            with pytest.raises(sapwood.NoValueError, match="has run for 300 ms and is given up") as raised:
+                assert stream.ask("rank", timeout=HANG).value
+            lacking = set().union(*(part.ranks for part in raised.value.missing))
+            assert lacking == {0, 1, 2, 3}
+            assert neighbour.ask("rank", timeout=HANG).value == 6
+    before = children()
+    network.close()
+    wait_until_gone(before)
+    assert capfd.readouterr().err == ""
+
+
+def test_a_front_end_ends_in_order_while_a_filter_does_not(tmp_path: Path) -> None:
+    tool = tmp_path / "tool.py"
+    tool.write_text(
+        "import sys, sapwood\n"
+        "with sapwood.Network('2', sys.argv[1:], filter_limit=0.3) as network:\n"
+        "    try:\n"
+        "        network.stream(up='python:merges:busy').ask('rank', timeout=60).value\n"
+        "    except sapwood.NoValueError as error:\n"
+        "        print(error)\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, str(tool), *WORKER],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(FOLDER), os.environ.get("PYTHONPATH", "")])},
+        capture_output=True,
+        text=True,
+        timeout=HANG,
+    )
+    assert ran.returncode == 0 and ran.stderr == ""
+    assert "has run for 300 ms and is given up" in ran.stdout
+
+
+def test_a_limit_that_is_none(opened: Opener) -> None:
+    for limit in (0.0, -1.0, float("nan")):
+        with pytest.raises(ValueError, match="is no time to work in"):
+            opened(filter_limit=limit)
+    patient = opened(filter_limit=float("inf"))
+    assert patient.stream(up="sum").ask("rank", timeout=HANG).value == 1

@@ -30,7 +30,8 @@ def test_the_stubs_say_what_the_module_has(tmp_path: Path) -> None:
 def test_the_package_and_tools_that_use_it_are_well_typed(tmp_path: Path) -> None:
     strict = ["mypy", "--strict", "--cache-dir", str(tmp_path)]
     assert run(*strict, "-p", "sapwood", folder=tmp_path) == ""
-    tools = [str(path) for path in (FOLDER.parent / "examples").glob("*.py")]
+    folders = [FOLDER.parent / "examples", ROOT / "examples/python"]
+    tools = [str(path) for folder in folders for path in folder.glob("*.py")]
     assert run(*strict, *tools, str(FOLDER / "merges.py"), str(FOLDER / "worker.py"), folder=tmp_path) == ""
 
 

@@ -31,6 +31,10 @@ def answer(back_end: sapwood.BackEnd, packet: sapwood.Packet) -> None:
         os._exit(3)
     elif what == "silent":
         return
+    elif what == "hush":
+        # Waves go without those that are named, so that the stream may be closed when others answer.
+        if rank not in rest:
+            back_end.reply(packet, rank)
     else:
         back_end.reply(packet, f"what is '{what}'?")
 

@@ -56,8 +56,8 @@ pub use sapwood_filter::{
     PrefixTree, Quantiles, Registry, Statistics, TopEntry, TopK, TopNumber, WaveRef, WaveRule,
 };
 pub use sapwood_node::{
-    AffectedWaves, AttachPoint, Event, FILTER_LIMIT, LinkRecord, Missing, NodeRecord, Policy,
-    Records, Recovery,
+    AffectedWaves, AttachPoint, Event, FILTER_LIMIT, LinkRecord, Missing, NodeError, NodeRecord,
+    Policy, Records, Recovery,
 };
 pub use sapwood_packet::{
     FIRST_TAG, Format, IntoValues, Packet, PacketError, Rank, RankSet, StreamId, Tag, Values,

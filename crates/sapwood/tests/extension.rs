@@ -10,6 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use sapwood::{Answer, Error, Event, FilterSpec, Network, Stream, TransportKind, Values};
 use support::{HANG, back_ends, marked, new_mark, tags, topology, tree_below_us, trial};
@@ -18,14 +19,23 @@ use support::{of_rank, wait_until_gone};
 /// Fan-outs 1, 2 and the default of 8, each with and without processes in between.
 const SHAPES: [&str; 4] = ["1x1", "2x2", "8", "8x2"];
 
-/// A network whose communication processes are this program.
+/// A network whose communication processes are this program, and whose filters need not hurry:
+/// steps are what limits WebAssembly, however slow they are.
 fn network_of(shape: &str, node: &Path, transport: TransportKind) -> (Network, String) {
+    limited(shape, node, transport, HANG)
+}
+
+fn limited(
+    shape: &str,
+    node: &Path,
+    transport: TransportKind,
+    limit: Duration,
+) -> (Network, String) {
     let mark = new_mark();
     let network = Network::builder(topology(shape))
         .node_program(node)
         .transport(transport)
-        // Steps are what limits WebAssembly, however slow they are.
-        .filter_limit(HANG)
+        .filter_limit(limit)
         .back_end(back_ends(&mark, &["serve"]))
         .open()
         .unwrap();
@@ -245,6 +255,26 @@ fn a_filter_that_fails_costs_its_waves_and_nothing_else() {
         sums(&network, "sum");
     }
     assert_eq!(marked(&mark).len(), 4, "every process is there");
+    network.close().unwrap();
+    wait_until_gone(&tree);
+}
+
+#[test]
+fn a_shared_object_that_never_returns_is_given_up_and_harms_nothing_else() {
+    let limit = Duration::from_millis(300);
+    let (network, mark) = limited("2x2", trial(), TransportKind::Unix, limit);
+    let tree = tree_below_us(&mark);
+    let everyone = network.everyone();
+    let mut endless = network.stream(&everyone).up(native("libfaults.so", "loop")).open().unwrap();
+    for _ in 0..2 {
+        let answer = ask(&mut endless);
+        let reasons = reasons(&answer);
+        assert!(answer.packet.is_none(), "{answer:?}");
+        assert!(reasons.contains("#loop' of stream 1 has run for 300 ms"), "{reasons}");
+        sums(&network, "sum");
+    }
+    assert_eq!(marked(&mark).len(), 4, "every process is there");
+    // Processes end although one of their threads is in the filter still.
     network.close().unwrap();
     wait_until_gone(&tree);
 }

@@ -72,6 +72,15 @@ pub fn source(name: &str) -> PathBuf {
     package("tests/programs").join(name)
 }
 
+/// Compiles a file of filters of `tests/programs`, against its header alone, into a folder.
+pub fn compile_library(name: &str, folder: &Path) -> PathBuf {
+    let library = folder.join(format!("lib{name}.so"));
+    let mut compiler = Command::new("cc");
+    compiler.args(C11).args(["-Wpedantic", "-shared", "-fPIC", "-I"]).arg(package("include"));
+    succeed(compiler.arg(source(name)).arg("-o").arg(&library));
+    library
+}
+
 /// Programs of `tests/programs`, compiled into a folder that is removed with this.
 pub struct Programs {
     /// The folder, also for what the programs write.

@@ -47,6 +47,22 @@ static void answer_text(const sapwood_packet_t *packet)
     OK(sapwood_back_end_send(back_end, sapwood_packet_stream(packet), TAG_TEXTS, &error, "%s", "word"));
 }
 
+/* The rank, unless the packet names it: then nothing. */
+static void answer_or_be_silent(const sapwood_packet_t *packet)
+{
+    int32_t silent, rank = (int32_t)sapwood_back_end_rank(back_end);
+    OK(sapwood_packet_read(packet, &error, "%d", &silent));
+    if (silent != rank)
+        OK(sapwood_back_end_send(back_end, sapwood_packet_stream(packet), TAG_SILENT, &error, "%d", rank));
+}
+
+static void answer_doubles(const sapwood_packet_t *packet)
+{
+    double numbers[] = {1, sapwood_back_end_rank(back_end)};
+    OK(sapwood_back_end_send(back_end, sapwood_packet_stream(packet), TAG_DOUBLES, &error, "%alf", numbers,
+                             (uint32_t)2));
+}
+
 static void misuse(const sapwood_packet_t *packet)
 {
     uint32_t stream = sapwood_packet_stream(packet);
@@ -72,6 +88,8 @@ static void answer(const sapwood_packet_t *packet)
     case TAG_END: end_or_answer(packet); break;
     case TAG_TEXTS: answer_text(packet); break;
     case TAG_MISUSE: misuse(packet); break;
+    case TAG_SILENT: answer_or_be_silent(packet); break;
+    case TAG_DOUBLES: answer_doubles(packet); break;
     default: fail(__FILE__, __LINE__, "tag", "is unknown");
     }
 }

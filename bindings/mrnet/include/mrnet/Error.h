@@ -8,18 +8,8 @@
 
 namespace MRN {
 
-typedef enum {
-    ERR_NONE = 0,
-    ERR_TOPOLOGY_FORMAT,
-    ERR_TOPOLOGY_CYCLE,
-    ERR_TOPOLOGY_NOTCONNECTED,
-    ERR_NETWORK_FAILURE,
-    ERR_FORMATSTR,
-    ERR_PACKING,
-    ERR_INTERNAL,
-    ERR_SYSTEM,
-    ERR_CODE_LAST
-} ErrorCode;
+/* ErrorCode, which both languages have. */
+#include "mrnet_lightweight/Error.h"
 
 typedef enum {
     ERR_LEVEL_INFO = 0,

@@ -64,6 +64,37 @@ void turn_back(std::vector<PacketPtr>& in, std::vector<PacketPtr>& out, std::vec
     }
 }
 
+/* Synchronises: lets packets go by so many as the parameter says, at first by one. */
+const char* by_number_format_string = "%d";
+void by_number(std::vector<PacketPtr>& in, std::vector<PacketPtr>& out, std::vector<PacketPtr>&, void** state,
+               PacketPtr& params, const TopologyLocalInfo&)
+{
+    if (*state == NULL)
+        *state = new std::vector<PacketPtr>;
+    std::vector<PacketPtr>& held = *static_cast<std::vector<PacketPtr>*>(*state);
+    int number = 1;
+    if (params != Packet::NullPacket)
+        params->unpack("%d", &number);
+    held.insert(held.end(), in.begin(), in.end());
+    if (held.size() < size_t(number))
+        return;
+    out = held;
+    held.clear();
+}
+
+/* Synchronises: lets packets go that are not 0, and answers those that are. */
+const char* without_zeros_format_string = "";
+void without_zeros(std::vector<PacketPtr>& in, std::vector<PacketPtr>& out, std::vector<PacketPtr>& out_reverse,
+                   void**, PacketPtr&, const TopologyLocalInfo&)
+{
+    for (PacketPtr& packet : in) {
+        if ((*packet)[0]->get_int32_t() != 0)
+            out.push_back(packet);
+        else
+            out_reverse.push_back(PacketPtr(new Packet(packet->get_StreamId(), TAG_SUM, "%d", 7)));
+    }
+}
+
 const char* throwing_format_string = "";
 void throwing(std::vector<PacketPtr>&, std::vector<PacketPtr>&, std::vector<PacketPtr>&, void**, PacketPtr&,
               const TopologyLocalInfo&)

@@ -27,9 +27,11 @@ __all__ = [
     "FIRST_TAG",
     "VERSION",
     "Answer",
+    "Arrivals",
     "AttachPoint",
     "BackEnd",
     "Event",
+    "FilterFile",
     "Missing",
     "Network",
     "NodeStatus",
@@ -38,6 +40,7 @@ __all__ = [
     "Status",
     "Stream",
     "Wave",
+    "filters_at_work",
     "round_trips",
     "serve",
 ]
@@ -45,6 +48,7 @@ __all__ = [
 FIRST_TAG: Final[int]
 VERSION: Final[str]
 
+def filters_at_work() -> list[int]: ...
 def round_trips(
     stream: Stream, tag: int, elements: int, first: int, rounds: int
 ) -> list[tuple[float, float]]: ...
@@ -151,6 +155,37 @@ class Wave:
     def reply(self, *values: _Value, tag: int | None = None, format: str | None = None) -> None: ...
 
 @final
+class Arrivals:
+    """What has come of one wave at one process, as a Python synchronisation rule is shown it."""
+
+    @property
+    def stream(self) -> int: ...
+    @property
+    def number(self) -> int: ...
+    @property
+    def rank(self) -> int: ...
+    @property
+    def is_root(self) -> bool: ...
+    @property
+    def arrived(self) -> int: ...
+    @property
+    def expected(self) -> int: ...
+    @property
+    def contributors(self) -> RankSet: ...
+    @property
+    def back_ends(self) -> int: ...
+    @property
+    def elapsed(self) -> float: ...
+
+@final
+class FilterFile:
+    """A file of filters that every process of the tree has."""
+
+    def filter(self, name: str = "", *parameters: Any) -> tuple[Any, ...]: ...
+    @property
+    def name(self) -> str: ...
+
+@final
 class AttachPoint:
     """A place where back-ends may attach."""
 
@@ -244,6 +279,7 @@ class Network:
         guests: bool = False,
         state_file: str | os.PathLike[str] | None = None,
         name: str | None = None,
+        filter_limit: float = 10.0,
     ) -> Self: ...
     @classmethod
     def resume(cls, state_file: str | os.PathLike[str], timeout: float) -> Network: ...
@@ -262,9 +298,11 @@ class Network:
         up: _Filter | Sequence[_Filter] | None = None,
         down: _Filter | Sequence[_Filter] | None = None,
         wave: Literal["all", "immediate"] | float | None = None,
+        rule: _Filter | None = None,
         policy: Literal["wait", "drop-oldest"] = "wait",
         window_bytes: int | None = None,
     ) -> Stream: ...
+    def ship(self, file: str | os.PathLike[str]) -> FilterFile: ...
     def write_attach_file(
         self, path: str | os.PathLike[str], key_path: str | os.PathLike[str]
     ) -> None: ...

@@ -5,27 +5,38 @@ its source shipped with the request that opens the stream: a `PythonFilter`. Eit
 for each stream at each process of the tree; a class is called with the parameters to make an instance,
 a function gets them behind the wave in every call.
 
-A callable gets a `Wave` and returns one value, a tuple of several, or `None` for no packet.
+A callable gets a `Wave` and returns one value, a tuple of several, or `None` for no packet. One that is
+a stream's synchronisation rule gets `Arrivals`, and says whether the wave goes on.
 """
 
 from __future__ import annotations
 
+import atexit
+import ctypes
 import functools
 import importlib
+import importlib.util
 import inspect
 import linecache
 import os
 import textwrap
+import time
 import traceback
 import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from . import _native
+
 SOURCE_BYTES_MAX = 256 << 10
 """The longest source that is shipped."""
 
 _SOURCE = "source"
+
+# How long callables that are given up may take to end, and how often that is looked at.
+_END_SECONDS = 1.0
+_LOOK_SECONDS = 0.01
 
 
 class PythonFilter:
@@ -82,8 +93,22 @@ def load(place: str, parameters: tuple[Any, ...]) -> Callable[[Any], object]:
     return _with(found, name, list(parameters))
 
 
-def _of_source(name: str, source: str) -> Any:
-    file = f"<filter {name}>"
+def load_of(
+    source: bytes, file: str, name: str, parameters: tuple[Any, ...]
+) -> Callable[[Any], object]:
+    """The same of a file that was shipped."""
+    if not name:
+        raise ValueError(f"filters '{file}': name the one that is meant, as in file.filter('name')")
+    return _with(_of_source(name, importlib.util.decode_source(source), file), name, list(parameters))
+
+
+def check(source: bytes, file: str) -> None:
+    """Raises SyntaxError for a file that is no program."""
+    compile(source, file, "exec")
+
+
+def _of_source(name: str, source: str, file: str | None = None) -> Any:
+    file = file or f"<filter {name}>"
     # So that a traceback can show the line.
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     module = types.ModuleType("sapwood_filter")
@@ -102,6 +127,30 @@ def _with(found: Any, name: str, parameters: list[Any]) -> Callable[[Any], objec
     if not parameters:
         return found  # type: ignore[no-any-return]
     return functools.wraps(found)(lambda wave: found(wave, *parameters))
+
+
+class GivenUp(BaseException):
+    """Raised in a callable that is still at work when its process ends."""
+
+
+def end() -> bool:
+    """Ends callables that have not come back; gives whether none is left.
+
+    The interpreter cannot end in order while one of its threads is in a callable: that would take the
+    process along, with a message of its own.
+    """
+    until = time.monotonic() + _END_SECONDS
+    while threads := _native.filters_at_work():
+        if time.monotonic() > until:
+            return False
+        for thread in threads:
+            # Comes to it with its next step; whoever waits inside the system does not take one.
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(GivenUp))
+        time.sleep(_LOOK_SECONDS)
+    return True
+
+
+atexit.register(end)
 
 
 def describe(error: BaseException, trace: types.TracebackType | None) -> str:

@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 
-from . import _native
+from . import _native, filters
 from .errors import SapwoodError
 
 
@@ -36,6 +36,11 @@ def main(arguments: list[str] | None = None) -> int:
         return 125
     finally:
         signal.set_wakeup_fd(-1)
+        if not filters.end():
+            # Nothing else of this process waits for the filter that has not come back.
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(0)
     return 0
 
 
