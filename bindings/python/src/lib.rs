@@ -37,7 +37,7 @@ mod _native {
     #[pymodule_export]
     use super::filter::Wave;
     #[pymodule_export]
-    use super::measure::round_trips;
+    use super::measure::{filter_calls, round_trips};
     #[pymodule_export]
     use super::network::Network;
     #[pymodule_export]

@@ -38,6 +38,7 @@ __all__ = [
     "Status",
     "Stream",
     "Wave",
+    "filter_calls",
     "round_trips",
     "serve",
 ]
@@ -45,6 +46,9 @@ __all__ = [
 FIRST_TAG: Final[int]
 VERSION: Final[str]
 
+def filter_calls(
+    name: str, children: int, elements: int, calls: int
+) -> tuple[float, float]: ...
 def round_trips(
     stream: Stream, tag: int, elements: int, first: int, rounds: int
 ) -> list[tuple[float, float]]: ...
