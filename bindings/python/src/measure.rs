@@ -1,5 +1,5 @@
-//! What the benchmarks measure from within: the same questions as Python's on the same stream, asked
-//! in Rust, and calls of a filter as a communication process makes them.
+//! What the benchmarks measure from within: the same questions as Python's on the same stream,
+//! asked in Rust, and calls of a filter as a communication process makes them.
 
 use std::time::{Duration, Instant};
 

@@ -156,7 +156,7 @@ impl Program {
     }
 }
 
-/// The lines that come out of a program, as they come, until nobody holds it any more or wants them.
+/// The lines that come out of a program, as they come, until nobody holds or wants them any more.
 fn lines_of(output: Option<impl Read + Send + 'static>) -> Receiver<String> {
     let (sender, lines) = channel();
     std::thread::spawn(move || {

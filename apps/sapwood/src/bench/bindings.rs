@@ -1,10 +1,10 @@
 //! `sapwood bench bindings`: the round trip of a small wave through each interface.
 //!
-//! Owns the command line, which interfaces there are, where their programs are found, and what is
-//! said of them. A number (`%d`) goes down to every back-end and comes back as the sum of all:
-//! the same tree, filter and message for each. A row is a tool that is wholly in that interface's
-//! language, or a front-end in it over the back-ends in Rust. They take turns, block by block, and a ratio is taken within a round of
-//! blocks. `asker` is who asks.
+//! Owns the command line, which interfaces there are, where their programs are found, and what
+//! is said of them. A number (`%d`) goes down to every back-end and comes back as the sum of
+//! all: the same tree, filter and message for each. A row is a tool that is wholly in that
+//! interface's language, or a front-end in it over the back-ends in Rust. They take turns,
+//! block by block, and a ratio is taken within a round of blocks. `asker` is who asks.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
