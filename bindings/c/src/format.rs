@@ -1,6 +1,6 @@
 //! Format strings, taken apart for whoever walks a list of values: `varargs.c` and other languages.
 
-use std::ffi::{c_char, c_int};
+use std::ffi::{CStr, c_char, c_int};
 
 use sapwood::Format;
 
@@ -120,6 +120,32 @@ macro_rules! for_element {
 }
 pub(crate) use for_element;
 
+/// The text of a format with one directive, as most packets have, by its code.
+pub(crate) fn single(code: u8) -> Option<&'static CStr> {
+    const SCALARS: [&CStr; 11] =
+        [c"%c", c"%uc", c"%hd", c"%uhd", c"%d", c"%ud", c"%ld", c"%uld", c"%f", c"%lf", c"%s"];
+    const ARRAYS: [&CStr; 11] = [
+        c"%ac", c"%auc", c"%ahd", c"%auhd", c"%ad", c"%aud", c"%ald", c"%auld", c"%af", c"%alf",
+        c"%as",
+    ];
+    const LARGE_ARRAYS: [&CStr; 11] = [
+        c"%Ac", c"%Auc", c"%Ahd", c"%Auhd", c"%Ad", c"%Aud", c"%Ald", c"%Auld", c"%Af", c"%Alf",
+        c"%As",
+    ];
+    let texts = match code >> 4 {
+        0 => &SCALARS,
+        1 => &ARRAYS,
+        2 => &LARGE_ARRAYS,
+        _ => return None,
+    };
+    texts.get(usize::from(code & 0x0f).checked_sub(1)?).copied()
+}
+
+/// Whether a directive's code is one of strings.
+pub(crate) const fn is_string(code: u8) -> bool {
+    code & 0x0f == sapwood_type_t::SAPWOOD_TYPE_STRING as u8
+}
+
 /// Whether a directive's code is one of an array.
 pub(crate) const fn is_array(code: u8) -> bool {
     code >> 4 != 0
@@ -159,6 +185,8 @@ mod tests {
             for (mark, shape) in shapes {
                 let format: Format = format!("%{mark}{letters}").parse().expect("a directive");
                 assert_eq!(format.as_ref().codes(), [element as u8 | shape as u8]);
+                let text = single(element as u8 | shape as u8).expect("a text");
+                assert_eq!(text.to_str(), Ok(format.to_string().as_str()));
             }
         }
     }

@@ -11,6 +11,8 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use sapwood::own_process_id;
+
 use crate::error::{Failure, Result, sapwood_error_code_t as Code};
 
 /// An opaque type of the header, and what stands behind it.
@@ -81,7 +83,7 @@ fn this_thread() -> u64 {
 
 /// Whether the caller may use what keeps this thread and process.
 fn check(name: &str, thread: u64, process: u32) -> Result<()> {
-    if process != std::process::id() {
+    if process != own_process_id() {
         let text = format!("{name}: belongs to process {process}, which forked this one");
         return Err(Failure::new(Code::SAPWOOD_ERROR_FORKED, text));
     }
@@ -119,7 +121,7 @@ pub(crate) unsafe fn give_beside<H: Handle>(
     // SAFETY: not NULL, so the caller's variable.
     unsafe { out.write(std::ptr::null_mut()) };
     let (thread, thing) = make()?;
-    let kept = Kept { thread, process: std::process::id(), thing: Some(thing) };
+    let kept = Kept { thread, process: own_process_id(), thing: Some(thing) };
     // SAFETY: as above.
     unsafe { out.write(Box::into_raw(Box::new(kept)).cast()) };
     Ok(())
@@ -286,7 +288,7 @@ mod tests {
 
     #[test]
     fn another_process_is_refused() {
-        let here = std::process::id();
+        let here = own_process_id();
         assert!(check("bell", this_thread(), here).is_ok());
         let error = check("bell", this_thread(), here + 1).expect_err("another process");
         assert_eq!(error.code, Code::SAPWOOD_ERROR_FORKED);

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use sapwood::Packet;
 
 use crate::error::{Failure, Result, guard, sapwood_error_code_t as Code, sapwood_error_t, shield};
-use crate::format::{for_element, is_array, is_large, parse};
+use crate::format::{for_element, is_array, is_large, is_string, parse, single};
 use crate::text::to_c;
 use crate::values::Pointers;
 
@@ -16,7 +16,8 @@ use crate::values::Pointers;
 /// memory until it is freed.
 pub struct sapwood_packet_t {
     packet: Packet,
-    /// What C needs and the packet does not hold, by value; made when it is first read.
+    /// What C needs and the packet does not hold, by value; made when it is first read. Empty for a
+    /// packet without strings.
     lent: Box<[OnceLock<Lent>]>,
     format: OnceLock<CString>,
 }
@@ -35,7 +36,10 @@ enum Lent {
 
 impl sapwood_packet_t {
     pub(crate) fn new(packet: Packet) -> Self {
-        let lent = (0..packet.format().len()).map(|_| OnceLock::new()).collect();
+        // Most packets hold numbers, which are lent from where they lie.
+        let has_strings = packet.format().codes().iter().any(|&code| is_string(code));
+        let places = if has_strings { packet.format().len() } else { 0 };
+        let lent = (0..places).map(|_| OnceLock::new()).collect();
         Self { packet, lent, format: OnceLock::new() }
     }
 
@@ -149,6 +153,11 @@ pub unsafe extern "C" fn sapwood_packet_origin(packet: *const sapwood_packet_t) 
 pub unsafe extern "C" fn sapwood_packet_format(packet: *const sapwood_packet_t) -> *const c_char {
     // SAFETY: as the caller says.
     let Ok(packet) = (unsafe { lend(packet) }) else { return std::ptr::null() };
+    if let [code] = packet.packet.format().codes()
+        && let Some(single) = single(*code)
+    {
+        return single.as_ptr();
+    }
     shield(std::ptr::null(), || {
         packet.format.get_or_init(|| to_c(packet.packet.format().to_string())).as_ptr()
     })

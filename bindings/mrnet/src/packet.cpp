@@ -14,7 +14,7 @@ PacketPtr Packet::NullPacket;
 
 PacketContents::PacketContents()
     : stream_id(INVALID_STREAM_ID), tag(0), source(UnknownRank), inlet(UnknownRank),
-      values{0, NULL}, has_values(false), destroys(false), is_lenient(false),
+      values(), has_values(false), destroys(false), is_lenient(false),
       is_concatenation(false), packet(NULL), answer(NULL), lent(NULL)
 {
 }

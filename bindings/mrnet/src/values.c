@@ -43,19 +43,52 @@ int mrn_check(const char *format, sapwood_error_t *error)
     return sapwood_format_parse(format, codes, sizeof codes, &count, error);
 }
 
+/* A tool uses few formats again and again: the last short ones of each length are kept. */
+enum { KEPT_FORMATS = 8, KEPT_BYTES = 16 };
+struct kept_format {
+    char text[KEPT_BYTES];
+    uint8_t codes[KEPT_BYTES];
+    size_t count;
+};
+
+static int parse(const char *format, uint8_t *codes, size_t *count, sapwood_error_t *error)
+{
+    static _Thread_local struct kept_format kept[KEPT_FORMATS];
+    size_t length = format == NULL ? KEPT_BYTES : strlen(format);
+    struct kept_format *same = &kept[length % KEPT_FORMATS];
+    int code;
+    if (length < KEPT_BYTES && same->count > 0 && memcmp(same->text, format, length + 1) == 0) {
+        memcpy(codes, same->codes, same->count);
+        *count = same->count;
+        return SAPWOOD_OK;
+    }
+    code = sapwood_format_parse(format, codes, SAPWOOD_DIRECTIVES_MAX, count, error);
+    if (code == SAPWOOD_OK && length < KEPT_BYTES && *count <= KEPT_BYTES) {
+        memcpy(same->text, format, length + 1);
+        memcpy(same->codes, codes, *count);
+        same->count = *count;
+    }
+    return code;
+}
+
 /* Makes room for the values of a format. */
 static int prepare(struct mrn_values *to, const char *format, sapwood_error_t *error)
 {
     uint8_t codes[SAPWOOD_DIRECTIVES_MAX];
     size_t count;
-    int code = sapwood_format_parse(format, codes, sizeof codes, &count, error);
+    int code = parse(format, codes, &count, error);
     to->count = 0;
     to->values = NULL;
     if (code != SAPWOOD_OK)
         return code;
     if (count == 0)
         return SAPWOOD_OK;
-    to->values = calloc(count, sizeof *to->values);
+    if (count <= MRN_FEW) {
+        memset(to->few, 0, sizeof to->few);
+        to->values = to->few;
+    } else {
+        to->values = calloc(count, sizeof *to->values);
+    }
     if (to->values == NULL)
         return fail(error, SAPWOOD_ERROR_SYSTEM, "no memory for the values of a packet");
     to->count = count;
@@ -298,7 +331,7 @@ int mrn_unpack(const struct mrn_values *from, const char *format, va_list places
     uint8_t codes[SAPWOOD_DIRECTIVES_MAX];
     size_t count;
     struct list list;
-    int code = sapwood_format_parse(format, codes, sizeof codes, &count, error);
+    int code = parse(format, codes, &count, error);
     if (code != SAPWOOD_OK)
         return code;
     if (count > from->count || (count < from->count && !is_lenient))
@@ -320,7 +353,8 @@ void mrn_free(struct mrn_values *values, int with_payload)
         if (value->owns || (with_payload && is_array(value->code)))
             free((void *)(uintptr_t)value->u.p);
     }
-    free(values->values);
+    if (values->values != values->few)
+        free(values->values);
     values->values = NULL;
     values->count = 0;
 }

@@ -33,9 +33,13 @@ struct mrn_value {
     } u;
 };
 
+/* How many values need no memory of their own. */
+enum { MRN_FEW = 2 };
+/* Stays where it was made: `values` may point into it. */
 struct mrn_values {
     size_t count;
     struct mrn_value *values;
+    struct mrn_value few[MRN_FEW];
 };
 
 /* Whether a format can be read; `error` says what is wrong. */

@@ -9,6 +9,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use pyo3::prelude::*;
+use sapwood::own_process_id;
 
 use crate::error::{self, Failure};
 
@@ -34,7 +35,7 @@ pub(crate) struct Handle<T: Thing> {
 impl<T: Thing> Handle<T> {
     pub(crate) fn new(thing: T, signals: Signals) -> Self {
         let thing = Mutex::new(Some(thing));
-        Self { process: std::process::id(), thing, signals, dropped: Mutex::default() }
+        Self { process: own_process_id(), thing, signals, dropped: Mutex::default() }
     }
 
     /// Uses the thing while the interpreter is free for others.
@@ -76,7 +77,7 @@ impl<T: Thing> Handle<T> {
     }
 
     fn lock(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, Option<T>>> {
-        if self.process != std::process::id() {
+        if self.process != own_process_id() {
             let text = format!(
                 "the {} belongs to process {}, which forked this one; open one after the fork",
                 T::NAME,
@@ -103,7 +104,7 @@ impl<T: Thing> Drop for Handle<T> {
     fn drop(&mut self) {
         let thing = self.thing.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         let Some(thing) = thing else { return };
-        if self.process != std::process::id() {
+        if self.process != own_process_id() {
             // A forked child must neither end nor tell the network that its parent has.
             std::mem::forget(thing);
             return;

@@ -41,7 +41,7 @@ mod _native {
     #[pymodule_export]
     use super::filter::{Wave, filters_at_work};
     #[pymodule_export]
-    use super::measure::round_trips;
+    use super::measure::{filter_calls, round_trips};
     #[pymodule_export]
     use super::network::Network;
     #[pymodule_export]

@@ -49,6 +49,7 @@ mod lifeline;
 mod local;
 mod locate;
 mod order;
+mod own_id;
 mod process;
 mod stderr;
 
@@ -64,6 +65,7 @@ pub use lifeline::{LIFELINE_VARIABLE, Lifeline, hold_lifeline};
 pub use local::Local;
 pub use locate::locate;
 pub use order::{Bond, INHERITED_MAX, Order};
+pub use own_id::own_process_id;
 pub use process::{DROP_WAIT_MS_MAX, Process};
 pub use stderr::{STDERR_VARIABLE, take_over_stderr};
 

@@ -262,8 +262,10 @@ impl Driver {
     pub fn turn(&mut self, until: Option<Instant>) -> Result<bool, RuntimeError> {
         self.carry_out()?;
         self.foreign_ready = false;
-        if until.is_none() && self.wait_in_read()? {
-            return Ok(false);
+        while let Some(is_over) = self.wait_in_read(until)? {
+            if is_over {
+                return Ok(false);
+            }
         }
         let timeout = self.timeout(until);
         self.poller.wait(&mut self.ready, timeout)?;
@@ -290,22 +292,26 @@ impl Driver {
 
     /// Waits for bytes in the read itself, where there is nothing else that this process could wait
     /// for: one system call instead of two, for a back-end that waits for its parent alone. Gives
-    /// whether it could be done.
+    /// whether the turn is over, or nothing where this cannot be done: then the poller waits, for
+    /// what is left of the time, too.
     #[inline]
-    fn wait_in_read(&mut self) -> Result<bool, RuntimeError> {
+    fn wait_in_read(&mut self, until: Option<Instant>) -> Result<Option<bool>, RuntimeError> {
         let is_alone = self.is_back_end && self.watched == 0 && self.processes.is_empty();
         if !is_alone || self.has_news() || self.attempt.is_under_way() {
-            return Ok(false);
+            return Ok(None);
         }
-        let Some(link) = self.sockets.only_link() else { return Ok(false) };
-        let patience = self.wake.map(|wake| wake.since(clock()));
+        let Some(link) = self.sockets.only_link() else { return Ok(None) };
+        let end = [self.wake, until].into_iter().flatten().min();
+        let patience = end.map(|end| end.since(clock()));
         if !self.sockets.limit_wait(link, patience) {
-            return Ok(false);
+            return Ok(None);
         }
-        self.now = self.sockets.read_waiting(link, &mut self.node);
-        self.wake_node(self.now);
+        let (now, is_limit) = self.sockets.read_waiting(link, &mut self.node);
+        self.now = now;
+        let is_over = !is_limit || end.is_none_or(|end| end <= now);
+        self.wake_node(now);
         self.carry_out()?;
-        Ok(true)
+        Ok(Some(is_over))
     }
 
     /// Whether something is there that nothing will wake this process for.

@@ -247,10 +247,18 @@ impl SocketTable {
         self.read_by(id, node, |link, memory| (link.read(memory), now));
     }
 
-    /// As [`SocketTable::read`], but waits for the bytes; gives the time at which they came.
+    /// As [`SocketTable::read`], but waits for the bytes; gives the time at which the wait was over
+    /// and whether that was because its limit had come.
     #[inline]
-    pub(crate) fn read_waiting(&mut self, id: LinkId, node: &mut Node) -> Instant {
-        self.read_by(id, node, |link, memory| (link.read_waiting(memory), clock()))
+    pub(crate) fn read_waiting(&mut self, id: LinkId, node: &mut Node) -> (Instant, bool) {
+        let mut is_limit = false;
+        let now = self.read_by(id, node, |link, memory| {
+            let result = link.read_waiting(memory);
+            is_limit =
+                result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
+            (result, clock())
+        });
+        (now, is_limit)
     }
 
     #[inline]
@@ -258,7 +266,7 @@ impl SocketTable {
         &mut self,
         id: LinkId,
         node: &mut Node,
-        read: impl Fn(&mut Link, &mut [u8]) -> (io::Result<usize>, Instant),
+        read: impl FnOnce(&mut Link, &mut [u8]) -> (io::Result<usize>, Instant),
     ) -> Instant {
         let Some(Some(open)) = self.links.get_mut(id.0 as usize) else { return clock() };
         let (result, now) = if let Some(memory) = node.lend(id) {

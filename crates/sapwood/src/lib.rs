@@ -55,6 +55,7 @@ pub use sapwood_filter::{
     HeavyHitters, Histogram, HistogramBin, Hitter, Item, ItemSet, Kll, Moments, PrefixNode,
     PrefixTree, Quantiles, Registry, Statistics, TopEntry, TopK, TopNumber, WaveRef, WaveRule,
 };
+pub use sapwood_launch::own_process_id;
 pub use sapwood_node::{
     AffectedWaves, AttachPoint, Event, FILTER_LIMIT, LinkRecord, Missing, NodeError, NodeRecord,
     Policy, Records, Recovery,

@@ -90,6 +90,12 @@ impl Facts {
         );
     }
 
+    /// Says that something was not measured, and why.
+    pub(super) fn missing(&mut self, path: &str, label: &str, why: &str) {
+        put(&mut self.json, &format!("missing.{path}"), json!(why));
+        let _ = writeln!(self.table, "  {label:<44} missing: {why}");
+    }
+
     /// One object in one line.
     pub(super) fn to_json(&self) -> String {
         format!("{}\n", Value::Object(self.json.clone()))

@@ -8,8 +8,9 @@
 
 use std::process::ExitCode;
 
-use sapwood::{Answer, BackEnd, Error, Rank, StreamId, Tag, Values, ValuesRef};
+use sapwood::{Answer, BackEnd, Error, Rank, Received, StreamId, Tag, Values, ValuesRef};
 
+use super::asker::ECHO;
 use super::bulk_leaf::BulkLeaf;
 use super::disturbance::{BURN, FLOOD, STOP, burn, flood, stopped};
 use super::oracle::{FLOW, flow};
@@ -68,6 +69,7 @@ pub(crate) fn back_end() -> Result<ExitCode, Failure> {
             continue;
         }
         let done = match received.tag() {
+            ECHO => echo(&mut back_end, &received),
             BURN => burn(&mut back_end, &received),
             FLOOD => flood(&mut back_end, &received),
             FLOW => flow(&mut back_end, &received),
@@ -84,6 +86,12 @@ pub(crate) fn back_end() -> Result<ExitCode, Failure> {
             Err(error) => return Err(error.into()),
         }
     }
+}
+
+/// Sends a number back.
+fn echo(back_end: &mut BackEnd, received: &Received) -> Result<(), Error> {
+    let number: i32 = received.values().scalar(0)?;
+    back_end.send(received.stream, ECHO, number)
 }
 
 /// The values of one back-end, made once and changed from wave to wave.

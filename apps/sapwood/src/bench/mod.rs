@@ -8,6 +8,8 @@
 //! `bulk` (with `bulk_tree` and `bulk_leaf`) has a floor, too, and its figures are facts with a
 //! bar.
 //!
+//! `bindings` compares round trips through the interfaces, each of which is an `asker`.
+//!
 //! `filter` measures calls of filters, beside a direct call of the same function.
 //!
 //! Beside it stands what has no floor: `scale` (with `connect`, `streams` and `depth`, and `crowd`
@@ -15,6 +17,8 @@
 //! stream of their neighbours) and `recovery` (with the `stricken` tree, the `oracle` of its waves
 //! and the `overhead`), whose results `facts` prints.
 
+mod asker;
+mod bindings;
 mod bulk;
 mod bulk_leaf;
 mod bulk_tree;
@@ -78,6 +82,8 @@ enum Subject {
     Recovery(recovery::Arguments),
     /// Large arrays down to every back-end and up from all, beside plain sockets.
     Bulk(bulk::Arguments),
+    /// Round trips through C, MRNet's interface and Python, beside those of Rust.
+    Bindings(bindings::Arguments),
     /// What a call of a filter costs: built in, from a shared object, in WebAssembly.
     Filter(filter::Arguments),
     /// What a stream's neighbours notice when it is not read, floods, stalls or carries huge
@@ -93,6 +99,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             if arguments.json { report.to_json() } else { report.to_table() }
         }
         Subject::Bulk(arguments) => in_form(&bulk::measure(arguments)?, arguments.json),
+        Subject::Bindings(arguments) => {
+            let (facts, code) = bindings::measure(arguments)?;
+            print(&in_form(&facts, arguments.json))?;
+            return Ok(code);
+        }
         Subject::Filter(arguments) => in_form(&filter::measure(arguments)?, arguments.json),
         Subject::Flood(arguments) => in_form(&flood::measure(arguments)?, arguments.json),
         Subject::Recovery(arguments) => in_form(&recovery::measure(arguments)?, arguments.json),

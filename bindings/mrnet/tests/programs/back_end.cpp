@@ -41,6 +41,7 @@ int answer(Network* net, Stream* stream, int tag, PacketPtr& packet)
     }
     switch (tag) {
     case TAG_SUM:
+    case TAG_ECHO:
         DEMAND(packet->unpack("%d", &number) == 0);
         return stream->send(tag, "%d", number);
     case TAG_TWICE:

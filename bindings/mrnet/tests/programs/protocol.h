@@ -16,7 +16,8 @@ enum {
     TAG_SLOW,         /* "%d": all but rank 0 send 1; rank 0 sends so many milliseconds later */
     TAG_INSPECT,      /* "": look at everything that a back-end can ask, then send "%d", 1 if good */
     TAG_LEAVE,        /* "": end without a word */
-    TAG_EXIT          /* "": the end */
+    TAG_EXIT,         /* "": the end */
+    TAG_ECHO = 130    /* "%d": send it back, as the benchmarks' own back-ends do */
 };
 
 #endif

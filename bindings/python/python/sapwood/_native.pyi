@@ -40,6 +40,7 @@ __all__ = [
     "Status",
     "Stream",
     "Wave",
+    "filter_calls",
     "filters_at_work",
     "round_trips",
     "serve",
@@ -48,6 +49,9 @@ __all__ = [
 FIRST_TAG: Final[int]
 VERSION: Final[str]
 
+def filter_calls(
+    name: str, children: int, elements: int, calls: int
+) -> tuple[float, float]: ...
 def filters_at_work() -> list[int]: ...
 def round_trips(
     stream: Stream, tag: int, elements: int, first: int, rounds: int

@@ -1,0 +1,341 @@
+//! `sapwood bench bindings`: the round trip of a small wave through each interface.
+//!
+//! Owns the command line, which interfaces there are, where their programs are found, and what
+//! is said of them. A number (`%d`) goes down to every back-end and comes back as the sum of
+//! all: the same tree, filter and message for each. A row is a tool that is wholly in that
+//! interface's language, or a front-end in it over the back-ends in Rust. They take turns,
+//! block by block, and a ratio is taken within a round of blocks. `asker` is who asks.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use sapwood::{Hosts, Topology};
+use sapwood_floor::Shape;
+use sapwood_floor::process::Pinned;
+use sapwood_floor::statistics::{Spread, ratio};
+
+use super::asker::{Asker, ECHO, Program, RustTool, Words, median_of};
+use super::bulk_tree::levels_of;
+use super::facts::{Bar, Facts, look};
+use super::leaf::BACK_END;
+use super::pairs::turns;
+use super::progress::Progress;
+use super::tree::own_program;
+use crate::exit::{Failure, OWN_FAILURE};
+
+/// Name and version of the JSON object. Members may be added without a new version.
+const SCHEMA: &str = "sapwood.bench-bindings/1";
+
+/// Round trips of one interface before the next one's turn.
+const BLOCK: u32 = 50;
+const ROUNDS_MAX: u32 = 1_000_000;
+
+/// Names the folder with the programs in C and C++, in the place of the one beside this program's.
+const MRNET_VARIABLE: &str = "SAPWOOD_BENCH_MRNET";
+/// Names a Python with the package `sapwood`.
+const PYTHON_VARIABLE: &str = "SAPWOOD_BENCH_PYTHON";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Interface {
+    /// `sapwood.h`.
+    #[value(name = "c")]
+    C,
+    /// A front-end with `sapwood.h` over back-ends in Rust.
+    #[value(name = "c_front_end")]
+    CFrontEnd,
+    /// MRNet's interface in C++, with its own communication processes.
+    #[value(name = "mrnet")]
+    Mrnet,
+    /// A front-end with MRNet's interface over back-ends in Rust.
+    #[value(name = "mrnet_front_end")]
+    MrnetFrontEnd,
+    /// The Python package.
+    #[value(name = "python")]
+    Python,
+    /// A front-end in Python over back-ends in Rust.
+    #[value(name = "python_front_end")]
+    PythonFrontEnd,
+}
+
+use Interface::{C, CFrontEnd, Mrnet, MrnetFrontEnd, Python, PythonFrontEnd};
+
+const INTERFACES: [Interface; 6] = [C, CFrontEnd, Mrnet, MrnetFrontEnd, Python, PythonFrontEnd];
+
+impl Interface {
+    fn name(self) -> &'static str {
+        match self {
+            C => "c",
+            CFrontEnd => "c_front_end",
+            Mrnet => "mrnet",
+            MrnetFrontEnd => "mrnet_front_end",
+            Python => "python",
+            PythonFrontEnd => "python_front_end",
+        }
+    }
+
+    fn label(self) -> &'static str {
+        match self {
+            C => "C library",
+            CFrontEnd => "C library, back-ends in Rust",
+            Mrnet => "MRNet's interface",
+            MrnetFrontEnd => "MRNet's interface, back-ends in Rust",
+            Python => "Python",
+            PythonFrontEnd => "Python, back-ends in Rust",
+        }
+    }
+
+    /// What its round trip may take, in those of Rust.
+    fn bar(self) -> Option<Bar> {
+        match self {
+            C | CFrontEnd => None,
+            Mrnet | MrnetFrontEnd => Some(Bar::Most(1.15)),
+            Python | PythonFrontEnd => Some(Bar::Most(1.3)),
+        }
+    }
+
+    /// Whether its back-ends are those of the benchmarks.
+    fn is_over_rust(self) -> bool {
+        matches!(self, CFrontEnd | MrnetFrontEnd | PythonFrontEnd)
+    }
+}
+
+/// The command line.
+#[derive(clap::Args)]
+pub(super) struct Arguments {
+    /// Fan-out of each level.
+    #[arg(long, value_name = "SHAPE", default_value = "2x2")]
+    topology: Shape,
+    /// Round trips of each interface.
+    #[arg(long, value_name = "N", default_value_t = 2_000)]
+    rounds: u32,
+    /// Only these beside Rust, separated by commas; all unless given.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    only: Vec<Interface>,
+    /// Where `make -C bindings/mrnet bench-programs` has built; else SAPWOOD_BENCH_MRNET, else
+    /// 'mrnet' beside the folder of this program.
+    #[arg(long, value_name = "FOLDER")]
+    mrnet: Option<PathBuf>,
+    /// A Python with the package 'sapwood'; else SAPWOOD_BENCH_PYTHON, else the one that the tests
+    /// have made beside the folder of this program, else python3.
+    #[arg(long, value_name = "PROGRAM")]
+    python: Option<PathBuf>,
+    /// Keep all processes on one core: ratios then compare the work, and not who waits where.
+    #[arg(long)]
+    pin: bool,
+    /// Print one JSON object instead of a table.
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// One row while it is measured.
+struct Row {
+    interface: Interface,
+    asker: Result<Box<dyn Asker>, String>,
+    us: Vec<f64>,
+}
+
+/// What came of it: the medians of its blocks in microseconds, or why there are none.
+struct Outcome {
+    interface: Interface,
+    us: Result<Vec<f64>, String>,
+}
+
+/// Measures, and says whether anything could be measured.
+pub(super) fn measure(arguments: &Arguments) -> Result<(Facts, ExitCode), Failure> {
+    if !(1..=ROUNDS_MAX).contains(&arguments.rounds) {
+        let text = format!("--rounds {}: give a number from 1 to {ROUNDS_MAX}", arguments.rounds);
+        return Err(Failure::usage(text));
+    }
+    let shape = levels_of(&arguments.topology)?;
+    let pinned = arguments.pin.then(|| Pinned::first_allowed().and_then(Pinned::to)).transpose();
+    let _pinned = pinned.map_err(|error| {
+        Failure::own(&format!("cannot stay on one core: {error}; measure without --pin"))
+    })?;
+    let mut floor = RustTool::open(&shape)?;
+    let mut rows = open_rows(arguments, &shape)?;
+    let mut floor_us = Vec::new();
+    let mut progress = Progress::new();
+    let block = BLOCK.min(arguments.rounds);
+    let blocks = arguments.rounds.div_ceil(block) as usize;
+    // The first round of blocks warms up, and shows which programs work.
+    for run in 0..=blocks {
+        progress.say("round trips", run, blocks + 1);
+        for which in turns(run, rows.len() + 1) {
+            if which == 0 {
+                floor_us.push(median_of(&mut floor, block)? / 1e3);
+            } else {
+                rows[which - 1].take_turn(block);
+            }
+        }
+    }
+    drop(progress);
+    Box::new(floor).close()?;
+    // The first round was for the caches.
+    floor_us.remove(0);
+    let outcomes: Vec<Outcome> = rows.into_iter().map(Row::finish).collect();
+    let has_run = outcomes.iter().any(|outcome| outcome.us.is_ok());
+    let code = if has_run { ExitCode::SUCCESS } else { ExitCode::from(OWN_FAILURE) };
+    Ok((report(arguments, &floor_us, &outcomes), code))
+}
+
+fn open_rows(arguments: &Arguments, shape: &sapwood::Shape) -> Result<Vec<Row>, Failure> {
+    let own = own_program()?;
+    let wants = |which| arguments.only.is_empty() || arguments.only.contains(&which);
+    let row = |interface| {
+        let words = match interface {
+            Python | PythonFrontEnd => python_words(interface, arguments, &own),
+            _ => built_words(interface, arguments, shape, &own),
+        };
+        let asker = words.and_then(|words| {
+            let program = Program::start(&words).map_err(|failure| failure.to_string())?;
+            Ok(Box::new(program) as Box<dyn Asker>)
+        });
+        Row { interface, asker, us: Vec::new() }
+    };
+    Ok(INTERFACES.into_iter().filter(|which| wants(*which)).map(row).collect())
+}
+
+/// The programs in C and C++, or what is missing of them.
+fn built_words(
+    interface: Interface,
+    arguments: &Arguments,
+    shape: &sapwood::Shape,
+    own: &Path,
+) -> Result<Words, String> {
+    let named = arguments.mrnet.clone().or_else(|| named_in(MRNET_VARIABLE));
+    let folder = named.unwrap_or_else(|| beside(own, "mrnet"));
+    let names = match interface {
+        Mrnet | MrnetFrontEnd => ["tests/round_trip", "tests/back_end"],
+        _ => ["tests/bare_round_trip", "tests/bare_back_end"],
+    };
+    let [program, back_end] = names.map(|name| folder.join(name));
+    for needed in [&program, &back_end] {
+        if !needed.is_file() {
+            return Err(format!(
+                "there is no {}; build it with 'make -C bindings/mrnet bench-programs', or name \
+                 the folder with --mrnet",
+                needed.display()
+            ));
+        }
+    }
+    let topology = Topology::from_shape(shape, &Hosts::local()).to_file_text();
+    let mut arguments: Vec<OsString> = vec![topology.into(), ECHO.to_string().into()];
+    if interface.is_over_rust() {
+        arguments.extend([own.as_os_str().to_os_string(), BACK_END.into()]);
+    } else {
+        arguments.push(back_end.into_os_string());
+    }
+    let variables = vec![("SAPWOOD_NODE", own.as_os_str().to_os_string())];
+    Ok(Words { program, arguments, variables })
+}
+
+/// The Python package's own measuring, or what is missing of it.
+fn python_words(interface: Interface, arguments: &Arguments, own: &Path) -> Result<Words, String> {
+    let python = python(arguments.python.as_deref(), own)?;
+    let node = own.as_os_str().to_os_string();
+    let mut words: Vec<OsString> =
+        vec!["round-trips".into(), arguments.topology.to_string().into()];
+    if interface.is_over_rust() {
+        words.extend([node.clone(), BACK_END.into()]);
+    }
+    Ok(turns_of(python, words, vec![("SAPWOOD_NODE", node)]))
+}
+
+/// `python -m sapwood.turns`, with these words.
+pub(super) fn turns_of(
+    python: PathBuf,
+    words: Vec<OsString>,
+    variables: Vec<(&'static str, OsString)>,
+) -> Words {
+    let mut arguments: Vec<OsString> = ["-m", "sapwood.turns"].map(OsString::from).into();
+    arguments.extend(words);
+    Words { program: python, arguments, variables }
+}
+
+/// A Python that has the package: the one that is named, or the first that is found.
+pub(super) fn python(named: Option<&Path>, own: &Path) -> Result<PathBuf, String> {
+    let named = named.map(Path::to_path_buf).or_else(|| named_in(PYTHON_VARIABLE));
+    let candidates = match named {
+        Some(named) => vec![named],
+        None => vec![beside(own, "python/environment/bin/python"), PathBuf::from("python3")],
+    };
+    let has_package = |python: &PathBuf| {
+        let mut command = Command::new(python);
+        command.args(["-c", "import sapwood.turns"]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    };
+    candidates.iter().find(|python| has_package(python)).cloned().ok_or_else(|| {
+        let tried: Vec<_> = candidates.iter().map(|python| python.display().to_string()).collect();
+        format!(
+            "{} cannot import 'sapwood.turns'; install the package with 'pip install .' or build \
+             one with 'make python-environment', and name its Python with --python",
+            tried.join(" or ")
+        )
+    })
+}
+
+fn named_in(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable).filter(|named| !named.is_empty()).map(PathBuf::from)
+}
+
+/// A place in the folder that everything is built in: this program lies in a folder of it.
+fn beside(own: &Path, place: &str) -> PathBuf {
+    own.parent().and_then(Path::parent).unwrap_or(Path::new(".")).join(place)
+}
+
+impl Row {
+    fn take_turn(&mut self, block: u32) {
+        let Ok(asker) = &mut self.asker else { return };
+        match median_of(asker.as_mut(), block) {
+            Ok(took) => self.us.push(took / 1e3),
+            Err(failure) => self.asker = Err(failure.to_string()),
+        }
+    }
+
+    /// Ends it; what has not taken all its turns has no figures.
+    fn finish(self) -> Outcome {
+        let Self { interface, asker, mut us } = self;
+        let ended = asker.and_then(|asker| asker.close().map_err(|failure| failure.to_string()));
+        let us = ended.map(|()| us.split_off(1));
+        Outcome { interface, us }
+    }
+}
+
+fn report(arguments: &Arguments, floor_us: &[f64], outcomes: &[Outcome]) -> Facts {
+    let Arguments { topology, rounds, .. } = arguments;
+    let (block, runs) = (BLOCK.min(*rounds), floor_us.len());
+    let title = format!(
+        "The round trip of one number over {topology}, through each interface.\n\
+         {runs} rounds of {block} round trips in turn"
+    );
+    let mut facts = Facts::new(SCHEMA, title);
+    facts.setting("topology", topology.to_string());
+    facts.setting("message", "%d");
+    facts.setting("rounds", runs * block as usize);
+    facts.setting("block", block);
+    facts.setting("pinned", arguments.pin);
+    facts.heading("median of a block");
+    if let Some(spread) = Spread::of(floor_us) {
+        facts.spread("us.rust", look("Rust", "us", 1), &spread, None);
+    }
+    for Outcome { interface, us } in outcomes {
+        match us.as_deref().map(Spread::of) {
+            Ok(Some(spread)) => {
+                let path = format!("us.{}", interface.name());
+                facts.spread(&path, look(interface.label(), "us", 1), &spread, None);
+            }
+            Ok(None) => {}
+            Err(why) => facts.missing(interface.name(), interface.label(), why),
+        }
+    }
+    facts.heading("ratio to Rust");
+    for Outcome { interface, us } in outcomes {
+        if let Some(spread) = us.as_deref().ok().and_then(|us| ratio(us, floor_us)) {
+            let path = format!("ratio.{}", interface.name());
+            facts.spread(&path, look(interface.label(), "", 3), &spread, interface.bar());
+        }
+    }
+    facts
+}
