@@ -3,12 +3,20 @@
 use alloc::collections::VecDeque;
 
 use sapwood_packet::{RankSet, Wave};
+use sapwood_wire::limits::KEPT_BYTES;
 
 use crate::LinkId;
 use crate::assembly::Assemblies;
 use crate::gate::Gate;
 use crate::lane::{Place, has_reached};
 use crate::replica::Replicas;
+
+/// After so many bytes a child is told what is safe, though nothing else goes to it: before what it
+/// may keep is used up.
+const UNTOLD_BYTES_MAX: usize = KEPT_BYTES / 4;
+
+/// After so many waves or packets a neighbour is told what is safe, if a packet goes there anyhow.
+pub(crate) const UNTOLD_PACKETS: u64 = 32;
 
 /// A child that leads to members of the stream.
 #[derive(Debug)]
@@ -43,6 +51,8 @@ pub(crate) struct Slot {
     late: VecDeque<(u32, Wave)>,
     /// What it has been told is safe.
     told: (Place, u32),
+    /// Bytes that have become safe since, as far as they are counted.
+    untold_bytes: usize,
     safe_number: u32,
     /// What it has handed over of its filters' states.
     pub(crate) replicas: Replicas,
@@ -75,6 +85,7 @@ impl Slot {
             numbers: VecDeque::new(),
             late: VecDeque::new(),
             told: (first, 0),
+            untold_bytes: 0,
             safe_number: 0,
             replicas: Replicas::default(),
         }
@@ -97,9 +108,23 @@ impl Slot {
         self.late.push_back((single, wave));
     }
 
+    /// So many bytes more have become safe; whether it is time to tell the child.
+    #[inline]
+    pub(crate) fn has_untold(&mut self, bytes: usize) -> bool {
+        self.untold_bytes += bytes;
+        self.untold_bytes >= UNTOLD_BYTES_MAX
+    }
+
+    /// Whether this child may forget so many waves that it is worth a word beside a packet.
+    #[inline]
+    pub(crate) fn is_behind(&self, safe: Place) -> bool {
+        safe.wave.saturating_sub(self.told.0.wave) >= UNTOLD_PACKETS
+    }
+
     /// What this child need not keep any more, if it has not been told: the place before which its
     /// packets are safe, and the number of its last single packet that is.
     pub(crate) fn settle(&mut self, safe: Place, single: u32) -> Option<(Place, u32)> {
+        self.untold_bytes = 0;
         while let Some(&(until, number)) = self.numbers.front() {
             let is_safe = match until {
                 Until::Single(own) => has_reached(single, own),

@@ -16,6 +16,7 @@ use crate::apart::{Apart, DownApart};
 use crate::assembly::Assemblies;
 use crate::decision::Decider;
 use crate::fairness::Pace;
+use crate::inbox::Pool;
 use crate::kept::Kept;
 use crate::lane::{Lane, Passage, Place};
 use crate::membership::END;
@@ -95,10 +96,6 @@ pub(crate) struct Stream {
     pub(crate) seen: BTreeMap<Rank, Place>,
     /// Waves below this one may come again from children that had another parent.
     pub(crate) resumed_until: Wave,
-    /// Bytes that have become safe since the children were told (front-end).
-    pub(crate) untold_bytes: u64,
-    /// The wave before which the children have been told that all is safe (front-end).
-    pub(crate) told: Wave,
     /// Whether its upward filters have been slow, and how many waves they may take in one input.
     pub(crate) pace: Pace,
     /// Whether it lets others have their turn, and goes on then.
@@ -112,6 +109,9 @@ pub(crate) struct Stream {
     pub(crate) down_next: Place,
     /// What the parent has been told of that.
     pub(crate) down_told: Place,
+    /// Everything that came down before this place has reached the back-ends, as far as the
+    /// children have said so.
+    pub(crate) down_reached: Place,
     /// A rule that the node breaks, in tests.
     pub(crate) mutation: Option<Mutation>,
     /// What went down and may have to be sent to another child.
@@ -181,14 +181,13 @@ impl Stream {
             recorded: request.first_wave,
             seen: BTreeMap::new(),
             resumed_until: 0,
-            untold_bytes: 0,
-            told: request.first_wave,
             pace: Pace::default(),
             yields: false,
             next_down: 0,
             down_made: (0, 0),
             down_next: Place::default(),
             down_told: Place::default(),
+            down_reached: Place::default(),
             mutation: None,
             down_kept: Kept::default(),
             assemblies: Assemblies::default(),
@@ -369,10 +368,10 @@ impl Stream {
         }
         match shared {
             Some(shared) => self.down_kept.share(passage, shared.clone()),
-            None => self.down_kept.log(passage, frame),
+            None => self.down_kept.copy(passage, frame),
         }
         while self.drops() && self.down_kept.bytes() > KEPT_BYTES {
-            self.down_kept.forget_first();
+            self.down_kept.forget_first(&mut Pool::default());
         }
     }
 
