@@ -10,11 +10,12 @@ use sapwood_packet::StreamId;
 use sapwood_wire::Control;
 
 use crate::lane::Place;
+use crate::late::LateParts;
 use crate::membership::END;
 use crate::mutation::Mutation;
 use crate::node::Streams;
 use crate::outbox::Mark;
-use crate::slot::{Slot, UNTOLD_PACKETS, Until};
+use crate::slot::{Slot, UNTOLD_PACKETS};
 use crate::stream::Stream;
 use crate::wave::OpenWave;
 use crate::{LinkId, Node, Role};
@@ -30,10 +31,11 @@ impl Slot {
     pub(crate) fn acknowledgement(
         &mut self,
         stream: StreamId,
-        safe: Place,
-        single: u32,
+        (safe, single): (Place, u32),
+        late_parts: &mut LateParts,
     ) -> Option<Control> {
-        let (Place { wave, offset }, number) = self.settle(safe, single)?;
+        let held = late_parts.first_of(&self.members, single);
+        let (Place { wave, offset }, number) = self.settle(safe, single, held)?;
         Some(Control::Acknowledge { stream, wave, offset, singles: u64::from(number) })
     }
 }
@@ -78,15 +80,13 @@ impl Node {
         if !is_single {
             return stream.record_absences(wave);
         }
-        let Some(&(slot, _)) = wave.charges.first() else { return };
-        let loses_late = stream.breaks(Mutation::LoseLateParts);
         let own = if is_root { 0 } else { stream.sender.last_single() };
-        let has_value = wave.has_values();
-        let Some(slot) = stream.slots.get_mut(usize::from(slot)) else { return };
-        slot.note_number(Until::Single(own), wave.header.generation);
-        if wave.has_become_late && has_value && !loses_late {
-            slot.note_late(own, wave.place.wave);
+        if wave.has_become_late {
+            stream.late_parts.note_gone(wave.place.wave, own);
         }
+        let Some(&(slot, _)) = wave.charges.first() else { return };
+        let Some(slot) = stream.slots.get_mut(usize::from(slot)) else { return };
+        slot.note_single(own, wave.header.generation);
     }
 
     /// Something more is safe: the children are told before long.
@@ -122,9 +122,9 @@ impl Node {
         if !stream.keeps {
             return;
         }
-        let (safe, single) = stream.safe_up(is_root);
+        let safe = stream.safe_up(is_root);
         let slot = &mut stream.slots[slot];
-        if let Some(message) = slot.acknowledgement(stream.id, safe, single)
+        if let Some(message) = slot.acknowledgement(stream.id, safe, &mut stream.late_parts)
             && let Some(outbox) = links.outbox(slot.link)
         {
             let pushed = outbox.push_control(&message);

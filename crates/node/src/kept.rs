@@ -15,6 +15,7 @@ use sapwood_packet::{Body, Slab};
 use crate::inbox::Pool;
 use crate::lane::{Passage, Place};
 use crate::outbox::{EncodedFrame, Mark};
+use crate::reclaim::{Spares, shorten};
 
 /// Copies of small frames lie in pieces of about this many bytes.
 const PIECE_BYTES: usize = 64 << 10;
@@ -48,8 +49,8 @@ pub(crate) struct Kept {
     pieces: VecDeque<Slab>,
     /// Where the first piece's first kept byte is.
     start: usize,
-    /// Memory for the next pieces: as much as was ever needed since [`Kept::rest`].
-    spares: Vec<Slab>,
+    /// Memory for the next pieces.
+    spares: Spares<Slab>,
     bytes: usize,
 }
 
@@ -181,11 +182,11 @@ impl Kept {
         }
     }
 
-    /// Gives back the memory that has been used, if nothing is kept now.
-    pub(crate) fn rest(&mut self) {
-        if self.is_empty() {
-            self.spares.retain(|spare| spare.capacity() <= FIRST_BYTES);
-        }
+    /// Gives back memory that is not needed any more.
+    pub(crate) fn reclaim(&mut self) {
+        drop(self.spares.reclaim());
+        shorten(&mut self.entries);
+        shorten(&mut self.pieces);
     }
 
     /// The place of the oldest frame.

@@ -81,6 +81,8 @@ pub struct Node {
     pub(crate) jobs: Jobs,
     /// When the front-end tells its children what is safe.
     pub(crate) acknowledgement_due: Option<Instant>,
+    /// When memory that is not needed is given back next.
+    pub(crate) reclaim_due: Instant,
     /// The wake-up that was last asked for.
     pub(crate) wake: Option<Instant>,
     /// A rule that this node breaks, in tests.
@@ -115,6 +117,7 @@ impl Node {
             yields_until: None,
             jobs: Jobs::default(),
             acknowledgement_due: None,
+            reclaim_due: Instant::default(),
             wake: None,
             mutation: None,
             counted: Counted::default(),
@@ -127,6 +130,7 @@ impl Node {
     pub fn handle_input(&mut self, now: Instant, input: Input<'_>) {
         self.now = now;
         self.transformed = None;
+        self.reclaim_if_due();
         match input {
             Input::ParentUp { link } if self.membership.search.is_some() => self.ancestor_up(link),
             Input::ParentUp { link } => self.parent_up(link),

@@ -107,7 +107,7 @@ impl Node {
         let is_root = self.settings.role == Role::FrontEnd;
         let Self { links, streams, .. } = self;
         let stream = streams.at(at);
-        let (safe, single) = stream.safe_up(is_root);
+        let safe = stream.safe_up(is_root);
         let passage = Passage::downward(&packet);
         stream.keep_down(passage, frame, encoded);
         let drops = stream.drops() && passage.begins;
@@ -133,8 +133,9 @@ impl Node {
                 }
                 slot.down.pass(encoded.map_or(frame.len(), EncodedFrame::len));
                 if stream.keeps
-                    && slot.is_behind(safe)
-                    && let Some(message) = slot.acknowledgement(stream.id, safe, single)
+                    && slot.is_behind(safe.0)
+                    && let Some(message) =
+                        slot.acknowledgement(stream.id, safe, &mut stream.late_parts)
                 {
                     let pushed = outbox.push_control(&message);
                     debug_assert!(pushed.is_ok(), "an acknowledgement is short");

@@ -14,6 +14,7 @@ use sapwood_wire::{
 
 use crate::inbox::Pool;
 use crate::lane::{Lane, Passage, Place};
+use crate::reclaim::shorten;
 
 /// Most parts in one gather list; more are written in the next turn.
 pub const GATHER_PARTS_MAX: usize = 64;
@@ -23,6 +24,9 @@ pub(crate) const SHARED_BODY_BYTES: usize = 8 << 10;
 
 /// Frames are packed into pieces of about this many bytes, so that control never waits for more.
 const PACKED_BYTES: usize = 64 << 10;
+
+/// Memory for control messages that is given back when none waits, in bytes.
+const CONTROL_BYTES_IDLE: usize = 8 << 10;
 
 /// A frame that is written somewhere already, ready to go to several links: a clone is cheap.
 #[derive(Clone, Debug)]
@@ -131,6 +135,8 @@ pub(crate) struct Outbox {
     next_mark: u32,
     /// How many pieces have left.
     pieces_gone: u64,
+    /// How many had when [`Outbox::reclaim`] looked last.
+    pieces_looked_at: u64,
     /// Pieces that have left and hold frames to be kept.
     left: VecDeque<(u64, Slab)>,
 }
@@ -284,6 +290,22 @@ impl Outbox {
             keep(bytes.as_bytes(), &self.marks.make_contiguous()[..end]);
             self.marks.drain(..end);
             self.give_spare(bytes);
+        }
+    }
+
+    /// Gives back memory that is not needed any more.
+    pub(crate) fn reclaim(&mut self) {
+        shorten(&mut self.pieces);
+        shorten(&mut self.marks);
+        shorten(&mut self.left);
+        if self.control.is_empty() && self.control.capacity() > CONTROL_BYTES_IDLE {
+            self.control = Slab::default();
+        }
+        if self.ended_runs.is_empty() {
+            self.ended_runs = Vec::new();
+        }
+        if core::mem::replace(&mut self.pieces_looked_at, self.pieces_gone) == self.pieces_gone {
+            self.spare = None;
         }
     }
 

@@ -78,9 +78,6 @@ impl Node {
             self.hand_over_rest(false);
             for at in 0..self.streams.len() {
                 self.acknowledge_to_parent(at);
-                let stream = self.streams.at(at);
-                stream.sender.rest();
-                stream.down_kept.rest();
             }
         }
     }

@@ -167,10 +167,11 @@ impl Sender {
         }
     }
 
-    /// Gives back memory, if nothing is kept now.
-    pub(crate) fn rest(&mut self) {
-        self.waves.rest();
-        self.singles.rest();
+    /// Gives back memory that is not needed any more.
+    pub(crate) fn reclaim(&mut self) {
+        self.gate.reclaim();
+        self.waves.reclaim();
+        self.singles.reclaim();
     }
 
     /// The same as [`Sender::keep_written`] of one frame beside frames of others.

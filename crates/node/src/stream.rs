@@ -19,6 +19,7 @@ use crate::fairness::Pace;
 use crate::inbox::Pool;
 use crate::kept::Kept;
 use crate::lane::{Lane, Passage, Place};
+use crate::late::LateParts;
 use crate::membership::END;
 use crate::mutation::Mutation;
 use crate::outbox::EncodedFrame;
@@ -90,6 +91,8 @@ pub(crate) struct Stream {
     pub(crate) below: RankSet,
     /// Who was not in the waves that have gone on.
     pub(crate) absences: Absences,
+    /// Parts of those that have come here late, and are not safe yet.
+    pub(crate) late_parts: LateParts,
     /// The wave before which that is known.
     pub(crate) recorded: Wave,
     /// How far each back-end has come, on a stream that waits for nobody.
@@ -178,6 +181,7 @@ impl Stream {
             keeps: false,
             below: RankSet::new(),
             absences: Absences::default(),
+            late_parts: LateParts::default(),
             recorded: request.first_wave,
             seen: BTreeMap::new(),
             resumed_until: 0,
@@ -389,6 +393,15 @@ impl Stream {
         let grant = u32::try_from(owed).unwrap_or(u32::MAX);
         self.down_granted += u64::from(grant);
         Some(grant)
+    }
+
+    /// Gives back memory that is not needed any more.
+    pub(crate) fn reclaim(&mut self) {
+        self.sender.reclaim();
+        self.down_kept.reclaim();
+        self.waves.reclaim();
+        self.late_parts.reclaim();
+        self.slots.iter_mut().for_each(Slot::reclaim);
     }
 
     /// Whether a large packet may pass this node chunk by chunk on its way up.
