@@ -212,3 +212,27 @@ fn behind(arrived: &Arrived<'_>, place: Place) -> Place {
         _ => Place::start_of(place.wave + 1),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_late_part_is_held_while_it_waits_and_until_it_is_safe() {
+        let mut parts = LateParts::default();
+        for (wave, rank) in [(5, 3), (6, 3), (6, 4)] {
+            let ranks = RankSet::range(rank, rank);
+            parts.waiting.push_back(LatePart { wave, ranks });
+        }
+        let (third, fourth) = (RankSet::range(3, 3), RankSet::range(4, 4));
+        assert_eq!(parts.first_of(&third, 0), Some(5));
+        assert_eq!(parts.first_of(&fourth, 0), Some(6));
+        assert_eq!(parts.first_of(&RankSet::range(0, 2), 0), None);
+        parts.note_gone(5, 1);
+        assert_eq!(parts.first_of(&third, 0), Some(5), "it is on its way");
+        assert_eq!(parts.first_of(&third, 1), Some(6), "it is safe");
+        parts.note_gone(6, 2);
+        assert_eq!(parts.first_of(&third, 2), None);
+        assert_eq!(parts.first_of(&fourth, 2), Some(6));
+    }
+}

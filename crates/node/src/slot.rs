@@ -204,3 +204,23 @@ impl Slot {
         early
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_single_packet_that_waits_is_not_told_of_with_one_behind_it() {
+        let mut slot = Slot::new(LinkId(0), RankSet::range(0, 3), Place::start_of(0), 1024);
+        slot.next = Place::start_of(9);
+        let safe = Place::start_of(4);
+        slot.expect_single(1);
+        // The second belongs to a wave that is open here.
+        slot.note_number(Until::Wave(3), 2);
+        assert_eq!(slot.settle(safe, 0, None), Some((safe, 0)));
+        slot.note_single(1, 1);
+        assert_eq!(slot.settle(safe, 0, None), None, "the first has gone on, and is not safe");
+        assert_eq!(slot.settle(safe, 1, None), Some((safe, 2)));
+        assert_eq!(slot.settle(Place::start_of(8), 1, Some(6)), Some((Place::start_of(6), 2)));
+    }
+}
