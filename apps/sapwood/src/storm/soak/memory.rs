@@ -3,9 +3,9 @@
 //! A process may fill its buffers at first; from then on its memory must be flat. A line is laid
 //! through the samples of the last two thirds by least squares, and what it rises over that time
 //! must stay below a bound: an allowance and a share of the whole. What a burst has taken a node
-//! gives back to the allocator, which keeps some of it from the system: about as much as two of the
-//! largest pieces of memory that were ever freed. That is what the allowance is for. In half an hour
-//! it is far below what one byte per wave comes to.
+//! gives back to the allocator, which keeps some of it from the system: about as much as two of
+//! the largest pieces of memory that were ever freed. That is what the allowance is for. In half an
+//! hour it is far below what one byte per wave comes to.
 
 use std::fs;
 use std::time::Duration;
