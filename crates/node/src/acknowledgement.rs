@@ -1,28 +1,54 @@
 //! What is safe and need not be kept any more: told down for what went up, up for what went down.
 //!
 //! What went up is safe when the front-end has taken it. It says so lazily, since nobody waits for
-//! it but memory: after so many waves or bytes, or a while after the last wave. Everybody below
-//! passes it on at once.
+//! it but memory, and a message by itself would wake a process: with the next credit or packet for
+//! the same child, or after many bytes or a while. Everybody below passes it on in the same way.
 
 use core::time::Duration;
 
 use sapwood_packet::StreamId;
 use sapwood_wire::Control;
 
-use crate::lane::{Passage, Place};
+use crate::lane::Place;
+use crate::late::LateParts;
 use crate::membership::END;
 use crate::mutation::Mutation;
-use crate::slot::Until;
+use crate::node::Streams;
+use crate::outbox::Mark;
+use crate::slot::{Slot, UNTOLD_PACKETS};
 use crate::stream::Stream;
 use crate::wave::OpenWave;
 use crate::{LinkId, Node, Role};
 
-/// How long the front-end waits with an acknowledgement that is not worth a message yet.
+/// How long the front-end waits for a message that an acknowledgement can travel with.
 const DELAY: Duration = Duration::from_millis(50);
-/// Waves after which it does not wait.
-const WAVES: u64 = 1024;
+/// How long those below wait, so that it comes to all levels of a tree in time.
+const DELAY_BELOW: Duration = Duration::from_millis(10);
+
+impl Slot {
+    /// What to tell this child, if there is anything: what lies before a place is safe, and single
+    /// packets up to a number.
+    pub(crate) fn acknowledgement(
+        &mut self,
+        stream: StreamId,
+        (safe, single): (Place, u32),
+        late_parts: &mut LateParts,
+    ) -> Option<Control> {
+        let held = late_parts.first_of(&self.members, single);
+        let (Place { wave, offset }, number) = self.settle(safe, single, held)?;
+        Some(Control::Acknowledge { stream, wave, offset, singles: u64::from(number) })
+    }
+}
 
 impl Stream {
+    /// What may be told to the children: the place before which everything is safe, and the number
+    /// up to which single packets are.
+    #[inline]
+    pub(crate) fn safe_up(&self, is_root: bool) -> (Place, u32) {
+        let is_early = self.breaks(Mutation::AcknowledgeEarly);
+        (self.safe(is_root || is_early), self.sender.acknowledged_single)
+    }
+
     /// Remembers who was not in a wave that has gone on. Waves before it that nobody has sent in
     /// have been skipped by all.
     fn record_absences(&mut self, wave: &OpenWave) {
@@ -51,37 +77,24 @@ impl Node {
     pub(crate) fn note_emitted(&mut self, at: usize, wave: &OpenWave, is_single: bool) {
         let is_root = self.settings.role == Role::FrontEnd;
         let stream = self.streams.at(at);
-        if is_root {
-            stream.untold_bytes +=
-                wave.charges.iter().map(|&(_, bytes)| u64::from(bytes)).sum::<u64>();
-        }
         if !is_single {
             return stream.record_absences(wave);
         }
-        let Some(&(slot, _)) = wave.charges.first() else { return };
-        let loses_late = stream.breaks(Mutation::LoseLateParts);
         let own = if is_root { 0 } else { stream.sender.last_single() };
-        let has_value = wave.has_values();
-        let Some(slot) = stream.slots.get_mut(usize::from(slot)) else { return };
-        slot.note_number(Until::Single(own), wave.header.generation);
-        if wave.has_become_late && has_value && !loses_late {
-            slot.note_late(own, wave.place.wave);
+        if wave.has_become_late {
+            stream.late_parts.note_gone(wave.place.wave, own);
         }
+        let Some(&(slot, _)) = wave.charges.first() else { return };
+        let Some(slot) = stream.slots.get_mut(usize::from(slot)) else { return };
+        slot.note_single(own, wave.header.generation);
     }
 
-    /// The front-end has taken something: the children are told, now or later.
+    /// Something more is safe: the children are told before long.
     pub(crate) fn owe_acknowledgement(&mut self, at: usize) {
-        let stream = self.streams.at(at);
-        if !stream.keeps {
-            return;
-        }
-        let window = u64::from(stream.request.window_bytes);
-        let waves = stream.ended.saturating_sub(stream.told);
-        if waves >= WAVES || stream.untold_bytes >= window / 2 {
-            return self.acknowledge_to_children(at);
-        }
-        if self.acknowledgement_due.is_none() {
-            self.acknowledgement_due = Some(self.now + DELAY);
+        if self.acknowledgement_due.is_none() && self.streams.at(at).keeps {
+            let is_root = self.settings.role == Role::FrontEnd;
+            let delay = if is_root { DELAY } else { DELAY_BELOW };
+            self.acknowledgement_due = Some(self.now + delay);
         }
     }
 
@@ -96,26 +109,26 @@ impl Node {
 
     /// Tells the children what they need not keep.
     pub(crate) fn acknowledge_to_children(&mut self, at: usize) {
+        for slot in 0..self.streams.at(at).slots.len() {
+            self.acknowledge_to_child(at, slot);
+        }
+    }
+
+    /// Tells one child what it need not keep.
+    pub(crate) fn acknowledge_to_child(&mut self, at: usize, slot: usize) {
         let is_root = self.settings.role == Role::FrontEnd;
         let Self { streams, links, .. } = self;
         let stream = streams.at(at);
         if !stream.keeps {
             return;
         }
-        let is_early = stream.breaks(Mutation::AcknowledgeEarly);
-        let safe = stream.safe(is_root || is_early);
-        let single = stream.sender.acknowledged_single;
-        stream.told = stream.ended;
-        stream.untold_bytes = 0;
-        for slot in &mut stream.slots {
-            let Some((place, number)) = slot.settle(safe, single) else { continue };
-            let Place { wave, offset } = place;
-            let singles = u64::from(number);
-            let message = Control::Acknowledge { stream: stream.id, wave, offset, singles };
-            if let Some(outbox) = links.outbox(slot.link) {
-                let pushed = outbox.push_control(&message);
-                debug_assert!(pushed.is_ok(), "an acknowledgement is short");
-            }
+        let safe = stream.safe_up(is_root);
+        let slot = &mut stream.slots[slot];
+        if let Some(message) = slot.acknowledgement(stream.id, safe, &mut stream.late_parts)
+            && let Some(outbox) = links.outbox(slot.link)
+        {
+            let pushed = outbox.push_control(&message);
+            debug_assert!(pushed.is_ok(), "an acknowledgement is short");
         }
     }
 
@@ -127,30 +140,37 @@ impl Node {
         place: Place,
         single: u32,
     ) {
-        self.keep_ended_runs();
         let Some(at) = self.streams.find(id) else { return };
-        let Self { streams, links, .. } = self;
-        let sender = &mut streams.at(at).sender;
-        sender.acknowledge(place, single);
+        let Self { streams, links, pool, .. } = self;
+        let Stream { sender, slots, .. } = streams.at(at);
+        let before = sender.kept_bytes();
+        sender.acknowledge(place, single, pool);
+        let left = sender.kept_bytes();
+        let is_much = |slot: &mut Slot| slot.has_untold(before - left);
+        let has_much = slots.iter_mut().map(is_much).fold(left == 0, |any, is_much| any | is_much);
+        let has_children = !slots.is_empty();
         if let Some(outbox) = links.outbox(link) {
             sender.pump(outbox);
         }
-        self.acknowledge_to_children(at);
+        if has_much {
+            self.acknowledge_to_children(at);
+        } else if has_children {
+            self.owe_acknowledgement(at);
+        }
         self.emit_ready(at);
         self.end_if_deserted(at);
         self.depart();
     }
 
-    /// Runs that have ended in the outbox are kept by their streams.
-    pub(crate) fn keep_ended_runs(&mut self) {
+    /// What has left the outbox to the parent, and runs that have ended there, are kept by their
+    /// streams.
+    #[inline]
+    pub(crate) fn keep_written(&mut self) {
         let Self { links, streams, membership, .. } = self;
         let link = membership.parent.and_then(|parent| links.link_mut(parent));
-        let Some(runs) = link.and_then(|link| link.outbox.ended_runs()) else { return };
-        runs.drain(|stream, passage: Passage, frame| {
-            if let Some(stream) = streams.get_mut(stream) {
-                stream.sender.log(passage, frame);
-            }
-        });
+        let Some(outbox) = link.map(|link| &mut link.outbox) else { return };
+        outbox.ended_runs().for_each(|run| streams.keep_run(&run));
+        outbox.take_written(|piece, marks| streams.keep_written(piece, marks));
     }
 
     /// What was sent down to a child before a place has reached its back-ends.
@@ -165,10 +185,24 @@ impl Node {
 
     /// Forgets what has reached everybody below.
     pub(crate) fn forget_down(&mut self, at: usize) {
-        let stream = self.streams.at(at);
+        let Self { streams, pool, .. } = self;
+        let stream = streams.at(at);
         let safe = stream.down_safe();
-        stream.down_kept.forget_before(safe);
+        stream.down_kept.forget_before(safe, pool);
+        stream.down_reached = safe;
         self.grant_to_parent(at);
+    }
+
+    /// Something goes to the parent: what has reached the back-ends is told with it.
+    #[inline]
+    pub(crate) fn acknowledge_beside(&mut self, at: usize) {
+        let stream = self.streams.at(at);
+        let is_leaf = stream.slots.is_empty();
+        let reached = if is_leaf { stream.down_next } else { stream.down_reached };
+        let untold = reached.min(stream.down_next).wave.saturating_sub(stream.down_told.wave);
+        if untold >= UNTOLD_PACKETS {
+            self.acknowledge_to_parent(at);
+        }
     }
 
     /// Tells the parent what has reached the back-ends below.
@@ -186,6 +220,24 @@ impl Node {
         if let Some(parent) = self.membership.parent {
             let message = Control::Acknowledge { stream: id, wave, offset, singles: 0 };
             self.send_control(parent, &message);
+        }
+    }
+}
+
+impl Streams {
+    /// The streams of the frames in a piece that has left keep them.
+    fn keep_written(&mut self, piece: &[u8], marks: &[Mark]) {
+        let Some(first) = marks.first() else { return };
+        if marks.iter().all(|mark| (mark.stream, mark.lane) == (first.stream, first.lane)) {
+            if let Some(stream) = self.get_mut(first.stream) {
+                stream.sender.keep_written(first.lane, piece, marks);
+            }
+            return;
+        }
+        for mark in marks {
+            if let Some(stream) = self.get_mut(mark.stream) {
+                stream.sender.keep_copy(piece, mark);
+            }
         }
     }
 }

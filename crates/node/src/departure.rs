@@ -51,8 +51,8 @@ impl Node {
         if let (true, Some(open)) =
             (self.membership.parent == Some(link), self.links.link_mut(link))
         {
-            open.outbox.end_run();
-            self.keep_ended_runs();
+            open.outbox.abandon();
+            self.keep_written();
         }
         let Some(open) = self.links.close(link) else { return };
         match open.peer {

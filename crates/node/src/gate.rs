@@ -5,6 +5,7 @@ use alloc::collections::VecDeque;
 
 use crate::lane::Passage;
 use crate::outbox::{EncodedFrame, Outbox};
+use crate::reclaim::shorten;
 
 /// A one-way door for the frames of one stream to one link.
 #[derive(Debug)]
@@ -76,6 +77,11 @@ impl Gate {
     pub(crate) fn clear(&mut self) {
         self.waiting.clear();
         self.waiting_bytes = 0;
+    }
+
+    /// Gives back memory that is not needed any more.
+    pub(crate) fn reclaim(&mut self) {
+        shorten(&mut self.waiting);
     }
 
     /// Bytes that wait.

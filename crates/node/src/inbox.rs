@@ -11,6 +11,8 @@ use alloc::vec::Vec;
 use sapwood_packet::{Body, Slab};
 use sapwood_wire::{PREFIX_BYTES, WireError, frame_length};
 
+use crate::reclaim::{Spares, shorten};
+
 /// A frame of this many bytes or more is read into a slab of its own.
 pub(crate) const LARGE_FRAME_BYTES: usize = 16 << 10;
 
@@ -125,7 +127,7 @@ impl Inbox {
 /// Slabs that have done their work, or will have, and serve the next large frame.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
-    slabs: Vec<Slab>,
+    slabs: Spares<Slab>,
     /// Slabs that others still hold: whoever waits to be written, or to be acknowledged. The oldest
     /// are free first, as a rule.
     lent: VecDeque<Body>,
@@ -153,10 +155,9 @@ impl Pool {
                 }
             }
         }
-        let at = self.slabs.iter().position(|slab| {
+        let slab = self.slabs.take(|slab| {
             slab.capacity() >= length && slab.capacity() < length.saturating_mul(2) + 4096
         })?;
-        let slab = self.slabs.swap_remove(at);
         self.bytes -= slab.capacity();
         Some(slab)
     }
@@ -176,6 +177,22 @@ impl Pool {
             self.bytes += capacity;
             self.lent.push_back(body.clone());
         }
+    }
+
+    /// Gives back memory that is not needed any more.
+    pub(crate) fn reclaim(&mut self) {
+        for slab in self.slabs.reclaim() {
+            self.bytes -= slab.capacity();
+        }
+        for _ in 0..self.lent.len() {
+            let Some(body) = self.lent.pop_front() else { break };
+            match body.try_into_slab() {
+                // It is given back next time, if it is not used until then.
+                Ok(slab) => self.slabs.push(slab),
+                Err(body) => self.lent.push_back(body),
+            }
+        }
+        shorten(&mut self.lent);
     }
 
     /// Whether so much memory is worth keeping. What others hold for long gives way.

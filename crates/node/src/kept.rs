@@ -1,7 +1,10 @@
 //! Frames that have been sent and may have to be sent again, until they are acknowledged.
 //!
-//! Small frames lie one behind the other in one piece of memory; a large body is shared with
-//! whoever else holds it.
+//! A small frame that goes up lies in the outbox until it has left, and is copied here then,
+//! together with those that it left with: a long copy costs much less than its parts, since what is
+//! kept has mostly gone out of the processor's cache before its memory is used again. For the same
+//! reason the outbox's own memory, which has not, is used for the next frames, and is not moved
+//! here. A large body is shared with whoever else holds it.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -9,17 +12,24 @@ use alloc::vec::Vec;
 
 use sapwood_packet::{Body, Slab};
 
+use crate::inbox::Pool;
 use crate::lane::{Passage, Place};
-use crate::outbox::EncodedFrame;
+use crate::outbox::{EncodedFrame, Mark};
+use crate::reclaim::{Spares, shorten};
 
-/// Memory for small frames that is given back when nothing is kept, in bytes.
-const LOG_BYTES_IDLE: usize = 16 << 10;
+/// Copies of small frames lie in pieces of about this many bytes.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// The first piece grows to this length as it needs, in bytes.
+const FIRST_BYTES: usize = 8 << 10;
 
 #[derive(Debug)]
 enum Bytes {
-    /// So many bytes of the log, behind those of the entries before.
-    Logged(u32),
-    /// Apart, since most frames are logged and an entry is to be small.
+    /// So many bytes that are still in the outbox, as its frame of that number.
+    Queued(u32, u32),
+    /// So many bytes in the pieces, behind those of the entries before.
+    Placed(u32),
+    /// Apart, since most frames are small and an entry is to be.
     Shared(Box<EncodedFrame>),
 }
 
@@ -33,9 +43,14 @@ struct Entry {
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
     entries: VecDeque<Entry>,
-    log: Slab,
-    /// Where the log's first kept byte is.
+    /// No entry before this one is in the outbox.
+    first_queued: usize,
+    /// Frames one behind the other; each lies whole in one piece, and no piece is used up.
+    pieces: VecDeque<Slab>,
+    /// Where the first piece's first kept byte is.
     start: usize,
+    /// Memory for the next pieces.
+    spares: Spares<Slab>,
     bytes: usize,
 }
 
@@ -53,10 +68,10 @@ impl Kept {
 
     /// Keeps a copy of a small frame.
     #[inline]
-    pub(crate) fn log(&mut self, passage: Passage, frame: &[u8]) {
-        self.log.extend(frame);
+    pub(crate) fn copy(&mut self, passage: Passage, frame: &[u8]) {
+        self.place(frame);
         self.bytes += frame.len();
-        self.entries.push_back(Entry { passage, bytes: Bytes::Logged(frame.len() as u32) });
+        self.entries.push_back(Entry { passage, bytes: Bytes::Placed(frame.len() as u32) });
     }
 
     /// Keeps a frame that is shared.
@@ -65,25 +80,113 @@ impl Kept {
         self.entries.push_back(Entry { passage, bytes: Bytes::Shared(Box::new(frame)) });
     }
 
-    /// Forgets all frames in front that lie wholly before a place.
+    /// Keeps a frame of so many bytes, which are in the outbox under that number; they come with
+    /// [`Kept::keep_written`].
     #[inline]
-    pub(crate) fn forget_before(&mut self, place: Place) {
+    pub(crate) fn queue(&mut self, passage: Passage, length: usize, number: u32) {
+        self.bytes += length;
+        self.entries.push_back(Entry { passage, bytes: Bytes::Queued(length as u32, number) });
+    }
+
+    /// Frames have left the outbox, or it is about to close: all that a piece of it holds.
+    pub(crate) fn keep_written(&mut self, piece: &[u8], marks: &[Mark]) {
+        let whole: usize = marks.iter().map(|mark| mark.length as usize).sum();
+        if whole != piece.len() {
+            return marks.iter().for_each(|mark| self.keep_copy(piece, mark));
+        }
+        let mut forgotten = 0;
+        for mark in marks {
+            forgotten += if self.settle(mark) { 0 } else { mark.length as usize };
+        }
+        if forgotten < whole {
+            self.place(&piece[forgotten..]);
+        }
+    }
+
+    /// Copies one frame of a piece that other streams have frames in too.
+    pub(crate) fn keep_copy(&mut self, piece: &[u8], mark: &Mark) {
+        if self.settle(mark) {
+            let start = mark.start as usize;
+            self.place(&piece[start..start + mark.length as usize]);
+        }
+    }
+
+    /// A frame comes out of the outbox; whether it is still kept.
+    fn settle(&mut self, mark: &Mark) -> bool {
+        while let Some(entry) = self.entries.get_mut(self.first_queued) {
+            match entry.bytes {
+                Bytes::Queued(length, number) if number == mark.number => {
+                    entry.bytes = Bytes::Placed(length);
+                    self.first_queued += 1;
+                    return true;
+                }
+                // The oldest are forgotten first.
+                Bytes::Queued(..) => return false,
+                Bytes::Placed(_) | Bytes::Shared(_) => self.first_queued += 1,
+            }
+        }
+        false
+    }
+
+    /// Copies the bytes of a frame behind those of the frames before.
+    fn place(&mut self, frame: &[u8]) {
+        let fits = |piece: &Slab| piece.len() + frame.len() <= PIECE_BYTES;
+        if !self.pieces.back().is_some_and(fits) {
+            let is_first = self.pieces.is_empty() && frame.len() < FIRST_BYTES;
+            let piece = self.spares.pop().unwrap_or_else(|| match is_first {
+                // Most streams never keep more than a few small frames.
+                true => Slab::default(),
+                false => Slab::with_capacity(PIECE_BYTES.max(frame.len())),
+            });
+            self.pieces.push_back(piece);
+        }
+        if let Some(piece) = self.pieces.back_mut() {
+            piece.extend(frame);
+        }
+    }
+
+    /// Forgets all frames in front that lie wholly before a place; their memory is used again.
+    #[inline]
+    pub(crate) fn forget_before(&mut self, place: Place, pool: &mut Pool) {
         while self.entries.front().is_some_and(|entry| entry.passage.place < place) {
-            self.forget_first();
+            self.forget_first(pool);
         }
     }
 
     /// Forgets the oldest frame.
-    pub(crate) fn forget_first(&mut self) {
+    pub(crate) fn forget_first(&mut self, pool: &mut Pool) {
         let Some(entry) = self.entries.pop_front() else { return };
+        self.first_queued = self.first_queued.saturating_sub(1);
         match entry.bytes {
-            Bytes::Logged(length) => {
+            Bytes::Queued(length, _) => self.bytes -= length as usize,
+            Bytes::Placed(length) => {
                 self.start += length as usize;
                 self.bytes -= length as usize;
+                self.free_used_piece();
             }
-            Bytes::Shared(frame) => self.bytes -= frame.len(),
+            Bytes::Shared(frame) => {
+                self.bytes -= frame.len();
+                frame.give_back(pool);
+            }
         }
-        self.tidy();
+    }
+
+    fn free_used_piece(&mut self) {
+        let is_used = |first: &mut Slab| first.len() == self.start;
+        if let Some(mut piece) = self.pieces.pop_front_if(is_used) {
+            self.start = 0;
+            piece.clear();
+            if piece.capacity() <= 2 * PIECE_BYTES {
+                self.spares.push(piece);
+            }
+        }
+    }
+
+    /// Gives back memory that is not needed any more.
+    pub(crate) fn reclaim(&mut self) {
+        drop(self.spares.reclaim());
+        shorten(&mut self.entries);
+        shorten(&mut self.pieces);
     }
 
     /// The place of the oldest frame.
@@ -97,41 +200,31 @@ impl Kept {
         self.entries.back().map(|entry| entry.passage.place)
     }
 
-    /// Moves the log to the front of its memory when half of that is of no use any more.
-    fn tidy(&mut self) {
-        if self.start == self.log.len() {
-            self.start = 0;
-            self.log.clear();
-            if self.log.capacity() > LOG_BYTES_IDLE {
-                self.log = Slab::default();
-            }
-        } else if self.start > LOG_BYTES_IDLE && self.start > self.log.len() / 2 {
-            let length = self.log.len() - self.start;
-            self.log.as_mut_bytes().copy_within(self.start.., 0);
-            self.log.set_length(length);
-            self.start = 0;
-        }
-    }
-
-    /// Copies of all frames that do not lie wholly before a place.
+    /// Copies of all frames that do not lie wholly before a place. None is in the outbox.
     pub(crate) fn frames_from(&self, place: Place) -> Vec<(EncodedFrame, Passage)> {
         let mut frames = Vec::new();
-        let mut at = self.start;
+        let mut pieces = self.pieces.iter();
+        let (mut piece, mut at) = (pieces.next(), self.start);
         for Entry { passage, bytes } in &self.entries {
-            let start = at;
-            if let Bytes::Logged(length) = bytes {
-                at += *length as usize;
-            }
-            if passage.place < place {
-                continue;
-            }
-            let frame = match bytes {
-                Bytes::Logged(_) => {
-                    EncodedFrame::whole(Body::from(Slab::copy_of(&self.log.as_bytes()[start..at])))
+            let is_wanted = passage.place >= place;
+            match bytes {
+                Bytes::Placed(length) => {
+                    if piece.is_some_and(|piece| piece.len() == at) {
+                        (piece, at) = (pieces.next(), 0);
+                    }
+                    let start = at;
+                    at += *length as usize;
+                    if let (true, Some(piece)) = (is_wanted, piece) {
+                        let copy = Slab::copy_of(&piece.as_bytes()[start..at]);
+                        frames.push((EncodedFrame::whole(Body::from(copy)), *passage));
+                    }
                 }
-                Bytes::Shared(frame) => EncodedFrame::clone(frame),
-            };
-            frames.push((frame, *passage));
+                Bytes::Shared(frame) if is_wanted => {
+                    frames.push((EncodedFrame::clone(frame), *passage));
+                }
+                Bytes::Shared(_) => {}
+                Bytes::Queued(..) => debug_assert!(false, "a frame is still in the outbox"),
+            }
         }
         frames
     }
@@ -165,9 +258,9 @@ mod tests {
     fn what_is_acknowledged_is_forgotten_and_the_rest_comes_out_in_order() {
         let mut kept = Kept::default();
         for wave in 0..2000_u64 {
-            kept.log(passage(wave), &frame(wave as u8));
+            kept.copy(passage(wave), &frame(wave as u8));
         }
-        kept.forget_before(Place::start_of(1990));
+        kept.forget_before(Place::start_of(1990), &mut Pool::default());
         assert_eq!(kept.bytes(), 10 * 16);
         let expected: Vec<u8> = (1990..2000_u64).map(|wave| wave as u8).collect();
         assert_eq!(marks(&kept.take()), expected);
@@ -178,12 +271,60 @@ mod tests {
     #[test]
     fn shared_and_copied_frames_keep_their_order() {
         let mut kept = Kept::default();
-        kept.log(passage(0), &frame(0));
+        kept.copy(passage(0), &frame(0));
         kept.share(passage(1), EncodedFrame::whole(Body::from(Slab::copy_of(&frame(1)))));
-        kept.log(passage(2), &frame(2));
+        kept.copy(passage(2), &frame(2));
         assert_eq!(marks(&kept.frames_from(Place::start_of(0))), vec![0, 1, 2]);
         assert_eq!(marks(&kept.frames_from(Place::start_of(1))), vec![1, 2]);
-        kept.forget_before(Place::start_of(2));
+        kept.forget_before(Place::start_of(2), &mut Pool::default());
         assert_eq!(marks(&kept.frames_from(Place::start_of(0))), vec![2]);
+    }
+
+    /// Frames of 4 KiB in one piece of memory, numbered from `first` on.
+    fn written(first: u32, frames: u32) -> (Vec<u8>, Vec<Mark>) {
+        let mut piece = Vec::new();
+        let mark = |index: u32| {
+            piece.extend([(first + index) as u8; 4096]);
+            Mark { number: first + index, start: index * 4096, length: 4096, ..Mark::default() }
+        };
+        let marks = (0..frames).map(mark).collect();
+        (piece, marks)
+    }
+
+    #[test]
+    fn what_left_together_is_kept_together() {
+        let mut kept = Kept::default();
+        let mut pool = Pool::default();
+        for number in 0..40 {
+            kept.queue(passage(number), 4096, number as u32);
+        }
+        let (piece, marks) = written(0, 4);
+        kept.keep_written(&piece, &marks);
+        // Those of the second piece that are acknowledged meanwhile are not waited for.
+        kept.forget_before(Place::start_of(6), &mut pool);
+        for first in [4, 12, 20, 28] {
+            let (piece, marks) = written(first, 8);
+            kept.keep_written(&piece, &marks);
+        }
+        kept.forget_before(Place::start_of(9), &mut pool);
+        let (piece, marks) = written(36, 4);
+        kept.keep_written(&piece, &marks);
+        assert_eq!(kept.bytes(), 31 * 4096);
+        assert_eq!(marks_of(&mut kept), (9..40).collect::<Vec<u8>>());
+    }
+
+    #[test]
+    fn memory_that_is_shared_with_others_is_copied() {
+        let mut kept = Kept::default();
+        kept.queue(passage(0), 4096, 0);
+        kept.queue(passage(1), 4096, 3);
+        let (piece, marks) = written(0, 4);
+        kept.keep_copy(&piece, &marks[0]);
+        kept.keep_copy(&piece, &marks[3]);
+        assert_eq!(marks_of(&mut kept), vec![0, 3]);
+    }
+
+    fn marks_of(kept: &mut Kept) -> Vec<u8> {
+        marks(&kept.take())
     }
 }

@@ -4,20 +4,80 @@
 //! Nothing is counted twice here, and nothing is lost: what is repeated is known by its wave and
 //! its contributors, whatever way it came.
 
+use alloc::collections::VecDeque;
+
 use sapwood_filter::Filter;
+use sapwood_packet::{RankSet, Wave};
 
 use crate::Instant;
-use crate::lane::Place;
+use crate::lane::{Place, has_reached};
 use crate::mutation::Mutation;
+use crate::reclaim::shorten;
 use crate::slot::Until;
 use crate::stream::{Stream, Way};
 use crate::wave::Arrived;
 
+/// A part of a wave that came when its wave had gone on: it becomes a single packet here, and the
+/// children that sent it in its wave must keep it until that one is safe, wherever in this process
+/// it is meanwhile, and over whatever link it comes again.
+#[derive(Debug)]
+struct LatePart {
+    wave: Wave,
+    ranks: RankSet,
+}
+
+/// The parts of one stream's waves that have become late at this node, until they are safe.
+#[derive(Debug, Default)]
+pub(crate) struct LateParts {
+    /// Those that have gone on, with the number of the single packet that each has become.
+    gone: VecDeque<(LatePart, u32)>,
+    /// Those that wait to go on, in order.
+    waiting: VecDeque<LatePart>,
+}
+
+impl LateParts {
+    /// The first part of that wave goes on as the single packet of that number.
+    pub(crate) fn note_gone(&mut self, wave: Wave, single: u32) {
+        let at = self.waiting.iter().position(|part| part.wave == wave);
+        if let Some(part) = at.and_then(|at| self.waiting.remove(at)) {
+            self.gone.push_back((part, single));
+        }
+    }
+
+    /// The first wave of which a part of these back-ends is not safe, when single packets up to a
+    /// number are.
+    pub(crate) fn first_of(&mut self, members: &RankSet, single: u32) -> Option<Wave> {
+        while self.gone.front().is_some_and(|&(_, own)| has_reached(single, own)) {
+            self.gone.pop_front();
+        }
+        let parts = self.gone.iter().map(|(part, _)| part).chain(&self.waiting);
+        let are_theirs = |part: &&LatePart| part.ranks.as_ref().intersects(members.as_ref());
+        parts.filter(are_theirs).map(|part| part.wave).min()
+    }
+
+    /// Gives back memory that is not needed any more.
+    pub(crate) fn reclaim(&mut self) {
+        shorten(&mut self.gone);
+        shorten(&mut self.waiting);
+    }
+}
+
 impl Stream {
+    /// A packet that goes on by itself.
+    fn queue_single(&mut self, slot: usize, arrived: Arrived<'_>, has_become_late: bool) {
+        self.slots[slot].expect_single(arrived.packet.header.generation);
+        if has_become_late && self.keeps && !self.breaks(Mutation::LoseLateParts) {
+            let ranks = arrived.packet.contributors.to_set();
+            let wave = arrived.packet.header.wave;
+            self.late_parts.waiting.push_back(LatePart { wave, ranks });
+        }
+        self.waves.add_single(slot, arrived, has_become_late);
+    }
+
     /// A packet of a stream that waits for nobody: each goes on by itself.
     pub(crate) fn arrive_unordered(&mut self, slot: usize, arrived: Arrived<'_>, place: Place) {
         if !self.keeps {
-            return self.waves.add_single(slot, arrived, false);
+            return self.queue_single(slot, arrived, false);
         }
         let behind = behind(&arrived, place);
         let ranks = arrived.packet.contributors;
@@ -30,7 +90,7 @@ impl Stream {
         for rank in ranks.iter() {
             seen.insert(rank, behind);
         }
-        self.waves.add_single(slot, arrived, false);
+        self.queue_single(slot, arrived, false);
     }
 
     /// A packet whose wave has gone on.
@@ -47,7 +107,7 @@ impl Stream {
             self.repeat(slot, arrived);
         } else {
             arrived.packet.header.late = true;
-            self.waves.add_single(slot, arrived, is_own);
+            self.queue_single(slot, arrived, is_own);
         }
         if ends {
             self.advance(slot, Place::start_of(place.wave + 1));
@@ -138,7 +198,7 @@ impl Stream {
         arrived.packet.header.void = true;
         arrived.packet.header.late = true;
         arrived.packet.chunk = None;
-        self.waves.add_single(slot, arrived, false);
+        self.queue_single(slot, arrived, false);
     }
 }
 
@@ -150,5 +210,29 @@ fn behind(arrived: &Arrived<'_>, place: Place) -> Place {
             Place { wave: place.wave, offset: chunk.offset + length }
         }
         _ => Place::start_of(place.wave + 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_late_part_is_held_while_it_waits_and_until_it_is_safe() {
+        let mut parts = LateParts::default();
+        for (wave, rank) in [(5, 3), (6, 3), (6, 4)] {
+            let ranks = RankSet::range(rank, rank);
+            parts.waiting.push_back(LatePart { wave, ranks });
+        }
+        let (third, fourth) = (RankSet::range(3, 3), RankSet::range(4, 4));
+        assert_eq!(parts.first_of(&third, 0), Some(5));
+        assert_eq!(parts.first_of(&fourth, 0), Some(6));
+        assert_eq!(parts.first_of(&RankSet::range(0, 2), 0), None);
+        parts.note_gone(5, 1);
+        assert_eq!(parts.first_of(&third, 0), Some(5), "it is on its way");
+        assert_eq!(parts.first_of(&third, 1), Some(6), "it is safe");
+        parts.note_gone(6, 2);
+        assert_eq!(parts.first_of(&third, 2), None);
+        assert_eq!(parts.first_of(&fourth, 2), Some(6));
     }
 }

@@ -50,6 +50,7 @@ mod outbound;
 mod outbox;
 mod output;
 mod pulse;
+mod reclaim;
 mod record;
 mod recovery;
 mod replica;

@@ -104,7 +104,12 @@ impl Links {
         Some(&mut link.outbox)
     }
 
-    /// All open links.
+    /// All open links, to be changed.
+    pub(crate) fn open_links(&mut self) -> impl Iterator<Item = &mut Link> {
+        self.slots.iter_mut().flatten()
+    }
+
+    /// The numbers of all open links.
     pub(crate) fn ids(&self) -> impl Iterator<Item = LinkId> + '_ {
         let id = |(index, link): (usize, &Option<Link>)| {
             link.as_ref().map(|_| LinkId(u32::try_from(index).unwrap_or(u32::MAX)))

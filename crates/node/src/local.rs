@@ -299,14 +299,19 @@ impl Node {
             outbox.end_run();
             return self.send_up(at, packet, None);
         }
+        // A run before it is kept before it.
+        outbox.end_run();
+        outbox.ended_runs().for_each(|run| streams.keep_run(&run));
+        let open = streams.at(at);
         open.number(&mut packet);
         if let Ok(grown) = outbox.push_run(&packet) {
             open.sender.pass(grown);
             // A run is kept when it has ended.
             if !outbox.is_run_open() {
-                open.sender.log(Passage::upward(&packet), outbox.last_packed(grown));
+                open.sender.keep_packed(open.id, Passage::upward(&packet), grown, outbox);
             }
         }
+        self.acknowledge_beside(at);
     }
 
     /// Whether the last frame for the parent is a run of this stream that the next wave may join.
@@ -376,7 +381,7 @@ impl Node {
         if let Some(link) = self.membership.parent.and_then(|parent| self.links.link_mut(parent)) {
             link.outbox.end_run();
         }
-        self.keep_ended_runs();
+        self.keep_written();
         !self.has_ended && self.streams.iter().any(|stream| !stream.sender.is_settled())
     }
 

@@ -545,7 +545,8 @@ impl Node {
 
     /// The back-ends below an orphan are there again. Those who were thought lost are news.
     pub(crate) fn returned(&mut self, rank: Rank, back_ends: RankSet) {
-        let known = self.membership.awaited();
+        // Another of the places that were held for them may have been given up.
+        let known = self.membership.awaited().difference(self.membership.known_losses().as_ref());
         let Some(child) = self.membership.children.get_mut(&rank) else { return };
         child.connected = back_ends.clone();
         child.state = State::Reported;

@@ -24,6 +24,7 @@ impl Node {
             return self.answer(at, packet, shared);
         }
         let Some(parent) = self.membership.parent else { return self.keep_up(at, packet, shared) };
+        self.acknowledge_beside(at);
         let length = shared.as_ref().map_or(packet.body.len(), Body::len);
         let is_small = length < SHARED_BODY_BYTES;
         if is_small && self.streams.at(at).sender.is_open_for(&packet) {
@@ -35,8 +36,8 @@ impl Node {
             let stream = self.streams.at(at);
             stream.number(&mut packet);
             if let Ok(length) = outbox.push_packet(&packet) {
-                stream.sender.pass(length);
-                stream.sender.log(Passage::upward(&packet), outbox.last_packed(length));
+                let passage = Passage::upward(&packet);
+                stream.sender.packed(stream.id, passage, length, outbox);
             }
             return;
         }
@@ -46,6 +47,9 @@ impl Node {
 
     fn send_up_large(&mut self, at: usize, parent: LinkId, packet: PacketRef<'_>, body: &Body) {
         let Some(outbox) = self.links.outbox(parent) else { return };
+        // A run before it is kept before it.
+        outbox.end_run();
+        outbox.ended_runs().for_each(|run| self.streams.keep_run(&run));
         self.streams.at(at).queue_up(packet, body, Some(outbox));
     }
 
@@ -100,8 +104,10 @@ impl Node {
         frame: &[u8],
         encoded: Option<&EncodedFrame>,
     ) {
+        let is_root = self.settings.role == Role::FrontEnd;
         let Self { links, streams, .. } = self;
         let stream = streams.at(at);
+        let safe = stream.safe_up(is_root);
         let passage = Passage::downward(&packet);
         stream.keep_down(passage, frame, encoded);
         let drops = stream.drops() && passage.begins;
@@ -126,6 +132,14 @@ impl Node {
                     None => outbox.push_bytes(frame),
                 }
                 slot.down.pass(encoded.map_or(frame.len(), EncodedFrame::len));
+                if stream.keeps
+                    && slot.is_behind(safe.0)
+                    && let Some(message) =
+                        slot.acknowledgement(stream.id, safe, &mut stream.late_parts)
+                {
+                    let pushed = outbox.push_control(&message);
+                    debug_assert!(pushed.is_ok(), "an acknowledgement is short");
+                }
                 continue;
             }
             if drops {

@@ -14,6 +14,7 @@ use sapwood_wire::{
 
 use crate::inbox::Pool;
 use crate::lane::{Lane, Passage, Place};
+use crate::reclaim::shorten;
 
 /// Most parts in one gather list; more are written in the next turn.
 pub const GATHER_PARTS_MAX: usize = 64;
@@ -23,6 +24,9 @@ pub(crate) const SHARED_BODY_BYTES: usize = 8 << 10;
 
 /// Frames are packed into pieces of about this many bytes, so that control never waits for more.
 const PACKED_BYTES: usize = 64 << 10;
+
+/// Memory for control messages that is given back when none waits, in bytes.
+const CONTROL_BYTES_IDLE: usize = 8 << 10;
 
 /// A frame that is written somewhere already, ready to go to several links: a clone is cheap.
 #[derive(Clone, Debug)]
@@ -53,6 +57,14 @@ impl EncodedFrame {
     #[cfg(test)]
     pub(crate) fn head_bytes(&self) -> &[u8] {
         self.head.as_bytes()
+    }
+
+    /// Memory that nobody else holds goes back.
+    pub(crate) fn give_back(self, pool: &mut Pool) {
+        let Self { head, body } = self;
+        if let Some(slab) = body.unwrap_or(head).into_slab() {
+            pool.give(slab);
+        }
     }
 
     /// Length in bytes.
@@ -113,29 +125,43 @@ pub(crate) struct Outbox {
     spare: Option<Slab>,
     /// The frame at the very end, while waves may still be added to it.
     run: Option<OpenRun>,
-    /// Runs that have ended, where the sender has to keep them.
-    ended_runs: EndedRuns,
+    /// Whether runs are to be kept when they have ended.
+    keeps_runs: bool,
+    /// Runs that have ended, until their streams know of them.
+    ended_runs: Vec<EndedRun>,
+    /// Packed frames that are to be kept when they have left, in order.
+    marks: VecDeque<Mark>,
+    /// The number of the next mark.
+    next_mark: u32,
+    /// How many pieces have left.
+    pieces_gone: u64,
+    /// How many had when [`Outbox::reclaim`] looked last.
+    pieces_looked_at: u64,
+    /// Pieces that have left and hold frames to be kept.
+    left: VecDeque<(u64, Slab)>,
 }
 
-/// Copies of runs that have ended, until their streams keep them.
-#[derive(Debug, Default)]
-pub(crate) struct EndedRuns {
-    is_wanted: bool,
-    frames: Slab,
-    runs: Vec<(StreamId, Passage, usize)>,
+/// A packed frame that its stream keeps.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Mark {
+    pub(crate) stream: StreamId,
+    pub(crate) lane: Lane,
+    /// Tells it from the others in the outbox.
+    pub(crate) number: u32,
+    pub(crate) piece: u64,
+    /// Where it begins in its piece.
+    pub(crate) start: u32,
+    pub(crate) length: u32,
 }
 
-impl EndedRuns {
-    /// Takes each run out: its stream, what is to be known of it, and its frame.
-    pub(crate) fn drain(&mut self, mut each: impl FnMut(StreamId, Passage, &[u8])) {
-        let mut rest = self.frames.as_bytes();
-        for (stream, passage, length) in self.runs.drain(..) {
-            let (frame, after) = rest.split_at(length);
-            each(stream, passage, frame);
-            rest = after;
-        }
-        self.frames.clear();
-    }
+/// A run that nothing is added to any more.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EndedRun {
+    pub(crate) stream: StreamId,
+    pub(crate) passage: Passage,
+    pub(crate) length: usize,
+    /// That of its mark.
+    pub(crate) number: u32,
 }
 
 /// A frame at the end of the packed bytes that the next wave may be added to.
@@ -232,24 +258,75 @@ impl Outbox {
         self.run.as_ref().is_some_and(|run| run.stream == stream && run.next().is_some())
     }
 
-    /// Has ended runs kept for [`Outbox::ended_runs`].
+    /// Has runs kept: each is told of with [`Outbox::ended_runs`].
     pub(crate) fn keep_runs(&mut self) {
-        self.ended_runs.is_wanted = true;
+        self.keeps_runs = true;
     }
 
     /// The runs that have ended since the last time.
-    pub(crate) fn ended_runs(&mut self) -> Option<&mut EndedRuns> {
-        (!self.ended_runs.runs.is_empty()).then_some(&mut self.ended_runs)
+    #[inline]
+    pub(crate) fn ended_runs(&mut self) -> impl Iterator<Item = EndedRun> + '_ {
+        self.ended_runs.drain(..)
     }
 
-    /// The last so many bytes, which have just been packed.
-    pub(crate) fn last_packed(&self, bytes: usize) -> &[u8] {
-        match self.pieces.back() {
-            Some(Piece::Packed { bytes: packed, .. }) => {
-                &packed.as_bytes()[packed.len().saturating_sub(bytes)..]
-            }
-            _ => &[],
+    /// The last so many bytes, which have just been packed, are a frame that is to be kept: they
+    /// come back with [`Outbox::take_written`]. Gives its number.
+    #[inline]
+    pub(crate) fn mark(&mut self, stream: StreamId, lane: Lane, length: usize) -> u32 {
+        let number = self.next_mark;
+        self.next_mark = number.wrapping_add(1);
+        let piece = self.pieces_gone + self.pieces.len().saturating_sub(1) as u64;
+        let end = self.pieces.back().map_or(0, |piece| piece.bytes().len());
+        let (start, length) = (end.saturating_sub(length) as u32, length as u32);
+        self.marks.push_back(Mark { stream, lane, number, piece, start, length });
+        number
+    }
+
+    /// Gives the pieces that have left and hold frames to be kept to `keep`, each with its frames.
+    #[inline]
+    pub(crate) fn take_written(&mut self, mut keep: impl FnMut(&[u8], &[Mark])) {
+        while let Some((number, bytes)) = self.left.pop_front() {
+            let end = self.marks.partition_point(|mark| mark.piece <= number);
+            keep(bytes.as_bytes(), &self.marks.make_contiguous()[..end]);
+            self.marks.drain(..end);
+            self.give_spare(bytes);
         }
+    }
+
+    /// Gives back memory that is not needed any more.
+    pub(crate) fn reclaim(&mut self) {
+        shorten(&mut self.pieces);
+        shorten(&mut self.marks);
+        shorten(&mut self.left);
+        if self.control.is_empty() && self.control.capacity() > CONTROL_BYTES_IDLE {
+            self.control = Slab::default();
+        }
+        if self.ended_runs.is_empty() {
+            self.ended_runs = Vec::new();
+        }
+        if core::mem::replace(&mut self.pieces_looked_at, self.pieces_gone) == self.pieces_gone {
+            self.spare = None;
+        }
+    }
+
+    /// Takes memory back for the next piece.
+    fn give_spare(&mut self, mut spare: Slab) {
+        if spare.capacity() <= 2 * PACKED_BYTES {
+            spare.clear();
+            self.spare = Some(spare);
+        }
+    }
+
+    /// The link is gone: what is to be kept comes with [`Outbox::take_written`], written or not.
+    pub(crate) fn abandon(&mut self) {
+        self.end_run();
+        while let Some(piece) = self.pieces.pop_front() {
+            if let Piece::Packed { bytes, .. } = piece {
+                self.left.push_back((self.pieces_gone, bytes));
+            }
+            self.pieces_gone += 1;
+        }
+        (self.written, self.inside_frame) = (0, false);
     }
 
     /// Whether the last frame is a run that is still open.
@@ -261,11 +338,11 @@ impl Outbox {
     #[inline]
     pub(crate) fn end_run(&mut self) {
         let Some(run) = self.run.take() else { return };
-        if !self.ended_runs.is_wanted {
+        if !self.keeps_runs {
             return;
         }
         let Some(Piece::Packed { bytes, .. }) = self.pieces.back() else { return };
-        let frame = &bytes.as_bytes()[run.start..];
+        let length = bytes.len() - run.start;
         let (lane, place) = match run.number {
             0 => (Lane::Waves, Place::start_of(run.wave + u64::from(run.waves) - 1)),
             number => (Lane::Singles, Place::start_of(number.into())),
@@ -273,12 +350,8 @@ impl Outbox {
         let more = run.waves - 1;
         let passage =
             Passage { lane, place, behind: place, origin: 0, begins: true, ends: true, more };
-        self.ended_runs.frames.extend(frame);
-        if self.ended_runs.runs.capacity() == 0 {
-            // Most are taken before the next one ends.
-            self.ended_runs.runs.reserve_exact(1);
-        }
-        self.ended_runs.runs.push((run.stream, passage, frame.len()));
+        let number = self.mark(run.stream, lane, length);
+        self.ended_runs.push(EndedRun { stream: run.stream, passage, length, number });
     }
 
     /// Queues the bytes of one whole frame.
@@ -393,18 +466,24 @@ impl Outbox {
 
     fn finish_piece(&mut self, pool: &mut Pool) {
         let piece = self.pieces.pop_front();
+        let number = self.pieces_gone;
+        self.pieces_gone += 1;
         self.inside_frame = matches!(piece, Some(Piece::Packed { ends_frame: false, .. }));
         match piece {
-            Some(Piece::Packed { mut bytes, .. }) if bytes.capacity() <= 2 * PACKED_BYTES => {
-                bytes.clear();
-                self.spare = Some(bytes);
+            Some(Piece::Packed { bytes, .. }) => {
+                // Those of pieces before it have left with them.
+                let is_kept = |mark: &Mark| mark.piece == number;
+                match self.marks.front().is_some_and(is_kept) || self.marks.iter().any(is_kept) {
+                    true => self.left.push_back((number, bytes)),
+                    false => self.give_spare(bytes),
+                }
             }
             Some(Piece::Shared(body)) => {
                 if let Some(slab) = body.into_slab() {
                     pool.give(slab);
                 }
             }
-            _ => {}
+            None => {}
         }
     }
 }

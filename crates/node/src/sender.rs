@@ -5,13 +5,14 @@
 //! packets are outside of that order (late parts, and everything on streams that wait for nobody);
 //! they are numbered from 1 and acknowledged by number.
 
-use sapwood_packet::PacketRef;
+use sapwood_packet::{PacketRef, StreamId};
 use sapwood_wire::limits::KEPT_BYTES;
 
 use crate::gate::Gate;
+use crate::inbox::Pool;
 use crate::kept::Kept;
 use crate::lane::{Lane, Passage, Place, has_reached};
-use crate::outbox::{EncodedFrame, Outbox};
+use crate::outbox::{EncodedFrame, EndedRun, Mark, Outbox};
 
 /// The upward side of one stream at one node.
 #[derive(Debug)]
@@ -103,24 +104,81 @@ impl Sender {
         self.last_single
     }
 
-    /// A frame of so many bytes is on its way, and kept by [`Sender::log`].
+    /// A run grows by so many bytes; it is kept when it has ended.
     #[inline]
     pub(crate) fn pass(&mut self, bytes: usize) {
         self.gate.pass(bytes);
     }
 
-    /// Keeps a copy of a small frame that is on its way.
+    /// A frame of so many bytes has been packed into the outbox.
     #[inline]
-    pub(crate) fn log(&mut self, passage: Passage, frame: &[u8]) {
-        if !self.keeps {
-            return;
+    pub(crate) fn packed(
+        &mut self,
+        stream: StreamId,
+        passage: Passage,
+        length: usize,
+        outbox: &mut Outbox,
+    ) {
+        self.gate.pass(length);
+        self.keep_packed(stream, passage, length, outbox);
+    }
+
+    /// Keeps the frame of so many bytes that has just been packed.
+    #[inline]
+    pub(crate) fn keep_packed(
+        &mut self,
+        stream: StreamId,
+        passage: Passage,
+        length: usize,
+        outbox: &mut Outbox,
+    ) {
+        if self.keeps && passage.lane != Lane::Outside {
+            let number = outbox.mark(stream, passage.lane, length);
+            self.queue(passage, length, number);
         }
-        match passage.lane {
-            Lane::Waves => self.waves.log(passage, frame),
-            Lane::Singles => self.singles.log(passage, frame),
-            Lane::Outside => {}
+    }
+
+    /// Keeps a run that lies in the outbox.
+    pub(crate) fn keep_run(&mut self, run: &EndedRun) {
+        if self.keeps {
+            self.queue(run.passage, run.length, run.number);
+        }
+    }
+
+    fn queue(&mut self, passage: Passage, length: usize, number: u32) {
+        if let Some(kept) = self.lane(passage.lane) {
+            kept.queue(passage, length, number);
         }
         self.bound();
+    }
+
+    fn lane(&mut self, lane: Lane) -> Option<&mut Kept> {
+        match lane {
+            Lane::Waves => Some(&mut self.waves),
+            Lane::Singles => Some(&mut self.singles),
+            Lane::Outside => None,
+        }
+    }
+
+    /// What was packed has left the outbox: frames of one lane, in memory of their own.
+    pub(crate) fn keep_written(&mut self, lane: Lane, piece: &[u8], marks: &[Mark]) {
+        if let Some(kept) = self.lane(lane) {
+            kept.keep_written(piece, marks);
+        }
+    }
+
+    /// Gives back memory that is not needed any more.
+    pub(crate) fn reclaim(&mut self) {
+        self.gate.reclaim();
+        self.waves.reclaim();
+        self.singles.reclaim();
+    }
+
+    /// The same as [`Sender::keep_written`] of one frame beside frames of others.
+    pub(crate) fn keep_copy(&mut self, piece: &[u8], mark: &Mark) {
+        if let Some(kept) = self.lane(mark.lane) {
+            kept.keep_copy(piece, mark);
+        }
     }
 
     /// Sends a frame, and keeps it.
@@ -130,10 +188,8 @@ impl Sender {
         if !self.keeps {
             return;
         }
-        match passage.lane {
-            Lane::Waves => self.waves.share(passage, frame),
-            Lane::Singles => self.singles.share(passage, frame),
-            Lane::Outside => {}
+        if let Some(kept) = self.lane(passage.lane) {
+            kept.share(passage, frame);
         }
         self.bound();
     }
@@ -143,7 +199,7 @@ impl Sender {
     fn bound(&mut self) {
         while !self.waits && self.kept_bytes() > KEPT_BYTES {
             let lane = if self.waves.is_empty() { &mut self.singles } else { &mut self.waves };
-            lane.forget_first();
+            lane.forget_first(&mut Pool::default());
         }
     }
 
@@ -181,16 +237,16 @@ impl Sender {
     }
 
     /// What lies before a place, and single packets up to a number, are safe.
-    pub(crate) fn acknowledge(&mut self, place: Place, single: u32) {
+    pub(crate) fn acknowledge(&mut self, place: Place, single: u32, pool: &mut Pool) {
         self.acknowledged = self.acknowledged.max(place);
-        self.waves.forget_before(self.acknowledged);
+        self.waves.forget_before(self.acknowledged, pool);
         if has_reached(single, self.acknowledged_single) {
             self.acknowledged_single = single;
         }
         while let Some(first) = self.singles.first()
             && has_reached(self.acknowledged_single, first.wave as u32)
         {
-            self.singles.forget_first();
+            self.singles.forget_first(pool);
         }
     }
 

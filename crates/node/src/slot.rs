@@ -3,12 +3,22 @@
 use alloc::collections::VecDeque;
 
 use sapwood_packet::{RankSet, Wave};
+use sapwood_wire::limits::KEPT_BYTES;
 
 use crate::LinkId;
 use crate::assembly::Assemblies;
 use crate::gate::Gate;
 use crate::lane::{Place, has_reached};
+use crate::membership::END;
+use crate::reclaim::shorten;
 use crate::replica::Replicas;
+
+/// After so many bytes a child is told what is safe, though nothing else goes to it: before what it
+/// may keep is used up.
+const UNTOLD_BYTES_MAX: usize = KEPT_BYTES / 4;
+
+/// After so many waves or packets a neighbour is told what is safe, if a packet goes there anyhow.
+pub(crate) const UNTOLD_PACKETS: u64 = 32;
 
 /// A child that leads to members of the stream.
 #[derive(Debug)]
@@ -39,10 +49,14 @@ pub(crate) struct Slot {
     pub(crate) down_safe: Place,
     /// Numbers of single packets that have come from it, and what has to be safe for them to be.
     numbers: VecDeque<(Until, u32)>,
-    /// Waves of which a part has passed as a single packet, which has to be safe first.
-    late: VecDeque<(u32, Wave)>,
+    /// How many single packets have come that have not gone on, and the number of the last that
+    /// has: all of those come behind it.
+    waiting_singles: u32,
+    last_single: u32,
     /// What it has been told is safe.
     told: (Place, u32),
+    /// Bytes that have become safe since, as far as they are counted.
+    untold_bytes: usize,
     safe_number: u32,
     /// What it has handed over of its filters' states.
     pub(crate) replicas: Replicas,
@@ -73,8 +87,10 @@ impl Slot {
             down_sent: Place::default(),
             down_safe: Place::default(),
             numbers: VecDeque::new(),
-            late: VecDeque::new(),
+            waiting_singles: 0,
+            last_single: 0,
             told: (first, 0),
+            untold_bytes: 0,
             safe_number: 0,
             replicas: Replicas::default(),
         }
@@ -85,43 +101,81 @@ impl Slot {
         self.alive || self.vacancy.is_some()
     }
 
-    /// A single packet of this child has gone on.
-    pub(crate) fn note_number(&mut self, until: Until, number: u32) {
+    /// A single packet of this child has come, and waits to go on.
+    #[inline]
+    pub(crate) fn expect_single(&mut self, number: u32) {
+        self.waiting_singles += u32::from(number > 0);
+    }
+
+    /// The first single packet of this child that waits has gone on.
+    pub(crate) fn note_single(&mut self, own: u32, number: u32) {
         if number > 0 {
-            self.numbers.push_back((until, number));
+            self.waiting_singles = self.waiting_singles.saturating_sub(1);
+            self.last_single = number;
+            self.note_number(Until::Single(own), number);
         }
     }
 
-    /// A part of a wave has gone on as the single packet of that number.
-    pub(crate) fn note_late(&mut self, single: u32, wave: Wave) {
-        self.late.push_back((single, wave));
+    /// A single packet of this child is safe when something else is.
+    pub(crate) fn note_number(&mut self, until: Until, number: u32) {
+        if number > 0 {
+            // One that was put to its wave may have overtaken others that waited to go on.
+            let is_behind = |&(_, other): &(Until, u32)| !has_reached(number, other);
+            let overtaken = self.numbers.iter().rev().take_while(|&other| is_behind(other)).count();
+            self.numbers.insert(self.numbers.len() - overtaken, (until, number));
+        }
+    }
+
+    /// So many bytes more have become safe; whether it is time to tell the child.
+    #[inline]
+    pub(crate) fn has_untold(&mut self, bytes: usize) -> bool {
+        self.untold_bytes += bytes;
+        self.untold_bytes >= UNTOLD_BYTES_MAX
+    }
+
+    /// Whether this child may forget so many waves that it is worth a word beside a packet.
+    #[inline]
+    pub(crate) fn is_behind(&self, safe: Place) -> bool {
+        safe.wave.saturating_sub(self.told.0.wave) >= UNTOLD_PACKETS
     }
 
     /// What this child need not keep any more, if it has not been told: the place before which its
-    /// packets are safe, and the number of its last single packet that is.
-    pub(crate) fn settle(&mut self, safe: Place, single: u32) -> Option<(Place, u32)> {
+    /// packets are safe, and the number of its last single packet that is. Parts of the wave
+    /// `held` are not.
+    pub(crate) fn settle(
+        &mut self,
+        safe: Place,
+        single: u32,
+        held: Option<Wave>,
+    ) -> Option<(Place, u32)> {
+        self.untold_bytes = 0;
         while let Some(&(until, number)) = self.numbers.front() {
             let is_safe = match until {
                 Until::Single(own) => has_reached(single, own),
                 Until::Wave(wave) => Place::start_of(wave) < safe,
             };
-            if !is_safe {
+            // Those that wait are not safe, and are told of in order.
+            let overtakes = self.waiting_singles > 0 && !has_reached(self.last_single, number);
+            if !is_safe || overtakes {
                 break;
             }
             self.safe_number = number;
             self.numbers.pop_front();
         }
-        while self.late.front().is_some_and(|&(own, _)| has_reached(single, own)) {
-            self.late.pop_front();
-        }
-        let held = self.late.iter().map(|&(_, wave)| Place::start_of(wave)).min();
-        let place = held.map_or(safe, |held| held.min(safe)).min(self.next).max(self.told.0);
+        let held = held.map_or(END, Place::start_of);
+        let place = held.min(safe).min(self.next).max(self.told.0);
         let now = (place, self.safe_number);
         if !self.alive || now == self.told {
             return None;
         }
         self.told = now;
         Some(now)
+    }
+
+    /// Gives back memory that is not needed any more.
+    pub(crate) fn reclaim(&mut self) {
+        self.down.reclaim();
+        shorten(&mut self.numbers);
     }
 
     /// So many bytes from this child have been dealt with; gives a grant when it is worth a
@@ -148,5 +202,25 @@ impl Slot {
         let early = core::mem::take(&mut self.granted_early);
         self.owed -= i64::from(early);
         early
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_single_packet_that_waits_is_not_told_of_with_one_behind_it() {
+        let mut slot = Slot::new(LinkId(0), RankSet::range(0, 3), Place::start_of(0), 1024);
+        slot.next = Place::start_of(9);
+        let safe = Place::start_of(4);
+        slot.expect_single(1);
+        // The second belongs to a wave that is open here.
+        slot.note_number(Until::Wave(3), 2);
+        assert_eq!(slot.settle(safe, 0, None), Some((safe, 0)));
+        slot.note_single(1, 1);
+        assert_eq!(slot.settle(safe, 0, None), None, "the first has gone on, and is not safe");
+        assert_eq!(slot.settle(safe, 1, None), Some((safe, 2)));
+        assert_eq!(slot.settle(Place::start_of(8), 1, Some(6)), Some((Place::start_of(6), 2)));
     }
 }

@@ -16,8 +16,10 @@ use crate::apart::{Apart, DownApart};
 use crate::assembly::Assemblies;
 use crate::decision::Decider;
 use crate::fairness::Pace;
+use crate::inbox::Pool;
 use crate::kept::Kept;
 use crate::lane::{Lane, Passage, Place};
+use crate::late::LateParts;
 use crate::membership::END;
 use crate::mutation::Mutation;
 use crate::outbox::EncodedFrame;
@@ -89,16 +91,14 @@ pub(crate) struct Stream {
     pub(crate) below: RankSet,
     /// Who was not in the waves that have gone on.
     pub(crate) absences: Absences,
+    /// Parts of those that have come here late, and are not safe yet.
+    pub(crate) late_parts: LateParts,
     /// The wave before which that is known.
     pub(crate) recorded: Wave,
     /// How far each back-end has come, on a stream that waits for nobody.
     pub(crate) seen: BTreeMap<Rank, Place>,
     /// Waves below this one may come again from children that had another parent.
     pub(crate) resumed_until: Wave,
-    /// Bytes that have become safe since the children were told (front-end).
-    pub(crate) untold_bytes: u64,
-    /// The wave before which the children have been told that all is safe (front-end).
-    pub(crate) told: Wave,
     /// Whether its upward filters have been slow, and how many waves they may take in one input.
     pub(crate) pace: Pace,
     /// Whether it lets others have their turn, and goes on then.
@@ -112,6 +112,9 @@ pub(crate) struct Stream {
     pub(crate) down_next: Place,
     /// What the parent has been told of that.
     pub(crate) down_told: Place,
+    /// Everything that came down before this place has reached the back-ends, as far as the
+    /// children have said so.
+    pub(crate) down_reached: Place,
     /// A rule that the node breaks, in tests.
     pub(crate) mutation: Option<Mutation>,
     /// What went down and may have to be sent to another child.
@@ -178,17 +181,17 @@ impl Stream {
             keeps: false,
             below: RankSet::new(),
             absences: Absences::default(),
+            late_parts: LateParts::default(),
             recorded: request.first_wave,
             seen: BTreeMap::new(),
             resumed_until: 0,
-            untold_bytes: 0,
-            told: request.first_wave,
             pace: Pace::default(),
             yields: false,
             next_down: 0,
             down_made: (0, 0),
             down_next: Place::default(),
             down_told: Place::default(),
+            down_reached: Place::default(),
             mutation: None,
             down_kept: Kept::default(),
             assemblies: Assemblies::default(),
@@ -369,10 +372,10 @@ impl Stream {
         }
         match shared {
             Some(shared) => self.down_kept.share(passage, shared.clone()),
-            None => self.down_kept.log(passage, frame),
+            None => self.down_kept.copy(passage, frame),
         }
         while self.drops() && self.down_kept.bytes() > KEPT_BYTES {
-            self.down_kept.forget_first();
+            self.down_kept.forget_first(&mut Pool::default());
         }
     }
 
@@ -390,6 +393,15 @@ impl Stream {
         let grant = u32::try_from(owed).unwrap_or(u32::MAX);
         self.down_granted += u64::from(grant);
         Some(grant)
+    }
+
+    /// Gives back memory that is not needed any more.
+    pub(crate) fn reclaim(&mut self) {
+        self.sender.reclaim();
+        self.down_kept.reclaim();
+        self.waves.reclaim();
+        self.late_parts.reclaim();
+        self.slots.iter_mut().for_each(Slot::reclaim);
     }
 
     /// Whether a large packet may pass this node chunk by chunk on its way up.

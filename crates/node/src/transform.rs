@@ -168,15 +168,21 @@ impl Node {
 
     /// Bytes of a child have been dealt with: its credit grows, now or later.
     pub(crate) fn release(&mut self, at: usize, slot: usize, bytes: u32) {
+        let is_root = self.settings.role == Role::FrontEnd;
         let stream = self.streams.at(at);
         let window = stream.request.window_bytes;
         let Some(child) = stream.slots.get_mut(slot) else { return };
-        if let Some(bytes) = child.release(bytes, window)
-            && child.alive
-        {
+        let grant = child.release(bytes, window);
+        let is_much = is_root && stream.keeps && child.has_untold(bytes as usize);
+        if !child.alive || grant.is_none() && !is_much {
+            return;
+        }
+        if let Some(bytes) = grant {
             let (link, stream) = (child.link, stream.id);
             self.send_control(link, &Control::Credit { stream, bytes });
         }
+        // It travels with the credit, so that it wakes nobody by itself.
+        self.acknowledge_to_child(at, slot);
     }
 
     fn emit_folded(&mut self, at: usize, wave: &mut OpenWave) {

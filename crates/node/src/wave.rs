@@ -17,6 +17,7 @@ use smallvec::SmallVec;
 
 use crate::Instant;
 use crate::lane::Place;
+use crate::reclaim::{Spares, shorten};
 use crate::slot::Slot;
 
 /// Waves whose memory is kept for the next ones, per stream.
@@ -474,7 +475,7 @@ pub(crate) struct WaveTable {
     lent_bytes: usize,
     /// The first wave behind all that were ever lent.
     lent_until: u64,
-    spare: Vec<Box<OpenWave>>,
+    spare: Spares<Box<OpenWave>>,
 }
 
 impl WaveTable {
@@ -642,6 +643,13 @@ impl WaveTable {
             wave.early.clear();
             self.spare.push(wave);
         }
+    }
+
+    /// Gives back memory that is not needed any more.
+    pub(crate) fn reclaim(&mut self) {
+        drop(self.spare.reclaim());
+        shorten(&mut self.open);
+        shorten(&mut self.singles);
     }
 
     /// When the first wave's deadline passes.

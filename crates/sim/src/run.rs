@@ -128,12 +128,19 @@ impl World {
     /// Waits until nothing is missing any more, or for too long. Gives who is there then.
     fn settle(&mut self) -> RankSet {
         let limit = self.now + SETTLE_MAX;
-        let mut is_quiet = false;
-        while self.now < limit && !is_quiet && !self.is_given_up() {
-            self.pass(self.now + if self.now + 10 * SECOND < limit { LOOK } else { SECOND });
-            is_quiet = self.is_at_rest();
+        loop {
+            let mut is_quiet = false;
+            while self.now < limit && !is_quiet && !self.is_given_up() {
+                self.pass(self.now + if self.now + 10 * SECOND < limit { LOOK } else { SECOND });
+                is_quiet = self.is_at_rest();
+            }
+            self.pass(self.now + QUIET);
+            // Who comes back when all seems quiet may bring along a child that has died while both
+            // were cut off, and notice that only when it has been silent for long enough.
+            if self.now >= limit || self.is_given_up() || self.is_at_rest() {
+                break;
+            }
         }
-        self.pass(self.now + QUIET);
         let there = self.connected();
         if !self.is_leading() || self.is_given_up() {
             return there;

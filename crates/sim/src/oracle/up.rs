@@ -136,11 +136,13 @@ impl Known {
     ) -> Result<(), String> {
         let has_sent = self.fate(rank, wave) & SENT != 0;
         let is_torn = reason.contains("in the middle of a large packet") && !disturbed.is_empty();
-        let fates = self.fates.get_mut(&rank);
-        if let Some(fate) = fates.and_then(|fates| fates.get_mut(wave as usize)) {
-            let is_lost = is_torn || self.recipe.is_cut_and_folded() && !disturbed.is_empty();
-            *fate |= if is_lost { NAMED | EXCUSED } else { NAMED };
+        // What it sends only after that comes as late as what was on its way.
+        let fates = self.fates.entry(rank).or_default();
+        if fates.len() <= wave as usize {
+            fates.resize(wave as usize + 1, 0);
         }
+        let is_lost = is_torn || self.recipe.is_cut_and_folded() && !disturbed.is_empty();
+        fates[wave as usize] |= if is_lost { NAMED | EXCUSED } else { NAMED };
         let is_true = if reason.contains("sent nothing") {
             !has_sent || self.drops || self.reborn.contains(rank)
         } else if reason.contains("no answer within") {

@@ -2,9 +2,10 @@
 //!
 //! A process may fill its buffers at first; from then on its memory must be flat. A line is laid
 //! through the samples of the last two thirds by least squares, and what it rises over that time
-//! must stay below a bound: an allowance and a share of the whole. The allowance is for queues that
-//! reach their greatest length late, when a neighbour was slow for a moment: what each stream may
-//! keep until it is acknowledged. In half an hour it is far below what one byte per wave comes to.
+//! must stay below a bound: an allowance and a share of the whole. What a burst has taken a node
+//! gives back to the allocator, which keeps some of it from the system: about as much as two of
+//! the largest pieces of memory that were ever freed. That is what the allowance is for. In half an
+//! hour it is far below what one byte per wave comes to.
 
 use std::fs;
 use std::time::Duration;
@@ -14,9 +15,8 @@ use sapwood::Rank;
 /// The first part of the time is not judged.
 const JUDGED_FROM: f64 = 1.0 / 3.0;
 
-/// What memory may rise over the judged time, in KiB (1 MiB for each of five streams),
-/// and in relation to its mean.
-const ALLOWANCE_KIB: f64 = 5.0 * 1024.0;
+/// What memory may rise over the judged time, in KiB, and in relation to its mean.
+const ALLOWANCE_KIB: f64 = 2.0 * 1024.0;
 const ALLOWED_SHARE: f64 = 0.02;
 
 /// Memory of a process at one time.
