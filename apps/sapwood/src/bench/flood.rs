@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use sapwood_floor::statistics::{Spread, ratio};
 
+use super::beside::Beside;
 use super::facts::{Bar, Facts, look};
 use super::pairs::turns;
 use super::plan::Transport;
@@ -25,10 +26,15 @@ const NEIGHBOURS: Bar = Bar::Least(0.5);
 
 /// How long a run of the neighbours' waves takes, about.
 const RUN_TIME: Duration = Duration::from_millis(300);
+/// The same beside huge packets, of which one takes longer: a run has some of the time in which
+/// they are made and some of that in which they are under way.
+const LARGE_RUN_TIME: Duration = Duration::from_millis(2_000);
 /// How many of them are asked for at a time.
 const BATCH_WAVES: u64 = 8_192;
 /// The neighbours' round trips in a run.
 const ROUND_TRIPS: u64 = 100;
+/// The most of them beside huge packets, for the same reason.
+const LARGE_ROUND_TRIPS: u64 = 10_000;
 
 /// Most elements of a neighbour's answer.
 const ELEMENTS_MAX: usize = 1 << 17;
@@ -83,9 +89,18 @@ impl Case {
     }
 
     fn kinds(self) -> &'static [Kind] {
-        match self.is_greedy() {
-            true => &[Kind::Alone, Kind::Busy, Kind::Disturbed],
-            false => &[Kind::Alone, Kind::Disturbed],
+        match self {
+            Self::Large => &[Kind::Alone, Kind::Beside, Kind::Disturbed],
+            _ if self.is_greedy() => &[Kind::Alone, Kind::Busy, Kind::Disturbed],
+            _ => &[Kind::Alone, Kind::Disturbed],
+        }
+    }
+
+    /// How long the neighbours' waves are measured, and the most round trips.
+    fn run(self) -> (Duration, u64) {
+        match self {
+            Self::Large => (LARGE_RUN_TIME, LARGE_ROUND_TRIPS),
+            _ => (RUN_TIME, ROUND_TRIPS),
         }
     }
 
@@ -102,6 +117,8 @@ enum Kind {
     Alone,
     /// They use the processor as they do when they disturb, but send nothing.
     Busy,
+    /// Others do the same in a tree of their own: what that costs is the processor alone.
+    Beside,
     /// What the case says.
     Disturbed,
 }
@@ -111,6 +128,7 @@ enum Kind {
 struct Samples {
     alone: Vec<f64>,
     busy: Vec<f64>,
+    beside: Vec<f64>,
     disturbed: Vec<f64>,
 }
 
@@ -119,6 +137,7 @@ impl Samples {
         match kind {
             Kind::Alone => &mut self.alone,
             Kind::Busy => &mut self.busy,
+            Kind::Beside => &mut self.beside,
             Kind::Disturbed => &mut self.disturbed,
         }
     }
@@ -191,22 +210,34 @@ fn run_case(
     let kinds = case.kinds();
     let (mut rates, mut round_trips) = (Samples::default(), Samples::default());
     let mut account = Account::default();
+    let mut large_rates = Samples::default();
+    let (time, most) = case.run();
     for run in 0..arguments.runs {
         progress.say(case.name(), run, arguments.runs);
         for kind in turns(run, kinds.len()).map(|at| kinds[at]) {
-            let mut disturbance = None;
-            if kind != Kind::Alone {
-                let is_tame = kind == Kind::Busy;
-                disturbance = Some(scene.disturb(case, is_tame, arguments.large_bytes)?);
+            let (mut disturbance, mut beside) = (None, None);
+            match kind {
+                Kind::Alone => {}
+                Kind::Beside => {
+                    beside = Some(Beside::begin(arguments.transport, arguments.large_bytes)?);
+                }
+                Kind::Busy | Kind::Disturbed => {
+                    let is_tame = kind == Kind::Busy;
+                    disturbance = Some(scene.disturb(case, is_tame, arguments.large_bytes)?);
+                }
             }
             let mut aside = || disturbance.as_mut().map_or(Ok(()), Disturbance::read_some);
-            let rate = scene.neighbours.rate(BATCH_WAVES, RUN_TIME, &mut aside)?;
+            let rate = scene.neighbours.rate(BATCH_WAVES, time, &mut aside)?;
             rates.of(kind).push(rate);
-            let round_trip = scene.neighbours.round_trips(ROUND_TRIPS, &mut aside)?;
+            let round_trip = scene.neighbours.round_trips(most, &mut aside)?;
             round_trips.of(kind).push(round_trip);
+            if let Some(beside) = beside {
+                large_rates.of(kind).push(beside.end()?);
+            }
             if let Some(disturbance) = disturbance {
                 let ended = disturbance.end()?;
                 if kind == Kind::Disturbed {
+                    large_rates.of(kind).push(ended.large_mib_per_s);
                     account.add(ended);
                 }
             }
@@ -217,6 +248,14 @@ fn run_case(
     for (figure, label, bytes) in scene.peaks()? {
         let mib = bytes as f64 / f64::from(1 << 20);
         facts.number(&path(figure), look(label, "MiB", 1), mib, None);
+    }
+    for (figure, label, samples) in [
+        ("large_mib_per_s", "huge packets", &large_rates.disturbed),
+        ("large_mib_per_s_beside", "  in a tree of their own", &large_rates.beside),
+    ] {
+        if let (Case::Large, Some(spread)) = (case, Spread::of(samples)) {
+            facts.spread(&path(figure), look(label, "MiB/s", 0), &spread, None);
+        }
     }
     for (figure, label, count) in account.lines(case) {
         facts.number(&path(figure), look(label, "", 0), count as f64, None);
@@ -252,15 +291,26 @@ fn say(
             let beside_idle = format!("{figure}_to_idle");
             facts.spread(&path(&beside_idle), look("  beside idle ones", "", 2), &idle, None);
         }
+        if case == Case::Large {
+            let beside = match of_rates {
+                true => ratio(&rates.beside, &rates.alone),
+                false => ratio(&round_trips.alone, &round_trips.beside),
+            };
+            let floor = format!("{figure}_beside");
+            let label = "  beside a tree with these alone";
+            facts.spread(&path(&floor), look(label, "", 2), &beside.ok_or_else(nothing)?, None);
+        }
         facts.spread(&path(figure), look(label, "", 2), &judged, Some(NEIGHBOURS));
         worst = worst.min(judged.median);
     }
     for (figure, look, samples) in [
         ("waves_per_s_alone", look("waves, alone", "1/s", 0), &rates.alone),
         ("waves_per_s_busy", look("  beside busy back-ends", "1/s", 0), &rates.busy),
+        ("waves_per_s_beside", look("  beside another tree", "1/s", 0), &rates.beside),
         ("waves_per_s", look("  disturbed", "1/s", 0), &rates.disturbed),
         ("round_trip_us_alone", look("round trip, alone", "us", 1), &round_trips.alone),
         ("round_trip_us_busy", look("  beside busy back-ends", "us", 1), &round_trips.busy),
+        ("round_trip_us_beside", look("  beside another tree", "us", 1), &round_trips.beside),
         ("round_trip_us", look("  disturbed", "us", 1), &round_trips.disturbed),
     ] {
         if let Some(spread) = Spread::of(samples) {

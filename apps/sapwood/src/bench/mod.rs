@@ -18,6 +18,7 @@
 //! and the `overhead`), whose results `facts` prints.
 
 mod asker;
+mod beside;
 mod bindings;
 mod bulk;
 mod bulk_leaf;

@@ -29,6 +29,9 @@ const DISTURBER_OF: u32 = 4;
 /// What a disturbance gets to come into full swing.
 const SWING: Duration = Duration::from_millis(50);
 
+/// How long is waited for a first huge packet at a time.
+const LEAST_TURN: Duration = Duration::from_millis(1);
+
 /// How long nothing may come before what is still under way counts as dropped.
 const QUIET: Duration = Duration::from_millis(200);
 
@@ -109,12 +112,16 @@ impl Scene {
             stream.broadcast(FLOOD, bytes)?;
         }
         self.network.flush()?;
-        let mut disturbance = Disturbance { case, stream, report, received: 0, large };
-        let until = Instant::now() + SWING;
-        while Instant::now() < until {
-            self.network.turn(until.saturating_duration_since(Instant::now()))?;
+        let begun = Instant::now();
+        let mut disturbance = Disturbance { case, stream, report, received: 0, large, begun };
+        while begun.elapsed() < SWING || disturbance.awaits_first() {
+            self.network.turn(SWING.saturating_sub(begun.elapsed()).max(LEAST_TURN))?;
             disturbance.read_some()?;
+            if begun.elapsed() > DEADLINE {
+                return Err(Failure::own(&"no huge packet comes"));
+            }
         }
+        disturbance.begun = Instant::now();
         Ok(disturbance)
     }
 
@@ -164,17 +171,29 @@ pub(super) struct Disturbance {
     report: Stream,
     received: u64,
     large: Option<Large>,
+    /// When it was in full swing.
+    begun: Instant,
 }
 
 impl Disturbance {
+    /// Whether it is only being prepared: huge packets take longer to make than to send.
+    fn awaits_first(&self) -> bool {
+        self.large.is_some() && self.received == 0
+    }
+
     /// Takes what has come on the stream, if the case is one in which the front-end does.
     pub(super) fn read_some(&mut self) -> Result<(), Failure> {
-        if self.case.is_read() { self.take().map(drop) } else { Ok(()) }
+        // A turn of the loop for each look would be the disturbers', of whose packets it is full.
+        let has_come = self.large.is_none() || self.stream.waiting() > 0;
+        if self.case.is_read() && has_come { self.take().map(drop) } else { Ok(()) }
     }
 
     /// Takes what has come; gives whether anything has.
     fn take(&mut self) -> Result<bool, Failure> {
         for taken in 0..TAKEN_PER_TURN {
+            if self.large.is_some() && self.stream.waiting() == 0 {
+                return Ok(taken > 0);
+            }
             let Some(answer) = self.stream.try_recv()? else { return Ok(taken > 0) };
             self.received += 1;
             if let Some(large) = &mut self.large {
@@ -228,7 +247,8 @@ impl Disturbance {
         let dropped_at_front_end = self.stream.dropped();
         self.stream.close()?;
         self.report.close()?;
-        Ok(Account { sent, received, dropped_where_sent, dropped_at_front_end })
+        let counted = Account { sent, received, dropped_where_sent, ..Account::default() };
+        Ok(Account { dropped_at_front_end, ..counted })
     }
 
     fn end_large(mut self) -> Result<Account, Failure> {
@@ -237,16 +257,18 @@ impl Disturbance {
             large.came(self.stream.recv_timeout(DEADLINE)?);
             self.received += 1;
         }
-        large.check()?;
         let members = self.stream.members().size();
+        let large_mib_per_s = large.mib_per_s(members, self.begun.elapsed());
+        large.check()?;
         self.stream.close()?;
         self.report.close()?;
-        Ok(Account { sent: self.received * members, received: self.received, ..Account::default() })
+        let (sent, received) = (self.received * members, self.received);
+        Ok(Account { sent, received, large_mib_per_s, ..Account::default() })
     }
 }
 
 /// Huge packets, one wave of them under way at a time.
-struct Large {
+pub(super) struct Large {
     expected: ExpectedSum,
     elements: u64,
     asked: u64,
@@ -256,24 +278,30 @@ struct Large {
 }
 
 impl Large {
-    fn new(members: &Communicator, bytes: u64) -> Self {
+    pub(super) fn new(members: &Communicator, bytes: u64) -> Self {
         let elements = bytes / 8;
         let expected = ExpectedSum::over(members.ranks().iter(), elements as usize);
         Self { expected, elements, asked: 0, next_wave: 0, last: None }
     }
 
-    fn ask(&mut self, stream: &mut Stream) -> Result<(), Failure> {
+    pub(super) fn ask(&mut self, stream: &mut Stream) -> Result<(), Failure> {
         let request = Request { elements: self.elements, first_wave: self.asked, waves: 1 };
         self.asked += 1;
         Ok(stream.broadcast(TAG, request.values())?)
     }
 
-    fn came(&mut self, answer: Answer) {
+    pub(super) fn came(&mut self, answer: Answer) {
         self.last = Some(answer);
         self.next_wave += 1;
     }
 
-    fn check(&mut self) -> Result<(), Failure> {
+    /// How fast those behind the first one came, that of all members together.
+    pub(super) fn mib_per_s(&self, members: u64, time: Duration) -> f64 {
+        let bytes = self.next_wave.saturating_sub(1) * members * self.elements * 8;
+        bytes as f64 / f64::from(1 << 20) / time.as_secs_f64()
+    }
+
+    pub(super) fn check(&mut self) -> Result<(), Failure> {
         match self.last.take() {
             Some(answer) => self.expected.check(&answer, self.next_wave - 1),
             None => Ok(()),
@@ -282,12 +310,14 @@ impl Large {
 }
 
 /// What became of the packets of bad streams.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Account {
     sent: u64,
     received: u64,
     dropped_where_sent: u64,
     dropped_at_front_end: u64,
+    /// How fast huge packets came, in the last disturbance.
+    pub(super) large_mib_per_s: f64,
 }
 
 impl Account {
@@ -297,6 +327,7 @@ impl Account {
         self.received += other.received;
         self.dropped_where_sent += other.dropped_where_sent;
         self.dropped_at_front_end += other.dropped_at_front_end;
+        self.large_mib_per_s = other.large_mib_per_s;
     }
 
     /// Packets that were neither received nor counted as dropped at either end: dropped by the
