@@ -113,6 +113,7 @@ impl World {
         one.attempt += 1;
         one.is_dialing = true;
         one.dialed = target;
+        one.dialed_at = self.now;
         let attempt = one.attempt;
         let at = self.now + self.latency();
         self.agenda.put(at, Happening::Knock { dialer, attempt, target });

@@ -89,10 +89,13 @@ pub(crate) struct Process {
     pub(crate) is_dialing: bool,
     /// To whom it tried to connect last.
     pub(crate) dialed: usize,
+    pub(crate) dialed_at: Time,
     /// Whether it takes connections.
     pub(crate) listens: bool,
     /// The process that has started it.
     pub(crate) starter: Option<usize>,
+    /// The wire to the parent that it knows, and when it was taken in there.
+    pub(crate) parent_wire: Option<(usize, Time)>,
     /// Those that it has started.
     pub(crate) started: Vec<Rank>,
     /// When its node said that the network is over.
@@ -128,8 +131,10 @@ impl Process {
             attempt: 0,
             is_dialing: false,
             dialed: 0,
+            dialed_at: 0,
             listens: role == Role::FrontEnd,
             starter: None,
+            parent_wire: None,
             started: Vec::new(),
             over_since: None,
             has_left: false,

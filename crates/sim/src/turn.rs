@@ -6,8 +6,9 @@ use alloc::string::String;
 use sapwood_node::{Event, Input, LinkId, Output, Role};
 
 use crate::agenda::{Happening, MICROSECOND, MILLISECOND, Time};
+use crate::oracle::Rule;
 use crate::process::{Notice, State};
-use crate::world::{READ_BYTES, World};
+use crate::world::{LOWER, READ_BYTES, UPPER, World};
 
 /// What a turn costs by itself.
 const TURN_COST: Time = 2 * MICROSECOND;
@@ -92,6 +93,7 @@ impl World {
                 Output::Planned { rank, plan } => {
                     self.note(process, || alloc::format!("is rank {rank}"));
                     self.processes[process].rank = Some(rank);
+                    self.taken_in(process);
                     let before = self.by_rank.insert(rank, process);
                     if before.is_some_and(|before| before != process) {
                         self.oracle.reborn(rank);
@@ -113,9 +115,41 @@ impl World {
             Event::StreamOpened { stream } => self.leaf_opened(process, *stream),
             Event::StreamClosed { stream } => self.processes[process].leaf.closed(*stream),
             Event::Lost { back_ends, .. } => self.oracle.given_up(back_ends),
+            Event::Reattached { .. } => self.taken_in(process),
             Event::Ended { .. } => self.processes[process].listens = false,
             _ => {}
         }
+    }
+
+    /// A process has been taken in. The new parent of an orphan must not have been connected to its
+    /// former one when the orphan came: that one may still hold what the orphan has sent again,
+    /// merged with others' packets.
+    fn taken_in(&mut self, process: usize) {
+        let one = &self.processes[process];
+        let (parent, came_at) = (one.dialed, one.dialed_at);
+        let upper = |wire: usize| self.wires[wire].ends[UPPER].process;
+        let lower = one.ports.iter().flatten().filter(|port| port.side == LOWER);
+        let Some(wire) = lower.map(|port| port.wire).filter(|&wire| upper(wire) == parent).max()
+        else {
+            return;
+        };
+        let former = one.parent_wire.map(|(wire, _)| upper(wire)).filter(|&one| one != parent);
+        let fence = former.and_then(|former| self.processes[former].parent_wire);
+        let has = |wire: usize| {
+            let ports = &self.processes[parent].ports;
+            ports.iter().flatten().any(|port| port.wire == wire && !port.is_leaving)
+        };
+        if let (Some(former), Some((fence, since))) = (former, fence)
+            && since < came_at
+            && has(fence)
+        {
+            let [orphan, parent, former] =
+                [process, parent, former].map(|process| self.processes[process].name());
+            let text =
+                alloc::format!("{parent} takes {orphan} in, and is still connected to {former}");
+            self.oracle.violate(self.now, Rule::Fence, text);
+        }
+        self.processes[process].parent_wire = Some((wire, self.now));
     }
 
     fn arm(&mut self, process: usize, link: LinkId, is_leaving: bool) {

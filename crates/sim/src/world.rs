@@ -105,7 +105,7 @@ impl World {
             processes: Vec::new(),
             by_rank: BTreeMap::new(),
             wires: Vec::new(),
-            oracle: Oracle::default(),
+            oracle: Oracle::new(options.expect),
             log: Log::new(options.log),
             front_end: FrontEnd::new(&scenario),
             streams: BTreeMap::new(),

@@ -44,6 +44,8 @@ pub enum Rule {
     Wakes,
     /// What the front-end believes of who is there is true.
     View,
+    /// Nobody takes an orphan in who is still connected to the process that it has left.
+    Fence,
     /// A node's own code failed.
     Panic,
 }
@@ -64,6 +66,7 @@ impl Rule {
             Self::Ending => "ending",
             Self::Wakes => "wakes",
             Self::View => "view",
+            Self::Fence => "fence",
             Self::Panic => "panic",
         }
     }
@@ -116,6 +119,8 @@ struct Known {
     recipe: Recipe,
     wave: WaveRule,
     drops: bool,
+    /// Whether the tree repairs itself.
+    repairs: bool,
     members: RankSet,
     is_closed: bool,
     /// By rank, and there by wave: how far it has come.
@@ -135,6 +140,7 @@ struct Known {
 /// Everything that was sent, and what came of it.
 #[derive(Debug, Default)]
 pub(crate) struct Oracle {
+    repairs: bool,
     streams: BTreeMap<StreamId, Known>,
     /// Back-ends to which something was done, or to a process or link above them.
     disturbed: RankSet,
@@ -147,6 +153,11 @@ pub(crate) struct Oracle {
 }
 
 impl Oracle {
+    /// Of a tree that repairs itself, or only names who is missing.
+    pub(crate) fn new(expect: Expect) -> Self {
+        Self { repairs: expect == Expect::Recovery, ..Self::default() }
+    }
+
     pub(crate) fn violate(&mut self, now: Time, rule: Rule, text: String) {
         if self.violations.len() < VIOLATIONS_MAX {
             self.violations.push(Violation { rule, at: now, text });
@@ -164,6 +175,7 @@ impl Oracle {
             recipe,
             wave: plan.wave,
             drops: plan.policy == Policy::DropOldest,
+            repairs: self.repairs,
             members,
             is_closed: false,
             fates: BTreeMap::new(),

@@ -136,13 +136,22 @@ impl Known {
     ) -> Result<(), String> {
         let has_sent = self.fate(rank, wave) & SENT != 0;
         let is_torn = reason.contains("in the middle of a large packet") && !disturbed.is_empty();
-        // What it sends only after that comes as late as what was on its way.
+        let was_away = reason.contains("not back within") || reason.contains("was away");
+        let is_lost = is_torn || self.recipe.is_cut_and_folded() && !disturbed.is_empty();
         let fates = self.fates.entry(rank).or_default();
-        if fates.len() <= wave as usize {
+        // Of one that was given up itself, what it sends only after that comes too late as well.
+        let is_given_up = reason.starts_with("back-end") || was_away;
+        if fates.len() <= wave as usize && is_lost && is_given_up {
             fates.resize(wave as usize + 1, 0);
         }
-        let is_lost = is_torn || self.recipe.is_cut_and_folded() && !disturbed.is_empty();
-        fates[wave as usize] |= if is_lost { NAMED | EXCUSED } else { NAMED };
+        if let Some(fate) = fates.get_mut(wave as usize) {
+            *fate |= if is_lost { NAMED | EXCUSED } else { NAMED };
+        }
+        // Those below a process that is gone are waited for, whatever they do.
+        let is_hasty = self.repairs && reason.contains("communication process") && !was_away;
+        if is_hasty {
+            return Err(format!("rank {rank} was not waited for, and is missing: '{reason}'"));
+        }
         let is_true = if reason.contains("sent nothing") {
             !has_sent || self.drops || self.reborn.contains(rank)
         } else if reason.contains("no answer within") {
@@ -150,7 +159,6 @@ impl Known {
         } else {
             // Who hangs below whom after repairs is the tree's business: those who were given up,
             // or away, are believed where something was done to anybody.
-            let was_away = reason.contains("not back within") || reason.contains("was away");
             is_torn || disturbed.contains(rank) || was_away && !disturbed.is_empty()
         };
         if is_true && !reason.is_empty() {
