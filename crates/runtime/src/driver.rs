@@ -159,6 +159,9 @@ impl Driver {
     ) -> Result<Self, RuntimeError> {
         let Attachment { parent, rank, key, encryption, is_started } = attachment;
         let line = if is_started { sapwood_launch::hold_lifeline()? } else { None };
+        if line.is_some() && role == Role::Communication {
+            sapwood_launch::ignore_hangups();
+        }
         let deadline = if is_started { STARTED_CONNECT_DEADLINE } else { CONNECT_DEADLINE };
         let link = connect(&parent, &key, encryption, deadline, WhenRefused::Fail)?;
         let settings = Settings {

@@ -91,6 +91,27 @@ fn a_stopped_process_is_replaced_and_may_come_back() {
 }
 
 #[test]
+fn a_stopped_back_end_outlives_the_process_that_has_started_it() {
+    let (network, tree) = repairing("2x2", Links::Unix, Recovery::default());
+    let everyone = network.everyone().ranks().clone();
+    let mut stream = network.stream(&network.everyone()).up("sum").open().unwrap();
+    whole(&mut stream, &everyone);
+    let stopped = of_rank(&tree, 0);
+    let pid = Pid::from_raw(stopped.pid.cast_signed()).unwrap();
+    kill_process(pid, Signal::STOP).unwrap();
+    let starter = of_rank(&tree, inner(&network)[0]);
+    starter.kill();
+    // The kernel hangs up on a stopped process whose starter ends.
+    while starter.is_alive() {
+        assert!(stream.recv_timeout(Duration::from_millis(10)).is_err(), "nothing was asked");
+    }
+    kill_process(pid, Signal::CONT).unwrap();
+    whole(&mut stream, &everyone);
+    network.close().unwrap();
+    wait_until_gone(&tree);
+}
+
+#[test]
 fn a_front_end_that_is_gone_ends_a_tree_that_was_repaired() {
     let (network, tree) = repairing("2x2x2", Links::Unix, Recovery::default());
     let everyone = network.everyone().ranks().clone();

@@ -1,0 +1,15 @@
+//! Hang-ups, which are not for the processes of a tree.
+//!
+//! When a process ends, the kernel looks at the process groups of its children. A group that has
+//! nobody left outside of it in its session, and of which somebody is stopped, is sent `SIGHUP`:
+//! no shell could resume it. In a tree that repairs itself a stopped process is no dead one, and
+//! whoever started it may well end before it is resumed.
+
+/// Has this process and those that it will start ignore `SIGHUP`, as `nohup` does. Only for a
+/// process that is Sapwood's own: what it starts can still ask for the signal by itself.
+pub fn ignore_hangups() {
+    // SAFETY: The disposition of a signal is set to a constant that is valid for it; no handler is
+    // installed, so nothing runs at its arrival. It fails for no valid signal other than SIGKILL
+    // and SIGSTOP.
+    unsafe { libc::signal(libc::SIGHUP, libc::SIG_IGN) };
+}
