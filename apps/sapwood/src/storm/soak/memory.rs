@@ -17,6 +17,9 @@ const JUDGED_FROM: f64 = 1.0 / 3.0;
 
 /// What memory may rise over the judged time, in KiB, and in relation to its mean.
 const ALLOWANCE_KIB: f64 = 2.0 * 1024.0;
+/// The same while buffers still grow to the longest burst of the first minutes, in KiB.
+const FIRST_ALLOWANCE_KIB: f64 = 5.0 * 1024.0;
+const FIRST_MINUTES: Duration = Duration::from_secs(600);
 const ALLOWED_SHARE: f64 = 0.02;
 
 /// Memory of a process at one time.
@@ -103,13 +106,15 @@ fn trend(samples: &[Sample], kib: fn(&Sample) -> u32) -> Option<Trend> {
         .collect();
     let mean = points.iter().map(|(_, kib)| kib).sum::<f64>() / points.len() as f64;
     let slope = slope(&points)?;
+    let is_short = last.at < FIRST_MINUTES;
+    let allowance_kib = if is_short { FIRST_ALLOWANCE_KIB } else { ALLOWANCE_KIB };
     Some(Trend {
         first_kib: kib(first),
         last_kib: kib(last),
         max_kib: samples.iter().map(kib).max().unwrap_or(0),
         rise_kib: slope * (last.at - from).as_secs_f64(),
         kib_per_hour: slope * 3600.0,
-        bound_kib: ALLOWANCE_KIB + ALLOWED_SHARE * mean,
+        bound_kib: allowance_kib + ALLOWED_SHARE * mean,
     })
 }
 
