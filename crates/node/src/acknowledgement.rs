@@ -117,18 +117,15 @@ impl Node {
     /// Tells one child what it need not keep.
     pub(crate) fn acknowledge_to_child(&mut self, at: usize, slot: usize) {
         let is_root = self.settings.role == Role::FrontEnd;
-        let Self { streams, links, .. } = self;
-        let stream = streams.at(at);
+        let stream = self.streams.at(at);
         if !stream.keeps {
             return;
         }
         let safe = stream.safe_up(is_root);
         let slot = &mut stream.slots[slot];
-        if let Some(message) = slot.acknowledgement(stream.id, safe, &mut stream.late_parts)
-            && let Some(outbox) = links.outbox(slot.link)
-        {
-            let pushed = outbox.push_control(&message);
-            debug_assert!(pushed.is_ok(), "an acknowledgement is short");
+        let link = slot.link;
+        if let Some(message) = slot.acknowledgement(stream.id, safe, &mut stream.late_parts) {
+            self.send_control(link, &message);
         }
     }
 
@@ -146,8 +143,10 @@ impl Node {
         let before = sender.kept_bytes();
         sender.acknowledge(place, single, pool);
         let left = sender.kept_bytes();
-        let is_much = |slot: &mut Slot| slot.has_untold(before - left);
-        let has_much = slots.iter_mut().map(is_much).fold(left == 0, |any, is_much| any | is_much);
+        let mut has_much = left == 0;
+        for slot in slots.iter_mut() {
+            has_much |= slot.has_untold(before - left);
+        }
         let has_children = !slots.is_empty();
         if let Some(outbox) = links.outbox(link) {
             sender.pump(outbox);
@@ -169,7 +168,7 @@ impl Node {
         let Self { links, streams, membership, .. } = self;
         let link = membership.parent.and_then(|parent| links.link_mut(parent));
         let Some(outbox) = link.map(|link| &mut link.outbox) else { return };
-        outbox.ended_runs().for_each(|run| streams.keep_run(&run));
+        streams.keep_runs(outbox);
         outbox.take_written(|piece, marks| streams.keep_written(piece, marks));
     }
 

@@ -299,9 +299,7 @@ impl Node {
             outbox.end_run();
             return self.send_up(at, packet, None);
         }
-        // A run before it is kept before it.
-        outbox.end_run();
-        outbox.ended_runs().for_each(|run| streams.keep_run(&run));
+        streams.keep_runs(outbox);
         let open = streams.at(at);
         open.number(&mut packet);
         if let Ok(grown) = outbox.push_run(&packet) {
@@ -378,9 +376,6 @@ impl Node {
 
     /// Whether something that this process has sent is not safe yet.
     fn is_unsettled(&mut self) -> bool {
-        if let Some(link) = self.membership.parent.and_then(|parent| self.links.link_mut(parent)) {
-            link.outbox.end_run();
-        }
         self.keep_written();
         !self.has_ended && self.streams.iter().any(|stream| !stream.sender.is_settled())
     }

@@ -13,7 +13,7 @@ use crate::inbox::{Filled, Pool};
 use crate::link::{Links, Peer};
 use crate::membership::Membership;
 use crate::mutation::Mutation;
-use crate::outbox::EndedRun;
+use crate::outbox::Outbox;
 use crate::stream::Stream;
 use crate::telemetry::Counted;
 use crate::visitor::Visitors;
@@ -368,10 +368,14 @@ impl Streams {
         self.list.get_mut(at)
     }
 
-    /// The stream of a run keeps it.
-    pub(crate) fn keep_run(&mut self, run: &EndedRun) {
-        if let Some(stream) = self.get_mut(run.stream) {
-            stream.sender.keep_run(run);
+    /// Ends the run at the end of the outbox to the parent. The streams of all that have ended keep
+    /// them, before what is sent next.
+    pub(crate) fn keep_runs(&mut self, outbox: &mut Outbox) {
+        outbox.end_run();
+        for run in outbox.ended_runs() {
+            if let Some(stream) = self.get_mut(run.stream) {
+                stream.sender.keep_run(&run);
+            }
         }
     }
 

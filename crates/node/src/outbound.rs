@@ -47,9 +47,7 @@ impl Node {
 
     fn send_up_large(&mut self, at: usize, parent: LinkId, packet: PacketRef<'_>, body: &Body) {
         let Some(outbox) = self.links.outbox(parent) else { return };
-        // A run before it is kept before it.
-        outbox.end_run();
-        outbox.ended_runs().for_each(|run| self.streams.keep_run(&run));
+        self.streams.keep_runs(outbox);
         self.streams.at(at).queue_up(packet, body, Some(outbox));
     }
 

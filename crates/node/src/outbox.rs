@@ -473,7 +473,7 @@ impl Outbox {
             Some(Piece::Packed { bytes, .. }) => {
                 // Those of pieces before it have left with them.
                 let is_kept = |mark: &Mark| mark.piece == number;
-                match self.marks.front().is_some_and(is_kept) || self.marks.iter().any(is_kept) {
+                match self.marks.iter().any(is_kept) {
                     true => self.left.push_back((number, bytes)),
                     false => self.give_spare(bytes),
                 }

@@ -165,10 +165,8 @@ impl Node {
     fn show_life(&mut self) {
         let was_asked = core::mem::take(&mut self.membership.is_asked);
         let period = self.settings.recovery.silence / BEATS;
-        let Some(parent) = self.membership.parent else { return };
-        let comes =
-            |link: LinkId| self.links.link(link).is_some_and(|l| self.now < l.heard + period);
-        if !was_asked && comes(parent) {
+        let Some(parent) = self.membership.parent.filter(|_| !was_asked) else { return };
+        if self.links.link(parent).is_some_and(|link| self.now < link.heard + period) {
             self.send_control(parent, &Control::Echo { number: UNASKED });
         }
     }
