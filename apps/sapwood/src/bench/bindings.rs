@@ -10,6 +10,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
+use clap::ValueEnum;
 use sapwood::{Hosts, Topology};
 use sapwood_floor::Shape;
 use sapwood_floor::process::Pinned;
@@ -59,8 +60,6 @@ pub(super) enum Interface {
 }
 
 use Interface::{C, CFrontEnd, Mrnet, MrnetFrontEnd, Python, PythonFrontEnd};
-
-const INTERFACES: [Interface; 6] = [C, CFrontEnd, Mrnet, MrnetFrontEnd, Python, PythonFrontEnd];
 
 impl Interface {
     fn name(self) -> &'static str {
@@ -193,7 +192,7 @@ fn open_rows(arguments: &Arguments, shape: &sapwood::Shape) -> Result<Vec<Row>, 
         });
         Row { interface, asker, us: Vec::new() }
     };
-    Ok(INTERFACES.into_iter().filter(|which| wants(*which)).map(row).collect())
+    Ok(Interface::value_variants().iter().copied().filter(|which| wants(*which)).map(row).collect())
 }
 
 /// The programs in C and C++, or what is missing of them.
