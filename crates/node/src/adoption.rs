@@ -409,6 +409,7 @@ impl Node {
                 if !is_back {
                     self.inherit(at, slot, rank);
                 }
+                self.await_absentees(at, slot, &returned);
                 self.give_up(at, slot);
                 self.forget_down(at);
             }

@@ -22,6 +22,7 @@ mod acknowledgement;
 mod adoption;
 mod apart;
 mod assembly;
+mod away;
 mod chunk;
 mod control;
 mod decision;

@@ -39,6 +39,7 @@ impl Node {
         for at in 0..self.streams.len() {
             self.streams.at(at).reclaim();
         }
+        self.expire_absentees();
     }
 }
 

@@ -14,6 +14,7 @@ use sapwood_wire::{FilterRequest, Policy, StreamRequest, WaitRule};
 use crate::absence::Absences;
 use crate::apart::{Apart, DownApart};
 use crate::assembly::Assemblies;
+use crate::away::Away;
 use crate::decision::Decider;
 use crate::fairness::Pace;
 use crate::inbox::Pool;
@@ -119,6 +120,8 @@ pub(crate) struct Stream {
     pub(crate) mutation: Option<Mutation>,
     /// What went down and may have to be sent to another child.
     pub(crate) down_kept: Kept,
+    /// Members that were given up, for whom it is kept as well.
+    pub(crate) away: Away,
     /// Large packets from the parent, or at the front-end answers, that are not whole yet.
     pub(crate) assemblies: Assemblies,
     /// Filter failures by wave: who lost what (front-end). Those of the last wave of all are of
@@ -194,6 +197,7 @@ impl Stream {
             down_reached: Place::default(),
             mutation: None,
             down_kept: Kept::default(),
+            away: Away::default(),
             assemblies: Assemblies::default(),
             faults: BTreeMap::new(),
             unread: 0,
@@ -241,6 +245,7 @@ impl Stream {
     /// where it begins wait for it.
     pub(crate) fn add_slot(&mut self, slot: Slot) {
         self.below.union_with(slot.members.as_ref());
+        self.away.returned(&slot.members);
         self.waves.wait_from(slot.next);
         let first = slot.members.as_ref().first();
         let at = if self.waves.is_empty() {
@@ -353,11 +358,12 @@ impl Stream {
             || self.slots.iter().all(is_open) && self.down_kept.bytes() < KEPT_BYTES && !is_waiting
     }
 
-    /// The place before which everything that was sent down has reached its back-ends.
+    /// The place before which everything that was sent down has reached its back-ends, also those
+    /// who are away.
     pub(crate) fn down_safe(&self) -> Place {
         let lags = |slot: &&Slot| slot.is_awaited() && slot.down_safe < slot.down_sent;
-        let lagging = self.slots.iter().filter(lags).map(|slot| slot.down_safe).min();
-        lagging.unwrap_or(END)
+        let lagging = self.slots.iter().filter(lags).map(|slot| slot.down_safe);
+        lagging.chain(self.away.first()).min().unwrap_or(END)
     }
 
     /// Keeps a frame that goes down.
@@ -377,6 +383,7 @@ impl Stream {
         while self.drops() && self.down_kept.bytes() > KEPT_BYTES {
             self.down_kept.forget_first(&mut Pool::default());
         }
+        self.bound_away();
     }
 
     /// Bytes from the parent that have been dealt with; gives a grant when it is worth a message.

@@ -78,6 +78,8 @@ pub struct Tree {
     pub events: Vec<Event>,
     /// Ranks whose processes cannot be started, and their last words.
     pub unable: BTreeMap<Rank, String>,
+    /// Ranks that reach nobody when they connect.
+    pub cut_off: RankSet,
     /// The most bytes that have been under way at once: in pipes and nodes.
     pub most_queued: usize,
     pub measures: bool,
@@ -176,6 +178,7 @@ impl Tree {
             schedule: Schedule::new(seed),
             events: Vec::new(),
             unable: BTreeMap::new(),
+            cut_off: RankSet::new(),
             most_queued: 0,
             measures: false,
             now: Instant(1_000_000_000),
@@ -222,6 +225,7 @@ impl Tree {
             schedule: Schedule::new(self.schedule.next()),
             events: Vec::new(),
             unable: BTreeMap::new(),
+            cut_off: RankSet::new(),
             most_queued: 0,
             measures: false,
             now: self.now,
@@ -668,6 +672,11 @@ impl Tree {
     fn connect_one(&mut self, (orphan, address): (usize, String)) {
         if !self.processes[orphan].is_alive {
             return;
+        }
+        let is_cut_off = |rank| self.cut_off.contains(rank);
+        if self.processes[orphan].rank.is_some_and(is_cut_off) {
+            let reason = String::from("no answer");
+            return self.change(orphan, Input::ConnectFailed { reason, is_refused: false });
         }
         let index = address.strip_prefix("pipe:").and_then(|text| text.parse().ok());
         let ancestor: usize = index.expect("an address of the harness");
