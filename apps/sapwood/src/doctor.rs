@@ -91,6 +91,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let mut checks = machine::checks(&arguments.topology);
     checks.extend(programs::checks());
     checks.extend(trial::checks());
+    checks.push(trial::cost_of_a_message());
     if arguments.json {
         let report = json!({
             "schema": "sapwood.doctor/1",

@@ -1,10 +1,12 @@
-//! `sapwood topology`: a tree as a file, a drawing, numbers or a predicted cost.
+//! `sapwood topology`: a tree as a file, a drawing, numbers or a predicted cost; which to take.
 //!
 //! Owns the command line and where a tree is read from: a specification such as `4^3`, a file in
 //! MRNet's format, or standard input. What a tree is, and how it is drawn and predicted, is the
 //! crate `sapwood-topology`'s.
 
+mod advise;
 mod cost;
+pub(crate) mod measured;
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -54,6 +56,9 @@ enum Action {
         #[command(flatten)]
         model: cost::Arguments,
     },
+    /// Say which tree to take for so many back-ends, and why: balanced ones, k-nomial ones and
+    /// the flat one beside each other.
+    Advise(advise::Arguments),
 }
 
 /// Which tree.
@@ -74,6 +79,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Action::Draw { tree, dot: false } => tree.read()?.draw(),
         Action::Draw { tree, dot: true } => tree.read()?.dot(),
         Action::Count { tree, json } => count(&tree.read()?, *json),
+        Action::Advise(arguments) => advise::run(arguments)?,
         Action::Cost { tree, model } => cost::run(&tree.read()?, &tree.source, model)?,
     };
     print(&text)?;

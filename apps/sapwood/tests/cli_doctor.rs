@@ -5,7 +5,7 @@ mod cli;
 use cli::{run, text};
 use serde_json::Value;
 
-const CHECKS: [&str; 9] = [
+const CHECKS: [&str; 10] = [
     "sapwood",
     "unix sockets",
     "loopback TCP",
@@ -15,6 +15,7 @@ const CHECKS: [&str; 9] = [
     "clock",
     "tree over unix",
     "tree over TCP",
+    "cost of a message",
 ];
 
 #[test]

@@ -55,6 +55,55 @@ fn counts_add_up() {
     assert!(text(&run(&["topology", "count", "4^3"]).stdout).contains("85"));
 }
 
+fn advice(arguments: &[&str]) -> Value {
+    let output = run(&[&["topology", "advise", "--json"], arguments].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn advice_is_a_tree_that_costs_no_more_than_the_flat_one() {
+    let model = ["--loggp", "10,2,2,0.001"];
+    for (back_ends, hosts) in [("1", "1"), ("8", "8"), ("64", "1"), ("1000", "1000")] {
+        for pattern in ["request", "stream"] {
+            let options = ["--backends", back_ends, "--hosts", hosts, "--pattern", pattern];
+            let advice = advice(&[&options[..], &model].concat());
+            let candidates = advice["candidates"].as_array().unwrap();
+            let flat = candidates.iter().find(|candidate| candidate["kind"] == "flat").unwrap();
+            let taken = &candidates[0];
+            assert_eq!(taken["topology"], advice["topology"]);
+            assert!(taken["cost_us"].as_f64() <= flat["cost_us"].as_f64(), "{advice}");
+            // It can be given to any command that takes a tree.
+            let spec = advice["topology"].as_str().unwrap();
+            let counted = run(&["topology", "count", spec, "--json"]);
+            let counted: Value = serde_json::from_slice(&counted.stdout).unwrap();
+            assert_eq!(counted["back_ends"].to_string(), back_ends);
+        }
+    }
+}
+
+#[test]
+fn advice_without_a_model_measures_this_machine() {
+    let measured = advice(&["--backends", "16"]);
+    assert_eq!(measured["model"]["is_measured"], true);
+    assert!(measured["model"]["overhead_us"].as_f64() >= Some(0.0));
+    let table = run(&["topology", "advise", "--backends", "1000", "--hosts", "1000"]);
+    assert!(text(&table.stdout).starts_with("take "), "{}", text(&table.stdout));
+}
+
+#[test]
+fn advice_needs_somebody_to_advise() {
+    let advise = ["topology", "advise", "--backends"];
+    for (options, what) in [
+        (&["0"][..], "0 is not in 1.."),
+        (&["4", "--hosts", "0"], "--hosts 0"),
+        (&["4", "--loggp", "1,1,1"], "four times in microseconds"),
+    ] {
+        let command = [&advise, options].concat();
+        assert_refused(&run(&command), what, &command);
+    }
+}
+
 #[test]
 fn the_flat_tree_is_among_the_alternatives() {
     let output = run(&["topology", "cost", "4^3", "--json"]);

@@ -21,7 +21,8 @@
 //!
 //! What lives where: `shape` holds the shapes and their sizes, `spec` their text form, `hosts`
 //! the placement on hosts, `ranks` the numbering, `tree` the finished [`Topology`], `subtree`
-//! the plan for one child, `mrnet_file` the file format, `draw` the pictures, `cost` the model.
+//! the plan for one child, `mrnet_file` the file format, `draw` the pictures, `cost` the model,
+//! `advise` the choice of a tree.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -29,6 +30,7 @@
 
 extern crate alloc;
 
+mod advise;
 mod cost;
 mod draw;
 mod error;
@@ -43,6 +45,7 @@ mod statistics;
 mod subtree;
 mod tree;
 
+pub use advise::{Candidate, Kind, Pattern, Site, advise};
 pub use cost::{LogGp, Prediction, compare};
 pub use draw::{DRAWN_CHILDREN_MAX, DRAWN_LINES_MAX};
 pub use error::Error;

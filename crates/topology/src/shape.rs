@@ -116,6 +116,49 @@ impl Shape {
         Self::new(Family::Knomial { factor, nodes }, None, None)
     }
 
+    /// Exactly that many back-ends on the last of the fewest levels on which no node has more than
+    /// `fan_out_max` children; on each level the children are shared out as evenly as can be.
+    ///
+    /// ```
+    /// use sapwood_topology::Shape;
+    ///
+    /// assert_eq!(Shape::even(64, 4)?.to_string(), "4^3");
+    /// assert_eq!(Shape::even(18, 5)?.to_string(), "g:4:2x5,2x4");
+    /// # Ok::<(), sapwood_topology::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SpecZero`] for no back-ends or a fan-out of 0, [`Error::TooDeep`], and the limits
+    /// of nodes and fan-out.
+    pub fn even(back_ends: u32, fan_out_max: u32) -> Result<Self, Error> {
+        if back_ends == 0 || fan_out_max == 0 {
+            return Self::flat(0);
+        }
+        let mut widths = vec![back_ends];
+        let mut width = back_ends;
+        while width > fan_out_max {
+            width = width.div_ceil(fan_out_max);
+            if widths.len() == DEPTH_MAX as usize {
+                let what = alloc::format!("{back_ends} back-ends with fan-out {fan_out_max}");
+                return Err(Error::TooDeep { what });
+            }
+            widths.push(width);
+        }
+        widths.push(1);
+        widths.reverse();
+        if widths.windows(2).all(|pair| pair[1].is_multiple_of(pair[0])) {
+            let fan_outs: Vec<u32> = widths.windows(2).map(|pair| pair[1] / pair[0]).collect();
+            return Self::levels(&fan_outs);
+        }
+        let levels = widths.windows(2).map(|pair| {
+            let (fewer, with_one_more) = (pair[1] / pair[0], pair[1] % pair[0]);
+            let runs = [(with_one_more, fewer + 1), (pair[0] - with_one_more, fewer)];
+            runs.into_iter().filter(|(parents, _)| *parents > 0).collect()
+        });
+        Self::new(Family::Generic(levels.collect()), None, None)
+    }
+
     /// The same shape without back-ends of its own: each leaf becomes a communication process
     /// that accepts `per_leaf` back-ends, which attach by themselves.
     ///
@@ -137,6 +180,19 @@ impl Shape {
     /// Back-ends, started or attaching.
     pub fn back_end_count(&self) -> u32 {
         self.size.leaves
+    }
+
+    /// The most children that a node has.
+    pub fn fan_out(&self) -> u32 {
+        let inner = match &self.family {
+            Family::Levels(fan_outs) => fan_outs.iter().copied().max(),
+            // No node gains children in more rounds than the front-end.
+            Family::Knomial { .. } => {
+                Some(self.parents().iter().skip(1).filter(|parent| **parent == 0).count() as u32)
+            }
+            Family::Generic(levels) => levels.iter().flatten().map(|(_, fan_out)| *fan_out).max(),
+        };
+        inner.unwrap_or(0).max(self.attach.unwrap_or(0))
     }
 
     /// Levels below the front-end.

@@ -8,6 +8,7 @@ use sapwood_floor::Shape;
 use super::Check;
 use crate::bench::{Transport, Tree, TreePlan};
 use crate::exit::Failure;
+use crate::topology::measured;
 
 /// Two levels: the smallest tree with communication processes that have several children.
 const FAN_OUTS: [usize; 2] = [2, 2];
@@ -22,6 +23,24 @@ pub(super) fn checks() -> Vec<Check> {
         check("tree over unix", Transport::Unix, false),
         check("tree over TCP", Transport::Tcp, true),
     ]
+}
+
+/// What a message costs on this machine, as `sapwood topology` takes it.
+pub(super) fn cost_of_a_message() -> Check {
+    let name = "cost of a message";
+    match measured::loggp() {
+        Ok(model) => Check::fine(
+            name,
+            format!(
+                "latency {:.1} us, overhead {:.1} us, {:.0} MB/s: --loggp {}",
+                model.latency_us(),
+                model.overhead_us(),
+                1.0 / model.gap_per_byte_us().max(1e-6),
+                measured::as_option(&model)
+            ),
+        ),
+        Err(failure) => Check::failed(name, failure.to_string(), "see the lines above"),
+    }
 }
 
 fn check(name: &'static str, transport: Transport, is_encrypted: bool) -> Check {

@@ -29,7 +29,7 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-fn parse_model(text: &str) -> Result<LogGp, String> {
+pub(super) fn parse_model(text: &str) -> Result<LogGp, String> {
     let times: Result<Vec<f64>, _> = text.split(',').map(|word| word.trim().parse()).collect();
     match times.as_deref() {
         Ok([latency, overhead, gap, per_byte]) => {
@@ -124,44 +124,21 @@ fn as_json(of: &Prediction) -> Value {
 /// Trees of exactly that many back-ends and 1 to [`LEVELS_MAX`] levels, as far as they are
 /// sensible.
 fn alternatives(back_ends: u32) -> Result<Vec<Shape>, Failure> {
-    let mut shapes = Vec::new();
+    let mut shapes: Vec<Shape> = Vec::new();
     if (1..=FAN_OUT_MAX).contains(&back_ends) {
         shapes.push(Shape::flat(back_ends).map_err(Failure::usage)?);
     }
     for levels in 2..=LEVELS_MAX {
+        let fan_out = f64::from(back_ends).powf(1.0 / f64::from(levels));
         // Below a fan-out of 2 a level merges nothing.
-        if f64::from(back_ends).powf(1.0 / f64::from(levels)).round() >= 2.0 {
-            shapes.push(balanced(back_ends, levels)?);
+        if fan_out.round() >= 2.0 {
+            // A root that is whole may come out a little above.
+            let fan_out = (fan_out - 1e-9).ceil() as u32;
+            shapes.push(Shape::even(back_ends, fan_out).map_err(Failure::usage)?);
         }
     }
+    shapes.dedup();
     Ok(shapes)
-}
-
-/// The tree of that many back-ends on the last of `levels` levels whose fan-outs are closest to one
-/// another: widths grow by one factor, and no node of a level has two children more than another.
-fn balanced(back_ends: u32, levels: u32) -> Result<Shape, Failure> {
-    let width = |level: u32| {
-        let share = f64::from(level) / f64::from(levels);
-        f64::from(back_ends).powf(share).round() as u32
-    };
-    let widths: Vec<u32> = (1..=levels).map(width).collect();
-    let is_even = widths.windows(2).all(|pair| pair[1].is_multiple_of(pair[0]));
-    if is_even {
-        let mut fan_outs = vec![widths[0]];
-        fan_outs.extend(widths.windows(2).map(|pair| pair[1] / pair[0]));
-        return Shape::levels(&fan_outs).map_err(Failure::usage);
-    }
-    let mut spec = format!("g:{}", widths[0]);
-    for pair in widths.windows(2) {
-        let (parents, children) = (pair[0], pair[1]);
-        let (fewer, with_one_more) = (children / parents, children % parents);
-        // Writing to a string cannot fail.
-        let _ = match with_one_more {
-            0 => write!(spec, ":{parents}x{fewer}"),
-            more => write!(spec, ":{more}x{},{}x{fewer}", fewer + 1, parents - more),
-        };
-    }
-    spec.parse().map_err(Failure::usage)
 }
 
 #[cfg(test)]
@@ -181,7 +158,8 @@ mod tests {
     fn powers_are_written_as_such() {
         let shapes: Vec<_> = alternatives(64).unwrap().iter().map(ToString::to_string).collect();
         assert_eq!(shapes[..3], ["64", "8^2", "4^3"]);
-        assert_eq!(balanced(18, 2).unwrap().to_string(), "g:4:2x5,2x4");
+        let shapes: Vec<_> = alternatives(18).unwrap().iter().map(ToString::to_string).collect();
+        assert_eq!(shapes[1], "g:4:2x5,2x4");
     }
 
     #[test]

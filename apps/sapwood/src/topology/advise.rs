@@ -1,0 +1,230 @@
+//! `sapwood topology advise`: which tree to take for so many back-ends, and why.
+//!
+//! Owns the command line and the words. The candidates and their order are the crate
+//! `sapwood-topology`'s.
+
+use std::fmt::Write;
+use std::num::NonZero;
+
+use sapwood_topology::{Candidate, FAN_OUT_MAX, Hosts, Kind, LogGp, Pattern, Site, advise};
+use serde_json::{Value, json};
+
+use super::{cost, measured};
+use crate::exit::Failure;
+
+/// Candidates that the table shows, beside the flat tree.
+const SHOWN: usize = 6;
+
+/// What is to be advised on.
+#[derive(clap::Args)]
+pub(super) struct Arguments {
+    /// Back-ends of the tree.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    backends: u32,
+    /// Hosts of the back-ends: how many, or their names separated by commas; this machine alone
+    /// unless given.
+    #[arg(long, value_name = "N|LIST", default_value = "1")]
+    hosts: String,
+    /// Processors of each host; unless given, as many as this machine has.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    processors: Option<u32>,
+    /// Hosts that run communication processes only; unless given, these share the others.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    dedicated: u32,
+    /// Most children of one process.
+    #[arg(long, value_name = "N", default_value_t = FAN_OUT_MAX,
+          value_parser = clap::value_parser!(u32).range(2..))]
+    fan_out_max: u32,
+    /// Payload of each packet.
+    #[arg(long, value_name = "B", default_value_t = 64)]
+    bytes: u64,
+    /// What counts: the time of one question with its answer, or waves in a second.
+    #[arg(long, value_enum, default_value_t = PatternName::Request)]
+    pattern: PatternName,
+    /// Latency, overhead and gap of a packet and gap per byte, in microseconds, separated by
+    /// commas; unless given, measured with small trees on this machine.
+    #[arg(long, value_name = "L,o,g,G", value_parser = cost::parse_model)]
+    loggp: Option<LogGp>,
+    /// Print one JSON object instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum PatternName {
+    Request,
+    Stream,
+}
+
+impl PatternName {
+    fn pattern(self) -> Pattern {
+        match self {
+            Self::Request => Pattern::Request,
+            Self::Stream => Pattern::Stream,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Request => "request",
+            Self::Stream => "stream",
+        }
+    }
+}
+
+/// Compares the candidates and says which to take.
+pub(super) fn run(arguments: &Arguments) -> Result<String, Failure> {
+    let is_measured = arguments.loggp.is_none();
+    let model = match arguments.loggp {
+        Some(model) => model,
+        None => measured::loggp()?,
+    };
+    let own = std::thread::available_parallelism().map_or(1, NonZero::get) as u32;
+    let site = Site {
+        hosts: host_count(&arguments.hosts)?,
+        processors: arguments.processors.unwrap_or(own),
+        dedicated_hosts: arguments.dedicated,
+        fan_out_max: arguments.fan_out_max,
+    };
+    let pattern = arguments.pattern.pattern();
+    let candidates = advise(&model, &site, arguments.backends, arguments.bytes, pattern)
+        .map_err(Failure::usage)?;
+    let Some(best) = candidates.first() else {
+        return Err(Failure::usage(format!(
+            "no tree has {} back-ends with at most {} children each; raise --fan-out-max",
+            arguments.backends, site.fan_out_max
+        )));
+    };
+    let flat = candidates.iter().find(|candidate| candidate.kind == Kind::Flat);
+    let why = why(best, flat, &site);
+    if arguments.json {
+        let report = json!({
+            "schema": "sapwood.topology-advice/1",
+            "back_ends": arguments.backends,
+            "bytes": arguments.bytes,
+            "pattern": arguments.pattern.name(),
+            "site": {
+                "hosts": site.hosts,
+                "processors": site.processors,
+                "dedicated_hosts": site.dedicated_hosts,
+                "fan_out_max": site.fan_out_max,
+            },
+            "model": {
+                "is_measured": is_measured,
+                "latency_us": model.latency_us(),
+                "overhead_us": model.overhead_us(),
+                "gap_us": model.gap_us(),
+                "gap_per_byte_us": model.gap_per_byte_us(),
+            },
+            "topology": best.shape.to_string(),
+            "why": why,
+            "candidates": candidates.iter().map(as_json).collect::<Vec<_>>(),
+        });
+        return Ok(format!("{report}\n"));
+    }
+    let source = if is_measured { "measured on this machine" } else { "as given" };
+    let mut text = format!(
+        "take {}: {why}\n\nLogGP {source}: --loggp {}; {} hosts of {} processors, packets of {} \
+         bytes\n\n{:<10} {:<28} {:>8} {:>6} {:>8} {:>14} {:>12}\n",
+        best.shape,
+        measured::as_option(&model),
+        site.hosts,
+        site.processors,
+        arguments.bytes,
+        "kind",
+        "tree",
+        "between",
+        "depth",
+        "fan-out",
+        match pattern {
+            Pattern::Request => "us a question",
+            Pattern::Stream => "us a wave",
+        },
+        "to the first",
+    );
+    let is_shown =
+        |(place, candidate): &(usize, &Candidate)| *place < SHOWN || candidate.kind == Kind::Flat;
+    for (_, candidate) in candidates.iter().enumerate().filter(is_shown) {
+        text += &line(candidate, best.cost_us);
+    }
+    Ok(text)
+}
+
+fn host_count(text: &str) -> Result<u32, Failure> {
+    if let Ok(number) = text.parse::<u32>() {
+        return match number {
+            0 => Err(Failure::usage("--hosts 0: at least one host has to run the back-ends")),
+            number => Ok(number),
+        };
+    }
+    let hosts: Hosts = text.parse().map_err(Failure::usage)?;
+    Ok(u32::try_from(hosts.names().len()).unwrap_or(u32::MAX))
+}
+
+fn kind_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Flat => "flat",
+        Kind::Balanced => "balanced",
+        Kind::Knomial => "k-nomial",
+    }
+}
+
+/// One sentence.
+fn why(best: &Candidate, flat: Option<&Candidate>, site: &Site) -> String {
+    let processors = f64::from(site.processors);
+    let is_bound = |of: &Candidate| of.host_work_us / processors >= of.cost_us * 0.999;
+    let Some(flat) = flat else {
+        return format!(
+            "a front-end may have {} children, and this tree costs {:.1} us",
+            site.fan_out_max, best.cost_us
+        );
+    };
+    if best.kind == Kind::Flat {
+        return if is_bound(best) && site.hosts == 1 {
+            "all processes share this machine's processors, and one between would only take time \
+             from the others"
+                .to_string()
+        } else {
+            "no communication process saves the front-end more than it costs".to_string()
+        };
+    }
+    format!(
+        "{:.1} us instead of the {:.1} us of a flat tree, whose front-end handles {} messages a \
+         wave; here no process has more than {} children",
+        best.cost_us,
+        flat.cost_us,
+        2 * best.prediction.back_ends,
+        best.shape.fan_out()
+    )
+}
+
+fn line(of: &Candidate, best_us: f64) -> String {
+    let mut line = String::new();
+    // Writing to a string cannot fail.
+    let _ = writeln!(
+        line,
+        "{:<10} {:<28} {:>8} {:>6} {:>8} {:>14.1} {:>12.2}",
+        kind_name(of.kind),
+        of.prediction.shape,
+        of.prediction.communication_processes,
+        of.prediction.depth,
+        of.shape.fan_out(),
+        of.cost_us,
+        if best_us > 0.0 { of.cost_us / best_us } else { 1.0 },
+    );
+    line
+}
+
+fn as_json(of: &Candidate) -> Value {
+    json!({
+        "kind": kind_name(of.kind),
+        "topology": of.shape.to_string(),
+        "communication_processes": of.prediction.communication_processes,
+        "depth": of.prediction.depth,
+        "fan_out": of.shape.fan_out(),
+        "round_trip_us": of.prediction.round_trip_us,
+        "waves_per_s": of.prediction.waves_per_s,
+        "host_work_us": of.host_work_us,
+        "cost_us": of.cost_us,
+    })
+}

@@ -1,0 +1,314 @@
+//! Which tree to take: shapes of as many back-ends beside each other, by LogGP and by the
+//! processors that there are.
+//!
+//! Owns the candidates and the order among them. The times of a tree are `cost`'s; what is added
+//! here is that processes of one host share its processors: a wave cannot take less than the
+//! busiest host needs for all that its processes send and receive. Without that a tree would
+//! always look better than it is where many processes share a machine, for its inner processes
+//! cost work that a flat tree does not have.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::cost::{LogGp, Prediction};
+use crate::error::Error;
+use crate::hosts::Hosts;
+use crate::limits::{DEPTH_MAX, FAN_OUT_MAX, NODES_MAX};
+use crate::shape::Shape;
+use crate::tree::{Role, Topology};
+
+/// Within this part of the best the model is no reason to start more processes.
+const INDIFFERENCE: f64 = 0.05;
+
+/// What the tree is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pattern {
+    /// Questions and answers one after another: what counts is the time from a small question to
+    /// its merged answer.
+    Request,
+    /// Waves that flow: what counts is how many there are in a second.
+    Stream,
+}
+
+/// Where the tree is to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Site {
+    /// Hosts that back-ends run on, each as many as the others; 0 and 1 are this machine, where
+    /// the front-end is too.
+    pub hosts: u32,
+    /// Processors of each host.
+    pub processors: u32,
+    /// Hosts that run communication processes and nothing else; 0 when these share the hosts of
+    /// the back-ends.
+    pub dedicated_hosts: u32,
+    /// No process may have more children; for example what its limit of open files allows.
+    pub fan_out_max: u32,
+}
+
+impl Site {
+    /// One machine with so many processors.
+    pub fn machine(processors: u32) -> Self {
+        Self { hosts: 1, processors, dedicated_hosts: 0, fan_out_max: FAN_OUT_MAX }
+    }
+}
+
+/// The families of trees that are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// All back-ends below the front-end.
+    Flat,
+    /// Levels of communication processes that have about as many children each.
+    Balanced,
+    /// K-nomial trees, whose first children have the largest subtrees.
+    Knomial,
+}
+
+/// One tree that could be taken.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Candidate {
+    /// Its family.
+    pub kind: Kind,
+    /// Its shape.
+    pub shape: Shape,
+    /// What LogGP says of it, for processes that each have a processor.
+    pub prediction: Prediction,
+    /// Work of the busiest host for one wave down and up, in microseconds of one processor.
+    pub host_work_us: f64,
+    /// Microseconds per question, or per wave of a stream, with the processors that there are:
+    /// what candidates are compared by.
+    pub cost_us: f64,
+}
+
+/// All candidates for that many back-ends, by what they cost; but of those that cost at most a
+/// twentieth more than the best, the one with the fewest communication processes comes first.
+///
+/// `bytes` is the length of an answer; of a question, where there is one, the same is assumed.
+///
+/// ```
+/// use sapwood_topology::{Kind, LogGp, Pattern, Site, advise};
+///
+/// let site = Site { hosts: 4096, processors: 8, dedicated_hosts: 0, fan_out_max: 4096 };
+/// let advice = advise(&LogGp::LOCAL_SOCKETS, &site, 4096, 64, Pattern::Request)?;
+/// assert_ne!(advice[0].kind, Kind::Flat);
+///
+/// // Eight programs on two processors: a process between would only take time from them.
+/// let advice = advise(&LogGp::LOCAL_SOCKETS, &Site::machine(2), 8, 64, Pattern::Request)?;
+/// assert_eq!(advice[0].kind, Kind::Flat);
+/// # Ok::<(), sapwood_topology::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Error::SpecZero`] for no back-ends, [`Error::TooManyNodes`] for more than a tree can have.
+pub fn advise(
+    model: &LogGp,
+    site: &Site,
+    back_ends: u32,
+    bytes: u64,
+    pattern: Pattern,
+) -> Result<Vec<Candidate>, Error> {
+    let mut candidates = Vec::new();
+    for (kind, shape) in shapes(back_ends, site.fan_out_max.clamp(2, FAN_OUT_MAX))? {
+        candidates.push(judge(model, site, kind, shape, bytes, pattern));
+    }
+    candidates.sort_by(|left, right| left.cost_us.total_cmp(&right.cost_us));
+    let bound = candidates.first().map_or(0.0, |best| best.cost_us * (1.0 + INDIFFERENCE));
+    let close = candidates.iter().take_while(|candidate| candidate.cost_us <= bound);
+    let between = |candidate: &Candidate| candidate.prediction.communication_processes;
+    let simplest = close.enumerate().min_by_key(|(_, close)| (between(close), close.kind));
+    if let Some((index, _)) = simplest {
+        candidates[..=index].rotate_right(1);
+    }
+    Ok(candidates)
+}
+
+/// The shapes that are compared, each once.
+fn shapes(back_ends: u32, fan_out_max: u32) -> Result<Vec<(Kind, Shape)>, Error> {
+    let mut shapes: Vec<(Kind, Shape)> = Vec::new();
+    if back_ends <= fan_out_max {
+        shapes.push((Kind::Flat, Shape::flat(back_ends)?));
+    }
+    // The fan-outs worth a look lie ever farther apart; those of the exact roots are among them.
+    let steps = core::iter::successors(Some(2_u32), |step| Some(step + (step / 4).max(1)));
+    let steps = steps.take_while(|step| *step < back_ends.min(fan_out_max.saturating_add(1)));
+    let roots = (2..=DEPTH_MAX).map(|levels| root_above(back_ends, levels));
+    let mut fan_outs: Vec<u32> =
+        steps.chain(roots).filter(|k| (2..=fan_out_max).contains(k)).collect();
+    fan_outs.sort_unstable();
+    fan_outs.dedup();
+    for fan_out in fan_outs {
+        if let Ok(shape) = Shape::even(back_ends, fan_out)
+            && shapes.iter().all(|(_, other)| *other != shape)
+        {
+            shapes.push((Kind::Balanced, shape));
+        }
+    }
+    for factor in [2, 3, 4, 6, 8, 16, 32] {
+        if let Some(shape) = knomial(back_ends, factor, fan_out_max) {
+            shapes.push((Kind::Knomial, shape));
+        }
+    }
+    Ok(shapes)
+}
+
+/// The k-nomial tree with exactly that many back-ends, if it has levels and no node has too many
+/// children.
+fn knomial(back_ends: u32, factor: u32, fan_out_max: u32) -> Option<Shape> {
+    // One more node means one more back-end, or as many as before.
+    let (mut low, mut high) = (2, back_ends.checked_mul(2)?.min(NODES_MAX));
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match Shape::knomial(factor, middle).ok()?.back_end_count() < back_ends {
+            true => low = middle + 1,
+            false => high = middle,
+        }
+    }
+    let shape = Shape::knomial(factor, low).ok()?;
+    let is_tree = shape.back_end_count() == back_ends && shape.depth() > 1;
+    (is_tree && shape.fan_out() <= fan_out_max).then_some(shape)
+}
+
+/// The least number whose power `levels` is not below `number`.
+fn root_above(number: u32, levels: u32) -> u32 {
+    let reaches = |base: &u32| {
+        let power = u64::from(*base).checked_pow(levels);
+        power.is_none_or(|power| power >= u64::from(number))
+    };
+    let mut base = 1;
+    while !reaches(&base) {
+        base += 1;
+    }
+    base
+}
+
+fn judge(
+    model: &LogGp,
+    site: &Site,
+    kind: Kind,
+    shape: Shape,
+    bytes: u64,
+    pattern: Pattern,
+) -> Candidate {
+    let topology = Topology::from_shape(&shape, &Hosts::local());
+    let mut prediction = model.predict(&topology, bytes);
+    prediction.shape = alloc::format!("{shape}");
+    // A stream flows up; a question goes down as well.
+    let directions = match pattern {
+        Pattern::Request => 2.0,
+        Pattern::Stream => 1.0,
+    };
+    let host_work_us = busiest_host(site, &topology) * directions * model.overhead_us();
+    let alone_us = match pattern {
+        Pattern::Request => prediction.round_trip_us,
+        Pattern::Stream => 1.0e6 / prediction.waves_per_s,
+    };
+    let cost_us = alone_us.max(host_work_us / f64::from(site.processors.max(1)));
+    Candidate { kind, shape, prediction, host_work_us, cost_us }
+}
+
+/// Messages that the processes of the busiest host send and receive for one wave in one direction.
+fn busiest_host(site: &Site, topology: &Topology) -> f64 {
+    let hosts = site.hosts.max(1) as usize;
+    let dedicated = site.dedicated_hosts as usize;
+    let mut messages = vec![0_u64; hosts + dedicated + 1];
+    // The front-end has a machine of its own, unless all is on one.
+    let front_end_at = if site.hosts <= 1 { 0 } else { hosts + dedicated };
+    let mut inner = 0;
+    for node in topology.nodes() {
+        let links = node.children().len() as u64 + u64::from(node.parent().is_some());
+        let host = match node.role() {
+            Role::FrontEnd => front_end_at,
+            Role::BackEnd => node.rank() as usize % hosts,
+            Role::Comm => {
+                inner += 1;
+                if dedicated > 0 { hosts + inner % dedicated } else { inner % hosts }
+            }
+        };
+        messages[host] += links;
+    }
+    messages.into_iter().max().unwrap_or(0) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn best(site: Site, back_ends: u32, pattern: Pattern) -> Candidate {
+        let advice = advise(&LogGp::LOCAL_SOCKETS, &site, back_ends, 64, pattern).unwrap();
+        advice.into_iter().next().unwrap()
+    }
+
+    fn cluster(hosts: u32) -> Site {
+        Site { hosts, processors: 4, dedicated_hosts: 0, fan_out_max: FAN_OUT_MAX }
+    }
+
+    #[test]
+    fn every_candidate_has_exactly_the_asked_back_ends() {
+        for back_ends in [1, 2, 3, 5, 7, 16, 61, 64, 100, 1000, 4097] {
+            let advice =
+                advise(&LogGp::LOCAL_SOCKETS, &cluster(9), back_ends, 8, Pattern::Stream).unwrap();
+            for candidate in &advice {
+                assert_eq!(candidate.shape.back_end_count(), back_ends, "{}", candidate.shape);
+            }
+            assert!(advice.iter().any(|candidate| candidate.kind == Kind::Flat), "{back_ends}");
+        }
+    }
+
+    #[test]
+    fn the_advice_is_never_worse_than_flat() {
+        for back_ends in [1, 2, 8, 64, 500, 5000] {
+            for site in [Site::machine(2), cluster(2), cluster(back_ends)] {
+                for pattern in [Pattern::Request, Pattern::Stream] {
+                    let advice =
+                        advise(&LogGp::LOCAL_SOCKETS, &site, back_ends, 64, pattern).unwrap();
+                    let flat = advice.iter().find(|one| one.kind == Kind::Flat).unwrap();
+                    assert!(advice[0].cost_us <= flat.cost_us, "{back_ends} {site:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn few_back_ends_need_nobody_between_and_many_do() {
+        assert_eq!(best(cluster(4), 4, Pattern::Request).kind, Kind::Flat);
+        assert_ne!(best(cluster(1024), 1024, Pattern::Request).kind, Kind::Flat);
+        assert_ne!(best(cluster(1024), 1024, Pattern::Stream).kind, Kind::Flat);
+    }
+
+    #[test]
+    fn processes_that_share_two_processors_gain_nothing_from_others_between() {
+        for back_ends in [4, 16, 64, 256] {
+            assert_eq!(best(Site::machine(2), back_ends, Pattern::Stream).kind, Kind::Flat);
+        }
+    }
+
+    #[test]
+    fn a_stream_wants_small_fan_outs_and_a_question_few_levels() {
+        let stream = best(cluster(4096), 4096, Pattern::Stream);
+        let request = best(cluster(4096), 4096, Pattern::Request);
+        assert!(stream.shape.fan_out() <= request.shape.fan_out());
+        assert!(stream.shape.depth() >= request.shape.depth());
+    }
+
+    #[test]
+    fn a_bound_on_children_is_kept() {
+        let site = Site { fan_out_max: 7, ..cluster(300) };
+        let advice = advise(&LogGp::LOCAL_SOCKETS, &site, 300, 64, Pattern::Request).unwrap();
+        assert!(!advice.is_empty());
+        assert!(advice.iter().all(|candidate| candidate.shape.fan_out() <= 7));
+    }
+
+    #[test]
+    fn hosts_of_their_own_relieve_those_of_the_back_ends() {
+        let topology = Topology::from_shape(&"4x4".parse().unwrap(), &Hosts::local());
+        let shared = busiest_host(&cluster(4), &topology);
+        let apart = busiest_host(&Site { dedicated_hosts: 4, ..cluster(4) }, &topology);
+        assert_eq!((shared, apart), (4.0 + 5.0, 5.0));
+    }
+
+    #[test]
+    fn nobody_is_no_tree() {
+        let none = advise(&LogGp::LOCAL_SOCKETS, &cluster(1), 0, 64, Pattern::Request);
+        assert!(none.is_err());
+    }
+}
