@@ -97,7 +97,24 @@ pub(super) fn run(arguments: &Arguments) -> Result<String, Failure> {
     };
     let flat = candidates.iter().find(|candidate| candidate.kind == Kind::Flat);
     let why = why(best, flat, &site);
-    if arguments.json {
+    let advice = Advice { arguments, model, is_measured, site, candidates: &candidates, why };
+    Ok(if arguments.json { advice.json() } else { advice.table() })
+}
+
+/// What is said.
+struct Advice<'a> {
+    arguments: &'a Arguments,
+    model: LogGp,
+    is_measured: bool,
+    site: Site,
+    /// The best first; there is one at least.
+    candidates: &'a [Candidate],
+    why: String,
+}
+
+impl Advice<'_> {
+    fn json(&self) -> String {
+        let Self { arguments, model, site, candidates, .. } = self;
         let report = json!({
             "schema": "sapwood.topology-advice/1",
             "back_ends": arguments.backends,
@@ -110,44 +127,49 @@ pub(super) fn run(arguments: &Arguments) -> Result<String, Failure> {
                 "fan_out_max": site.fan_out_max,
             },
             "model": {
-                "is_measured": is_measured,
+                "is_measured": self.is_measured,
                 "latency_us": model.latency_us(),
                 "overhead_us": model.overhead_us(),
                 "gap_us": model.gap_us(),
                 "gap_per_byte_us": model.gap_per_byte_us(),
             },
-            "topology": best.shape.to_string(),
-            "why": why,
+            "topology": candidates[0].shape.to_string(),
+            "why": self.why,
             "candidates": candidates.iter().map(as_json).collect::<Vec<_>>(),
         });
-        return Ok(format!("{report}\n"));
+        format!("{report}\n")
     }
-    let source = if is_measured { "measured on this machine" } else { "as given" };
-    let mut text = format!(
-        "take {}: {why}\n\nLogGP {source}: --loggp {}; {} hosts of {} processors, packets of {} \
-         bytes\n\n{:<10} {:<28} {:>8} {:>6} {:>8} {:>14} {:>12}\n",
-        best.shape,
-        measured::as_option(&model),
-        site.hosts,
-        site.processors,
-        arguments.bytes,
-        "kind",
-        "tree",
-        "between",
-        "depth",
-        "fan-out",
-        match pattern {
-            Pattern::Request => "us a question",
-            Pattern::Stream => "us a wave",
-        },
-        "to the first",
-    );
-    let is_shown =
-        |(place, candidate): &(usize, &Candidate)| *place < SHOWN || candidate.kind == Kind::Flat;
-    for (_, candidate) in candidates.iter().enumerate().filter(is_shown) {
-        text += &line(candidate, best.cost_us);
+
+    fn table(&self) -> String {
+        let Self { arguments, model, site, candidates, why, .. } = self;
+        let best = &candidates[0];
+        let source = if self.is_measured { "measured on this machine" } else { "as given" };
+        let unit = match arguments.pattern {
+            PatternName::Request => "us a question",
+            PatternName::Stream => "us a wave",
+        };
+        let mut text = format!(
+            "take {}: {why}\n\nLogGP {source}: --loggp {}; {} hosts of {} processors, packets of {} \
+             bytes\n\n{:<10} {:<28} {:>8} {:>6} {:>8} {unit:>14} {:>12}\n",
+            best.shape,
+            measured::as_option(model),
+            site.hosts,
+            site.processors,
+            arguments.bytes,
+            "kind",
+            "tree",
+            "between",
+            "depth",
+            "fan-out",
+            "to the first",
+        );
+        for (place, candidate) in candidates.iter().enumerate() {
+            if place < SHOWN || candidate.kind == Kind::Flat {
+                text += &line(candidate, best.cost_us);
+            }
+        }
+        text
     }
-    Ok(text)
 }
 
 fn host_count(text: &str) -> Result<u32, Failure> {
