@@ -85,7 +85,7 @@ CONTROL = Enum((
     ("Shutdown", None),
     ("Leaving", None),
     ("Probe", Struct((("number", "u64"),))),
-    ("Echo", Struct((("number", "u64"),))),
+    ("Echo", Struct((("number", "u64"), ("clock", "u64")))),
     ("Rejoin", Struct((
         ("back_ends", RANKS), ("covers", RANKS), ("former", RANKS),
         ("files", List(DIGEST, FILES_MAX))))),

@@ -7,7 +7,7 @@ use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 
 use crate::exit::{Failure, one_line};
-use crate::{bench, doctor, mpi, node, sim, status, storm, topology};
+use crate::{bench, clocks, doctor, mpi, node, sim, status, storm, topology};
 
 /// A tree of processes that asks every process of a job, and says who is missing.
 #[derive(Parser)]
@@ -39,6 +39,8 @@ pub(crate) enum Command {
     Status(status::Arguments),
     /// Follow one wave through a running network, hop by hop.
     TraceWave(status::TraceArguments),
+    /// Say how far the clocks of a running network's processes are ahead, and how they drift.
+    Clocks(clocks::Arguments),
     /// Be a communication process of a network: one that its parent starts, or one that joins.
     Node(node::Arguments),
 }

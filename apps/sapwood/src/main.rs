@@ -5,6 +5,7 @@
 
 mod arguments;
 mod bench;
+mod clocks;
 mod doctor;
 mod exit;
 mod mpi;
@@ -51,6 +52,7 @@ fn run() -> Result<ExitCode, Failure> {
         Some(Command::Mpi(arguments)) => mpi::run(&arguments),
         Some(Command::Status(arguments)) => status::run(&arguments),
         Some(Command::TraceWave(arguments)) => status::trace(&arguments),
+        Some(Command::Clocks(arguments)) => clocks::run(&arguments),
         Some(Command::Sim(arguments)) => sim::run(&arguments),
         Some(Command::Storm(arguments)) => storm::run(&arguments),
         Some(Command::Soak(arguments)) => storm::soak::run(&arguments),

@@ -22,16 +22,16 @@ const INTERVAL_MIN: Duration = Duration::from_millis(100);
 
 /// Which network, and how long to wait.
 #[derive(clap::Args)]
-struct Whom {
+pub(crate) struct Whom {
     /// The network's name, when several run.
     #[arg(long, value_name = "NAME")]
-    network: Option<String>,
+    pub(crate) network: Option<String>,
     /// How long processes may take to answer, such as 500ms or 2s.
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = wait)]
-    timeout: Duration,
+    pub(crate) timeout: Duration,
     /// Print one JSON object.
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 /// What `sapwood status` is asked.
@@ -99,7 +99,11 @@ fn show(network: &VisibleNetwork, whom: &Whom, is_again: bool) -> Result<(), Fai
 }
 
 impl Whom {
-    fn find(&self) -> Result<VisibleNetwork, Failure> {
+    /// The network that is meant.
+    ///
+    /// # Errors
+    /// [`Failure`] when no network or more than one is there.
+    pub(crate) fn find(&self) -> Result<VisibleNetwork, Failure> {
         let mut running = VisibleNetwork::all()?;
         let names = || running.iter().map(|one| one.name.as_str()).collect::<Vec<_>>().join(", ");
         match &self.network {
@@ -143,7 +147,7 @@ fn interval(text: &str) -> Result<Duration, String> {
 }
 
 /// A time such as 1s or 500ms.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("'{text}' is no time; write 500ms or 1s");
     let (number, unit) = match text.strip_suffix("ms") {
         Some(number) => (number, 1),

@@ -73,6 +73,29 @@ fn node(status: &Value, rank: u64) -> &Value {
 }
 
 #[test]
+fn the_clocks_of_one_machine_agree_within_their_bounds() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = Running::start(folder.path());
+    let output = ask(folder.path(), &["clocks", "--samples", "5", "--drift", "100ms", "--json"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["schema"], "sapwood.clocks/1");
+    assert_eq!(report["network"], running.name.as_str());
+    let clocks = report["clocks"].as_array().unwrap();
+    let unknown = report["unknown"].as_str().unwrap();
+    assert!(clocks.len() == 15 || !unknown.is_empty(), "{report}");
+    for clock in clocks {
+        let number = |name: &str| clock[name].as_f64().unwrap();
+        assert!(number("ahead_ns").abs() <= number("error_ns"), "{clock}");
+        assert!(number("drift_ppm").abs() <= number("drift_error_ppm"), "{clock}");
+    }
+    let table = ask(folder.path(), &["clocks", "--samples", "1"]);
+    let table = text(&table.stdout);
+    assert!(table.contains("front-end") && table.contains("+- us"), "{table}");
+    assert_refused(&ask(folder.path(), &["clocks", "--samples", "0"]), "1..=100000", &["clocks"]);
+}
+
+#[test]
 fn a_running_network_is_drawn_and_described() {
     let folder = tempfile::tempdir().unwrap();
     let running = Running::start(folder.path());

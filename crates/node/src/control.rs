@@ -73,11 +73,11 @@ impl Node {
             }
             Control::Probe { number } => {
                 self.membership.is_asked = true;
-                self.send_control(link, &Control::Echo { number });
+                self.echo(link, number);
             }
-            Control::Echo { number } => {
+            Control::Echo { number, clock } => {
                 self.learn_whether_told(number);
-                self.echoed(link, number);
+                self.echoed(link, number, clock);
             }
             _ => return Err(WireError::Control),
         }
@@ -96,7 +96,7 @@ impl Node {
                 self.link_down(link, &reason);
             }
             Control::Shutdown => self.end(true, String::from("the front-end ended the network")),
-            Control::Probe { number } => self.send_control(link, &Control::Echo { number }),
+            Control::Probe { number } => self.echo(link, number),
             _ => return Err(WireError::Control),
         }
         Ok(())
@@ -165,8 +165,8 @@ impl Node {
             }
             Control::Leaving => self.leaving(child),
             state @ Control::State { .. } => return self.keep_replica(link, state),
-            Control::Probe { number } => self.send_control(link, &Control::Echo { number }),
-            Control::Echo { number } => self.echoed(link, number),
+            Control::Probe { number } => self.echo(link, number),
+            Control::Echo { number, clock } => self.echoed(link, number, clock),
             _ => return Err(WireError::Control),
         }
         Ok(())

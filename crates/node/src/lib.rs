@@ -58,6 +58,7 @@ mod replica;
 mod resumption;
 mod run;
 mod sender;
+mod skew;
 mod slot;
 mod stream;
 mod telemetry;

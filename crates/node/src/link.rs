@@ -7,6 +7,7 @@ use sapwood_packet::Rank;
 use crate::Instant;
 use crate::inbox::Inbox;
 use crate::outbox::Outbox;
+use crate::skew::Skew;
 
 /// A link's number; chosen by the runtime, small, used again after the link is down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,6 +44,8 @@ pub(crate) struct Link {
     pub(crate) heard: Instant,
     /// Smoothed round-trip time, in nanoseconds; 0 if none has been measured.
     pub(crate) round_trip: u64,
+    /// How far the clock at the other end is ahead.
+    pub(crate) skew: Skew,
     /// Whether an output that asks for transmission is waiting to be taken.
     pub(crate) transmit_asked: bool,
 }
@@ -50,7 +53,15 @@ pub(crate) struct Link {
 impl Link {
     fn new(peer: Peer, now: Instant) -> Self {
         let (inbox, outbox) = (Inbox::default(), Outbox::default());
-        Self { peer, inbox, outbox, heard: now, round_trip: 0, transmit_asked: false }
+        Self {
+            peer,
+            inbox,
+            outbox,
+            heard: now,
+            round_trip: 0,
+            skew: Skew::default(),
+            transmit_asked: false,
+        }
     }
 }
 

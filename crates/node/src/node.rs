@@ -91,6 +91,8 @@ pub struct Node {
     pub(crate) visitors: Visitors,
     /// Its host, for people.
     pub(crate) host: String,
+    /// See [`Node::set_wall`].
+    pub(crate) wall: i64,
 }
 
 impl Node {
@@ -123,6 +125,7 @@ impl Node {
             counted: Counted::default(),
             visitors: Visitors::default(),
             host: String::new(),
+            wall: 0,
         }
     }
 

@@ -160,6 +160,11 @@ impl Node {
         }
     }
 
+    /// Answers a probe.
+    pub(crate) fn echo(&mut self, link: LinkId, number: u64) {
+        self.send_control(link, &Control::Echo { number, clock: self.now.0 });
+    }
+
     /// Tells the parent that this process is there, if its probes do not come through: a frame that
     /// takes longer than the silence is before them, here or in the system's memory.
     fn show_life(&mut self) {
@@ -167,7 +172,7 @@ impl Node {
         let period = self.settings.recovery.silence / BEATS;
         let Some(parent) = self.membership.parent.filter(|_| !was_asked) else { return };
         if self.links.link(parent).is_some_and(|link| self.now < link.heard + period) {
-            self.send_control(parent, &Control::Echo { number: UNASKED });
+            self.echo(parent, UNASKED);
         }
     }
 

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The columns of a row are the fields of [`NodeRecord`] and [`LinkRecord`] in their order, each as
-//! an unsigned number. Times are nanoseconds; each is a difference on one clock, so that the clocks
-//! of different hosts never meet. A time that is not known is 0.
+//! an unsigned number, or one of 64 bits that may be negative. Times are nanoseconds; each is a
+//! difference on one clock but for the last two of a link. A time that is not known is 0.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -24,10 +24,10 @@ use crate::Role;
 pub const TELEMETRY: &str = "telemetry";
 
 /// Numbers in a process's row.
-pub const NODE_COLUMNS: usize = 22;
+pub const NODE_COLUMNS: usize = 23;
 
 /// Numbers in a link's row.
-pub const LINK_COLUMNS: usize = 6;
+pub const LINK_COLUMNS: usize = 8;
 
 /// A rank that is none: the front-end has no parent.
 const NO_RANK: u64 = u32::MAX as u64;
@@ -80,6 +80,8 @@ pub struct NodeRecord {
     pub held: u64,
     /// Streams that are open, telemetry aside.
     pub streams: u32,
+    /// By how much the wall clock of its host is ahead of the process's own.
+    pub wall: i64,
     /// Its host.
     pub host: String,
 }
@@ -100,6 +102,9 @@ pub struct LinkRecord {
     /// From the request to the arrival of the child's part of this very wave; none if it has not
     /// come. One more than that in its column, and 0 for none.
     pub arrived: Option<u64>,
+    /// By how much the child's clock is ahead of the process's, and by how much that may be wrong
+    /// either way; the latter is 0 in its column where neither is known.
+    pub skew: Option<(i64, u64)>,
 }
 
 /// What processes tell, as it came.
@@ -141,6 +146,7 @@ impl NodeRecord {
             self.gone.into(),
             self.held,
             self.streams.into(),
+            self.wall as u64,
         ]
     }
 
@@ -176,6 +182,7 @@ impl NodeRecord {
             gone: short(19)?,
             held: row[20],
             streams: short(21)?,
+            wall: row[22] as i64,
             host: String::from_utf8_lossy(host).into_owned(),
         })
     }
@@ -190,6 +197,8 @@ impl LinkRecord {
             self.round_trip,
             self.unwritten,
             self.arrived.map_or(0, |arrived| arrived.saturating_add(1)),
+            self.skew.map_or(0, |(ahead, _)| ahead as u64),
+            self.skew.map_or(0, |(_, error)| error),
         ]
     }
 
@@ -201,6 +210,7 @@ impl LinkRecord {
             round_trip: row[3],
             unwritten: row[4],
             arrived: row[5].checked_sub(1),
+            skew: (row[7] > 0).then_some((row[6] as i64, row[7])),
         })
     }
 }

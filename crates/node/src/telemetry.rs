@@ -90,6 +90,12 @@ impl Node {
         self.host = host;
     }
 
+    /// By how much the wall clock of this process's host is ahead of the clock that the node is
+    /// told, in nanoseconds.
+    pub fn set_wall(&mut self, wall: i64) {
+        self.wall = wall;
+    }
+
     /// Where this process takes connections, if it does.
     #[must_use]
     pub fn address(&self) -> Option<&str> {
@@ -148,7 +154,7 @@ impl Node {
     }
 
     /// A probe has come back.
-    pub(crate) fn echoed(&mut self, link: LinkId, number: u64) {
+    pub(crate) fn echoed(&mut self, link: LinkId, number: u64, clock: u64) {
         let now = self.now;
         let Some(open) = self.links.link_mut(link).filter(|_| number <= now.0) else { return };
         let measured = nanoseconds(now, Instant(number)).max(1);
@@ -156,6 +162,7 @@ impl Node {
             0 => measured,
             smoothed => (smoothed * (SMOOTHING - 1) + measured) / SMOOTHING,
         };
+        open.skew.sample(Instant(number), clock, now);
     }
 
     /// What this process adds to a wave of a telemetry stream.
@@ -201,6 +208,7 @@ impl Node {
             gone: self.counted.gone,
             held: asked.map_or(0, |asked| nanoseconds(now, asked.since)),
             streams: u32::try_from(others().count()).unwrap_or(u32::MAX),
+            wall: self.wall,
             host: self.host.clone(),
         };
         let rank = node.rank;
@@ -214,6 +222,7 @@ impl Node {
                 round_trip: open.round_trip,
                 unwritten: open.outbox.bytes() as u64,
                 arrived: asked.and_then(|asked| asked.arrival_of(link)),
+                skew: open.skew.estimate(now),
             });
         }
         Records { nodes: alloc::vec![node], links }

@@ -34,6 +34,13 @@ pub fn clock() -> Instant {
     Instant(seconds * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0))
 }
 
+/// By how much the wall clock is ahead of [`clock`], in nanoseconds.
+fn wall() -> i64 {
+    let wall = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+    let own = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    (wall.tv_sec - own.tv_sec) * 1_000_000_000 + (wall.tv_nsec - own.tv_nsec)
+}
+
 /// One node with everything that it needs to run in this process.
 pub struct Driver {
     node: Node,
@@ -196,6 +203,7 @@ impl Driver {
         let is_back_end = settings.role == Role::BackEnd;
         let mut node = Node::new(settings);
         node.set_host(crate::visitor::host_name());
+        node.set_wall(wall());
         Ok(Self {
             node,
             sockets: SocketTable::new(key, encryption),
@@ -272,10 +280,9 @@ impl Driver {
         }
         let timeout = self.timeout(until);
         self.poller.wait(&mut self.ready, timeout)?;
-        let now = clock();
-        self.now = now;
+        self.now = clock();
         for link in self.sockets.take_again() {
-            self.sockets.read(link, &mut self.node, now);
+            self.now = self.sockets.read(link, &mut self.node);
         }
         if self.ready.len() > 1 {
             let node = &self.node;
@@ -286,9 +293,9 @@ impl Driver {
         }
         for index in 0..self.ready.len() {
             let event = self.ready[index];
-            self.handle(event, now)?;
+            self.handle(event)?;
         }
-        self.tick(now);
+        self.tick(self.now);
         self.carry_out()?;
         Ok(self.foreign_ready)
     }
@@ -342,15 +349,12 @@ impl Driver {
     }
 
     #[inline]
-    fn handle(
-        &mut self,
-        event: sapwood_transport::Event,
-        now: Instant,
-    ) -> Result<(), RuntimeError> {
+    fn handle(&mut self, event: sapwood_transport::Event) -> Result<(), RuntimeError> {
+        let now = self.now;
         match Token::from_number(event.token) {
             Token::Link(link) => {
                 if event.readable || event.hung_up {
-                    self.sockets.read(link, &mut self.node, now);
+                    self.now = self.sockets.read(link, &mut self.node);
                 }
                 if event.writable {
                     self.dirty.push(link);
@@ -403,6 +407,7 @@ impl Driver {
     fn wake_node(&mut self, now: Instant) {
         if self.wake.is_some_and(|wake| wake <= now) {
             self.wake = None;
+            self.node.set_wall(wall());
             self.node.handle_input(now, Input::Timeout);
             self.sockets.measure(&mut self.node, now);
         }

@@ -241,10 +241,11 @@ impl SocketTable {
         left >= WAIT_MS_MIN && set_wait_limit(open, (1 << left.ilog2()).min(WAIT_MS_MAX))
     }
 
-    /// Reads what one link has, once, and gives it to the node.
+    /// Reads what one link has, once, and gives it to the node, with the time behind the read: a
+    /// probe's echo must not show a time at which the probe was not here yet.
     #[inline]
-    pub(crate) fn read(&mut self, id: LinkId, node: &mut Node, now: Instant) {
-        self.read_by(id, node, |link, memory| (link.read(memory), now));
+    pub(crate) fn read(&mut self, id: LinkId, node: &mut Node) -> Instant {
+        self.read_by(id, node, |link, memory| (link.read(memory), clock()))
     }
 
     /// As [`SocketTable::read`], but waits for the bytes; gives the time at which the wait was over

@@ -29,6 +29,7 @@
 mod answer;
 mod attach;
 mod back_end;
+mod clocks;
 mod error;
 mod extension;
 mod inquiry;
@@ -43,6 +44,7 @@ mod visible;
 pub use answer::Answer;
 pub use attach::{AttachFile, join};
 pub use back_end::{BackEnd, Received};
+pub use clocks::{Clock, Clocks, Drift};
 pub use error::{Error, Result, StartFailure};
 pub use extension::{serve, serve_until};
 pub use network::{Communicator, Network, NetworkBuilder};

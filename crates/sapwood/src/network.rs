@@ -22,7 +22,7 @@ use crate::Error;
 use crate::resumption::StateFile;
 use crate::shared::{Interrupt, Shared};
 use crate::visible::Publication;
-use crate::{AttachFile, Program, Result, Status, StreamBuilder, node_program};
+use crate::{AttachFile, Clocks, Program, Result, Status, StreamBuilder, node_program};
 
 /// How long a tree may take to start, if nothing else is said.
 const STARTUP_TIMEOUT: Duration = Duration::from_secs(30);
@@ -414,6 +414,18 @@ impl Network {
     /// [`Error::Ended`], [`Error::Runtime`] when the system fails this process.
     pub fn status(&mut self, timeout: Duration) -> Result<Status> {
         self.shared.borrow_mut().status(timeout)
+    }
+
+    /// How far the clocks of all processes are ahead of the front-end's, after that many questions
+    /// (at least one) of at most that long: each is a sample of every link.
+    ///
+    /// # Errors
+    /// As [`Network::status`].
+    pub fn clocks(&mut self, questions: u32, timeout: Duration) -> Result<Clocks> {
+        for _ in 1..questions {
+            self.status(timeout)?;
+        }
+        Ok(self.status(timeout)?.clocks())
     }
 
     /// Makes the network visible under this name until it closes: other processes of this user can

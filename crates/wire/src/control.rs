@@ -262,6 +262,8 @@ pub enum Control {
     Echo {
         /// The probe's number; [`UNASKED`] in a sign of life.
         number: u64,
+        /// What the sender's clock showed, in nanoseconds since a start of its own.
+        clock: u64,
     },
     /// Up, from an orphan that has been welcomed: what it brings. What it has open follows stream
     /// by stream, and then [`Control::Resumed`].

@@ -23,6 +23,7 @@ mod bindings;
 mod bulk;
 mod bulk_leaf;
 mod bulk_tree;
+mod clocks;
 mod connect;
 mod crowd;
 mod depth;
@@ -90,6 +91,8 @@ enum Subject {
     /// What a stream's neighbours notice when it is not read, floods, stalls or carries huge
     /// packets.
     Flood(flood::Arguments),
+    /// How well a tree knows its processes' clocks, beside a front-end that asks each itself.
+    Clocks(clocks::Arguments),
 }
 
 /// Measures and prints.
@@ -106,6 +109,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             return Ok(code);
         }
         Subject::Filter(arguments) => in_form(&filter::measure(arguments)?, arguments.json),
+        Subject::Clocks(arguments) => in_form(&clocks::measure(arguments)?, arguments.json),
         Subject::Flood(arguments) => in_form(&flood::measure(arguments)?, arguments.json),
         Subject::Recovery(arguments) => in_form(&recovery::measure(arguments)?, arguments.json),
         Subject::Scale(arguments) => in_form(&scale::measure(arguments)?, arguments.json),

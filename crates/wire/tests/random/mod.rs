@@ -261,7 +261,7 @@ fn any_probe() -> impl Strategy<Value = Control> {
         Just(Control::Shutdown),
         Just(Control::Leaving),
         any::<u64>().prop_map(|number| Control::Probe { number }),
-        any::<u64>().prop_map(|number| Control::Echo { number }),
+        (any::<u64>(), any::<u64>()).prop_map(|(number, clock)| Control::Echo { number, clock }),
     ]
 }
 
