@@ -139,11 +139,11 @@ impl Node {
             Input::Bytes { link, bytes } => self.bytes(link, bytes),
             Input::Filled { link, bytes } => self.filled(link, bytes),
             Input::Transmitted { link, bytes } => {
+                if self.membership.parent == Some(link) {
+                    self.keep_runs();
+                }
                 if let Some(open) = self.links.link_mut(link) {
                     open.outbox.transmitted(bytes, &mut self.pool);
-                    if self.membership.parent == Some(link) {
-                        self.keep_written();
-                    }
                 }
             }
             Input::LinkDown { link, reason } => self.link_down(link, &reason),
@@ -370,13 +370,14 @@ impl Streams {
 
     /// Ends the run at the end of the outbox to the parent. The streams of all that have ended keep
     /// them, before what is sent next.
+    #[inline]
     pub(crate) fn keep_runs(&mut self, outbox: &mut Outbox) {
         outbox.end_run();
-        for run in outbox.ended_runs() {
+        outbox.take_ended_runs(|run, bytes| {
             if let Some(stream) = self.get_mut(run.stream) {
-                stream.sender.keep_run(&run);
+                stream.sender.keep_run(run, bytes);
             }
-        }
+        });
     }
 
     #[inline]
