@@ -30,6 +30,9 @@ pub enum Role {
     BackEnd,
 }
 
+/// Later than any deadline.
+const NEVER: Instant = Instant(u64::MAX);
+
 /// Outputs that most back-ends have at a time, and a tree may have a million of them.
 const OUTPUTS: usize = 2;
 
@@ -186,18 +189,17 @@ impl Node {
             self.filter_deadline(),
             self.membership.search.as_ref().map(crate::orphan::Search::deadline),
             self.vacancy_deadline(),
-            self.beat_deadline(),
+            self.membership.beat_due,
+            self.membership.judgement_due,
             self.membership.departs_until,
         ];
-        // Asked for every few packets: a plain loop takes a fraction of what iterators take here.
-        let mut deadline = waves;
+        // Asked for every few packets: a plain loop without branches takes a fraction of what
+        // iterators take here.
+        let mut deadline = waves.unwrap_or(NEVER);
         for due in others {
-            if due.is_some_and(|due| deadline.is_none_or(|first| due < first)) {
-                deadline = due;
-            }
+            deadline = deadline.min(due.unwrap_or(NEVER));
         }
-        let deadline = deadline?;
-        if self.wake == Some(deadline) {
+        if deadline == NEVER || self.wake == Some(deadline) {
             return None;
         }
         self.wake = Some(deadline);
