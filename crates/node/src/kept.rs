@@ -1,9 +1,9 @@
 //! Frames that have been sent and may have to be sent again, until they are acknowledged.
 //!
 //! A small frame is copied here as soon as it lies whole in the outbox, while it is still in the
-//! processor's nearest cache: that costs less than to come back for it when it has left, or to write
-//! it to the outbox in memory that stays, which has mostly gone out of the cache before its turn
-//! comes again. A large body is shared with whoever else holds it.
+//! processor's nearest cache: that costs less than to come back for it when it has left, or to
+//! write it to the outbox in memory that stays, which has mostly gone out of the cache before its
+//! turn comes again. A large body is shared with whoever else holds it.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
