@@ -13,8 +13,6 @@ use crate::lane::Place;
 use crate::late::LateParts;
 use crate::membership::END;
 use crate::mutation::Mutation;
-use crate::node::Streams;
-use crate::outbox::Mark;
 use crate::slot::{Slot, UNTOLD_PACKETS};
 use crate::stream::Stream;
 use crate::wave::OpenWave;
@@ -161,15 +159,14 @@ impl Node {
         self.depart();
     }
 
-    /// What has left the outbox to the parent, and runs that have ended there, are kept by their
-    /// streams.
+    /// The run at the end of what waits for the parent has ended: its stream keeps it.
     #[inline]
-    pub(crate) fn keep_written(&mut self) {
+    pub(crate) fn keep_runs(&mut self) {
         let Self { links, streams, membership, .. } = self;
         let link = membership.parent.and_then(|parent| links.link_mut(parent));
-        let Some(outbox) = link.map(|link| &mut link.outbox) else { return };
-        streams.keep_runs(outbox);
-        outbox.take_written(|piece, marks| streams.keep_written(piece, marks));
+        if let Some(link) = link {
+            streams.keep_runs(&mut link.outbox);
+        }
     }
 
     /// What was sent down to a child before a place has reached its back-ends.
@@ -219,24 +216,6 @@ impl Node {
         if let Some(parent) = self.membership.parent {
             let message = Control::Acknowledge { stream: id, wave, offset, singles: 0 };
             self.send_control(parent, &message);
-        }
-    }
-}
-
-impl Streams {
-    /// The streams of the frames in a piece that has left keep them.
-    fn keep_written(&mut self, piece: &[u8], marks: &[Mark]) {
-        let Some(first) = marks.first() else { return };
-        if marks.iter().all(|mark| (mark.stream, mark.lane) == (first.stream, first.lane)) {
-            if let Some(stream) = self.get_mut(first.stream) {
-                stream.sender.keep_written(first.lane, piece, marks);
-            }
-            return;
-        }
-        for mark in marks {
-            if let Some(stream) = self.get_mut(mark.stream) {
-                stream.sender.keep_copy(piece, mark);
-            }
         }
     }
 }

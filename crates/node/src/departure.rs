@@ -48,11 +48,8 @@ impl Node {
     }
 
     fn link_gone(&mut self, link: LinkId, reason: &str, was_silent: bool) {
-        if let (true, Some(open)) =
-            (self.membership.parent == Some(link), self.links.link_mut(link))
-        {
-            open.outbox.abandon();
-            self.keep_written();
+        if self.membership.parent == Some(link) {
+            self.keep_runs();
         }
         let Some(open) = self.links.close(link) else { return };
         match open.peer {

@@ -1,10 +1,9 @@
 //! Frames that have been sent and may have to be sent again, until they are acknowledged.
 //!
-//! A small frame that goes up lies in the outbox until it has left, and is copied here then,
-//! together with those that it left with: a long copy costs much less than its parts, since what is
-//! kept has mostly gone out of the processor's cache before its memory is used again. For the same
-//! reason the outbox's own memory, which has not, is used for the next frames, and is not moved
-//! here. A large body is shared with whoever else holds it.
+//! A small frame is copied here as soon as it lies whole in the outbox, while it is still in the
+//! processor's nearest cache: that costs less than to come back for it when it has left, or to
+//! write it to the outbox in memory that stays, which has mostly gone out of the cache before its
+//! turn comes again. A large body is shared with whoever else holds it.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -14,7 +13,7 @@ use sapwood_packet::{Body, Slab};
 
 use crate::inbox::Pool;
 use crate::lane::{Passage, Place};
-use crate::outbox::{EncodedFrame, Mark};
+use crate::outbox::EncodedFrame;
 use crate::reclaim::{Spares, shorten};
 
 /// Copies of small frames lie in pieces of about this many bytes.
@@ -25,8 +24,6 @@ const FIRST_BYTES: usize = 8 << 10;
 
 #[derive(Debug)]
 enum Bytes {
-    /// So many bytes that are still in the outbox, as its frame of that number.
-    Queued(u32, u32),
     /// So many bytes in the pieces, behind those of the entries before.
     Placed(u32),
     /// Apart, since most frames are small and an entry is to be.
@@ -43,8 +40,6 @@ struct Entry {
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
     entries: VecDeque<Entry>,
-    /// No entry before this one is in the outbox.
-    first_queued: usize,
     /// Frames one behind the other; each lies whole in one piece, and no piece is used up.
     pieces: VecDeque<Slab>,
     /// Where the first piece's first kept byte is.
@@ -80,54 +75,6 @@ impl Kept {
         self.entries.push_back(Entry { passage, bytes: Bytes::Shared(Box::new(frame)) });
     }
 
-    /// Keeps a frame of so many bytes, which are in the outbox under that number; they come with
-    /// [`Kept::keep_written`].
-    #[inline]
-    pub(crate) fn queue(&mut self, passage: Passage, length: usize, number: u32) {
-        self.bytes += length;
-        self.entries.push_back(Entry { passage, bytes: Bytes::Queued(length as u32, number) });
-    }
-
-    /// Frames have left the outbox, or it is about to close: all that a piece of it holds.
-    pub(crate) fn keep_written(&mut self, piece: &[u8], marks: &[Mark]) {
-        let whole: usize = marks.iter().map(|mark| mark.length as usize).sum();
-        if whole != piece.len() {
-            return marks.iter().for_each(|mark| self.keep_copy(piece, mark));
-        }
-        let mut forgotten = 0;
-        for mark in marks {
-            forgotten += if self.settle(mark) { 0 } else { mark.length as usize };
-        }
-        if forgotten < whole {
-            self.place(&piece[forgotten..]);
-        }
-    }
-
-    /// Copies one frame of a piece that other streams have frames in too.
-    pub(crate) fn keep_copy(&mut self, piece: &[u8], mark: &Mark) {
-        if self.settle(mark) {
-            let start = mark.start as usize;
-            self.place(&piece[start..start + mark.length as usize]);
-        }
-    }
-
-    /// A frame comes out of the outbox; whether it is still kept.
-    fn settle(&mut self, mark: &Mark) -> bool {
-        while let Some(entry) = self.entries.get_mut(self.first_queued) {
-            match entry.bytes {
-                Bytes::Queued(length, number) if number == mark.number => {
-                    entry.bytes = Bytes::Placed(length);
-                    self.first_queued += 1;
-                    return true;
-                }
-                // The oldest are forgotten first.
-                Bytes::Queued(..) => return false,
-                Bytes::Placed(_) | Bytes::Shared(_) => self.first_queued += 1,
-            }
-        }
-        false
-    }
-
     /// Copies the bytes of a frame behind those of the frames before.
     fn place(&mut self, frame: &[u8]) {
         let fits = |piece: &Slab| piece.len() + frame.len() <= PIECE_BYTES;
@@ -156,9 +103,7 @@ impl Kept {
     /// Forgets the oldest frame.
     pub(crate) fn forget_first(&mut self, pool: &mut Pool) {
         let Some(entry) = self.entries.pop_front() else { return };
-        self.first_queued = self.first_queued.saturating_sub(1);
         match entry.bytes {
-            Bytes::Queued(length, _) => self.bytes -= length as usize,
             Bytes::Placed(length) => {
                 self.start += length as usize;
                 self.bytes -= length as usize;
@@ -200,7 +145,7 @@ impl Kept {
         self.entries.back().map(|entry| entry.passage.place)
     }
 
-    /// Copies of all frames that do not lie wholly before a place. None is in the outbox.
+    /// Copies of all frames that do not lie wholly before a place.
     pub(crate) fn frames_from(&self, place: Place) -> Vec<(EncodedFrame, Passage)> {
         let mut frames = Vec::new();
         let mut pieces = self.pieces.iter();
@@ -223,7 +168,6 @@ impl Kept {
                     frames.push((EncodedFrame::clone(frame), *passage));
                 }
                 Bytes::Shared(_) => {}
-                Bytes::Queued(..) => debug_assert!(false, "a frame is still in the outbox"),
             }
         }
         frames
@@ -280,51 +224,15 @@ mod tests {
         assert_eq!(marks(&kept.frames_from(Place::start_of(0))), vec![2]);
     }
 
-    /// Frames of 4 KiB in one piece of memory, numbered from `first` on.
-    fn written(first: u32, frames: u32) -> (Vec<u8>, Vec<Mark>) {
-        let mut piece = Vec::new();
-        let mark = |index: u32| {
-            piece.extend([(first + index) as u8; 4096]);
-            Mark { number: first + index, start: index * 4096, length: 4096, ..Mark::default() }
-        };
-        let marks = (0..frames).map(mark).collect();
-        (piece, marks)
-    }
-
     #[test]
-    fn what_left_together_is_kept_together() {
+    fn what_is_acknowledged_is_forgotten_across_pieces() {
         let mut kept = Kept::default();
         let mut pool = Pool::default();
-        for number in 0..40 {
-            kept.queue(passage(number), 4096, number as u32);
+        for wave in 0..40_u64 {
+            kept.copy(passage(wave), &[wave as u8; 4096]);
+            kept.forget_before(Place::start_of(wave.saturating_sub(20)), &mut pool);
         }
-        let (piece, marks) = written(0, 4);
-        kept.keep_written(&piece, &marks);
-        // Those of the second piece that are acknowledged meanwhile are not waited for.
-        kept.forget_before(Place::start_of(6), &mut pool);
-        for first in [4, 12, 20, 28] {
-            let (piece, marks) = written(first, 8);
-            kept.keep_written(&piece, &marks);
-        }
-        kept.forget_before(Place::start_of(9), &mut pool);
-        let (piece, marks) = written(36, 4);
-        kept.keep_written(&piece, &marks);
-        assert_eq!(kept.bytes(), 31 * 4096);
-        assert_eq!(marks_of(&mut kept), (9..40).collect::<Vec<u8>>());
-    }
-
-    #[test]
-    fn memory_that_is_shared_with_others_is_copied() {
-        let mut kept = Kept::default();
-        kept.queue(passage(0), 4096, 0);
-        kept.queue(passage(1), 4096, 3);
-        let (piece, marks) = written(0, 4);
-        kept.keep_copy(&piece, &marks[0]);
-        kept.keep_copy(&piece, &marks[3]);
-        assert_eq!(marks_of(&mut kept), vec![0, 3]);
-    }
-
-    fn marks_of(kept: &mut Kept) -> Vec<u8> {
-        marks(&kept.take())
+        assert_eq!(kept.bytes(), 21 * 4096);
+        assert_eq!(marks(&kept.take()), (19..40).collect::<Vec<u8>>());
     }
 }

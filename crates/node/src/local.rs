@@ -306,7 +306,7 @@ impl Node {
             open.sender.pass(grown);
             // A run is kept when it has ended.
             if !outbox.is_run_open() {
-                open.sender.keep_packed(open.id, Passage::upward(&packet), grown, outbox);
+                open.sender.keep_packed(Passage::upward(&packet), grown, outbox);
             }
         }
         self.acknowledge_beside(at);
@@ -376,7 +376,7 @@ impl Node {
 
     /// Whether something that this process has sent is not safe yet.
     fn is_unsettled(&mut self) -> bool {
-        self.keep_written();
+        self.keep_runs();
         !self.has_ended && self.streams.iter().any(|stream| !stream.sender.is_settled())
     }
 

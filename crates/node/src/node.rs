@@ -30,6 +30,9 @@ pub enum Role {
     BackEnd,
 }
 
+/// Later than any deadline.
+const NEVER: Instant = Instant(u64::MAX);
+
 /// Outputs that most back-ends have at a time, and a tree may have a million of them.
 const OUTPUTS: usize = 2;
 
@@ -142,11 +145,11 @@ impl Node {
             Input::Bytes { link, bytes } => self.bytes(link, bytes),
             Input::Filled { link, bytes } => self.filled(link, bytes),
             Input::Transmitted { link, bytes } => {
+                if self.membership.parent == Some(link) {
+                    self.keep_runs();
+                }
                 if let Some(open) = self.links.link_mut(link) {
                     open.outbox.transmitted(bytes, &mut self.pool);
-                    if self.membership.parent == Some(link) {
-                        self.keep_written();
-                    }
                 }
             }
             Input::LinkDown { link, reason } => self.link_down(link, &reason),
@@ -189,18 +192,17 @@ impl Node {
             self.filter_deadline(),
             self.membership.search.as_ref().map(crate::orphan::Search::deadline),
             self.vacancy_deadline(),
-            self.beat_deadline(),
+            self.membership.beat_due,
+            self.membership.judgement_due,
             self.membership.departs_until,
         ];
-        // Asked for every few packets: a plain loop takes a fraction of what iterators take here.
-        let mut deadline = waves;
+        // Asked for every few packets: a plain loop without branches takes a fraction of what
+        // iterators take here.
+        let mut deadline = waves.unwrap_or(NEVER);
         for due in others {
-            if due.is_some_and(|due| deadline.is_none_or(|first| due < first)) {
-                deadline = due;
-            }
+            deadline = deadline.min(due.unwrap_or(NEVER));
         }
-        let deadline = deadline?;
-        if self.wake == Some(deadline) {
+        if deadline == NEVER || self.wake == Some(deadline) {
             return None;
         }
         self.wake = Some(deadline);
@@ -373,13 +375,14 @@ impl Streams {
 
     /// Ends the run at the end of the outbox to the parent. The streams of all that have ended keep
     /// them, before what is sent next.
+    #[inline]
     pub(crate) fn keep_runs(&mut self, outbox: &mut Outbox) {
         outbox.end_run();
-        for run in outbox.ended_runs() {
+        outbox.take_ended_runs(|run, bytes| {
             if let Some(stream) = self.get_mut(run.stream) {
-                stream.sender.keep_run(&run);
+                stream.sender.keep_run(run, bytes);
             }
-        }
+        });
     }
 
     #[inline]

@@ -37,7 +37,7 @@ impl Node {
             stream.number(&mut packet);
             if let Ok(length) = outbox.push_packet(&packet) {
                 let passage = Passage::upward(&packet);
-                stream.sender.packed(stream.id, passage, length, outbox);
+                stream.sender.packed(passage, length, outbox);
             }
             return;
         }

@@ -129,29 +129,10 @@ pub(crate) struct Outbox {
     keeps_runs: bool,
     /// Runs that have ended, until their streams know of them.
     ended_runs: Vec<EndedRun>,
-    /// Packed frames that are to be kept when they have left, in order.
-    marks: VecDeque<Mark>,
-    /// The number of the next mark.
-    next_mark: u32,
     /// How many pieces have left.
     pieces_gone: u64,
     /// How many had when [`Outbox::reclaim`] looked last.
     pieces_looked_at: u64,
-    /// Pieces that have left and hold frames to be kept.
-    left: VecDeque<(u64, Slab)>,
-}
-
-/// A packed frame that its stream keeps.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Mark {
-    pub(crate) stream: StreamId,
-    pub(crate) lane: Lane,
-    /// Tells it from the others in the outbox.
-    pub(crate) number: u32,
-    pub(crate) piece: u64,
-    /// Where it begins in its piece.
-    pub(crate) start: u32,
-    pub(crate) length: u32,
 }
 
 /// A run that nothing is added to any more.
@@ -159,9 +140,10 @@ pub(crate) struct Mark {
 pub(crate) struct EndedRun {
     pub(crate) stream: StreamId,
     pub(crate) passage: Passage,
-    pub(crate) length: usize,
-    /// That of its mark.
-    pub(crate) number: u32,
+    /// Where it lies: in which piece, counted from the first that there ever was.
+    piece: u64,
+    start: usize,
+    length: usize,
 }
 
 /// A frame at the end of the packed bytes that the next wave may be added to.
@@ -258,46 +240,35 @@ impl Outbox {
         self.run.as_ref().is_some_and(|run| run.stream == stream && run.next().is_some())
     }
 
-    /// Has runs kept: each is told of with [`Outbox::ended_runs`].
+    /// Has runs kept: each comes with [`Outbox::take_ended_runs`].
     pub(crate) fn keep_runs(&mut self) {
         self.keeps_runs = true;
     }
 
-    /// The runs that have ended since the last time.
+    /// Gives the runs that have ended since the last time to `keep`, each with its bytes. None of
+    /// them may have left since.
     #[inline]
-    pub(crate) fn ended_runs(&mut self) -> impl Iterator<Item = EndedRun> + '_ {
-        self.ended_runs.drain(..)
-    }
-
-    /// The last so many bytes, which have just been packed, are a frame that is to be kept: they
-    /// come back with [`Outbox::take_written`]. Gives its number.
-    #[inline]
-    pub(crate) fn mark(&mut self, stream: StreamId, lane: Lane, length: usize) -> u32 {
-        let number = self.next_mark;
-        self.next_mark = number.wrapping_add(1);
-        let piece = self.pieces_gone + self.pieces.len().saturating_sub(1) as u64;
-        let end = self.pieces.back().map_or(0, |piece| piece.bytes().len());
-        let (start, length) = (end.saturating_sub(length) as u32, length as u32);
-        self.marks.push_back(Mark { stream, lane, number, piece, start, length });
-        number
-    }
-
-    /// Gives the pieces that have left and hold frames to be kept to `keep`, each with its frames.
-    #[inline]
-    pub(crate) fn take_written(&mut self, mut keep: impl FnMut(&[u8], &[Mark])) {
-        while let Some((number, bytes)) = self.left.pop_front() {
-            let end = self.marks.partition_point(|mark| mark.piece <= number);
-            keep(bytes.as_bytes(), &self.marks.make_contiguous()[..end]);
-            self.marks.drain(..end);
-            self.give_spare(bytes);
+    pub(crate) fn take_ended_runs(&mut self, mut keep: impl FnMut(&EndedRun, &[u8])) {
+        let Self { ended_runs, pieces, pieces_gone, .. } = self;
+        for run in ended_runs.drain(..) {
+            let piece = run.piece.checked_sub(*pieces_gone).and_then(|at| pieces.get(at as usize));
+            debug_assert!(piece.is_some(), "a run has left before it was kept");
+            if let Some(piece) = piece {
+                keep(&run, &piece.bytes()[run.start..run.start + run.length]);
+            }
         }
+    }
+
+    /// The last so many bytes, which have just been packed.
+    #[inline]
+    pub(crate) fn last_packed(&self, length: usize) -> &[u8] {
+        let bytes = self.pieces.back().map_or(&[][..], Piece::bytes);
+        &bytes[bytes.len().saturating_sub(length)..]
     }
 
     /// Gives back memory that is not needed any more.
     pub(crate) fn reclaim(&mut self) {
         shorten(&mut self.pieces);
-        shorten(&mut self.marks);
-        shorten(&mut self.left);
         if self.control.is_empty() && self.control.capacity() > CONTROL_BYTES_IDLE {
             self.control = Slab::default();
         }
@@ -315,18 +286,6 @@ impl Outbox {
             spare.clear();
             self.spare = Some(spare);
         }
-    }
-
-    /// The link is gone: what is to be kept comes with [`Outbox::take_written`], written or not.
-    pub(crate) fn abandon(&mut self) {
-        self.end_run();
-        while let Some(piece) = self.pieces.pop_front() {
-            if let Piece::Packed { bytes, .. } = piece {
-                self.left.push_back((self.pieces_gone, bytes));
-            }
-            self.pieces_gone += 1;
-        }
-        (self.written, self.inside_frame) = (0, false);
     }
 
     /// Whether the last frame is a run that is still open.
@@ -350,8 +309,9 @@ impl Outbox {
         let more = run.waves - 1;
         let passage =
             Passage { lane, place, behind: place, origin: 0, begins: true, ends: true, more };
-        let number = self.mark(run.stream, lane, length);
-        self.ended_runs.push(EndedRun { stream: run.stream, passage, length, number });
+        let piece = self.pieces_gone + self.pieces.len() as u64 - 1;
+        let (stream, start) = (run.stream, run.start);
+        self.ended_runs.push(EndedRun { stream, passage, piece, start, length });
     }
 
     /// Queues the bytes of one whole frame.
@@ -466,18 +426,10 @@ impl Outbox {
 
     fn finish_piece(&mut self, pool: &mut Pool) {
         let piece = self.pieces.pop_front();
-        let number = self.pieces_gone;
         self.pieces_gone += 1;
         self.inside_frame = matches!(piece, Some(Piece::Packed { ends_frame: false, .. }));
         match piece {
-            Some(Piece::Packed { bytes, .. }) => {
-                // Those of pieces before it have left with them.
-                let is_kept = |mark: &Mark| mark.piece == number;
-                match self.marks.iter().any(is_kept) {
-                    true => self.left.push_back((number, bytes)),
-                    false => self.give_spare(bytes),
-                }
-            }
+            Some(Piece::Packed { bytes, .. }) => self.give_spare(bytes),
             Some(Piece::Shared(body)) => {
                 if let Some(slab) = body.into_slab() {
                     pool.give(slab);

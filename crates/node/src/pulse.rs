@@ -28,12 +28,6 @@ impl Node {
         self.membership.beat_due = is_on.then(|| self.now + silence / BEATS);
     }
 
-    /// When something is to be done here.
-    #[inline]
-    pub(crate) fn beat_deadline(&self) -> Option<Instant> {
-        [self.membership.beat_due, self.membership.judgement_due].into_iter().flatten().min()
-    }
-
     /// An orphan waits to know whether this child is there.
     pub(crate) fn suspect(&mut self, rank: Rank) {
         let now = self.now;

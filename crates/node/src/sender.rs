@@ -5,14 +5,14 @@
 //! packets are outside of that order (late parts, and everything on streams that wait for nobody);
 //! they are numbered from 1 and acknowledged by number.
 
-use sapwood_packet::{PacketRef, StreamId};
+use sapwood_packet::PacketRef;
 use sapwood_wire::limits::KEPT_BYTES;
 
 use crate::gate::Gate;
 use crate::inbox::Pool;
 use crate::kept::Kept;
 use crate::lane::{Lane, Passage, Place, has_reached};
-use crate::outbox::{EncodedFrame, EndedRun, Mark, Outbox};
+use crate::outbox::{EncodedFrame, EndedRun, Outbox};
 
 /// The upward side of one stream at one node.
 #[derive(Debug)]
@@ -110,44 +110,33 @@ impl Sender {
         self.gate.pass(bytes);
     }
 
-    /// A frame of so many bytes has been packed into the outbox.
+    /// A frame has just been packed into the outbox, as its last so many bytes.
     #[inline]
-    pub(crate) fn packed(
-        &mut self,
-        stream: StreamId,
-        passage: Passage,
-        length: usize,
-        outbox: &mut Outbox,
-    ) {
+    pub(crate) fn packed(&mut self, passage: Passage, length: usize, outbox: &Outbox) {
         self.gate.pass(length);
-        self.keep_packed(stream, passage, length, outbox);
+        self.keep_packed(passage, length, outbox);
     }
 
-    /// Keeps the frame of so many bytes that has just been packed.
+    /// Keeps the frame that has just been packed.
     #[inline]
-    pub(crate) fn keep_packed(
-        &mut self,
-        stream: StreamId,
-        passage: Passage,
-        length: usize,
-        outbox: &mut Outbox,
-    ) {
+    pub(crate) fn keep_packed(&mut self, passage: Passage, length: usize, outbox: &Outbox) {
         if self.keeps && passage.lane != Lane::Outside {
-            let number = outbox.mark(stream, passage.lane, length);
-            self.queue(passage, length, number);
+            self.copy(passage, outbox.last_packed(length));
         }
     }
 
     /// Keeps a run that lies in the outbox.
-    pub(crate) fn keep_run(&mut self, run: &EndedRun) {
+    #[inline]
+    pub(crate) fn keep_run(&mut self, run: &EndedRun, bytes: &[u8]) {
         if self.keeps {
-            self.queue(run.passage, run.length, run.number);
+            self.copy(run.passage, bytes);
         }
     }
 
-    fn queue(&mut self, passage: Passage, length: usize, number: u32) {
+    #[inline]
+    fn copy(&mut self, passage: Passage, frame: &[u8]) {
         if let Some(kept) = self.lane(passage.lane) {
-            kept.queue(passage, length, number);
+            kept.copy(passage, frame);
         }
         self.bound();
     }
@@ -160,25 +149,11 @@ impl Sender {
         }
     }
 
-    /// What was packed has left the outbox: frames of one lane, in memory of their own.
-    pub(crate) fn keep_written(&mut self, lane: Lane, piece: &[u8], marks: &[Mark]) {
-        if let Some(kept) = self.lane(lane) {
-            kept.keep_written(piece, marks);
-        }
-    }
-
     /// Gives back memory that is not needed any more.
     pub(crate) fn reclaim(&mut self) {
         self.gate.reclaim();
         self.waves.reclaim();
         self.singles.reclaim();
-    }
-
-    /// The same as [`Sender::keep_written`] of one frame beside frames of others.
-    pub(crate) fn keep_copy(&mut self, piece: &[u8], mark: &Mark) {
-        if let Some(kept) = self.lane(mark.lane) {
-            kept.keep_copy(piece, mark);
-        }
     }
 
     /// Sends a frame, and keeps it.

@@ -18,7 +18,7 @@ use crate::replica::Replicas;
 const UNTOLD_BYTES_MAX: usize = KEPT_BYTES / 4;
 
 /// After so many waves or packets a neighbour is told what is safe, if a packet goes there anyhow.
-pub(crate) const UNTOLD_PACKETS: u64 = 32;
+pub(crate) const UNTOLD_PACKETS: u64 = 128;
 
 /// A child that leads to members of the stream.
 #[derive(Debug)]

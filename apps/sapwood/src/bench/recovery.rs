@@ -57,7 +57,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "KIND", default_value = "unix")]
     transport: Transport,
     /// Pairs of a tree with recovery and one without.
-    #[arg(long, value_name = "N", default_value_t = 11)]
+    #[arg(long, value_name = "N", default_value_t = 81)]
     runs: usize,
     /// Only these experiments, separated by commas; all unless given.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
