@@ -353,6 +353,7 @@ impl Driver {
                     self.sockets.read(link, &mut self.node, now);
                 }
                 if event.writable {
+                    self.sockets.note_writable(link);
                     self.dirty.push(link);
                 }
             }
