@@ -11,7 +11,7 @@ use sapwood_floor::statistics::{Spread, ratio};
 use sapwood_floor::{BULK_PACKET_BYTES_MAX, Floor, Load, Shape, Transport as FloorTransport};
 
 use super::bulk_tree::{BulkTree, Cost, WINDOW_BYTES, levels_of};
-use super::facts::{Bar, Facts, look};
+use super::facts::{Bar, Facts, look, named};
 use super::pairs::turns;
 use super::plan::Transport;
 use super::progress::Progress;
@@ -65,15 +65,9 @@ const CASES: [Case; 5] =
     [Case::Broadcast, Case::BroadcastPackets, Case::Gather, Case::GatherPackets, Case::Reduce];
 
 impl Case {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Broadcast => "broadcast",
-            Self::BroadcastPackets => "broadcast_packets",
-            Self::Gather => "gather",
-            Self::GatherPackets => "gather_packets",
-            Self::Reduce => "reduce",
-            Self::Streams => "streams",
-        }
+    /// As on the command line.
+    fn name(self) -> String {
+        named(self)
     }
 
     fn label(self) -> &'static str {
