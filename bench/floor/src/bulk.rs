@@ -2,9 +2,9 @@
 //!
 //! Owns both transfers at every process. An inner node stores and forwards: it reads what its
 //! socket has, up to [`PIECE_BYTES`], and writes it on, so that the first bytes arrive long before
-//! the last ones leave. Nothing is added up, except where a sum is asked for: there the pieces of all
-//! children are, and the root puts them where the whole sum is to be. What goes down has no headers at all; what goes up has
-//! one per piece, since the root has to know whose it is.
+//! the last ones leave. Nothing is added up, except where a sum is asked for: there the pieces of
+//! all children are, and the root puts them where the whole sum is to be. What goes down has no
+//! headers at all; what goes up has one per piece, since the root has to know whose it is.
 //!
 //! Whoever receives puts a packet into memory of its own that is new in every transfer, as a
 //! program that gets an array has to; of several packets each takes the place of the one before.
