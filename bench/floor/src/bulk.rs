@@ -2,8 +2,9 @@
 //!
 //! Owns both transfers at every process. An inner node stores and forwards: it reads what its
 //! socket has, up to [`PIECE_BYTES`], and writes it on, so that the first bytes arrive long before
-//! the last ones leave. Nothing is added up. What goes down has no headers at all; what goes up has
-//! one per piece, since the root has to know whose it is.
+//! the last ones leave. Nothing is added up, except where a sum is asked for: there the pieces of
+//! all children are, and the root puts them where the whole sum is to be. What goes down has no
+//! headers at all; what goes up has one per piece, since the root has to know whose it is.
 //!
 //! Whoever receives puts a packet into memory of its own that is new in every transfer, as a
 //! program that gets an array has to; of several packets each takes the place of the one before.
@@ -91,6 +92,33 @@ impl Floor {
         }
     }
 
+    /// Has every leaf send so much up, of which one sum arrives at the root. As
+    /// [`Floor::bulk_up`], whoever sends reads all of an array, and whoever receives has memory for
+    /// all of it: [`Floor::pipelined`] sends the same packet again and again, and forgets the sums.
+    ///
+    /// # Errors
+    /// As [`Floor::bulk_down`], and [`Error::WrongPacket`].
+    pub fn bulk_sum(&mut self, bytes: usize) -> Result<Transfer, Error> {
+        let load = Load { packet_bytes: bytes, packets: 1 };
+        self.check_load(load)?;
+        let mut sum = vec![0; bytes];
+        let mut addend = vec![0; PIECE_BYTES];
+        let begin = Instant::now();
+        self.broadcast(Command::Sum(load))?;
+        for piece in sum.chunks_mut(PIECE_BYTES) {
+            let added = add_pieces(&self.links, piece, &mut addend);
+            added.map_err(|(child, source)| self.fail("a sum on its way up", child, source))?;
+        }
+        let seconds = begin.elapsed().as_secs_f64();
+        let (elements, _) = sum.as_chunks::<ELEMENT_BYTES>();
+        let is_right =
+            |at: &usize| f64::from_le_bytes(elements[*at]) == packet::sum_value(self.leaves, *at);
+        match (0..elements.len()).step_by(STRIDE).all(|at| is_right(&at)) {
+            true => Ok(Transfer { seconds }),
+            false => Err(Error::WrongPacket { wave: 0 }),
+        }
+    }
+
     fn check_load(&self, load: Load) -> Result<(), Error> {
         if self.broken {
             return Err(Error::Broken);
@@ -165,6 +193,53 @@ pub(crate) fn pass_up(parent: &Link, children: &[Link]) -> io::Result<()> {
         }
     }
     parent.write_all(&packet::answer_header(0, 0))
+}
+
+/// Sends what is to be summed, at a leaf: pieces without headers.
+pub(crate) fn send_addends(
+    parent: &Link,
+    rank: usize,
+    load: Load,
+    made: &mut Option<Vec<u8>>,
+) -> io::Result<()> {
+    let element = |at: usize| packet::leaf_value(rank, at).to_le_bytes();
+    let make = || (0..load.packet_bytes / ELEMENT_BYTES).flat_map(element).collect();
+    let fits = made.take_if(|addends| addends.len() == load.packet_bytes);
+    let addends = made.insert(fits.unwrap_or_else(make));
+    addends.chunks(PIECE_BYTES).try_for_each(|piece| parent.write_all(piece))
+}
+
+/// Passes the sums of the children's pieces on to the parent.
+pub(crate) fn pass_sum(parent: &Link, children: &[Link], load: Load) -> io::Result<()> {
+    let (mut sum, mut addend) = (vec![0; PIECE_BYTES], vec![0; PIECE_BYTES]);
+    let mut left = load.packet_bytes;
+    while left > 0 {
+        let bytes = left.min(PIECE_BYTES);
+        let piece = &mut sum[..bytes];
+        add_pieces(children, piece, &mut addend).map_err(|(_, error)| error)?;
+        parent.write_all(piece)?;
+        left -= bytes;
+    }
+    Ok(())
+}
+
+/// Reads a piece of every child and adds them: the first straight to where the sum is to be. On an
+/// error, also tells the child at whose link it arose.
+fn add_pieces(
+    children: &[Link],
+    sum: &mut [u8],
+    addend: &mut [u8],
+) -> Result<(), (usize, io::Error)> {
+    for (index, child) in children.iter().enumerate() {
+        if index == 0 {
+            child.read_exact(sum).map_err(|error| (index, error))?;
+            continue;
+        }
+        let addend = &mut addend[..sum.len()];
+        child.read_exact(addend).map_err(|error| (index, error))?;
+        packet::add(sum, addend);
+    }
+    Ok(())
 }
 
 /// Reads a header and the bytes behind it; how many these are.

@@ -143,6 +143,10 @@ fn serve_inner(parent: &Link, children: &[Link]) -> io::Result<()> {
                 bulk::pass_up(parent, children)?;
                 (0, 0, 0)
             }
+            Command::Sum(load) => {
+                bulk::pass_sum(parent, children, load)?;
+                (0, 0, 0)
+            }
             Command::Stop => return Ok(()),
         };
         for wave in first..first + waves {
@@ -155,7 +159,7 @@ fn serve_inner(parent: &Link, children: &[Link]) -> io::Result<()> {
 fn serve_leaf(parent: &Link, rank: usize) -> io::Result<()> {
     let mut packet = [0; COMMAND_BYTES];
     let mut answer: Vec<u8> = Vec::new();
-    let mut made = None;
+    let (mut made, mut addends) = (None, None);
     loop {
         parent.read_exact(&mut packet)?;
         match Command::decode(&packet).ok_or(PROTOCOL_FAULT)? {
@@ -174,6 +178,7 @@ fn serve_leaf(parent: &Link, rank: usize) -> io::Result<()> {
                 parent.write_all(&packet::leaf_answer(rank, bulk::WORD_BYTES))?;
             }
             Command::Up(load) => bulk::send_up(parent, rank, load, &mut made)?,
+            Command::Sum(load) => bulk::send_addends(parent, rank, load, &mut addends)?,
             Command::Stop => return Ok(()),
         }
     }

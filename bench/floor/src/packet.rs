@@ -31,6 +31,7 @@ pub const BULK_PACKET_BYTES_MAX: usize = 512 << 20;
 const KIND_ANSWER: u32 = 4;
 const KIND_DOWN: u32 = 5;
 const KIND_UP: u32 = 6;
+const KIND_SUM: u32 = 7;
 const ELEMENT_BYTES: usize = 8;
 
 /// Elements differ along the array with this period, and the first element differs from wave to
@@ -50,6 +51,8 @@ pub(crate) enum Command {
     Down(Load),
     /// Send as much.
     Up(Load),
+    /// Send as much, of which one sum is to arrive.
+    Sum(Load),
     /// End.
     Stop,
 }
@@ -77,6 +80,9 @@ impl Command {
             }
             Command::Up(Load { packet_bytes, packets }) => {
                 (KIND_UP, 0, [packet_bytes as u64, packets, 0])
+            }
+            Command::Sum(Load { packet_bytes, packets }) => {
+                (KIND_SUM, 0, [packet_bytes as u64, packets, 0])
             }
         };
         let mut packet = [0; COMMAND_BYTES];
@@ -109,6 +115,7 @@ impl Command {
             3 => Some(Command::Stop),
             KIND_DOWN if load_is_valid(load) => Some(Command::Down(load)),
             KIND_UP if load_is_valid(load) => Some(Command::Up(load)),
+            KIND_SUM if load_is_valid(load) => Some(Command::Sum(load)),
             _ => None,
         }
     }
@@ -166,8 +173,14 @@ pub(crate) fn renumber(packet: &mut [u8], rank: usize, wave: u64) {
     packet[HEADER_BYTES..HEADER_BYTES + ELEMENT_BYTES].copy_from_slice(&first.to_le_bytes());
 }
 
-fn leaf_value(rank: usize, element: usize) -> f64 {
+/// An element of what a leaf sends.
+pub(crate) fn leaf_value(rank: usize, element: usize) -> f64 {
     (rank + 1 + element % ELEMENT_PERIOD) as f64
+}
+
+/// An element of the sum over all leaves.
+pub(crate) fn sum_value(leaves: usize, element: usize) -> f64 {
+    (leaves * (leaves + 1) / 2 + leaves * (element % ELEMENT_PERIOD)) as f64
 }
 
 /// What the root must receive, computed without the tree.
@@ -179,10 +192,9 @@ pub(crate) struct ExpectedSum {
 impl ExpectedSum {
     /// For a tree of that many leaves and answers of that many bytes.
     pub(crate) fn new(leaves: usize, bytes: usize) -> ExpectedSum {
-        let ranks = (leaves * (leaves + 1) / 2) as f64;
-        let elements = bytes / ELEMENT_BYTES;
-        let value = |element: usize| ranks + (leaves * (element % ELEMENT_PERIOD)) as f64;
-        let payload = (0..elements).flat_map(|element| value(element).to_le_bytes()).collect();
+        let elements = 0..bytes / ELEMENT_BYTES;
+        let value = |element: usize| sum_value(leaves, element).to_le_bytes();
+        let payload = elements.flat_map(value).collect();
         ExpectedSum { leaves, payload }
     }
 
@@ -219,6 +231,7 @@ mod tests {
             Command::Stream { waves: 1 << 40, bytes: 65_536, packets_per_write: 64 },
             Command::Down(Load { packet_bytes: 1 << 28, packets: 1 }),
             Command::Up(Load { packet_bytes: 1 << 20, packets: 256 }),
+            Command::Sum(Load { packet_bytes: 1 << 28, packets: 1 }),
             Command::Stop,
         ];
         for command in commands {

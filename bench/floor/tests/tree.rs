@@ -97,6 +97,7 @@ fn bytes_in_bulk_arrive_both_ways() {
         ] {
             floor.bulk_down(load).unwrap();
             floor.bulk_up(load).unwrap();
+            floor.bulk_sum(load.packet_bytes).unwrap();
         }
         assert!(floor.bulk_down(Load { packet_bytes: 12, packets: 1 }).is_err());
         floor.round_trip(64, 1, 0).unwrap();

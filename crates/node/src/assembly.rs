@@ -4,6 +4,10 @@ use alloc::collections::BTreeMap;
 
 use sapwood_packet::{Chunk, Rank, RankSet, Slab, Wave};
 
+/// Memory for a packet that is promised to be so long is asked for at once; for a longer one it is
+/// doubled as chunks come. In bytes.
+const RESERVED_BYTES_MAX: usize = 2 << 20;
+
 /// What came of putting a chunk to its packet.
 #[derive(Debug)]
 pub(crate) enum Assembled {
@@ -22,6 +26,16 @@ struct Assembly {
     contributors: RankSet,
 }
 
+impl Assembly {
+    /// Asks for memory for so many bytes, and more.
+    #[cold]
+    fn grow(&mut self, needed: usize) {
+        let total = usize::try_from(self.total).unwrap_or(usize::MAX);
+        let length = total.min((2 * needed).max(RESERVED_BYTES_MAX));
+        self.body.reserve(length.saturating_sub(self.body.len()));
+    }
+}
+
 /// The packets of one link that are not whole yet, by the process that made them and their wave.
 #[derive(Debug, Default)]
 pub(crate) struct Assemblies {
@@ -36,7 +50,8 @@ impl Assemblies {
         self.spare = slab;
     }
 
-    /// Puts a chunk to its packet. Memory grows as chunks come, never by what a chunk promises.
+    /// Puts a chunk to its packet. Memory grows as chunks come: never beyond what they promise, and
+    /// by that at once only where it is little.
     pub(crate) fn add(
         &mut self,
         key: (Rank, Wave),
@@ -62,6 +77,10 @@ impl Assemblies {
         if !fits {
             self.open.remove(&key);
             return Assembled::Torn;
+        }
+        let needed = assembly.body.len() + bytes.len();
+        if needed > assembly.body.capacity() {
+            assembly.grow(needed);
         }
         assembly.body.extend(bytes);
         if (assembly.body.len() as u64) < assembly.total {

@@ -16,8 +16,11 @@ use crate::reclaim::{Spares, shorten};
 /// A frame of this many bytes or more is read into a slab of its own.
 pub(crate) const LARGE_FRAME_BYTES: usize = 16 << 10;
 
+/// What is copied to where it belongs if it has been read behind a large frame, in bytes.
+const MORE_BYTES: usize = 4 << 10;
+
 /// Slabs kept for the next large frames, in bytes.
-const POOL_BYTES_MAX: usize = 4 << 20;
+const POOL_BYTES_MAX: usize = 8 << 20;
 
 /// Slabs that are looked at, when one is wanted, for whether they are still held.
 const LENT_LOOKS: usize = 8;
@@ -46,6 +49,8 @@ pub(crate) enum Filled {
     Partial,
     /// Exactly one frame.
     Frame(Slab),
+    /// One frame, and the first bytes of what follows.
+    FrameAndMore(Slab, Vec<u8>),
     /// Smaller frames, perhaps cut off at the end: handle them like any bytes.
     Bytes(Slab),
 }
@@ -114,6 +119,26 @@ impl Inbox {
                 self.large = Some(large);
                 Ok(Filled::Partial)
             }
+            // The guess was too short.
+            Some(length) if length > large.slab.len() => {
+                large.slab.set_length(length);
+                self.large = Some(large);
+                Ok(Filled::Partial)
+            }
+            // The guess was a little too long, as it is for the last chunk of a packet.
+            Some(length) if length >= LARGE_FRAME_BYTES && large.filled <= length + MORE_BYTES => {
+                if large.filled < length {
+                    large.slab.set_length(length);
+                    self.large = Some(large);
+                    return Ok(Filled::Partial);
+                }
+                let more = large.slab.as_bytes()[length..large.filled].to_vec();
+                large.slab.set_length(length);
+                Ok(match more.is_empty() {
+                    true => Filled::Frame(large.slab),
+                    false => Filled::FrameAndMore(large.slab, more),
+                })
+            }
             // The guess was wrong: what lies here are other frames.
             Some(_) => {
                 self.expected = None;
@@ -145,14 +170,13 @@ impl Pool {
 
     /// A slab that is there and fits.
     pub(crate) fn take_used(&mut self, length: usize) -> Option<Slab> {
+        let mut held = 0;
         for _ in 0..self.lent.len().min(LENT_LOOKS) {
-            let Some(body) = self.lent.pop_front() else { break };
-            match body.try_into_slab() {
-                Ok(slab) => self.slabs.push(slab),
-                Err(body) => {
-                    self.lent.push_back(body);
-                    break;
-                }
+            // Those that are held keep their places: they are free before those behind them.
+            if self.lent.get(held).is_none_or(Body::is_shared) {
+                held += 1;
+            } else if let Some(slab) = self.lent.remove(held).and_then(Body::into_slab) {
+                self.slabs.push(slab);
             }
         }
         let slab = self.slabs.take(|slab| {
@@ -211,6 +235,61 @@ impl Pool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sapwood_packet::{Header, PacketRef, Values};
+    use sapwood_wire::encode_packet;
+
+    /// A frame with an array of so many bytes.
+    fn frame(bytes: u8, count: usize) -> Slab {
+        let values = Values::new().array(&std::vec![bytes; count]);
+        let packet = PacketRef {
+            header: Header::default(),
+            format: values.as_ref().format(),
+            body: values.as_ref().body(),
+            ..PacketRef::default()
+        };
+        let mut frame = Slab::default();
+        encode_packet(&mut frame, &packet).unwrap();
+        frame
+    }
+
+    /// Puts as many of the bytes as there is room for into lent memory, and says what they are.
+    fn fill(inbox: &mut Inbox, pool: &mut Pool, bytes: &mut &[u8]) -> Filled {
+        let memory = inbox.lend(pool).unwrap();
+        let length = memory.len().min(bytes.len());
+        memory[..length].copy_from_slice(&bytes[..length]);
+        *bytes = &bytes[length..];
+        inbox.filled(length).unwrap()
+    }
+
+    #[test]
+    fn a_frame_that_is_not_quite_as_long_as_the_last_one_stays_where_it_was_read() {
+        let (short, long) = (frame(1, 20_000), frame(2, 21_000));
+        let mut pool = Pool::default();
+        let mut inbox = Inbox::default();
+        inbox.note_length(short.len());
+        let mut bytes = long.as_bytes();
+        assert!(matches!(fill(&mut inbox, &mut pool, &mut bytes), Filled::Partial));
+        match fill(&mut inbox, &mut pool, &mut bytes) {
+            Filled::Frame(slab) => assert_eq!(slab.as_bytes(), long.as_bytes()),
+            other => panic!("{other:?}"),
+        }
+        inbox.note_length(long.len());
+        let stream = [short.as_bytes(), long.as_bytes()].concat();
+        match fill(&mut inbox, &mut pool, &mut &stream[..]) {
+            Filled::FrameAndMore(slab, more) => {
+                assert_eq!(slab.as_bytes(), short.as_bytes());
+                assert_eq!(more, long.as_bytes()[..long.len() - short.len()]);
+            }
+            other => panic!("{other:?}"),
+        }
+        let mut bytes = short.as_bytes();
+        assert!(matches!(fill(&mut inbox, &mut pool, &mut &bytes[..100]), Filled::Partial));
+        bytes = &bytes[100..];
+        match fill(&mut inbox, &mut pool, &mut bytes) {
+            Filled::Frame(slab) => assert_eq!(slab.as_bytes(), short.as_bytes()),
+            other => panic!("{other:?}"),
+        }
+    }
 
     #[test]
     fn memory_serves_again_once_nobody_holds_it() {

@@ -322,6 +322,11 @@ impl Node {
                 open.inbox.note_length(slab.len());
                 self.frame_owned(link, slab);
             }
+            Ok(Filled::FrameAndMore(slab, more)) => {
+                open.inbox.note_length(slab.len());
+                self.frame_owned(link, slab);
+                self.bytes(link, &more);
+            }
             Ok(Filled::Bytes(slab)) => {
                 self.bytes(link, slab.as_bytes());
                 self.pool.give(slab);

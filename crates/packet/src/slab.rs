@@ -209,6 +209,12 @@ impl Body {
         Arc::try_unwrap(slab).map_err(|slab| Self { slab, start, length })
     }
 
+    /// Whether others hold the slab too.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.slab) > 1
+    }
+
     /// How many bytes the memory behind it can hold, whoever shares it.
     #[must_use]
     pub fn slab_capacity(&self) -> usize {

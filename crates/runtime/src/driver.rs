@@ -357,6 +357,7 @@ impl Driver {
                     self.now = self.sockets.read(link, &mut self.node);
                 }
                 if event.writable {
+                    self.sockets.note_writable(link);
                     self.dirty.push(link);
                 }
             }
@@ -586,7 +587,10 @@ impl Driver {
         self.attempt.give_up(&self.poller);
         self.processes.kill_unheard(&self.node, &self.poller);
         self.watch_lifeline()?;
+        let mut events = VecDeque::new();
         while clock() < until {
+            // Nobody asks for them meanwhile, and while some are there nothing is waited for.
+            events.append(&mut self.events);
             // Filters may have been at work.
             if self.is_repaired && self.node.has_dissolved() {
                 self.processes.release_all(&self.poller);
@@ -598,6 +602,8 @@ impl Driver {
             }
             self.turn(Some(until))?;
         }
+        events.append(&mut self.events);
+        self.events = events;
         self.processes.kill_all();
         self.lifeline = None;
         Ok(())

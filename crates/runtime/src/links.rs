@@ -108,6 +108,9 @@ struct OpenLink {
     is_leaving: bool,
     /// Whether the system watches for silence on the network's terms.
     is_watched: bool,
+    /// Whether the system has taken less than it was offered, and has not said yet that it takes
+    /// more.
+    is_full: bool,
 }
 
 impl OpenLink {
@@ -190,8 +193,14 @@ impl SocketTable {
         if link.has_buffered() {
             self.again.push(id);
         }
-        let open =
-            OpenLink { link, interest: READ, wait_limit: 0, is_leaving: false, is_watched: false };
+        let open = OpenLink {
+            link,
+            interest: READ,
+            wait_limit: 0,
+            is_leaving: false,
+            is_watched: false,
+            is_full: false,
+        };
         if index == self.links.len() {
             self.links.push(Some(open));
         } else {
@@ -326,20 +335,41 @@ impl SocketTable {
         }
     }
 
-    /// Writes what the node has for one link, as far as the system takes it.
+    /// The system has said that it takes more.
+    #[inline]
+    pub(crate) fn note_writable(&mut self, id: LinkId) {
+        if let Some(Some(open)) = self.links.get_mut(id.0 as usize) {
+            open.is_full = false;
+        }
+    }
+
+    /// Writes what the node has for one link, as far as the system takes it. Where it has not taken
+    /// all, nothing is offered before it says that it takes more.
     #[inline]
     pub(crate) fn write(&mut self, id: LinkId, node: &mut Node, poller: &Poller, now: Instant) {
         loop {
             let Some(Some(open)) = self.links.get_mut(id.0 as usize) else { return };
+            if open.is_full {
+                break;
+            }
             let written = if open.link.wants_write() {
                 open.link.flush().map(|()| None)
             } else {
                 write_once(&mut open.link, id, node).map(Some)
             };
             match written {
-                Ok(Some(0)) => break,
-                Ok(Some(bytes)) => node.handle_input(now, Input::Transmitted { link: id, bytes }),
+                Ok(Some((0, _))) => break,
+                Ok(Some((bytes, offered))) => {
+                    // What an encrypted link takes is bounded by more than the system.
+                    let is_plain = open.link.encryption() == Encryption::Off;
+                    open.is_full = is_plain && bytes < offered;
+                    node.handle_input(now, Input::Transmitted { link: id, bytes });
+                }
                 Ok(None) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    open.is_full = true;
+                    break;
+                }
                 Err(error) if is_transient(&error) => break,
                 Err(error) => {
                     // What the peer has said before it went may still wait to be read; the end of
@@ -530,8 +560,8 @@ fn set_interest(poller: &Poller, id: LinkId, open: &mut OpenLink, interest: Inte
     }
 }
 
-/// One gathered write of what the node has for a link.
-fn write_once(link: &mut Link, id: LinkId, node: &Node) -> io::Result<usize> {
+/// One gathered write of what the node has for a link: how many bytes were taken, and offered.
+fn write_once(link: &mut Link, id: LinkId, node: &Node) -> io::Result<(usize, usize)> {
     // Most writes have one or two parts: only more of them ask for memory.
     let mut slices: SmallVec<[IoSlice<'_>; 4]> = SmallVec::new();
     let mut bytes = 0;
@@ -540,7 +570,8 @@ fn write_once(link: &mut Link, id: LinkId, node: &Node) -> io::Result<usize> {
         bytes += part.len();
         slices.len() < GATHER_PARTS_MAX && bytes < WRITE_BYTES_MAX
     });
-    if slices.is_empty() { Ok(0) } else { link.write_vectored(&slices) }
+    let taken = if slices.is_empty() { 0 } else { link.write_vectored(&slices)? };
+    Ok((taken, bytes))
 }
 
 fn is_transient(error: &io::Error) -> bool {

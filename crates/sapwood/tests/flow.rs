@@ -103,7 +103,7 @@ fn large_packets_over(links: Links) {
     let (network, mark) = network("2x2", links);
     let tree = tree_below_us(&mark);
     let mut stream = network.stream(&network.everyone()).up("sum").open().unwrap();
-    for elements in [1, 16_383, 16_384, 16_385, 100_001] {
+    for elements in [1, 16_384, 16_415, 16_416, 100_001] {
         sum_large(&mut stream, elements);
     }
     println!("{links:?}, before large packets: {:?}", peaks(&tree));

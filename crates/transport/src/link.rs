@@ -20,6 +20,11 @@ use crate::{Encryption, Error, Peer, PeerCredentials, Result};
 /// The most slices that one plain write takes (`UIO_MAXIOV`); further ones wait for the next.
 pub const GATHER_SLICES_MAX: usize = 1024;
 
+/// What the system may keep of bytes on their way to a local peer, of which it allows the double.
+/// With less, as it is by default, both ends take turns in large transfers: a socket that is full
+/// takes more only when three quarters are empty again. TCP finds its own.
+const LOCAL_BUFFER_BYTES: usize = 512 << 10;
+
 /// How often the system asks a silent TCP peer's host whether it is there. Its clock for this
 /// counts whole seconds.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
@@ -44,6 +49,10 @@ impl Link {
         // itself. Where the system refuses this, the socket stays as it is and nothing waits there.
         if agreed.is_none() {
             let _ = rustix::io::ioctl_fionbio(&socket, false);
+        }
+        if matches!(peer, Peer::Local(_)) {
+            // The system may bound it, or leave it as it is.
+            let _ = sockopt::set_socket_send_buffer_size(&socket, LOCAL_BUFFER_BYTES);
         }
         Self { socket, peer, cipher: agreed.map(|state| Box::new(Cipher::new(state))) }
     }

@@ -12,8 +12,10 @@ pub const RANGES_MAX: usize = 1 << 19;
 /// Longest body of a whole packet, in bytes, when its chunks are put together again.
 pub const PACKET_BYTES_MAX: u64 = 1 << 30;
 
-/// A body longer than this many bytes is cut into chunks of this length; a multiple of 8.
-pub const CHUNK_BYTES: usize = 128 << 10;
+/// A body longer than this many bytes is cut into chunks of this length; a multiple of 8. There
+/// is room for counts and a few scalars, so that an array whose length is a power of two leaves no
+/// chunk of a few bytes behind.
+pub const CHUNK_BYTES: usize = (128 << 10) + 256;
 
 /// Most waves in one run; a power of two. A run never crosses a multiple of its greatest length, so
 /// that the runs of different back-ends begin and end at the same waves.

@@ -18,7 +18,7 @@ use sapwood_floor::statistics::{Spread, ratio};
 
 use super::asker::{Asker, ECHO, Program, RustTool, Words, median_of};
 use super::bulk_tree::levels_of;
-use super::facts::{Bar, Facts, look};
+use super::facts::{Bar, Facts, look, named};
 use super::leaf::BACK_END;
 use super::pairs::turns;
 use super::progress::Progress;
@@ -62,15 +62,9 @@ pub(super) enum Interface {
 use Interface::{C, CFrontEnd, Mrnet, MrnetFrontEnd, Python, PythonFrontEnd};
 
 impl Interface {
-    fn name(self) -> &'static str {
-        match self {
-            C => "c",
-            CFrontEnd => "c_front_end",
-            Mrnet => "mrnet",
-            MrnetFrontEnd => "mrnet_front_end",
-            Python => "python",
-            PythonFrontEnd => "python_front_end",
-        }
+    /// As on the command line.
+    fn name(self) -> String {
+        named(self)
     }
 
     fn label(self) -> &'static str {
@@ -326,7 +320,7 @@ fn report(arguments: &Arguments, floor_us: &[f64], outcomes: &[Outcome]) -> Fact
                 facts.spread(&path, look(interface.label(), "us", 1), &spread, None);
             }
             Ok(None) => {}
-            Err(why) => facts.missing(interface.name(), interface.label(), why),
+            Err(why) => facts.missing(&interface.name(), interface.label(), why),
         }
     }
     facts.heading("ratio to Rust");

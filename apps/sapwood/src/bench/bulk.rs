@@ -11,7 +11,7 @@ use sapwood_floor::statistics::{Spread, ratio};
 use sapwood_floor::{BULK_PACKET_BYTES_MAX, Floor, Load, Shape, Transport as FloorTransport};
 
 use super::bulk_tree::{BulkTree, Cost, WINDOW_BYTES, levels_of};
-use super::facts::{Bar, Facts, look};
+use super::facts::{Bar, Facts, look, named};
 use super::pairs::turns;
 use super::plan::Transport;
 use super::progress::Progress;
@@ -33,7 +33,7 @@ const STREAMS: Bar = Bar::Most(1.0);
 /// Bytes of a packet where an array is sent as many of them.
 const PACKET_BYTES: usize = 1 << 20;
 
-/// Bytes of a packet of the floor where packets are summed.
+/// Bytes of a packet of the floor where the same packets are summed again and again.
 const FLOOR_SUM_BYTES: usize = 256 << 10;
 
 const MIB: f64 = 1024.0 * 1024.0;
@@ -65,15 +65,9 @@ const CASES: [Case; 5] =
     [Case::Broadcast, Case::BroadcastPackets, Case::Gather, Case::GatherPackets, Case::Reduce];
 
 impl Case {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Broadcast => "broadcast",
-            Self::BroadcastPackets => "broadcast_packets",
-            Self::Gather => "gather",
-            Self::GatherPackets => "gather_packets",
-            Self::Reduce => "reduce",
-            Self::Streams => "streams",
-        }
+    /// As on the command line.
+    fn name(self) -> String {
+        named(self)
     }
 
     fn label(self) -> &'static str {
@@ -190,25 +184,36 @@ fn one_case(
     transfer_by_floor(&mut floor, case, bytes)?;
     tree.transfer(case, bytes)?;
     tree.forget_peaks();
-    let (mut of_tree, mut of_floor) = (Vec::new(), Vec::new());
+    let mut costs = Costs::default();
+    let entrants = if case == Case::Reduce { 3 } else { 2 };
     for run in 0..arguments.runs {
         progress.say(case.label(), run, arguments.runs);
-        for which in turns(run, 2) {
+        for which in turns(run, entrants) {
             match which {
-                0 => of_floor.push(transfer_by_floor(&mut floor, case, bytes)?),
-                _ => of_tree.push(tree.transfer(case, bytes)?),
+                0 => costs.floor.push(transfer_by_floor(&mut floor, case, bytes)?),
+                1 => costs.tree.push(tree.transfer(case, bytes)?),
+                _ => costs.reused.push(reduce_in_place(&mut floor, bytes)?),
             }
         }
     }
     let peak = tree.peak_bytes()? / MIB;
     tree.close()?;
-    say(case, arguments, [&of_tree, &of_floor], peak, facts)
+    say(case, arguments, &costs, peak, facts)
+}
+
+/// What the transfers of one case took.
+#[derive(Default)]
+struct Costs {
+    tree: Vec<Cost>,
+    floor: Vec<Cost>,
+    /// The floor of sums that are not kept.
+    reused: Vec<Cost>,
 }
 
 fn say(
     case: Case,
     arguments: &Arguments,
-    [of_tree, of_floor]: [&[Cost]; 2],
+    costs: &Costs,
     peak_mib: f64,
     facts: &mut Facts,
 ) -> Result<(), Failure> {
@@ -222,7 +227,7 @@ fn say(
         costs.iter().map(|cost| cost.cpu_nanoseconds / 1e3 / mib).collect::<Vec<_>>()
     };
     let (rate, floor_rate, cost, floor_cost) =
-        (rates(of_tree), rates(of_floor), cpu(of_tree), cpu(of_floor));
+        (rates(&costs.tree), rates(&costs.floor), cpu(&costs.tree), cpu(&costs.floor));
     facts.heading(case.label());
     let mut add = |figure: &str, look, spread: Option<Spread>, bar| {
         let spread = spread.ok_or_else(|| Failure::own(&"a transfer took no time"))?;
@@ -236,6 +241,13 @@ fn say(
     add("cpu_us_per_mib", look("CPU per MiB", "us", 0), Spread::of(&cost), None)?;
     let share = look("CPU, ratio to floor", "", 2);
     add("cpu_ratio_to_floor", share, ratio(&cost, &floor_cost), None)?;
+    if !costs.reused.is_empty() {
+        let reused = rates(&costs.reused);
+        let label = look("rate of a floor that keeps no sum", "MiB/s", 0);
+        add("reused_floor_mib_per_s", label, Spread::of(&reused), None)?;
+        let share = look("rate, ratio to that floor", "", 2);
+        add("ratio_to_reused_floor", share, ratio(&rate, &reused), None)?;
+    }
     let label = look("most memory of a communication process", "MiB", 1);
     facts.number(&format!("{}.peak_rss_mib", case.name()), label, peak_mib, Some(PEAK));
     Ok(())
@@ -247,11 +259,18 @@ fn transfer_by_floor(floor: &mut Floor, case: Case, bytes: usize) -> Result<Cost
     let seconds = match case {
         Case::Broadcast | Case::BroadcastPackets => floor.bulk_down(load)?.seconds,
         Case::Gather | Case::GatherPackets => floor.bulk_up(load)?.seconds,
-        Case::Reduce | Case::Streams => {
-            let packet = FLOOR_SUM_BYTES.min(bytes);
-            floor.pipelined(packet, (bytes / packet) as u64)?.seconds
-        }
+        Case::Reduce | Case::Streams => floor.bulk_sum(bytes)?.seconds,
     };
+    let cpu = floor.cpu_nanoseconds()?.saturating_sub(before);
+    Ok(Cost { seconds, cpu_nanoseconds: cpu as f64 })
+}
+
+/// As many bytes in packets of which each leaf sends the same again and again, and whose sums are
+/// forgotten as they come: all of it stays in the processor's cache.
+fn reduce_in_place(floor: &mut Floor, bytes: usize) -> Result<Cost, Failure> {
+    let before = floor.cpu_nanoseconds()?;
+    let packet = FLOOR_SUM_BYTES.min(bytes);
+    let seconds = floor.pipelined(packet, (bytes / packet) as u64)?.seconds;
     let cpu = floor.cpu_nanoseconds()?.saturating_sub(before);
     Ok(Cost { seconds, cpu_nanoseconds: cpu as f64 })
 }

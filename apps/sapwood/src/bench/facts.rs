@@ -138,6 +138,11 @@ fn put(object: &mut Map<String, Value>, path: &str, value: Value) {
     }
 }
 
+/// What a choice is called on the command line, and its figures in the object.
+pub(super) fn named(choice: impl clap::ValueEnum) -> String {
+    choice.to_possible_value().map_or_else(String::new, |value| value.get_name().to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
