@@ -32,6 +32,7 @@ mod back_end;
 mod error;
 mod extension;
 mod inquiry;
+mod launcher;
 mod network;
 mod program;
 mod resumption;
@@ -45,6 +46,7 @@ pub use attach::{AttachFile, join};
 pub use back_end::{BackEnd, Received};
 pub use error::{Error, Result, StartFailure};
 pub use extension::{serve, serve_until};
+pub use launcher::{Launcher, StartCommand};
 pub use network::{Communicator, Network, NetworkBuilder};
 pub use program::{Program, node_program};
 pub use sapwood_extension::with_extensions;
@@ -55,7 +57,7 @@ pub use sapwood_filter::{
     HeavyHitters, Histogram, HistogramBin, Hitter, Item, ItemSet, Kll, Moments, PrefixNode,
     PrefixTree, Quantiles, Registry, Statistics, TopEntry, TopK, TopNumber, WaveRef, WaveRule,
 };
-pub use sapwood_launch::own_process_id;
+pub use sapwood_launch::{own_process_id, stand_guard};
 pub use sapwood_node::{
     AffectedWaves, AttachPoint, Event, FILTER_LIMIT, LinkRecord, Missing, NodeError, NodeRecord,
     Policy, Records, Recovery,

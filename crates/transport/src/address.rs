@@ -236,7 +236,13 @@ mod tests {
 
     #[test]
     fn every_form_prints_as_it_was_written() {
-        for text in ["unix:@a", "unix:/run/x y", "tcp:node-7.example:0", "tcp:[fe80::1%2]:65535", "tcp:10.0.0.7,192.0.2.1:7"] {
+        for text in [
+            "unix:@a",
+            "unix:/run/x y",
+            "tcp:node-7.example:0",
+            "tcp:[fe80::1%2]:65535",
+            "tcp:10.0.0.7,192.0.2.1:7",
+        ] {
             assert_eq!(text.parse::<Address>().unwrap().to_string(), text);
         }
     }

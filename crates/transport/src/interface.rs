@@ -240,7 +240,9 @@ mod tests {
             text.parse::<InterfaceRule>().unwrap().allows(name, address.parse().unwrap())
         };
         assert!(one("eth", "eth1", "10.0.0.1") && !one("=eth", "eth1", "10.0.0.1"));
-        assert!(one("10.77.0.0/16", "x", "10.77.255.254") && !one("10.77.0.0/16", "x", "10.78.0.1"));
+        assert!(
+            one("10.77.0.0/16", "x", "10.77.255.254") && !one("10.77.0.0/16", "x", "10.78.0.1")
+        );
         assert!(one("0.0.0.0/0", "x", "203.0.113.1") && !one("0.0.0.0/0", "x", "2001:db8::1"));
         assert!(one("2001:db8::/32", "x", "2001:db8:1::1"));
     }
