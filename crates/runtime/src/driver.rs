@@ -612,6 +612,13 @@ impl Driver {
         Ok(())
     }
 
+    /// From which address of this host to which of its parent's its link goes, for people; nothing
+    /// where that is no TCP link, or there is none.
+    #[must_use]
+    pub fn path(&self) -> Option<String> {
+        self.sockets.path_of(self.node.parent_link()?)
+    }
+
     /// Whether this process's links are encrypted.
     #[must_use]
     pub fn is_encrypted(&self) -> bool {

@@ -195,6 +195,15 @@ impl SocketTable {
         self.door.as_ref().filter(|_| self.listener.is_some())
     }
 
+    /// The two ends of a link, if it is of TCP: for people, who want to know by which interface it
+    /// goes.
+    pub(crate) fn path_of(&self, id: LinkId) -> Option<String> {
+        let link = &self.links.get(id.0 as usize)?.as_ref()?.link;
+        let own = link.local_address()?.ip().to_canonical();
+        let sapwood_transport::Peer::Tcp(peer) = link.peer() else { return None };
+        Some(format!("from {own} to {}", peer.ip().to_canonical()))
+    }
+
     /// A link that has proved the key; gives its number.
     pub(crate) fn add(&mut self, link: Link, poller: &Poller) -> Result<LinkId, RuntimeError> {
         let index = self.links.iter().position(Option::is_none).unwrap_or(self.links.len());

@@ -67,7 +67,8 @@ struct Growth {
 
 impl Growth {
     fn new(hosts: usize) -> Self {
-        let mut growth = Self { parents: Vec::new(), placements: Vec::new(), placed: vec![0; hosts] };
+        let mut growth =
+            Self { parents: Vec::new(), placements: Vec::new(), placed: vec![0; hosts] };
         growth.put(0, 0);
         growth
     }
@@ -108,11 +109,7 @@ impl Growth {
 
 /// The parts of a range that the children of one process take: its own host, if it is on the first,
 /// and at most `fan_out` others.
-fn parts(
-    hosts: core::ops::Range<u32>,
-    fan_out: u32,
-    is_there: bool,
-) -> Vec<core::ops::Range<u32>> {
+fn parts(hosts: core::ops::Range<u32>, fan_out: u32, is_there: bool) -> Vec<core::ops::Range<u32>> {
     let count = hosts.len() as u32;
     let others = if is_there { count - 1 } else { count };
     let mut parts = Vec::new();
