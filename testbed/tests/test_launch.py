@@ -102,11 +102,24 @@ class Story(unittest.TestCase):
     def setUpClass(cls):
         cls.quiet = processes()
 
+    def setUp(self):
+        self.repairs = []
+        self.begun = []
+
+    def afterwards(self, *words):
+        """Has the test bed do something before it is looked at what is left."""
+        self.repairs.append(words)
+
     def tearDown(self):
+        for process in self.begun:
+            process.kill()
+            process.communicate()
+        for words in reversed(self.repairs):
+            testbed(*words)
         self.assert_nothing_left()
 
     def assert_nothing_left(self):
-        """Waits until all hosts are as they were, within the stated deadline."""
+        """Waits until no host has more processes than before, within the stated deadline."""
         until = time.monotonic() + END_SECONDS_MAX
         while True:
             left = {host: count for host, count in processes().items() if count > self.quiet[host]}
@@ -179,9 +192,6 @@ class LostHosts(Story):
 
     FAULTY = 2  # With fan-out 2 over 8 hosts it is a communication process's, too.
 
-    def tearDown(self):
-        self.assert_nothing_left()
-
     def look(self, reason, prepare=""):
         began = time.monotonic()
         report = examine(names(8), "--fan-out", "2", prepare=prepare)
@@ -196,7 +206,6 @@ class LostHosts(Story):
             return
         other = subprocess.Popen([TESTBED, "exec", host, *words], stdin=subprocess.DEVNULL)
         self.addCleanup(other.wait)
-        self.addCleanup(other.kill)
         until = time.monotonic() + 10
         while ":0016" not in testbed("exec", host, "cat", "/proc/net/tcp"):
             if time.monotonic() > until:
@@ -204,10 +213,9 @@ class LostHosts(Story):
             time.sleep(0.05)
 
     def renew(self):
-        """The faulty host is as it was."""
-        host = name(self.FAULTY)
-        testbed("kill", host)
-        testbed("boot", host)
+        """The faulty host is started anew afterwards."""
+        self.afterwards("boot", name(self.FAULTY))
+        self.afterwards("kill", name(self.FAULTY))
 
     def other_sshd(self, **settings):
         """An sshd of another configuration."""
@@ -220,22 +228,22 @@ class LostHosts(Story):
         self.instead_of_sshd("/usr/sbin/sshd", "-D", "-f", path)
 
     def test_a_host_that_is_down(self):
-        self.addCleanup(testbed, "boot", name(self.FAULTY))
+        self.afterwards("boot", name(self.FAULTY))
         testbed("kill", name(self.FAULTY))
         self.look("timed out|No route to host|no answer")
 
     def test_a_host_that_refuses(self):
-        self.addCleanup(self.renew)
+        self.renew()
         self.instead_of_sshd()
         self.look("Connection refused")
 
     def test_a_host_that_hangs(self):
-        self.addCleanup(testbed, "thaw", name(self.FAULTY))
+        self.afterwards("thaw", name(self.FAULTY))
         testbed("freeze", name(self.FAULTY))
         self.look("timed out|no answer")
 
     def test_a_host_that_is_silent_after_accept(self):
-        self.addCleanup(self.renew)
+        self.renew()
         silent = (
             "import socket,time\n"
             "s=socket.create_server(('0.0.0.0',22)); kept=[]\n"
@@ -245,12 +253,12 @@ class LostHosts(Story):
         self.look("timed out|no answer")
 
     def test_a_host_that_asks_for_a_password(self):
-        self.addCleanup(self.renew)
+        self.renew()
         self.other_sshd(keys="/dev/null")
         self.look("Permission denied")
 
     def test_a_host_with_an_unknown_key(self):
-        self.addCleanup(self.renew)
+        self.renew()
         folder = tempfile.mkdtemp(prefix="key-", dir=STATE)
         self.addCleanup(shutil.rmtree, folder)
         key = os.path.join(folder, "key")
@@ -286,8 +294,7 @@ class Ends(Story):
         process = subprocess.Popen(
             line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
         )
-        self.addCleanup(process.communicate)
-        self.addCleanup(process.kill)
+        self.begun.append(process)
         for said in process.stderr:
             if "watching" in said:
                 return process
@@ -322,7 +329,7 @@ class Ends(Story):
         process = self.begin(8, "--fan-out", "2")
         # A communication process's host: those below it go on.
         testbed("crash", name(2))
-        self.addCleanup(testbed, "boot", name(2))
+        self.afterwards("boot", name(2))
         for line in process.stdout:
             if line.startswith("missing"):
                 self.assertIn(name(2), line)
@@ -330,13 +337,12 @@ class Ends(Story):
         # A little later no other has gone missing.
         time.sleep(3)
         self.ended("kill -9 after a host had died", process, signal.SIGKILL)
-        rest = process.stdout.read()
-        self.assertNotIn("missing", rest)
+        self.assertNotIn("missing", process.stdout.read())
 
     def test_a_session_is_killed(self):
         process = self.begin(4, "--fan-out", "4")
         # The log-in process of sshd on one host: the process there goes on without it.
-        testbed("exec", name(1), "sh", "-c", "pkill -9 -f 'sshd: root@notty'")
+        testbed("exec", name(1), "sh", "-c", "pkill -9 -f '[s]shd: root@notty'")
         time.sleep(3)
         self.assertIsNone(process.poll())
         self.ended("kill -9 after a session had died", process, signal.SIGKILL)

@@ -10,6 +10,7 @@
 
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -70,7 +71,7 @@ pub fn stand_guard() -> Result<Option<Exit>, LaunchError> {
 /// Removes the copy that this program is, which runs on without a name.
 fn remove_copy() {
     let Some(folder) = std::env::var_os(COPY_VARIABLE) else { return };
-    let folder = std::path::PathBuf::from(folder);
+    let folder = PathBuf::from(folder);
     // Only what the script has made: one file in a folder of its own.
     let _ = std::fs::remove_file(folder.join("sapwood"));
     let _ = std::fs::remove_dir(&folder);
@@ -135,12 +136,7 @@ struct Guard {
 
 impl Guard {
     fn begin(task: &Task) -> Result<Self, LaunchError> {
-        let own = std::path::PathBuf::from("/proc/self/exe");
-        let mut order = Order::new(match &task.program {
-            Some(program) => program.clone(),
-            // The kernel knows this program though its file may be gone.
-            None => own,
-        });
+        let mut order = Order::new(task.program.clone().unwrap_or_else(own_program));
         order.arguments = task.arguments.iter().map(Into::into).collect();
         for (name, value) in &task.environment {
             order.environment.push((name.into(), value.into()));
@@ -288,6 +284,12 @@ impl Guard {
         let limit = if is_alone { until_knock } else { Duration::from_secs(3600) };
         wait(&streams, limit);
     }
+}
+
+/// The program that this process runs: its file, or where that is gone what the kernel has of it.
+fn own_program() -> PathBuf {
+    let file = std::env::current_exe().ok().filter(|file| file.is_file());
+    file.unwrap_or_else(|| PathBuf::from("/proc/self/exe"))
 }
 
 /// A sealed memory file with the network's key.

@@ -20,6 +20,9 @@ use crate::{Exit, Greeting, LaunchError, Launcher, Local, Process, Task};
 /// The longest line of a client that is looked at, in bytes.
 const LINE_BYTES_MAX: usize = 4096;
 
+/// How ssh ends when it has not reached the host (ssh(1), exit status).
+const CLIENT_FAILED: Exit = Exit::Status(255);
+
 /// The program that guards run, and that is copied to hosts that lack it.
 #[derive(Clone, Debug)]
 pub struct GuardProgram {
@@ -219,8 +222,10 @@ impl Session {
         let words = self.client.last_words();
         let lines: Vec<&str> =
             words.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-        // The last lines say most, and a banner before them may be long.
-        let last = lines[lines.len().saturating_sub(3)..].join("; ");
+        // The last lines say most, and a banner before them may be long. A client that failed itself
+        // says in its last one why.
+        let told = if exit == Some(CLIENT_FAILED) { 1 } else { 3 };
+        let last = lines[lines.len().saturating_sub(told)..].join("; ");
         let name = self.client.program().file_name().unwrap_or_default().to_string_lossy();
         match (last.is_empty(), exit) {
             (false, _) => last,

@@ -25,8 +25,8 @@ use crate::{
     RuntimeError, TreeOptions,
 };
 
-/// How often one host is tried when its server says that it is only busy.
-const TRIALS_MAX: u32 = 3;
+/// How often one host is tried when its server says that it is only busy, if there is time.
+const TRIALS_MAX: u32 = 4;
 
 /// The pause before the second trial, in milliseconds; each further one is twice as long, and up to
 /// as much again is left to chance.
@@ -49,6 +49,8 @@ const THIS_PROGRAM: &str = "/proc/self/exe";
 struct Start {
     child: Subtree,
     trials: u32,
+    /// When this host was first called.
+    first_called: Option<Instant>,
     /// Hosts that have failed, the planned one first.
     failed: Vec<HostName>,
     not_before: Instant,
@@ -129,7 +131,8 @@ impl Remote {
     /// A child that belongs on another host.
     pub(crate) fn push(&mut self, child: Subtree, now: Instant) {
         let lost = self.lost_reason(child.host());
-        let start = Start { child, trials: 0, failed: Vec::new(), not_before: now };
+        let start =
+            Start { child, trials: 0, first_called: None, failed: Vec::new(), not_before: now };
         match lost {
             Some(reason) => self.failed(start, &reason, now),
             None => self.waiting.push_back(start),
@@ -210,12 +213,12 @@ impl Remote {
             .and_then(|mut session| watch(rank, &mut session, poller).map(|()| session));
         match called {
             Ok(session) => {
-                let patience = Duration::from_millis(self.options.connect_milliseconds.into());
+                let begun = start.first_called.unwrap_or(now);
                 let call = Call {
                     start,
                     session,
                     begun: now,
-                    answer_by: Some(now + patience),
+                    answer_by: Some(begun + self.patience()),
                     has_joined: false,
                     is_writing: false,
                     hears_answers: true,
@@ -339,11 +342,19 @@ impl Remote {
         let is_passing = call.answer_by.is_some() && self.launcher.is_worth_retrying(&reason);
         let mut start = call.start;
         start.trials += 1;
-        if is_passing && start.trials < TRIALS_MAX {
-            start.not_before = now + self.pause(start.trials);
+        let begun = *start.first_called.get_or_insert(call.begun);
+        let again = now + self.pause(start.trials);
+        let has_time = again.since(begun) < self.patience();
+        if is_passing && has_time && start.trials < TRIALS_MAX {
+            start.not_before = again;
             return self.waiting.push_back(start);
         }
         self.failed(start, &reason, now);
+    }
+
+    /// How long a host may take to answer.
+    fn patience(&self) -> Duration {
+        Duration::from_millis(self.options.connect_milliseconds.into())
     }
 
     /// A longer pause for each trial, with a part that is left to chance, so that those who were
@@ -399,6 +410,7 @@ impl Remote {
         );
         start.child = start.child.on_host(place);
         start.trials = 0;
+        start.first_called = None;
         start.not_before = now;
         match is_here {
             true => self.outcomes.push(Outcome::Here(start.child)),
