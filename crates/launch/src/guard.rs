@@ -81,18 +81,18 @@ fn remove_copy() {
 fn hear(stdin: &mut BorrowedFd<'_>) -> Result<(Task, Vec<u8>), LaunchError> {
     let begun = Instant::now();
     let mut heard = zeroize::Zeroizing::new(Vec::new());
+    let mut is_open = true;
     loop {
         if let Some((task, length)) = Task::from_frame(&heard)? {
+            // That the stream has ended since is seen again.
             return Ok((task, heard.split_off(length)));
         }
         let left = TASK_DEADLINE.saturating_sub(begun.elapsed());
-        if left.is_zero() || heard.len() > TASK_BYTES_MAX + 64 {
+        if !is_open || left.is_zero() || heard.len() > TASK_BYTES_MAX + 64 {
             return Err(LaunchError::StarterGone);
         }
         wait(&[(*stdin, PollFlags::IN)], left);
-        if !take(stdin, &mut heard) {
-            return Err(LaunchError::StarterGone);
-        }
+        is_open = take(stdin, &mut heard);
     }
 }
 
