@@ -254,9 +254,9 @@ static void set_interface(int control, const char *name, uint32_t address) {
 }
 
 static int plug_in(const struct host *host) {
-    char path[NAME_BYTES + 16];
+    char path[NAME_BYTES + 16] = "/run/netns/";
     int header = HEADER_BYTES;
-    snprintf(path, sizeof path, "/run/netns/%s", host->space);
+    strcat(path, host->space);
     int space = open(path, O_RDONLY | O_CLOEXEC);
     if (space < 0 || setns(space, CLONE_NEWNET)) fail(path);
     close(space);
@@ -387,12 +387,14 @@ int main(int count, char **words) {
     }
     read_nodes(words[1]);
     if (load(words[2])) return 2;
-    int poller = epoll_create1(EPOLL_CLOEXEC);
+    int poller = epoll_create1(EPOLL_CLOEXEC), own = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
     for (int at = 0; at < host_count; at++) {
         hosts[at].tun = plug_in(&hosts[at]);
         struct epoll_event event = {.events = EPOLLIN, .data.u32 = (uint32_t)at};
         if (epoll_ctl(poller, EPOLL_CTL_ADD, hosts[at].tun, &event)) fail("wanem: epoll");
     }
+    /* Whoever ends a host's processes does not mean this one. */
+    if (own < 0 || setns(own, CLONE_NEWNET)) fail("wanem: namespace");
     prctl(PR_SET_TIMERSLACK, 1);
     struct sched_param priority = {.sched_priority = 10};
     if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &priority))
