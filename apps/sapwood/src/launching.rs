@@ -13,12 +13,15 @@ const CONNECT_SECONDS_MAX: f64 = 3600.0;
 /// Options about reaching hosts.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Launching {
-    /// How hosts are reached: auto, local or ssh.
+    /// How hosts are reached: auto, local, ssh or slurm.
     #[arg(long, value_name = "NAME", default_value = "auto", env = "SAPWOOD_LAUNCHER")]
     launcher: Launcher,
     /// The remote shell and its own arguments, in the place of ssh.
     #[arg(long, value_name = "WORDS", env = "SAPWOOD_RSH")]
     remote_shell: Option<String>,
+    /// The Slurm job whose hosts are meant, beside which the tree runs.
+    #[arg(short = 'j', long, value_name = "JOB")]
+    jobid: Option<String>,
     /// How long a host may take to answer, in seconds.
     #[arg(short = 't', long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
     connect_timeout: Duration,
@@ -39,6 +42,9 @@ impl Launching {
             .connect_timeout(self.connect_timeout)
             .concurrent_starts(self.concurrent)
             .interfaces(&*self.interfaces);
+        if let Some(job) = &self.jobid {
+            builder = builder.slurm_job(&**job);
+        }
         if let Some(words) = &self.remote_shell {
             builder = builder.remote_shell(words.split_whitespace());
         }

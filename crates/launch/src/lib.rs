@@ -15,7 +15,7 @@
 //! 4. An [`Ending`] says when to terminate and when to kill.
 //! 5. A [`Family`] does all of this for processes of this machine.
 //!
-//! On other hosts the same is done by a [`Session`]: a [`Launcher`] such as [`Ssh`] says how a host
+//! On other hosts the same is done by a [`Session`]: a [`Launcher`] such as [`Ssh`] or [`Slurm`] says how a host
 //! is reached, and our own program there, the guard ([`stand_guard`]), starts what its [`Task`] says
 //! and leaves nothing running.
 //!
@@ -59,6 +59,7 @@ mod own_id;
 mod process;
 mod script;
 mod session;
+mod slurm;
 mod ssh;
 mod stderr;
 mod task;
@@ -81,6 +82,7 @@ pub use own_id::own_process_id;
 pub use process::{DROP_WAIT_MS_MAX, Process};
 pub use script::{COPY_VARIABLE, GUARD_VARIABLE, quoted};
 pub use session::{GuardProgram, Session, command_line};
+pub use slurm::{SLURM_JOB_VARIABLE, Slurm};
 pub use ssh::{REMOTE_SHELL_VARIABLE, Ssh};
 pub use stderr::{STDERR_VARIABLE, take_over_stderr};
 pub use task::{Greeting, Task};

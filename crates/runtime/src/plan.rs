@@ -46,6 +46,11 @@ pub enum Reach {
         /// The words of the command.
         shell: Vec<String>,
     },
+    /// By steps of a Slurm allocation.
+    Slurm {
+        /// Its number; none for the one that the process which starts is in.
+        job: Option<String>,
+    },
 }
 
 /// How the processes of a tree over several hosts are started and find each other.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sapwood_launch::{
-    COPY_VARIABLE, Greeting, GuardProgram, LaunchError, Launcher, Session, Ssh, Task, quoted,
+    COPY_VARIABLE, Greeting, GuardProgram, LaunchError, Launcher, Session, Slurm, Ssh, Task, quoted,
 };
 use sapwood_node::{Instant, Node};
 use sapwood_topology::{HostName, Role, Subtree};
@@ -83,7 +83,7 @@ pub(crate) enum Outcome {
 pub(crate) struct Remote {
     plan: Plan,
     options: RemoteOptions,
-    launcher: Ssh,
+    launcher: Box<dyn Launcher>,
     program: GuardProgram,
     task: Task,
     waiting: VecDeque<Start>,
@@ -208,7 +208,7 @@ impl Remote {
         let host = start.child.host().as_str();
         self.renew_plan(&start, node);
         let task = self.task_for(&start.child);
-        let called = Session::start(&self.launcher, host, &self.program, &task)
+        let called = Session::start(&*self.launcher, host, &self.program, &task)
             .map_err(RuntimeError::from)
             .and_then(|mut session| watch(rank, &mut session, poller).map(|()| session));
         match called {
@@ -516,11 +516,14 @@ fn warn_of_clock(asked: &str, greeting: &Greeting, taken: Duration) {
     }
 }
 
-fn launcher_of(options: &RemoteOptions) -> Ssh {
-    let Reach::Ssh { shell } = &options.reach;
+fn launcher_of(options: &RemoteOptions) -> Box<dyn Launcher> {
     // The client gives up a little sooner than we do, so that its own words are the reason.
     let limit = Duration::from_millis(options.connect_milliseconds.into());
-    Ssh::new(shell.clone(), limit.saturating_sub(limit / 5))
+    let limit = limit.saturating_sub(limit / 5);
+    match &options.reach {
+        Reach::Ssh { shell } => Box::new(Ssh::new(shell.clone(), limit)),
+        Reach::Slurm { job } => Box::new(Slurm::new(job.clone(), limit)),
+    }
 }
 
 fn guard_program(options: &TreeOptions) -> Result<GuardProgram, LaunchError> {
@@ -552,7 +555,7 @@ pub(crate) fn commands(plan: &Plan) -> Result<Vec<(String, u32, String)>, Launch
         let line = match &plan.options.remote {
             Some(remote) if !is_here(plan, child.host()) => {
                 let launcher = launcher_of(remote);
-                sapwood_launch::command_line(&launcher, child.host().as_str(), &program)
+                sapwood_launch::command_line(&*launcher, child.host().as_str(), &program)
             }
             _ => local_line(plan, &child),
         };

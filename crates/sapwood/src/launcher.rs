@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use sapwood_launch::{Launcher as _, REMOTE_SHELL_VARIABLE, Ssh};
+use sapwood_launch::{REMOTE_SHELL_VARIABLE, SLURM_JOB_VARIABLE, Slurm, Ssh};
 use sapwood_runtime::{Reach, RemoteOptions};
 use sapwood_topology::{HostName, Topology};
 use sapwood_transport::InterfaceRule;
@@ -23,13 +23,17 @@ const CONCURRENT_STARTS: u32 = 32;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Launcher {
-    /// As the hosts demand: on this machine if they all mean it, by ssh if one does not.
+    /// As the hosts demand: on this machine if they all mean it; if one does not, by Slurm inside an
+    /// allocation of it, and else by ssh.
     #[default]
     Automatic,
     /// All processes run on this machine; other hosts are refused.
     Local,
     /// By the user's ssh client, each process starting those below it.
     Ssh,
+    /// By steps of a Slurm allocation: the one that this process is in, or that
+    /// [`NetworkBuilder::slurm_job`] names. They overlap with what runs there.
+    Slurm,
 }
 
 /// Its name on command lines.
@@ -39,6 +43,7 @@ impl fmt::Display for Launcher {
             Self::Automatic => "auto",
             Self::Local => "local",
             Self::Ssh => "ssh",
+            Self::Slurm => "slurm",
         })
     }
 }
@@ -47,9 +52,9 @@ impl FromStr for Launcher {
     type Err = String;
 
     fn from_str(name: &str) -> std::result::Result<Self, String> {
-        let known = [Self::Automatic, Self::Local, Self::Ssh];
+        let known = [Self::Automatic, Self::Local, Self::Ssh, Self::Slurm];
         let named = known.into_iter().find(|launcher| launcher.to_string() == name);
-        named.ok_or_else(|| format!("there is no launcher '{name}': auto, local or ssh"))
+        named.ok_or_else(|| format!("there is no launcher '{name}': auto, local, ssh or slurm"))
     }
 }
 
@@ -69,6 +74,7 @@ pub struct StartCommand {
 pub(crate) struct RemoteTerms {
     pub(crate) launcher: Launcher,
     pub(crate) shell: Option<Vec<String>>,
+    pub(crate) slurm_job: Option<String>,
     pub(crate) connect_timeout: Duration,
     pub(crate) concurrent: u32,
     pub(crate) interfaces: String,
@@ -79,6 +85,7 @@ impl Default for RemoteTerms {
         Self {
             launcher: Launcher::Automatic,
             shell: None,
+            slurm_job: None,
             connect_timeout: CONNECT_TIMEOUT,
             concurrent: CONCURRENT_STARTS,
             interfaces: String::new(),
@@ -91,7 +98,7 @@ impl RemoteTerms {
     pub(crate) fn options_for(&self, topology: &Topology) -> Result<Option<RemoteOptions>> {
         let is_remote = match self.launcher {
             Launcher::Local => false,
-            Launcher::Ssh => true,
+            Launcher::Ssh | Launcher::Slurm => true,
             Launcher::Automatic => has_other_hosts(topology),
         };
         let launched = |error| Error::from(sapwood_runtime::RuntimeError::Launch(error));
@@ -104,16 +111,12 @@ impl RemoteTerms {
         if !self.interfaces.is_empty() {
             self.interfaces.parse::<InterfaceRule>()?;
         }
-        let named = || std::env::var(REMOTE_SHELL_VARIABLE).ok();
-        let words = |line: String| line.split_whitespace().map(str::to_owned).collect();
-        let shell: Vec<String> =
-            self.shell.clone().or_else(|| named().map(words)).unwrap_or_default();
-        let ssh = Ssh::new(shell.clone(), self.connect_timeout);
+        let (reach, launcher) = self.reach();
         for host in topology.hosts() {
-            ssh.check_host(host.as_str()).map_err(launched)?;
+            launcher.check_host(host.as_str()).map_err(launched)?;
         }
         Ok(Some(RemoteOptions {
-            reach: Reach::Ssh { shell },
+            reach,
             connect_milliseconds: u32::try_from(self.connect_timeout.as_millis())
                 .unwrap_or(u32::MAX),
             concurrent: self.concurrent,
@@ -122,6 +125,30 @@ impl RemoteTerms {
             front_end: Vec::new(),
             lost_hosts: Vec::new(),
         }))
+    }
+}
+
+impl RemoteTerms {
+    /// How hosts are reached, as it travels and as it is.
+    fn reach(&self) -> (Reach, Box<dyn sapwood_launch::Launcher>) {
+        let is_inside = std::env::var_os(SLURM_JOB_VARIABLE).is_some();
+        let by_slurm = match self.launcher {
+            Launcher::Slurm => true,
+            Launcher::Automatic => is_inside || self.slurm_job.is_some(),
+            _ => false,
+        };
+        if by_slurm {
+            // Inside of one, processes that are started there know their allocation themselves.
+            let job = self.slurm_job.clone();
+            let slurm = Slurm::new(job.clone(), self.connect_timeout);
+            return (Reach::Slurm { job }, Box::new(slurm));
+        }
+        let named = || std::env::var(REMOTE_SHELL_VARIABLE).ok();
+        let words = |line: String| line.split_whitespace().map(str::to_owned).collect();
+        let shell: Vec<String> =
+            self.shell.clone().or_else(|| named().map(words)).unwrap_or_default();
+        let ssh = Ssh::new(shell.clone(), self.connect_timeout);
+        (Reach::Ssh { shell }, Box::new(ssh))
     }
 }
 
@@ -164,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_launcher_reads_as_it_is_written() {
-        for launcher in [Launcher::Automatic, Launcher::Local, Launcher::Ssh] {
+        for launcher in [Launcher::Automatic, Launcher::Local, Launcher::Ssh, Launcher::Slurm] {
             assert_eq!(launcher.to_string().parse(), Ok(launcher));
         }
         assert!("rsh".parse::<Launcher>().unwrap_err().contains("'rsh'"));

@@ -137,6 +137,13 @@ impl NetworkBuilder {
         self
     }
 
+    /// The Slurm allocation in which processes are started, where this process is in none, or in
+    /// another: that of a job which runs already.
+    pub fn slurm_job(mut self, number: impl Into<String>) -> Self {
+        self.remote.slurm_job = Some(number.into());
+        self
+    }
+
     /// How long a host may take to answer before it is given up, and another one takes what was to
     /// run there; the default is 10 s.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
