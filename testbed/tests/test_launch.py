@@ -349,6 +349,83 @@ class Ends(Story):
         self.assertNotIn("missing", process.stdout.read())
 
 
+class Strangers(Story):
+    """Another user of the same hosts neither joins a tree nor reads what it is secret by."""
+
+    def test_another_user_stays_outside(self):
+        line = command(names(2), "--watch", "60", "--fan-out", "2")
+        process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.begun.append(process)
+        for said in process.stderr:
+            if "watching" in said:
+                break
+        host = name(0)
+        # Nothing that everybody can read of our processes looks like a key.
+        lines = testbed("exec", host, "ps", "axo", "args")
+        self.assertNotRegex(lines, "[0-9a-f]{64}")
+        as_nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+        pid = testbed("exec", host, "pgrep", "-o", "-f", "sapwood node").split()[0]
+        for secret in ("environ", "fd", "maps"):
+            look = [TESTBED, "exec", host, *as_nobody, "ls" if secret == "fd" else "cat", f"/proc/{pid}/{secret}"]
+            done = subprocess.run(look, capture_output=True, check=False)
+            self.assertNotEqual(done.returncode, 0, secret)
+            self.assertEqual(done.stdout, b"", secret)
+        # With a key of its own it is turned away.
+        ports = testbed("exec", host, "sh", "-c", "ss -Hltn | grep -v ':22 '")
+        port = ports.split()[3].rsplit(":", 1)[1]
+        script = (
+            "umask 077; cd $(mktemp -d); head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \\n' >key; "
+            f'echo "5 tcp:127.0.0.1:{port} +1 on $PWD/key" >attach; '
+            f"timeout 20 {PROGRAM} node --join attach; code=$?; rm -rf $PWD; exit $code"
+        )
+        look = [TESTBED, "exec", host, *as_nobody, "sh", "-c", script]
+        done = subprocess.run(look, capture_output=True, text=True, check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("key", done.stderr)
+        print(f"    {done.stderr.strip()}")
+        self.assertIsNone(process.poll())
+
+
+class Allocation(Story):
+    """Trees in a Slurm allocation."""
+
+    SLURM = TESTBED + "-slurm"
+
+    @classmethod
+    def setUpClass(cls):
+        requirements = os.path.join(os.path.dirname(TESTBED), "requirements")
+        subprocess.run([requirements, "slurm"], stdout=subprocess.DEVNULL, check=True)
+        subprocess.run([cls.SLURM, "up"], check=True)
+        cls.quiet = processes()
+
+    @classmethod
+    def tearDownClass(cls):
+        subprocess.run([cls.SLURM, "down"], check=True)
+
+    def in_job(self, *words):
+        call = [self.SLURM, "exec", name(0), "salloc", "--quiet", "-N", str(min(HOSTS, 8)), PROGRAM, "doctor"]
+        return [*call, "--hosts", names(min(HOSTS, 8)), "--fan-out", "2", *words]
+
+    def test_steps_share_the_allocation(self):
+        done = subprocess.run(
+            self.in_job("--json"), capture_output=True, text=True, timeout=STORY_SECONDS_MAX, check=False
+        )
+        self.assertEqual(done.returncode, 0, done.stderr)
+        report = json.loads(done.stdout)
+        for host in report["hosts"]:
+            self.assertEqual(host["host"], host["name"])
+        print(f"    {len(report['hosts'])} hosts by Slurm, fan-out 2: {report['startup_ms']:.0f} ms")
+
+    def test_nothing_is_left_when_the_front_end_is_killed(self):
+        line = self.in_job("--watch", "60")
+        process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.begun.append(process)
+        for said in process.stderr:
+            if "watching" in said:
+                break
+        testbed("exec", name(0), "pkill", "-9", "-f", "sapwood doctor --hosts", check=False)
+
+
 def main():
     """Raises the hosts, runs the stories, and takes the hosts down."""
     if os.geteuid() != 0:

@@ -15,9 +15,9 @@
 //! 4. An [`Ending`] says when to terminate and when to kill.
 //! 5. A [`Family`] does all of this for processes of this machine.
 //!
-//! On other hosts the same is done by a [`Session`]: a [`Launcher`] such as [`Ssh`] or [`Slurm`] says how a host
-//! is reached, and our own program there, the guard ([`stand_guard`]), starts what its [`Task`] says
-//! and leaves nothing running.
+//! On other hosts the same is done by a [`Session`]: a [`Launcher`] such as [`Ssh`] or [`Slurm`]
+//! says how a host is reached, and our own program there, the guard ([`stand_guard`]), starts what
+//! its [`Task`] says and leaves nothing running.
 //!
 //! ```
 //! use std::time::Duration;

@@ -222,8 +222,8 @@ impl Session {
         let words = self.client.last_words();
         let lines: Vec<&str> =
             words.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-        // The last lines say most, and a banner before them may be long. A client that failed itself
-        // says in its last one why.
+        // The last lines say most, and a banner before them may be long. A client that failed
+        // itself says in its last one why.
         let told = if exit == Some(CLIENT_FAILED) { 1 } else { 3 };
         let last = lines[lines.len().saturating_sub(told)..].join("; ");
         let name = self.client.program().file_name().unwrap_or_default().to_string_lossy();

@@ -1,7 +1,8 @@
 //! Reaching the hosts of a Slurm allocation by job steps that share it with whatever runs there.
 //!
-//! Slurm proves by itself who the user is (munge), puts what is started into the job's own limits, and
-//! ends it with the job. A step asks for nothing: no further processors, memory or devices, and no MPI.
+//! Slurm proves by itself who the user is (munge), puts what is started into the job's own limits,
+//! and ends it with the job. A step asks for nothing: no further processors, memory or devices, and
+//! no MPI.
 
 use std::time::Duration;
 

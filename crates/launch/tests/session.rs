@@ -1,4 +1,4 @@
-//! Sessions and guards, with a shell on this machine in the place of a client that leads to another.
+//! Sessions and guards, with a shell on this machine in the place of a client to another one.
 //!
 //! This test has a main of its own, because it starts itself as the guard and as what that starts.
 

@@ -23,8 +23,8 @@ const CONCURRENT_STARTS: u32 = 32;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Launcher {
-    /// As the hosts demand: on this machine if they all mean it; if one does not, by Slurm inside an
-    /// allocation of it, and else by ssh.
+    /// As the hosts demand: on this machine if they all mean it; if one does not, by Slurm inside
+    /// an allocation of it, and else by ssh.
     #[default]
     Automatic,
     /// All processes run on this machine; other hosts are refused.

@@ -61,7 +61,8 @@ impl Address {
     ///
     /// ```
     /// use sapwood_transport::Address;
-    /// let address = Address::at_each(&["10.0.0.7".parse().unwrap(), "::1".parse().unwrap()], 4000);
+    /// let [one, other] = ["10.0.0.7", "::1"].map(|text| text.parse().unwrap());
+    /// let address = Address::at_each(&[one, other], 4000);
     /// assert_eq!(address.to_string(), "tcp:[10.0.0.7,::1]:4000");
     /// assert_eq!(address.resolve().unwrap().len(), 2);
     /// ```
