@@ -106,6 +106,10 @@ bench: build ## round trip, pipelining and start-up beside their floor
 storm: build ## networks under random faults, every answer checked: STORM_SECONDS, STORM_SEED
 	testbed/storm $(PROGRAM) $(STORM_SECONDS) --seed $(STORM_SEED) $(STORM_ARGUMENTS)
 
+.PHONY: testbed-test
+testbed-test: build ## launchers on 64 hosts of the test bed, as root: TESTBED_STORIES
+	testbed/tests/run $(PROGRAM) $(TESTBED_STORIES)
+
 .PHONY: soak
 soak: build ## a network at full rate, every process's memory watched: SOAK_SECONDS
 	$(PROGRAM) soak --seconds $(SOAK_SECONDS) $(SOAK_ARGUMENTS)

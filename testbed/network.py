@@ -8,6 +8,7 @@ is found by that, whatever became of its state.
 
 import glob
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -89,6 +90,56 @@ def build(count):
         ip(["link set lo up", eth0, "link set eth0 up"], PREFIX + host)
 
 
+def build_wan(count, configuration, state):
+    """Builds hosts whose packets go through `wanem`, which holds them back as a long line would."""
+    names = [name(index) for index in range(count)]
+    ip([f"netns add {PREFIX}{host}" for host in names] + [f"netns add {SWITCH}"])
+    program = os.path.join(state, "wanem")
+    source = os.path.join(os.path.dirname(os.path.realpath(__file__)), "wanem.c")
+    run("cc", "-O2", "-o", program, source)
+    nodes = "".join(f"{PREFIX}{host} {address(index)}\n" for index, host in enumerate(names))
+    with open(os.path.join(state, "wan.nodes"), "w", encoding="utf-8") as file:
+        file.write(nodes)
+    shutil.copy(configuration, os.path.join(state, "wan.conf"))
+    with open(os.path.join(state, "wanem.log"), "w", encoding="utf-8") as log:
+        # It lives in the switch's namespace, by which it is found and ended.
+        process = subprocess.Popen(
+            ["nsenter", f"--net={NAMESPACES}{SWITCH}", program, f"{state}/wan.nodes", f"{state}/wan.conf"],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    until = time.monotonic() + END_DEADLINE_SECONDS
+    while True:
+        with open(os.path.join(state, "wanem.log"), encoding="utf-8") as log:
+            said = log.read()
+        if "ready" in said:
+            break
+        if process.poll() is not None or time.monotonic() > until:
+            raise OSError(f"the network between sites does not start: {said.strip()}")
+        time.sleep(0.005)
+    with open(os.path.join(state, "wanem.pid"), "w", encoding="utf-8") as file:
+        file.write(f"{process.pid}\n")
+
+
+def tell_wan(state):
+    """Has `wanem` read its configuration again; none if hosts hang at a bridge."""
+    try:
+        with open(os.path.join(state, "wanem.pid"), encoding="utf-8") as file:
+            os.kill(int(file.read()), signal.SIGHUP)
+    except FileNotFoundError:
+        raise LookupError("the hosts are not in sites; first 'testbed up N --wan FILE'") from None
+
+
+def configure_wan(configuration, state):
+    """Puts the hosts into other sites, or gives the lines other qualities."""
+    known = os.path.join(state, "wan.conf")
+    if os.path.exists(known):
+        shutil.copy(configuration, known)
+    tell_wan(state)
+
+
 def processes(space):
     """The processes that live in a namespace, whoever started them and whatever their parent is."""
     wanted = os.stat(NAMESPACES + space).st_ino
@@ -123,9 +174,14 @@ def kill_all(space):
 
 
 def set_link(host, is_up):
-    """Plugs a host in or out at its port of the bridge."""
+    """Plugs a host in or out at its port of the bridge, or of what is in its place."""
     namespace(host)
-    run("ip", "-n", SWITCH, "link", "set", host, "up" if is_up else "down")
+    state = os.environ.get("TESTBED_STATE", "/run/testbed")
+    if os.path.exists(os.path.join(state, "wanem.pid")):
+        with open(os.path.join(state, "wan.conf"), "a", encoding="utf-8") as file:
+            file.write(f"{'heal' if is_up else 'cut'} {int(host[4:])}\n")
+        return tell_wan(state)
+    return run("ip", "-n", SWITCH, "link", "set", host, "up" if is_up else "down")
 
 
 def reset(host):

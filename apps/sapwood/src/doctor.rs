@@ -2,8 +2,10 @@
 //!
 //! Owns the command line, the verdicts and how they are printed. `machine` looks at the system,
 //! `programs` at MPI and the shims, `trial` opens small trees. Each check gives one line: what was
-//! looked at, what was found, and, unless it is fine, what to do.
+//! looked at, what was found, and, unless it is fine, what to do. With `--hosts` it is `hosts` that
+//! looks, at other machines.
 
+pub(crate) mod hosts;
 mod machine;
 mod programs;
 mod trial;
@@ -24,6 +26,8 @@ pub(crate) struct Arguments {
     /// Print one JSON object instead of lines.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    of_hosts: hosts::Arguments,
 }
 
 /// How a check came out.
@@ -88,6 +92,9 @@ impl Check {
 
 /// Looks at everything; fails if something failed.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    if let Some(list) = &arguments.of_hosts.hosts {
+        return hosts::run(&arguments.of_hosts, list, arguments.json);
+    }
     let mut checks = machine::checks(&arguments.topology);
     checks.extend(programs::checks());
     checks.extend(trial::checks());

@@ -8,6 +8,7 @@ mod bench;
 mod clocks;
 mod doctor;
 mod exit;
+mod launching;
 mod mpi;
 mod node;
 mod scale;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         let result = match arguments.first().and_then(|first| first.to_str()) {
             Some("node") if arguments.len() == 1 => node::run(None),
             Some(bench::BACK_END) => bench::back_end(),
+            Some(doctor::hosts::BACK_END) => doctor::hosts::back_end(),
             Some(bench::CROWD) => bench::crowd(&arguments[1..]),
             Some(storm::BACK_END) => storm::back_end(),
             Some(storm::soak::BACK_END) => storm::soak::back_end(),

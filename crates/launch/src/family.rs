@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 
-use crate::{Ending, EndingStep, Exit, LaunchError, Launcher, Local, Manner, Order, Process};
+use crate::{Ending, EndingStep, Exit, LaunchError, Local, Manner, Order, Process};
 
 /// How many processes one family can have.
 pub const FAMILY_MEMBERS_MAX: usize = 65_536;
@@ -31,27 +31,22 @@ pub struct Departed {
 /// call [`take_ended`](Self::take_ended). To end all, close the links to them, call
 /// [`end`](Self::end), and from then on [`step_ending`](Self::step_ending) at the times that it
 /// answers. Dropping a family kills all members at once and reaps them.
-pub struct Family<L = Local> {
-    launcher: L,
+#[derive(Default)]
+pub struct Family {
     members: BTreeMap<u32, Process>,
     ending: Option<Ending>,
 }
 
-impl<L: Launcher> Family<L> {
+impl Family {
     /// A family without members.
-    pub fn new(launcher: L) -> Self {
-        Self { launcher, members: BTreeMap::new(), ending: None }
+    pub fn new() -> Self {
+        Self::default()
     }
 
-    /// What starts the members.
-    pub fn launcher(&self) -> &L {
-        &self.launcher
-    }
-
-    /// Starts a member.
+    /// Starts a member on this machine.
     ///
     /// # Errors
-    /// As [`Launcher::start`]; [`LaunchError::ApiMisuse`] if there is a member of that name, if
+    /// As [`Local::start`]; [`LaunchError::ApiMisuse`] if there is a member of that name, if
     /// there are [`FAMILY_MEMBERS_MAX`], or after [`end`](Self::end).
     pub fn start(&mut self, name: u32, order: &Order<'_>) -> Result<&mut Process, LaunchError> {
         let rule = if self.ending.is_some() {
@@ -66,14 +61,12 @@ impl<L: Launcher> Family<L> {
         match rule {
             Some(rule) => Err(LaunchError::ApiMisuse { rule }),
             None => {
-                let process = self.launcher.start(order)?;
+                let process = Local.start(order)?;
                 Ok(self.members.entry(name).or_insert(process))
             }
         }
     }
-}
 
-impl<L> Family<L> {
     /// How many members have not been taken as ended.
     pub fn len(&self) -> usize {
         self.members.len()
@@ -199,14 +192,14 @@ impl<L> Family<L> {
     }
 }
 
-impl<L> Drop for Family<L> {
+impl Drop for Family {
     fn drop(&mut self) {
         // All are killed before the first is waited for, so that they end beside each other.
         self.signal_all(Signal::KILL);
     }
 }
 
-impl<L> fmt::Debug for Family<L> {
+impl fmt::Debug for Family {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Family")
             .field("members", &self.members)

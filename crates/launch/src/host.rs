@@ -41,7 +41,7 @@ pub fn require_local(host: &str) -> Result<(), LaunchError> {
 
 /// The names that need no resolver: those reserved for loopback (RFC 6761, section 6.3) and the
 /// one that the kernel knows, with or without its domain.
-fn is_own_name(host: &str) -> bool {
+pub fn is_own_name(host: &str) -> bool {
     let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
     if host == "localhost" || host.ends_with(".localhost") {
         return true;

@@ -1,10 +1,19 @@
-//! The seam between what is started and how: one implementation per way of starting.
+//! The seam between what is started and how a host is reached: one implementation per way.
+//!
+//! Processes on this machine are started by [`Local::start`](crate::Local::start). On another host
+//! everything is started the same way, whatever leads there: a *client* on this machine, such as
+//! `ssh`, runs one command on the host and joins its three standard streams to its own. All that a
+//! launcher has to say is how that client is called; what is said over the streams is a
+//! [`Session`](crate::Session)'s matter.
 
-use crate::{LaunchError, Order, Process};
+use crate::{LaunchError, Order};
 
-/// A way of starting processes on a host.
+/// A way of having a command run on a host.
 pub trait Launcher {
-    /// Checks that this launcher can start something on `host`, before anything is started.
+    /// Its name on command lines.
+    fn name(&self) -> &'static str;
+
+    /// Checks that this launcher may reach `host`, before anything is started.
     ///
     /// May block for as long as the system's resolver does: call it before the poll loop runs.
     ///
@@ -12,15 +21,11 @@ pub trait Launcher {
     /// [`LaunchError::UnresolvableHost`] or [`LaunchError::HostOutOfReach`].
     fn check_host(&self, host: &str) -> Result<(), LaunchError>;
 
-    /// Starts a process and returns once its program runs.
-    ///
-    /// # Errors
-    /// Any [`LaunchError`] about programs, directories, descriptors and the system's limits.
-    fn start(&self, order: &Order<'_>) -> Result<Process, LaunchError>;
+    /// The client that has a shell on `host` run `command`, with its standard input, output and
+    /// error.
+    fn client(&self, host: &str, command: &str) -> Order<'static>;
 
-    /// Starts several processes, and answers for each order in turn. Cheaper than one start after
-    /// another where what they have in common needs to be looked at only once.
-    fn start_all(&self, orders: &[Order<'_>]) -> Vec<Result<Process, LaunchError>> {
-        orders.iter().map(|order| self.start(order)).collect()
-    }
+    /// Whether a client that ended with these words before the host answered may do better at a
+    /// second trial.
+    fn is_worth_retrying(&self, words: &str) -> bool;
 }

@@ -9,11 +9,15 @@
 //!
 //! 1. [`locate`] finds the program and [`is_local`] the host, before anything is started.
 //! 2. An [`Order`] says what to run, with which descriptors, and how its life is bound to ours
-//!    ([`Bond`]). A [`Launcher`] carries it out; [`Local`] is the one for this machine.
+//!    ([`Bond`]). [`Local`] carries it out on this machine.
 //! 3. A [`Process`] has two descriptors for the caller's poll loop: one becomes readable when it
 //!    ends, the other carries its standard error. [`Process::epitaph`] explains its end.
 //! 4. An [`Ending`] says when to terminate and when to kill.
-//! 5. A [`Family`] does all of this for the children of one node.
+//! 5. A [`Family`] does all of this for processes of this machine.
+//!
+//! On other hosts the same is done by a [`Session`]: a [`Launcher`] such as [`Ssh`] or [`Slurm`]
+//! says how a host is reached, and our own program there, the guard ([`stand_guard`]), starts what
+//! its [`Task`] says and leaves nothing running.
 //!
 //! ```
 //! use std::time::Duration;
@@ -23,7 +27,7 @@
 //! let mut order = Order::new(shell);
 //! order.arguments = vec!["-c".into(), "echo no such file >&2; exit 3".into()];
 //!
-//! let mut family = Family::new(Local::new());
+//! let mut family = Family::new();
 //! family.start(7, &order)?;
 //! let departed = family.wait_ended(Duration::from_secs(10));
 //! assert!(departed[0].epitaph.contains("exited with status 3"));
@@ -43,6 +47,7 @@ mod ending;
 mod error;
 mod exit;
 mod family;
+mod guard;
 mod hangup;
 mod host;
 mod launcher;
@@ -52,7 +57,12 @@ mod locate;
 mod order;
 mod own_id;
 mod process;
+mod script;
+mod session;
+mod slurm;
+mod ssh;
 mod stderr;
+mod task;
 
 pub use bond::{STARTER_VARIABLE, bind_to_starter};
 pub use captured::{ERROR_TEXT_BYTES_MAX, LINE_BYTES_MAX, READ_BYTES_MAX};
@@ -60,8 +70,9 @@ pub use ending::{Ending, EndingStep, Manner};
 pub use error::LaunchError;
 pub use exit::Exit;
 pub use family::{Departed, FAMILY_MEMBERS_MAX, Family};
+pub use guard::stand_guard;
 pub use hangup::ignore_hangups;
-pub use host::{is_local, require_local};
+pub use host::{is_local, is_own_name, require_local};
 pub use launcher::Launcher;
 pub use lifeline::{LIFELINE_VARIABLE, Lifeline, hold_lifeline};
 pub use local::Local;
@@ -69,7 +80,12 @@ pub use locate::locate;
 pub use order::{Bond, INHERITED_MAX, Order};
 pub use own_id::own_process_id;
 pub use process::{DROP_WAIT_MS_MAX, Process};
+pub use script::{COPY_VARIABLE, GUARD_VARIABLE, quoted};
+pub use session::{GuardProgram, Session, command_line};
+pub use slurm::{SLURM_JOB_VARIABLE, Slurm};
+pub use ssh::{REMOTE_SHELL_VARIABLE, Ssh};
 pub use stderr::{STDERR_VARIABLE, take_over_stderr};
+pub use task::{Greeting, Task};
 
 /// What signals are named with, as the system's interfaces take them.
 pub use rustix::process::Signal;

@@ -33,20 +33,41 @@ impl Local {
     pub fn new() -> Self {
         Self
     }
+
+    /// Starts a process and returns once its program runs.
+    ///
+    /// # Errors
+    /// Any [`LaunchError`] about programs, directories, descriptors and the system's limits.
+    pub fn start(&self, order: &Order<'_>) -> Result<Process, LaunchError> {
+        start(order, &mut None)
+    }
+
+    /// Starts several processes, and answers for each order in turn. Cheaper than one start after
+    /// another, since what they have in common is looked at only once.
+    pub fn start_all(&self, orders: &[Order<'_>]) -> Vec<Result<Process, LaunchError>> {
+        let mut alone = None;
+        orders.iter().map(|order| start(order, &mut alone)).collect()
+    }
 }
 
+/// A host is this machine, and a command is run by its shell.
 impl Launcher for Local {
+    fn name(&self) -> &'static str {
+        "local"
+    }
+
     fn check_host(&self, host: &str) -> Result<(), LaunchError> {
         require_local(host)
     }
 
-    fn start(&self, order: &Order<'_>) -> Result<Process, LaunchError> {
-        start(order, &mut None)
+    fn client(&self, _host: &str, command: &str) -> Order<'static> {
+        let mut order = Order::new("/bin/sh");
+        order.arguments = vec!["-c".into(), command.into()];
+        order
     }
 
-    fn start_all(&self, orders: &[Order<'_>]) -> Vec<Result<Process, LaunchError>> {
-        let mut alone = None;
-        orders.iter().map(|order| start(order, &mut alone)).collect()
+    fn is_worth_retrying(&self, _words: &str) -> bool {
+        false
     }
 }
 
@@ -75,6 +96,14 @@ fn start(order: &Order<'_>, alone: &mut Option<Alone>) -> Result<Process, Launch
         }
         command.stderr(writer);
     }
+    let stdin = if order.pipe_stdin {
+        let (reader, writer) = io::pipe().map_err(refused)?;
+        rustix::io::ioctl_fionbio(&writer, true).map_err(|cause| refused(cause.into()))?;
+        command.stdin(reader);
+        Some(writer)
+    } else {
+        None
+    };
     let stdout = if order.capture_stdout {
         let (stdout, writer) = io::pipe().map_err(refused)?;
         command.stdout(writer);
@@ -89,7 +118,10 @@ fn start(order: &Order<'_>, alone: &mut Option<Alone>) -> Result<Process, Launch
     // Our copies of the pipes' write ends go with the command: from here on the end of a
     // stream means that the process and its descendants closed it.
     drop(command);
-    Process::watch(child, program.clone(), stderr, stdout, order.own_group).map_err(refused)
+    let mut process =
+        Process::watch(child, program.clone(), stderr, stdout, order.own_group).map_err(refused)?;
+    process.feed(stdin);
+    Ok(process)
 }
 
 fn check_variables(order: &Order<'_>) -> Result<(), LaunchError> {
@@ -131,7 +163,7 @@ fn command(order: &Order<'_>, program: &Path, inheritance: &Inheritance) -> Comm
     if let Some(directory) = &order.directory {
         command.current_dir(directory);
     }
-    if !order.inherit_stdin {
+    if !order.inherit_stdin && !order.pipe_stdin {
         command.stdin(Stdio::null());
     }
     if order.own_group {

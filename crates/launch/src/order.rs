@@ -51,6 +51,9 @@ pub struct Order<'a> {
     pub capture_stdout: bool,
     /// Whether standard input is this process's own; else it is `/dev/null`.
     pub inherit_stdin: bool,
+    /// Whether standard input is a pipe from this process: see
+    /// [`Process::stdin`](crate::Process::stdin).
+    pub pipe_stdin: bool,
     /// Whether standard error is this process's own; else it is captured. Set for a program that
     /// the user runs through us and that may look whether it writes to a terminal.
     pub inherit_stderr: bool,
@@ -80,6 +83,7 @@ impl Order<'_> {
             directory: None,
             capture_stdout: false,
             inherit_stdin: false,
+            pipe_stdin: false,
             inherit_stderr: false,
             hand_stderr: false,
             own_group: true,

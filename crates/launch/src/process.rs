@@ -1,6 +1,6 @@
 //! One started process: watching it, hearing it, ending it.
 
-use std::io;
+use std::io::{self, PipeWriter};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::Child;
@@ -34,6 +34,7 @@ pub struct Process {
     exit_descriptor: OwnedFd,
     stderr: Captured,
     stdout: Option<Captured>,
+    stdin: Option<PipeWriter>,
     own_group: bool,
     exit: Option<Exit>,
     is_released: bool,
@@ -57,6 +58,7 @@ impl Process {
                 exit_descriptor,
                 stderr,
                 stdout,
+                stdin: None,
                 own_group,
                 exit: None,
                 is_released: false,
@@ -69,6 +71,21 @@ impl Process {
                 Err(error.into())
             }
         }
+    }
+
+    /// Its standard input is this pipe's other end.
+    pub(crate) fn feed(&mut self, stdin: Option<PipeWriter>) {
+        self.stdin = stdin;
+    }
+
+    /// The non-blocking pipe to its standard input, if it was ordered and has not been closed.
+    pub fn stdin(&self) -> Option<&PipeWriter> {
+        self.stdin.as_ref()
+    }
+
+    /// Closes its standard input: it reads the end of it.
+    pub fn close_stdin(&mut self) {
+        self.stdin = None;
     }
 
     /// Its process number.
@@ -153,6 +170,14 @@ impl Process {
             text.push_str(line.trim_end());
         }
         text
+    }
+
+    /// The end of what it wrote to standard error, at most
+    /// [`ERROR_TEXT_BYTES_MAX`](crate::ERROR_TEXT_BYTES_MAX) bytes, as lines without control
+    /// characters. Takes what is left there.
+    pub fn last_words(&mut self) -> String {
+        self.stderr.drain();
+        self.stderr.last_words()
     }
 
     /// How it ended, if it has. The first call that says so reaps it, and kills what is left in

@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
 use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open};
 use sapwood_launch::{
-    Bond, Exit, LIFELINE_VARIABLE, Launcher, Lifeline, Local, Order, Process, STARTER_VARIABLE,
+    Bond, Exit, LIFELINE_VARIABLE, Lifeline, Local, Order, Process, STARTER_VARIABLE,
     STDERR_VARIABLE, Signal, bind_to_starter, hold_lifeline, take_over_stderr,
 };
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use sapwood_launch::{Exit, Family, LaunchError, Launcher, Local, Manner, Order};
+use sapwood_launch::{Exit, Family, LaunchError, Local, Manner, Order};
 
 /// How long anything may take before it counts as hung.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -20,7 +20,7 @@ fn is_gone(pid: u32) -> bool {
 
 #[test]
 fn each_member_departs_with_its_name_and_reason() {
-    let mut family = Family::new(Local::new());
+    let mut family = Family::new();
     for name in 0..8 {
         family.start(name, &shell(&format!("echo I am {name} >&2; exit {name}"))).unwrap();
     }
@@ -52,7 +52,7 @@ fn several_starts_are_answered_in_turn_and_one_failure_stops_no_other() {
 
 #[test]
 fn a_family_is_ended_in_order_and_the_stubborn_are_killed() {
-    let mut family = Family::new(Local::new());
+    let mut family = Family::new();
     let willing = "trap 'exit 5' TERM; echo ready; while :; do sleep 0.05; done";
     let stubborn = "trap '' TERM; echo ready; while :; do sleep 0.05; done";
     for (name, script) in [(1, willing), (2, stubborn)] {
@@ -97,7 +97,7 @@ fn who_was_told_by_a_closed_pipe_needs_no_signal() {
     let (reader, writer) = std::io::pipe().unwrap();
     let mut order = shell("read line <\"/proc/self/fd/${LINK#fd:}\"; exit 6");
     order.inherit = vec![("LINK".into(), std::os::fd::AsFd::as_fd(&reader))];
-    let mut family = Family::new(Local::new());
+    let mut family = Family::new();
     family.start(0, &order).unwrap();
     assert!(family.take_ended().is_empty());
     drop(writer);
@@ -107,7 +107,7 @@ fn who_was_told_by_a_closed_pipe_needs_no_signal() {
 
 #[test]
 fn a_talkative_member_does_not_hold_up_the_end() {
-    let mut family = Family::new(Local::new());
+    let mut family = Family::new();
     let mut order = shell(
         "i=0; while [ $i -lt 4000 ]; do echo 'to both ends ....................'; \
          echo 'to both ends ....................' >&2; i=$((i+1)); done",
@@ -120,7 +120,7 @@ fn a_talkative_member_does_not_hold_up_the_end() {
 
 #[test]
 fn nothing_is_left_of_a_dropped_family() {
-    let mut family = Family::new(Local::new());
+    let mut family = Family::new();
     let mut order = Order::new("sleep");
     order.arguments = vec!["1000".into()];
     for name in 0..5 {

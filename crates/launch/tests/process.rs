@@ -8,8 +8,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, WaitOptions, kill_process, waitpid};
 use sapwood_launch::{
-    Bond, ERROR_TEXT_BYTES_MAX, Exit, INHERITED_MAX, LaunchError, Launcher, Local, Order, Process,
-    Signal,
+    Bond, ERROR_TEXT_BYTES_MAX, Exit, INHERITED_MAX, LaunchError, Local, Order, Process, Signal,
 };
 
 /// How long anything may take before it counts as hung.

@@ -385,6 +385,21 @@ impl Node {
         self.report_if_ready();
     }
 
+    /// The link to the parent, while there is one.
+    #[must_use]
+    pub fn parent_link(&self) -> Option<LinkId> {
+        self.membership.parent
+    }
+
+    /// Has a communication process that has not come yet be told another plan of the same subtree.
+    pub fn replan(&mut self, rank: Rank, plan: Vec<u8>) {
+        if let Some(child) = self.membership.children.get_mut(&rank)
+            && child.state == State::Awaited
+        {
+            child.plan = plan;
+        }
+    }
+
     pub(crate) fn parent_up(&mut self, link: LinkId) {
         let now = self.now;
         self.links.open(link, Peer::Parent, now);

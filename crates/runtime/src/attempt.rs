@@ -1,5 +1,6 @@
 //! The attempt to reach an ancestor in the place of a parent that is gone: one at a time, beside
-//! whatever else the loop does. The node says whom to try and when to give up.
+//! whatever else the loop does. The node says whom to try and when to give up. All addresses of the
+//! ancestor are tried side by side, and the first that proves the key is kept.
 
 use std::time::Duration;
 
@@ -14,7 +15,10 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// The attempt under way, if there is one.
 #[derive(Debug, Default)]
 pub(crate) struct Attempt {
-    dial: Option<(Dial, Instant)>,
+    dials: Vec<Dial>,
+    /// What the addresses that have failed said.
+    failure: Option<Failure>,
+    until: Option<Instant>,
 }
 
 /// Why an attempt has failed.
@@ -37,58 +41,92 @@ impl Attempt {
     ) -> Result<(), Failure> {
         self.give_up(poller);
         let address: Address = address.parse()?;
-        let dial = Dial::start(&address, key, encryption)?;
-        self.watch(dial, now + LIMIT, poller)
+        let (dials, failure) = Dial::start_each(&address, key, encryption)?;
+        self.failure = failure.map(Failure::from);
+        for dial in dials {
+            self.watch(dial, poller)?;
+        }
+        self.until = Some(now + LIMIT);
+        if self.dials.is_empty() { self.fail().map(drop) } else { Ok(()) }
     }
 
     /// Goes on with it; the link, once there is one.
     pub(crate) fn advance(&mut self, poller: &Poller) -> Result<Option<Link>, Failure> {
-        let Some((mut dial, until)) = self.dial.take() else { return Ok(None) };
-        // The next step may have another descriptor.
-        poller.remove(&dial)?;
-        match dial.advance()? {
-            Progress::Done(link) => Ok(Some(link)),
-            Progress::WantRead | Progress::WantWrite => {
-                self.watch(dial, until, poller).map(|()| None)
+        if self.until.is_none() {
+            return Ok(None);
+        }
+        for mut dial in std::mem::take(&mut self.dials) {
+            // The next step may have another descriptor.
+            poller.remove(&dial)?;
+            match dial.advance() {
+                Ok(Progress::Done(link)) => {
+                    self.give_up(poller);
+                    return Ok(Some(link));
+                }
+                Ok(Progress::WantRead | Progress::WantWrite) => self.watch(dial, poller)?,
+                Err(error) => {
+                    let failure = Failure::from(error);
+                    let before = self.failure.take();
+                    self.failure = Some(match before {
+                        Some(before) => before.and(failure),
+                        None => failure,
+                    });
+                }
             }
         }
+        if self.dials.is_empty() { self.fail() } else { Ok(None) }
     }
 
-    fn watch(&mut self, dial: Dial, until: Instant, poller: &Poller) -> Result<(), Failure> {
+    fn fail(&mut self) -> Result<Option<Link>, Failure> {
+        self.until = None;
+        let nobody =
+            || Failure { reason: "the ancestor has no address".to_owned(), is_refused: true };
+        Err(self.failure.take().unwrap_or_else(nobody))
+    }
+
+    fn watch(&mut self, dial: Dial, poller: &Poller) -> Result<(), Failure> {
         poller.add(&dial, Token::Attempt.to_number(), dial.interest())?;
-        self.dial = Some((dial, until));
+        self.dials.push(dial);
         Ok(())
     }
 
     /// Lets go of an attempt that has taken too long.
     pub(crate) fn expire(&mut self, poller: &Poller, now: Instant) -> Result<(), Failure> {
-        match &self.dial {
-            Some((dial, until)) if *until <= now => {
-                let address = dial.address();
-                let reason = format!("no link to {address} within {} ms", LIMIT.as_millis());
-                self.give_up(poller);
-                Err(Failure { reason, is_refused: false })
-            }
-            _ => Ok(()),
+        if self.until.is_none_or(|until| now < until) {
+            return Ok(());
         }
+        let address = self.dials.first().map(|dial| dial.address().to_string());
+        let address = address.unwrap_or_default();
+        let reason = format!("no link to {address} within {} ms", LIMIT.as_millis());
+        self.give_up(poller);
+        Err(Failure { reason, is_refused: false })
     }
 
     /// Lets go of it.
     pub(crate) fn give_up(&mut self, poller: &Poller) {
-        if let Some((dial, _)) = self.dial.take() {
+        for dial in self.dials.drain(..) {
             // It is closed in any case.
             let _ = poller.remove(&dial);
         }
+        self.until = None;
+        self.failure = None;
     }
 
     /// When [`Attempt::expire`] has something to do.
     pub(crate) fn next_tick(&self) -> Option<Instant> {
-        self.dial.as_ref().map(|(_, until)| *until)
+        self.until
     }
 
     /// Whether there is one.
     pub(crate) fn is_under_way(&self) -> bool {
-        self.dial.is_some()
+        self.until.is_some()
+    }
+}
+
+impl Failure {
+    /// What two addresses of one ancestor say together: nobody is there only if both say so.
+    fn and(self, other: Self) -> Self {
+        if self.is_refused { other } else { self }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The loop: wait, read, let the node decide, write.
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
@@ -10,7 +10,8 @@ use sapwood_launch::Lifeline;
 use sapwood_node::{Event, Input, Instant, LinkId, Node, Output, Recovery, Role, Settings};
 use sapwood_packet::{RankSet, StreamId};
 use sapwood_transport::{
-    Address, Encryption, Interest, Key, Listener, Poller, WhenRefused, connect,
+    Address, Encryption, Interest, InterfaceRule, Key, Listener, Poller, WhenRefused, connect,
+    interfaces,
 };
 
 use crate::attach::own_interface;
@@ -295,7 +296,7 @@ impl Driver {
             let event = self.ready[index];
             self.handle(event)?;
         }
-        self.tick(self.now);
+        self.tick(self.now)?;
         self.carry_out()?;
         Ok(self.foreign_ready)
     }
@@ -344,7 +345,9 @@ impl Driver {
         let tick = self.sockets.next_tick().map(Instant);
         let startup = self.startup.map(|(at, _)| at);
         let attempt = self.attempt.next_tick();
-        let earliest = [until, self.wake, tick, startup, attempt].into_iter().flatten().min()?;
+        let starts = self.processes.next_tick();
+        let earliest =
+            [until, self.wake, tick, startup, attempt, starts].into_iter().flatten().min()?;
         Some(earliest.since(clock()))
     }
 
@@ -369,6 +372,8 @@ impl Driver {
                 self.processes.ended(rank, &mut self.node, &self.poller, now);
             }
             Token::Words(rank) => self.processes.pass_on_words(rank, &self.poller),
+            Token::Answers(rank) => self.processes.answers(rank, &self.poller, now),
+            Token::Task(rank) => self.processes.writable(rank, &self.poller),
             Token::Attempt => self.advance_attempt(now)?,
             Token::Lifeline => {
                 if let Some(lifeline) = &self.lifeline {
@@ -414,8 +419,11 @@ impl Driver {
         }
     }
 
-    fn tick(&mut self, now: Instant) {
+    fn tick(&mut self, now: Instant) -> Result<(), RuntimeError> {
         self.wake_node(now);
+        if self.processes.is_starting() || self.processes.next_tick().is_some_and(|at| at <= now) {
+            self.processes.step(&mut self.node, &self.poller, now)?;
+        }
         if let Err(failure) = self.attempt.expire(&self.poller, now) {
             self.tell_failure(failure, now);
         }
@@ -425,6 +433,7 @@ impl Driver {
         if self.sockets.next_tick().is_some_and(|at| at <= now.0) {
             self.sockets.tick(&self.poller, now);
         }
+        Ok(())
     }
 
     /// Does what the node has decided, and writes what it has to say.
@@ -515,7 +524,9 @@ impl Driver {
 
     /// Takes connections and starts the children of a plan, each with the lifeline if there is one.
     fn grow(&mut self, plan: &Plan, line: Option<BorrowedFd<'_>>) -> Result<(), RuntimeError> {
-        let door = self.listen(&self.door(&plan.options)?, &plan.options)?;
+        let is_root = plan.subtree.rank() == plan.subtree.front_end();
+        let door = self.listen(&self.door(&plan.options, is_root)?, &plan.options)?;
+        let plan = if is_root { &plan.with_front_end(&door) } else { plan };
         self.welcome_guests(&plan.options, plan.height());
         let back_ends = plan.options.back_ends;
         self.node.expect(plan.children(), plan.attach_ranks(), plan.height(), back_ends);
@@ -539,17 +550,16 @@ impl Driver {
     fn grow_alone(&mut self, plan: &JoinPlan) -> Result<(), RuntimeError> {
         self.transport = plan.options.transport;
         self.node.set_filter_limit(plan.options.filter_limit());
-        self.listen(&self.door(&plan.options)?, &plan.options)?;
+        self.listen(&self.door(&plan.options, false)?, &plan.options)?;
         self.welcome_guests(&plan.options, plan.height);
         self.node.expect(Vec::new(), RankSet::new(), plan.height, plan.options.back_ends);
         Ok(())
     }
 
-    /// Takes connections.
+    /// Takes connections, at all of the door's addresses.
     fn listen(&mut self, door: &Address, options: &TreeOptions) -> Result<Address, RuntimeError> {
-        let listener = Listener::bind(door)?;
-        let door = listener.address().clone();
-        self.sockets.listen(listener, &self.poller)?;
+        let (listener, door) = bind(door)?;
+        self.sockets.listen(listener, door.clone(), &self.poller)?;
         self.node.set_address(door.to_string());
         self.is_repaired = options.recovery.is_on;
         Ok(door)
@@ -562,13 +572,9 @@ impl Driver {
     }
 
     /// Where this process is to take connections.
-    fn door(&self, options: &TreeOptions) -> Result<Address, RuntimeError> {
+    fn door(&self, options: &TreeOptions, is_root: bool) -> Result<Address, RuntimeError> {
         match self.transport {
-            TransportKind::Tcp => {
-                let interface = own_interface()?.unwrap_or(options.interface);
-                let any_port = SocketAddr::new(interface, 0);
-                Ok(format!("tcp:{any_port}").parse()?)
-            }
+            TransportKind::Tcp => Ok(Address::at_each(&own_addresses(options, is_root)?, 0)),
             TransportKind::Unix | TransportKind::Automatic => Ok(Address::local_abstract()?),
         }
     }
@@ -604,7 +610,7 @@ impl Driver {
         }
         events.append(&mut self.events);
         self.events = events;
-        self.processes.kill_all();
+        self.processes.kill_all(&self.poller);
         self.lifeline = None;
         Ok(())
     }
@@ -615,6 +621,13 @@ impl Driver {
             self.poller.add(lifeline, Token::Lifeline.to_number(), Interest::NONE)?;
         }
         Ok(())
+    }
+
+    /// From which address of this host to which of its parent's its link goes, for people; nothing
+    /// where that is no TCP link, or there is none.
+    #[must_use]
+    pub fn path(&self) -> Option<String> {
+        self.sockets.path_of(self.node.parent_link()?)
     }
 
     /// Whether this process's links are encrypted.
@@ -628,6 +641,50 @@ impl Driver {
     pub fn has_ended(&self) -> bool {
         self.node.has_ended()
     }
+}
+
+/// The addresses of this machine at which others find this process.
+fn own_addresses(options: &TreeOptions, is_root: bool) -> Result<Vec<IpAddr>, RuntimeError> {
+    if let Some(interface) = own_interface()? {
+        return Ok(vec![interface]);
+    }
+    let Some(remote) = &options.remote else { return Ok(vec![options.interface]) };
+    if is_root && !options.interface.is_loopback() {
+        return Ok(vec![options.interface]);
+    }
+    let rule: InterfaceRule = match remote.interfaces.as_str() {
+        "" => InterfaceRule::default(),
+        text => text.parse()?,
+    };
+    let all = interfaces()?;
+    let mut chosen = rule.choose(&all);
+    if rule.is_given() {
+        // Sockets are bound to what was chosen, and a socket has one address or all.
+        chosen.truncate(1);
+    }
+    match (chosen.is_empty(), rule.is_given()) {
+        (false, _) => Ok(chosen),
+        (true, false) => Ok(vec![Ipv4Addr::LOCALHOST.into()]),
+        (true, true) => Err(RuntimeError::NoInterface { rule: rule.to_string() }),
+    }
+}
+
+/// Binds to an address of this machine; to all of them where the door has several. Gives where
+/// others find it.
+fn bind(door: &Address) -> Result<(Listener, Address), RuntimeError> {
+    let places: Vec<IpAddr> = door.resolve()?.iter().map(SocketAddr::ip).collect();
+    if places.len() < 2 {
+        let listener = Listener::bind(door)?;
+        let door = listener.address().clone();
+        return Ok((listener, door));
+    }
+    let port = door.port().unwrap_or(0);
+    let at = |address: IpAddr| Listener::bind(&Address::at_each(&[address], port));
+    // Both families by one socket, where the system has both.
+    let listener =
+        at(Ipv6Addr::UNSPECIFIED.into()).or_else(|_| at(Ipv4Addr::UNSPECIFIED.into()))?;
+    let port = listener.address().port().unwrap_or(port);
+    Ok((listener, Address::at_each(&places, port)))
 }
 
 fn encryption_of(plan: &Plan) -> Encryption {

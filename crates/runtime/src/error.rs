@@ -34,6 +34,12 @@ pub enum RuntimeError {
         /// What it says.
         text: String,
     },
+    /// No address of this host is among those that were chosen for all hosts. Cure: name an
+    /// interface or a network that every host has.
+    NoInterface {
+        /// What was chosen.
+        rule: String,
+    },
     /// What the parent said about this process's subtree cannot be read.
     Plan(String),
     /// No process of the network takes this one in. Cure: see the reason; the network must have
@@ -72,6 +78,10 @@ impl fmt::Display for RuntimeError {
                 "{} holds '{text}', which is no numeric address: unset it or name one of this \
                  machine's",
                 crate::INTERFACE_VARIABLE
+            ),
+            Self::NoInterface { rule } => write!(
+                f,
+                "no interface of this host is one of '{rule}': choose one that every host has"
             ),
             Self::NoReply { waited } => write!(
                 f,

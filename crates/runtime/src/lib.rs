@@ -15,6 +15,7 @@ mod error;
 mod links;
 mod plan;
 mod processes;
+mod remote;
 mod serve;
 mod visitor;
 mod workers;
@@ -25,6 +26,6 @@ pub use attach::{
 };
 pub use driver::{Driver, clock};
 pub use error::RuntimeError;
-pub use plan::{BackEndProgram, JoinPlan, Plan, TransportKind, TreeOptions};
+pub use plan::{BackEndProgram, JoinPlan, Plan, Reach, RemoteOptions, TransportKind, TreeOptions};
 pub use serve::{join_until, serve, serve_until};
 pub use visitor::Visitor;

@@ -36,6 +36,10 @@ pub(crate) enum Token {
     Exit(u32),
     /// A process has written to its standard error.
     Words(u32),
+    /// A client that reaches a host has answered.
+    Answers(u32),
+    /// A client that reaches a host takes more.
+    Task(u32),
     /// The attempt to reach an ancestor.
     Attempt,
     /// Nobody hangs by the lifeline any more.
@@ -58,6 +62,8 @@ impl Token {
             Self::Lifeline => (6, 0),
             Self::Foreign => (7, 0),
             Self::Work => (8, 0),
+            Self::Answers(index) => (9, index),
+            Self::Task(index) => (10, index),
         };
         kind << KIND_SHIFT | u64::from(index)
     }
@@ -74,6 +80,8 @@ impl Token {
             5 => Self::Attempt,
             6 => Self::Lifeline,
             8 => Self::Work,
+            9 => Self::Answers(index),
+            10 => Self::Task(index),
             _ => Self::Foreign,
         }
     }
@@ -132,6 +140,8 @@ struct Newcomer {
 pub(crate) struct SocketTable {
     links: Vec<Option<OpenLink>>,
     listener: Option<Listener>,
+    /// Where others find it.
+    door: Option<Address>,
     /// When the listener may be asked again after the system ran out of descriptors.
     listener_paused: Option<u64>,
     newcomers: BTreeMap<u32, Newcomer>,
@@ -150,6 +160,7 @@ impl SocketTable {
         Self {
             links: Vec::new(),
             listener: None,
+            door: None,
             listener_paused: None,
             newcomers: BTreeMap::new(),
             next_newcomer: 0,
@@ -173,16 +184,27 @@ impl SocketTable {
     pub(crate) fn listen(
         &mut self,
         listener: Listener,
+        door: Address,
         poller: &Poller,
     ) -> Result<(), RuntimeError> {
         poller.add(&listener, Token::Listener.to_number(), READ)?;
         self.listener = Some(listener);
+        self.door = Some(door);
         Ok(())
     }
 
     /// Where connections are taken, if they are.
     pub(crate) fn address(&self) -> Option<&Address> {
-        self.listener.as_ref().map(Listener::address)
+        self.door.as_ref().filter(|_| self.listener.is_some())
+    }
+
+    /// The two ends of a link, if it is of TCP: for people, who want to know by which interface it
+    /// goes.
+    pub(crate) fn path_of(&self, id: LinkId) -> Option<String> {
+        let link = &self.links.get(id.0 as usize)?.as_ref()?.link;
+        let own = link.local_address()?.ip().to_canonical();
+        let sapwood_transport::Peer::Tcp(peer) = link.peer() else { return None };
+        Some(format!("from {own} to {}", peer.ip().to_canonical()))
     }
 
     /// A link that has proved the key; gives its number.

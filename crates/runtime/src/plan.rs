@@ -7,6 +7,7 @@ use std::time::Duration;
 use sapwood_node::{ChildPlan, Recovery};
 use sapwood_packet::RankSet;
 use sapwood_topology::{Role, Subtree};
+use sapwood_transport::Address;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::RuntimeError;
@@ -36,6 +37,42 @@ pub struct BackEndProgram {
     pub binds_itself: bool,
 }
 
+/// How hosts are reached.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Reach {
+    /// By ssh, or what the user has in its place: the client and its own arguments; empty for
+    /// `ssh`.
+    Ssh {
+        /// The words of the command.
+        shell: Vec<String>,
+    },
+    /// By steps of a Slurm allocation.
+    Slurm {
+        /// Its number; none for the one that the process which starts is in.
+        job: Option<String>,
+    },
+}
+
+/// How the processes of a tree over several hosts are started and find each other.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RemoteOptions {
+    /// How hosts are reached.
+    pub reach: Reach,
+    /// How long a host may take to answer, in milliseconds.
+    pub connect_milliseconds: u32,
+    /// How many hosts one process reaches at the same time.
+    pub concurrent: u32,
+    /// Which addresses processes listen at: a rule as [`sapwood_transport::InterfaceRule`] reads
+    /// it; empty for all.
+    pub interfaces: String,
+    /// Where processes on other hosts run, if there is such a folder.
+    pub directory: Option<PathBuf>,
+    /// Where the front-end takes connections; it knows that itself.
+    pub front_end: Vec<String>,
+    /// Hosts that could not be reached, and why: nobody below tries them again.
+    pub lost_hosts: Vec<(String, String)>,
+}
+
 /// What all processes of one tree agree on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TreeOptions {
@@ -49,8 +86,10 @@ pub struct TreeOptions {
     pub transport: TransportKind,
     /// Whether links are encrypted; none for the default of their kind.
     pub encryption: Option<bool>,
-    /// The address of this machine that TCP listens at.
+    /// The address of this machine that TCP listens at, in a tree on one machine.
     pub interface: IpAddr,
+    /// How other hosts take part; none in a tree on one machine.
+    pub remote: Option<RemoteOptions>,
     /// How many back-ends the whole network has.
     pub back_ends: u32,
     /// How long a process waits for the children that it has started, in milliseconds.
@@ -118,6 +157,26 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// The same, for a front-end that takes connections there.
+    #[must_use]
+    pub(crate) fn with_front_end(&self, door: &Address) -> Self {
+        let mut plan = self.clone();
+        if let Some(remote) = &mut plan.options.remote {
+            remote.front_end = vec![door.to_string()];
+        }
+        plan
+    }
+
+    /// The commands by which the tree is started: on which host each is given, the rank of the
+    /// process that it starts, and the command as a shell would read it. Secrets are in none of
+    /// them: they follow over the standard input of each.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Launch`] when the program is not there or has no path that is text.
+    pub fn commands(&self) -> Result<Vec<(String, u32, String)>, RuntimeError> {
+        Ok(crate::remote::commands(self)?)
+    }
+
     /// As it travels.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
@@ -220,6 +279,7 @@ mod tests {
                 transport: TransportKind::Tcp,
                 encryption: None,
                 interface: Ipv4Addr::LOCALHOST.into(),
+                remote: None,
                 back_ends: 3,
                 startup_milliseconds: 5,
                 recovery,

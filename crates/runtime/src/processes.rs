@@ -6,13 +6,14 @@ use std::ffi::OsString;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use sapwood_launch::{Bond, LIFELINE_VARIABLE, Launcher, Local, Order, Process};
+use sapwood_launch::{Bond, LIFELINE_VARIABLE, Local, Order, Process};
 use sapwood_node::{Input, Instant, Node};
 use sapwood_topology::{Role, Subtree};
 use sapwood_transport::{Address, Encryption, Key, Poller};
 
 use crate::attach::STARTED_VARIABLE;
 use crate::links::Token;
+use crate::remote::{Outcome, Remote, is_here, program_here};
 use crate::{
     ENCRYPTION_VARIABLE, KEY_VARIABLE, PARENT_VARIABLE, Plan, RANK_VARIABLE, RuntimeError,
 };
@@ -34,6 +35,19 @@ pub(crate) struct Invitation<'a> {
 #[derive(Default)]
 pub(crate) struct Processes {
     running: BTreeMap<u32, Process>,
+    /// Those on other hosts.
+    remote: Option<Box<Remote>>,
+    /// What is needed to start further ones here.
+    kept: Option<Kept>,
+}
+
+/// What children that are started later are told, as the first ones were.
+struct Kept {
+    plan: Plan,
+    door: Address,
+    key: Key,
+    encryption: Encryption,
+    line: Option<std::os::fd::OwnedFd>,
 }
 
 impl Processes {
@@ -45,10 +59,47 @@ impl Processes {
         invitation: &Invitation<'_>,
         poller: &Poller,
     ) -> Result<Vec<(u32, String)>, RuntimeError> {
+        self.remote = Remote::new(plan, invitation)?.map(Box::new);
+        let mut here = Vec::new();
+        let now = crate::clock();
+        for child in plan.subtree.child_plans() {
+            match &mut self.remote {
+                Some(remote) if !is_here(plan, child.host()) => remote.push(child, now),
+                _ => here.push(child),
+            }
+        }
+        let own = |cause: std::io::Error| RuntimeError::System {
+            what: "keep the lifeline",
+            source: cause,
+        };
+        if self.remote.is_some() {
+            self.kept = Some(Kept {
+                plan: plan.clone(),
+                door: invitation.door.clone(),
+                key: invitation.key.clone(),
+                encryption: invitation.encryption,
+                line: invitation
+                    .line
+                    .map(|line| line.try_clone_to_owned())
+                    .transpose()
+                    .map_err(own)?,
+            });
+        }
+        self.start_here(plan, here, invitation, poller)
+    }
+
+    /// Starts children on this host.
+    fn start_here(
+        &mut self,
+        plan: &Plan,
+        children: Vec<Subtree>,
+        invitation: &Invitation<'_>,
+        poller: &Poller,
+    ) -> Result<Vec<(u32, String)>, RuntimeError> {
         let mut failed = Vec::new();
         let key = invitation.key.to_descriptor()?;
         let (mut ranks, mut orders) = (Vec::new(), Vec::new());
-        for child in plan.subtree.child_plans() {
+        for child in children {
             let Some(mut order) = order_for(plan, &child, invitation) else { continue };
             order.inherit.push((KEY_VARIABLE.to_string(), key.as_fd()));
             let line = invitation.line.map(|line| (LIFELINE_VARIABLE.to_string(), line));
@@ -69,8 +120,76 @@ impl Processes {
         Ok(failed)
     }
 
+    /// Goes on with the starts on other hosts.
+    pub(crate) fn step(
+        &mut self,
+        node: &mut Node,
+        poller: &Poller,
+        now: Instant,
+    ) -> Result<(), RuntimeError> {
+        let Some(remote) = &mut self.remote else { return Ok(()) };
+        remote.step(node, poller, now);
+        for outcome in remote.take_outcomes() {
+            match outcome {
+                Outcome::Failed(rank, text) => {
+                    node.handle_input(now, Input::StartFailed { rank, text });
+                }
+                Outcome::Here(child) => self.start_moved(child, node, poller, now)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// A communication process that no other host takes runs here.
+    fn start_moved(
+        &mut self,
+        child: Subtree,
+        node: &mut Node,
+        poller: &Poller,
+        now: Instant,
+    ) -> Result<(), RuntimeError> {
+        let (Some(remote), Some(kept)) = (&self.remote, self.kept.take()) else { return Ok(()) };
+        node.replan(child.rank(), remote.plan_of(&child));
+        let Kept { plan, door, key, encryption, line } = &kept;
+        let line = line.as_ref().map(AsFd::as_fd);
+        let invitation = Invitation { door, key, encryption: *encryption, line };
+        let failed = self.start_here(plan, vec![child], &invitation, poller)?;
+        self.kept = Some(kept);
+        for (rank, text) in failed {
+            node.handle_input(now, Input::StartFailed { rank, text });
+        }
+        Ok(())
+    }
+
+    /// A client has answered on its standard output.
+    pub(crate) fn answers(&mut self, rank: u32, poller: &Poller, now: Instant) {
+        if let Some(remote) = &mut self.remote {
+            remote.answers(rank, poller, now);
+        }
+    }
+
+    /// A client takes more on its standard input.
+    pub(crate) fn writable(&mut self, rank: u32, poller: &Poller) {
+        if let Some(remote) = &mut self.remote {
+            remote.writable(rank, poller);
+        }
+    }
+
+    /// Whether [`Processes::step`] may have something to do now, whatever the time.
+    pub(crate) fn is_starting(&self) -> bool {
+        self.remote.as_ref().is_some_and(|remote| remote.is_starting())
+    }
+
+    /// When [`Processes::step`] has something to do.
+    pub(crate) fn next_tick(&self) -> Option<Instant> {
+        self.remote.as_ref()?.next_tick()
+    }
+
     /// A process has written to its standard error: it is passed on to ours.
     pub(crate) fn pass_on_words(&mut self, rank: u32, poller: &Poller) {
+        if let Some(remote) = self.remote.as_mut().filter(|remote| remote.has(rank)) {
+            return remote.words(rank, poller);
+        }
         let Some(process) = self.running.get_mut(&rank) else { return };
         // Where our own standard error is closed there is nobody to tell.
         let _ = process.forward_stderr("");
@@ -81,6 +200,9 @@ impl Processes {
 
     /// A process has ended: if it never connected, its own words go to the front-end.
     pub(crate) fn ended(&mut self, rank: u32, node: &mut Node, poller: &Poller, now: Instant) {
+        if let Some(remote) = self.remote.as_mut().filter(|remote| remote.has(rank)) {
+            return remote.ended(rank, node, poller, now);
+        }
         let Some(mut process) = self.running.remove(&rank) else { return };
         forget(&process, poller);
         let text = process.epitaph();
@@ -96,6 +218,11 @@ impl Processes {
         poller: &Poller,
         now: Instant,
     ) {
+        if let Some(remote) = &mut self.remote {
+            for (rank, text) in remote.take_unheard(node, poller, waited) {
+                node.handle_input(now, Input::StartFailed { rank, text });
+            }
+        }
         for (rank, process) in self.take_unheard(node, poller) {
             let text = format!(
                 "'{}' (process {}) runs, but has not joined the network within {} ms",
@@ -110,6 +237,9 @@ impl Processes {
     /// Ends those that have not connected: nobody can tell them that the network ends, and no
     /// lifeline ends them either, since they have not taken hold of it.
     pub(crate) fn kill_unheard(&mut self, node: &Node, poller: &Poller) {
+        if let Some(remote) = &mut self.remote {
+            drop(remote.take_unheard(node, poller, Duration::ZERO));
+        }
         drop(self.take_unheard(node, poller));
     }
 
@@ -124,16 +254,22 @@ impl Processes {
 
     /// Whether none is left.
     pub(crate) fn is_empty(&self) -> bool {
-        self.running.is_empty()
+        self.running.is_empty() && self.remote.as_ref().is_none_or(|remote| remote.is_empty())
     }
 
     /// Ends all that are left, at once.
-    pub(crate) fn kill_all(&mut self) {
+    pub(crate) fn kill_all(&mut self, poller: &Poller) {
+        if let Some(remote) = &mut self.remote {
+            remote.end_all(poller);
+        }
         self.running.clear();
     }
 
     /// Lets all go on without this process.
     pub(crate) fn release_all(&mut self, poller: &Poller) {
+        if let Some(remote) = &mut self.remote {
+            remote.end_all(poller);
+        }
         for (_, process) in std::mem::take(&mut self.running) {
             forget(&process, poller);
             process.release();
@@ -162,7 +298,7 @@ fn order_for<'a>(plan: &Plan, child: &Subtree, invitation: &Invitation<'_>) -> O
     let mut environment: &[(String, String)] = &[];
     if child.role() == Role::BackEnd {
         let back_end = plan.options.back_end.as_ref()?;
-        order = Order::new(&back_end.program);
+        order = Order::new(program_here(&back_end.program, &plan.options));
         order.arguments = back_end.arguments.iter().map(OsString::from).collect();
         order.bond = match (is_free, back_end.binds_itself) {
             (true, _) => Bond::Free,
@@ -171,7 +307,7 @@ fn order_for<'a>(plan: &Plan, child: &Subtree, invitation: &Invitation<'_>) -> O
         };
         environment = &back_end.environment;
     } else {
-        order = Order::new(&plan.options.node_program);
+        order = Order::new(program_here(&plan.options.node_program, &plan.options));
         order.arguments = plan.options.node_arguments.iter().map(OsString::from).collect();
         order.arguments.push(OsString::from("node"));
         order.bond = if is_free { Bond::Free } else { Bond::ByProgram };

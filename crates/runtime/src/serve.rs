@@ -12,6 +12,8 @@ use crate::{Attachment, Driver, RuntimeError, clock};
 const WELCOME_DEADLINE: Duration = Duration::from_secs(10);
 
 /// Runs a communication process until its network ends. Called by the program's `node` command.
+/// On a host that was reached by ssh or the like it first stands guard over that process, and then
+/// ends this program with its exit code.
 ///
 /// # Errors
 /// [`RuntimeError`] when the environment names no parent, the parent cannot be reached, or the
@@ -55,6 +57,10 @@ pub fn join_until(
 }
 
 fn started(registry: Registry) -> Result<Driver, RuntimeError> {
+    if let Some(exit) = sapwood_launch::stand_guard()? {
+        // Whoever reached this host is told by the same exit code.
+        std::process::exit(exit.code());
+    }
     sapwood_launch::bind_to_starter()?;
     let attachment = Attachment::from_environment()?;
     Driver::attach(attachment, Role::Communication, registry)

@@ -111,6 +111,13 @@ impl BackEnd {
         self.shared.driver.node().rank().unwrap_or(Rank::MAX)
     }
 
+    /// From which address of this host to which of its parent's this back-end's link goes, for
+    /// people; nothing for a link within the host by Unix sockets.
+    #[must_use]
+    pub fn path(&self) -> Option<String> {
+        self.shared.driver.path()
+    }
+
     /// The next packet on any stream; waits for it. What was sent before is written before it
     /// waits: while packets are there already, answers to them are gathered and leave together.
     ///

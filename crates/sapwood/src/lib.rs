@@ -33,6 +33,7 @@ mod clocks;
 mod error;
 mod extension;
 mod inquiry;
+mod launcher;
 mod network;
 mod program;
 mod resumption;
@@ -47,6 +48,7 @@ pub use back_end::{BackEnd, Received};
 pub use clocks::{Clock, Clocks, Drift};
 pub use error::{Error, Result, StartFailure};
 pub use extension::{serve, serve_until};
+pub use launcher::{Launcher, StartCommand};
 pub use network::{Communicator, Network, NetworkBuilder};
 pub use program::{Program, node_program};
 pub use sapwood_extension::with_extensions;
@@ -57,7 +59,7 @@ pub use sapwood_filter::{
     HeavyHitters, Histogram, HistogramBin, Hitter, Item, ItemSet, Kll, Moments, PrefixNode,
     PrefixTree, Quantiles, Registry, Statistics, TopEntry, TopK, TopNumber, WaveRef, WaveRule,
 };
-pub use sapwood_launch::own_process_id;
+pub use sapwood_launch::{own_process_id, stand_guard};
 pub use sapwood_node::{
     AffectedWaves, AttachPoint, Event, FILTER_LIMIT, LinkRecord, Missing, NodeError, NodeRecord,
     Policy, Records, Recovery,

@@ -19,13 +19,20 @@ use sapwood_transport::Key;
 
 #[cfg(doc)]
 use crate::Error;
+use crate::launcher::RemoteTerms;
 use crate::resumption::StateFile;
 use crate::shared::{Interrupt, Shared};
 use crate::visible::Publication;
-use crate::{AttachFile, Clocks, Program, Result, Status, StreamBuilder, node_program};
+use crate::{
+    AttachFile, Clocks, Launcher, Program, Result, StartCommand, Status, StreamBuilder,
+    node_program,
+};
 
 /// How long a tree may take to start, if nothing else is said.
 const STARTUP_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The same where hosts have to be reached, which may have to be given up one after another.
+const REMOTE_STARTUP_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How much longer than that the front-end waits for the news that it has not started.
 const STARTUP_ANSWER_TIME: Duration = Duration::from_secs(2);
@@ -45,7 +52,8 @@ pub struct NetworkBuilder {
     interface: IpAddr,
     encryption: Option<bool>,
     registry: Registry,
-    startup_timeout: Duration,
+    startup_timeout: Option<Duration>,
+    remote: RemoteTerms,
     allow_missing: bool,
     recovery: Recovery,
     takes_guests: bool,
@@ -111,9 +119,52 @@ impl NetworkBuilder {
     }
 
     /// How long each process of the tree may take to start and join. Those that take longer count
-    /// as not started.
+    /// as not started. The default is 30 s, and 60 s where other hosts take part.
     pub fn startup_timeout(mut self, timeout: Duration) -> Self {
-        self.startup_timeout = timeout;
+        self.startup_timeout = Some(timeout);
+        self
+    }
+
+    /// How the topology's hosts are reached. The default: by ssh, if one of them is not this
+    /// machine.
+    pub fn launcher(mut self, launcher: Launcher) -> Self {
+        self.remote.launcher = launcher;
+        self
+    }
+
+    /// The remote shell and its own arguments, in the place of `ssh` or of what `SAPWOOD_RSH` says.
+    pub fn remote_shell(mut self, words: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.remote.shell = Some(words.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// The Slurm allocation in which processes are started, where this process is in none, or in
+    /// another: that of a job which runs already.
+    pub fn slurm_job(mut self, number: impl Into<String>) -> Self {
+        self.remote.slurm_job = Some(number.into());
+        self
+    }
+
+    /// How long a host may take to answer before it is given up, and another one takes what was to
+    /// run there; the default is 10 s.
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.remote.connect_timeout = timeout;
+        self
+    }
+
+    /// How many hosts one process reaches at the same time; the default is 32.
+    pub fn concurrent_starts(mut self, hosts: u32) -> Self {
+        self.remote.concurrent = hosts;
+        self
+    }
+
+    /// Which addresses the processes of a tree over several hosts listen at, by a rule for all
+    /// hosts: networks (`10.77.0.0/16`), names (`=eth0`) or beginnings of names (`eth`) of
+    /// interfaces, between commas, or all but these behind a `^`. Sockets are bound to the first
+    /// address that fits. Without a rule they take connections at all addresses, and whoever
+    /// connects tries all of them.
+    pub fn interfaces(mut self, rule: impl Into<String>) -> Self {
+        self.remote.interfaces = rule.into();
         self
     }
 
@@ -163,6 +214,55 @@ impl NetworkBuilder {
         self
     }
 
+    /// The commands by which [`NetworkBuilder::open`] would start the tree. Nothing is started.
+    ///
+    /// # Errors
+    /// As [`NetworkBuilder::open`], for what is wrong before anything starts.
+    pub fn commands(&self) -> Result<Vec<StartCommand>> {
+        let commands = self.plan()?.0.commands()?;
+        let command = |(host, rank, line)| StartCommand { host, rank, line };
+        Ok(commands.into_iter().map(command).collect())
+    }
+
+    /// What all processes are told, and how long the tree may take to start.
+    fn plan(&self) -> Result<(Plan, Duration)> {
+        let located = |program: &Path| {
+            sapwood_launch::locate(program).map_err(sapwood_runtime::RuntimeError::Launch)
+        };
+        let mut back_end = self.program.clone().map(|Program(back_end)| back_end);
+        if let Some(back_end) = &mut back_end {
+            back_end.program = located(&back_end.program)?;
+        }
+        let node_program = match &self.node_program {
+            Some(named) => located(named)?,
+            None => node_program()?,
+        };
+        let remote = self.remote.options_for(&self.topology)?;
+        let (transport, usual) = match (self.transport, &remote) {
+            (TransportKind::Automatic, Some(_)) => (TransportKind::Tcp, REMOTE_STARTUP_TIMEOUT),
+            (transport, Some(_)) => (transport, REMOTE_STARTUP_TIMEOUT),
+            (transport, None) => (transport, STARTUP_TIMEOUT),
+        };
+        let startup_timeout = self.startup_timeout.unwrap_or(usual);
+        let options = TreeOptions {
+            node_program,
+            node_arguments: self.node_arguments.clone(),
+            back_end,
+            transport,
+            encryption: self.encryption,
+            interface: self.interface,
+            remote,
+            back_ends: self.topology.back_end_count(),
+            startup_milliseconds: u32::try_from(startup_timeout.as_millis()).unwrap_or(u32::MAX),
+            recovery: self.recovery,
+            takes_guests: self.takes_guests,
+            filter_milliseconds: milliseconds_of(self.filter_limit),
+        };
+        let root = self.topology.root().rank();
+        let subtree = self.topology.subtree(root).expect("a topology has a subtree at its root");
+        Ok((Plan { options, subtree }, startup_timeout))
+    }
+
     /// Starts the tree and waits until it stands.
     ///
     /// # Errors
@@ -176,35 +276,7 @@ impl NetworkBuilder {
             crate::resumption::check_terms(path, &self.recovery)?;
         }
         let key = Key::generate()?;
-        let mut program = self.program;
-        if let Some(Program(back_end)) = &mut program {
-            back_end.program = sapwood_launch::locate(&back_end.program)
-                .map_err(sapwood_runtime::RuntimeError::Launch)?;
-        }
-        let node_program = match self.node_program {
-            Some(named) => {
-                sapwood_launch::locate(&named).map_err(sapwood_runtime::RuntimeError::Launch)?
-            }
-            None => node_program()?,
-        };
-        check_hosts(&self.topology)?;
-        let options = TreeOptions {
-            node_program,
-            node_arguments: self.node_arguments,
-            back_end: program.map(|Program(back_end)| back_end),
-            transport: self.transport,
-            encryption: self.encryption,
-            interface: self.interface,
-            back_ends: self.topology.back_end_count(),
-            startup_milliseconds: u32::try_from(self.startup_timeout.as_millis())
-                .unwrap_or(u32::MAX),
-            recovery: self.recovery,
-            takes_guests: self.takes_guests,
-            filter_milliseconds: milliseconds_of(self.filter_limit),
-        };
-        let root = self.topology.root().rank();
-        let subtree = self.topology.subtree(root).expect("a topology has a subtree at its root");
-        let plan = Plan { options, subtree };
+        let (plan, startup_timeout) = self.plan()?;
         let key_copy = Key::from_descriptor(key.to_descriptor()?)?;
         let driver = Driver::front_end(&plan, key, with_extensions(self.registry))?;
         let topology = Rc::new(self.topology);
@@ -222,7 +294,7 @@ impl NetworkBuilder {
             publication: None,
             state_file: None,
         };
-        network.wait_until_ready(self.startup_timeout, self.allow_missing)?;
+        network.wait_until_ready(startup_timeout, self.allow_missing)?;
         if let Some(path) = self.state_path {
             network.write_state(path, plan)?;
         }
@@ -236,15 +308,6 @@ impl NetworkBuilder {
 /// Rounded up, so that a short time is not none, which would be for ever.
 fn milliseconds_of(time: Duration) -> u32 {
     u32::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(u32::MAX)
-}
-
-/// Only this machine's own processes can be started here.
-fn check_hosts(topology: &Topology) -> Result<()> {
-    for host in topology.hosts() {
-        sapwood_launch::require_local(host.as_str())
-            .map_err(sapwood_runtime::RuntimeError::Launch)?;
-    }
-    Ok(())
 }
 
 /// A set of back-ends.
@@ -307,7 +370,8 @@ impl Network {
             interface: Ipv4Addr::LOCALHOST.into(),
             encryption: None,
             registry: Registry::built_in(),
-            startup_timeout: STARTUP_TIMEOUT,
+            startup_timeout: None,
+            remote: RemoteTerms::default(),
             allow_missing: false,
             recovery: Recovery::default(),
             takes_guests: false,

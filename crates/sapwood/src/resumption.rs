@@ -260,6 +260,7 @@ mod tests {
             back_end: None,
             transport: TransportKind::Unix,
             encryption: None,
+            remote: None,
             interface: Ipv4Addr::LOCALHOST.into(),
             back_ends: 4,
             startup_milliseconds: 5,

@@ -37,6 +37,7 @@ mod error;
 mod hosts;
 mod limits;
 mod mrnet_file;
+mod over_hosts;
 mod ranks;
 mod regrown;
 mod shape;

@@ -209,6 +209,30 @@ impl Subtree {
         plans
     }
 
+    /// The same plan with its root on another host.
+    ///
+    /// ```
+    /// use sapwood_topology::{Hosts, Topology};
+    ///
+    /// let topology = Topology::from_shape(&"2x2".parse()?, &Hosts::local());
+    /// let moved = topology.subtree(5).unwrap().on_host("node-7".parse()?);
+    /// assert_eq!(moved.host().as_str(), "node-7");
+    /// assert_eq!(moved.children().next().unwrap().host.as_str(), "localhost");
+    /// # Ok::<(), sapwood_topology::Error>(())
+    /// ```
+    #[must_use]
+    pub fn on_host(mut self, host: HostName) -> Subtree {
+        self.hosts.push(host);
+        self.rows[0].host = self.hosts.len() as u32 - 1;
+        self.hosts = used_hosts(&self.hosts, &mut self.rows);
+        self
+    }
+
+    /// The hosts that the plan names, in the order of their first use.
+    pub fn host_names(&self) -> &[HostName] {
+        &self.hosts
+    }
+
     /// A plan that so far has only its root, with its hosts still those of this plan.
     fn plan_below(&self, root: Row) -> Subtree {
         Subtree {

@@ -2,6 +2,9 @@
 //!
 //! Three forms: `unix:@name` (abstract: leaves no file), `unix:/path` and `tcp:host:port`. A value
 //! of [`Address`] is always well formed; whether somebody listens there is another matter.
+//!
+//! A machine with several networks is named by all of its addresses, `tcp:10.0.0.7,192.0.2.7:4000`:
+//! whoever connects tries them side by side.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -53,6 +56,31 @@ impl Address {
         Ok(Self(Place::Abstract(name)))
     }
 
+    /// One port at several addresses of a machine, the likeliest first. Those that the text of an
+    /// address has no room for are left out.
+    ///
+    /// ```
+    /// use sapwood_transport::Address;
+    /// let [one, other] = ["10.0.0.7", "::1"].map(|text| text.parse().unwrap());
+    /// let address = Address::at_each(&[one, other], 4000);
+    /// assert_eq!(address.to_string(), "tcp:[10.0.0.7,::1]:4000");
+    /// assert_eq!(address.resolve().unwrap().len(), 2);
+    /// ```
+    #[must_use]
+    pub fn at_each(addresses: &[IpAddr], port: u16) -> Self {
+        let mut host = String::new();
+        for address in addresses.iter().map(ToString::to_string) {
+            if host.len() + 1 + address.len() > HOST_BYTES_MAX {
+                break;
+            }
+            if !host.is_empty() {
+                host.push(',');
+            }
+            host.push_str(&address);
+        }
+        Self(Place::Tcp { host, port })
+    }
+
     /// Whether both ends are on one machine by construction: a Unix socket of either form.
     #[must_use]
     pub fn is_unix(&self) -> bool {
@@ -68,7 +96,7 @@ impl Address {
         }
     }
 
-    /// The host text of a TCP address, without brackets.
+    /// The host text of a TCP address, without brackets: one host, or several between commas.
     #[must_use]
     pub fn host(&self) -> Option<&str> {
         match &self.0 {
@@ -77,27 +105,32 @@ impl Address {
         }
     }
 
-    /// Every socket address of a TCP address's host, in the resolver's order without repeats;
+    /// Every socket address of a TCP address's hosts, in the resolver's order without repeats;
     /// none for Unix addresses.
     ///
     /// Numeric hosts never ask the resolver. For names the resolver's own time-outs apply.
     ///
     /// # Errors
-    /// [`Error::UnresolvableHost`] if the name has no address.
+    /// [`Error::UnresolvableHost`] if none of the names has an address.
     pub fn resolve(&self) -> Result<Vec<SocketAddr>> {
         let Place::Tcp { host, port } = &self.0 else { return Ok(Vec::new()) };
-        if let Ok(ip) = host.parse::<IpAddr>() {
-            return Ok(vec![SocketAddr::new(ip, *port)]);
-        }
-        let unresolvable = |cause| Error::UnresolvableHost { host: host.clone(), cause };
         let mut found = Vec::new();
-        for address in (host.as_str(), *port).to_socket_addrs().map_err(unresolvable)? {
-            if !found.contains(&address) {
-                found.push(address);
+        let mut cause = None;
+        for host in host.split(',') {
+            match resolve_one(host, *port) {
+                Ok(addresses) => {
+                    for address in addresses {
+                        if !found.contains(&address) {
+                            found.push(address);
+                        }
+                    }
+                }
+                Err(error) => cause = Some(error),
             }
         }
         if found.is_empty() {
-            return Err(unresolvable(std::io::Error::other("the name has no address")));
+            let cause = cause.unwrap_or_else(|| std::io::Error::other("the name has no address"));
+            return Err(Error::UnresolvableHost { host: host.clone(), cause });
         }
         Ok(found)
     }
@@ -144,6 +177,13 @@ impl fmt::Display for Address {
     }
 }
 
+fn resolve_one(host: &str, port: u16) -> std::io::Result<Vec<SocketAddr>> {
+    if let Ok(ip) = host.parse::<IpAddr>() {
+        return Ok(vec![SocketAddr::new(ip, port)]);
+    }
+    Ok((host, port).to_socket_addrs()?.collect())
+}
+
 fn parse_unix(rest: &str) -> std::result::Result<Place, &'static str> {
     if rest.bytes().any(|byte| byte < b' ' || byte == 0x7f) {
         return Err("it holds a control character");
@@ -171,13 +211,13 @@ fn parse_tcp(rest: &str) -> std::result::Result<Place, &'static str> {
         }
         None => rest.rsplit_once(':').ok_or("the port is missing")?,
     };
-    if host.is_empty() {
+    if host.split(',').any(str::is_empty) {
         return Err("the host is empty");
     }
     if host.len() > HOST_BYTES_MAX {
         return Err("the host is longer than 253 bytes");
     }
-    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:%".contains(&byte);
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:%,".contains(&byte);
     if !host.bytes().all(allowed) {
         return Err("the host holds a character that no host name has");
     }
@@ -197,7 +237,13 @@ mod tests {
 
     #[test]
     fn every_form_prints_as_it_was_written() {
-        for text in ["unix:@a", "unix:/run/x y", "tcp:node-7.example:0", "tcp:[fe80::1%2]:65535"] {
+        for text in [
+            "unix:@a",
+            "unix:/run/x y",
+            "tcp:node-7.example:0",
+            "tcp:[fe80::1%2]:65535",
+            "tcp:10.0.0.7,192.0.2.1:7",
+        ] {
             assert_eq!(text.parse::<Address>().unwrap().to_string(), text);
         }
     }
@@ -213,6 +259,7 @@ mod tests {
             "tcp:",
             "tcp:a",
             "tcp::1",
+            "tcp:10.0.0.7,:1",
             "tcp:a:65536",
             "tcp:a:-1",
             "tcp:a:",

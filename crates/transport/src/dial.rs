@@ -75,9 +75,13 @@ impl Dial {
         Ok(dial)
     }
 
-    /// Begins with all addresses of a host side by side. Of those that fail at once the error of
-    /// one is given; where that is all of them, there is no dial.
-    pub(crate) fn start_each(
+    /// Begins with all addresses of a host side by side: the first whose peer proves the key is to
+    /// be kept. Of those that fail at once the error of one is given; where that is all of them,
+    /// there is no dial.
+    ///
+    /// # Errors
+    /// [`Error::UnresolvableHost`]; for a Unix address those of [`Dial::start`].
+    pub fn start_each(
         address: &Address,
         key: &Key,
         encryption: Encryption,
@@ -248,7 +252,7 @@ impl AsFd for Dial {
     }
 }
 
-fn start_tcp(address: &SocketAddr) -> rustix::io::Result<OwnedFd> {
+pub(crate) fn start_tcp(address: &SocketAddr) -> rustix::io::Result<OwnedFd> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = socket::stream(family)?;
     match rustix::net::connect(&socket, address) {

@@ -21,6 +21,14 @@ pub enum Error {
         /// What is wrong with it.
         problem: &'static str,
     },
+    /// A text chooses no interfaces. Cure: write names, addresses or networks between commas, and
+    /// `^` in front to turn the choice round.
+    InvalidInterface {
+        /// The offending text.
+        text: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
     /// A host name has no address. Cure: check its spelling and this machine's resolver.
     UnresolvableHost {
         /// The host name.
@@ -111,6 +119,11 @@ impl std::fmt::Display for Error {
             Self::InvalidAddress { text, problem } => write!(
                 f,
                 "invalid address {text:?}: {problem}; write unix:@name, unix:/path or tcp:host:port"
+            ),
+            Self::InvalidInterface { text, problem } => write!(
+                f,
+                "invalid choice of interfaces {text:?}: {problem}; write names, addresses or \
+                 networks between commas, such as eth,10.0.0.0/8 or ^docker"
             ),
             Self::UnresolvableHost { host, cause } => {
                 write!(f, "cannot resolve host {host:?}: {cause}; check the name")

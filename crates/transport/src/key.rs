@@ -159,7 +159,20 @@ impl Key {
         Ok(descriptor)
     }
 
-    /// The secret itself, for the handshake only.
+    /// The key of these bytes, which came by a channel that keeps them secret.
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; KEY_BYTES]) -> Self {
+        Self(Zeroizing::new(bytes))
+    }
+
+    /// The secret itself, for a channel that keeps it: never for a command line, a variable or a
+    /// log.
+    #[must_use]
+    pub fn to_bytes(&self) -> Zeroizing<[u8; KEY_BYTES]> {
+        self.0.clone()
+    }
+
+    /// The secret itself, for the handshake.
     pub(crate) fn bytes(&self) -> &[u8; KEY_BYTES] {
         &self.0
     }

@@ -31,7 +31,9 @@ mod dial;
 mod error;
 mod handshake;
 mod inherited;
+mod interface;
 mod key;
+mod knock;
 mod link;
 mod listener;
 mod mapping;
@@ -49,7 +51,9 @@ pub use handshake::{
     Encryption, HANDSHAKE_DEADLINE_MS, HANDSHAKE_FRAME_BYTES_MAX, Handshake, Progress,
 };
 pub use inherited::take_inherited_descriptor;
+pub use interface::{Interface, InterfaceRule, interfaces};
 pub use key::{KEY_BYTES, Key};
+pub use knock::takes_connections;
 pub use link::{GATHER_SLICES_MAX, Link};
 pub use listener::{Accepted, Incoming, Listener};
 pub use mapping::{SharedTable, TABLE_BYTES_MAX};

@@ -213,6 +213,12 @@ impl Link {
         self.peer
     }
 
+    /// This end's address, if it is of TCP.
+    #[must_use]
+    pub fn local_address(&self) -> Option<std::net::SocketAddr> {
+        rustix::net::getsockname(&self.socket).ok()?.try_into().ok()
+    }
+
     /// Who is at the other end, for people.
     #[must_use]
     pub fn peer_description(&self) -> String {

@@ -216,6 +216,10 @@ fn bind_tcp_at(candidate: &SocketAddr) -> rustix::io::Result<(OwnedFd, SocketAdd
     let socket = socket::stream(family)?;
     // On Linux this lets a port be used again while old connections linger, and no more.
     rustix::net::sockopt::set_socket_reuseaddr(&socket, true)?;
+    if candidate.is_ipv6() && candidate.ip().is_unspecified() {
+        // All addresses means those of both families.
+        rustix::net::sockopt::set_ipv6_v6only(&socket, false)?;
+    }
     rustix::net::bind(&socket, candidate)?;
     let bound = rustix::net::getsockname(&socket)?.try_into()?;
     Ok((socket, bound))

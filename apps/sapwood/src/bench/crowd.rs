@@ -16,7 +16,7 @@ use std::time::Duration;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
 use sapwood::{BackEnd, Error, Received, Tag};
-use sapwood_launch::{Launcher, Local, Order, Process};
+use sapwood_launch::{Local, Order, Process};
 use sapwood_transport::{Interest, Poller};
 
 use super::leaf::{Payload, Request, TAG};

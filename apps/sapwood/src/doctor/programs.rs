@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use sapwood_launch::{Launcher, Local, Order, locate};
+use sapwood_launch::{Local, Order, locate};
 
 use super::Check;
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, FileKind, ReadCache, ReadRef};
-use sapwood_launch::{Exit, Launcher, Local, Order};
+use sapwood_launch::{Exit, Local, Order};
 
 /// How long the loader or a launcher may take to say what it knows.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);

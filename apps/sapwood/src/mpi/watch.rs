@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use sapwood_launch::{Bond, Exit, Launcher, Local, Order, Process, Signal};
+use sapwood_launch::{Bond, Exit, Local, Order, Process, Signal};
 
 use super::collection::{Collected, Collection};
 use super::job::Job;

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use sapwood::Rank;
-use sapwood_launch::{Launcher, Local, Order};
+use sapwood_launch::{Local, Order};
 
 use super::chance::Chance;
 use super::members::Member;

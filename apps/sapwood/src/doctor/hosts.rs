@@ -1,0 +1,286 @@
+//! `sapwood doctor --hosts`: a tree over hosts, in which each says who it is.
+//!
+//! Owns the back-end that answers, the table of hosts and what it says of each: that it is there,
+//! by which interface it was reached, how far its clock is off, or why it is missing.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::process::ExitCode;
+use std::time::{Duration, Instant, SystemTime};
+
+use sapwood::{
+    Answer, BackEnd, Error, Event, Hosts, Network, Program, Stream, Tag, Topology, Values,
+};
+use serde_json::{Value, json};
+
+use crate::exit::{Failure, OWN_FAILURE, one_line, print};
+use crate::launching::{Launching, dry_run, seconds};
+
+/// The hidden argument with which this program is a host's voice.
+pub(crate) const BACK_END: &str = "doctor-back-end";
+
+const TAG: Tag = sapwood::FIRST_TAG;
+
+/// How long hosts may take to answer, once they are there.
+const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+
+/// Between two questions of `--watch`.
+const WATCH_INTERVAL: Duration = Duration::from_millis(500);
+
+/// What is asked about hosts.
+#[derive(clap::Args)]
+pub(super) struct Arguments {
+    /// Start a tree over these hosts, separated by commas, and ask each of them, instead of
+    /// examining this machine.
+    #[arg(long, value_name = "LIST")]
+    pub(super) hosts: Option<String>,
+    /// How many hosts each process of that tree reaches.
+    #[arg(long, value_name = "HOSTS", default_value = "32", requires = "hosts")]
+    fan_out: u32,
+    /// Go on asking them for so long, and tell who goes missing.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, requires = "hosts")]
+    watch: Option<Duration>,
+    /// Print the tree and the commands that would start it, and start nothing.
+    #[arg(long, requires = "hosts")]
+    dry_run: bool,
+    #[command(flatten)]
+    launching: Launching,
+}
+
+/// What is known of a host.
+#[derive(Clone, Debug)]
+struct Host {
+    name: String,
+    said: Option<Said>,
+    /// Why it is missing; empty while it is there.
+    reason: String,
+}
+
+/// What a host says of itself.
+#[derive(Clone, Debug)]
+struct Said {
+    name: String,
+    pid: u32,
+    path: String,
+    /// Its wall clock, since 1970.
+    clock: Duration,
+}
+
+/// One examination of hosts.
+struct Round {
+    hosts: Vec<Host>,
+    startup: Duration,
+    round_trip: Duration,
+    rounds: u32,
+    depth: u32,
+}
+
+/// Starts the tree, asks, and prints what came.
+pub(super) fn run(arguments: &Arguments, list: &str, as_json: bool) -> Result<ExitCode, Failure> {
+    let hosts: Hosts = list.parse().map_err(Failure::usage)?;
+    let topology = Topology::over_hosts(&hosts, arguments.fan_out).map_err(Failure::usage)?;
+    let depth = topology.depth();
+    let drawn = topology.draw();
+    let program = sapwood::node_program()?;
+    let builder = Network::builder(topology)
+        .back_end(Program::new(program).argument(BACK_END))
+        .allow_missing();
+    let builder = arguments.launching.apply(builder);
+    if arguments.dry_run {
+        print(&dry_run(&builder, &drawn)?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let begun = Instant::now();
+    let mut network = builder.open()?;
+    let startup = begun.elapsed();
+    let names = hosts.names().iter().map(ToString::to_string);
+    let hosts = names.map(|name| Host { name, said: None, reason: String::new() }).collect();
+    let mut round = Round { hosts, startup, round_trip: Duration::ZERO, rounds: 0, depth };
+    round.take_failures(&mut network);
+    let mut stream = network.stream(&network.everyone()).up("concatenate").open()?;
+    round.ask(&mut stream)?;
+    if !as_json {
+        print(&round.table())?;
+    }
+    if let Some(time) = arguments.watch {
+        round.watch(&mut network, &mut stream, time, as_json)?;
+    }
+    drop(stream);
+    network.close()?;
+    if as_json {
+        print(&format!("{}\n", round.to_json()))?;
+    }
+    let is_whole = round.hosts.iter().all(|host| host.reason.is_empty());
+    Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(OWN_FAILURE) })
+}
+
+impl Round {
+    /// Who has not started, and why.
+    fn take_failures(&mut self, network: &mut Network) {
+        while let Some(event) = network.next_event() {
+            if let Event::StartFailed { rank, text } = event
+                && let Some(host) = self.hosts.get_mut(rank as usize)
+            {
+                host.reason = one_line(&text);
+            }
+        }
+        let there = network.everyone();
+        for (rank, host) in (0..).zip(&mut self.hosts) {
+            if host.reason.is_empty() && !there.ranks().contains(rank) {
+                host.reason = "the process above it has not started".to_owned();
+            }
+        }
+    }
+
+    fn ask(&mut self, stream: &mut Stream) -> Result<(), Failure> {
+        if stream.members().size() == 0 {
+            return Ok(());
+        }
+        let begun = Instant::now();
+        stream.broadcast(TAG, Values::new())?;
+        let answer = loop {
+            let answer = stream.recv_timeout(ANSWER_LIMIT)?;
+            if !answer.is_late {
+                break answer;
+            }
+        };
+        self.round_trip = begun.elapsed();
+        self.rounds += 1;
+        self.take(&answer)
+    }
+
+    fn take(&mut self, answer: &Answer) -> Result<(), Failure> {
+        for missing in &answer.missing {
+            for rank in missing.ranks.iter() {
+                if let Some(host) = self.hosts.get_mut(rank as usize) {
+                    host.reason = one_line(&missing.reason);
+                }
+            }
+        }
+        let Ok(values) = answer.value() else { return Ok(()) };
+        let lines = values.strings(0).map_err(Error::from)?;
+        for (rank, line) in answer.contributors.iter().zip(lines) {
+            if let Some(host) = self.hosts.get_mut(rank as usize) {
+                host.reason.clear();
+                host.said = Said::read(&String::from_utf8_lossy(line));
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks again and again, and tells of changes.
+    fn watch(
+        &mut self,
+        network: &mut Network,
+        stream: &mut Stream,
+        time: Duration,
+        is_quiet: bool,
+    ) -> Result<(), Failure> {
+        let until = Instant::now() + time;
+        let state = |host: &Host| (host.name.clone(), host.reason.clone());
+        let mut before: BTreeMap<String, String> = self.hosts.iter().map(state).collect();
+        eprintln!("sapwood: watching for {} s", time.as_secs());
+        while Instant::now() < until {
+            network.turn(WATCH_INTERVAL.min(until.saturating_duration_since(Instant::now())))?;
+            self.ask(stream)?;
+            let now: BTreeMap<String, String> = self.hosts.iter().map(state).collect();
+            if now != before && !is_quiet {
+                let changed = self.hosts.iter().filter(|host| before[&host.name] != host.reason);
+                print(&changed.map(Host::line).collect::<String>())?;
+            }
+            before = now;
+        }
+        Ok(())
+    }
+
+    fn table(&self) -> String {
+        let mut text: String = self.hosts.iter().map(Host::line).collect();
+        let there = self.hosts.iter().filter(|host| host.reason.is_empty()).count();
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "{there} of {} hosts are there; a tree of {} levels stood after {} ms; a wave took {} us",
+            self.hosts.len(),
+            self.depth,
+            self.startup.as_millis(),
+            self.round_trip.as_micros()
+        );
+        text
+    }
+
+    fn to_json(&self) -> Value {
+        let milliseconds = |time: Duration| (time.as_secs_f64() * 1e6).round() / 1e3;
+        json!({
+            "schema": "sapwood.doctor-hosts/1",
+            "version": env!("CARGO_PKG_VERSION"),
+            "levels": self.depth,
+            "startup_ms": milliseconds(self.startup),
+            "round_trip_ms": milliseconds(self.round_trip),
+            "rounds": self.rounds,
+            "hosts": self.hosts.iter().map(Host::to_json).collect::<Vec<_>>(),
+        })
+    }
+}
+
+impl Host {
+    fn line(&self) -> String {
+        let Self { name, said, reason } = self;
+        match (reason.as_str(), said) {
+            ("", Some(said)) => {
+                let Said { name: own, pid, path, .. } = said;
+                format!("ok       {name:<18} calls itself {own}, process {pid}, {path}\n")
+            }
+            (reason, _) => format!("missing  {name:<18} {reason}\n"),
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        let said = self.said.as_ref();
+        json!({
+            "host": self.name,
+            "state": if self.reason.is_empty() { "ok" } else { "missing" },
+            "reason": self.reason,
+            "name": said.map(|said| said.name.clone()),
+            "process": said.map(|said| said.pid),
+            "path": said.map(|said| said.path.clone()),
+            "clock": said.map(|said| said.clock.as_secs_f64()),
+        })
+    }
+}
+
+impl Said {
+    /// What this process says.
+    fn own_line(path: &str) -> String {
+        let kernel = rustix::system::uname();
+        let name = kernel.nodename().to_string_lossy();
+        let clock = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+        format!("{name}\t{}\t{path}\t{}", std::process::id(), clock.as_nanos())
+    }
+
+    fn read(line: &str) -> Option<Self> {
+        let mut words = line.split('\t');
+        let name = words.next()?.to_owned();
+        let pid = words.next()?.parse().ok()?;
+        let path = words.next()?.to_owned();
+        let clock = Duration::from_nanos(words.next()?.parse().ok()?);
+        Some(Self { name, pid, path, clock })
+    }
+}
+
+/// Is a host's voice until the network ends.
+pub(crate) fn back_end() -> Result<ExitCode, Failure> {
+    let mut back_end = BackEnd::attach()?;
+    loop {
+        let received = match back_end.recv() {
+            Ok(received) => received,
+            Err(Error::Ended { .. }) => return Ok(ExitCode::SUCCESS),
+            Err(error) => return Err(error.into()),
+        };
+        let path = back_end.path().unwrap_or_else(|| "by a local socket".to_owned());
+        let line = Said::own_line(&path);
+        match back_end.send(received.stream, TAG, Values::new().strings(&[line])) {
+            Ok(()) | Err(Error::Ended { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}

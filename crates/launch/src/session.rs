@@ -1,0 +1,237 @@
+//! One process on another host, seen from its parent: a client such as `ssh`, and the guard at the
+//! other end of it.
+//!
+//! The guard is our own program. It says who it is; it is told what to start, with the key; and it
+//! watches over what it has started, also when this session has ended. What the process writes
+//! comes back by the client's standard error.
+
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use zeroize::Zeroizing;
+
+use crate::script::{COPY_REQUEST, Copy, command};
+use crate::task::JOINED;
+use crate::{Exit, Greeting, LaunchError, Launcher, Local, Process, Task};
+
+/// The longest line of a client that is looked at, in bytes.
+const LINE_BYTES_MAX: usize = 4096;
+
+/// How ssh ends when it has not reached the host (ssh(1), exit status).
+const CLIENT_FAILED: Exit = Exit::Status(255);
+
+/// The program that guards run, and that is copied to hosts that lack it.
+#[derive(Clone, Debug)]
+pub struct GuardProgram {
+    path: String,
+    arguments: Vec<String>,
+    copy: Option<Copy>,
+    source: PathBuf,
+    /// Its contents, once a host has asked for them.
+    contents: Arc<OnceLock<Option<Arc<Vec<u8>>>>>,
+}
+
+impl GuardProgram {
+    /// A program at this path on every host, called with these arguments. `source` is copied where
+    /// the path leads nowhere; none if it cannot be copied, as an interpreter.
+    ///
+    /// # Errors
+    /// [`LaunchError::Refused`] if the source is not there, [`LaunchError::ApiMisuse`] if the path
+    /// is no text.
+    pub fn new(
+        path: &Path,
+        arguments: Vec<String>,
+        source: Option<&Path>,
+    ) -> Result<Self, LaunchError> {
+        let rule = "a program that is run on other hosts has a path that is text (UTF-8)";
+        let path = path.to_str().ok_or(LaunchError::ApiMisuse { rule })?.to_owned();
+        let copy = source.map(|source| {
+            let found = std::fs::metadata(source);
+            let found =
+                found.map_err(|cause| LaunchError::Refused { program: source.into(), cause })?;
+            Ok(Copy { bytes: found.len(), mark: env!("CARGO_PKG_VERSION").to_owned() })
+        });
+        let source = source.map(Path::to_path_buf).unwrap_or_default();
+        Ok(Self { path, arguments, copy: copy.transpose()?, source, contents: Arc::default() })
+    }
+
+    /// What the shell on a host is told to do.
+    fn command(&self, host: &str) -> String {
+        command(host, &self.path, &self.arguments, self.copy.as_ref())
+    }
+
+    /// What is copied; read once. Nothing if it is not there any more: the host then waits until
+    /// its time is over.
+    fn contents(&self) -> Option<Arc<Vec<u8>>> {
+        let read = || self.copy.as_ref().and(std::fs::read(&self.source).ok()).map(Arc::new);
+        self.contents.get_or_init(read).clone()
+    }
+}
+
+/// The command line that [`Session::start`] calls, as a shell would read it.
+pub fn command_line(launcher: &dyn Launcher, host: &str, program: &GuardProgram) -> String {
+    let order = launcher.client(host, &program.command(host));
+    let words = std::iter::once(order.program.as_os_str())
+        .chain(order.arguments.iter().map(|word| word.as_os_str()));
+    words.map(|word| crate::quoted(&word.to_string_lossy())).collect::<Vec<_>>().join(" ")
+}
+
+/// A process on another host.
+#[derive(Debug)]
+pub struct Session {
+    client: Process,
+    /// What waits to be written, and how much of the first of it has been.
+    outgoing: VecDeque<Piece>,
+    written: usize,
+    line: Vec<u8>,
+    program: Option<GuardProgram>,
+    is_copying: bool,
+    task: Option<Zeroizing<Vec<u8>>>,
+}
+
+/// A part of what goes to the other end.
+#[derive(Debug)]
+enum Piece {
+    Program(Arc<Vec<u8>>),
+    Own(Zeroizing<Vec<u8>>),
+}
+
+impl Piece {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Program(bytes) => bytes,
+            Self::Own(bytes) => bytes,
+        }
+    }
+}
+
+impl Session {
+    /// Calls the client. The task goes to the guard once it has said who it is and
+    /// [`Session::accept`] was called.
+    ///
+    /// # Errors
+    /// As [`Local::start`]: the client could not be started.
+    pub fn start(
+        launcher: &dyn Launcher,
+        host: &str,
+        program: &GuardProgram,
+        task: &Task,
+    ) -> Result<Self, LaunchError> {
+        let mut order = launcher.client(host, &program.command(host));
+        order.pipe_stdin = true;
+        order.capture_stdout = true;
+        let client = Local.start(&order)?;
+        Ok(Self {
+            client,
+            outgoing: VecDeque::new(),
+            written: 0,
+            line: Vec::new(),
+            program: Some(program.clone()),
+            is_copying: false,
+            task: Some(task.to_frame()),
+        })
+    }
+
+    /// The client on this machine: its end, and its standard error, are watched as any process's.
+    pub fn client(&mut self) -> &mut Process {
+        &mut self.client
+    }
+
+    /// Where answers come, for the poll loop, until [`Session::answers_ended`].
+    ///
+    /// # Panics
+    /// Never: a client's standard output is captured.
+    pub fn answers(&self) -> BorrowedFd<'_> {
+        self.client.stdout().expect("a client's standard output is captured")
+    }
+
+    /// Whether nothing more comes there.
+    pub fn answers_ended(&self) -> bool {
+        self.client.stdout_ended()
+    }
+
+    /// Where to write, for the poll loop, if something waits to be written.
+    pub fn wants_write(&self) -> Option<BorrowedFd<'_>> {
+        let stdin = self.client.stdin()?;
+        (!self.outgoing.is_empty()).then(|| stdin.as_fd())
+    }
+
+    /// Reads what has come, never blocking; the guard's greeting, when that has.
+    pub fn read(&mut self) -> Option<Greeting> {
+        let mut taken = Vec::new();
+        // What cannot be read has ended.
+        let _ = self.client.take_stdout(&mut taken);
+        let mut greeting = None;
+        for byte in taken {
+            if byte != b'\n' {
+                if self.line.len() < LINE_BYTES_MAX {
+                    self.line.push(byte);
+                }
+                continue;
+            }
+            let line = String::from_utf8_lossy(&std::mem::take(&mut self.line)).into_owned();
+            if line == COPY_REQUEST {
+                let contents = self.program.take().and_then(|program| program.contents());
+                self.outgoing.extend(contents.map(Piece::Program));
+                self.is_copying = true;
+            }
+            greeting = greeting.or_else(|| Greeting::from_line(&line));
+        }
+        greeting
+    }
+
+    /// Whether the host has asked for a copy of the program, which takes its time.
+    pub fn is_copying(&self) -> bool {
+        self.is_copying
+    }
+
+    /// The guard is told what to start.
+    pub fn accept(&mut self) {
+        self.program = None;
+        self.outgoing.extend(self.task.take().map(Piece::Own));
+    }
+
+    /// The process has joined: it goes on when this session ends.
+    pub fn joined(&mut self) {
+        self.outgoing.push_back(Piece::Own(Zeroizing::new(vec![JOINED])));
+    }
+
+    /// Writes what waits, as far as the pipe takes it. An end of it is seen by the client's end.
+    pub fn write(&mut self) {
+        while let (Some(piece), Some(mut stdin)) = (self.outgoing.front(), self.client.stdin()) {
+            let bytes = piece.bytes();
+            match stdin.write(&bytes[self.written..]) {
+                Ok(count) => self.written += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(_) => return self.outgoing.clear(),
+            }
+            if self.written >= bytes.len() {
+                self.outgoing.pop_front();
+                self.written = 0;
+            }
+        }
+    }
+
+    /// Why the client has ended, in one line: its own last words, or else how it ended.
+    pub fn reason(&mut self) -> String {
+        let exit = self.client.try_wait();
+        let words = self.client.last_words();
+        let lines: Vec<&str> =
+            words.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        // The last lines say most, and a banner before them may be long. A client that failed
+        // itself says in its last one why.
+        let told = if exit == Some(CLIENT_FAILED) { 1 } else { 3 };
+        let last = lines[lines.len().saturating_sub(told)..].join("; ");
+        let name = self.client.program().file_name().unwrap_or_default().to_string_lossy();
+        match (last.is_empty(), exit) {
+            (false, _) => last,
+            (true, Some(Exit::Status(127))) => format!("{name} found no program there"),
+            (true, Some(exit)) => format!("{name} {exit} and wrote nothing"),
+            (true, None) => format!("{name} is still running"),
+        }
+    }
+}

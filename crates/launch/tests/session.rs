@@ -1,0 +1,188 @@
+//! Sessions and guards, with a shell on this machine in the place of a client to another one.
+//!
+//! This test has a main of its own, because it starts itself as the guard and as what that starts.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use sapwood_launch::{Greeting, GuardProgram, Launcher, Local, Order, Session, Task};
+
+/// How long anything may take before it counts as hung.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+fn main() {
+    match sapwood_launch::stand_guard() {
+        Ok(Some(exit)) => std::process::exit(exit.code()),
+        Ok(None) => {}
+        Err(error) => {
+            eprintln!("guard: {error}");
+            std::process::exit(125);
+        }
+    }
+    let tests: [(&str, fn()); 6] = [
+        ("a_task_is_carried_out_and_its_end_is_told", a_task_is_carried_out_and_its_end_is_told),
+        (
+            "a_missing_program_is_copied_and_nothing_left",
+            a_missing_program_is_copied_and_nothing_left,
+        ),
+        ("what_has_not_joined_ends_with_the_session", what_has_not_joined_ends_with_the_session),
+        ("what_has_joined_ends_with_the_front_end", what_has_joined_ends_with_the_front_end),
+        ("a_host_without_a_program_says_so", a_host_without_a_program_says_so),
+        ("a_session_without_a_task_ends", a_session_without_a_task_ends),
+    ];
+    for (name, test) in tests {
+        test();
+        println!("test {name} ... ok");
+    }
+}
+
+/// A client with a name of its own, as ssh is.
+struct Shell;
+
+impl Launcher for Shell {
+    fn name(&self) -> &'static str {
+        "shell"
+    }
+
+    fn check_host(&self, _host: &str) -> Result<(), sapwood_launch::LaunchError> {
+        Ok(())
+    }
+
+    fn client(&self, host: &str, command: &str) -> Order<'static> {
+        Local.client(host, command)
+    }
+
+    fn is_worth_retrying(&self, _words: &str) -> bool {
+        false
+    }
+}
+
+fn own_program() -> std::path::PathBuf {
+    std::env::current_exe().unwrap()
+}
+
+fn guard_program(path: &Path) -> GuardProgram {
+    GuardProgram::new(path, Vec::new(), Some(&own_program())).unwrap()
+}
+
+fn shell_task(script: &str) -> Task {
+    Task {
+        program: Some("/bin/sh".into()),
+        arguments: vec!["-c".into(), script.into()],
+        environment: vec![("GREETING".into(), "hello there".into())],
+        secret: Some(("KEY".into(), [7; 32])),
+        ..Task::default()
+    }
+}
+
+/// Turns the loop until the guard has said who it is.
+fn greet(session: &mut Session) -> Greeting {
+    let begun = Instant::now();
+    loop {
+        session.write();
+        let greeting = session.read();
+        if let Some(greeting) = greeting {
+            return greeting;
+        }
+        assert!(begun.elapsed() < DEADLINE, "{}", session.reason());
+        let limit = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+        let mut watched = vec![PollFd::from_borrowed_fd(session.answers(), PollFlags::IN)];
+        if let Some(stdin) = session.wants_write() {
+            watched.push(PollFd::from_borrowed_fd(stdin, PollFlags::OUT));
+        }
+        poll(&mut watched, Some(&limit)).unwrap();
+    }
+}
+
+fn begin(program: &GuardProgram, task: &Task) -> Session {
+    let mut session = Session::start(&Shell, "localhost", program, task).unwrap();
+    let greeting = greet(&mut session);
+    assert_eq!(greeting.is_own_name, Some(true));
+    session.accept();
+    session.write();
+    session
+}
+
+fn words(session: &mut Session) -> String {
+    session.client().wait(DEADLINE).expect("it ends");
+    session.client().last_words()
+}
+
+/// Waits until no process has this word in its command line.
+fn assert_gone(word: &str) {
+    let begun = Instant::now();
+    let is_there = || {
+        std::fs::read_dir("/proc").unwrap().flatten().any(|entry| {
+            let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            let line = String::from_utf8_lossy(&line).into_owned();
+            line.starts_with("sleep") && line.contains(word)
+        })
+    };
+    while is_there() {
+        assert!(begun.elapsed() < DEADLINE, "sleep {word} is left");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn a_task_is_carried_out_and_its_end_is_told() {
+    let script = "echo $GREETING; echo key: ${KEY%:*} >&2; exit 3";
+    let mut session = begin(&guard_program(&own_program()), &shell_task(script));
+    let said = words(&mut session);
+    assert!(said.contains("hello there") && said.contains("key: fd"), "{said}");
+    assert_eq!(session.client().try_wait().unwrap().code(), 3);
+    assert!(session.reason().contains("hello there"), "{}", session.reason());
+}
+
+fn a_missing_program_is_copied_and_nothing_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = guard_program(&folder.path().join("nothing").join("sapwood"));
+    let mut session = begin(&program, &shell_task("echo $SAPWOOD_COPY"));
+    assert!(session.is_copying());
+    let said = words(&mut session);
+    let copy = said.lines().find(|line| line.contains("/sapwood-")).expect("the folder");
+    assert!(!Path::new(copy).exists(), "{copy}");
+}
+
+fn what_has_not_joined_ends_with_the_session() {
+    let mut session = begin(&guard_program(&own_program()), &shell_task("exec sleep 86391"));
+    session.client().close_stdin();
+    assert_gone("86391");
+    assert!(session.client().wait(DEADLINE).is_some());
+}
+
+fn what_has_joined_ends_with_the_front_end() {
+    let listener = sapwood_transport::Listener::bind(&"tcp:127.0.0.1:0".parse().unwrap()).unwrap();
+    let mut task = shell_task("sleep 86392 & exec sleep 86393");
+    task.front_end = vec![listener.address().to_string()];
+    let mut session = begin(&guard_program(&own_program()), &task);
+    session.joined();
+    session.write();
+    // The guard reads the byte before the end of the stream, which comes behind it.
+    session.client().close_stdin();
+    std::thread::sleep(Duration::from_millis(300));
+    let is_there = std::process::Command::new("sh")
+        .args(["-c", "ps axo args | grep -q '^sleep 8639[3]'"])
+        .status()
+        .unwrap();
+    assert!(is_there.success(), "it goes on while somebody listens: {}", session.reason());
+    drop(listener);
+    assert_gone("86393");
+    assert_gone("86392");
+}
+
+fn a_host_without_a_program_says_so() {
+    let program = GuardProgram::new("/no/such/sapwood".as_ref(), Vec::new(), None).unwrap();
+    let mut session = Session::start(&Shell, "h", &program, &shell_task("true")).unwrap();
+    session.client().wait(DEADLINE);
+    assert_eq!(session.reason(), "there is no program /no/such/sapwood here: install it");
+}
+
+fn a_session_without_a_task_ends() {
+    let program = guard_program(&own_program());
+    let mut session = Session::start(&Shell, "localhost", &program, &shell_task("true")).unwrap();
+    greet(&mut session);
+    session.client().close_stdin();
+    assert_eq!(session.client().wait(DEADLINE).map(|exit| exit.code()), Some(125));
+    assert!(session.reason().contains("has ended"), "{}", session.reason());
+}

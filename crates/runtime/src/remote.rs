@@ -1,0 +1,603 @@
+//! The processes that this one has started on other hosts: reaching the hosts, a few at a time, and
+//! what becomes of those that cannot be reached.
+//!
+//! A host that does not answer, turns the client away, or is another than it was taken for costs
+//! the back-ends on it and nobody else: a communication process that was to run there is started on
+//! another host of its subtree, and at last on this one. Whoever is below it learns of the lost
+//! host, so that nobody tries it again.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sapwood_launch::{
+    COPY_VARIABLE, Greeting, GuardProgram, LaunchError, Launcher, Session, Slurm, Ssh, Task, quoted,
+};
+use sapwood_node::{Instant, Node};
+use sapwood_topology::{HostName, Role, Subtree};
+use sapwood_transport::{Encryption, Interest, Poller};
+
+use crate::attach::STARTED_VARIABLE;
+use crate::links::Token;
+use crate::processes::Invitation;
+use crate::{
+    ENCRYPTION_VARIABLE, KEY_VARIABLE, PARENT_VARIABLE, Plan, RANK_VARIABLE, Reach, RemoteOptions,
+    RuntimeError, TreeOptions,
+};
+
+/// How often one host is tried when its server says that it is only busy, if there is time.
+const TRIALS_MAX: u32 = 4;
+
+/// The pause before the second trial, in milliseconds; each further one is twice as long, and up to
+/// as much again is left to chance.
+const RETRY_PAUSE_MS: u64 = 200;
+
+/// How much longer a host may take that needs a copy of the program.
+const COPY_TIME: Duration = Duration::from_secs(60);
+
+/// On how many hosts a communication process is tried, before it is started on this one.
+const PLACES_MAX: usize = 2;
+
+/// From how much on a host's clock is told to be wrong.
+const CLOCK_ERROR_MAX: Duration = Duration::from_secs(5);
+
+/// The program of this very process: the path that the tree was told may lead nowhere here.
+const THIS_PROGRAM: &str = "/proc/self/exe";
+
+/// A process to be started on a host.
+#[derive(Debug)]
+struct Start {
+    child: Subtree,
+    trials: u32,
+    /// When this host was first called.
+    first_called: Option<Instant>,
+    /// Hosts that have failed, the planned one first.
+    failed: Vec<HostName>,
+    not_before: Instant,
+}
+
+/// A host that was called.
+#[derive(Debug)]
+struct Call {
+    start: Start,
+    session: Session,
+    begun: Instant,
+    /// Until when the guard has to answer; none once it has.
+    answer_by: Option<Instant>,
+    has_joined: bool,
+    is_writing: bool,
+    hears_answers: bool,
+    hears_words: bool,
+}
+
+/// What came of a start.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// It is to be started on this host.
+    Here(Subtree),
+    /// It is not started, for this reason.
+    Failed(u32, String),
+}
+
+/// The starts on other hosts of one process.
+pub(crate) struct Remote {
+    plan: Plan,
+    options: RemoteOptions,
+    launcher: Box<dyn Launcher>,
+    program: GuardProgram,
+    task: Task,
+    waiting: VecDeque<Start>,
+    calls: BTreeMap<u32, Call>,
+    outcomes: Vec<Outcome>,
+    /// A number for jitter, different in each process.
+    chance: u64,
+}
+
+impl Remote {
+    /// For the children of a plan; nothing if they all belong on this host.
+    pub(crate) fn new(
+        plan: &Plan,
+        invitation: &Invitation<'_>,
+    ) -> Result<Option<Self>, LaunchError> {
+        let Some(options) = &plan.options.remote else { return Ok(None) };
+        let encryption = if invitation.encryption == Encryption::On { "on" } else { "off" };
+        let environment = [
+            (PARENT_VARIABLE, invitation.door.to_string()),
+            (STARTED_VARIABLE, "1".to_owned()),
+            (ENCRYPTION_VARIABLE, encryption.to_owned()),
+        ];
+        let wait = plan.options.recovery.front_end_wait.as_millis();
+        let task = Task {
+            environment: environment.map(|(name, value)| (name.to_owned(), value)).into(),
+            secret: Some((KEY_VARIABLE.to_owned(), *invitation.key.to_bytes())),
+            directory: options.directory.clone(),
+            front_end: options.front_end.clone(),
+            patience_milliseconds: u32::try_from(wait).unwrap_or(u32::MAX),
+            ..Task::default()
+        };
+        Ok(Some(Self {
+            plan: plan.clone(),
+            options: options.clone(),
+            launcher: launcher_of(options),
+            program: guard_program(&plan.options)?,
+            task,
+            waiting: VecDeque::new(),
+            calls: BTreeMap::new(),
+            outcomes: Vec::new(),
+            chance: u64::from(std::process::id()) << 32 | u64::from(plan.subtree.rank()),
+        }))
+    }
+
+    /// A child that belongs on another host.
+    pub(crate) fn push(&mut self, child: Subtree, now: Instant) {
+        let lost = self.lost_reason(child.host());
+        let start =
+            Start { child, trials: 0, first_called: None, failed: Vec::new(), not_before: now };
+        match lost {
+            Some(reason) => self.failed(start, &reason, now),
+            None => self.waiting.push_back(start),
+        }
+    }
+
+    fn lost_reason(&self, host: &HostName) -> Option<String> {
+        let lost = self.options.lost_hosts.iter().find(|(name, _)| name == host.as_str());
+        lost.map(|(_, reason)| reason.clone())
+    }
+
+    /// Calls hosts that wait, tells guards whose process has joined, and gives up those that do not
+    /// answer.
+    pub(crate) fn step(&mut self, node: &mut Node, poller: &Poller, now: Instant) {
+        for (rank, call) in &mut self.calls {
+            if !call.has_joined && !node.is_awaited(*rank) {
+                call.has_joined = true;
+                call.session.joined();
+                write(*rank, call, poller);
+            }
+        }
+        let is_late = |call: &&mut Call| call.answer_by.is_some_and(|by| by <= now);
+        let late: Vec<u32> = self
+            .calls
+            .iter_mut()
+            .filter(|(_, call)| is_late(call))
+            .map(|(&rank, _)| rank)
+            .collect();
+        for rank in late {
+            self.no_answer(rank, poller, now);
+        }
+        let under_way = self.calls.values().filter(|call| !call.has_joined).count();
+        let mut room = (self.options.concurrent.max(1) as usize).saturating_sub(under_way);
+        while room > 0
+            && let Some(index) = self.waiting.iter().position(|start| start.not_before <= now)
+            && let Some(start) = self.waiting.remove(index)
+        {
+            room -= usize::from(self.call(start, node, poller, now));
+        }
+    }
+
+    /// What has come of starts since the last time.
+    pub(crate) fn take_outcomes(&mut self) -> Vec<Outcome> {
+        std::mem::take(&mut self.outcomes)
+    }
+
+    /// When [`Remote::step`] has something to do.
+    pub(crate) fn next_tick(&self) -> Option<Instant> {
+        let answers = self.calls.values().filter_map(|call| call.answer_by);
+        let under_way = self.calls.values().filter(|call| !call.has_joined).count();
+        let has_room = under_way < self.options.concurrent.max(1) as usize;
+        let starts = self.waiting.iter().filter(|_| has_room).map(|start| start.not_before);
+        let outcomes = self.outcomes.first().map(|_| Instant::default());
+        answers.chain(starts).chain(outcomes).min()
+    }
+
+    /// Whether guards wait to be told that their processes have joined.
+    pub(crate) fn is_starting(&self) -> bool {
+        self.calls.values().any(|call| !call.has_joined)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.calls.is_empty() && self.waiting.is_empty()
+    }
+
+    /// Whether this child was started elsewhere.
+    pub(crate) fn has(&self, rank: u32) -> bool {
+        self.calls.contains_key(&rank)
+    }
+
+    fn call(&mut self, start: Start, node: &mut Node, poller: &Poller, now: Instant) -> bool {
+        let rank = start.child.rank();
+        let host = start.child.host().as_str();
+        self.renew_plan(&start, node);
+        let task = self.task_for(&start.child);
+        let called = Session::start(&*self.launcher, host, &self.program, &task)
+            .map_err(RuntimeError::from)
+            .and_then(|mut session| watch(rank, &mut session, poller).map(|()| session));
+        match called {
+            Ok(session) => {
+                let begun = start.first_called.unwrap_or(now);
+                let call = Call {
+                    start,
+                    session,
+                    begun: now,
+                    answer_by: Some(begun + self.patience()),
+                    has_joined: false,
+                    is_writing: false,
+                    hears_answers: true,
+                    hears_words: true,
+                };
+                self.calls.insert(rank, call);
+                true
+            }
+            Err(error) => {
+                self.failed(start, &error.to_string(), now);
+                false
+            }
+        }
+    }
+
+    /// A process whose plan was made before hosts were lost, or for another host, is told so.
+    fn renew_plan(&self, start: &Start, node: &mut Node) {
+        if start.child.role() == Role::BackEnd {
+            return;
+        }
+        let is_below = |(name, _): &&(String, String)| {
+            start.child.host_names().iter().any(|host| host.as_str() == name.as_str())
+        };
+        let has_lost = self.options.lost_hosts.iter().any(|lost| is_below(&lost));
+        if has_lost || !start.failed.is_empty() {
+            node.replan(start.child.rank(), self.plan_for(&start.child).to_bytes());
+        }
+    }
+
+    fn plan_for(&self, child: &Subtree) -> Plan {
+        let mut options = self.plan.options.clone();
+        options.remote = Some(self.options.clone());
+        Plan { options, subtree: child.clone() }
+    }
+
+    fn task_for(&self, child: &Subtree) -> Task {
+        let mut task = self.task.clone();
+        let options = &self.plan.options;
+        task.environment.push((RANK_VARIABLE.to_owned(), child.rank().to_string()));
+        match (child.role(), &options.back_end) {
+            (Role::BackEnd, Some(back_end)) => {
+                let is_own = back_end.program == options.node_program;
+                task.program = (!is_own).then(|| back_end.program.clone());
+                task.arguments = back_end.arguments.clone();
+                // What the tree says counts more than what the program is given.
+                task.environment.splice(0..0, back_end.environment.iter().cloned());
+            }
+            _ => {
+                task.arguments = options.node_arguments.clone();
+                task.arguments.push("node".to_owned());
+            }
+        }
+        task
+    }
+
+    /// The client has said something on standard output.
+    pub(crate) fn answers(&mut self, rank: u32, poller: &Poller, now: Instant) {
+        let Some(call) = self.calls.get_mut(&rank) else { return };
+        let greeting = call.session.read();
+        if call.session.answers_ended() && std::mem::take(&mut call.hears_answers) {
+            let _ = poller.remove(call.session.answers());
+        }
+        match greeting {
+            Some(greeting) if call.answer_by.is_some() => {
+                self.greeted(rank, &greeting, poller, now)
+            }
+            _ => {
+                if call.session.is_copying() && call.answer_by.is_some() {
+                    call.answer_by = Some(call.begun + COPY_TIME);
+                }
+                write(rank, call, poller);
+            }
+        }
+    }
+
+    /// A guard has said who it is: the task goes to it, unless it is on another host than planned.
+    fn greeted(&mut self, rank: u32, greeting: &Greeting, poller: &Poller, now: Instant) {
+        let Some(call) = self.calls.get_mut(&rank) else { return };
+        let asked = call.start.child.host().as_str();
+        let others = self.plan.subtree.host_names().iter().map(HostName::as_str);
+        if let Some(problem) = greeting.contradiction(asked, others) {
+            if let Some(call) = self.forget(rank, poller) {
+                self.failed(call.start, &problem, now);
+            }
+            return;
+        }
+        warn_of_clock(asked, greeting, now.since(call.begun));
+        call.answer_by = None;
+        call.session.accept();
+        write(rank, call, poller);
+    }
+
+    /// A client can be written to.
+    pub(crate) fn writable(&mut self, rank: u32, poller: &Poller) {
+        if let Some(call) = self.calls.get_mut(&rank) {
+            write(rank, call, poller);
+        }
+    }
+
+    /// A client has something on its standard error: what the process wrote is passed on to ours;
+    /// what comes before the guard has answered is kept as the reason of a failure.
+    pub(crate) fn words(&mut self, rank: u32, poller: &Poller) {
+        let Some(call) = self.calls.get_mut(&rank) else { return };
+        let client = call.session.client();
+        let _ = match call.answer_by {
+            Some(_) => client.take_stderr(&mut Vec::new()),
+            None => client.forward_stderr(""),
+        };
+        if client.stderr_ended() && std::mem::take(&mut call.hears_words) {
+            let _ = poller.remove(client.stderr());
+        }
+    }
+
+    /// A client has ended. If the process had joined, its link tells the rest.
+    pub(crate) fn ended(&mut self, rank: u32, node: &Node, poller: &Poller, now: Instant) {
+        let Some(mut call) = self.forget(rank, poller) else { return };
+        if call.has_joined || !node.is_awaited(rank) {
+            return;
+        }
+        let reason = call.session.reason();
+        let is_passing = call.answer_by.is_some() && self.launcher.is_worth_retrying(&reason);
+        let mut start = call.start;
+        start.trials += 1;
+        let begun = *start.first_called.get_or_insert(call.begun);
+        let again = now + self.pause(start.trials);
+        let has_time = again.since(begun) < self.patience();
+        if is_passing && has_time && start.trials < TRIALS_MAX {
+            start.not_before = again;
+            return self.waiting.push_back(start);
+        }
+        self.failed(start, &reason, now);
+    }
+
+    /// How long a host may take to answer.
+    fn patience(&self) -> Duration {
+        Duration::from_millis(self.options.connect_milliseconds.into())
+    }
+
+    /// A longer pause for each trial, with a part that is left to chance, so that those who were
+    /// turned away together do not come back together.
+    fn pause(&mut self, trials: u32) -> Duration {
+        // A step of xorshift64 (Marsaglia, 2003).
+        self.chance ^= self.chance << 13;
+        self.chance ^= self.chance >> 7;
+        self.chance ^= self.chance << 17;
+        let pause = RETRY_PAUSE_MS << trials.saturating_sub(1).min(8);
+        Duration::from_millis(pause + self.chance % pause)
+    }
+
+    fn no_answer(&mut self, rank: u32, poller: &Poller, now: Instant) {
+        let Some(mut call) = self.forget(rank, poller) else { return };
+        let waited = now.since(call.begun).as_millis();
+        let words = call.session.client().last_words();
+        let words = words.trim().replace('\n', "; ");
+        let mut reason = format!("no answer within {waited} ms");
+        if !words.is_empty() {
+            reason = format!("{reason}: {words}");
+        }
+        self.failed(call.start, &reason, now);
+    }
+
+    /// Watches a client no longer.
+    fn forget(&mut self, rank: u32, poller: &Poller) -> Option<Call> {
+        let mut call = self.calls.remove(&rank)?;
+        unwatch(&mut call, poller);
+        Some(call)
+    }
+
+    /// A host takes no process: a communication process is started elsewhere.
+    fn failed(&mut self, mut start: Start, reason: &str, now: Instant) {
+        let host = start.child.host().clone();
+        let rank = start.child.rank();
+        if self.lost_reason(&host).is_none() {
+            self.options.lost_hosts.push((host.to_string(), reason.to_owned()));
+        }
+        if start.child.role() == Role::BackEnd {
+            return self.outcomes.push(Outcome::Failed(rank, format!("host {host}: {reason}")));
+        }
+        start.failed.push(host.clone());
+        let is_free =
+            |other: &&HostName| !is_here(&self.plan, other) && self.lost_reason(other).is_none();
+        let next = start.child.host_names().iter().find(is_free);
+        let next = next.filter(|_| start.failed.len() < PLACES_MAX).cloned();
+        let is_here = next.is_none();
+        let place = next.unwrap_or_else(|| own_host(&self.plan));
+        let elsewhere = if is_here { "here".to_owned() } else { format!("on {place}") };
+        eprintln!(
+            "sapwood: host {host}: {reason}; communication process {rank} is started {elsewhere}"
+        );
+        start.child = start.child.on_host(place);
+        start.trials = 0;
+        start.first_called = None;
+        start.not_before = now;
+        match is_here {
+            true => self.outcomes.push(Outcome::Here(start.child)),
+            false => self.waiting.push_back(start),
+        }
+    }
+
+    /// The plan of a child that is started here after all.
+    pub(crate) fn plan_of(&self, child: &Subtree) -> Vec<u8> {
+        self.plan_for(child).to_bytes()
+    }
+
+    /// Gives up all that have not joined; who they are, and why.
+    pub(crate) fn take_unheard(
+        &mut self,
+        node: &Node,
+        poller: &Poller,
+        waited: Duration,
+    ) -> Vec<(u32, String)> {
+        let mut unheard = Vec::new();
+        for start in self.waiting.drain(..) {
+            let host = start.child.host();
+            let reason =
+                format!("host {host}: its turn did not come within {} ms", waited.as_millis());
+            unheard.push((start.child.rank(), reason));
+        }
+        let ranks: Vec<u32> =
+            self.calls.keys().copied().filter(|&rank| node.is_awaited(rank)).collect();
+        for rank in ranks {
+            let Some(call) = self.forget(rank, poller) else { continue };
+            let what = match call.answer_by {
+                Some(_) => "has not answered",
+                None => "runs the program, which has not joined the network",
+            };
+            let host = call.start.child.host();
+            unheard.push((rank, format!("host {host} {what} within {} ms", waited.as_millis())));
+        }
+        unheard
+    }
+
+    /// Ends all sessions. What has joined goes on as long as the front-end is there.
+    pub(crate) fn end_all(&mut self, poller: &Poller) {
+        self.waiting.clear();
+        for (_, mut call) in std::mem::take(&mut self.calls) {
+            unwatch(&mut call, poller);
+        }
+    }
+}
+
+fn watch(rank: u32, session: &mut Session, poller: &Poller) -> Result<(), RuntimeError> {
+    poller.add(session.answers(), Token::Answers(rank).to_number(), Interest::READ)?;
+    let client = session.client();
+    poller.add(client.exit_descriptor(), Token::Exit(rank).to_number(), Interest::READ)?;
+    poller.add(client.stderr(), Token::Words(rank).to_number(), Interest::READ)?;
+    Ok(())
+}
+
+fn unwatch(call: &mut Call, poller: &Poller) {
+    // All are closed in any case.
+    if call.hears_answers {
+        let _ = poller.remove(call.session.answers());
+    }
+    if call.is_writing
+        && let Some(stdin) = call.session.client().stdin()
+    {
+        let _ = poller.remove(stdin);
+    }
+    let client = call.session.client();
+    let _ = poller.remove(client.exit_descriptor());
+    if call.hears_words {
+        let _ = poller.remove(client.stderr());
+    }
+}
+
+/// Writes what waits for a client, and watches for room where it does not take all.
+fn write(rank: u32, call: &mut Call, poller: &Poller) {
+    call.session.write();
+    let wants = call.session.wants_write().is_some();
+    if wants == call.is_writing {
+        return;
+    }
+    let Some(stdin) = call.session.client().stdin() else { return };
+    let changed = match wants {
+        true => poller.add(stdin, Token::Task(rank).to_number(), Interest::WRITE),
+        false => poller.remove(stdin),
+    };
+    if changed.is_ok() {
+        call.is_writing = wants;
+    }
+}
+
+/// A tree needs no clock but each host's own monotonic one; people do, who compare what hosts say.
+fn warn_of_clock(asked: &str, greeting: &Greeting, taken: Duration) {
+    let own = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+    let (ahead, behind) = (
+        greeting.clock.saturating_sub(own),
+        own.saturating_sub(greeting.clock).saturating_sub(taken),
+    );
+    for (error, word) in [(ahead, "ahead of"), (behind, "behind")] {
+        if error > CLOCK_ERROR_MAX {
+            eprintln!("sapwood: host {asked}: its clock is {} s {word} ours", error.as_secs());
+        }
+    }
+}
+
+fn launcher_of(options: &RemoteOptions) -> Box<dyn Launcher> {
+    // The client gives up a little sooner than we do, so that its own words are the reason.
+    let limit = Duration::from_millis(options.connect_milliseconds.into());
+    let limit = limit.saturating_sub(limit / 5);
+    match &options.reach {
+        Reach::Ssh { shell } => Box::new(Ssh::new(shell.clone(), limit)),
+        Reach::Slurm { job } => Box::new(Slurm::new(job.clone(), limit)),
+    }
+}
+
+fn guard_program(options: &TreeOptions) -> Result<GuardProgram, LaunchError> {
+    let mut arguments = options.node_arguments.clone();
+    arguments.push("node".to_owned());
+    let source = program_here(&options.node_program, options);
+    // An interpreter is no use without its modules.
+    let source = options.node_arguments.is_empty().then_some(source.as_path());
+    GuardProgram::new(&options.node_program, arguments, source)
+}
+
+/// Where a program of the tree is on this host: where a copy of the node program runs, its path
+/// leads nowhere.
+pub(crate) fn program_here(program: &Path, options: &TreeOptions) -> PathBuf {
+    let is_copied = std::env::var_os(COPY_VARIABLE).is_some_and(|folder| !folder.is_empty());
+    match is_copied && program == options.node_program {
+        true => PathBuf::from(THIS_PROGRAM),
+        false => program.to_path_buf(),
+    }
+}
+
+/// The commands by which one process of a plan starts its children, in order: on which host each
+/// runs, whom it starts, and the command line.
+pub(crate) fn commands(plan: &Plan) -> Result<Vec<(String, u32, String)>, LaunchError> {
+    let mut commands = Vec::new();
+    let program = guard_program(&plan.options)?;
+    let own = plan.subtree.host();
+    for child in plan.subtree.child_plans() {
+        let line = match &plan.options.remote {
+            Some(remote) if !is_here(plan, child.host()) => {
+                let launcher = launcher_of(remote);
+                sapwood_launch::command_line(&*launcher, child.host().as_str(), &program)
+            }
+            _ => local_line(plan, &child),
+        };
+        commands.push((own.to_string(), child.rank(), line));
+        if child.role() != Role::BackEnd {
+            let below = Plan { options: plan.options.clone(), subtree: child };
+            commands.extend(self::commands(&below)?);
+        }
+    }
+    Ok(commands)
+}
+
+fn local_line(plan: &Plan, child: &Subtree) -> String {
+    let options = &plan.options;
+    let mut words: Vec<String> = Vec::new();
+    match (child.role(), &options.back_end) {
+        (Role::BackEnd, Some(back_end)) => {
+            words.push(back_end.program.to_string_lossy().into_owned());
+            words.extend(back_end.arguments.iter().cloned());
+        }
+        (Role::BackEnd, None) => return "(attaches by itself)".to_owned(),
+        _ => {
+            words.push(options.node_program.to_string_lossy().into_owned());
+            words.extend(options.node_arguments.iter().cloned());
+            words.push("node".to_owned());
+        }
+    }
+    words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+}
+
+/// What the host that a plan's own process runs on is called in plans.
+fn own_host(plan: &Plan) -> HostName {
+    match plan.subtree.role() {
+        Role::FrontEnd => HostName::local(),
+        _ => plan.subtree.host().clone(),
+    }
+}
+
+/// Whether a host of a plan is the one that the plan's own process runs on. No resolver is asked.
+pub(crate) fn is_here(plan: &Plan, host: &HostName) -> bool {
+    let is_same = host == plan.subtree.host();
+    let is_root = plan.subtree.role() == Role::FrontEnd;
+    // A front-end runs where the user has started it, whatever its host is called in the plan.
+    (is_same && !is_root) || sapwood_launch::is_own_name(host.as_str())
+}

@@ -1,0 +1,448 @@
+"""Trees over the test bed's hosts, started by ssh, and what they make of hosts that fail.
+
+Each story starts a tree by `sapwood doctor --hosts`, as a user on a log-in node would, and looks at
+what it says of every host. After each story no process and no file may be left on any host.
+
+    testbed/tests/run PROGRAM [STORY...]
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+TESTBED = os.path.join(os.path.dirname(HERE), "testbed")
+STATE = os.environ.get("TESTBED_STATE", "/run/testbed")
+PROGRAM = os.environ.get("SAPWOOD", "")
+HOSTS = int(os.environ.get("TESTBED_HOSTS", "64"))
+
+# No story may take longer. The time is for machines with much else to do.
+STORY_SECONDS_MAX = 180
+# How long a host may take to be found silent, as the stories ask for.
+CONNECT_SECONDS = 8
+# The stated deadlines after which nothing may be left: after an end in order or of the front-end,
+# and after a host has been cut off.
+END_SECONDS_MAX = 20
+
+SSHD = """
+Port 22
+HostKey {key}
+AuthorizedKeysFile {keys}
+PasswordAuthentication yes
+PermitRootLogin yes
+StrictModes no
+UsePAM no
+PidFile none
+"""
+
+
+def testbed(*words, check=True):
+    """Runs a command of the test bed."""
+    done = subprocess.run([TESTBED, *words], capture_output=True, text=True, check=False)
+    if check and done.returncode != 0:
+        raise OSError(f"testbed {' '.join(words)}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def name(index):
+    """A host's name."""
+    return f"node{index:02d}"
+
+
+def names(count):
+    """The first hosts, as an argument."""
+    return ",".join(name(index) for index in range(count))
+
+
+def command(hosts, *words, prepare=""):
+    """The command line of an examination of hosts, as on a log-in node."""
+    call = [PROGRAM, "doctor", "--hosts", hosts, *words]
+    if prepare:
+        return [TESTBED, "login", "sh", "-c", prepare + '; exec "$@"', "login", *call]
+    return [TESTBED, "login", *call]
+
+
+def examine(hosts, *words, prepare=""):
+    """What the doctor says of hosts: by name, with exit code, standard error and report."""
+    timeout = () if "-t" in words else ("-t", str(CONNECT_SECONDS))
+    line = command(hosts, "--json", *timeout, *words, prepare=prepare)
+    done = subprocess.run(line, capture_output=True, text=True, timeout=STORY_SECONDS_MAX, check=False)
+    if not done.stdout:
+        raise AssertionError(f"exit code {done.returncode}: {done.stderr}")
+    report = json.loads(done.stdout)
+    report["code"] = done.returncode
+    report["stderr"] = done.stderr
+    report["by_name"] = {host["host"]: host for host in report["hosts"]}
+    return report
+
+
+def processes():
+    """How many processes each host has."""
+    return {line.split()[0]: int(line.split()[2]) for line in testbed("list").splitlines()}
+
+
+def files():
+    """Files that are left in the private folders of hosts."""
+    left = []
+    for index in range(HOSTS):
+        look = "find /tmp /dev/shm -mindepth 1 -name 'sapwood*'"
+        left += testbed("exec", name(index), "sh", "-c", look, check=False).split()
+    return left
+
+
+class Story(unittest.TestCase):
+    """A test after which nothing is left."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.quiet = processes()
+
+    def setUp(self):
+        self.repairs = []
+        self.begun = []
+
+    def afterwards(self, *words):
+        """Has the test bed do something before it is looked at what is left."""
+        self.repairs.append(words)
+
+    def tearDown(self):
+        for process in self.begun:
+            process.kill()
+            process.communicate()
+        for words in reversed(self.repairs):
+            testbed(*words)
+        self.assert_nothing_left()
+
+    def assert_nothing_left(self):
+        """Waits until no host has more processes than before, within the stated deadline."""
+        until = time.monotonic() + END_SECONDS_MAX
+        while True:
+            left = {host: count for host, count in processes().items() if count > self.quiet[host]}
+            if not left:
+                return
+            if time.monotonic() > until:
+                host = next(iter(left))
+                shown = testbed("exec", host, "ps", "axo", "pid,ppid,args", check=False)
+                self.fail(f"processes are left: {left}; on {host}:\n{shown}")
+            time.sleep(0.05)
+
+    def assert_only_missing(self, report, missing):
+        """Exactly these hosts are missing, each with its reason; `missing` has a part of each."""
+        said = {host["host"]: host["reason"] for host in report["hosts"] if host["state"] != "ok"}
+        self.assertEqual(sorted(said), sorted(missing), f"{said}\n{report['stderr']}")
+        for host, reason in missing.items():
+            self.assertRegex(said[host], reason)
+        self.assertEqual(report["code"], 125 if missing else 0)
+
+
+class StartUp(Story):
+    """Trees of all shapes stand."""
+
+    def whole(self, count, fan_out):
+        # All log-ins are this machine's own work, at both ends.
+        report = examine(names(count), "--fan-out", str(fan_out), "-t", "60")
+        self.assert_only_missing(report, {})
+        for host in report["hosts"]:
+            self.assertEqual(host["host"], host["name"], "each runs where it belongs")
+        print(f"    {count} hosts, fan-out {fan_out}: {report['levels']} levels,"
+              f" {report['startup_ms']:.0f} ms, a wave {report['round_trip_ms']:.2f} ms")
+
+    def test_fan_out_1(self):
+        self.whole(min(HOSTS, 8), 1)
+
+    def test_fan_out_2(self):
+        self.whole(HOSTS, 2)
+
+    def test_fan_out_8(self):
+        self.whole(HOSTS, 8)
+
+    def test_fan_out_64(self):
+        self.whole(HOSTS, 64)
+
+    def test_copies_of_the_program_leave_nothing(self):
+        folder = tempfile.mkdtemp(prefix="sapwood-test-", dir="/tmp")
+        self.addCleanup(shutil.rmtree, folder)
+        hidden = shutil.copy(PROGRAM, os.path.join(folder, "sapwood"))
+        look = [TESTBED, "login", hidden, "doctor", "--hosts", names(6), "--fan-out", "2", "--json"]
+        done = subprocess.run(look, capture_output=True, text=True, timeout=STORY_SECONDS_MAX, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
+        self.assertEqual(files(), [])
+
+    def test_a_dry_run_starts_nothing_and_shows_no_secret(self):
+        done = subprocess.run(
+            command(names(4), "--dry-run", "--fan-out", "2"), capture_output=True, text=True, check=True
+        )
+        self.assertEqual(done.stdout.count("# on "), 6)
+        self.assertIn("BatchMode=yes", done.stdout)
+        self.assertEqual(processes(), self.quiet)
+
+    def test_sockets_are_bound_to_the_chosen_interface(self):
+        report = examine(names(3), "--interfaces", "10.77.0.0/16")
+        self.assert_only_missing(report, {})
+        for host in report["hosts"]:
+            self.assertIn("to 10.77.", host["path"])
+
+
+class LostHosts(Story):
+    """A host that fails costs itself and nobody else."""
+
+    FAULTY = 2  # With fan-out 2 over 8 hosts it is a communication process's, too.
+
+    def look(self, reason, prepare=""):
+        began = time.monotonic()
+        report = examine(names(8), "--fan-out", "2", prepare=prepare)
+        self.assert_only_missing(report, {name(self.FAULTY): reason})
+        print(f"    {report['by_name'][name(self.FAULTY)]['reason']} ({time.monotonic() - began:.1f} s)")
+
+    def instead_of_sshd(self, *words):
+        """Runs something at the port of ssh of the faulty host, in the place of its sshd."""
+        host = name(self.FAULTY)
+        testbed("exec", host, "sh", "-c", "pkill -x sshd; sleep 0.2")
+        if not words:
+            return
+        other = subprocess.Popen([TESTBED, "exec", host, *words], stdin=subprocess.DEVNULL)
+        self.addCleanup(other.wait)
+        until = time.monotonic() + 10
+        while ":0016" not in testbed("exec", host, "cat", "/proc/net/tcp"):
+            if time.monotonic() > until:
+                self.fail(f"nothing listens at {host}")
+            time.sleep(0.05)
+
+    def renew(self):
+        """The faulty host is started anew afterwards."""
+        self.afterwards("boot", name(self.FAULTY))
+        self.afterwards("kill", name(self.FAULTY))
+
+    def other_sshd(self, **settings):
+        """An sshd of another configuration."""
+        folder = tempfile.mkdtemp(prefix="sshd-", dir=STATE)
+        self.addCleanup(shutil.rmtree, folder)
+        values = {"key": f"{STATE}/host_key", "keys": f"{STATE}/authorized_keys", **settings}
+        path = os.path.join(folder, "config")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(SSHD.format(**values))
+        self.instead_of_sshd("/usr/sbin/sshd", "-D", "-f", path)
+
+    def test_a_host_that_is_down(self):
+        self.afterwards("boot", name(self.FAULTY))
+        testbed("kill", name(self.FAULTY))
+        self.look("timed out|No route to host|no answer")
+
+    def test_a_host_that_refuses(self):
+        self.renew()
+        self.instead_of_sshd()
+        self.look("Connection refused")
+
+    def test_a_host_that_hangs(self):
+        self.afterwards("thaw", name(self.FAULTY))
+        testbed("freeze", name(self.FAULTY))
+        self.look("timed out|no answer")
+
+    def test_a_host_that_is_silent_after_accept(self):
+        self.renew()
+        silent = (
+            "import socket,time\n"
+            "s=socket.create_server(('0.0.0.0',22)); kept=[]\n"
+            "while True: kept.append(s.accept())"
+        )
+        self.instead_of_sshd("python3", "-c", silent)
+        self.look("timed out|no answer")
+
+    def test_a_host_that_asks_for_a_password(self):
+        self.renew()
+        self.other_sshd(keys="/dev/null")
+        self.look("Permission denied")
+
+    def test_a_host_with_an_unknown_key(self):
+        self.renew()
+        folder = tempfile.mkdtemp(prefix="key-", dir=STATE)
+        self.addCleanup(shutil.rmtree, folder)
+        key = os.path.join(folder, "key")
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
+        self.other_sshd(key=key)
+        self.look("Host key verification failed")
+
+    def test_a_name_of_a_wrong_machine(self):
+        wrong = os.path.join(STATE, "wrong-hosts")
+        with open(os.path.join(STATE, "hosts"), encoding="utf-8") as file:
+            lines = file.read().splitlines()
+        address = next(line.split()[0] for line in lines if line.endswith(name(5)))
+        faulty = name(self.FAULTY)
+        lines = [f"{address} {faulty}" if line.endswith(faulty) else line for line in lines]
+        with open(wrong, "w", encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n")
+        self.addCleanup(os.remove, wrong)
+        # Only the log-in node has the wrong table, and it is that one that reaches the host.
+        report = examine(names(4), "--fan-out", "4", prepare=f"mount --bind {wrong} /etc/hosts")
+        self.assert_only_missing(report, {faulty: f"calls itself '{name(5)}'"})
+
+    def test_a_name_that_nobody_has(self):
+        report = examine(names(3) + ",node99.invalid", "--fan-out", "2")
+        self.assert_only_missing(report, {"node99.invalid": "Could not resolve hostname"})
+
+
+class Ends(Story):
+    """However a network ends, nothing is left."""
+
+    def begin(self, count, *words):
+        """A network that is being watched; once it stands."""
+        line = command(names(count), "--watch", "120", *words)
+        process = subprocess.Popen(
+            line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        )
+        self.begun.append(process)
+        for said in process.stderr:
+            if "watching" in said:
+                return process
+        self.fail(f"it does not stand: {process.communicate()}")
+        return process
+
+    def ended(self, what, process, number):
+        began = time.monotonic()
+        os.kill(process.pid, number)
+        process.wait(timeout=END_SECONDS_MAX)
+        self.assert_nothing_left()
+        print(f"    {what}: nothing left after {time.monotonic() - began:.2f} s")
+
+    def test_the_front_end_is_killed(self):
+        process = self.begin(min(HOSTS, 16), "--fan-out", "2")
+        self.ended("kill -9 of the front-end, 16 hosts, fan-out 2", process, signal.SIGKILL)
+
+    def test_the_user_presses_ctrl_c(self):
+        process = self.begin(min(HOSTS, 16), "--fan-out", "2")
+        self.ended("Ctrl-C, 16 hosts, fan-out 2", process, signal.SIGINT)
+
+    def test_the_front_end_is_killed_while_it_starts(self):
+        line = command(names(min(HOSTS, 16)), "--fan-out", "2", "--watch", "60")
+        for delay in (0.2, 0.6, 1.2):
+            process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(delay)
+            process.kill()
+            process.wait()
+            self.assert_nothing_left()
+
+    def test_a_host_dies(self):
+        process = self.begin(8, "--fan-out", "2")
+        # A communication process's host: those below it go on.
+        testbed("crash", name(2))
+        self.afterwards("boot", name(2))
+        for line in process.stdout:
+            if line.startswith("missing"):
+                self.assertIn(name(2), line)
+                break
+        # A little later no other has gone missing.
+        time.sleep(3)
+        self.ended("kill -9 after a host had died", process, signal.SIGKILL)
+        self.assertNotIn("missing", process.stdout.read())
+
+    def test_a_session_is_killed(self):
+        process = self.begin(4, "--fan-out", "4")
+        # The log-in process of sshd on one host: the process there goes on without it.
+        testbed("exec", name(1), "sh", "-c", "pkill -9 -f '[s]shd: root@notty'")
+        time.sleep(3)
+        self.assertIsNone(process.poll())
+        self.ended("kill -9 after a session had died", process, signal.SIGKILL)
+        self.assertNotIn("missing", process.stdout.read())
+
+
+class Strangers(Story):
+    """Another user of the same hosts neither joins a tree nor reads what it is secret by."""
+
+    def test_another_user_stays_outside(self):
+        line = command(names(2), "--watch", "60", "--fan-out", "1")
+        process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.begun.append(process)
+        for said in process.stderr:
+            if "watching" in said:
+                break
+        host = name(0)
+        # Nothing that everybody can read of our processes looks like a key.
+        lines = testbed("exec", host, "ps", "axo", "args")
+        self.assertNotRegex(lines, "[0-9a-f]{64}")
+        as_nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+        pid = testbed("exec", host, "pgrep", "-o", "-f", "sapwood node").split()[0]
+        for secret in ("environ", "fd", "maps"):
+            look = [TESTBED, "exec", host, *as_nobody, "ls" if secret == "fd" else "cat", f"/proc/{pid}/{secret}"]
+            done = subprocess.run(look, capture_output=True, check=False)
+            self.assertNotEqual(done.returncode, 0, secret)
+            self.assertEqual(done.stdout, b"", secret)
+        # With a key of its own it is turned away.
+        listening = testbed("exec", host, "sh", "-c", "ss -Hltn | grep -v ':22 '")
+        door = listening.split()[3]
+        script = (
+            "umask 077; cd $(mktemp -d); head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \\n' >key; "
+            f'echo "5 tcp:{door} +1 on $PWD/key" >attach; '
+            f"timeout 20 {PROGRAM} node --join attach; code=$?; rm -rf $PWD; exit $code"
+        )
+        look = [TESTBED, "exec", host, *as_nobody, "sh", "-c", script]
+        done = subprocess.run(look, capture_output=True, text=True, check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("key", done.stderr)
+        print(f"    {done.stderr.strip()}")
+        self.assertIsNone(process.poll())
+
+
+class Allocation(Story):
+    """Trees in a Slurm allocation."""
+
+    SLURM = TESTBED + "-slurm"
+
+    @classmethod
+    def setUpClass(cls):
+        requirements = os.path.join(os.path.dirname(TESTBED), "requirements")
+        subprocess.run([requirements, "slurm"], stdout=subprocess.DEVNULL, check=True)
+        subprocess.run([cls.SLURM, "up"], check=True)
+        cls.quiet = processes()
+
+    @classmethod
+    def tearDownClass(cls):
+        subprocess.run([cls.SLURM, "down"], check=True)
+
+    def in_job(self, *words):
+        call = [self.SLURM, "exec", name(0), "salloc", "--quiet", "-N", str(min(HOSTS, 8)), PROGRAM, "doctor"]
+        return [*call, "--hosts", names(min(HOSTS, 8)), "--fan-out", "2", *words]
+
+    def test_steps_share_the_allocation(self):
+        done = subprocess.run(
+            self.in_job("--json"), capture_output=True, text=True, timeout=STORY_SECONDS_MAX, check=False
+        )
+        self.assertEqual(done.returncode, 0, done.stderr)
+        report = json.loads(done.stdout)
+        for host in report["hosts"]:
+            self.assertEqual(host["host"], host["name"])
+        print(f"    {len(report['hosts'])} hosts by Slurm, fan-out 2: {report['startup_ms']:.0f} ms")
+
+    def test_nothing_is_left_when_the_front_end_is_killed(self):
+        line = self.in_job("--watch", "60")
+        process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.begun.append(process)
+        for said in process.stderr:
+            if "watching" in said:
+                break
+        testbed("exec", name(0), "pkill", "-9", "-f", "sapwood doctor --hosts", check=False)
+
+
+def main():
+    """Raises the hosts, runs the stories, and takes the hosts down."""
+    if os.geteuid() != 0:
+        print("testbed-test: needs root, to make hosts of network namespaces", file=sys.stderr)
+        return 2
+    if not os.access(PROGRAM, os.X_OK):
+        print("testbed-test: SAPWOOD names no program", file=sys.stderr)
+        return 2
+    testbed("up", str(HOSTS), "--sshd")
+    try:
+        outcome = unittest.main(verbosity=2, exit=False, argv=sys.argv).result
+    finally:
+        testbed("down")
+    return 0 if outcome.wasSuccessful() else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
