@@ -21,7 +21,8 @@
 //!
 //! What lives where: `shape` holds the shapes and their sizes, `spec` their text form, `hosts`
 //! the placement on hosts, `ranks` the numbering, `tree` the finished [`Topology`], `subtree`
-//! the plan for one child, `mrnet_file` the file format, `draw` the pictures, `cost` the model.
+//! the plan for one child, `mrnet_file` the file format, `draw` the pictures, `cost` the model,
+//! `nodeset` the language for sets of host names, `hostfile` the files that list hosts.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -32,9 +33,11 @@ extern crate alloc;
 mod cost;
 mod draw;
 mod error;
+mod hostfile;
 mod hosts;
 mod limits;
 mod mrnet_file;
+mod nodeset;
 mod ranks;
 mod regrown;
 mod shape;
@@ -46,8 +49,10 @@ mod tree;
 pub use cost::{LogGp, Prediction, compare};
 pub use draw::{DRAWN_CHILDREN_MAX, DRAWN_LINES_MAX};
 pub use error::Error;
+pub use hostfile::{HostList, SLOTS_MAX};
 pub use hosts::{HostName, Hosts, Placement};
 pub use limits::{DEPTH_MAX, FAN_OUT_MAX, HOST_INDEX_MAX, HOST_NAME_BYTES_MAX, NODES_MAX};
+pub use nodeset::{Folding, Groups, NODESET_NAME_BYTES_MAX, NODESET_NAMES_MAX, NoGroups, NodeSet};
 pub use shape::Shape;
 pub use statistics::{LevelCount, Statistics};
 pub use subtree::{PlannedNode, Subtree};
