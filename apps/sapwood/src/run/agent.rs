@@ -74,6 +74,11 @@ impl Agent {
             forgive(job.turn(back_end, now))?;
         }
         back_end.flush()?;
+        // Input that had no place before may have one now.
+        if back_end.waiting_on().into_iter().any(|stream| self.takes(stream)) {
+            back_end.turn(Duration::ZERO)?;
+            return Ok(());
+        }
         let next = self.jobs.values().filter_map(|job| job.next_turn(now)).min();
         let wait = next.map_or(IDLE_TURN, |next| next.saturating_duration_since(Instant::now()));
         back_end.turn(wait.min(IDLE_TURN))?;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use sapwood::{BackEnd, Error, StreamId, Values, Wave};
-use sapwood_launch::{Exit, Launcher, Local, Process, Signal};
+use sapwood_launch::{Exit, LEASH_VARIABLE, Launcher, Leash, Local, Process, Signal};
 use sapwood_topology::NodeSet;
 
 use super::lines::Lines;
@@ -23,6 +23,9 @@ const TERMINATION_TIME: Duration = Duration::from_secs(2);
 /// How long output is waited for that processes hold open which have left the command's group.
 const DRAIN_TIME: Duration = Duration::from_millis(500);
 
+/// The size of the pipe to the command's standard input.
+const INPUT_PIPE_BYTES: usize = 1 << 20;
+
 /// How often standard input that nobody reads is tried again.
 const INPUT_PAUSE: Duration = Duration::from_millis(5);
 
@@ -30,7 +33,8 @@ const INPUT_PAUSE: Duration = Duration::from_millis(5);
 const NOT_STARTED: i32 = 126;
 
 /// What the attaching to the tree needs, and no command.
-const UNSET: &str = "unset SAPWOOD_PARENT SAPWOOD_KEY SAPWOOD_ENCRYPTION SAPWOOD_STARTED; ";
+const UNSET: &str =
+    "unset SAPWOOD_PARENT SAPWOOD_KEY SAPWOOD_ENCRYPTION SAPWOOD_STARTED SAPWOOD_LEASH; ";
 
 /// A command that was ordered.
 pub(super) struct Job {
@@ -39,6 +43,8 @@ pub(super) struct Job {
     pub(super) input: Option<StreamId>,
     is_live: bool,
     process: Option<Process>,
+    /// Ends what is left of the command's group, should this process be killed.
+    leash: Option<Leash>,
     outputs: [Output; 2],
     stdin: Option<OwnedFd>,
     unwritten: Vec<u8>,
@@ -71,6 +77,7 @@ impl Job {
             input: (order.input != control).then_some(order.input),
             is_live: order.is_live,
             process: None,
+            leash: None,
             outputs: [output(), output()],
             stdin: None,
             unwritten: Vec::new(),
@@ -85,7 +92,10 @@ impl Job {
             is_watched: [false; 3],
         };
         match start_command(rank, order, job.input.is_some()) {
-            Ok((process, stdin)) => (job.process, job.stdin) = (Some(process), stdin),
+            Ok(started) => {
+                (job.process, job.stdin) = (Some(started.process), started.stdin);
+                job.leash = Some(started.leash);
+            }
             Err(text) => {
                 job.outputs[1].spool.add(format!("{text}\n").as_bytes());
                 if job.is_live {
@@ -196,6 +206,7 @@ impl Job {
     pub(super) fn kill(&mut self, back_end: &mut BackEnd) {
         self.unwatch(back_end);
         self.process = None;
+        self.leash = None;
     }
 
     fn final_state(&self) -> Option<State> {
@@ -385,19 +396,24 @@ impl Job {
     }
 }
 
-/// Starts the command; gives the writing end of its standard input if it has one.
-fn start_command(
-    rank: u32,
-    order: &Order,
-    has_input: bool,
-) -> Result<(Process, Option<OwnedFd>), String> {
+/// A command that runs.
+struct Started {
+    process: Process,
+    leash: Leash,
+    /// The writing end of its standard input, if it has one.
+    stdin: Option<OwnedFd>,
+}
+
+fn start_command(rank: u32, order: &Order, has_input: bool) -> Result<Started, String> {
     let hosts: NodeSet = order.hosts.parse().map_err(|error| format!("{error}"))?;
     let host = hosts.iter().nth(rank as usize).unwrap_or_default();
     let replaced = |text: &String| match order.substitutes {
         true => substitute(text, &host, rank),
         false => text.clone(),
     };
+    let mut leash = Leash::new().map_err(|error| format!("no pipe for the command: {error}"))?;
     let mut command = sapwood_launch::Order::new("/bin/sh");
+    command.inherit.extend(leash.end().map(|end| (LEASH_VARIABLE.to_string(), end)));
     let words: Vec<String> = order.words.iter().map(replaced).collect();
     let text = if order.is_shell {
         format!("{UNSET}{}", words.join(" "))
@@ -433,8 +449,11 @@ fn start_command(
         );
         let _ = null.and_then(|null| rustix::stdio::dup2_stdin(&null));
     }
+    drop(command);
     let process = started.map_err(|error| error.to_string())?;
-    Ok((process, writer))
+    // Where the kernel does not do this, the command itself is still bound to this process.
+    let _ = leash.hold(process.pid());
+    Ok(Started { process, leash, stdin: writer })
 }
 
 /// A pipe whose reading end is this process's standard input, for the command to inherit.
@@ -443,6 +462,8 @@ fn input_pipe() -> std::io::Result<OwnedFd> {
     rustix::stdio::dup2_stdin(reader.as_fd())?;
     let writer = OwnedFd::from(writer);
     rustix::io::ioctl_fionbio(&writer, true)?;
+    // A larger pipe is tried less often; a small one does, too.
+    let _ = rustix::pipe::fcntl_setpipe_size(&writer, INPUT_PIPE_BYTES);
     Ok(writer)
 }
 
