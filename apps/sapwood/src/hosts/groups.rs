@@ -108,6 +108,10 @@ fn read_all(folders: &[PathBuf]) -> Result<Read, String> {
     for folder in folders {
         if folder.is_file() {
             read_groups(folder, &mut read)?;
+            // A file that the user names goes before what the site has.
+            if read.default.is_none() {
+                read.default = read.default_source().map(ToString::to_string);
+            }
             continue;
         }
         let parts = folder.join("groups.d");

@@ -37,6 +37,9 @@ const ENDING_TIME: Duration = Duration::from_secs(4);
 /// How long the last live output, or content that was asked for, may stay away.
 const CONTENT_TIME: Duration = Duration::from_secs(10);
 
+/// What takes the pieces of a content.
+type Taker<'a> = dyn FnMut(&mut Printer, &[u8]) -> Result<(), Failure> + 'a;
+
 /// The front-end of one command.
 pub(super) struct Conductor<'a> {
     network: &'a mut Network,
@@ -165,7 +168,7 @@ impl<'a> Conductor<'a> {
         &mut self,
         class: &Class,
         which: usize,
-        take: &mut dyn FnMut(&mut Printer, &[u8]) -> Result<(), Failure>,
+        take: &mut Taker<'_>,
     ) -> Result<bool, Failure> {
         if let Some(outputs) = class.outputs() {
             take(&mut self.printer, outputs[which])?;
@@ -187,12 +190,7 @@ impl<'a> Conductor<'a> {
         Ok(false)
     }
 
-    fn fetch(
-        &mut self,
-        rank: u32,
-        which: usize,
-        take: &mut dyn FnMut(&mut Printer, &[u8]) -> Result<(), Failure>,
-    ) -> Result<u64, Failure> {
+    fn fetch(&mut self, rank: u32, which: usize, take: &mut Taker<'_>) -> Result<u64, Failure> {
         self.control.send_to(rank, FETCH, which as u32 + 1)?;
         let mut came = 0;
         loop {
