@@ -1,12 +1,12 @@
 //! The leash of a process group: nobody of it outlives the process that holds the leash, not even
 //! where that is killed and can do nothing more itself.
 //!
-//! The [bond](crate::Bond) ends the process that was started, but not those that it started in turn.
-//! For them the holder has the only write end of a pipe, and the group inherits a read end that asks
-//! the kernel for `SIGKILL` to the whole group in the place of `SIGIO` (`F_SETOWN` with a group,
-//! `F_SETSIG`, `O_ASYNC`), as a [lifeline](crate::Lifeline) does for one process. When the write end
-//! closes, however that comes, the kernel ends the group. Who has left the group, as a daemon does,
-//! or has closed what it inherited, goes free.
+//! The [bond](crate::Bond) ends the process that was started, but not those that it has started in
+//! turn. For them the holder has the only write end of a pipe, and the group inherits a read end
+//! that asks the kernel for `SIGKILL` to the whole group in the place of `SIGIO` (`F_SETOWN` with a
+//! group, `F_SETSIG`, `O_ASYNC`), as a [lifeline](crate::Lifeline) does for one process. When the
+//! write end closes, however that comes, the kernel ends the group. Who has left the group, as a
+//! daemon does, or has closed what it inherited, goes free.
 
 use std::io::{self, PipeReader, PipeWriter};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -16,8 +16,8 @@ use rustix::process::{Pid, Signal};
 
 use crate::lifeline::{F_SETSIG, control};
 
-/// The variable under which a read end is handed over, in [`Order::inherit`](crate::Order::inherit).
-/// Nobody needs to read it.
+/// The variable under which a read end is handed over, in
+/// [`Order::inherit`](crate::Order::inherit). Nobody needs to read it.
 pub const LEASH_VARIABLE: &str = "SAPWOOD_LEASH";
 
 /// The holder's end. Dropping it ends the group.

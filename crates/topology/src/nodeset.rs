@@ -1,8 +1,8 @@
 //! Sets of host names in the language that administrators have in their fingers:
 //! `node[001-128]`, `rack[1-4]n[01-32]`, `@compute!node7`.
 //!
-//! Owns [`NodeSet`], the reading of the language (ClusterShell's; what Slurm and Flux print is read,
-//! too), the algebra, and folding. Names are kept by pattern, as numbers, so that a set of regular
+//! Owns [`NodeSet`], the reading of the language (ClusterShell's, in which what Slurm and Flux print
+//! is read, too), the algebra, and folding. Names are kept by pattern, as numbers, so that a set of regular
 //! names takes eight bytes a name. Groups are [`Groups`]', which the caller has.
 
 mod fold;
@@ -70,8 +70,7 @@ impl NodeSet {
         let mut gathering = Gathering::default();
         let (mut pattern, mut numbers) = (String::new(), Vec::new());
         for name in names {
-            let is_sign = |c: char| c.is_control() || c.is_whitespace() || ",!&^[]@".contains(c);
-            if name.is_empty() || name.len() > NODESET_NAME_BYTES_MAX || name.contains(is_sign) {
+            if !is_name(name) {
                 return fault(name, "this is no name of 1 to 255 bytes without ,!&^[]@ and blanks");
             }
             pattern.clear();
@@ -236,6 +235,12 @@ impl NodeSet {
     }
 }
 
+/// Whether a text can be a name: nothing in it means something in the language.
+fn is_name(text: &str) -> bool {
+    let is_sign = |c: char| c.is_control() || c.is_whitespace() || ",!&^[]@".contains(c);
+    (1..=NODESET_NAME_BYTES_MAX).contains(&text.len()) && !text.contains(is_sign)
+}
+
 fn name(pattern: &str, numbers: &[Index]) -> String {
     use fmt::Write;
     let mut name = String::with_capacity(pattern.len() + 4 * numbers.len());
@@ -255,7 +260,7 @@ fn name(pattern: &str, numbers: &[Index]) -> String {
     name
 }
 
-/// Of names; a text that is no name is left out.
+/// Of names; a text that is none is left out.
 impl FromIterator<String> for NodeSet {
     fn from_iter<T: IntoIterator<Item = String>>(names: T) -> Self {
         let mut gathering = Gathering::default();
@@ -264,8 +269,8 @@ impl FromIterator<String> for NodeSet {
             pattern.clear();
             numbers.clear();
             take_apart(&name, &mut pattern, &mut numbers);
-            if pattern.is_empty() || !gathering.add(&pattern, &numbers) {
-                continue;
+            if is_name(&name) && !gathering.add(&pattern, &numbers) {
+                break;
             }
         }
         gathering.finish().unwrap_or_default()

@@ -92,6 +92,7 @@ fn what_cannot_be_read_is_quoted_with_the_place() {
     }
     assert!(refusal(&"x".repeat(256)).contains("at most 255 bytes"));
     assert!(refusal("n\u{7}").contains("in no name"));
+    assert!(refusal("n[1-2]\0[3-4]").contains("in no name"));
 }
 
 #[test]

@@ -2,8 +2,8 @@
 //!
 //! Owns the command line and the order of things: which hosts, the tree over them, the command, the
 //! report. `agent` is the process on each host, `conductor` the front-end, `protocol` what the two
-//! say to each other, `results` what is known of the hosts, `folded` and `report` what is written at
-//! the end. docs/run.md describes it for users.
+//! say to each other, `results` what is known of the hosts, `folded` and `report` what is
+//! written at the end. docs/run.md describes it for users.
 
 pub(crate) mod agent;
 mod conductor;

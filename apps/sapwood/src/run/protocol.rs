@@ -3,8 +3,8 @@
 //! Three streams belong to a command. On *control* the front-end sends [`RUN`] once, and then asks
 //! wave after wave ([`POLL`]); each agent answers each wave with one [`Outcome`], at once where it
 //! has ended, and otherwise when the hold time is over. The filter `classes` folds these answers.
-//! *Live* carries output as it comes, unfolded, and contents that are asked for ([`FETCH`]). *Input*
-//! carries standard input down. Live and input are held back by their windows.
+//! *Live* carries output as it comes, unfolded, and contents that are asked for ([`FETCH`]).
+//! *Input* carries standard input down. Live and input are held back by their windows.
 
 use std::time::Duration;
 

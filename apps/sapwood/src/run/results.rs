@@ -189,7 +189,7 @@ mod tests {
     use crate::run::protocol::Digest;
 
     fn answer(parts: &[(Outcome, &[u8], RankSet)]) -> Answer {
-        let mut ranges = Vec::new();
+        let mut ranges: Vec<u32> = Vec::new();
         let mut counts = Vec::new();
         let mut contributors = RankSet::new();
         for (_, _, ranks) in parts {

@@ -274,12 +274,8 @@ fn matches(wildcard: &str, name: &str) -> bool {
 
 /// Adds the names of a term without groups. Says `false` where they were too many.
 fn add_names(place: Place<'_>, term: &str, gathering: &mut Gathering) -> Result<bool, Error> {
-    if let Some(at) = term.find(|c: char| c.is_control() || matches!(c, ']' | '@')) {
-        // A closing bracket is looked for below, where it may be right.
-        let rest = &term[at..];
-        if !rest.starts_with(']') {
-            return Err(place.fault(place.at + at, "this character is in no name"));
-        }
+    if let Some(at) = term.find(|c: char| c.is_control() || c == '@') {
+        return Err(place.fault(place.at + at, "this character is in no name"));
     }
     let mut pattern = String::new();
     let mut numbers = Vec::new();
