@@ -1,9 +1,9 @@
 //! Sets of host names in the language that administrators have in their fingers:
 //! `node[001-128]`, `rack[1-4]n[01-32]`, `@compute!node7`.
 //!
-//! Owns [`NodeSet`], the reading of the language (ClusterShell's, in which what Slurm and Flux print
-//! is read, too), the algebra, and folding. Names are kept by pattern, as numbers, so that a set of regular
-//! names takes eight bytes a name. Groups are [`Groups`]', which the caller has.
+//! Owns [`NodeSet`], the reading of the language (ClusterShell's, in which what Slurm and Flux
+//! print is read, too), the algebra, and folding. Names are kept by pattern, as numbers, so that a
+//! set of regular names takes eight bytes a name. Groups are [`Groups`]', which the caller has.
 
 mod fold;
 mod gathering;

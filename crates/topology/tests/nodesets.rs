@@ -84,6 +84,8 @@ fn what_cannot_be_read_is_quoted_with_the_place() {
         ("@nobody", "group \"@nobody\": there is no such group"),
         ("n*", "group \"@*\": nobody knows all nodes"),
         ("n[1-2[3]]", "not closed"),
+        ("x123456789012345678[1-2]", "character 20: these digits make a number of more than 17"),
+        ("x[1-2]123456789012345678", "character 7: these digits make a number of more than 17"),
     ];
     for (text, what) in table {
         let said = refusal(text);

@@ -26,6 +26,8 @@ const GROUP_DEPTH_MAX: usize = 32;
 /// Most names with `*` or `?` in one term: each is compared with all nodes.
 const WILDCARDS_MAX: usize = 1024;
 
+const TOO_LONG: &str = "these digits make a number of more than 17";
+
 /// Reads one text and the groups that it names.
 pub(super) struct Reader<'a> {
     groups: &'a dyn Groups,
@@ -308,6 +310,8 @@ fn product(place: Place<'_>, term: &str, pattern: &mut String) -> Result<Vec<Vec
     let mut sets: Vec<Vec<Index>> = Vec::new();
     // Whether the set that came last ends right here, so that digits or brackets continue it.
     let mut is_adjacent = false;
+    // Whether the text before ends with more digits than a number has.
+    let mut is_behind_digits = false;
     let mut bytes = 0;
     let mut at = 0;
     while at < term.len() {
@@ -334,14 +338,18 @@ fn product(place: Place<'_>, term: &str, pattern: &mut String) -> Result<Vec<Vec
             at += length;
             match Index::parse(text).filter(|_| is_digit) {
                 Some(number) => vec![number],
+                None if is_digit && is_adjacent => return Err(place.fault(here, TOO_LONG)),
                 None => {
                     bytes += text.len();
                     pattern.push_str(text);
-                    is_adjacent = false;
+                    (is_adjacent, is_behind_digits) = (false, is_digit);
                     continue;
                 }
             }
         };
+        if is_behind_digits {
+            return Err(place.fault(here, TOO_LONG));
+        }
         bytes += numbers.last().map_or(0, |number| number.digits());
         check_length(place, bytes)?;
         if is_adjacent && let Some(before) = sets.pop() {
@@ -367,8 +375,7 @@ fn join(
     }
     let pairs = before.iter().flat_map(|one| behind.iter().map(|other| one.joined(*other)));
     let joined: Option<Vec<Index>> = pairs.collect();
-    let too_long = "these digits make a number of more than 17";
-    let mut joined = joined.ok_or_else(|| place.fault(at, too_long))?;
+    let mut joined = joined.ok_or_else(|| place.fault(at, TOO_LONG))?;
     sort(&mut joined);
     Ok(joined)
 }
