@@ -7,7 +7,7 @@ use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 
 use crate::exit::{Failure, one_line};
-use crate::{bench, clocks, doctor, mpi, node, sim, status, storm, topology};
+use crate::{bench, clocks, doctor, mpi, node, nodeset, run, sim, status, storm, topology};
 
 /// A tree of processes that asks every process of a job, and says who is missing.
 #[derive(Parser)]
@@ -19,6 +19,10 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
+    /// Run a command on every host of a set and fold what they answer.
+    Run(run::Arguments),
+    /// Expand, fold, count and combine sets of host names.
+    Nodeset(nodeset::Arguments),
     /// Print, draw, count or cost a tree.
     Topology(topology::Arguments),
     /// Measure this machine beside the floor of plain blocking processes.

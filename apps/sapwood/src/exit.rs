@@ -36,6 +36,15 @@ impl Failure {
         Self { code: OWN_FAILURE, text: text.to_string() }
     }
 
+    /// Our output cannot be written. A reader that has gone, such as `head`, is no failure.
+    pub(crate) fn output(error: &std::io::Error) -> Self {
+        let code = match error.kind() {
+            ErrorKind::BrokenPipe => READER_GONE,
+            _ => OWN_FAILURE,
+        };
+        Self { code, text: format!("cannot write to standard output: {error}") }
+    }
+
     /// Says it on standard error, in one line.
     pub(crate) fn report(&self) -> ExitCode {
         if self.code != READER_GONE {
@@ -79,13 +88,8 @@ impl From<sapwood_floor::Error> for Failure {
 /// Writes to standard output. A reader that has gone, such as `head`, ends the command in silence.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut output = std::io::stdout().lock();
-    output.write_all(text.as_bytes()).and_then(|()| output.flush()).map_err(|error| {
-        let code = match error.kind() {
-            ErrorKind::BrokenPipe => READER_GONE,
-            _ => OWN_FAILURE,
-        };
-        Failure { code, text: format!("cannot write to standard output: {error}") }
-    })
+    let written = output.write_all(text.as_bytes()).and_then(|()| output.flush());
+    written.map_err(|error| Failure::output(&error))
 }
 
 /// Runs a command such that a fault in our own code becomes one line and exit code 125. What the

@@ -8,9 +8,12 @@ mod bench;
 mod clocks;
 mod doctor;
 mod exit;
+mod hosts;
 mod launching;
 mod mpi;
 mod node;
+mod nodeset;
+mod run;
 mod scale;
 mod sim;
 mod status;
@@ -37,18 +40,21 @@ fn main() -> ExitCode {
             Some(bench::CROWD) => bench::crowd(&arguments[1..]),
             Some(storm::BACK_END) => storm::back_end(),
             Some(storm::soak::BACK_END) => storm::soak::back_end(),
+            Some(run::agent::AGENT) if arguments.len() == 1 => run::agent::run(),
             Some(mpi::leaf::LEAF) => mpi::leaf::run(&arguments[1..]),
-            _ => run(),
+            _ => command(),
         };
         result.unwrap_or_else(|failure| failure.report())
     })
 }
 
 /// A command of people's.
-fn run() -> Result<ExitCode, Failure> {
+fn command() -> Result<ExitCode, Failure> {
     match arguments::read()? {
         Some(Command::Node(arguments)) => node::run(arguments.join.as_deref()),
         Some(Command::Topology(arguments)) => topology::run(&arguments),
+        Some(Command::Run(arguments)) => run::run(&arguments),
+        Some(Command::Nodeset(arguments)) => nodeset::run(&arguments),
         Some(Command::Bench(arguments)) => bench::run(&arguments),
         Some(Command::Doctor(arguments)) => doctor::run(&arguments),
         Some(Command::Mpi(arguments)) => mpi::run(&arguments),

@@ -19,6 +19,7 @@
 //! | `count` | anything | `%uld`, the number of contributors |
 //! | `concatenate` | one value | all elements in rank order, `%aud` lengths per contributor |
 //! | `equivalence` | anything | which ranks sent the same, [`EquivalenceClasses`] |
+//! | `classes` | a key and a content | who sent the same key, and its content once: [`Classes`] |
 //! | `statistics` | one number or array | per element [`Moments`], in [`Statistics`] |
 //! | `quantiles` | numbers, or its sketches | [`Quantiles`]: relative error of values |
 //! | `kll` | numbers, or its sketches | [`Kll`]: error in rank |
@@ -67,6 +68,7 @@ mod bit_and;
 mod bit_or;
 mod chain;
 mod changes;
+mod classes;
 mod concatenate;
 mod count;
 mod equivalence;
@@ -84,6 +86,7 @@ mod sum;
 mod synchronisation;
 
 pub use chain::Chain;
+pub use classes::{CLASS_CONTENT_BYTES_MAX, Class, Classes};
 pub use concatenate::CONTRIBUTORS_MAX;
 pub use equivalence::{EquivalenceClass, EquivalenceClasses};
 pub use error::FilterError;

@@ -125,6 +125,7 @@ impl Registry {
             .with("bit-and", crate::bit_and::make)
             .with("bit-or", crate::bit_or::make)
             .with("changes", crate::changes::make)
+            .with("classes", crate::classes::make)
             .with("concatenate", crate::concatenate::make)
             .with("count", crate::count::make)
             .with("distinct", crate::sketch::distinct::make)
@@ -253,7 +254,7 @@ mod tests {
         assert_eq!(
             text,
             "filter 'summ' is not known; use one of: accumulate average bit-and bit-or changes \
-             concatenate count distinct equivalence heavy-hitters histogram kll max min null pass \
+             classes concatenate count distinct equivalence heavy-hitters histogram kll max min null pass \
              prefix-tree quantiles statistics sum top union"
         );
     }

@@ -19,6 +19,7 @@ fn codes() -> impl Strategy<Value = Vec<u8>> {
     };
     prop_oneof![
         own_output("%aud %aud %as"),
+        own_output("%aud %aud %as %as"),
         own_output("%auld %alf %alf %alf %aud %alf %aud"),
         own_output("%Alf %aud"),
         own_output("%As %aud"),

@@ -25,7 +25,7 @@ use crate::LaunchError;
 pub const LIFELINE_VARIABLE: &str = "SAPWOOD_LIFELINE";
 
 /// `F_SETSIG` of Linux (`include/uapi/asm-generic/fcntl.h`), which the libc crate does not name.
-const F_SETSIG: libc::c_int = 10;
+pub(crate) const F_SETSIG: libc::c_int = 10;
 
 /// The front-end's end of the lifeline. Dropping it ends all who hold it.
 #[derive(Debug)]
@@ -92,7 +92,11 @@ fn tie(handed: &OwnedFd) -> io::Result<OwnedFd> {
     Ok(own)
 }
 
-fn control(descriptor: &OwnedFd, command: libc::c_int, value: libc::c_int) -> io::Result<()> {
+pub(crate) fn control(
+    descriptor: &OwnedFd,
+    command: libc::c_int,
+    value: libc::c_int,
+) -> io::Result<()> {
     // SAFETY: The descriptor is open for as long as it is borrowed. Both commands that this is
     // called with take one number and set something in the open file; they touch no memory.
     let result = unsafe { libc::fcntl(descriptor.as_raw_fd(), command, value) };

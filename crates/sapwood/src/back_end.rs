@@ -135,6 +135,40 @@ impl BackEnd {
         self.wait(Some(timeout))
     }
 
+    /// The next packet on one stream that has come, passing over those of other streams. Does not
+    /// turn the loop: see [`BackEnd::turn`]. Packets that are not taken keep their stream's window
+    /// closed, which is how a back-end holds one stream back and still hears the others.
+    pub fn take_from(&mut self, stream: StreamId) -> Option<Received> {
+        let is_there = |packet: &Packet| packet.header.stream == stream;
+        let at = self.shared.packets.iter().position(is_there)?;
+        let delivery = Delivery::Packet(self.shared.packets.remove(at)?);
+        self.shared.consumed(stream, delivery.cost());
+        let Delivery::Packet(packet) = delivery else {
+            unreachable!("it was made a packet just now");
+        };
+        Some(Received { stream, packet })
+    }
+
+    /// The streams on which packets wait, in the order of their first packets.
+    #[must_use]
+    pub fn waiting_on(&self) -> Vec<StreamId> {
+        let mut streams = Vec::new();
+        for packet in &self.shared.packets {
+            if !streams.contains(&packet.header.stream) {
+                streams.push(packet.header.stream);
+            }
+        }
+        streams
+    }
+
+    /// Whether [`BackEnd::send`] on this stream would not wait.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] when the stream is not open.
+    pub fn has_room(&mut self, stream: StreamId) -> Result<bool> {
+        Ok(self.shared.driver.node().has_room(stream)?)
+    }
+
     /// The next packet, if it is there already. Does one turn of the loop.
     ///
     /// # Errors
@@ -250,6 +284,14 @@ impl BackEnd {
     /// [`Error::Runtime`] when it cannot be watched.
     pub fn watch(&mut self, descriptor: impl AsFd) -> Result<()> {
         Ok(self.shared.driver.watch(descriptor)?)
+    }
+
+    /// Stops watching a descriptor.
+    ///
+    /// # Errors
+    /// [`Error::Runtime`] when it is not watched.
+    pub fn unwatch(&mut self, descriptor: impl AsFd) -> Result<()> {
+        Ok(self.shared.driver.unwatch(descriptor)?)
     }
 
     /// How many of this back-end's packets were dropped here on a stream that drops.

@@ -165,6 +165,14 @@ impl Stream {
         shared.wait("answer", timeout, |shared| take(shared, id))
     }
 
+    /// Whether [`Stream::broadcast`] would not wait.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] when the stream is closed.
+    pub fn has_room(&self) -> Result<bool> {
+        Ok(self.shared.borrow_mut().driver.node().has_room(self.id)?)
+    }
+
     /// How many answers have come and wait to be received.
     #[must_use]
     pub fn waiting(&self) -> usize {

@@ -160,6 +160,33 @@ pub enum Error {
         /// Which rule of a plan is broken.
         problem: &'static str,
     },
+    /// A nodeset cannot be read, or has too many names. Correct the text at the place.
+    NodeSet {
+        /// The text, or the part of it that is wrong.
+        text: String,
+        /// The place in the whole text: a character, from 1.
+        column: u32,
+        /// What is wrong there.
+        problem: &'static str,
+    },
+    /// A group of nodes cannot be told. Correct its name, or the files that define groups.
+    Group {
+        /// The group, with its source if that was named.
+        group: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A line of a host file, or a variable that lists hosts, cannot be read. Correct it.
+    HostFile {
+        /// Which file or variable.
+        source: String,
+        /// The line, from 1.
+        line: u32,
+        /// The line's text.
+        text: String,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// A parameter of the cost model is negative or not finite. Give a time of zero or more.
     CostParameter {
         /// Name of the parameter.
@@ -218,6 +245,15 @@ impl fmt::Display for Error {
             Self::NoHosts => write!(f, "the host list is empty: name at least one host"),
             Self::Plan { problem } => {
                 write!(f, "subtree plan: {problem}: the sender is faulty or of another version")
+            }
+            Self::NodeSet { text, column, problem } => {
+                write!(f, "nodeset {text:?}, character {column}: {problem}")
+            }
+            Self::Group { group, problem } => {
+                write!(f, "group {:?}: {problem}", alloc::format!("@{group}"))
+            }
+            Self::HostFile { source, line, text, problem } => {
+                write!(f, "{source} line {line}: {text:?}: {problem}")
             }
             Self::CostParameter { name, value } => {
                 write!(f, "cost parameter {name} is {value}: give a finite time of zero or more")

@@ -22,7 +22,8 @@
 //! What lives where: `shape` holds the shapes and their sizes, `spec` their text form, `hosts`
 //! the placement on hosts, `ranks` the numbering, `tree` the finished [`Topology`], `subtree`
 //! the plan for one child, `mrnet_file` the file format, `draw` the pictures, `cost` the model,
-//! `advise` the choice of a tree.
+//! `advise` the choice of a tree, `nodeset` the language for sets of host names, `hostfile` the
+//! files that list hosts.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -34,9 +35,11 @@ mod advise;
 mod cost;
 mod draw;
 mod error;
+mod hostfile;
 mod hosts;
 mod limits;
 mod mrnet_file;
+mod nodeset;
 mod over_hosts;
 mod ranks;
 mod regrown;
@@ -50,8 +53,10 @@ pub use advise::{Candidate, Kind, Pattern, Site, advise};
 pub use cost::{LogGp, Prediction, compare};
 pub use draw::{DRAWN_CHILDREN_MAX, DRAWN_LINES_MAX};
 pub use error::Error;
+pub use hostfile::{HostList, SLOTS_MAX};
 pub use hosts::{HostName, Hosts, Placement};
 pub use limits::{DEPTH_MAX, FAN_OUT_MAX, HOST_INDEX_MAX, HOST_NAME_BYTES_MAX, NODES_MAX};
+pub use nodeset::{Folding, Groups, NODESET_NAME_BYTES_MAX, NODESET_NAMES_MAX, NoGroups, NodeSet};
 pub use shape::Shape;
 pub use statistics::{LevelCount, Statistics};
 pub use subtree::{PlannedNode, Subtree};

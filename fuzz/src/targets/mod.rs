@@ -9,6 +9,7 @@ pub mod frame;
 pub mod handshake;
 pub mod message;
 pub mod node;
+pub mod nodeset;
 mod packets;
 pub mod plan;
 pub mod profile;
@@ -21,7 +22,7 @@ pub mod values;
 mod world;
 
 /// All of them.
-pub const ALL: [Target; 15] = [
+pub const ALL: [Target; 16] = [
     control::TARGET,
     filter::TARGET,
     format::TARGET,
@@ -29,6 +30,7 @@ pub const ALL: [Target; 15] = [
     handshake::TARGET,
     message::TARGET,
     node::TARGET,
+    nodeset::TARGET,
     plan::TARGET,
     profile::TARGET,
     ranks::TARGET,

@@ -75,7 +75,7 @@ impl Leaves {
 }
 
 /// A tree over so many leaves whose processes have at most `fan_out` children, as even as can be.
-fn shape_over(leaves: u32, fan_out: u32) -> String {
+pub(crate) fn shape_over(leaves: u32, fan_out: u32) -> String {
     let mut widths = vec![leaves];
     while widths[0] > fan_out {
         widths.insert(0, widths[0].div_ceil(fan_out));

@@ -13,7 +13,7 @@ mod command_line;
 mod folder;
 mod job;
 pub(crate) mod leaf;
-mod leaves;
+pub(crate) mod leaves;
 mod linkage;
 mod screen;
 pub(crate) mod shim;

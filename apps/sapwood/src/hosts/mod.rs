@@ -1,0 +1,42 @@
+//! Which hosts are meant: groups of hosts from the site's files, and the options with which every
+//! command selects its hosts.
+//!
+//! The language itself and host files are `sapwood-topology`'s; here is what reads files and the
+//! environment for it.
+
+mod flat;
+pub(crate) mod groups;
+pub(crate) mod selection;
+mod yaml;
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use crate::exit::Failure;
+
+/// Longest file or input that lists hosts, in bytes.
+const LIST_BYTES_MAX: u64 = 256 << 20;
+
+/// Reads a file of text.
+pub(crate) fn read_file(path: &Path) -> Result<String, Failure> {
+    let name = path.display().to_string();
+    let file =
+        File::open(path).map_err(|error| Failure::usage(format!("cannot read {name}: {error}")))?;
+    read_text(file, &name)
+}
+
+/// Reads all text there is, within the limit.
+pub(crate) fn read_text(source: impl Read, name: &str) -> Result<String, Failure> {
+    let mut bytes = Vec::new();
+    let read = source.take(LIST_BYTES_MAX + 1).read_to_end(&mut bytes);
+    read.map_err(|error| Failure::usage(format!("cannot read {name}: {error}")))?;
+    if bytes.len() as u64 > LIST_BYTES_MAX {
+        return Err(Failure::usage(format!("{name} is longer than {LIST_BYTES_MAX} bytes")));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = valid.iter().filter(|&&byte| byte == b'\n').count() + 1;
+        Failure::usage(format!("{name} line {line} is no text (UTF-8)"))
+    })
+}

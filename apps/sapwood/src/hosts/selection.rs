@@ -1,0 +1,159 @@
+//! The options with which a command selects its hosts, and what they come to.
+//!
+//! Owns the order in which targets are looked for: the command line; a file that `WCOLL` or
+//! `SAPWOOD_HOSTFILE` names; the allocation of a resource manager around us.
+
+use std::path::{Path, PathBuf};
+
+use sapwood_topology::{HostList, NodeSet};
+
+use super::groups::SiteGroups;
+use crate::exit::Failure;
+
+/// Which hosts, and how they are reached.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct Selection {
+    /// Run on these hosts: node[001-128], rack[1-4]n[01-32], @group, !, &, ^ (repeatable).
+    #[arg(short = 'w', long = "nodes", value_name = "NODESET")]
+    pub(crate) nodes: Vec<String>,
+    /// Leave these hosts out (repeatable).
+    #[arg(short = 'x', long = "exclude", value_name = "NODESET")]
+    pub(crate) exclude: Vec<String>,
+    /// Run on the hosts of this group, GROUP or SOURCE:GROUP (repeatable).
+    #[arg(short = 'g', long = "group", value_name = "GROUP")]
+    pub(crate) group: Vec<String>,
+    /// Run on all hosts that the default source of groups knows.
+    #[arg(short = 'a', long)]
+    pub(crate) all: bool,
+    /// Run on the hosts that this file lists (repeatable).
+    #[arg(long, visible_alias = "machinefile", value_name = "FILE")]
+    pub(crate) hostfile: Vec<PathBuf>,
+    /// Take only so many of the hosts, by chance.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) pick: Option<u32>,
+}
+
+/// How hosts are reached, and for how long they are waited for.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct Reach {
+    /// Most children of a process of the tree [default: 16, or 32 for more than 256 hosts].
+    #[arg(short = 'f', long = "fanout", value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1..=65536))]
+    pub(crate) fan_out: Option<u32>,
+    /// Give hosts so long to be reached.
+    #[arg(short = 't', long = "connect-timeout", value_name = "SECONDS", default_value = "10",
+          value_parser = seconds)]
+    pub(crate) connect_timeout: std::time::Duration,
+    /// Be this user on the hosts.
+    #[arg(short = 'l', long, value_name = "USER")]
+    pub(crate) user: Option<String>,
+    /// Run beside this job of the resource manager.
+    #[arg(short = 'j', long = "jobid", value_name = "JOB")]
+    pub(crate) job: Option<String>,
+    /// What starts the tree; detected if it is not named.
+    #[arg(long, value_name = "NAME", default_value = "local", value_parser = ["local"])]
+    pub(crate) launcher: String,
+}
+
+/// Reads a time in seconds; 0 is for ever where that makes sense.
+pub(crate) fn seconds(text: &str) -> Result<std::time::Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "a number of seconds is expected".to_string())?;
+    match std::time::Duration::try_from_secs_f64(seconds) {
+        Ok(time) if seconds <= 1e9 => Ok(time),
+        _ => Err("a time from 0 to 10^9 seconds is expected".to_string()),
+    }
+}
+
+impl Selection {
+    /// The hosts, in order.
+    ///
+    /// # Errors
+    /// Where nothing says which hosts, or what says so cannot be read.
+    pub(crate) fn resolve(&self) -> Result<NodeSet, Failure> {
+        let groups = SiteGroups::default();
+        let mut hosts = self.named(&groups)?;
+        for text in &self.exclude {
+            let text = NodeSet::parse(text, &groups).map_err(Failure::usage)?;
+            hosts = hosts.difference(&text);
+        }
+        if hosts.is_empty() {
+            return Err(Failure::usage("the selection has no host"));
+        }
+        match self.pick {
+            Some(count) => pick(&hosts, count as usize),
+            None => Ok(hosts),
+        }
+    }
+
+    fn named(&self, groups: &SiteGroups) -> Result<NodeSet, Failure> {
+        let parse = |text: &str| NodeSet::parse(text, groups).map_err(Failure::usage);
+        let mut hosts = NodeSet::default();
+        let nothing = self.nodes.is_empty() && self.group.is_empty() && self.hostfile.is_empty();
+        if nothing && !self.all {
+            return surroundings(groups);
+        }
+        for text in &self.nodes {
+            hosts = hosts.union(&parse(text)?);
+        }
+        for group in &self.group {
+            hosts = hosts.union(&parse(&format!("@{}", group.trim_start_matches('@')))?);
+        }
+        if self.all {
+            hosts = hosts.union(&parse("@*")?);
+        }
+        for path in &self.hostfile {
+            hosts = hosts.union(&file(path, groups)?);
+        }
+        Ok(hosts)
+    }
+}
+
+fn file(path: &Path, groups: &SiteGroups) -> Result<NodeSet, Failure> {
+    let text = if path == Path::new("-") {
+        super::read_text(std::io::stdin().lock(), "standard input")?
+    } else {
+        super::read_file(path)?
+    };
+    let name = path.display().to_string();
+    let list = HostList::from_file_text(&text, &name, groups).map_err(Failure::usage)?;
+    Ok(list.names())
+}
+
+/// The hosts that the environment names.
+fn surroundings(groups: &SiteGroups) -> Result<NodeSet, Failure> {
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    for name in ["WCOLL", "SAPWOOD_HOSTFILE"] {
+        if let Some(path) = variable(name) {
+            return file(Path::new(&path), groups);
+        }
+    }
+    for name in ["SLURM_JOB_NODELIST", "SLURM_NODELIST"] {
+        if let Some(nodes) = variable(name) {
+            let counts = variable("SLURM_TASKS_PER_NODE");
+            let list = HostList::from_slurm(&nodes, counts.as_deref());
+            return Ok(list.map_err(Failure::usage)?.names());
+        }
+    }
+    if let Some(path) = variable("PBS_NODEFILE") {
+        return file(Path::new(&path), groups);
+    }
+    Err(Failure::usage(
+        "nothing says which hosts: give -w NODESET, -g GROUP, -a or --hostfile FILE, set WCOLL or \
+         SAPWOOD_HOSTFILE, or run inside an allocation",
+    ))
+}
+
+/// Some of the hosts, each equally likely.
+pub(crate) fn pick(hosts: &NodeSet, count: usize) -> Result<NodeSet, Failure> {
+    let mut names: Vec<String> = hosts.iter().collect();
+    let count = count.min(names.len());
+    for place in 0..count {
+        let mut random = [0_u8; 8];
+        let failed = |error| Failure::own(&format!("the system gives no random numbers: {error}"));
+        getrandom::fill(&mut random).map_err(failed)?;
+        let left = (names.len() - place) as u64;
+        names.swap(place, place + (u64::from_le_bytes(random) % left) as usize);
+    }
+    names.truncate(count);
+    Ok(names.into_iter().collect())
+}

@@ -1,0 +1,267 @@
+//! What is known of every host: who runs, who has ended how, who is missing and why.
+//!
+//! Owns the classes of hosts with the same outcome and the exit code that they come to. It reads
+//! answers and events and does no I/O.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use sapwood::{Answer, Classes, Error, Rank, RankSet};
+use sapwood_topology::NodeSet;
+
+use super::protocol::{Outcome, State};
+
+/// After so much silence a host that has not told its outcome counts as missing.
+pub(super) const SILENCE_MAX: Duration = Duration::from_secs(15);
+
+/// The exit code where something took too long.
+const TIMED_OUT: u8 = crate::exit::TIMEOUT;
+/// The exit code where a host could not be reached.
+const UNREACHED: u8 = 255;
+
+/// Hosts with the same outcome.
+#[derive(Clone, Debug)]
+pub(super) struct Class {
+    pub(super) outcome: Outcome,
+    pub(super) ranks: RankSet,
+    /// Standard output and then standard error, where they came with the outcome.
+    pub(super) content: Option<Vec<u8>>,
+}
+
+impl Class {
+    /// Both outputs, where they came with the outcome.
+    pub(super) fn outputs(&self) -> Option<[&[u8]; 2]> {
+        let content = self.content.as_deref()?;
+        let (output, errors) = content.split_at_checked(self.outcome.output.length as usize)?;
+        Some([output, errors])
+    }
+}
+
+/// What is known so far.
+pub(super) struct Results {
+    pub(super) hosts: Vec<String>,
+    /// By outcome.
+    classes: BTreeMap<Outcome, Class>,
+    ended: RankSet,
+    missing: BTreeMap<Rank, String>,
+    /// When each host gave its last sign of life.
+    heard: Vec<Instant>,
+}
+
+impl Results {
+    pub(super) fn new(hosts: Vec<String>, now: Instant) -> Self {
+        let heard = vec![now; hosts.len()];
+        let (classes, missing) = (BTreeMap::new(), BTreeMap::new());
+        Self { hosts, classes, ended: RankSet::new(), missing, heard }
+    }
+
+    /// Takes the answer of a wave.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] for a packet that no agent makes.
+    pub(super) fn take(&mut self, answer: &Answer, now: Instant) -> Result<(), Error> {
+        for rank in answer.contributors.iter() {
+            if let Some(heard) = self.heard.get_mut(rank as usize) {
+                *heard = now;
+            }
+        }
+        let Some(packet) = &answer.packet else { return Ok(()) };
+        for told in Classes::read(packet.values())?.into_classes() {
+            let Some(outcome) = Outcome::decode(&told.key) else { continue };
+            if matches!(outcome.state, State::Running | State::Told) {
+                continue;
+            }
+            let ranks = told.ranks.difference(self.ended.as_ref());
+            if ranks.is_empty() {
+                continue;
+            }
+            self.ended.union_with(ranks.as_ref());
+            for rank in ranks.iter() {
+                self.missing.remove(&rank);
+            }
+            let none = || Class { outcome, ranks: RankSet::new(), content: None };
+            let class = self.classes.entry(outcome).or_insert_with(none);
+            class.ranks.union_with(ranks.as_ref());
+            let length = outcome.output.length + outcome.errors.length;
+            if class.content.is_none() && told.content.len() as u64 == length {
+                class.content = Some(told.content);
+            }
+        }
+        Ok(())
+    }
+
+    /// These hosts will not answer.
+    pub(super) fn lose(&mut self, ranks: &RankSet, reason: &str) {
+        for rank in ranks.difference(self.ended.as_ref()).iter() {
+            if (rank as usize) < self.hosts.len() {
+                self.missing.entry(rank).or_insert_with(|| crate::exit::one_line(reason));
+            }
+        }
+    }
+
+    /// Hosts that have been silent for too long count as missing.
+    pub(super) fn lose_silent(&mut self, now: Instant) {
+        for rank in self.running().iter() {
+            if now.saturating_duration_since(self.heard[rank as usize]) >= SILENCE_MAX {
+                let reason = format!("gave no sign of life for {} s", SILENCE_MAX.as_secs());
+                self.missing.insert(rank, reason);
+            }
+        }
+    }
+
+    fn everyone(&self) -> RankSet {
+        match u32::try_from(self.hosts.len()) {
+            Ok(count) if count > 0 => RankSet::range(0, count - 1),
+            _ => RankSet::new(),
+        }
+    }
+
+    /// Who has neither ended nor been lost.
+    pub(super) fn running(&self) -> RankSet {
+        let lost: RankSet = self.missing.keys().copied().collect();
+        self.everyone().difference(self.ended.as_ref()).difference(lost.as_ref())
+    }
+
+    pub(super) fn ended(&self) -> &RankSet {
+        &self.ended
+    }
+
+    /// Whether nothing more will come.
+    pub(super) fn is_complete(&self) -> bool {
+        self.ended.len() + self.missing.len() as u64 >= self.hosts.len() as u64
+    }
+
+    /// The classes, the largest first; of equally large ones, that with the first host first.
+    pub(super) fn classes(&self) -> Vec<Class> {
+        let mut classes: Vec<Class> = self.classes.values().cloned().collect();
+        classes.sort_by_key(|class| {
+            (std::cmp::Reverse(class.ranks.len()), class.ranks.as_ref().first())
+        });
+        classes
+    }
+
+    /// The hosts that are missing, by reason.
+    pub(super) fn missing(&self) -> Vec<(RankSet, String)> {
+        let mut by_reason: BTreeMap<&str, RankSet> = BTreeMap::new();
+        for (&rank, reason) in &self.missing {
+            by_reason.entry(reason).or_default().insert(rank);
+        }
+        let mut missing: Vec<_> =
+            by_reason.into_iter().map(|(reason, ranks)| (ranks, reason.to_string())).collect();
+        missing.sort_by_key(|(ranks, _)| ranks.as_ref().first());
+        missing
+    }
+
+    /// Hosts by rank, as a nodeset.
+    pub(super) fn nodes(&self, ranks: &RankSet) -> NodeSet {
+        ranks.iter().filter_map(|rank| self.hosts.get(rank as usize).cloned()).collect()
+    }
+
+    /// The hosts whose outcome is such.
+    pub(super) fn with_state(&self, is_such: impl Fn(State) -> bool) -> RankSet {
+        let mut ranks = RankSet::new();
+        for class in self.classes.values().filter(|class| is_such(class.outcome.state)) {
+            ranks.union_with(class.ranks.as_ref());
+        }
+        ranks
+    }
+
+    /// The code with which the command ends: the largest of all hosts', where a time-out counts as
+    /// 124 and, if more are missing than are accepted, those as 255.
+    pub(super) fn exit_code(&self, accepted: usize) -> u8 {
+        let code = |state: State| match state {
+            State::Running | State::Told => 0,
+            State::Exited(status) | State::NotStarted(status) => status.clamp(0, 255) as u8,
+            State::Killed(signal) => (128 + signal).clamp(0, 255) as u8,
+            State::TimedOut => TIMED_OUT,
+        };
+        let worst = self.classes.values().map(|class| code(class.outcome.state)).max().unwrap_or(0);
+        let absent = self.missing.len() + self.running().len() as usize;
+        if absent > accepted { UNREACHED } else { worst }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sapwood::{Packet, Values};
+
+    use super::*;
+    use crate::run::protocol::Digest;
+
+    fn answer(parts: &[(Outcome, &[u8], RankSet)]) -> Answer {
+        let mut ranges: Vec<u32> = Vec::new();
+        let mut counts = Vec::new();
+        let mut contributors = RankSet::new();
+        for (_, _, ranks) in parts {
+            let list = ranks.as_ref();
+            counts.push(list.ranges().len() as u32);
+            for rank in list.ranges() {
+                ranges.extend(rank);
+            }
+            contributors.union_with(list);
+        }
+        let keys: Vec<_> = parts.iter().map(|(outcome, _, _)| outcome.encode()).collect();
+        let contents: Vec<_> = parts.iter().map(|(_, content, _)| content).collect();
+        let values = Values::new().array(&counts).array(&ranges).strings(&keys).strings(&contents);
+        let packet = Some(Packet::new(1, 100, values));
+        Answer { stream: 1, wave: 0, packet, contributors, missing: Vec::new(), is_late: false }
+    }
+
+    fn exited(status: i32, output: &[u8]) -> Outcome {
+        let digest =
+            Digest { length: output.len() as u64, kept: output.len() as u64, hash: [0; 32] };
+        Outcome { state: State::Exited(status), output: digest, errors: Digest::default() }
+    }
+
+    fn hosts(count: usize) -> Vec<String> {
+        (0..count).map(|place| format!("n{place}")).collect()
+    }
+
+    #[test]
+    fn outcomes_add_up_over_waves_and_count_once() {
+        let now = Instant::now();
+        let mut results = Results::new(hosts(4), now);
+        let yes = (exited(0, b"yes"), &b"yes"[..], RankSet::range(0, 1));
+        let running = (Outcome::bare(State::Running), &b""[..], RankSet::range(2, 3));
+        results.take(&answer(&[yes.clone(), running]), now).unwrap();
+        assert_eq!(results.running(), RankSet::range(2, 3));
+        let late = (exited(0, b"yes"), &b"yes"[..], RankSet::range(1, 2));
+        results.take(&answer(&[late]), now).unwrap();
+        results.lose(&RankSet::range(2, 3), "gone");
+        assert!(results.is_complete());
+        let classes = results.classes();
+        assert_eq!((classes.len(), classes[0].ranks.len()), (1, 3));
+        assert_eq!(classes[0].outputs(), Some([&b"yes"[..], &b""[..]]));
+        assert_eq!(results.missing(), [(RankSet::range(3, 3), "gone".to_string())]);
+        assert_eq!((results.exit_code(0), results.exit_code(1)), (255, 0));
+    }
+
+    #[test]
+    fn the_worst_outcome_decides_the_exit_code() {
+        let now = Instant::now();
+        let code = |outcomes: &[State]| {
+            let mut results = Results::new(hosts(outcomes.len()), now);
+            for (rank, &state) in (0..).zip(outcomes) {
+                let part = (Outcome::bare(state), &b""[..], RankSet::range(rank, rank));
+                results.take(&answer(&[part]), now).unwrap();
+            }
+            results.exit_code(0)
+        };
+        assert_eq!(code(&[State::Exited(0), State::Exited(3)]), 3);
+        assert_eq!(code(&[State::Exited(1), State::TimedOut]), 124);
+        assert_eq!(code(&[State::Exited(127), State::TimedOut]), 127);
+        assert_eq!(code(&[State::Killed(9)]), 137);
+        assert_eq!(code(&[State::NotStarted(126)]), 126);
+    }
+
+    #[test]
+    fn silence_makes_a_host_missing_until_it_speaks() {
+        let now = Instant::now();
+        let mut results = Results::new(hosts(1), now);
+        results.lose_silent(now + SILENCE_MAX);
+        assert!(results.is_complete());
+        let part = (exited(0, b""), &b""[..], RankSet::range(0, 0));
+        results.take(&answer(&[part]), now).unwrap();
+        assert!(results.is_complete() && results.missing().is_empty());
+    }
+}

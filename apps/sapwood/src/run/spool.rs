@@ -1,0 +1,124 @@
+//! The output of one command on one host: counted and hashed to its end, and kept as far as there
+//! is room, first in memory, then in a file without a name.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use blake2::{Blake2s256, Digest as _};
+use rustix::fs::{Mode, OFlags};
+
+use super::protocol::{Digest, INLINE_BYTES_MAX, SPOOL_BYTES_MAX};
+
+/// One output.
+pub(super) struct Spool {
+    hash: Blake2s256,
+    length: u64,
+    /// Whether anything is kept.
+    is_kept: bool,
+    memory: Vec<u8>,
+    file: Option<File>,
+    kept: u64,
+}
+
+impl Spool {
+    pub(super) fn new(is_kept: bool) -> Self {
+        let memory = Vec::new();
+        Self { hash: Blake2s256::new(), length: 0, is_kept, memory, file: None, kept: 0 }
+    }
+
+    /// Takes what came.
+    pub(super) fn add(&mut self, bytes: &[u8]) {
+        self.hash.update(bytes);
+        let was_cut = self.kept < self.length;
+        self.length += bytes.len() as u64;
+        if !self.is_kept || was_cut {
+            return;
+        }
+        let room = usize::try_from(SPOOL_BYTES_MAX - self.kept).unwrap_or(usize::MAX);
+        let bytes = &bytes[..bytes.len().min(room)];
+        if self.file.is_none() {
+            if self.memory.len() + bytes.len() <= INLINE_BYTES_MAX {
+                self.memory.extend_from_slice(bytes);
+                self.kept += bytes.len() as u64;
+                return;
+            }
+            // Where there is no room for files, what fits into memory is kept.
+            self.file = nameless_file()
+                .and_then(|file| file.write_all_at(&self.memory, 0).ok().map(|()| file));
+            if self.file.is_some() {
+                self.memory = Vec::new();
+            }
+        }
+        if let Some(file) = &self.file
+            && file.write_all_at(bytes, self.kept).is_ok()
+        {
+            self.kept += bytes.len() as u64;
+        }
+    }
+
+    /// What the output was.
+    pub(super) fn digest(&self) -> Digest {
+        let hash = self.hash.clone().finalize().into();
+        Digest { length: self.length, kept: self.kept, hash }
+    }
+
+    /// All of it, if it is in memory.
+    pub(super) fn in_memory(&self) -> Option<&[u8]> {
+        (self.file.is_none() && self.kept == self.length).then_some(&self.memory)
+    }
+
+    /// A part of what was kept; empty at its end.
+    pub(super) fn read(&self, from: u64, bytes: usize) -> Vec<u8> {
+        let left = usize::try_from(self.kept.saturating_sub(from)).unwrap_or(usize::MAX);
+        let bytes = bytes.min(left);
+        let mut part = vec![0; bytes];
+        match &self.file {
+            Some(file) => match file.read_exact_at(&mut part, from) {
+                Ok(()) => part,
+                Err(_) => Vec::new(),
+            },
+            None => self.memory[from as usize..][..bytes].to_vec(),
+        }
+    }
+}
+
+/// A file that nobody can open and that is gone with its descriptor.
+fn nameless_file() -> Option<File> {
+    let folder = std::env::temp_dir();
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    let file = rustix::fs::open(&folder, flags, Mode::RUSR | Mode::WUSR);
+    // Some file systems have no such files; memory that can be paged out does as well.
+    let flags = rustix::fs::MemfdFlags::CLOEXEC;
+    file.or_else(|_| rustix::fs::memfd_create("sapwood-output", flags)).map(File::from).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_output_is_kept_in_memory_and_then_in_a_file() {
+        let mut spool = Spool::new(true);
+        spool.add(b"begin");
+        assert_eq!(spool.in_memory(), Some(&b"begin"[..]));
+        spool.add(&vec![b'x'; INLINE_BYTES_MAX]);
+        spool.add(b"end");
+        assert_eq!(spool.in_memory(), None);
+        let digest = spool.digest();
+        assert_eq!(digest.length, INLINE_BYTES_MAX as u64 + 8);
+        assert_eq!(digest.kept, digest.length);
+        assert_eq!(spool.read(0, 6), b"beginx");
+        assert_eq!(spool.read(digest.length - 4, 100), b"xend");
+        assert!(spool.read(digest.length, 100).is_empty());
+    }
+
+    #[test]
+    fn equal_outputs_have_equal_hashes_however_they_came() {
+        let (mut one, mut other) = (Spool::new(false), Spool::new(true));
+        one.add(b"a\0b\n");
+        other.add(b"a\0");
+        other.add(b"b\n");
+        assert_eq!(one.digest().hash, other.digest().hash);
+        assert_eq!((one.digest().kept, other.digest().kept), (0, 4));
+    }
+}

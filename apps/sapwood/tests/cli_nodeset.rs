@@ -1,0 +1,93 @@
+//! `sapwood nodeset`: what it calculates, and what it refuses.
+
+mod cli;
+
+use cli::{PROGRAM, assert_refused, run, run_with_input, text};
+use serde_json::Value;
+
+fn calculated(arguments: &[&str]) -> String {
+    let output = run(&[&["nodeset"], arguments].concat());
+    assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
+    text(&output.stdout).trim_end_matches('\n').to_string()
+}
+
+#[test]
+fn sets_are_expanded_folded_and_counted() {
+    let table: [(&[&str], &str); 20] = [
+        (&["expand", "n[1-3]"], "n1 n2 n3"),
+        (&["expand", "-S", ",", "-O", "%s.site", "n[1-2]"], "n1.site,n2.site"),
+        (&["expand", "-S", "\\n", "n[1-2]"], "n1\nn2"),
+        (&["fold", "n1", "n3", "n2"], "n[1-3]"),
+        (&["count", "n[1-1000]", "n5"], "1000"),
+        (&["index", "n7", "n[1-9]"], "6"),
+        (&["split", "2", "n[1-5]"], "n[1-3]\nn[4-5]"),
+        (&["fold", "--split", "2", "n[1-5]"], "n[1-3]\nn[4-5]"),
+        (&["intersect", "n[1-5]", "n[3-9]", "n[1-4]"], "n[3-4]"),
+        (&["difference", "n[1-5]", "n2", "n4"], "n[1,3,5]"),
+        (&["xor", "n[1-3]", "n[2-4]"], "n[1,4]"),
+        (&["fold", "n[1-9]", "-x", "n[4-9]"], "n[1-3]"),
+        (&["fold", "n[1-9]", "-i", "n[4-20]"], "n[4-9]"),
+        (&["fold", "n[1-3]", "-X", "n[3-4]"], "n[1-2,4]"),
+        (&["fold", "-I", "0-1,3", "n[1-9]"], "n[1-2,4]"),
+        (&["fold", "--contiguous", "a,n[1-2]"], "a\nn[1-2]"),
+        (&["fold", "--axis", "1", "r[1-2]n[1-2]"], "r[1-2]n1,r[1-2]n2"),
+        (&["fold", "--autostep", "3", "n[0,2,4,6]"], "n[0-6/2]"),
+        (&["count", "--pick", "3", "n[1-9]"], "3"),
+        (&["fold", "n[1-9]!n[4-9]&n[2-5]"], "n[2-3]"),
+    ];
+    for (arguments, expected) in table {
+        assert_eq!(calculated(arguments), expected, "{arguments:?}");
+    }
+}
+
+#[test]
+fn names_are_read_from_standard_input() {
+    let output = run_with_input(&["nodeset", "fold"], b"n1\nn2 n3\n\tn5\n");
+    assert_eq!(text(&output.stdout), "n[1-3,5]\n");
+    let output = run_with_input(&["nodeset", "difference", "n[1-5]", "-"], b"n2\n");
+    assert_eq!(text(&output.stdout), "n[1,3-5]\n");
+}
+
+#[test]
+fn a_program_reads_one_object() {
+    let report: Value = serde_json::from_str(&calculated(&["expand", "--json", "n[1-2]"])).unwrap();
+    assert_eq!(report["schema"], "sapwood.nodeset/1");
+    assert_eq!(report["sets"][0]["names"], serde_json::json!(["n1", "n2"]));
+    assert_eq!(report["sets"][0]["nodes"], "n[1-2]");
+}
+
+#[test]
+fn groups_are_listed_and_put_in_the_place_of_their_members() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("site.yaml");
+    std::fs::write(&path, "racks:\n  r1: n[1-4]\n  r2: n[5-8]\n  all: '@r1,@r2,n9'\n").unwrap();
+    let asked = |arguments: &[&str]| {
+        let output = std::process::Command::new(PROGRAM)
+            .arg("nodeset")
+            .args(arguments)
+            .env("SAPWOOD_GROUPS", &path)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
+        text(&output.stdout).to_string()
+    };
+    assert_eq!(asked(&["regroup", "-s", "racks", "n[1-5]"]), "@racks:r1,n5\n");
+    assert_eq!(asked(&["fold", "-s", "racks", "-a"]), "n[1-9]\n");
+    assert_eq!(asked(&["fold", "@racks:r[1-2]!n1"]), "n[2-8]\n");
+    let listed = asked(&["groups", "-s", "racks", "-v"]);
+    assert!(listed.contains("@racks:r1 n[1-4]\n"), "{listed}");
+}
+
+#[test]
+fn what_is_no_set_is_refused_in_one_line() {
+    let table: [(&[&str], &str); 5] = [
+        (&["nodeset", "fold", "n[1-"], "not closed"),
+        (&["nodeset", "count", "n[1-1000000000]"], "more than 4194304 names"),
+        (&["nodeset", "index", "n9", "n[1-3]"], "is not in it"),
+        (&["nodeset", "fold", "n[1-2],,n3"], "a name is missing"),
+        (&["nodeset", "fold", "@no:group"], "no such group"),
+    ];
+    for (arguments, what) in table {
+        assert_refused(&run(arguments), what, arguments);
+    }
+}

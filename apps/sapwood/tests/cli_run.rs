@@ -1,0 +1,365 @@
+//! `sapwood run` with real processes: every style of output, every exit code, and what goes wrong.
+
+mod cli;
+
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use cli::{PROGRAM, assert_refused, text};
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use serde_json::Value;
+
+/// After this long a test gives a command up.
+const LIMIT: Duration = Duration::from_secs(120);
+
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(PROGRAM);
+    command.arg("run").args(arguments).stdin(Stdio::null());
+    for variable in ["WCOLL", "SAPWOOD_HOSTFILE", "SLURM_JOB_NODELIST", "PBS_NODEFILE"] {
+        command.env_remove(variable);
+    }
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn run(arguments: &[&str]) -> Output {
+    command(arguments).output().unwrap()
+}
+
+fn run_with_input(arguments: &[&str], input: &[u8]) -> Output {
+    let mut child = command(arguments).stdin(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(move || stdin.write_all(input));
+        child.wait_with_output().unwrap()
+    })
+}
+
+fn code(output: &Output) -> Option<i32> {
+    output.status.code()
+}
+
+fn block(nodes: &str, count: usize, content: &str) -> String {
+    format!("---------------\n{nodes} ({count})\n---------------\n{content}")
+}
+
+/// Waits until something has been written, or everything was.
+fn wait_for(child: &mut Child, what: &str) -> String {
+    let mut seen = Vec::new();
+    let stdout = child.stdout.as_mut().unwrap();
+    let mut byte = [0];
+    while !text(&seen).contains(what) && stdout.read(&mut byte).unwrap() == 1 {
+        seen.extend(byte);
+    }
+    text(&seen).to_string()
+}
+
+fn signal(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).unwrap();
+}
+
+/// Whether a process of this number has ended within the limit.
+fn has_ended(pid: &str) -> bool {
+    let pid = Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
+    let until = Instant::now() + LIMIT;
+    while test_kill_process(pid).is_ok() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    test_kill_process(pid).is_err()
+}
+
+#[test]
+fn lines_come_with_the_name_of_their_host_and_apart_by_stream() {
+    for fan_out in ["1", "2", "16"] {
+        let output =
+            run(&["-f", fan_out, "-w", "n[0-4]", "echo out $SAPWOOD_HOST; echo err >&2; echo two"]);
+        let lines: BTreeSet<&str> = text(&output.stdout).lines().collect();
+        let expected: BTreeSet<String> =
+            (0..5).flat_map(|n| [format!("n{n}: out n{n}"), format!("n{n}: two")]).collect();
+        assert_eq!(lines, expected.iter().map(String::as_str).collect(), "{fan_out}");
+        assert_eq!(text(&output.stderr).lines().filter(|line| line.ends_with(": err")).count(), 5);
+        assert_eq!(code(&output), Some(0));
+    }
+}
+
+#[test]
+fn equal_answers_are_written_once_at_every_fan_out() {
+    for fan_out in ["1", "2", "3", "64"] {
+        let script = "test $SAPWOOD_RANK -ne 3 || exit 4; echo hello";
+        let output = run(&["-f", fan_out, "-b", "-w", "n[00-16]", script]);
+        assert_eq!(text(&output.stdout), block("n[00-02,04-16]", 16, "hello\n"), "{fan_out}");
+        assert_eq!(text(&output.stderr), "sapwood: n03 (1): exited with status 4\n");
+        assert_eq!(code(&output), Some(4));
+    }
+}
+
+#[test]
+fn equal_outputs_with_other_codes_are_other_answers() {
+    let output = run(&["-b", "-w", "n[0-2]", "echo same; exit $((SAPWOOD_RANK / 2))"]);
+    let expected = block("n[0-1]", 2, "same\n") + &block("n2", 1, "same\n");
+    assert_eq!(text(&output.stdout), expected);
+    assert_eq!(code(&output), Some(1));
+    assert_eq!(code(&run(&["--no-rc", "-w", "n[0-2]", "exit 3"])), Some(0));
+}
+
+#[test]
+fn lines_are_written_in_the_order_of_hosts_or_folded() {
+    let output = run(&["-L", "-w", "n[0-1]", "seq 2"]);
+    assert_eq!(text(&output.stdout), "n0: 1\nn0: 2\nn1: 1\nn1: 2\n");
+    let output = run(&["-b", "-L", "-w", "n[0-1]", "seq 2"]);
+    assert_eq!(text(&output.stdout), "n[0-1]: 1\nn[0-1]: 2\n");
+    let output = run(&["-b", "--live", "-w", "n[0-1]", "echo a"]);
+    let said = text(&output.stdout);
+    assert!(said.contains("n0: a\n") && said.contains("n1: a\n"), "{said}");
+    assert!(said.ends_with(&block("n[0-1]", 2, "a\n")), "{said}");
+    let output = run(&["-N", "-w", "n0", "echo plain"]);
+    assert_eq!(text(&output.stdout), "plain\n");
+}
+
+#[test]
+fn the_others_are_shown_by_how_they_differ_from_most() {
+    let output = run(&["--diff", "-w", "n[0-3]", "seq $((SAPWOOD_RANK / 3 + 2))"]);
+    let expected =
+        block("n[0-2]", 3, "1\n2\n") + "--- n[0-2]\n+++ n3\n@@ -1,2 +1,3 @@\n 1\n 2\n+3\n";
+    assert_eq!(text(&output.stdout), expected);
+}
+
+#[test]
+fn a_program_reads_one_object() {
+    let script = "case $SAPWOOD_RANK in 3) kill -9 $$;; 4) sleep 1000;; *) echo ok;; esac";
+    let output = run(&["--json", "-u", "1", "-w", "n[0-4]", script]);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["schema"], "sapwood.run/1");
+    assert_eq!((&report["nodes"], &report["count"]), (&"n[0-4]".into(), &5.into()));
+    let classes = report["classes"].as_array().unwrap();
+    assert_eq!(classes[0]["nodes"], "n[0-2]");
+    assert_eq!(classes[0]["stdout"]["content"], "ok\n");
+    assert_eq!(classes[0]["state"], "exited");
+    assert_eq!(report["failed"]["nodes"], "n[3-4]");
+    assert_eq!(report["timed_out"]["nodes"], "n4");
+    assert_eq!(report["missing"].as_array().unwrap().len(), 0);
+    assert_eq!(report["exit_code"], 137);
+    assert_eq!(code(&output), Some(137));
+    let output = run(&["--json", "-w", "n0", "printf '\\377\\0'"]);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let stdout = &report["classes"][0]["stdout"];
+    assert_eq!((&stdout["encoding"], &stdout["content"]), (&"base64".into(), &"/wA=".into()));
+}
+
+#[test]
+fn standard_input_reaches_every_host_whole() {
+    // More than any window of the tree holds.
+    let input: Vec<u8> = (0..3_000_000_u32).map(|n| (n.wrapping_mul(n) >> 7) as u8).collect();
+    for fan_out in ["1", "2", "16"] {
+        let output = run_with_input(&["-f", fan_out, "-b", "-w", "n[0-4]", "cksum"], &input);
+        let said = text(&output.stdout);
+        assert!(said.contains("n[0-4] (5)") && said.contains(" 3000000"), "{fan_out}: {said}");
+    }
+    let output =
+        run_with_input(&["-b", "-w", "n[0-2]", "test $SAPWOOD_RANK -eq 1 || wc -c"], &input);
+    assert!(text(&output.stdout).contains("3000000"), "one host that reads nothing stops no other");
+    let output = run_with_input(&["-n", "-b", "-w", "n[0-1]", "wc -c"], &input);
+    assert_eq!(text(&output.stdout), block("n[0-1]", 2, "0\n"));
+}
+
+#[test]
+fn any_bytes_pass() {
+    let output = run(&["-w", "n0", "printf 'a\\0\\377\\nend'"]);
+    assert_eq!(output.stdout, b"n0: a\0\xff\nn0: end\n");
+    let output = run(&["-b", "-w", "n[0-1]", "printf 'a\\0\\377\\nend'"]);
+    assert_eq!(output.stdout, [block("n[0-1]", 2, "").as_bytes(), b"a\0\xff\nend\n"].concat());
+}
+
+#[test]
+fn a_line_without_end_takes_bounded_parts_and_is_folded_whole() {
+    let script = "head -c 5000000 /dev/zero | tr '\\0' x";
+    let output = run(&["-w", "n0", script]);
+    let lines: Vec<&[u8]> = output.stdout.split(|&byte| byte == b'\n').collect();
+    assert!(lines.iter().all(|line| line.len() < 100_000));
+    assert_eq!(output.stdout.iter().filter(|&&byte| byte == b'x').count(), 5_000_000);
+    let output = run(&["-b", "-f", "2", "-w", "n[0-3]", script]);
+    let header = block("n[0-3]", 4, "");
+    assert!(output.stdout.starts_with(header.as_bytes()));
+    assert_eq!(output.stdout.len(), header.len() + 5_000_001);
+}
+
+#[test]
+fn what_takes_too_long_is_ended_with_all_that_it_started() {
+    let script = "sleep 1000 & echo $!; test $SAPWOOD_RANK -eq 0 || sleep 1000";
+    let output = run(&["-b", "-u", "1", "-w", "n[0-2]", script]);
+    assert_eq!(code(&output), Some(124), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stderr), "sapwood: n[1-2] (2): timed out\n");
+    for pid in text(&output.stdout).lines().filter(|line| line.parse::<u32>().is_ok()) {
+        assert!(has_ended(pid), "process {pid} is left");
+    }
+}
+
+#[test]
+fn a_host_that_is_lost_is_named_and_may_be_accepted() {
+    // The command kills its agent.
+    let script = "sleep 1000 & test $SAPWOOD_RANK -ne 2 || kill -9 $PPID; kill $!; echo here";
+    for fan_out in ["1", "2", "16"] {
+        let output = run(&["-f", fan_out, "-b", "-w", "n[0-3]", script]);
+        assert_eq!(text(&output.stdout), block("n[0-1,3]", 3, "here\n"), "{fan_out}");
+        let said = text(&output.stderr);
+        assert!(said.starts_with("sapwood: n2 (1): missing: "), "{said}");
+        assert_eq!(code(&output), Some(255), "{fan_out}");
+    }
+    assert_eq!(code(&run(&["--quorum", "1", "-w", "n[0-3]", script])), Some(0));
+}
+
+#[test]
+fn nothing_outlives_a_front_end_that_is_killed() {
+    let mut child = command(&["-w", "n[0-1]", "sleep 1000 & echo $!; wait"]).spawn().unwrap();
+    let first = wait_for(&mut child, "\n");
+    signal(&child, Signal::KILL);
+    child.wait().unwrap();
+    let pid = first.trim().rsplit(' ').next().unwrap().to_string();
+    assert!(has_ended(&pid), "process {pid} is left");
+}
+
+#[test]
+fn the_first_interrupt_tells_who_runs_and_the_command_goes_on() {
+    let script = "test $SAPWOOD_RANK -eq 1 && { echo begun; sleep 2; echo late; } || echo early";
+    let mut child = command(&["-w", "n[0-2]", script]).spawn().unwrap();
+    let seen = wait_for(&mut child, "begun\n");
+    std::thread::sleep(Duration::from_millis(600));
+    signal(&child, Signal::INT);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(code(&output), Some(0));
+    assert!(text(&output.stdout).contains("n1: late"), "{seen}{}", text(&output.stdout));
+    let said = text(&output.stderr);
+    assert!(said.contains("2 of 3 hosts have ended; still running on n1 (1)"), "{said}");
+}
+
+#[test]
+fn the_second_interrupt_stops_and_keeps_what_came() {
+    let script = "test $SAPWOOD_RANK -eq 0 && echo kept || { echo begun; sleep 1000; }";
+    let mut child = command(&["-b", "--live", "-w", "n[0-2]", script]).spawn().unwrap();
+    wait_for(&mut child, "begun\n");
+    std::thread::sleep(Duration::from_millis(300));
+    signal(&child, Signal::INT);
+    std::thread::sleep(Duration::from_millis(100));
+    signal(&child, Signal::INT);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(code(&output), Some(130), "{}", text(&output.stderr));
+    let said = text(&output.stdout);
+    assert!(said.contains(&block("n0", 1, "kept\n")), "{said}");
+}
+
+#[test]
+fn a_wish_to_end_is_passed_on_to_the_commands() {
+    let script = "trap 'echo told; exit 3' TERM; echo begun; while :; do sleep 0.05; done";
+    let mut child = command(&["-w", "n[0-1]", script]).spawn().unwrap();
+    wait_for(&mut child, "begun\n");
+    std::thread::sleep(Duration::from_millis(300));
+    signal(&child, Signal::TERM);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(code(&output), Some(143));
+    let said = text(&output.stderr);
+    assert!(said.contains("n[0-1] (2): exited with status 3"), "{said}");
+}
+
+#[test]
+fn commands_that_cannot_run_have_the_codes_of_a_shell() {
+    let output = run(&["-b", "-w", "n[0-1]", "no-such-command-here"]);
+    assert_eq!(code(&output), Some(127));
+    assert_eq!(code(&run(&["-w", "n0", "--exec", "no-such-command-here"])), Some(127));
+    assert_eq!(code(&run(&["-w", "n0", "kill -9 $$"])), Some(137));
+    let output = run(&["-w", "n0", "--chdir", "/no/such/folder", "true"]);
+    assert_eq!(code(&output), Some(126));
+    let said = text(&output.stderr);
+    assert!(said.contains("/no/such/folder") && said.contains("could not start"), "{said}");
+}
+
+#[test]
+fn hosts_that_cannot_be_reached_are_missing() {
+    let output = command(&["-f", "1", "-b", "-w", "n[0-1]", "true"])
+        .env("SAPWOOD_NODE", "/bin/false")
+        .output()
+        .unwrap();
+    assert_eq!(code(&output), Some(255), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("n[0-1] (2): missing: could not be reached"));
+}
+
+#[test]
+fn the_command_is_told_what_the_user_says() {
+    let output = run(&["-b", "-w", "n[0-1]", "--env", "A=b c", "--chdir", "/", "pwd; echo $A"]);
+    assert_eq!(text(&output.stdout), block("n[0-1]", 2, "/\nb c\n"));
+    let output = run(&["-L", "-w", "n[3-4]", "--substitute", "echo %h-%n %% %host"]);
+    assert_eq!(text(&output.stdout), "n3: n3-0 % n3\nn4: n4-1 % n4\n");
+    let output = run(&["-b", "-w", "n0", "echo %h"]);
+    assert_eq!(text(&output.stdout), block("n0", 1, "%h\n"));
+    let output = run(&["-b", "-w", "n0", "--exec", "echo", "a  b;", "$HOME"]);
+    assert_eq!(text(&output.stdout), block("n0", 1, "a  b; $HOME\n"));
+    let output = run(&["-b", "-w", "n0", "env | grep -c SAPWOOD_KEY"]);
+    assert_eq!(text(&output.stdout), block("n0", 1, "0\n"));
+}
+
+#[test]
+fn each_host_may_have_files_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let [out, err] = ["out", "err"].map(|name| folder.path().join(name).display().to_string());
+    let script = "test $SAPWOOD_RANK -eq 2 || printf 'a\\0b'; echo c >&2";
+    let output = run(&["--outdir", &out, "--errdir", &err, "-w", "n[0-2]", script]);
+    assert_eq!((code(&output), output.stdout.len()), (Some(0), 0));
+    let read = |folder: &str, name: &str| std::fs::read(format!("{folder}/{name}")).unwrap();
+    assert_eq!((read(&out, "n0"), read(&out, "n1")), (b"a\0b".to_vec(), b"a\0b".to_vec()));
+    assert_eq!((read(&out, "n2"), read(&err, "n2")), (Vec::new(), b"c\n".to_vec()));
+}
+
+#[test]
+fn targets_come_from_files_and_the_environment() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("hosts");
+    std::fs::write(&path, "# all\nn1 slots=2\nn[2-3]:4\n").unwrap();
+    let path = path.to_str().unwrap();
+    let expected = block("n[1-3]", 3, "x\n");
+    let output = run(&["-b", "--machinefile", path, "echo x"]);
+    assert_eq!(text(&output.stdout), expected);
+    for variable in ["WCOLL", "SAPWOOD_HOSTFILE", "PBS_NODEFILE"] {
+        let output = command(&["-b", "echo x"]).env(variable, path).output().unwrap();
+        assert_eq!(text(&output.stdout), expected, "{variable}");
+    }
+    let mut slurm = command(&["-b", "-x", "n4", "echo x"]);
+    slurm.env("SLURM_JOB_NODELIST", "n[1-4]").env("SLURM_TASKS_PER_NODE", "2(x3),1");
+    assert_eq!(text(&slurm.output().unwrap().stdout), expected);
+    let output = run(&["-b", "--pick", "2", "-w", "n[1-9]", "echo x"]);
+    assert!(text(&output.stdout).contains(" (2)\n"));
+    let groups = folder.path().join("site.yaml");
+    std::fs::write(&groups, "racks:\n  r1: n[1-3]\n  r2: n4\n").unwrap();
+    let output = command(&["-b", "-g", "r1", "echo x"]).env("SAPWOOD_GROUPS", &groups).output();
+    assert_eq!(text(&output.unwrap().stdout), expected);
+}
+
+#[test]
+fn bad_input_is_refused_in_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("hosts");
+    std::fs::write(&path, "n1\nn2 slots=many\n").unwrap();
+    let path = path.to_str().unwrap();
+    let cases: [(&[&str], &str); 9] = [
+        (&["true"], "nothing says which hosts"),
+        (&["-w", "n[1-", "true"], "this bracket is not closed"),
+        (&["-w", "n[1-1000000000]", "true"], "more than 4194304 names"),
+        (&["-w", "n1", "-x", "n1", "true"], "no host"),
+        (&["-w", "@nobody", "true"], "there is no such group"),
+        (&["--hostfile", path, "true"], "line 2: \"n2 slots=many\""),
+        (&["-w", "n1"], "COMMAND"),
+        (&["-w", "n1", "-j", "77", "true"], "knows no jobs"),
+        (&["-w", "n1", "--env", "nonsense", "true"], "NAME=VALUE"),
+    ];
+    for (arguments, what) in cases {
+        assert_refused(&run(arguments), what, arguments);
+    }
+}
+
+#[test]
+fn a_dry_run_shows_the_tree_and_runs_nothing() {
+    let output = run(&["--dry-run", "-f", "2", "-w", "n[0-3]", "exit 9"]);
+    let said = text(&output.stdout);
+    assert!(said.contains("4 hosts: n[0-3]") && said.contains("command: exit 9"), "{said}");
+    assert_eq!(code(&output), Some(0));
+}
