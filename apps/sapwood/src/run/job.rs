@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use sapwood::{BackEnd, Error, StreamId, Values, Wave};
-use sapwood_launch::{Exit, LEASH_VARIABLE, Launcher, Leash, Local, Process, Signal};
+use sapwood_launch::{Exit, LEASH_VARIABLE, Leash, Local, Process, Signal};
 use sapwood_topology::NodeSet;
 
 use super::lines::Lines;
