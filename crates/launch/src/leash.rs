@@ -65,7 +65,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
-    use crate::{Launcher, Local, Order};
+    use crate::{Local, Order};
 
     #[test]
     fn a_group_ends_with_its_leash_down_to_the_last_descendant() {
