@@ -26,8 +26,7 @@ HOSTS = int(os.environ.get("TESTBED_HOSTS", "64"))
 STORY_SECONDS_MAX = 180
 # How long a host may take to be found silent, as the stories ask for.
 CONNECT_SECONDS = 8
-# The stated deadlines after which nothing may be left: after an end in order or of the front-end,
-# and after a host has been cut off.
+# After which nothing may be left of a network that has ended, in order or because its front-end has.
 END_SECONDS_MAX = 20
 
 SSHD = """
@@ -123,7 +122,8 @@ class Story(unittest.TestCase):
         """Waits until no host has more processes than before, within the stated deadline."""
         until = time.monotonic() + END_SECONDS_MAX
         while True:
-            left = {host: count for host, count in processes().items() if count > self.quiet[host]}
+            now = processes().items()
+            left = {host: count for host, count in now if count > self.quiet.get(host, count)}
             if not left:
                 return
             if time.monotonic() > until:
@@ -164,6 +164,26 @@ class StartUp(Story):
 
     def test_fan_out_64(self):
         self.whole(HOSTS, 64)
+
+    def test_beside_plain_log_ins(self):
+        def log_in(hosts):
+            began = time.monotonic()
+            calls = [[TESTBED, "login", "ssh", host, "true"] for host in hosts]
+            running = [subprocess.Popen(call, stdin=subprocess.DEVNULL) for call in calls]
+            for process in running:
+                self.assertEqual(process.wait(timeout=STORY_SECONDS_MAX), 0)
+            return (time.monotonic() - began) * 1e3
+
+        one = sorted(log_in([name(index)]) for index in range(5))[2]
+        everybody = log_in([name(index) for index in range(HOSTS)])
+        report = examine(names(HOSTS), "--fan-out", "8", "-t", "60")
+        self.assert_only_missing(report, {})
+        levels, took = report["levels"], report["startup_ms"]
+        print(
+            f"    one log-in {one:.0f} ms; {HOSTS} at once, without a tree, {everybody:.0f} ms;"
+            f" the tree of {levels} levels {took:.0f} ms, {took / (one * levels):.1f} x log-in x levels,"
+            f" {took / everybody:.2f} x the log-ins alone"
+        )
 
     def test_copies_of_the_program_leave_nothing(self):
         folder = tempfile.mkdtemp(prefix="sapwood-test-", dir="/tmp")
