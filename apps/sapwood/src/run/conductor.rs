@@ -184,7 +184,7 @@ impl<'a> Conductor<'a> {
             }
             let came = self.fetch(rank, which, take)?;
             if came > 0 {
-                return Ok(came == digest.length);
+                return Ok(came == digest.kept);
             }
         }
         Ok(false)
