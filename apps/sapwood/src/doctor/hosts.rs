@@ -29,6 +29,7 @@ const WATCH_INTERVAL: Duration = Duration::from_millis(500);
 
 /// What is asked about hosts.
 #[derive(clap::Args)]
+#[group(skip)]
 pub(super) struct Arguments {
     /// Start a tree over these hosts, separated by commas, and ask each of them, instead of
     /// examining this machine.
