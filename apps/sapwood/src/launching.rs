@@ -15,7 +15,7 @@ const CONNECT_SECONDS_MAX: f64 = 3600.0;
 pub(crate) struct Launching {
     /// How hosts are reached: auto, local, ssh or slurm.
     #[arg(long, value_name = "NAME", default_value = "auto", env = "SAPWOOD_LAUNCHER")]
-    launcher: Launcher,
+    pub(crate) launcher: Launcher,
     /// The remote shell and its own arguments, in the place of ssh.
     #[arg(long, value_name = "WORDS", env = "SAPWOOD_RSH")]
     remote_shell: Option<String>,
@@ -35,6 +35,31 @@ pub(crate) struct Launching {
 }
 
 impl Launching {
+    /// The same, as another user on the hosts if one is named.
+    ///
+    /// # Errors
+    /// [`Failure`] where no remote shell is used, which alone changes users, or a job is named to a
+    /// launcher that knows none.
+    pub(crate) fn as_user(&self, user: Option<&str>) -> Result<Self, Failure> {
+        let mut launching = self.clone();
+        if let Some(job) = &self.jobid
+            && matches!(self.launcher, Launcher::Local | Launcher::Ssh)
+        {
+            let text = format!("job {job:?}: only the launcher slurm knows jobs; omit -j");
+            return Err(Failure::usage(text));
+        }
+        let Some(user) = user else { return Ok(launching) };
+        if !matches!(self.launcher, Launcher::Automatic | Launcher::Ssh) {
+            return Err(Failure::usage(format!(
+                "user {user:?}: only the launcher ssh changes the user; omit -l"
+            )));
+        }
+        launching.launcher = Launcher::Ssh;
+        let shell = self.remote_shell.as_deref().unwrap_or("ssh");
+        launching.remote_shell = Some(format!("{shell} -l {user}"));
+        Ok(launching)
+    }
+
     /// Tells a builder.
     pub(crate) fn apply(&self, builder: NetworkBuilder) -> NetworkBuilder {
         let mut builder = builder

@@ -20,6 +20,8 @@ fn command(arguments: &[&str]) -> Command {
     for variable in ["WCOLL", "SAPWOOD_HOSTFILE", "SLURM_JOB_NODELIST", "PBS_NODEFILE"] {
         command.env_remove(variable);
     }
+    // All hosts are this machine, and have only names.
+    command.env("SAPWOOD_LAUNCHER", "local");
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
@@ -348,7 +350,7 @@ fn bad_input_is_refused_in_one_line() {
         (&["-w", "@nobody", "true"], "there is no such group"),
         (&["--hostfile", path, "true"], "line 2: \"n2 slots=many\""),
         (&["-w", "n1"], "COMMAND"),
-        (&["-w", "n1", "-j", "77", "true"], "knows no jobs"),
+        (&["-w", "n1", "-j", "77", "true"], "only the launcher slurm knows jobs"),
         (&["-w", "n1", "--env", "nonsense", "true"], "NAME=VALUE"),
     ];
     for (arguments, what) in cases {

@@ -9,6 +9,7 @@ use sapwood_topology::{HostList, NodeSet};
 
 use super::groups::SiteGroups;
 use crate::exit::Failure;
+use crate::launching::Launching;
 
 /// Which hosts, and how they are reached.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -33,26 +34,18 @@ pub(crate) struct Selection {
     pub(crate) pick: Option<u32>,
 }
 
-/// How hosts are reached, and for how long they are waited for.
-#[derive(Clone, Debug, Default, clap::Args)]
+/// How hosts are reached, and by which tree.
+#[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Reach {
-    /// Most children of a process of the tree [default: 16, or 32 for more than 256 hosts].
+    /// Most children of a process of the tree [default: 16, or more for more than 256 hosts].
     #[arg(short = 'f', long = "fanout", value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub(crate) fan_out: Option<u32>,
-    /// Give hosts so long to be reached.
-    #[arg(short = 't', long = "connect-timeout", value_name = "SECONDS", default_value = "10",
-          value_parser = seconds)]
-    pub(crate) connect_timeout: std::time::Duration,
     /// Be this user on the hosts.
     #[arg(short = 'l', long, value_name = "USER")]
     pub(crate) user: Option<String>,
-    /// Run beside this job of the resource manager.
-    #[arg(short = 'j', long = "jobid", value_name = "JOB")]
-    pub(crate) job: Option<String>,
-    /// What starts the tree; detected if it is not named.
-    #[arg(long, value_name = "NAME", default_value = "local", value_parser = ["local"])]
-    pub(crate) launcher: String,
+    #[command(flatten)]
+    pub(crate) launching: Launching,
 }
 
 /// Reads a time in seconds; 0 is for ever where that makes sense.

@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use sapwood::{Event, Hosts, Network, Program, RankSet, Shape, Topology};
+use sapwood::{Event, Hosts, Launcher, Network, Program, RankSet, Shape, Topology};
 use sapwood_topology::{HostName, NodeSet};
 
 use self::conductor::Conductor;
@@ -30,6 +30,7 @@ use self::printer::Printer;
 use self::protocol::Order;
 use crate::exit::{Failure, print};
 use crate::hosts::selection::{Reach, Selection, seconds};
+use crate::launching::dry_run;
 use crate::mpi::leaves::shape_over;
 use crate::mpi::signals::Signals;
 
@@ -135,27 +136,20 @@ fn variable(text: &str) -> Result<String, String> {
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let hosts = arguments.selection.resolve()?;
     let names = check_names(&hosts)?;
-    check_reach(&arguments.reach)?;
-    let topology = tree_over(names.len(), &arguments.reach)?;
+    let topology = tree_over(&names, &arguments.reach)?;
+    let drawn = topology.draw();
+    let launching = arguments.reach.launching.as_user(arguments.reach.user.as_deref())?;
+    let agent = Program::new(sapwood::node_program()?).argument(agent::AGENT).binds_itself();
+    let builder = launching.apply(Network::builder(topology).back_end(agent).allow_missing());
     if arguments.terms.dry_run {
-        let text = format!(
-            "{} hosts: {hosts}\n{}back-ends: {} {}\ncommand: {}\n",
-            names.len(),
-            topology.draw(),
-            program()?.display(),
-            agent::AGENT,
-            arguments.command.join(" "),
-        );
-        print(&text)?;
+        let text = dry_run(&builder, &drawn)?;
+        let command = arguments.command.join(" ");
+        print(&format!("{} hosts: {hosts}\n{text}command: {command}\n", names.len()))?;
         return Ok(ExitCode::SUCCESS);
     }
     let refused = |error| Failure::own(&format!("cannot take signals over: {error}"));
     let signals = Signals::take_over().map_err(refused)?;
-    let mut network = Network::builder(topology)
-        .back_end(Program::new(program()?).argument(agent::AGENT).binds_itself())
-        .startup_timeout(arguments.reach.connect_timeout.max(Duration::from_millis(1)))
-        .allow_missing()
-        .open()?;
+    let mut network = builder.open()?;
     let code = conduct(arguments, &mut network, hosts, names, signals);
     let closed = network.close();
     let code = code?;
@@ -213,11 +207,6 @@ fn conduct(
     Ok(code)
 }
 
-fn program() -> Result<PathBuf, Failure> {
-    let failed = |error| Failure::own(&format!("this program does not know its own path: {error}"));
-    std::env::current_exe().map_err(failed)
-}
-
 /// Names that a process can be started on, rather than any text.
 fn check_names(hosts: &NodeSet) -> Result<Vec<String>, Failure> {
     let names: Vec<String> = hosts.iter().collect();
@@ -227,32 +216,27 @@ fn check_names(hosts: &NodeSet) -> Result<Vec<String>, Failure> {
     Ok(names)
 }
 
-/// What the launcher at hand cannot do.
-fn check_reach(reach: &Reach) -> Result<(), Failure> {
-    if let Some(job) = &reach.job {
-        let text = format!("job {job:?}: the launcher '{}' knows no jobs; omit -j", reach.launcher);
-        return Err(Failure::usage(text));
-    }
-    if let Some(user) = &reach.user {
-        let text = format!("user {user:?}: the launcher '{}' changes no user", reach.launcher);
-        return Err(Failure::usage(text));
-    }
-    Ok(())
-}
-
 /// The tree, with one back-end for each host in order.
-fn tree_over(hosts: usize, reach: &Reach) -> Result<Topology, Failure> {
-    let count = u32::try_from(hosts).unwrap_or(u32::MAX);
+fn tree_over(names: &[String], reach: &Reach) -> Result<Topology, Failure> {
+    let count = u32::try_from(names.len()).unwrap_or(u32::MAX);
     let fan_out = reach.fan_out.unwrap_or_else(|| {
         let root = f64::from(count).sqrt().ceil() as u32;
         root.clamp(FAN_OUT_MIN, FAN_OUT_MAX)
     });
+    if reach.launching.launcher == Launcher::Local {
+        return labelled_tree(count, fan_out);
+    }
+    let names = names.iter().map(|name| name.parse::<HostName>());
+    let names = names.collect::<Result<Vec<_>, _>>().map_err(Failure::usage)?;
+    let hosts = Hosts::new(names).map_err(Failure::usage)?;
+    Topology::over_hosts(&hosts, fan_out).map_err(Failure::usage)
+}
+
+/// A tree on this machine, whose back-ends only bear the names of hosts.
+fn labelled_tree(count: u32, fan_out: u32) -> Result<Topology, Failure> {
     let spec = match fan_out {
-        // A chain: each host behind a process of its own.
-        1 => std::iter::once("1".to_string())
-            .chain([count.to_string()])
-            .collect::<Vec<_>>()
-            .join("x"),
+        // Each host behind a process of its own.
+        1 => format!("1x{count}"),
         _ => shape_over(count, fan_out),
     };
     let shape: Shape = spec.parse().map_err(Failure::usage)?;
