@@ -371,6 +371,74 @@ class Ends(Story):
         self.assertNotIn("missing", process.stdout.read())
 
 
+class Commands(Story):
+    """Commands on hosts that are reached by ssh."""
+
+    def command(self, *words):
+        """The command line, as on a log-in node."""
+        return [TESTBED, "login", PROGRAM, "run", "-t", str(CONNECT_SECONDS), *words]
+
+    def run_it(self, *words, given=""):
+        """What a command on hosts comes to."""
+        return subprocess.run(
+            self.command(*words), input=given, capture_output=True, text=True,
+            timeout=STORY_SECONDS_MAX, check=False,
+        )
+
+    def test_equal_answers_are_written_once(self):
+        for fan_out in ("1", "2", "16"):
+            done = self.run_it("-b", "-f", fan_out, "-w", "node[00-07]", "echo the same; echo aside >&2")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("node[00-07] (8)", done.stdout)
+            self.assertEqual(done.stdout.count("the same"), 1)
+            self.assertIn("aside", done.stderr)
+
+    def test_each_host_runs_it_by_itself(self):
+        done = self.run_it("-w", "node[00-07]", "-f", "2", "hostname")
+        lines = {f"{name(index)}: {name(index)}" for index in range(8)}
+        self.assertEqual(set(done.stdout.splitlines()), lines, done.stderr)
+
+    def test_a_host_that_is_down_is_named(self):
+        testbed("kill", name(3))
+        self.afterwards("boot", name(3))
+        done = self.run_it("-b", "-w", "node[00-07]", "-f", "2", "echo here; exit 4")
+        self.assertEqual(done.returncode, 255, done.stderr)
+        self.assertIn("node[00-02,04-07] (7)", done.stdout)
+        self.assertRegex(done.stderr, "node03 .*missing: .*(timed out|No route|no answer)")
+        done = self.run_it("-b", "--quorum", "1", "-w", "node[00-07]", "exit 4")
+        self.assertEqual(done.returncode, 4, done.stderr)
+
+    def test_a_host_that_goes_down_meanwhile_is_named(self):
+        line = self.command("-w", "node[00-03]", "-f", "2", "echo begun; sleep 6; echo done")
+        process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.begun.append(process)
+        begun = [process.stdout.readline() for _ in range(4)]
+        self.assertEqual(sorted(begun), [f"{name(index)}: begun\n" for index in range(4)])
+        testbed("crash", name(2))
+        self.afterwards("boot", name(2))
+        said, complaints = process.communicate(timeout=STORY_SECONDS_MAX)
+        done = sorted(f"{name(index)}: done" for index in (0, 1, 3))
+        self.assertEqual(sorted(said.splitlines()), done, complaints)
+        self.assertEqual(process.returncode, 255, complaints)
+        self.assertIn(name(2), complaints)
+
+    def test_standard_input_comes_to_all(self):
+        given = "".join(f"line {number}\n" for number in range(20_000))
+        done = self.run_it("-b", "-w", "node[00-03]", "-f", "2", "md5sum", given=given)
+        self.assertIn("node[00-03] (4)", done.stdout, done.stderr)
+
+    def test_nothing_is_left_of_commands_that_are_interrupted(self):
+        for number in (signal.SIGKILL, signal.SIGTERM):
+            line = self.command("-w", "node[00-07]", "-f", "2", "echo begun; sleep 1000")
+            process = subprocess.Popen(line, stdout=subprocess.PIPE, text=True)
+            self.begun.append(process)
+            for _ in range(8):
+                self.assertIn("begun", process.stdout.readline())
+            process.send_signal(number)
+            process.wait(timeout=END_SECONDS_MAX)
+            self.assert_nothing_left()
+
+
 class Strangers(Story):
     """Another user of the same hosts neither joins a tree nor reads what it is secret by."""
 

@@ -88,6 +88,7 @@ fn ci_steps() -> Vec<Step> {
         program("simulated faults", simulation(), 5),
         program("short storm", format!("make storm STORM_SECONDS={STORM_SECONDS}"), 5),
         program("short soak", format!("make soak SOAK_SECONDS={SOAK_SECONDS}"), 5),
+        program("launchers on hosts", launchers(), 10),
         program("MPI tests", "make test-mpi", 15),
         program("MRNet's interface", "make compat-test", 10),
         program("Python package", "make python-test", 15),
@@ -99,6 +100,15 @@ fn ci_steps() -> Vec<Step> {
         look("demo report", demo::look),
     ]);
     steps
+}
+
+/// Trees over a few hosts of the test bed, where the machine lets us make some.
+fn launchers() -> String {
+    let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".into());
+    format!(
+        "env TESTBED_HOSTS=8 testbed/tests/run --if-able {target}/release/sapwood \
+         StartUp.test_fan_out_2 LostHosts Ends Strangers Commands"
+    )
 }
 
 /// Real nodes on a virtual clock, in the release build of the step before.
