@@ -235,8 +235,10 @@ impl Processes {
     }
 
     /// Ends those that have not connected: nobody can tell them that the network ends, and no
-    /// lifeline ends them either, since they have not taken hold of it.
+    /// lifeline ends them either, since they have not taken hold of it. No others are started, and
+    /// what was kept for that goes: the lifeline is free only when this process holds none either.
     pub(crate) fn kill_unheard(&mut self, node: &Node, poller: &Poller) {
+        self.kept = None;
         if let Some(remote) = &mut self.remote {
             drop(remote.take_unheard(node, poller, Duration::ZERO));
         }
