@@ -168,7 +168,7 @@ impl World {
             {
                 let number = packet.values().scalar::<u64>(0).unwrap_or(u64::MAX);
                 self.note(process, || alloc::format!("receives {number} on stream {stream}"));
-                self.oracle.received(now, stream, rank, number);
+                self.oracle.received(now, stream, (process, rank), number);
             }
         }
     }

@@ -360,9 +360,10 @@ const FREE_BYTES: usize = 256 << 10;
 /// What a packet takes besides its values, at most.
 const HEAD_BYTES: usize = 300;
 
+/// By all processes that have had a rank, one after another.
 fn dropped_by(dropped: &[(Rank, StreamId, u64)], rank: Rank, stream: StreamId) -> u64 {
     let of = |&&(by, on, _): &&(Rank, StreamId, u64)| by == rank && on == stream;
-    dropped.iter().find(of).map_or(0, |&(_, _, count)| count)
+    dropped.iter().filter(of).map(|&(_, _, count)| count).sum()
 }
 
 impl core::fmt::Display for Outcome {

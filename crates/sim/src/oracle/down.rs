@@ -14,8 +14,9 @@ use super::Known;
 pub(super) struct Downward {
     /// By number: for whom it is.
     sent: Vec<RankSet>,
-    /// By back-end: the number of the next packet that may come.
-    next: BTreeMap<Rank, u64>,
+    /// By process: the number of the next packet that may come. Of two under one rank, one where
+    /// nobody knows of the other, each is told in order.
+    next: BTreeMap<usize, u64>,
     /// How many each has received.
     count: BTreeMap<Rank, u64>,
     /// The first packet that a back-end must receive, where that is not the very first.
@@ -32,13 +33,17 @@ impl Downward {
     /// Another process has this rank from now on.
     pub(super) fn reborn(&mut self, rank: Rank) {
         self.since.insert(rank, self.sent.len());
-        self.next.remove(&rank);
         self.count.remove(&rank);
     }
 
-    /// One has come to a back-end.
-    pub(super) fn received(&mut self, rank: Rank, number: u64) -> Result<(), String> {
-        let next = self.next.entry(rank).or_default();
+    /// One has come to a back-end, this process of its rank.
+    pub(super) fn received(
+        &mut self,
+        process: usize,
+        rank: Rank,
+        number: u64,
+    ) -> Result<(), String> {
+        let next = self.next.entry(process).or_default();
         if number < *next {
             return Err(format!(
                 "downward packet {number} comes to rank {rank} after {}",

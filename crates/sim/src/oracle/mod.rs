@@ -256,11 +256,17 @@ impl Oracle {
         self.streams.get_mut(&stream).map_or(0, |known| known.down.sent(destinations))
     }
 
-    /// A back-end has received a packet.
-    pub(crate) fn received(&mut self, now: Time, stream: StreamId, rank: Rank, number: u64) {
+    /// A back-end has received a packet: this process, which has that rank.
+    pub(crate) fn received(
+        &mut self,
+        now: Time,
+        stream: StreamId,
+        (process, rank): (usize, Rank),
+        number: u64,
+    ) {
         self.received += 1;
         let Some(known) = self.streams.get_mut(&stream) else { return };
-        if let Err(text) = known.down.received(rank, number) {
+        if let Err(text) = known.down.received(process, rank, number) {
             let text = alloc::format!("stream {stream}: {text}");
             self.violate(now, Rule::Down, text);
         }
