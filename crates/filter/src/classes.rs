@@ -23,9 +23,10 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use sapwood_packet::{
-    Directive, ElementType, FormatRef, RankRange, RankSet, RankSetRef, Shape, Slab, ValuesRef,
+    Directive, ElementType, FormatRef, RankSet, RankSetRef, Shape, Slab, ValuesRef,
 };
 
+use crate::rank_columns::{self, EncodedSets, write_strings};
 use crate::registry::no_parameters;
 use crate::{Emitter, Filter, FilterError, WaveRef};
 
@@ -116,30 +117,9 @@ fn leave_out_longest(classes: &mut [(Cow<'_, [u8]>, Gathered<'_>)]) {
 }
 
 fn write(classes: &[(Cow<'_, [u8]>, Gathered<'_>)], bytes: &mut Slab) {
-    bytes.extend_u64(classes.len() as u64);
-    let mut ranges = 0;
-    for (_, class) in classes {
-        // A packet with 2^32 ranges would be longer than any that can be sent.
-        let count = class.ranks.as_ref().ranges().len();
-        bytes.extend(&(count as u32).to_le_bytes());
-        ranges += count as u64;
-    }
-    bytes.pad();
-    bytes.extend_u64(2 * ranges);
-    for (_, class) in classes {
-        bytes.extend(bytemuck::cast_slice(class.ranks.as_ref().ranges()));
-    }
-    bytes.pad();
-    let mut strings = |strings: &mut dyn Iterator<Item = &[u8]>| {
-        bytes.extend_u64(classes.len() as u64);
-        for string in strings {
-            bytes.extend_u64(string.len() as u64);
-            bytes.extend(string);
-            bytes.pad();
-        }
-    };
-    strings(&mut classes.iter().map(|(key, _)| &key[..]));
-    strings(&mut classes.iter().map(|(_, class)| class.content));
+    rank_columns::write(classes.iter().map(|(_, class)| class.ranks.as_ref()), bytes);
+    write_strings(classes.iter().map(|(key, _)| &key[..]), bytes);
+    write_strings(classes.iter().map(|(_, class)| class.content), bytes);
 }
 
 fn is_layout(format: FormatRef<'_>) -> bool {
@@ -153,23 +133,12 @@ type EncodedClass<'a> = Result<(&'a [u8], &'a [u8], RankSetRef<'a>), FilterError
 fn encoded_classes<'a>(
     values: ValuesRef<'a>,
 ) -> Result<impl Iterator<Item = EncodedClass<'a>>, FilterError> {
-    let counts = values.array::<u32>(0)?;
-    let ranges = bytemuck::try_cast_slice::<u32, RankRange>(values.array(1)?);
-    let ranges = ranges.map_err(|_| forged("half a range of ranks"))?;
     let (keys, contents) = (values.strings(2)?, values.strings(3)?);
-    let total: u64 = counts.iter().map(|&count| u64::from(count)).sum();
-    let lengths = [keys.len(), contents.len()];
-    if lengths != [counts.len(); 2] || total != ranges.len() as u64 {
-        return Err(forged("other numbers of classes, ranges, keys and contents"));
+    if keys.len() != contents.len() {
+        return Err(forged("other numbers of keys and contents"));
     }
-    let mut rest = ranges;
-    Ok(counts.iter().zip(keys.zip(contents)).map(move |(&count, (key, content))| {
-        let (mine, others) = rest
-            .split_at_checked(count as usize)
-            .ok_or_else(|| forged("fewer ranges than its classes have"))?;
-        rest = others;
-        Ok((key, content, RankSetRef::from_ranges(mine)?))
-    }))
+    let mut sets = EncodedSets::read(values, 0, keys.len(), forged)?;
+    Ok(keys.zip(contents).map(move |(key, content)| Ok((key, content, sets.next()?))))
 }
 
 #[cold]

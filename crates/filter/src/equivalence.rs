@@ -21,10 +21,10 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 
 use sapwood_packet::{
-    Directive, ElementType, FormatRef, PacketRef, RankRange, RankSet, RankSetRef, Shape, Values,
-    ValuesRef,
+    Directive, ElementType, FormatRef, PacketRef, RankSet, RankSetRef, Shape, Values, ValuesRef,
 };
 
+use crate::rank_columns::{self, EncodedSets, write_strings};
 use crate::registry::no_parameters;
 use crate::{Emitter, Filter, FilterError, WaveRef};
 
@@ -63,26 +63,8 @@ impl Filter for Equivalence {
         // Stable: the order of the keys decides between classes that share their smallest rank.
         classes.sort_by_key(|(_, ranks)| ranks.as_ref().first());
         out.emit_built(first.header.tag, LAYOUT.into_iter().collect(), |bytes| {
-            bytes.extend_u64(classes.len() as u64);
-            let mut ranges = 0;
-            for (_, ranks) in &classes {
-                // A packet with 2^32 ranges would be longer than any that can be sent.
-                let count = ranks.as_ref().ranges().len();
-                bytes.extend(&(count as u32).to_le_bytes());
-                ranges += count as u64;
-            }
-            bytes.pad();
-            bytes.extend_u64(2 * ranges);
-            for (_, ranks) in &classes {
-                bytes.extend(bytemuck::cast_slice(ranks.as_ref().ranges()));
-            }
-            bytes.pad();
-            bytes.extend_u64(classes.len() as u64);
-            for (key, _) in &classes {
-                bytes.extend_u64(key.len() as u64);
-                bytes.extend(key);
-                bytes.pad();
-            }
+            rank_columns::write(classes.iter().map(|(_, ranks)| ranks.as_ref()), bytes);
+            write_strings(classes.iter().map(|(key, _)| &key[..]), bytes);
             Ok(())
         })
     }
@@ -113,22 +95,9 @@ type EncodedClass<'a> = Result<(&'a [u8], RankSetRef<'a>), FilterError>;
 fn encoded_classes<'a>(
     values: ValuesRef<'a>,
 ) -> Result<impl Iterator<Item = EncodedClass<'a>>, FilterError> {
-    let counts = values.array::<u32>(0)?;
-    let ranges = bytemuck::try_cast_slice::<u32, RankRange>(values.array(1)?);
-    let ranges = ranges.map_err(|_| forged("half a range of ranks"))?;
     let keys = values.strings(2)?;
-    let total: u64 = counts.iter().map(|&count| u64::from(count)).sum();
-    if keys.len() != counts.len() || total != ranges.len() as u64 {
-        return Err(forged("other numbers of classes, ranges and keys"));
-    }
-    let mut rest = ranges;
-    Ok(counts.iter().zip(keys).map(move |(&count, key)| {
-        let (mine, others) = rest
-            .split_at_checked(count as usize)
-            .ok_or_else(|| forged("fewer ranges than its classes have"))?;
-        rest = others;
-        Ok((key, RankSetRef::from_ranges(mine)?))
-    }))
+    let mut sets = EncodedSets::read(values, 0, keys.len(), forged)?;
+    Ok(keys.map(move |key| Ok((key, sets.next()?))))
 }
 
 /// The values behind a key.

@@ -78,6 +78,7 @@ mod max;
 mod min;
 mod null;
 mod number;
+mod rank_columns;
 mod registry;
 mod rule;
 mod sketch;

@@ -38,8 +38,9 @@ use sapwood_packet::{
     Values, ValuesRef,
 };
 
-use super::rank_sets::{EncodedSets, RANGES_MAX, columns, too_scattered, unite};
+use super::rank_sets::{RANGES_MAX, too_scattered, unite};
 use super::{Sketch, array, failed, forged, is_same, parameter, scalar, unlike};
+use crate::rank_columns::{EncodedSets, columns};
 use crate::{Filter, FilterError, WaveRef};
 
 const NAME: &str = "prefix-tree";
@@ -434,7 +435,7 @@ impl Sketch for PrefixTree {
         if !is_bounded || names.len() != count || stacks.len() != count {
             return Err(forged(NAME, "no nodes, too many, or columns of different lengths"));
         }
-        let mut sets = EncodedSets::read(NAME, values, 6, count)?;
+        let mut sets = EncodedSets::read(values, 6, count, |what| forged(NAME, what))?;
         tree.nodes.clear();
         let mut ranges = 0;
         for (index, ((&parent, &name), &stacks)) in

@@ -1,13 +1,11 @@
-//! Many rank sets beside one another: how they are encoded, and how two are united at the cost of
-//! their ranges.
+//! Many rank sets beside one another: how many ranges they may have, and how two are united at the
+//! cost of those.
 
-use alloc::vec::Vec;
-
-use sapwood_packet::{RankRange, RankSet, RankSetRef, ValuesRef};
+use sapwood_packet::{RankSet, RankSetRef};
 
 use crate::FilterError;
 
-use super::{failed, forged};
+use super::failed;
 
 /// Most ranges of ranks of all sets of a sketch together: 32 MiB. A back-end's own packet has one.
 pub(super) const RANGES_MAX: usize = 1 << 22;
@@ -45,53 +43,6 @@ pub(super) fn unite(ranks: &mut RankSet, other: RankSetRef<'_>) {
         }
     }
     *ranks = united;
-}
-
-/// Rank sets as they lie in a packet: how many ranges each has, and all ranges.
-pub(super) struct EncodedSets<'a> {
-    counts: &'a [u32],
-    rest: &'a [RankRange],
-    at: usize,
-    name: &'static str,
-}
-
-impl<'a> EncodedSets<'a> {
-    /// The sets whose two columns begin at that value, of a sketch that has `sets` of them.
-    pub(super) fn read(
-        name: &'static str,
-        values: ValuesRef<'a>,
-        first: usize,
-        sets: usize,
-    ) -> Result<Self, FilterError> {
-        let counts = values.array::<u32>(first)?;
-        let ranges = bytemuck::try_cast_slice::<u32, RankRange>(values.array(first + 1)?);
-        let rest = ranges.map_err(|_| forged(name, "half a range of ranks"))?;
-        let total: u64 = counts.iter().map(|&count| u64::from(count)).sum();
-        if counts.len() != sets || total != rest.len() as u64 {
-            return Err(forged(name, "other numbers of rank sets and ranges than it says"));
-        }
-        Ok(Self { counts, rest, at: 0, name })
-    }
-
-    /// The next set.
-    pub(super) fn next(&mut self) -> Result<RankSetRef<'a>, FilterError> {
-        let fewer = || forged(self.name, "fewer ranges than it says");
-        let count = *self.counts.get(self.at).ok_or_else(fewer)?;
-        let (mine, rest) = self.rest.split_at_checked(count as usize).ok_or_else(fewer)?;
-        (self.at, self.rest) = (self.at + 1, rest);
-        Ok(RankSetRef::from_ranges(mine)?)
-    }
-}
-
-/// The two columns of rank sets: counts of ranges, and first and last rank of every range.
-pub(super) fn columns<'a>(sets: impl Iterator<Item = RankSetRef<'a>>) -> (Vec<u32>, Vec<u32>) {
-    let (mut counts, mut ranges) = (Vec::new(), Vec::new());
-    for set in sets {
-        // A packet with 2^32 ranges would be longer than any that can be sent.
-        counts.push(set.ranges().len() as u32);
-        ranges.extend_from_slice(bytemuck::cast_slice(set.ranges()));
-    }
-    (counts, ranges)
 }
 
 #[cfg(test)]

@@ -26,9 +26,10 @@ use sapwood_packet::{
     ValuesRef,
 };
 
-use super::rank_sets::{EncodedSets, RANGES_MAX, columns, too_scattered, unite};
+use super::rank_sets::{RANGES_MAX, too_scattered, unite};
 use super::raw::{self, Datum};
 use super::{Sketch, array, failed, forged, is_same, parameter, scalar, unlike};
+use crate::rank_columns::{EncodedSets, columns};
 use crate::{Filter, FilterError, WaveRef};
 
 const NAME: &str = "top";
@@ -377,7 +378,7 @@ impl Sketch for TopK {
         }
         // An empty sketch of integers is encoded like one of doubles and fits any kind.
         sketch.kind = (!keys.is_empty()).then_some(directive.element);
-        let mut sets = EncodedSets::read(NAME, values, 4, keys.len())?;
+        let mut sets = EncodedSets::read(values, 4, keys.len(), |what| forged(NAME, what))?;
         for (&key, &count) in keys.iter().zip(counts) {
             sketch.entries.push(Entry { key, count, ranks: sets.next()?.to_set() });
         }
