@@ -41,6 +41,7 @@ fn the_cost_of_recovery_is_one_figure_with_its_parts() {
     assert!(report["overhead_ratio"].as_f64().is_some_and(f64::is_finite), "{report}");
     for part in ["round_trip_ratio", "throughput_ratio", "cpu_ratio"] {
         assert!(report["overhead"][part].is_number(), "{part} in {report}");
+        assert!(report["crowded_overhead"][part].is_number(), "{part} in {report}");
     }
 }
 
