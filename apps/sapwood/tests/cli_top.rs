@@ -17,6 +17,9 @@ use tempfile::TempDir;
 /// After this long a test gives a command up.
 const LIMIT: Duration = Duration::from_secs(120);
 
+/// For tests in which no host is to be missing, however busy the machine is.
+const PATIENT: [&str; 2] = ["--wave-timeout", "60"];
+
 fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(PROGRAM);
     command.arg("top").args(arguments).stdin(Stdio::null());
@@ -133,6 +136,8 @@ fn statistics_and_the_worst_hosts_are_the_same_for_every_tree() {
     let folder = hosts(9);
     for fan_out in ["1", "2", "16"] {
         let output = run(&[
+            PATIENT[0],
+            PATIENT[1],
             "--json",
             "--once",
             "--interval",
@@ -168,6 +173,7 @@ fn what_a_host_does_not_tell_is_absent_and_named() {
     let folder = hosts(4);
     let root = root(&folder);
     let arguments = ["--once", "--interval", "0.3", "--root", &root, "-w", "n[0-3]"];
+    let arguments = [&PATIENT[..], &arguments[..]].concat();
     let output = run(&arguments);
     let said = text(&output.stdout);
     assert!(said.starts_with("4 of 4 hosts in "), "{said}");
@@ -188,7 +194,9 @@ fn what_a_host_does_not_tell_is_absent_and_named() {
 
 #[test]
 fn this_machine_is_shown_as_it_is() {
-    let output = run(&["--json", "--count", "2", "--interval", "0.3", "-w", "n[0-1]"]);
+    let output =
+        run(&[&PATIENT[..], &["--json", "--count", "2", "--interval", "0.3", "-w", "n[0-1]"]]
+            .concat());
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let samples: Vec<Value> =
         text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -204,7 +212,8 @@ fn this_machine_is_shown_as_it_is() {
 #[test]
 fn a_rate_is_what_was_added_in_the_time_between() {
     let folder = hosts(3);
-    let mut running = Running::start(&["--root", &root(&folder), "-w", "n[0-2]"]);
+    let mut running =
+        Running::start(&[&PATIENT[..], &["--root", &root(&folder), "-w", "n[0-2]"]].concat());
     let first = running.next();
     assert_eq!(metric(&first, "net.received")["max"]["value"], 0.0);
     std::fs::write(folder.path().join("n1/proc/net/dev"), received(1_000_000_000)).unwrap();
@@ -254,8 +263,13 @@ fn a_host_that_hangs_is_named_and_comes_back_and_one_that_dies_stays_away() {
 #[test]
 fn missing_hosts_decide_the_exit_code_unless_they_are_accepted() {
     let lost = |quorum: &str| {
-        let mut command =
-            command(&["--count", "1", "--interval", "2", "--quorum", quorum, "-w", "n[0-1]"]);
+        let mut command = command(
+            &[
+                &PATIENT[..],
+                &["--count", "1", "--interval", "2", "--quorum", quorum, "-w", "n[0-1]"],
+            ]
+            .concat(),
+        );
         let child = command.spawn().unwrap();
         let until = Instant::now() + LIMIT;
         while agents(child.id()).len() < 2 {
@@ -311,7 +325,7 @@ fn the_last_wave_is_served_within_the_bound_on_series() {
         "-w",
         "n[0-4]",
     ];
-    let mut child = command(&arguments).spawn().unwrap();
+    let mut child = command(&[&PATIENT[..], &arguments[..]].concat()).spawn().unwrap();
     let address = served_at(&mut child);
     assert!(address.starts_with("127.0.0.1:"), "the loopback unless it is told: {address}");
     let until = Instant::now() + LIMIT;
@@ -380,7 +394,9 @@ fn a_terminal_has_a_view_with_keys_and_is_given_back() {
     let folder = hosts(3);
     let (seen, program) = terminal(100, 30);
     let before = rustix::termios::tcgetattr(&program).unwrap();
-    let mut command = command(&["--interval", "0.3", "--root", &root(&folder), "-w", "n[0-2]"]);
+    let mut command = command(
+        &[&PATIENT[..], &["--interval", "0.3", "--root", &root(&folder), "-w", "n[0-2]"]].concat(),
+    );
     command.env("NO_COLOR", "1");
     command.stdin(program.try_clone().unwrap()).stdout(program.try_clone().unwrap());
     let mut child = command.spawn().unwrap();
