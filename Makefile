@@ -110,6 +110,10 @@ storm: build ## networks under random faults, every answer checked: STORM_SECOND
 testbed-test: build ## launchers on 64 hosts of the test bed, as root: TESTBED_STORIES
 	testbed/tests/run $(PROGRAM) $(TESTBED_STORIES)
 
+.PHONY: scrape-test
+scrape-test: build ## only what Debian's Prometheus makes of sapwood top
+	testbed/tests/scrape $(PROGRAM)
+
 .PHONY: soak
 soak: build ## a network at full rate, every process's memory watched: SOAK_SECONDS
 	$(PROGRAM) soak --seconds $(SOAK_SECONDS) $(SOAK_ARGUMENTS)

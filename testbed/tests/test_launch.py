@@ -439,6 +439,42 @@ class Commands(Story):
             self.assert_nothing_left()
 
 
+class Hosts(Story):
+    """What hosts that are reached by ssh are doing."""
+
+    def test_a_hung_host_is_named_and_the_others_go_on(self):
+        line = [TESTBED, "login", PROGRAM, "top", "-t", str(CONNECT_SECONDS), "-f", "2", "--json"]
+        line += ["--interval", "0.5", "-w", "node[00-07]"]
+        process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.begun.append(process)
+
+        def sample_where(is_such):
+            until = time.monotonic() + STORY_SECONDS_MAX
+            for said in process.stdout:
+                sample = json.loads(said)
+                if is_such(sample):
+                    return sample
+                self.assertLess(time.monotonic(), until, said)
+            return self.fail(process.stderr.read())
+
+        sample = sample_where(lambda sample: not sample["missing"])
+        load = next(metric for metric in sample["metrics"] if metric["name"] == "load.1")
+        self.assertEqual((sample["answered"]["nodes"], load["count"]), ("node[00-07]", 8))
+        # The last one has nobody below it in any tree.
+        frozen = name(7)
+        self.afterwards("thaw", frozen)
+        testbed("freeze", frozen)
+        # A busy machine may make another one late, but not in every wave.
+        sample = sample_where(lambda sample: [one["nodes"] for one in sample["missing"]] == [frozen])
+        self.assertEqual(sample["missing"][0]["reason"], "no answer within 250 ms")
+        self.assertEqual(sample["answered"]["nodes"], "node[00-06]")
+        testbed("thaw", frozen)
+        sample_where(lambda sample: not sample["missing"])
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=END_SECONDS_MAX)
+        self.assertEqual(process.returncode, 130)
+
+
 class Strangers(Story):
     """Another user of the same hosts neither joins a tree nor reads what it is secret by."""
 

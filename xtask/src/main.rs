@@ -29,7 +29,7 @@ cargo xtask COMMAND
 
   check        format, layers, house style, lints, unit tests: the quick loop
   ci           check, then documentation, release build, conformance, simulated faults, a short
-               storm and soak, tests of MPI programs, of MRNet's interface, of the Python package, of
+               storm and soak, tests of launchers, of a scraper, of MPI programs, of MRNet's interface, of the Python package, of
                the tools of examples and of the guide, fuzzing, a short demo
   layers       only: which crate may use which, and what may touch the world
   tidy         only: the house style
@@ -89,6 +89,7 @@ fn ci_steps() -> Vec<Step> {
         program("short storm", format!("make storm STORM_SECONDS={STORM_SECONDS}"), 5),
         program("short soak", format!("make soak SOAK_SECONDS={SOAK_SECONDS}"), 5),
         program("launchers on hosts", launchers(), 10),
+        program("scraped by Prometheus", scrape(), 3),
         program("MPI tests", "make test-mpi", 15),
         program("MRNet's interface", "make compat-test", 10),
         program("Python package", "make python-test", 15),
@@ -107,8 +108,14 @@ fn launchers() -> String {
     let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".into());
     format!(
         "env TESTBED_HOSTS=8 testbed/tests/run --if-able {target}/release/sapwood \
-         StartUp.test_fan_out_2 LostHosts Ends Strangers Commands"
+         StartUp.test_fan_out_2 LostHosts Ends Strangers Commands Hosts"
     )
+}
+
+/// Metrics of hosts as Debian's Prometheus takes them.
+fn scrape() -> String {
+    let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".into());
+    format!("testbed/tests/scrape {target}/release/sapwood")
 }
 
 /// Real nodes on a virtual clock, in the release build of the step before.

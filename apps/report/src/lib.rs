@@ -21,7 +21,7 @@ mod json;
 mod loss;
 #[cfg(feature = "parquet")]
 mod parquet_rows;
-mod quantity;
+pub mod quantity;
 mod report;
 mod table;
 mod text;

@@ -7,17 +7,20 @@ const BYTES: [(&str, f64); 6] =
     [("B", 1.0), ("KB", 1e3), ("MB", 1e6), ("GB", 1e9), ("TB", 1e12), ("PB", 1e15)];
 
 /// A time, as `1.50 ms`.
-pub(crate) fn time(ns: f64) -> String {
+#[must_use]
+pub fn time(ns: f64) -> String {
     scaled(ns, &TIMES)
 }
 
 /// A number of bytes, as `1.50 MB`; a kilobyte is 1000 bytes.
-pub(crate) fn bytes(bytes: f64) -> String {
+#[must_use]
+pub fn bytes(bytes: f64) -> String {
     scaled(bytes, &BYTES)
 }
 
 /// A whole number in groups of three digits, as `12,345`.
-pub(crate) fn whole(number: u128) -> String {
+#[must_use]
+pub fn whole(number: u128) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.chars().enumerate() {
@@ -30,7 +33,8 @@ pub(crate) fn whole(number: u128) -> String {
 }
 
 /// A fraction in per cent, as `12.5 %`; a dash for none.
-pub(crate) fn percent(fraction: Option<f64>) -> String {
+#[must_use]
+pub fn percent(fraction: Option<f64>) -> String {
     fraction.map_or_else(|| "-".to_string(), |fraction| format!("{:.1} %", 100.0 * fraction))
 }
 

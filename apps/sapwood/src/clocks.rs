@@ -1,15 +1,20 @@
 //! `sapwood clocks`: how far the clocks of a running network's processes are ahead of the
 //! front-end's, and how fast they drift.
 //!
-//! Owns the command line, the table and the JSON. What is measured, and how, is the library's.
+//! Owns the command line, the table and the JSON; `perfetto` is the trace. What is measured, and
+//! how, is the library's.
+
+mod perfetto;
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use sapwood::{Clocks, Drift, Role, VisibleNetwork};
 use serde_json::{Value, json};
 
+use self::perfetto::Now;
 use crate::exit::{Failure, print};
 use crate::status::{self, Whom};
 
@@ -25,6 +30,9 @@ pub(crate) struct Arguments {
     /// Measure again after this time, such as 5s, and say how the clocks have drifted.
     #[arg(long, value_name = "TIME", value_parser = status::duration)]
     drift: Option<Duration>,
+    /// Write a trace for Perfetto, too: snapshots of all clocks, and their offsets as counters.
+    #[arg(long, value_name = "FILE")]
+    perfetto: Option<PathBuf>,
 }
 
 /// Measures and shows.
@@ -33,12 +41,17 @@ pub(crate) struct Arguments {
 /// [`Failure`] when no network or more than one is there, or it does not answer.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let network = arguments.whom.find()?;
-    let mut clocks = measure(&network, arguments)?;
+    let mut measured = Vec::new();
+    let mut clocks = measure(&network, arguments, &mut measured)?;
     let mut drifts = Vec::new();
     if let Some(time) = arguments.drift {
         std::thread::sleep(time);
-        let earlier = std::mem::replace(&mut clocks, measure(&network, arguments)?);
+        let earlier = std::mem::replace(&mut clocks, measure(&network, arguments, &mut measured)?);
         drifts = clocks.drift_since(&earlier);
+    }
+    if let Some(path) = &arguments.perfetto {
+        let written = std::fs::write(path, perfetto::trace(&measured));
+        written.map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
     }
     print(&match arguments.whom.json {
         true => as_json(&network.name, &clocks, &drifts),
@@ -47,12 +60,24 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn measure(network: &VisibleNetwork, arguments: &Arguments) -> Result<Clocks, Failure> {
-    let mut status = network.status(arguments.whom.timeout)?;
+/// Asks as often as is wanted. What is known after each question is kept for a trace, if one is.
+fn measure(
+    network: &VisibleNetwork,
+    arguments: &Arguments,
+    measured: &mut Vec<(Now, Clocks)>,
+) -> Result<Clocks, Failure> {
+    let mut ask = || -> Result<Clocks, Failure> {
+        let clocks = network.status(arguments.whom.timeout)?.clocks();
+        if arguments.perfetto.is_some() {
+            measured.push((Now::read(), clocks.clone()));
+        }
+        Ok(clocks)
+    };
+    let mut clocks = ask()?;
     for _ in 1..arguments.samples {
-        status = network.status(arguments.whom.timeout)?;
+        clocks = ask()?;
     }
-    Ok(status.clocks())
+    Ok(clocks)
 }
 
 fn role_name(role: Role) -> &'static str {

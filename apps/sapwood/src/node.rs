@@ -5,8 +5,8 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use crate::bench;
 use crate::exit::Failure;
+use crate::{bench, top};
 
 /// Arguments of `sapwood node`.
 #[derive(clap::Args)]
@@ -23,7 +23,7 @@ pub(crate) fn run(join: Option<&Path>) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::from(u8::try_from(exit.code()).unwrap_or(u8::MAX)));
     }
     let registry = sapwood_profile::register(sapwood::Registry::built_in());
-    let registry = bench::register(registry);
+    let registry = top::reduction::register(bench::register(registry));
     let (leave, writer) = std::io::pipe().map_err(|error| Failure::own(&error))?;
     let signal = signal_hook::consts::SIGTERM;
     signal_hook::low_level::pipe::register(signal, std::os::fd::OwnedFd::from(writer))

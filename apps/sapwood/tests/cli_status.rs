@@ -72,6 +72,71 @@ fn node(status: &Value, rank: u64) -> &Value {
     nodes.iter().find(|node| node["rank"] == rank).unwrap()
 }
 
+/// The fields of a message of Protocol Buffers: a number, and bytes where it is what has a length.
+fn fields(mut bytes: &[u8]) -> Vec<(u64, u64, &[u8])> {
+    fn varint(bytes: &mut &[u8]) -> u64 {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let (&byte, rest) = bytes.split_first().expect("a number");
+            *bytes = rest;
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                break;
+            }
+        }
+        number
+    }
+    let mut fields = Vec::new();
+    while !bytes.is_empty() {
+        let key = varint(&mut bytes);
+        let number = varint(&mut bytes);
+        assert!(matches!(key & 7, 0 | 2), "a kind that we never write: {key}");
+        let length = if key & 7 == 2 { number as usize } else { 0 };
+        let (content, rest) = bytes.split_at(length);
+        fields.push((key >> 3, number, content));
+        bytes = rest;
+    }
+    fields
+}
+
+#[test]
+fn a_trace_ties_all_clocks_to_the_front_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let _running = Running::start(folder.path());
+    let path = folder.path().join("clocks.pftrace");
+    let arguments = ["clocks", "--samples", "3", "--json", "--perfetto", path.to_str().unwrap()];
+    let output = ask(folder.path(), &arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let trace = fs::read(&path).unwrap();
+    let packets: Vec<_> = fields(&trace).into_iter().map(|(_, _, packet)| fields(packet)).collect();
+    let of = |kind: u64| -> Vec<Vec<(u64, u64, &[u8])>> {
+        let all = packets.iter().flatten().filter(|field| field.0 == kind);
+        all.map(|field| fields(field.2)).collect()
+    };
+    let snapshots = of(6);
+    assert_eq!(snapshots.len(), 3);
+    // The last one is what the report says.
+    let clocks: Vec<(u64, u64)> = snapshots[2]
+        .iter()
+        .filter(|field| field.0 == 1)
+        .map(|field| fields(field.2))
+        .map(|clock| (clock[0].1, clock[1].1))
+        .collect();
+    let time = |number: u64| clocks.iter().find(|clock| clock.0 == number).map(|clock| clock.1);
+    let own = time(3).expect("the monotonic clock");
+    let known = report["clocks"].as_array().unwrap();
+    for clock in known {
+        let rank = clock["rank"].as_u64().unwrap();
+        let ahead = clock["ahead_ns"].as_i64().unwrap();
+        assert_eq!(time(128 + rank), own.checked_add_signed(ahead), "{clock}");
+    }
+    assert_eq!(of(60).len(), 4 * known.len(), "a track of each process, and its three counters");
+    assert!(of(11).len() >= 3 * 3, "counters of all who were known each time");
+    let nowhere = ["clocks", "--samples", "1", "--perfetto", "/no/such/folder/x"];
+    assert_refused(&ask(folder.path(), &nowhere), "/no/such/folder/x", &nowhere);
+}
+
 #[test]
 fn the_clocks_of_one_machine_agree_within_their_bounds() {
     let folder = tempfile::tempdir().unwrap();

@@ -15,7 +15,8 @@
 //! 5. [`Poller`] tells when any of these can go on.
 //!
 //! Beside the links, [`TableListener`] and [`SharedTable`] take over a sealed memory file from a
-//! local program and read it while the program goes on writing.
+//! local program and read it while the program goes on writing. A [`PageServer`] shows a page to
+//! scrapers over HTTP; nobody proves anything there, and nothing else is done for them.
 //!
 //! Nobody is served before proving knowledge of the key. With [`Encryption::Off`] the key is
 //! proved all the same, but later bytes are neither secret nor protected against somebody who can
@@ -37,6 +38,7 @@ mod knock;
 mod link;
 mod listener;
 mod mapping;
+mod page;
 mod peer;
 mod pending;
 mod poller;
@@ -57,6 +59,7 @@ pub use knock::takes_connections;
 pub use link::{GATHER_SLICES_MAX, Link};
 pub use listener::{Accepted, Incoming, Listener};
 pub use mapping::{SharedTable, TABLE_BYTES_MAX};
+pub use page::{Page, PageServer, REQUEST_BYTES_MAX, VISIT_TIME, VISITORS_MAX};
 pub use peer::{Peer, PeerCredentials};
 pub use pending::{Admission, DISPLACE_AFTER_MS, PENDING_HANDSHAKES_MAX, Pending};
 pub use poller::{Event, Interest, Poller, Waker};
