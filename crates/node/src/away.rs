@@ -14,7 +14,7 @@ use sapwood_wire::limits::KEPT_BYTES;
 use crate::inbox::Pool;
 use crate::lane::Place;
 use crate::stream::Stream;
-use crate::{Instant, Node};
+use crate::{Instant, Node, Role};
 
 /// As many bytes may be kept for those who are away, together with what is kept for others.
 const AWAY_BYTES_MAX: usize = KEPT_BYTES / 2;
@@ -77,9 +77,7 @@ impl Stream {
 impl Node {
     /// The members behind a slot that have not come back are given up, and may come nevertheless.
     pub(crate) fn await_absentees(&mut self, at: usize, slot: usize, returned: &RankSet) {
-        // A back-end looks for so long for somebody who takes it in.
-        let patience = self.settings.recovery.orphan_limit + self.settings.recovery.grace;
-        let until = self.now + patience;
+        let until = self.now + self.settings.recovery.search_limit(Role::BackEnd);
         let stream = self.streams.at(at);
         let (members, from) = {
             let slot = &stream.slots[slot];

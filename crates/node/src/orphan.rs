@@ -171,16 +171,11 @@ impl Node {
         if search.until > now {
             return;
         }
-        let Recovery { orphan_limit, grace, front_end_wait, .. } = self.settings.recovery;
-        let limit = match self.settings.role {
-            // Whose application may have been busy for long.
-            Role::BackEnd => orphan_limit + grace,
-            _ => orphan_limit,
-        };
-        if now.since(search.since) >= limit.max(front_end_wait) {
+        let limit = self.settings.recovery.search_limit(self.settings.role);
+        if now.since(search.since) >= limit {
             let reason = alloc::format!(
                 "no ancestor took this process in within {} ms: {}",
-                limit.max(front_end_wait).as_millis(),
+                limit.as_millis(),
                 search.reason
             );
             // Where the front-end was gone, those below would find nobody either.

@@ -4,6 +4,8 @@ use core::time::Duration;
 
 use sapwood_wire::RecoveryTerms;
 
+use crate::Role;
+
 /// What happens when a process of the tree is gone. The front-end's terms are those of the whole
 /// network: every process is told of them when it is welcomed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +42,16 @@ impl Recovery {
     #[must_use]
     pub fn off() -> Self {
         Self { is_on: false, silence: Duration::ZERO, ..Self::default() }
+    }
+
+    /// How long a process looks for a new parent.
+    pub(crate) fn search_limit(&self, role: Role) -> Duration {
+        let limit = match role {
+            // Whose application may have been busy for long.
+            Role::BackEnd => self.orphan_limit + self.grace,
+            _ => self.orphan_limit,
+        };
+        limit.max(self.front_end_wait)
     }
 
     pub(crate) fn to_terms(self) -> RecoveryTerms {
