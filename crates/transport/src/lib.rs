@@ -17,7 +17,8 @@
 //! Beside the links, [`TableListener`] and [`SharedTable`] take over a sealed memory file from a
 //! local program and read it while the program goes on writing.
 //!
-//! Nobody is served before proving knowledge of the key. With [`Encryption::Off`] the key is
+//! Nobody is served before proving knowledge of the key, except processes of the same user behind a
+//! socket in a folder of their own, as each end asks for by name ([`connect_own`]). With [`Encryption::Off`] the key is
 //! proved all the same, but later bytes are neither secret nor protected against somebody who can
 //! alter traffic on the way; that is the default only for Unix sockets, whose ends are this
 //! machine's kernel and a process of the same user.
@@ -37,6 +38,7 @@ mod knock;
 mod link;
 mod listener;
 mod mapping;
+mod own;
 mod peer;
 mod pending;
 mod poller;
@@ -57,6 +59,7 @@ pub use knock::takes_connections;
 pub use link::{GATHER_SLICES_MAX, Link};
 pub use listener::{Accepted, Incoming, Listener};
 pub use mapping::{SharedTable, TABLE_BYTES_MAX};
+pub use own::connect_own;
 pub use peer::{Peer, PeerCredentials};
 pub use pending::{Admission, DISPLACE_AFTER_MS, PENDING_HANDSHAKES_MAX, Pending};
 pub use poller::{Event, Interest, Poller, Waker};
