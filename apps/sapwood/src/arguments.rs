@@ -7,7 +7,7 @@ use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 
 use crate::exit::{Failure, one_line};
-use crate::{bench, clocks, doctor, mpi, node, nodeset, run, sim, status, storm, topology};
+use crate::{bench, clocks, doctor, mpi, node, nodeset, run, sim, status, storm, topology, warm};
 
 /// A tree of processes that asks every process of a job, and says who is missing.
 #[derive(Parser)]
@@ -21,6 +21,13 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Run a command on every host of a set and fold what they answer.
     Run(run::Arguments),
+    /// Start a tree over hosts that stays up, so that commands on them begin at once.
+    Up(warm::up::Arguments),
+    /// Be the keeper of a tree that 'sapwood up' starts.
+    #[command(hide = true)]
+    Keep(warm::up::Arguments),
+    /// End a tree that 'sapwood up' has started.
+    Down(warm::down::Arguments),
     /// Expand, fold, count and combine sets of host names.
     Nodeset(nodeset::Arguments),
     /// Print, draw, count or cost a tree.

@@ -19,6 +19,7 @@ mod sim;
 mod status;
 mod storm;
 mod topology;
+mod warm;
 mod withdrawal;
 
 use std::ffi::OsString;
@@ -54,6 +55,9 @@ fn command() -> Result<ExitCode, Failure> {
         Some(Command::Node(arguments)) => node::run(arguments.join.as_deref()),
         Some(Command::Topology(arguments)) => topology::run(&arguments),
         Some(Command::Run(arguments)) => run::run(&arguments),
+        Some(Command::Up(arguments)) => warm::up::run(&arguments),
+        Some(Command::Keep(arguments)) => warm::up::keep(&arguments),
+        Some(Command::Down(arguments)) => warm::down::run(&arguments),
         Some(Command::Nodeset(arguments)) => nodeset::run(&arguments),
         Some(Command::Bench(arguments)) => bench::run(&arguments),
         Some(Command::Doctor(arguments)) => doctor::run(&arguments),
