@@ -18,10 +18,10 @@
 //! local program and read it while the program goes on writing.
 //!
 //! Nobody is served before proving knowledge of the key, except processes of the same user behind a
-//! socket in a folder of their own, as each end asks for by name ([`connect_own`]). With [`Encryption::Off`] the key is
-//! proved all the same, but later bytes are neither secret nor protected against somebody who can
-//! alter traffic on the way; that is the default only for Unix sockets, whose ends are this
-//! machine's kernel and a process of the same user.
+//! socket in a folder of their own, as each end asks for by name ([`connect_own`]). With
+//! [`Encryption::Off`] the key is proved all the same, but later bytes are neither secret nor
+//! protected against somebody who can alter traffic on the way; that is the default only for Unix
+//! sockets, whose ends are this machine's kernel and a process of the same user.
 
 #![deny(missing_docs)]
 
