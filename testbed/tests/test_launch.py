@@ -475,6 +475,60 @@ class Hosts(Story):
         self.assertEqual(process.returncode, 130)
 
 
+class WarmTree(Story):
+    """Commands in a tree over hosts that stays up between them."""
+
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.mkdtemp(prefix="sapwood-story-", dir="/var/tmp")
+        self.addCleanup(shutil.rmtree, folder)
+        self.surroundings = {**os.environ, "XDG_RUNTIME_DIR": folder}
+        done = self.say("up", "-t", str(CONNECT_SECONDS), "-w", "node[00-07]", "-f", "2")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def tearDown(self):
+        done = self.say("down")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(os.listdir(os.path.join(self.surroundings["XDG_RUNTIME_DIR"], "sapwood")), [])
+        super().tearDown()
+
+    def say(self, *words):
+        """A command of Sapwood's on the log-in node."""
+        return subprocess.run(
+            [TESTBED, "login", PROGRAM, *words], env=self.surroundings, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, timeout=STORY_SECONDS_MAX, check=False,
+        )
+
+    def test_commands_need_no_further_log_in(self):
+        agents = [self.say("run", "-L", "-w", "node[02-05]", "echo $PPID; hostname; pwd") for _ in range(2)]
+        self.assertEqual(agents[0].returncode, 0, agents[0].stderr)
+        self.assertEqual(agents[0].stdout, agents[1].stdout)
+        for index in range(2, 6):
+            self.assertIn(f"{name(index)}: {name(index)}\n", agents[0].stdout)
+        self.assertIn(f"{name(2)}: {os.getcwd()}\n", agents[0].stdout)
+        done = self.say("run", "-b", "-w", "node[00-07]", "seq 10000")
+        self.assertIn("node[00-07] (8)", done.stdout, done.stderr)
+        self.assertEqual(len(done.stdout.splitlines()), 10_003)
+        done = self.say("status", "--network", "warm")
+        self.assertIn(name(7), done.stdout, done.stderr)
+
+    def test_a_host_that_dies_is_missing_until_there_is_another_tree(self):
+        testbed("crash", name(3))
+        self.afterwards("boot", name(3))
+        for _ in range(2):
+            done = self.say("run", "-b", "-w", "node[00-07]", "echo here")
+            self.assertEqual(done.returncode, 255, done.stderr)
+            self.assertIn("node[00-02,04-07] (7)", done.stdout)
+            self.assertRegex(done.stderr, "node03 .*missing: ")
+        testbed("boot", name(3))
+        self.repairs.clear()
+        done = self.say("run", "-b", "-w", "node[00-07]", "echo here")
+        self.assertEqual(done.returncode, 255, done.stderr)
+        done = self.say("run", "--cold", "-b", "-w", "node[00-07]", "echo here")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("node[00-07] (8)", done.stdout)
+
+
 class Strangers(Story):
     """Another user of the same hosts neither joins a tree nor reads what it is secret by."""
 

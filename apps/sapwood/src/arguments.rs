@@ -7,7 +7,9 @@ use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 
 use crate::exit::{Failure, one_line};
-use crate::{bench, clocks, doctor, mpi, node, nodeset, run, sim, status, storm, top, topology};
+use crate::{
+    bench, clocks, doctor, mpi, node, nodeset, run, sim, status, storm, top, topology, warm,
+};
 
 /// A tree of processes that asks every process of a job, and says who is missing.
 #[derive(Parser)]
@@ -23,6 +25,13 @@ pub(crate) enum Command {
     Run(run::Arguments),
     /// Show what the hosts of a set are doing, or serve it as OpenMetrics.
     Top(top::Arguments),
+    /// Start a tree over hosts that stays up, so that commands on them begin at once.
+    Up(warm::up::Arguments),
+    /// Be the keeper of a tree that 'sapwood up' starts.
+    #[command(hide = true)]
+    Keep(warm::up::Arguments),
+    /// End a tree that 'sapwood up' has started.
+    Down(warm::down::Arguments),
     /// Expand, fold, count and combine sets of host names.
     Nodeset(nodeset::Arguments),
     /// Print, draw, count or cost a tree.

@@ -60,6 +60,21 @@ impl Launching {
         Ok(launching)
     }
 
+    /// What decides which machine a host's name leads to, and as whom, as one line.
+    pub(crate) fn terms(&self, user: Option<&str>) -> String {
+        let variable = |name: &str| std::env::var(name).ok();
+        let is_automatic = self.launcher == Launcher::Automatic;
+        let is_slurm = self.launcher == Launcher::Slurm || is_automatic;
+        let job = self.jobid.clone().or_else(|| variable("SLURM_JOB_ID")).filter(|_| is_slurm);
+        let shell = self.remote_shell.as_deref().unwrap_or_default();
+        format!(
+            "launcher {} shell {shell:?} user {:?} job {:?}",
+            self.launcher,
+            user.unwrap_or_default(),
+            job.unwrap_or_default()
+        )
+    }
+
     /// Tells a builder.
     pub(crate) fn apply(&self, builder: NetworkBuilder) -> NetworkBuilder {
         let mut builder = builder

@@ -20,6 +20,7 @@ mod status;
 mod storm;
 mod top;
 mod topology;
+mod warm;
 mod withdrawal;
 
 use std::ffi::OsString;
@@ -57,6 +58,9 @@ fn command() -> Result<ExitCode, Failure> {
         Some(Command::Topology(arguments)) => topology::run(&arguments),
         Some(Command::Run(arguments)) => run::run(&arguments),
         Some(Command::Top(arguments)) => top::run(&arguments),
+        Some(Command::Up(arguments)) => warm::up::run(&arguments),
+        Some(Command::Keep(arguments)) => warm::up::keep(&arguments),
+        Some(Command::Down(arguments)) => warm::down::run(&arguments),
         Some(Command::Nodeset(arguments)) => nodeset::run(&arguments),
         Some(Command::Bench(arguments)) => bench::run(&arguments),
         Some(Command::Doctor(arguments)) => doctor::run(&arguments),

@@ -125,8 +125,8 @@ impl Whom {
 }
 
 fn nobody() -> &'static str {
-    "no visible network of this user runs on this machine; 'sapwood mpi' and 'sapwood bench' make \
-     theirs visible, other programs do with NetworkBuilder::visible"
+    "no visible network of this user runs on this machine; 'sapwood up' starts one, 'sapwood mpi' \
+     and 'sapwood bench' make theirs visible, other programs do with NetworkBuilder::visible"
 }
 
 fn wait(text: &str) -> Result<Duration, String> {

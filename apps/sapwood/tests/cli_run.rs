@@ -16,7 +16,8 @@ const LIMIT: Duration = Duration::from_secs(120);
 
 fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(PROGRAM);
-    command.arg("run").args(arguments).stdin(Stdio::null());
+    // Whatever tree the user of the tests has up.
+    command.arg("run").arg("--cold").args(arguments).stdin(Stdio::null());
     for variable in ["WCOLL", "SAPWOOD_HOSTFILE", "SLURM_JOB_NODELIST", "PBS_NODEFILE"] {
         command.env_remove(variable);
     }
@@ -104,6 +105,54 @@ fn equal_outputs_with_other_codes_are_other_answers() {
     assert_eq!(text(&output.stdout), expected);
     assert_eq!(code(&output), Some(1));
     assert_eq!(code(&run(&["--no-rc", "-w", "n[0-2]", "exit 3"])), Some(0));
+}
+
+#[test]
+fn standard_error_is_folded_by_itself() {
+    let script =
+        "echo same; test $SAPWOOD_RANK -lt 3 || echo other >&2; exit $((SAPWOOD_RANK / 3))";
+    let output = run(&["-b", "-w", "n[0-3]", "echo same; echo $SAPWOOD_HOST >&2"]);
+    assert_eq!(text(&output.stdout), block("n[0-3]", 4, "same\n"));
+    let errors: String = (0..4).map(|n| block(&format!("n{n}"), 1, &format!("n{n}\n"))).collect();
+    assert_eq!(text(&output.stderr), errors);
+    let output = run(&["-b", "-L", "-w", "n[0-4]", script]);
+    assert_eq!(text(&output.stdout), "n[0-2]: same\nn[3-4]: same\n");
+    assert!(text(&output.stderr).starts_with("n[3-4]: other\n"), "{}", text(&output.stderr));
+    let output = run(&["--json", "-w", "n[0-4]", script]);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["classes"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_signal_ends_a_command_whose_hosts_are_still_being_reached() {
+    let folder = tempfile::tempdir().unwrap();
+    let shell = folder.path().join("silent");
+    let called = folder.path().join("called");
+    let script = format!("#!/bin/sh\necho $$ >>{}\nexec sleep 1000\n", called.display());
+    std::fs::write(&shell, script).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&shell, mode).unwrap();
+    let shell = shell.to_str().unwrap();
+    for number in [Signal::INT, Signal::TERM] {
+        std::fs::write(&called, "").unwrap();
+        let arguments =
+            ["--launcher", "ssh", "--remote-shell", shell, "-t", "60", "-w", "n[0-1]", "true"];
+        let child = command(&arguments).spawn().unwrap();
+        let until = Instant::now() + LIMIT;
+        let clients = loop {
+            let clients = std::fs::read_to_string(&called).unwrap();
+            if clients.lines().count() == 2 {
+                break clients;
+            }
+            assert!(Instant::now() < until, "the hosts were not called");
+            std::thread::sleep(Duration::from_millis(10));
+        };
+        signal(&child, number);
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(code(&output), Some(128 + number.as_raw()));
+        assert!(text(&output.stderr).contains("stopped while the hosts were being reached"));
+        assert!(clients.lines().all(has_ended));
+    }
 }
 
 #[test]

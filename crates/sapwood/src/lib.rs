@@ -73,4 +73,4 @@ pub use sapwood_runtime::TransportKind;
 pub use sapwood_topology::{Hosts, Role, Shape, Topology};
 pub use status::{Health, NodeStatus, Status};
 pub use stream::{Stream, StreamBuilder};
-pub use visible::VisibleNetwork;
+pub use visible::{VisibleNetwork, existing_runtime_folder, runtime_folder};

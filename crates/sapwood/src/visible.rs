@@ -48,7 +48,7 @@ impl VisibleNetwork {
     /// # Errors
     /// [`Error::File`] when the folder cannot be trusted or read.
     pub fn all() -> Result<Vec<Self>> {
-        let folder = folder()?;
+        let folder = runtime_folder()?;
         let mut all = Vec::new();
         for path in files(&folder)? {
             if path.extension().is_some_and(|end| end == "network")
@@ -92,7 +92,7 @@ impl VisibleNetwork {
     /// about to end without closing them.
     pub fn withdraw_own() {
         let own = std::process::id();
-        let Ok(folder) = folder() else { return };
+        let Ok(folder) = runtime_folder() else { return };
         for path in files(&folder).unwrap_or_default() {
             let found = Self::read(&path);
             if found.is_some_and(|found| found.pid == own) || owner_of(&path) == Some(own) {
@@ -144,7 +144,7 @@ impl Publication {
     /// folder cannot be trusted or written.
     pub(crate) fn new(name: &str, address: &str, is_encrypted: bool, key: &Key) -> Result<Self> {
         check_name(name)?;
-        let folder = folder()?;
+        let folder = runtime_folder()?;
         // Removes what processes that are gone have left, perhaps under this name.
         VisibleNetwork::all()?;
         let pid = std::process::id();
@@ -203,21 +203,45 @@ fn check_name(name: &str) -> Result<()> {
     Err(Error::File { path: PathBuf::from(name), reason })
 }
 
-/// The folder, which only this user can enter.
-fn folder() -> Result<PathBuf> {
-    let user = rustix::process::geteuid().as_raw();
-    let given = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    let path = match given.filter(|given| given.is_absolute() && given.is_dir()) {
-        Some(given) => given.join("sapwood"),
-        None => PathBuf::from(format!("/tmp/sapwood-{user}")),
-    };
-    let failed = |reason: String| Error::File { path: path.clone(), reason };
+/// The folder of what this user's processes leave for each other while they run: `sapwood` in
+/// `XDG_RUNTIME_DIR`, or `/tmp/sapwood-UID`. Only this user can enter it; it is made if it is not
+/// there.
+///
+/// # Errors
+/// [`Error::File`] when it cannot be made, belongs to somebody else, or others may enter it.
+pub fn runtime_folder() -> Result<PathBuf> {
+    let path = folder_path();
     match DirBuilder::new().mode(0o700).create(&path) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-            return Err(failed(error.to_string()));
+            Err(Error::File { path, reason: error.to_string() })
         }
-        _ => {}
+        _ => checked(path),
     }
+}
+
+/// The same folder, if it is there already.
+///
+/// # Errors
+/// As [`runtime_folder`].
+pub fn existing_runtime_folder() -> Result<Option<PathBuf>> {
+    let path = folder_path();
+    match fs::symlink_metadata(&path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        _ => checked(path).map(Some),
+    }
+}
+
+fn folder_path() -> PathBuf {
+    let given = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    match given.filter(|given| given.is_absolute() && given.is_dir()) {
+        Some(given) => given.join("sapwood"),
+        None => PathBuf::from(format!("/tmp/sapwood-{}", rustix::process::geteuid().as_raw())),
+    }
+}
+
+fn checked(path: PathBuf) -> Result<PathBuf> {
+    let user = rustix::process::geteuid().as_raw();
+    let failed = |reason: String| Error::File { path: path.clone(), reason };
     let found = fs::symlink_metadata(&path).map_err(|error| failed(error.to_string()))?;
     if !found.is_dir() || found.uid() != user {
         return Err(failed("is no folder of this user's; remove it".to_string()));

@@ -18,10 +18,11 @@
 //! local program and read it while the program goes on writing. A [`PageServer`] shows a page to
 //! scrapers over HTTP; nobody proves anything there, and nothing else is done for them.
 //!
-//! Nobody is served before proving knowledge of the key. With [`Encryption::Off`] the key is
-//! proved all the same, but later bytes are neither secret nor protected against somebody who can
-//! alter traffic on the way; that is the default only for Unix sockets, whose ends are this
-//! machine's kernel and a process of the same user.
+//! Nobody is served before proving knowledge of the key, except processes of the same user behind a
+//! socket in a folder of their own, as each end asks for by name ([`connect_own`]). With
+//! [`Encryption::Off`] the key is proved all the same, but later bytes are neither secret nor
+//! protected against somebody who can alter traffic on the way; that is the default only for Unix
+//! sockets, whose ends are this machine's kernel and a process of the same user.
 
 #![deny(missing_docs)]
 
@@ -38,6 +39,7 @@ mod knock;
 mod link;
 mod listener;
 mod mapping;
+mod own;
 mod page;
 mod peer;
 mod pending;
@@ -59,6 +61,7 @@ pub use knock::takes_connections;
 pub use link::{GATHER_SLICES_MAX, Link};
 pub use listener::{Accepted, Incoming, Listener};
 pub use mapping::{SharedTable, TABLE_BYTES_MAX};
+pub use own::connect_own;
 pub use page::{Page, PageServer, REQUEST_BYTES_MAX, VISIT_TIME, VISITORS_MAX};
 pub use peer::{Peer, PeerCredentials};
 pub use pending::{Admission, DISPLACE_AFTER_MS, PENDING_HANDSHAKES_MAX, Pending};

@@ -1,12 +1,14 @@
-//! Which hosts are meant: groups of hosts from the site's files, and the options with which every
-//! command selects its hosts.
+//! Which hosts are meant: groups of hosts from the site's files, the options with which every
+//! command selects its hosts, and starting a tree over them.
 //!
 //! The language itself and host files are `sapwood-topology`'s; here is what reads files and the
 //! environment for it.
 
 mod flat;
 pub(crate) mod groups;
+pub(crate) mod plant;
 pub(crate) mod selection;
+pub(crate) mod unreached;
 mod yaml;
 
 use std::fs::File;

@@ -48,6 +48,14 @@ pub(crate) struct Reach {
     pub(crate) launching: Launching,
 }
 
+impl Reach {
+    /// In which way hosts are reached, as one line: a command uses a tree that another process
+    /// keeps up only where both were to reach their hosts in the same way, as the same user.
+    pub(crate) fn terms(&self) -> String {
+        self.launching.terms(self.user.as_deref())
+    }
+}
+
 /// Reads a time in seconds; 0 is for ever where that makes sense.
 pub(crate) fn seconds(text: &str) -> Result<std::time::Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "a number of seconds is expected".to_string())?;
@@ -63,8 +71,19 @@ impl Selection {
     /// # Errors
     /// Where nothing says which hosts, or what says so cannot be read.
     pub(crate) fn resolve(&self) -> Result<NodeSet, Failure> {
+        self.resolve_or(surroundings)
+    }
+
+    /// As [`Selection::resolve`], with something else to ask where the command line names nothing.
+    ///
+    /// # Errors
+    /// As [`Selection::resolve`], and what that says.
+    pub(crate) fn resolve_or(
+        &self,
+        otherwise: impl FnOnce(&SiteGroups) -> Result<NodeSet, Failure>,
+    ) -> Result<NodeSet, Failure> {
         let groups = SiteGroups::default();
-        let mut hosts = self.named(&groups)?;
+        let mut hosts = self.named(&groups, otherwise)?;
         for text in &self.exclude {
             let text = NodeSet::parse(text, &groups).map_err(Failure::usage)?;
             hosts = hosts.difference(&text);
@@ -78,12 +97,16 @@ impl Selection {
         }
     }
 
-    fn named(&self, groups: &SiteGroups) -> Result<NodeSet, Failure> {
+    fn named(
+        &self,
+        groups: &SiteGroups,
+        otherwise: impl FnOnce(&SiteGroups) -> Result<NodeSet, Failure>,
+    ) -> Result<NodeSet, Failure> {
         let parse = |text: &str| NodeSet::parse(text, groups).map_err(Failure::usage);
         let mut hosts = NodeSet::default();
         let nothing = self.nodes.is_empty() && self.group.is_empty() && self.hostfile.is_empty();
         if nothing && !self.all {
-            return surroundings(groups);
+            return otherwise(groups);
         }
         for text in &self.nodes {
             hosts = hosts.union(&parse(text)?);

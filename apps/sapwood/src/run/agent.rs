@@ -20,13 +20,18 @@ pub(crate) const AGENT: &str = "agent";
 /// An agent with nothing to do looks around as often as this.
 const IDLE_TURN: Duration = Duration::from_secs(60);
 
+/// Commands whose input has overtaken them at the same time. What is older is of commands that have
+/// ended meanwhile.
+const EARLY_INPUTS_MAX: usize = 64;
+
 /// Serves until the network ends.
 ///
 /// # Errors
 /// When the tree cannot be joined.
 pub(crate) fn run() -> Result<ExitCode, Failure> {
     let mut back_end = BackEnd::attach()?;
-    let mut agent = Agent { rank: back_end.rank(), jobs: BTreeMap::new() };
+    let (jobs, early) = (BTreeMap::new(), BTreeMap::new());
+    let mut agent = Agent { rank: back_end.rank(), jobs, early };
     let ended = agent.serve(&mut back_end);
     for job in agent.jobs.values_mut() {
         job.kill(&mut back_end);
@@ -41,6 +46,9 @@ struct Agent {
     rank: u32,
     /// The commands, by their control streams.
     jobs: BTreeMap<StreamId, Job>,
+    /// The first part of input that has overtaken its command, by its stream, from which no more
+    /// is taken until the command is there.
+    early: BTreeMap<StreamId, Vec<u8>>,
 }
 
 impl Agent {
@@ -57,9 +65,9 @@ impl Agent {
 
     fn turn(&mut self, back_end: &mut BackEnd) -> Result<(), Error> {
         while let Some(event) = back_end.next_event() {
-            if let Event::StreamClosed { stream } = event
-                && let Some(mut job) = self.jobs.remove(&stream)
-            {
+            let Event::StreamClosed { stream } = event else { continue };
+            self.early.remove(&stream);
+            if let Some(mut job) = self.jobs.remove(&stream) {
                 job.kill(back_end);
             }
         }
@@ -87,7 +95,8 @@ impl Agent {
 
     /// Whether a packet of this stream can be dealt with now.
     fn takes(&self, stream: StreamId) -> bool {
-        self.of_input(stream).is_none_or(|(_, job)| job.takes_input())
+        let has_room = self.of_input(stream).is_none_or(|(_, job)| job.takes_input());
+        has_room && !self.early.contains_key(&stream)
     }
 
     fn of_input(&self, stream: StreamId) -> Option<(&StreamId, &Job)> {
@@ -103,7 +112,11 @@ impl Agent {
         let (stream, values) = (received.stream, received.values());
         if received.tag() == RUN {
             let order = Order::decode(values)?;
-            self.jobs.insert(stream, Job::start(stream, self.rank, &order, now));
+            let mut job = Job::start(stream, self.rank, &order, now);
+            if let Some(part) = self.early.remove(&order.input) {
+                job.take_input(&part);
+            }
+            self.jobs.insert(stream, job);
             return Ok(());
         }
         if received.tag() == INPUT {
@@ -112,6 +125,10 @@ impl Agent {
             if let Some(job) = self.jobs.values_mut().find(of_stream) {
                 job.take_input(part);
                 return job.turn(back_end, now);
+            }
+            self.early.insert(stream, part.to_vec());
+            if self.early.len() > EARLY_INPUTS_MAX {
+                self.early.pop_first();
             }
             return Ok(());
         }

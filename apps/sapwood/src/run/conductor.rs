@@ -4,26 +4,26 @@
 //! It never waits for one thing only: each turn does what can be done, then waits until something
 //! happens or the next time has come.
 
+use std::collections::BTreeMap;
 use std::io::{Read, Stdin};
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use sapwood::{Answer, Error, Event, Network, Policy, RankSet, Stream, Values, Wave, WaveRule};
+use sapwood::{Answer, Error, Rank, RankSet, StreamId, Tag, Values, Wave};
 use sapwood_launch::Signal;
 
 use super::printer::Printer;
 use super::protocol::{
     CONTENT, ERRORS, FETCH, INPUT, OUTPUT, Order, PART_BYTES_MAX, POLL, RUN, SIGNAL, poll,
 };
-use super::results::{Class, Results};
+use super::results::{Results, Sheet};
+use super::tree::{Channels, Tree, WAVE_MILLISECONDS};
 use crate::exit::Failure;
 use crate::mpi::signals::Signals;
 
 /// For how long the first wave is held for those who have not ended, and the later ones at most.
 const FIRST_HOLD: Duration = Duration::from_millis(100);
 const HOLD_MAX: Duration = Duration::from_secs(1);
-
-/// After the first answer to a wave, those that stay silent are waited for so long.
-const WAVE_MILLISECONDS: u32 = 5000;
 
 /// The shortest time between two questions.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -42,18 +42,15 @@ type Taker<'a> = dyn FnMut(&mut Printer, &[u8]) -> Result<(), Failure> + 'a;
 
 /// The front-end of one command.
 pub(super) struct Conductor<'a> {
-    network: &'a mut Network,
-    control: Stream,
-    live: Stream,
+    tree: &'a mut dyn Tree,
+    channels: Channels,
     input: Option<Input>,
-    /// Standard input's stream, when that has ended.
-    closed_input: Option<Stream>,
     pub(super) results: Results,
     pub(super) printer: Printer,
     /// Bytes of live output that came from each host.
-    received: Vec<u64>,
+    received: BTreeMap<Rank, u64>,
     is_live: bool,
-    signals: Option<Signals>,
+    signals: &'a mut Signals,
     wave: Wave,
     hold: Duration,
     asked_at: Instant,
@@ -65,7 +62,7 @@ pub(super) struct Conductor<'a> {
 
 /// Standard input on its way down.
 struct Input {
-    stream: Stream,
+    stream: StreamId,
     stdin: Stdin,
     /// Whether the system can tell when there is something; else there always is.
     is_watched: bool,
@@ -73,48 +70,54 @@ struct Input {
 }
 
 impl<'a> Conductor<'a> {
-    /// Opens the streams and tells the agents what to run.
+    /// Opens the streams and tells the agents what to run: those of `hosts` that are there. The
+    /// others are missing from the beginning.
     ///
     /// # Errors
-    /// [`Failure`] when the network fails.
+    /// [`Failure`] when the tree fails.
     pub(super) fn begin(
-        network: &'a mut Network,
-        hosts: Vec<String>,
+        tree: &'a mut dyn Tree,
+        hosts: BTreeMap<Rank, String>,
         mut order: Order,
         reads_input: bool,
         printer: Printer,
-        signals: Option<Signals>,
+        signals: &'a mut Signals,
     ) -> Result<Self, Failure> {
         let now = Instant::now();
-        let everyone = network.everyone();
-        let live = network.stream(&everyone).wave(WaveRule::Immediate).policy(Policy::Block);
-        let live = live.open()?;
-        let input = if reads_input { Some(network.stream(&everyone).open()?) } else { None };
-        let rule = WaveRule::Timeout { milliseconds: WAVE_MILLISECONDS };
-        let mut control = network.stream(&everyone).up("classes").wave(rule).open()?;
-        order.live = live.id();
-        order.input = input.as_ref().map_or(control.id(), Stream::id);
+        let mut members = tree.connected();
+        let is_live = order.is_live;
+        let mut results = Results::new(hosts, now);
+        members.intersect_with(results.everyone().as_ref());
+        // What has been lost before is among those who are absent.
+        tree.take_losses();
+        for (ranks, reason) in tree.absent() {
+            results.lose(&ranks, &reason);
+        }
+        let channels = tree.begin(&members, reads_input)?;
+        order.members = results.everyone();
+        order.live = channels.live;
+        order.input = channels.input.unwrap_or(channels.control);
         order.hold = FIRST_HOLD;
-        control.broadcast(RUN, order.encode())?;
-        network.flush()?;
-        if let Some(signals) = &signals {
-            for descriptor in signals.descriptors() {
-                network.watch(descriptor)?;
-            }
+        tree.send(channels.control, &RankSet::new(), RUN, order.encode())?;
+        tree.flush()?;
+        for descriptor in signals.descriptors() {
+            tree.watch(descriptor.as_fd())?;
         }
         let stdin = std::io::stdin();
-        let input =
-            input.map(|stream| Input { stream, stdin, is_watched: false, can_be_watched: true });
+        let input = channels.input.map(|stream| Input {
+            stream,
+            stdin,
+            is_watched: false,
+            can_be_watched: true,
+        });
         Ok(Self {
-            received: vec![0; hosts.len()],
-            results: Results::new(hosts, now),
-            network,
-            control,
-            live,
+            tree,
+            channels,
             input,
-            closed_input: None,
+            results,
             printer,
-            is_live: order.is_live,
+            received: BTreeMap::new(),
+            is_live,
             signals,
             wave: 0,
             hold: FIRST_HOLD,
@@ -132,7 +135,7 @@ impl<'a> Conductor<'a> {
     /// [`Failure`] when the network or the output fails.
     pub(super) fn run(&mut self) -> Result<Option<Signal>, Failure> {
         loop {
-            self.take_events();
+            self.take_losses();
             self.take_answers()?;
             self.take_live()?;
             self.take_signals()?;
@@ -150,55 +153,41 @@ impl<'a> Conductor<'a> {
             let reads_on = self.pass_input_on()?;
             self.printer.flush()?;
             let wait = if reads_on { Duration::ZERO } else { self.wait(now) };
-            self.network.turn(wait)?;
+            self.tree.turn(wait)?;
         }
     }
 
-    /// Hosts that could not be reached from the beginning.
-    pub(super) fn lose(&mut self, ranks: &RankSet, reason: &str) {
-        self.results.lose(ranks, reason);
-    }
-
-    /// One output of a class, piece by piece: 0 is standard output, 1 standard error. Gives whether
-    /// all that was kept has come.
+    /// Of an output, piece by piece, all that was kept. Gives whether that has come.
     ///
     /// # Errors
     /// As [`Conductor::run`], and what `take` says.
-    pub(super) fn content(
-        &mut self,
-        class: &Class,
-        which: usize,
-        take: &mut Taker<'_>,
-    ) -> Result<bool, Failure> {
-        if let Some(outputs) = class.outputs() {
-            take(&mut self.printer, outputs[which])?;
+    pub(super) fn content(&mut self, sheet: &Sheet, take: &mut Taker<'_>) -> Result<bool, Failure> {
+        if let Some(content) = &sheet.content {
+            take(&mut self.printer, content)?;
             return Ok(true);
         }
-        let digest = [class.outcome.output, class.outcome.errors][which];
-        if digest.length == 0 {
+        if sheet.digest.length == 0 {
             return Ok(true);
         }
-        for rank in class.ranks.iter() {
-            if !self.network.everyone().ranks().contains(rank) {
+        for rank in sheet.ranks.iter() {
+            if !self.tree.connected().contains(rank) {
                 continue;
             }
-            let came = self.fetch(rank, which, take)?;
+            let came = self.fetch(rank, sheet.which, take)?;
             if came > 0 {
-                return Ok(came == digest.kept);
+                return Ok(came == sheet.digest.kept);
             }
         }
         Ok(false)
     }
 
-    fn fetch(&mut self, rank: u32, which: usize, take: &mut Taker<'_>) -> Result<u64, Failure> {
-        self.control.send_to(rank, FETCH, which as u32 + 1)?;
+    fn fetch(&mut self, rank: Rank, which: usize, take: &mut Taker<'_>) -> Result<u64, Failure> {
+        let to = RankSet::range(rank, rank);
+        let values = Values::new().scalar(which as u32 + 1);
+        self.tree.send(self.channels.control, &to, FETCH, values)?;
+        self.tree.flush()?;
         let mut came = 0;
-        loop {
-            let answer = match self.live.recv_timeout(CONTENT_TIME) {
-                Ok(answer) => answer,
-                Err(Error::Timeout { .. } | Error::NobodyLeft { .. }) => return Ok(came),
-                Err(error) => return Err(error.into()),
-            };
+        while let Some(answer) = self.next_live(rank)? {
             let Some(packet) = &answer.packet else { continue };
             if packet.tag() != CONTENT {
                 self.show(&answer)?;
@@ -214,24 +203,33 @@ impl<'a> Conductor<'a> {
             came += part.len() as u64;
             take(&mut self.printer, part)?;
         }
+        Ok(came)
     }
 
-    fn take_events(&mut self) {
-        while let Some(event) = self.network.next_event() {
-            match event {
-                Event::Lost { back_ends, reason, .. } => self.results.lose(&back_ends, &reason),
-                Event::Ended { reason, .. } => {
-                    let running = self.results.running();
-                    self.results.lose(&running, &reason);
-                }
-                _ => {}
+    /// The next answer on the live stream, unless the host that it is to come from is gone or
+    /// silent for too long.
+    fn next_live(&mut self, from: Rank) -> Result<Option<Answer>, Failure> {
+        let until = Instant::now() + CONTENT_TIME;
+        loop {
+            if let Some(answer) = self.tree.take(self.channels.live)? {
+                return Ok(Some(answer));
             }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() || !self.tree.connected().contains(from) {
+                return Ok(None);
+            }
+            self.tree.turn(left)?;
+        }
+    }
+
+    fn take_losses(&mut self) {
+        for (ranks, reason) in self.tree.take_losses() {
+            self.results.lose(&ranks, &reason);
         }
     }
 
     fn take_answers(&mut self) -> Result<(), Failure> {
-        while self.control.waiting() > 0 {
-            let answer = self.control.recv()?;
+        while let Some(answer) = self.tree.take(self.channels.control)? {
             self.results.take(&answer, Instant::now())?;
             if answer.wave >= self.wave && !answer.is_late {
                 self.is_asked = false;
@@ -241,8 +239,7 @@ impl<'a> Conductor<'a> {
     }
 
     fn take_live(&mut self) -> Result<(), Failure> {
-        while self.live.waiting() > 0 {
-            let answer = self.live.recv()?;
+        while let Some(answer) = self.tree.take(self.channels.live)? {
             self.show(&answer)?;
         }
         Ok(())
@@ -259,8 +256,8 @@ impl<'a> Conductor<'a> {
             _ => return Ok(()),
         };
         let part = packet.values().string_bytes(0).map_err(Error::from)?;
-        let Some(host) = self.results.hosts.get(rank as usize) else { return Ok(()) };
-        self.received[rank as usize] += part.len() as u64;
+        let Some(host) = self.results.hosts.get(&rank) else { return Ok(()) };
+        *self.received.entry(rank).or_default() += part.len() as u64;
         self.printer.take(host, rank, which, part)
     }
 
@@ -268,19 +265,19 @@ impl<'a> Conductor<'a> {
     fn finish_live(&mut self) -> Result<(), Failure> {
         let mut until = Instant::now() + CONTENT_TIME;
         while self.is_live && self.lacks_live() && Instant::now() < until {
-            self.take_events();
+            self.take_losses();
             self.take_signals()?;
             if self.ending.is_some() {
                 break;
             }
-            let before = self.live.waiting();
+            let before = self.tree.waiting(self.channels.live);
             self.take_live()?;
             if before > 0 {
                 until = Instant::now() + CONTENT_TIME;
             }
             self.printer.flush()?;
             if self.lacks_live() {
-                self.network.turn(until.saturating_duration_since(Instant::now()))?;
+                self.tree.turn(until.saturating_duration_since(Instant::now()))?;
             }
         }
         self.take_live()?;
@@ -289,19 +286,18 @@ impl<'a> Conductor<'a> {
 
     /// Whether output of hosts that are there has not come.
     fn lacks_live(&self) -> bool {
-        let connected = self.network.everyone();
         let mut ended = self.results.ended().clone();
-        ended.intersect_with(connected.ranks().as_ref());
+        ended.intersect_with(self.tree.connected().as_ref());
         self.results.classes().iter().any(|class| {
             let sent = class.outcome.output.length + class.outcome.errors.length;
-            let lacks = |rank: u32| self.received[rank as usize] < sent;
-            sent > 0 && class.ranks.iter().any(|rank| lacks(rank) && ended.contains(rank))
+            let received = |rank: Rank| self.received.get(&rank).copied().unwrap_or(0);
+            let lacks = |rank: Rank| received(rank) < sent && ended.contains(rank);
+            sent > 0 && class.ranks.iter().any(lacks)
         })
     }
 
     fn take_signals(&mut self) -> Result<(), Failure> {
-        let Some(signals) = &mut self.signals else { return Ok(()) };
-        for signal in signals.take() {
+        for signal in self.signals.take() {
             let now = Instant::now();
             let is_second = self.interrupted_at.is_some_and(|at| now - at <= STOP_TIME);
             if signal == Signal::INT && !is_second && self.ending.is_none() {
@@ -316,8 +312,8 @@ impl<'a> Conductor<'a> {
             }
             self.ending = Some((signal, now + ENDING_TIME));
             let passed_on = if signal == Signal::INT { Signal::TERM } else { signal };
-            self.control.broadcast(SIGNAL, passed_on.as_raw())?;
-            self.network.flush()?;
+            self.tell_all(SIGNAL, Values::new().scalar(passed_on.as_raw()))?;
+            self.tree.flush()?;
         }
         Ok(())
     }
@@ -343,13 +339,17 @@ impl<'a> Conductor<'a> {
         }
         self.hold = (self.hold * 2).min(HOLD_MAX);
         self.wave += 1;
-        match self.control.broadcast(POLL, poll(self.wave, self.hold)) {
-            // All have gone; the events say so, too.
-            Err(Error::Misuse(_)) => {}
-            asked => asked?,
-        }
+        self.tell_all(POLL, poll(self.wave, self.hold))?;
         (self.asked_at, self.is_asked) = (now, true);
         Ok(())
+    }
+
+    fn tell_all(&mut self, tag: Tag, values: Values) -> Result<(), Failure> {
+        match self.tree.send(self.channels.control, &RankSet::new(), tag, values) {
+            // All have gone; the losses say so, too.
+            Err(Error::Misuse(_)) => Ok(()),
+            told => Ok(told?),
+        }
     }
 
     fn wait(&self, now: Instant) -> Duration {
@@ -361,13 +361,13 @@ impl<'a> Conductor<'a> {
     /// Sends standard input down while there is room. Gives whether there may be more at once.
     fn pass_input_on(&mut self) -> Result<bool, Failure> {
         let Some(input) = &mut self.input else { return Ok(false) };
-        let has_room = input.stream.has_room().unwrap_or(false);
+        let has_room = self.tree.has_room(input.stream);
         if has_room && input.can_be_watched && !input.is_watched {
             // A regular file cannot be waited for, and need not be.
-            input.can_be_watched = self.network.watch(&input.stdin).is_ok();
+            input.can_be_watched = self.tree.watch(input.stdin.as_fd()).is_ok();
             input.is_watched = input.can_be_watched;
         } else if !has_room && input.is_watched {
-            self.network.unwatch(&input.stdin)?;
+            self.tree.unwatch(input.stdin.as_fd())?;
             input.is_watched = false;
         }
         if !has_room || input.is_watched && !is_readable(&input.stdin) {
@@ -379,16 +379,34 @@ impl<'a> Conductor<'a> {
             // What cannot be read has ended.
             read => read.unwrap_or(0),
         };
-        input.stream.broadcast(INPUT, Values::new().string(&part[..count]))?;
+        let values = Values::new().string(&part[..count]);
+        match self.tree.send(input.stream, &RankSet::new(), INPUT, values) {
+            // Nobody is left who could read it.
+            Ok(()) | Err(Error::Misuse(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
         if count == 0 {
             if input.is_watched {
-                self.network.unwatch(&input.stdin)?;
+                self.tree.unwatch(input.stdin.as_fd())?;
             }
-            self.network.flush()?;
+            self.tree.flush()?;
             // The stream stays open: its end has to travel.
-            self.closed_input = self.input.take().map(|input| input.stream);
+            self.input = None;
         }
         Ok(count > 0)
+    }
+}
+
+impl Drop for Conductor<'_> {
+    fn drop(&mut self) {
+        // What is watched no more needs no taking out where the tree itself has ended.
+        for descriptor in self.signals.descriptors() {
+            let _ = self.tree.unwatch(descriptor.as_fd());
+        }
+        if let Some(input) = self.input.take().filter(|input| input.is_watched) {
+            let _ = self.tree.unwatch(input.stdin.as_fd());
+        }
+        self.tree.end(self.channels);
     }
 }
 

@@ -3,7 +3,8 @@
 use super::conductor::Conductor;
 use super::diff::unified;
 use super::printer::write_lines;
-use super::results::Class;
+use super::protocol::Digest;
+use super::results::Sheet;
 use crate::exit::Failure;
 
 /// The line above and below the hosts.
@@ -12,47 +13,49 @@ const RULE: &str = "---------------";
 /// Longest output that is compared, in bytes; what is beyond is passed over.
 const COMPARED_BYTES_MAX: usize = 8 << 20;
 
-/// Writes every class under its hosts, standard output and standard error each to its own stream.
+/// Writes equal outputs under their hosts: standard output and standard error each by itself, to
+/// its own stream.
 ///
 /// # Errors
 /// As [`Conductor::content`].
 pub(super) fn write_blocks(conductor: &mut Conductor<'_>) -> Result<(), Failure> {
-    for class in conductor.results.classes() {
-        write_block(conductor, &class)?;
-    }
-    Ok(())
-}
-
-fn write_block(conductor: &mut Conductor<'_>, class: &Class) -> Result<(), Failure> {
-    let nodes = conductor.results.nodes(&class.ranks);
     for which in 0..2 {
-        let digest = [class.outcome.output, class.outcome.errors][which];
-        if digest.length == 0 {
-            continue;
+        for sheet in conductor.results.sheets(which) {
+            write_block(conductor, &sheet)?;
         }
-        let header = format!("{RULE}\n{nodes} ({})\n{RULE}\n", nodes.len());
-        put(conductor, which, header.as_bytes())?;
-        let mut ends_with_line = true;
-        let is_whole = conductor.content(class, which, &mut |printer, part| {
-            ends_with_line = part.last().map_or(ends_with_line, |&last| last == b'\n');
-            printer.stream(which).write_all(part).map_err(|error| Failure::output(&error))
-        })?;
-        if !ends_with_line {
-            put(conductor, which, b"\n")?;
-        }
-        note_cut(conductor, &nodes.to_string(), digest.length, digest.kept, is_whole)?;
     }
     Ok(())
 }
 
-/// Writes every class line by line, each after its hosts.
+fn write_block(conductor: &mut Conductor<'_>, sheet: &Sheet) -> Result<(), Failure> {
+    if sheet.digest.length == 0 {
+        return Ok(());
+    }
+    let which = sheet.which;
+    let nodes = conductor.results.nodes(&sheet.ranks);
+    let header = format!("{RULE}\n{nodes} ({})\n{RULE}\n", nodes.len());
+    put(conductor, which, header.as_bytes())?;
+    let mut ends_with_line = true;
+    let is_whole = conductor.content(sheet, &mut |printer, part| {
+        ends_with_line = part.last().map_or(ends_with_line, |&last| last == b'\n');
+        printer.stream(which).write_all(part).map_err(|error| Failure::output(&error))
+    })?;
+    if !ends_with_line {
+        put(conductor, which, b"\n")?;
+    }
+    note_cut(conductor, &nodes.to_string(), &sheet.digest, is_whole)
+}
+
+/// Writes equal outputs line by line, each after its hosts.
 ///
 /// # Errors
 /// As [`Conductor::content`].
 pub(super) fn write_folded_lines(conductor: &mut Conductor<'_>) -> Result<(), Failure> {
-    for class in conductor.results.classes() {
-        let label = conductor.results.nodes(&class.ranks).to_string();
-        write_labelled(conductor, &class, &label)?;
+    for which in 0..2 {
+        for sheet in conductor.results.sheets(which) {
+            let label = conductor.results.nodes(&sheet.ranks).to_string();
+            write_labelled(conductor, &sheet, &label)?;
+        }
     }
     Ok(())
 }
@@ -65,65 +68,63 @@ pub(super) fn write_lines_of_hosts(conductor: &mut Conductor<'_>) -> Result<(), 
     let classes = conductor.results.classes();
     for rank in conductor.results.ended().clone().iter() {
         let Some(class) = classes.iter().find(|class| class.ranks.contains(rank)) else { continue };
-        let label = conductor.results.hosts[rank as usize].clone();
-        write_labelled(conductor, class, &label)?;
+        let label = conductor.results.hosts.get(&rank).cloned().unwrap_or_default();
+        for which in 0..2 {
+            write_labelled(conductor, &class.sheet(which), &label)?;
+        }
     }
     Ok(())
 }
 
 fn write_labelled(
     conductor: &mut Conductor<'_>,
-    class: &Class,
-    label: &str,
+    sheet: &Sheet,
+    nodes: &str,
 ) -> Result<(), Failure> {
-    let label = if conductor.printer.has_label { format!("{label}: ") } else { String::new() };
-    for which in 0..2 {
-        // A line may come in two parts.
-        let mut begun: Vec<u8> = Vec::new();
-        let digest = [class.outcome.output, class.outcome.errors][which];
-        let is_whole = conductor.content(class, which, &mut |printer, part| {
-            begun.extend_from_slice(part);
-            let whole = begun.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1);
-            let whole = if begun.len() - whole > COMPARED_BYTES_MAX { begun.len() } else { whole };
-            let written = write_lines(printer.stream(which), &label, &begun[..whole]);
-            begun.drain(..whole);
-            written.map_err(|error| Failure::output(&error))
-        })?;
-        let target = conductor.printer.stream(which);
-        write_lines(target, &label, &begun).map_err(|error| Failure::output(&error))?;
-        note_cut(conductor, label.trim_end_matches(": "), digest.length, digest.kept, is_whole)?;
-    }
-    Ok(())
+    let label = if conductor.printer.has_label { format!("{nodes}: ") } else { String::new() };
+    let which = sheet.which;
+    // A line may come in two parts.
+    let mut begun: Vec<u8> = Vec::new();
+    let is_whole = conductor.content(sheet, &mut |printer, part| {
+        begun.extend_from_slice(part);
+        let whole = begun.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1);
+        let whole = if begun.len() - whole > COMPARED_BYTES_MAX { begun.len() } else { whole };
+        let written = write_lines(printer.stream(which), &label, &begun[..whole]);
+        begun.drain(..whole);
+        written.map_err(|error| Failure::output(&error))
+    })?;
+    let target = conductor.printer.stream(which);
+    write_lines(target, &label, &begun).map_err(|error| Failure::output(&error))?;
+    note_cut(conductor, nodes, &sheet.digest, is_whole)
 }
 
-/// Writes the largest class, and of the others how they differ from it.
+/// Writes what most hosts wrote, and of the others how they differ from it.
 ///
 /// # Errors
 /// As [`Conductor::content`].
 pub(super) fn write_differences(conductor: &mut Conductor<'_>) -> Result<(), Failure> {
-    let classes = conductor.results.classes();
-    let Some((majority, others)) = classes.split_first() else { return Ok(()) };
-    write_block(conductor, majority)?;
-    let majority_nodes = conductor.results.nodes(&majority.ranks).to_string();
     for which in 0..2 {
-        let wanted = gathered(conductor, majority, which)?;
+        let sheets = conductor.results.sheets(which);
+        let Some((majority, others)) = sheets.split_first() else { continue };
+        write_block(conductor, majority)?;
+        if others.is_empty() {
+            continue;
+        }
+        let majority_nodes = conductor.results.nodes(&majority.ranks).to_string();
+        let wanted = gathered(conductor, majority)?;
         for other in others {
             let nodes = conductor.results.nodes(&other.ranks).to_string();
-            let got = gathered(conductor, other, which)?;
+            let got = gathered(conductor, other)?;
             put(conductor, which, &unified(&wanted, &got, &majority_nodes, &nodes))?;
         }
     }
     Ok(())
 }
 
-/// One output of a class in memory, as far as the limit goes.
-pub(super) fn gathered(
-    conductor: &mut Conductor<'_>,
-    class: &Class,
-    which: usize,
-) -> Result<Vec<u8>, Failure> {
+/// An output in memory, as far as the limit goes.
+pub(super) fn gathered(conductor: &mut Conductor<'_>, sheet: &Sheet) -> Result<Vec<u8>, Failure> {
     let mut all = Vec::new();
-    conductor.content(class, which, &mut |_, part| {
+    conductor.content(sheet, &mut |_, part| {
         let room = COMPARED_BYTES_MAX - all.len();
         all.extend_from_slice(&part[..part.len().min(room)]);
         Ok(())
@@ -140,10 +141,10 @@ fn put(conductor: &mut Conductor<'_>, which: usize, bytes: &[u8]) -> Result<(), 
 fn note_cut(
     conductor: &mut Conductor<'_>,
     nodes: &str,
-    length: u64,
-    kept: u64,
+    digest: &Digest,
     is_whole: bool,
 ) -> Result<(), Failure> {
+    let Digest { length, kept, .. } = digest;
     if is_whole && kept == length {
         return Ok(());
     }

@@ -4,6 +4,7 @@
 //! command ends or its time is over. The job never waits: it is given turns.
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
@@ -406,9 +407,10 @@ struct Started {
 
 fn start_command(rank: u32, order: &Order, has_input: bool) -> Result<Started, String> {
     let hosts: NodeSet = order.hosts.parse().map_err(|error| format!("{error}"))?;
-    let host = hosts.iter().nth(rank as usize).unwrap_or_default();
+    let place = order.place_of(rank);
+    let host = hosts.iter().nth(place).unwrap_or_default();
     let replaced = |text: &String| match order.substitutes {
-        true => substitute(text, &host, rank),
+        true => substitute(text, &host, place),
         false => text.clone(),
     };
     let mut leash = Leash::new().map_err(|error| format!("no pipe for the command: {error}"))?;
@@ -431,8 +433,8 @@ fn start_command(rank: u32, order: &Order, has_input: bool) -> Result<Started, S
         }
     }
     command.environment.push(("SAPWOOD_HOST".into(), host.clone().into()));
-    command.environment.push(("SAPWOOD_RANK".into(), rank.to_string().into()));
-    command.directory = (!order.directory.is_empty()).then(|| replaced(&order.directory).into());
+    command.environment.push(("SAPWOOD_RANK".into(), place.to_string().into()));
+    command.directory = directory(order, &replaced(&order.directory));
     command.capture_stdout = true;
     let mut writer = None;
     if has_input {
@@ -456,6 +458,17 @@ fn start_command(rank: u32, order: &Order, has_input: bool) -> Result<Started, S
     Ok(Started { process, leash, stdin: writer })
 }
 
+/// Where the command runs: the folder that it is told, as seen from where its caller is, if there
+/// is such a place here.
+fn directory(order: &Order, told: &str) -> Option<PathBuf> {
+    let caller = Some(PathBuf::from(&order.caller_directory)).filter(|folder| folder.is_dir());
+    match (caller, told.is_empty()) {
+        (caller, true) => caller,
+        (Some(caller), false) => Some(caller.join(told)),
+        (None, false) => Some(PathBuf::from(told)),
+    }
+}
+
 /// A pipe whose reading end is this process's standard input, for the command to inherit.
 fn input_pipe() -> std::io::Result<OwnedFd> {
     let (reader, writer) = std::io::pipe()?;
@@ -469,7 +482,7 @@ fn input_pipe() -> std::io::Result<OwnedFd> {
 
 /// Puts the host and its number in the place of `%h` or `%host`, `%n` or `%rank`, and the user in
 /// that of `%u` or `%user`; `%%` is a percent sign.
-pub(super) fn substitute(text: &str, host: &str, rank: u32) -> String {
+pub(super) fn substitute(text: &str, host: &str, place: usize) -> String {
     let mut replaced = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('%') {
@@ -480,8 +493,8 @@ pub(super) fn substitute(text: &str, host: &str, rank: u32) -> String {
             ("%", &|| "%".to_string()),
             ("host", &|| host.to_string()),
             ("h", &|| host.to_string()),
-            ("rank", &|| rank.to_string()),
-            ("n", &|| rank.to_string()),
+            ("rank", &|| place.to_string()),
+            ("n", &|| place.to_string()),
             ("user", &|| user().unwrap_or_default()),
             ("u", &|| user().unwrap_or_default()),
         ];

@@ -2,8 +2,9 @@
 //!
 //! Owns the command line and the order of things: which hosts, the tree over them, the command, the
 //! report. `agent` is the process on each host, `conductor` the front-end, `protocol` what the two
-//! say to each other, `results` what is known of the hosts, `folded` and `report` what is
-//! written at the end. docs/run.md describes it for users.
+//! say to each other, `tree` the tree between them, which `plant` starts or another process keeps
+//! up (`warm`), `results` what is known of the hosts, `folded` and `report` what is written at the
+//! end, `prompt` commands one after another. docs/run.md describes it for users.
 
 pub(crate) mod agent;
 mod conductor;
@@ -12,35 +13,36 @@ mod folded;
 mod job;
 mod lines;
 mod printer;
+mod prompt;
 mod protocol;
 mod report;
 mod results;
 mod spool;
+pub(crate) mod tree;
 
+use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use sapwood::{Event, Hosts, Launcher, Network, Program, RankSet, Shape, Topology};
-use sapwood_topology::{HostName, NodeSet};
+use sapwood::{Rank, RankSet};
+use sapwood_topology::NodeSet;
 
 use self::conductor::Conductor;
 use self::printer::Printer;
 use self::protocol::Order;
+use self::results::Results;
+use self::tree::{Owned, Tree};
 use crate::exit::{Failure, print};
+use crate::hosts::plant::{self, Opened, Targets};
 use crate::hosts::selection::{Reach, Selection, seconds};
 use crate::launching::dry_run;
-use crate::mpi::leaves::shape_over;
 use crate::mpi::signals::Signals;
-
-/// Children of a process of the tree, if nothing is said: as many as make the tree two levels deep
-/// for most, within these.
-const FAN_OUT_MIN: u32 = 16;
-const FAN_OUT_MAX: u32 = 64;
+use crate::warm::{self, borrowed};
 
 /// What `sapwood run` is asked.
-#[derive(clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 #[command(
     after_help = "Exit codes: the largest of all hosts'; 124 if one timed out, 255 if one could \
                         not be reached or was lost, 128+n for signal n, 125 for a failure of \
@@ -55,8 +57,18 @@ pub(crate) struct Arguments {
     style: Style,
     #[command(flatten)]
     terms: Terms,
+    /// Run in the tree of this name that is up, and in no other.
+    #[arg(long, value_name = "NAME", conflicts_with = "cold")]
+    tree: Option<String>,
+    /// Start a tree for this command, though one may be up.
+    #[arg(long)]
+    cold: bool,
+    /// Read commands line by line and run one after another. So it is on a terminal if no command
+    /// is given.
+    #[arg(long, conflicts_with_all = ["command", "dry_run"])]
+    prompt: bool,
     /// The command, as the shell of each host is to read it.
-    #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
+    #[arg(trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
 
@@ -132,151 +144,155 @@ fn variable(text: &str) -> Result<String, String> {
     }
 }
 
-/// Runs the command.
+/// Runs the command, or those that are read.
+///
+/// # Errors
+/// [`Failure`] for bad input, and where the tree or the output fails.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let hosts = arguments.selection.resolve()?;
-    let names = check_names(&hosts)?;
-    let topology = tree_over(&names, &arguments.reach)?;
-    let drawn = topology.draw();
-    let launching = arguments.reach.launching.as_user(arguments.reach.user.as_deref())?;
-    let agent = Program::new(sapwood::node_program()?).argument(agent::AGENT).binds_itself();
-    let builder = launching.apply(Network::builder(topology).back_end(agent).allow_missing());
+    let asks = arguments.prompt || arguments.command.is_empty() && is_on_terminal();
+    if arguments.command.is_empty() && !asks {
+        return Err(Failure::usage(
+            "a COMMAND is missing; commands are read one after another on a terminal, or with \
+             --prompt",
+        ));
+    }
+    let targets = Targets::of(match &arguments.tree {
+        Some(name) => arguments.selection.resolve_or(|_| warm::hosts_of(name))?,
+        None => arguments.selection.resolve()?,
+    })?;
+    let terms = arguments.reach.terms();
+    let warm = match arguments.cold {
+        true => None,
+        false => borrowed::find(&targets.set, &terms, arguments.tree.as_deref())?,
+    };
     if arguments.terms.dry_run {
-        let text = dry_run(&builder, &drawn)?;
-        let command = arguments.command.join(" ");
-        print(&format!("{} hosts: {hosts}\n{text}command: {command}\n", names.len()))?;
-        return Ok(ExitCode::SUCCESS);
+        let name = warm.as_ref().map(|(tree, _)| tree.name());
+        return show_plan(arguments, &targets, name);
     }
     let refused = |error| Failure::own(&format!("cannot take signals over: {error}"));
     let signals = Signals::take_over().map_err(refused)?;
-    let mut network = builder.open()?;
-    let code = conduct(arguments, &mut network, hosts, names, signals);
-    let closed = network.close();
+    if let Some((mut tree, ranks)) = warm {
+        let mut session =
+            Session { arguments, hosts: of_ranks(&ranks, &targets), targets, signals };
+        return session.run(&mut tree, asks).map(ExitCode::from);
+    }
+    let (builder, _) = plant::builder(&targets, &arguments.reach, agent::AGENT)?;
+    let (network, signals) = match plant::open(builder, signals)? {
+        Opened::Tree(network, signals) => (*network, signals),
+        Opened::Stopped(signal) => return Ok(plant::stopped(signal)),
+    };
+    let count = targets.count();
+    let ranks = if count == 0 { RankSet::new() } else { RankSet::range(0, count - 1) };
+    let mut session = Session { arguments, hosts: of_ranks(&ranks, &targets), targets, signals };
+    let mut tree = Owned::new(network, count);
+    let code = session.run(&mut tree, asks);
+    let closed = tree.close();
     let code = code?;
     closed?;
     Ok(ExitCode::from(code))
 }
 
-/// Runs the command in a network whose back-ends are agents, one for each name.
-fn conduct(
+fn is_on_terminal() -> bool {
+    std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
+}
+
+fn show_plan(
     arguments: &Arguments,
-    network: &mut Network,
-    hosts: NodeSet,
-    names: Vec<String>,
+    targets: &Targets,
+    warm: Option<&str>,
+) -> Result<ExitCode, Failure> {
+    let (builder, drawn) = plant::builder(targets, &arguments.reach, agent::AGENT)?;
+    let text = match warm {
+        Some(name) => format!("tree '{name}' is up and has them all\n"),
+        None => dry_run(&builder, &drawn)?,
+    };
+    let command = arguments.command.join(" ");
+    print(&format!("{} hosts: {}\n{text}command: {command}\n", targets.count(), targets.set))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The names of hosts by the ranks of their back-ends, which are in the same order.
+fn of_ranks(ranks: &RankSet, targets: &Targets) -> BTreeMap<Rank, String> {
+    ranks.iter().zip(targets.names.iter().map(ToString::to_string)).collect()
+}
+
+/// Commands of one call, on the same hosts.
+struct Session<'a> {
+    arguments: &'a Arguments,
+    targets: Targets,
+    /// The hosts by their ranks in the tree.
+    hosts: BTreeMap<Rank, String>,
     signals: Signals,
-) -> Result<u8, Failure> {
-    let (style, terms) = (&arguments.style, &arguments.terms);
-    let (unreached, reasons) = unreached(network, names.len());
-    let has_files = style.outdir.is_some() || style.errdir.is_some();
-    let is_folded = style.fold || style.line || style.diff || style.json;
-    let shows = !is_folded || style.live;
-    let order = Order {
+}
+
+impl Session<'_> {
+    fn run(&mut self, tree: &mut dyn Tree, asks: bool) -> Result<u8, Failure> {
+        if asks {
+            return prompt::run(self, tree);
+        }
+        let reads_input = !self.arguments.terms.no_stdin && !std::io::stdin().is_terminal();
+        let arguments = self.arguments;
+        self.conduct(tree, arguments, reads_input)
+    }
+
+    /// Runs one command, writes what came of it, and gives the exit code.
+    fn conduct(
+        &mut self,
+        tree: &mut dyn Tree,
+        arguments: &Arguments,
+        reads_input: bool,
+    ) -> Result<u8, Failure> {
+        let (style, terms) = (&arguments.style, &arguments.terms);
+        let order = order(arguments, &self.targets.set);
+        let folders = [style.outdir.clone(), style.errdir.clone()];
+        let printer = Printer::new(style.shows(), !style.no_label, folders)?;
+        if !tree.connected().iter().any(|rank| self.hosts.contains_key(&rank)) {
+            let mut results = Results::new(self.hosts.clone(), Instant::now());
+            for (ranks, reason) in tree.absent() {
+                results.lose(&ranks, &reason);
+            }
+            return report::write_unreached(&results, arguments);
+        }
+        let (hosts, signals) = (self.hosts.clone(), &mut self.signals);
+        let mut conductor = Conductor::begin(tree, hosts, order, reads_input, printer, signals)?;
+        let ended_by = conductor.run()?;
+        report::write(&mut conductor, arguments)?;
+        conductor.printer.flush()?;
+        Ok(match ended_by {
+            Some(signal) => 128 + signal.as_raw().clamp(0, 127) as u8,
+            None if terms.no_rc => 0,
+            None => conductor.results.exit_code(terms.quorum),
+        })
+    }
+}
+
+impl Style {
+    fn is_folded(&self) -> bool {
+        self.fold || self.line || self.diff || self.json
+    }
+
+    /// Whether lines are written as they come.
+    fn shows(&self) -> bool {
+        !self.is_folded() || self.live
+    }
+}
+
+/// What the agents are told, but for the streams.
+fn order(arguments: &Arguments, hosts: &NodeSet) -> Order {
+    let Arguments { style, terms, command, .. } = arguments;
+    let here =
+        std::env::current_dir().ok().and_then(|here| here.into_os_string().into_string().ok());
+    Order {
         hosts: hosts.to_string(),
-        words: match terms.exec {
-            true => arguments.command.clone(),
-            false => vec![arguments.command.join(" ")],
-        },
+        words: if terms.exec { command.clone() } else { vec![command.join(" ")] },
         is_shell: !terms.exec,
         substitutes: terms.substitute,
-        is_live: shows || has_files,
-        is_folded,
+        is_live: style.shows() || style.outdir.is_some() || style.errdir.is_some(),
+        is_folded: style.is_folded(),
         environment: terms.environment.clone(),
+        caller_directory: here.unwrap_or_default(),
         directory: terms.chdir.clone().unwrap_or_default(),
         time_limit: terms.command_timeout.unwrap_or_default(),
         ..Order::default()
-    };
-    let folders = [style.outdir.clone(), style.errdir.clone()];
-    let printer = Printer::new(shows, !style.no_label, folders)?;
-    if unreached.len() == names.len() as u64 {
-        let mut results = results::Results::new(names, std::time::Instant::now());
-        lose_unreached(&mut |ranks, reason| results.lose(ranks, reason), &unreached, &reasons);
-        return report::write_unreached(&results, arguments);
     }
-    let reads_input = !terms.no_stdin && !std::io::stdin().is_terminal();
-    let mut conductor =
-        Conductor::begin(network, names, order, reads_input, printer, Some(signals))?;
-    lose_unreached(&mut |ranks, reason| conductor.lose(ranks, reason), &unreached, &reasons);
-    let ended_by = conductor.run()?;
-    report::write(&mut conductor, arguments)?;
-    conductor.printer.flush()?;
-    let code = match ended_by {
-        Some(signal) => 128 + signal.as_raw().clamp(0, 127) as u8,
-        None if terms.no_rc => 0,
-        None => conductor.results.exit_code(terms.quorum),
-    };
-    Ok(code)
-}
-
-/// Names that a process can be started on, rather than any text.
-pub(crate) fn check_names(hosts: &NodeSet) -> Result<Vec<String>, Failure> {
-    let names: Vec<String> = hosts.iter().collect();
-    for name in &names {
-        name.parse::<HostName>().map_err(Failure::usage)?;
-    }
-    Ok(names)
-}
-
-/// The tree, with one back-end for each host in order.
-pub(crate) fn tree_over(names: &[String], reach: &Reach) -> Result<Topology, Failure> {
-    let count = u32::try_from(names.len()).unwrap_or(u32::MAX);
-    let fan_out = reach.fan_out.unwrap_or_else(|| {
-        let root = f64::from(count).sqrt().ceil() as u32;
-        root.clamp(FAN_OUT_MIN, FAN_OUT_MAX)
-    });
-    if reach.launching.launcher == Launcher::Local {
-        return labelled_tree(count, fan_out);
-    }
-    let names = names.iter().map(|name| name.parse::<HostName>());
-    let names = names.collect::<Result<Vec<_>, _>>().map_err(Failure::usage)?;
-    let hosts = Hosts::new(names).map_err(Failure::usage)?;
-    Topology::over_hosts(&hosts, fan_out).map_err(Failure::usage)
-}
-
-/// A tree on this machine, whose back-ends only bear the names of hosts.
-fn labelled_tree(count: u32, fan_out: u32) -> Result<Topology, Failure> {
-    let spec = match fan_out {
-        // Each host behind a process of its own.
-        1 => format!("1x{count}"),
-        _ => shape_over(count, fan_out),
-    };
-    let shape: Shape = spec.parse().map_err(Failure::usage)?;
-    Ok(Topology::from_shape(&shape, &Hosts::local()))
-}
-
-/// Back-ends that are not there, and what was said of processes that did not start.
-pub(crate) fn unreached(network: &mut Network, hosts: usize) -> (RankSet, Vec<(RankSet, String)>) {
-    let everyone = u32::try_from(hosts).unwrap_or(u32::MAX);
-    let all = RankSet::range(0, everyone.saturating_sub(1));
-    let unreached = all.difference(network.everyone().ranks().as_ref());
-    let mut reasons = Vec::new();
-    if unreached.is_empty() {
-        return (unreached, reasons);
-    }
-    while let Some(event) = network.next_event() {
-        if let Event::StartFailed { rank, text } = event {
-            let below = network.topology().back_end_ranges(rank);
-            let mut ranks = RankSet::new();
-            for (first, last) in below {
-                ranks.insert_range(first, last);
-            }
-            if rank < everyone {
-                ranks.insert(rank);
-            }
-            reasons.push((ranks, text));
-        }
-    }
-    (unreached, reasons)
-}
-
-pub(crate) fn lose_unreached(
-    lose: &mut dyn FnMut(&RankSet, &str),
-    unreached: &RankSet,
-    reasons: &[(RankSet, String)],
-) {
-    for (ranks, text) in reasons {
-        let mut ranks = ranks.clone();
-        ranks.intersect_with(unreached.as_ref());
-        lose(&ranks, &format!("could not be reached: {text}"));
-    }
-    lose(unreached, "could not be reached");
 }

@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use sapwood::{Error, FIRST_TAG, StreamId, Tag, Values, ValuesRef, Wave};
+use sapwood::{Error, FIRST_TAG, Rank, RankSet, StreamId, Tag, Values, ValuesRef, Wave};
 
 /// Control, down: the command, an [`Order`].
 pub(crate) const RUN: Tag = FIRST_TAG;
@@ -40,8 +40,10 @@ pub(crate) const SPOOL_BYTES_MAX: u64 = 1 << 30;
 /// A command, as all agents are told it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Order {
-    /// The hosts, folded; back-end r is the host at place r.
+    /// The hosts, folded.
     pub(crate) hosts: String,
+    /// The back-ends of these hosts, in the same order.
+    pub(crate) members: RankSet,
     /// The command: one text for the shell, or words to be run as they are.
     pub(crate) words: Vec<String>,
     pub(crate) is_shell: bool,
@@ -53,7 +55,9 @@ pub(crate) struct Order {
     pub(crate) is_folded: bool,
     /// `NAME=value`.
     pub(crate) environment: Vec<String>,
-    /// Empty for the agent's own.
+    /// Where the caller is; of no weight where there is no such folder.
+    pub(crate) caller_directory: String,
+    /// Where the command is to run; empty for there.
     pub(crate) directory: String,
     /// Zero for none.
     pub(crate) time_limit: Duration,
@@ -86,6 +90,13 @@ impl Order {
             .scalar(self.live)
             .scalar(self.input)
             .scalar(self.hold.as_millis() as u64)
+            .string(self.members.to_string())
+            .string(&self.caller_directory)
+    }
+
+    /// Which of the command's hosts a back-end is, from 0.
+    pub(crate) fn place_of(&self, rank: Rank) -> usize {
+        self.members.iter().take_while(|&member| member < rank).count()
     }
 
     pub(crate) fn decode(values: ValuesRef<'_>) -> Result<Self, Error> {
@@ -107,6 +118,8 @@ impl Order {
             live: values.scalar(6)?,
             input: values.scalar(7)?,
             hold: Duration::from_millis(values.scalar(8)?),
+            members: values.string(9)?.parse()?,
+            caller_directory: values.string(10)?.to_string(),
         })
     }
 }
@@ -218,12 +231,14 @@ mod tests {
     fn an_order_is_read_as_it_is_written() {
         let order = Order {
             hosts: "n[1-3]".into(),
+            members: "2,4-5".parse().unwrap(),
             words: vec!["echo %h".into()],
             is_shell: true,
             substitutes: true,
             is_live: false,
             is_folded: true,
             environment: vec!["A=b c".into()],
+            caller_directory: "/home".into(),
             directory: "/tmp".into(),
             time_limit: Duration::from_millis(1500),
             live: 7,
@@ -231,6 +246,7 @@ mod tests {
             hold: Duration::from_millis(200),
         };
         assert_eq!(Order::decode(order.encode().as_ref()).unwrap(), order);
+        assert_eq!([2, 4, 5].map(|rank| order.place_of(rank)), [0, 1, 2]);
     }
 
     #[test]

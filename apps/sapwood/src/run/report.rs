@@ -16,8 +16,9 @@ use crate::exit::{Failure, print};
 pub(super) fn write(conductor: &mut Conductor<'_>, arguments: &Arguments) -> Result<(), Failure> {
     let style = &arguments.style;
     for rank in conductor.results.ended().clone().iter() {
-        let host = conductor.results.hosts[rank as usize].clone();
-        conductor.printer.begin(&host, rank)?;
+        if let Some(host) = conductor.results.hosts.get(&rank) {
+            conductor.printer.begin(host, rank)?;
+        }
     }
     if style.json {
         let mut classes = Vec::new();
@@ -104,7 +105,7 @@ fn object(results: &Results, arguments: &Arguments, classes: Vec<Value>) -> Valu
         .collect();
     let failed = results.with_state(|state| state != State::Exited(0));
     let timed_out = results.with_state(|state| state == State::TimedOut);
-    let all: sapwood_topology::NodeSet = results.hosts.iter().cloned().collect();
+    let all: sapwood_topology::NodeSet = results.hosts.values().cloned().collect();
     json!({
         "schema": "sapwood.run/1",
         "command": arguments.command,
@@ -128,8 +129,8 @@ fn class_as_json(conductor: &mut Conductor<'_>, class: &Class) -> Result<Value, 
         State::NotStarted(status) => ("not_started", Some(status)),
         State::Running | State::Told => ("running", None),
     };
-    let stdout = folded::gathered(conductor, class, 0)?;
-    let stderr = folded::gathered(conductor, class, 1)?;
+    let stdout = folded::gathered(conductor, &class.sheet(0))?;
+    let stderr = folded::gathered(conductor, &class.sheet(1))?;
     Ok(json!({
         "nodes": nodes.to_string(),
         "count": nodes.len(),

@@ -4,12 +4,13 @@
 //! answers and events and does no I/O.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::time::{Duration, Instant};
 
 use sapwood::{Answer, Classes, Error, Rank, RankSet};
 use sapwood_topology::NodeSet;
 
-use super::protocol::{Outcome, State};
+use super::protocol::{Digest, Outcome, State};
 
 /// After so much silence a host that has not told its outcome counts as missing.
 pub(super) const SILENCE_MAX: Duration = Duration::from_secs(15);
@@ -29,28 +30,48 @@ pub(super) struct Class {
 }
 
 impl Class {
-    /// Both outputs, where they came with the outcome.
-    pub(super) fn outputs(&self) -> Option<[&[u8]; 2]> {
-        let content = self.content.as_deref()?;
-        let (output, errors) = content.split_at_checked(self.outcome.output.length as usize)?;
-        Some([output, errors])
+    /// One of its outputs.
+    pub(super) fn sheet(&self, which: usize) -> Sheet {
+        let Outcome { output, errors, .. } = self.outcome;
+        let (digest, ranks) = ([output, errors][which], self.ranks.clone());
+        let both = self.content.as_deref();
+        let both = both.and_then(|content| content.split_at_checked(output.length as usize));
+        let content = both.map(|(output, errors)| [output, errors][which].to_vec());
+        Sheet { which, digest, ranks, content }
     }
+}
+
+/// One output that is the same on several hosts.
+#[derive(Clone, Debug)]
+pub(super) struct Sheet {
+    /// 0 for standard output, 1 for standard error.
+    pub(super) which: usize,
+    pub(super) digest: Digest,
+    pub(super) ranks: RankSet,
+    /// What was written, if it came with an outcome.
+    pub(super) content: Option<Vec<u8>>,
+}
+
+/// The order in which classes are written; of equally large ones, that with the first host first.
+fn largest_first(ranks: &RankSet) -> (std::cmp::Reverse<u64>, Option<Rank>) {
+    (std::cmp::Reverse(ranks.len()), ranks.as_ref().first())
 }
 
 /// What is known so far.
 pub(super) struct Results {
-    pub(super) hosts: Vec<String>,
+    /// The hosts that are meant, by rank.
+    pub(super) hosts: BTreeMap<Rank, String>,
     /// By outcome.
     classes: BTreeMap<Outcome, Class>,
     ended: RankSet,
     missing: BTreeMap<Rank, String>,
     /// When each host gave its last sign of life.
-    heard: Vec<Instant>,
+    heard: BTreeMap<Rank, Instant>,
 }
 
 impl Results {
-    pub(super) fn new(hosts: Vec<String>, now: Instant) -> Self {
-        let heard = vec![now; hosts.len()];
+    pub(super) fn new(hosts: BTreeMap<Rank, String>, now: Instant) -> Self {
+        let heard = hosts.keys().map(|&rank| (rank, now)).collect();
         let (classes, missing) = (BTreeMap::new(), BTreeMap::new());
         Self { hosts, classes, ended: RankSet::new(), missing, heard }
     }
@@ -61,7 +82,7 @@ impl Results {
     /// [`Error::Misuse`] for a packet that no agent makes.
     pub(super) fn take(&mut self, answer: &Answer, now: Instant) -> Result<(), Error> {
         for rank in answer.contributors.iter() {
-            if let Some(heard) = self.heard.get_mut(rank as usize) {
+            if let Some(heard) = self.heard.get_mut(&rank) {
                 *heard = now;
             }
         }
@@ -93,7 +114,7 @@ impl Results {
     /// These hosts will not answer.
     pub(super) fn lose(&mut self, ranks: &RankSet, reason: &str) {
         for rank in ranks.difference(self.ended.as_ref()).iter() {
-            if (rank as usize) < self.hosts.len() {
+            if self.hosts.contains_key(&rank) {
                 self.missing.entry(rank).or_insert_with(|| crate::exit::one_line(reason));
             }
         }
@@ -102,18 +123,17 @@ impl Results {
     /// Hosts that have been silent for too long count as missing.
     pub(super) fn lose_silent(&mut self, now: Instant) {
         for rank in self.running().iter() {
-            if now.saturating_duration_since(self.heard[rank as usize]) >= SILENCE_MAX {
+            let heard = self.heard.get(&rank).copied().unwrap_or(now);
+            if now.saturating_duration_since(heard) >= SILENCE_MAX {
                 let reason = format!("gave no sign of life for {} s", SILENCE_MAX.as_secs());
                 self.missing.insert(rank, reason);
             }
         }
     }
 
-    fn everyone(&self) -> RankSet {
-        match u32::try_from(self.hosts.len()) {
-            Ok(count) if count > 0 => RankSet::range(0, count - 1),
-            _ => RankSet::new(),
-        }
+    /// All hosts that are meant.
+    pub(super) fn everyone(&self) -> RankSet {
+        self.hosts.keys().copied().collect()
     }
 
     /// Who has neither ended nor been lost.
@@ -134,10 +154,29 @@ impl Results {
     /// The classes, the largest first; of equally large ones, that with the first host first.
     pub(super) fn classes(&self) -> Vec<Class> {
         let mut classes: Vec<Class> = self.classes.values().cloned().collect();
-        classes.sort_by_key(|class| {
-            (std::cmp::Reverse(class.ranks.len()), class.ranks.as_ref().first())
-        });
+        classes.sort_by_key(|class| largest_first(&class.ranks));
         classes
+    }
+
+    /// Equal outputs with their hosts, the largest first. Standard outputs (0) are equal only where
+    /// the commands ended in the same way; standard error (1) is compared by itself.
+    pub(super) fn sheets(&self, which: usize) -> Vec<Sheet> {
+        let mut sheets: BTreeMap<(Option<State>, Digest), Sheet> = BTreeMap::new();
+        for class in self.classes.values() {
+            let sheet = class.sheet(which);
+            let state = (which == 0).then_some(class.outcome.state);
+            match sheets.entry((state, sheet.digest)) {
+                Entry::Vacant(entry) => drop(entry.insert(sheet)),
+                Entry::Occupied(mut entry) => {
+                    let all = entry.get_mut();
+                    all.ranks.union_with(sheet.ranks.as_ref());
+                    all.content = all.content.take().or(sheet.content);
+                }
+            }
+        }
+        let mut sheets: Vec<Sheet> = sheets.into_values().collect();
+        sheets.sort_by_key(|sheet| largest_first(&sheet.ranks));
+        sheets
     }
 
     /// The hosts that are missing, by reason.
@@ -154,7 +193,7 @@ impl Results {
 
     /// Hosts by rank, as a nodeset.
     pub(super) fn nodes(&self, ranks: &RankSet) -> NodeSet {
-        ranks.iter().filter_map(|rank| self.hosts.get(rank as usize).cloned()).collect()
+        ranks.iter().filter_map(|rank| self.hosts.get(&rank).cloned()).collect()
     }
 
     /// The hosts whose outcome is such.
@@ -213,8 +252,8 @@ mod tests {
         Outcome { state: State::Exited(status), output: digest, errors: Digest::default() }
     }
 
-    fn hosts(count: usize) -> Vec<String> {
-        (0..count).map(|place| format!("n{place}")).collect()
+    fn hosts(count: u32) -> BTreeMap<Rank, String> {
+        (0..count).map(|rank| (rank, format!("n{rank}"))).collect()
     }
 
     #[test]
@@ -231,16 +270,45 @@ mod tests {
         assert!(results.is_complete());
         let classes = results.classes();
         assert_eq!((classes.len(), classes[0].ranks.len()), (1, 3));
-        assert_eq!(classes[0].outputs(), Some([&b"yes"[..], &b""[..]]));
+        assert_eq!(classes[0].sheet(0).content.as_deref(), Some(&b"yes"[..]));
+        assert_eq!(classes[0].sheet(1).content.as_deref(), Some(&b""[..]));
         assert_eq!(results.missing(), [(RankSet::range(3, 3), "gone".to_string())]);
         assert_eq!((results.exit_code(0), results.exit_code(1)), (255, 0));
+    }
+
+    #[test]
+    fn outputs_are_folded_each_on_its_own() {
+        let now = Instant::now();
+        let mut results = Results::new(hosts(4), now);
+        let digest = |byte: u8| Digest { length: 1, kept: 1, hash: [byte; 32] };
+        let part = |rank, status, errors| {
+            let outcome = Outcome {
+                state: State::Exited(status),
+                output: digest(b'o'),
+                errors: digest(errors),
+            };
+            (outcome, if rank == 3 { &b"oe"[..] } else { b"" }, RankSet::range(rank, rank))
+        };
+        // The same output everywhere, but one other status and one other word of error.
+        let parts = [part(0, 0, b'e'), part(1, 1, b'e'), part(2, 0, b'f'), part(3, 0, b'e')];
+        results.take(&answer(&parts), now).unwrap();
+        let ranks = |which| {
+            let sheets = results.sheets(which);
+            sheets.iter().map(|sheet| sheet.ranks.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            (ranks(0), ranks(1)),
+            (vec!["0,2-3".into(), "1".into()], vec!["0-1,3".into(), "2".into()])
+        );
+        assert_eq!(results.sheets(0)[0].content.as_deref(), Some(&b"o"[..]));
+        assert_eq!(results.sheets(1)[0].content.as_deref(), Some(&b"e"[..]));
     }
 
     #[test]
     fn the_worst_outcome_decides_the_exit_code() {
         let now = Instant::now();
         let code = |outcomes: &[State]| {
-            let mut results = Results::new(hosts(outcomes.len()), now);
+            let mut results = Results::new(hosts(outcomes.len() as u32), now);
             for (rank, &state) in (0..).zip(outcomes) {
                 let part = (Outcome::bare(state), &b""[..], RankSet::range(rank, rank));
                 results.take(&answer(&[part]), now).unwrap();

@@ -25,7 +25,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use ratatui_core::terminal::Terminal;
-use sapwood::{Network, Program, Registry};
+use sapwood::{Network, Registry};
+use sapwood_topology::NodeSet;
 use sapwood_transport::PageServer;
 
 use self::exposition::{SERIES_DEFAULT, SERIES_MIN};
@@ -34,10 +35,11 @@ use self::terminal::Screen;
 use self::view::View;
 use self::watch::{Ended, Live, Output, Terms, Watch};
 use crate::exit::{Failure, print};
+use crate::hosts::plant::{self, Targets};
 use crate::hosts::selection::{Reach, Selection};
+use crate::hosts::unreached::{lose_unreached, unreached};
 use crate::launching::dry_run;
 use crate::mpi::signals::Signals;
-use crate::run::{check_names, lose_unreached, tree_over, unreached};
 
 /// Bounds of the interval, in seconds.
 const INTERVAL_SECONDS: [f64; 2] = [0.1, 3600.0];
@@ -128,18 +130,12 @@ fn listening_address(text: &str) -> Result<SocketAddr, String> {
 
 /// Shows the hosts until it is to end.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let hosts = arguments.selection.resolve()?;
-    let names = check_names(&hosts)?;
-    let topology = tree_over(&names, &arguments.reach)?;
-    let drawn = topology.draw();
-    let launching = arguments.reach.launching.as_user(arguments.reach.user.as_deref())?;
-    let agent = Program::new(sapwood::node_program()?).argument(agent::AGENT).binds_itself();
-    let builder = Network::builder(topology).back_end(agent).allow_missing();
+    let targets = Targets::of(arguments.selection.resolve()?)?;
+    let (builder, drawn) = plant::builder(&targets, &arguments.reach, agent::AGENT)?;
     let builder = builder.registry(reduction::register(Registry::built_in()));
-    let builder = launching.apply(builder);
     if arguments.dry_run {
         let text = dry_run(&builder, &drawn)?;
-        print(&format!("{} hosts: {hosts}\n{text}", names.len()))?;
+        print(&format!("{} hosts: {}\n{text}", targets.count(), targets.set))?;
         return Ok(ExitCode::SUCCESS);
     }
     let refused = |error| Failure::own(&format!("cannot take signals over: {error}"));
@@ -150,7 +146,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if let Some(server) = &server {
         eprintln!("sapwood: metrics at http://{}/metrics", server.address());
     }
-    let code = watch(arguments, &mut network, &hosts, &names, server, signals);
+    let code = watch(arguments, &mut network, &targets, server, signals);
     let closed = network.close();
     let code = code?;
     closed?;
@@ -161,16 +157,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 fn watch(
     arguments: &Arguments,
     network: &mut Network,
-    hosts: &sapwood_topology::NodeSet,
-    names: &[String],
+    targets: &Targets,
     server: Option<PageServer>,
     signals: Signals,
 ) -> Result<u8, Failure> {
-    let (unreached, reasons) = unreached(network, names.len());
-    if unreached.len() == names.len() as u64 {
+    let (unreached, reasons) = unreached(network, targets.names.len());
+    if unreached.len() == targets.names.len() as u64 {
         for (ranks, text) in &reasons {
-            let nodes: sapwood_topology::NodeSet =
-                ranks.iter().filter_map(|rank| names.get(rank as usize).cloned()).collect();
+            let named = |rank| targets.names.get(rank as usize).map(ToString::to_string);
+            let nodes: NodeSet = ranks.iter().filter_map(named).collect();
             eprintln!("sapwood: {nodes} ({}): missing: could not be reached: {text}", nodes.len());
         }
         return Ok(MISSING);
@@ -185,7 +180,7 @@ fn watch(
         root: arguments.root.clone(),
     };
     let output = output(arguments, terms.count.is_some())?;
-    let mut watch = Watch::begin(network, hosts, terms, output, server, signals)?;
+    let mut watch = Watch::begin(network, &targets.set, terms, output, server, signals)?;
     lose_unreached(&mut |ranks, reason| watch.lose(ranks, reason), &unreached, &reasons);
     let ended = watch.run()?;
     let missing = watch.last().map_or(0, sample::Sample::missing_count);

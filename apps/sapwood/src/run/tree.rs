@@ -1,0 +1,267 @@
+//! The tree that a command runs through, whoever owns it: this process, or another one that keeps
+//! it up between commands.
+//!
+//! Owns what a conductor needs of a tree, [`Tree`], and the tree of this process, [`Owned`].
+//! `warm::borrowed` has the other one. Back-ends are known by their rank in the tree, of which a
+//! command may use some only.
+
+use std::collections::BTreeMap;
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use sapwood::{
+    Answer, Error, Event, Network, Policy, Rank, RankSet, Stream, StreamId, Tag, Values, WaveRule,
+};
+
+/// After the first answer to a wave, those that stay silent are waited for so long.
+pub(crate) const WAVE_MILLISECONDS: u32 = 5000;
+
+/// The streams of one command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Channels {
+    pub(crate) control: StreamId,
+    pub(crate) live: StreamId,
+    /// Standard input's, if the command has any.
+    pub(crate) input: Option<StreamId>,
+}
+
+impl Channels {
+    pub(crate) fn all(self) -> impl Iterator<Item = StreamId> {
+        [Some(self.control), Some(self.live), self.input].into_iter().flatten()
+    }
+}
+
+/// Hosts that are not there, and why.
+pub(crate) type Absence = Vec<(RankSet, String)>;
+
+/// A tree whose back-ends are agents, one for each host.
+pub(crate) trait Tree {
+    /// Who is there now.
+    fn connected(&self) -> RankSet;
+
+    /// Who of the tree's hosts is not there, and why.
+    fn absent(&self) -> Absence;
+
+    /// Who has gone since the last call, and why.
+    fn take_losses(&mut self) -> Absence;
+
+    /// Opens the streams of a command.
+    ///
+    /// # Errors
+    /// When a member is not there, or the tree fails.
+    fn begin(&mut self, members: &RankSet, has_input: bool) -> Result<Channels, Error>;
+
+    /// Closes them: agents end what is left of the command.
+    fn end(&mut self, channels: Channels);
+
+    /// Sends to some members of a stream, or to all where `to` is empty.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] where nobody is left, else when the tree fails.
+    fn send(
+        &mut self,
+        stream: StreamId,
+        to: &RankSet,
+        tag: Tag,
+        values: Values,
+    ) -> Result<(), Error>;
+
+    /// Whether more standard input can be sent without piling up.
+    fn has_room(&self, stream: StreamId) -> bool;
+
+    /// The next answer on a stream, if it is there.
+    ///
+    /// # Errors
+    /// When the tree fails.
+    fn take(&mut self, stream: StreamId) -> Result<Option<Answer>, Error>;
+
+    /// How many answers are there.
+    fn waiting(&self, stream: StreamId) -> usize;
+
+    /// Lets what is readable there end a turn.
+    ///
+    /// # Errors
+    /// Where this cannot be waited for, as for a regular file.
+    fn watch(&mut self, descriptor: BorrowedFd<'_>) -> Result<(), Error>;
+
+    /// Does so no more.
+    ///
+    /// # Errors
+    /// Where it was not watched.
+    fn unwatch(&mut self, descriptor: BorrowedFd<'_>) -> Result<(), Error>;
+
+    /// Has what was sent leave.
+    ///
+    /// # Errors
+    /// When the tree fails.
+    fn flush(&mut self) -> Result<(), Error>;
+
+    /// Waits until something happens, at most for `timeout`.
+    ///
+    /// # Errors
+    /// When the tree fails.
+    fn turn(&mut self, timeout: Duration) -> Result<(), Error>;
+}
+
+/// A tree of this process's.
+pub(crate) struct Owned {
+    network: Network,
+    /// Ranks from 0.
+    hosts: u32,
+    streams: BTreeMap<StreamId, Stream>,
+    /// Why back-ends are gone, or have never come.
+    reasons: BTreeMap<Rank, String>,
+    losses: Absence,
+}
+
+impl Owned {
+    /// Of a network that stands, with one back-end for each of the hosts.
+    pub(crate) fn new(network: Network, hosts: u32) -> Self {
+        let (streams, reasons, losses) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+        let mut tree = Self { network, hosts, streams, reasons, losses };
+        tree.take_events();
+        tree
+    }
+
+    /// Ends the tree.
+    ///
+    /// # Errors
+    /// When the system fails this process.
+    pub(crate) fn close(mut self) -> Result<(), Error> {
+        self.streams.clear();
+        self.network.close()
+    }
+
+    fn take_events(&mut self) {
+        while let Some(event) = self.network.next_event() {
+            match event {
+                Event::StartFailed { rank, text } => self.not_started(rank, &text),
+                Event::Lost { back_ends, reason, .. } => self.lose(back_ends, &reason),
+                Event::Joined { back_ends } => {
+                    self.reasons.retain(|&rank, _| !back_ends.contains(rank));
+                }
+                Event::Ended { reason, .. } => self.lose(self.everyone(), &reason),
+                _ => {}
+            }
+        }
+    }
+
+    /// A process that has not started takes the back-ends below it with it.
+    fn not_started(&mut self, rank: Rank, text: &str) {
+        let mut below: RankSet = [rank].into_iter().collect();
+        for (first, last) in self.network.topology().back_end_ranges(rank) {
+            below.insert_range(first, last);
+        }
+        below.intersect_with(self.everyone().as_ref());
+        for rank in below.iter() {
+            let told = || format!("could not be reached: {text}");
+            self.reasons.entry(rank).or_insert_with(told);
+        }
+    }
+
+    fn lose(&mut self, ranks: RankSet, reason: &str) {
+        for rank in ranks.iter() {
+            self.reasons.entry(rank).or_insert_with(|| reason.to_string());
+        }
+        self.losses.push((ranks, reason.to_string()));
+    }
+
+    fn everyone(&self) -> RankSet {
+        match self.hosts {
+            0 => RankSet::new(),
+            count => RankSet::range(0, count - 1),
+        }
+    }
+}
+
+impl Tree for Owned {
+    fn connected(&self) -> RankSet {
+        let mut connected = self.network.everyone().ranks().clone();
+        connected.intersect_with(self.everyone().as_ref());
+        connected
+    }
+
+    fn absent(&self) -> Absence {
+        let mut by_reason: BTreeMap<&str, RankSet> = BTreeMap::new();
+        for rank in self.everyone().difference(self.connected().as_ref()).iter() {
+            let reason = self.reasons.get(&rank).map_or("could not be reached", String::as_str);
+            by_reason.entry(reason).or_default().insert(rank);
+        }
+        by_reason.into_iter().map(|(reason, ranks)| (ranks, reason.to_string())).collect()
+    }
+
+    fn take_losses(&mut self) -> Absence {
+        self.take_events();
+        std::mem::take(&mut self.losses)
+    }
+
+    fn begin(&mut self, members: &RankSet, has_input: bool) -> Result<Channels, Error> {
+        let members = self.network.communicator(members.iter());
+        // Whoever has something for several of them takes the lower numbers first.
+        let rule = WaveRule::Timeout { milliseconds: WAVE_MILLISECONDS };
+        let control = self.network.stream(&members).up("classes").wave(rule).open()?;
+        let live = self.network.stream(&members).wave(WaveRule::Immediate).policy(Policy::Block);
+        let live = live.open()?;
+        let input = if has_input { Some(self.network.stream(&members).open()?) } else { None };
+        let channels = Channels {
+            control: control.id(),
+            live: live.id(),
+            input: input.as_ref().map(Stream::id),
+        };
+        let streams = [Some(control), Some(live), input].into_iter().flatten();
+        self.streams.extend(streams.map(|stream| (stream.id(), stream)));
+        Ok(channels)
+    }
+
+    fn end(&mut self, channels: Channels) {
+        for stream in channels.all() {
+            self.streams.remove(&stream);
+        }
+    }
+
+    fn send(
+        &mut self,
+        stream: StreamId,
+        to: &RankSet,
+        tag: Tag,
+        values: Values,
+    ) -> Result<(), Error> {
+        match self.streams.get_mut(&stream) {
+            Some(stream) if to.is_empty() => stream.broadcast(tag, values),
+            Some(stream) => stream.send_to_ranks(to, tag, values),
+            None => Ok(()),
+        }
+    }
+
+    fn has_room(&self, stream: StreamId) -> bool {
+        self.streams.get(&stream).is_some_and(|stream| stream.has_room().unwrap_or(false))
+    }
+
+    fn take(&mut self, stream: StreamId) -> Result<Option<Answer>, Error> {
+        match self.streams.get_mut(&stream) {
+            // What waits is given at once, whoever else is gone.
+            Some(stream) if stream.waiting() > 0 => stream.recv().map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    fn waiting(&self, stream: StreamId) -> usize {
+        self.streams.get(&stream).map_or(0, Stream::waiting)
+    }
+
+    fn watch(&mut self, descriptor: BorrowedFd<'_>) -> Result<(), Error> {
+        self.network.watch(descriptor)
+    }
+
+    fn unwatch(&mut self, descriptor: BorrowedFd<'_>) -> Result<(), Error> {
+        self.network.unwatch(descriptor)
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        self.network.flush()
+    }
+
+    fn turn(&mut self, timeout: Duration) -> Result<(), Error> {
+        self.network.turn(timeout).map(|_| ())
+    }
+}

@@ -1,0 +1,197 @@
+//! The process that owns a tree between commands.
+//!
+//! It starts the tree, says so, and then serves whoever comes to its control socket until nobody
+//! has used the tree for long, somebody asks it to end, a signal does, or all hosts are gone.
+
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use sapwood::{Error, runtime_folder};
+use sapwood_transport::{Accepted, Interest, Listener, Poller};
+
+use super::borrower::{Borrower, Wish};
+use super::message::{Description, VERSION, absence_as_text};
+use super::{address_of, socket_path};
+use crate::exit::Failure;
+use crate::mpi::signals::Signals;
+use crate::run::tree::{Owned, Tree};
+
+/// The tokens of the listener and of the first borrower.
+const LISTENER: u64 = 0;
+const FIRST_BORROWER: u64 = 1;
+
+/// The longest wait of one turn, so that times that have come are noticed.
+const TURN_MAX: Duration = Duration::from_secs(60);
+
+/// What of a tree stays the same.
+pub(super) struct Terms {
+    pub(super) name: String,
+    /// How the hosts were reached.
+    pub(super) reach: String,
+    /// The hosts, folded.
+    pub(super) hosts: String,
+    /// After which time without a command the tree ends; zero for never.
+    pub(super) idle: Duration,
+}
+
+/// A tree that is kept up.
+pub(super) struct Keeper {
+    tree: Owned,
+    terms: Terms,
+    listener: Listener,
+    poller: Poller,
+    signals: Signals,
+    borrowers: Vec<Borrower>,
+    next_token: u64,
+    /// When the listener is looked at again after there was no descriptor left.
+    paused_until: Option<Instant>,
+    used_at: Instant,
+}
+
+impl Keeper {
+    /// Takes charge of a tree that stands and is visible under its name, so that nobody else has
+    /// a control socket of that name.
+    ///
+    /// # Errors
+    /// When the control socket cannot be made.
+    pub(super) fn new(tree: Owned, terms: Terms, signals: Signals) -> Result<Self, Failure> {
+        let path = socket_path(&runtime_folder()?, &terms.name);
+        // Left by a keeper that was killed.
+        let _ = std::fs::remove_file(&path);
+        let failed = |error| Failure::own(&format!("no control socket: {error}"));
+        let listener = Listener::bind(&address_of(&path)?).map_err(failed)?;
+        let poller = Poller::new().map_err(failed)?;
+        poller.add(&listener, LISTENER, Interest::READ).map_err(failed)?;
+        Ok(Self {
+            tree,
+            terms,
+            listener,
+            poller,
+            signals,
+            borrowers: Vec::new(),
+            next_token: FIRST_BORROWER,
+            paused_until: None,
+            used_at: Instant::now(),
+        })
+    }
+
+    /// The tree as a newcomer is told of it.
+    pub(super) fn description(&self) -> Description {
+        Description {
+            version: VERSION.to_string(),
+            name: self.terms.name.clone(),
+            terms: self.terms.reach.clone(),
+            hosts: self.terms.hosts.clone(),
+            pid: std::process::id(),
+            commands: self.borrowers.iter().map(Borrower::commands).sum(),
+            absent: absence_as_text(&self.tree.absent()),
+        }
+    }
+
+    /// Serves until the tree is to end, and ends it.
+    ///
+    /// # Errors
+    /// When the system fails this process.
+    pub(super) fn serve(mut self) -> Result<(), Failure> {
+        let served = self.serve_on();
+        let Self { tree, borrowers, listener, poller, .. } = self;
+        // Nobody new finds the tree while it ends; those who use it see that it has.
+        drop(listener);
+        let closed = tree.close();
+        drop((borrowers, poller));
+        served?;
+        Ok(closed?)
+    }
+
+    fn serve_on(&mut self) -> Result<(), Error> {
+        self.tree.watch(self.poller.as_fd())?;
+        for descriptor in self.signals.descriptors() {
+            self.tree.watch(descriptor.as_fd())?;
+        }
+        let mut wait = Duration::ZERO;
+        loop {
+            self.tree.turn(wait)?;
+            if !self.signals.take().is_empty() {
+                return Ok(());
+            }
+            if self.hear()? == Wish::Stop {
+                return Ok(());
+            }
+            let losses = self.tree.take_losses();
+            let mut has_more = false;
+            for borrower in &mut self.borrowers {
+                borrower.tell(&losses);
+                has_more |= borrower.pass_on(&mut self.tree)?;
+                borrower.watch(&self.poller)?;
+            }
+            self.dismiss_gone();
+            let now = Instant::now();
+            if self.borrowers.iter().any(|borrower| borrower.commands() > 0) {
+                self.used_at = now;
+            }
+            let idle = now - self.used_at;
+            let is_idle = !self.terms.idle.is_zero() && idle >= self.terms.idle;
+            if is_idle || self.tree.connected().is_empty() {
+                return Ok(());
+            }
+            let left = match self.terms.idle {
+                Duration::ZERO => TURN_MAX,
+                limit => limit - idle,
+            };
+            let paused = self.paused_until.map(|until| until.saturating_duration_since(now));
+            wait = if has_more { Duration::ZERO } else { left.min(TURN_MAX) };
+            wait = wait.min(paused.unwrap_or(wait));
+        }
+    }
+
+    /// Takes newcomers in and hears who has something to say.
+    fn hear(&mut self) -> Result<Wish, Error> {
+        if self.paused_until.is_some_and(|until| until <= Instant::now()) {
+            self.paused_until = None;
+            self.poller.add(&self.listener, LISTENER, Interest::READ)?;
+        }
+        let mut events = Vec::new();
+        self.poller.wait(&mut events, Some(Duration::ZERO))?;
+        for event in events {
+            if event.token == LISTENER {
+                self.accept()?;
+            } else if let Some(borrower) =
+                self.borrowers.iter_mut().find(|borrower| borrower.token() == event.token)
+                && (event.readable || event.hung_up)
+                && borrower.hear(&mut self.tree) == Wish::Stop
+            {
+                return Ok(Wish::Stop);
+            }
+        }
+        Ok(Wish::Nothing)
+    }
+
+    fn accept(&mut self) -> Result<(), Error> {
+        match self.listener.accept()? {
+            Accepted::Incoming(incoming) => {
+                let (link, token) = (incoming.into_own_link()?, self.next_token);
+                self.next_token += 1;
+                let description = self.description();
+                let borrower = Borrower::welcome(link, token, &self.poller, description)?;
+                self.borrowers.push(borrower);
+            }
+            Accepted::Pause(pause) => {
+                self.poller.remove(&self.listener)?;
+                self.paused_until = Some(Instant::now() + pause);
+            }
+            Accepted::Empty | Accepted::ForeignUser(_) => {}
+        }
+        Ok(())
+    }
+
+    fn dismiss_gone(&mut self) {
+        let mut at = 0;
+        while at < self.borrowers.len() {
+            if self.borrowers[at].is_gone() {
+                self.borrowers.swap_remove(at).dismiss(&mut self.tree, &self.poller);
+            } else {
+                at += 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Trees that stay up between commands: `sapwood up` and `sapwood down`, and the borrowing of such
+//! a tree by a command.
+//!
+//! `keeper` is the process that owns the tree, `up` what starts it and `down` what ends it,
+//! `borrowed` the tree as a command sees it, `message` what the two say to each other.
+//! docs/decisions/0012-warm-tree.md says why it is so.
+
+pub(crate) mod borrowed;
+mod borrower;
+pub(crate) mod down;
+mod keeper;
+mod message;
+pub(crate) mod up;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sapwood::VisibleNetwork;
+use sapwood_topology::NodeSet;
+use sapwood_transport::{Address, Error, Interest, Link, Poller, connect_own};
+
+use self::message::{Description, Line, Reply, VERSION};
+use crate::exit::Failure;
+
+/// What a tree is called if nothing is said.
+pub(crate) const DEFAULT_NAME: &str = "warm";
+
+/// How the control sockets' names end, behind the name of the tree.
+const ENDING: &str = "tree";
+
+/// How long the keeper of a tree may take to say which tree it has. It is never busy for long.
+const ANSWER_TIME: Duration = Duration::from_secs(1);
+
+/// A tree of this user's that is up, and a connection to it.
+pub(crate) struct Found {
+    pub(crate) description: Description,
+    line: Line,
+}
+
+/// The control socket of a tree in the folder of this user.
+fn socket_path(folder: &Path, name: &str) -> PathBuf {
+    folder.join(format!("{name}.{ENDING}"))
+}
+
+fn address_of(path: &Path) -> Result<Address, Failure> {
+    let address = path.to_str().and_then(|path| format!("unix:{path}").parse().ok());
+    address.ok_or_else(|| Failure::usage(format!("no socket can be at {}", path.display())))
+}
+
+/// All trees of this user that are up, by name. What a keeper that was killed has left is removed.
+///
+/// # Errors
+/// When the folder cannot be trusted.
+pub(crate) fn all() -> Result<Vec<Found>, Failure> {
+    let Some(folder) = sapwood::existing_runtime_folder()? else { return Ok(Vec::new()) };
+    let Ok(entries) = std::fs::read_dir(&folder) else { return Ok(Vec::new()) };
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|ending| ending == ENDING));
+    paths.sort();
+    let mut found = Vec::new();
+    for path in paths {
+        match connect_own(&address_of(&path)?) {
+            Ok(link) => match greeted(link) {
+                Some(tree) => found.push(tree),
+                None => eprintln!(
+                    "sapwood: the keeper of the tree at {} does not answer, or is of another \
+                     version; passed over",
+                    path.display()
+                ),
+            },
+            Err(Error::Refused { .. }) => remove_if_left(&path)?,
+            Err(error) => eprintln!("sapwood: {error}; passed over"),
+        }
+    }
+    Ok(found)
+}
+
+/// Removes a control socket whose keeper was killed. One that is just being made answers as little,
+/// but its tree is visible already.
+fn remove_if_left(path: &Path) -> Result<(), Failure> {
+    let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
+    if !VisibleNetwork::all()?.iter().any(|network| network.name == name) {
+        // Whoever else has removed it has done the same work.
+        let _ = std::fs::remove_file(path);
+    }
+    Ok(())
+}
+
+/// Hears which tree the keeper has.
+fn greeted(link: Link) -> Option<Found> {
+    let mut line = Line::new(link);
+    let mut poller = Poller::new().ok()?;
+    poller.add(line.link(), 0, Interest::READ).ok()?;
+    let until = std::time::Instant::now() + ANSWER_TIME;
+    loop {
+        let left = until.saturating_duration_since(std::time::Instant::now());
+        poller.wait(&mut Vec::new(), Some(left)).ok()?;
+        if !line.read() || left.is_zero() {
+            return None;
+        }
+        // Nothing follows before something is asked.
+        if let Some(Reply::Description(description)) = line.messages().ok()?.pop() {
+            return (description.version == VERSION).then_some(Found { description, line });
+        }
+    }
+}
+
+/// The tree of this name, or the only one where none is named.
+///
+/// # Errors
+/// Where there is none, or several and no name.
+pub(crate) fn named(name: Option<&str>) -> Result<Found, Failure> {
+    let mut found = all()?;
+    let names = found.iter().map(|tree| tree.description.name.clone()).collect::<Vec<_>>();
+    match name {
+        Some(name) => match names.iter().position(|known| known == name) {
+            Some(at) => Ok(found.swap_remove(at)),
+            None if names.is_empty() => Err(Failure::usage(nothing_is_up())),
+            None => {
+                Err(Failure::usage(format!("no tree is called '{name}'; up: {}", names.join(", "))))
+            }
+        },
+        None if found.len() > 1 => Err(Failure::usage(format!(
+            "several trees are up: {}; choose one by its name",
+            names.join(", ")
+        ))),
+        None => found.pop().ok_or_else(|| Failure::usage(nothing_is_up())),
+    }
+}
+
+/// All hosts of the tree of this name.
+///
+/// # Errors
+/// Where there is none.
+pub(crate) fn hosts_of(name: &str) -> Result<NodeSet, Failure> {
+    named(Some(name))?.description.hosts.parse().map_err(Failure::usage)
+}
+
+fn nothing_is_up() -> &'static str {
+    "no tree of this user is up on this machine; 'sapwood up' starts one"
+}

@@ -1,0 +1,252 @@
+//! `sapwood up`: starting the keeper of a tree, here or in the background.
+//!
+//! In the background the keeper is this program again, called `sapwood keep` with the same
+//! arguments: it says one line on its standard output once it serves, and lets go of everything of
+//! ours then.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::Write as _;
+use std::os::fd::AsFd;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use rustix::fs::{Mode, OFlags};
+use sapwood::NetworkBuilder;
+use sapwood_launch::{Bond, Exit, Local, Order, Process, Signal};
+use sapwood_topology::NodeSet;
+use sapwood_transport::{Interest, Poller};
+
+use super::DEFAULT_NAME;
+use super::keeper::{Keeper, Terms};
+use crate::exit::{Failure, OWN_FAILURE, one_line, print};
+use crate::hosts::plant::{Opened, Targets, builder, open, stopped};
+use crate::hosts::selection::{Reach, Selection, seconds};
+use crate::mpi::signals::Signals;
+use crate::run::agent;
+use crate::run::tree::{Owned, Tree};
+
+/// The exit code where no host could be reached.
+const UNREACHED: u8 = 255;
+
+/// How long a keeper that has failed may take to end.
+const END_TIME: Duration = Duration::from_secs(10);
+
+/// What `sapwood up` is asked.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    selection: Selection,
+    #[command(flatten)]
+    reach: Reach,
+    /// What the tree is called.
+    #[arg(long, value_name = "NAME", default_value = DEFAULT_NAME)]
+    name: String,
+    /// End the tree when no command has used it for so long; 0 for never.
+    #[arg(long, value_name = "SECONDS", default_value = "1800", value_parser = seconds)]
+    idle: Duration,
+    /// Keep the tree in this process, for a service manager.
+    #[arg(long)]
+    foreground: bool,
+}
+
+/// Starts a tree that stays.
+///
+/// # Errors
+/// [`Failure`] for bad input, or where nothing can be started.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    if arguments.foreground {
+        return keep_here(arguments, false);
+    }
+    let failed = |error| Failure::own(&format!("cannot start the keeper of the tree: {error}"));
+    let mut order = Order::new(std::env::current_exe().map_err(failed)?);
+    order.arguments.push(OsString::from("keep"));
+    order.arguments.extend(std::env::args_os().skip(2));
+    order.bond = Bond::Free;
+    order.own_group = false;
+    order.capture_stdout = true;
+    order.inherit_stderr = true;
+    // A file of hosts may be read from it.
+    order.inherit_stdin = true;
+    let mut signals = Signals::take_over().map_err(failed)?;
+    let started = Local::new().start(&order);
+    let mut keeper = started.map_err(|error| Failure::own(&error))?;
+    let (said, signal) = hear(&mut keeper, &mut signals)?;
+    if !said.is_empty() {
+        keeper.release();
+        print(&said)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let code = match (keeper.wait(END_TIME), signal) {
+        (_, Some(signal)) => 128 + signal.as_raw().clamp(0, 127) as u8,
+        (Some(Exit::Status(code)), None) => u8::try_from(code).unwrap_or(OWN_FAILURE),
+        _ => OWN_FAILURE,
+    };
+    Ok(ExitCode::from(code))
+}
+
+/// What the keeper says before it lets go of us, and the signal that has ended it, if one has.
+fn hear(keeper: &mut Process, signals: &mut Signals) -> Result<(String, Option<Signal>), Failure> {
+    let failed = |error| Failure::own(&format!("cannot wait for the keeper: {error}"));
+    let mut poller = Poller::new().map_err(failed)?;
+    if let Some(stdout) = keeper.stdout() {
+        poller.add(stdout, 0, Interest::READ).map_err(failed)?;
+    }
+    for descriptor in signals.descriptors() {
+        poller.add(descriptor, 1, Interest::READ).map_err(failed)?;
+    }
+    let (mut said, mut ended_by) = (Vec::new(), None);
+    while !keeper.stdout_ended() {
+        poller.wait(&mut Vec::new(), None).map_err(failed)?;
+        if let Some(signal) = signals.take().pop() {
+            ended_by = Some(signal);
+            // It takes its tree with it; who has ended already needs no signal.
+            let _ = keeper.kill(Signal::TERM);
+        }
+        // A stream that fails has ended.
+        let _ = keeper.take_stdout(&mut said);
+    }
+    Ok((String::from_utf8_lossy(&said).into_owned(), ended_by))
+}
+
+/// Is the keeper in the background.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn keep(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    // The terminal's signals are not for us. It fails where somebody has called us otherwise.
+    let _ = rustix::process::setsid();
+    keep_here(arguments, true)
+}
+
+fn keep_here(arguments: &Arguments, lets_go: bool) -> Result<ExitCode, Failure> {
+    let name = &arguments.name;
+    if super::all()?.iter().any(|tree| tree.description.name == *name) {
+        return Err(Failure::usage(format!(
+            "a tree '{name}' is up already; end it by 'sapwood down {name}', or give this one \
+             another --name"
+        )));
+    }
+    let targets = Targets::of(arguments.selection.resolve()?)?;
+    let (builder, _) = builder(&targets, &arguments.reach, agent::AGENT)?;
+    leave_folder();
+    let failed = |error| Failure::own(&format!("cannot keep the standard streams: {error}"));
+    let mut caller = Caller::of_this_process().map_err(failed)?;
+    if lets_go {
+        caller.leave().map_err(failed)?;
+    }
+    let begun = begin(arguments, &targets, builder.visible(&**name), &mut caller);
+    if lets_go && !matches!(begun, Ok(Begun::Serves(_))) {
+        // What is said of it belongs to the caller.
+        caller.come_back().map_err(failed)?;
+    }
+    drop(caller);
+    match begun? {
+        Begun::Serves(keeper) => keeper.serve().map(|()| ExitCode::SUCCESS),
+        Begun::Stopped(signal) => Ok(stopped(signal)),
+        Begun::Nobody => Ok(ExitCode::from(UNREACHED)),
+    }
+}
+
+/// What became of a tree that was to stay.
+enum Begun {
+    Serves(Box<Keeper>),
+    /// A signal came before it stood.
+    Stopped(Signal),
+    /// No host could be reached.
+    Nobody,
+}
+
+fn begin(
+    arguments: &Arguments,
+    targets: &Targets,
+    builder: NetworkBuilder,
+    caller: &mut Caller,
+) -> Result<Begun, Failure> {
+    let Arguments { name, idle, reach, .. } = arguments;
+    let refused = |error| Failure::own(&format!("cannot take signals over: {error}"));
+    let signals = Signals::take_over().map_err(refused)?;
+    let (network, signals) = match open(builder, signals)? {
+        Opened::Tree(network, signals) => (network, signals),
+        Opened::Stopped(signal) => return Ok(Begun::Stopped(signal)),
+    };
+    let tree = Owned::new(*network, targets.count());
+    caller.complain(&absent(&tree, targets))?;
+    let there = tree.connected().len();
+    if there == 0 {
+        tree.close()?;
+        return Ok(Begun::Nobody);
+    }
+    let hosts = targets.set.to_string();
+    let end = match idle.as_secs_f64() {
+        0.0 => "until 'sapwood down'".to_string(),
+        seconds => format!("until 'sapwood down', or {seconds} s without a command"),
+    };
+    let line =
+        format!("tree '{name}' is up: {there} of {} hosts, {hosts}; {end}\n", targets.count());
+    let terms = Terms { name: name.clone(), reach: reach.terms(), hosts, idle: *idle };
+    let keeper = Keeper::new(tree, terms, signals)?;
+    // Without a caller nobody would know of the tree, and it ends.
+    caller.say(&line)?;
+    Ok(Begun::Serves(Box::new(keeper)))
+}
+
+/// The standard streams of whoever has called us. The tree's processes, which inherit those of this
+/// process, are not to hold them: somebody may wait for their end.
+struct Caller {
+    output: File,
+    errors: File,
+}
+
+impl Caller {
+    fn of_this_process() -> std::io::Result<Self> {
+        let output = File::from(std::io::stdout().as_fd().try_clone_to_owned()?);
+        let errors = File::from(std::io::stderr().as_fd().try_clone_to_owned()?);
+        Ok(Self { output, errors })
+    }
+
+    /// Puts nothing in the place of the standard streams.
+    fn leave(&self) -> std::io::Result<()> {
+        let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+        rustix::stdio::dup2_stdin(null.as_fd())?;
+        rustix::stdio::dup2_stdout(null.as_fd())?;
+        Ok(rustix::stdio::dup2_stderr(null.as_fd())?)
+    }
+
+    fn come_back(&self) -> std::io::Result<()> {
+        rustix::stdio::dup2_stdout(self.output.as_fd())?;
+        Ok(rustix::stdio::dup2_stderr(self.errors.as_fd())?)
+    }
+
+    fn say(&mut self, text: &str) -> Result<(), Failure> {
+        self.output.write_all(text.as_bytes()).map_err(|error| Failure::output(&error))
+    }
+
+    fn complain(&mut self, text: &str) -> Result<(), Failure> {
+        self.errors.write_all(text.as_bytes()).map_err(|error| Failure::output(&error))
+    }
+}
+
+/// Commands begin in their caller's folder; one where the caller's is not there begins where a
+/// log-in would. No file system is held.
+fn leave_folder() {
+    let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
+    let is_there = home.is_some_and(|home| std::env::set_current_dir(home).is_ok());
+    if !is_there {
+        let _ = std::env::set_current_dir("/");
+    }
+}
+
+/// A line for each reason why hosts are missing.
+fn absent(tree: &Owned, targets: &Targets) -> String {
+    let mut text = String::new();
+    for (ranks, reason) in tree.absent() {
+        let names = ranks.iter().filter_map(|rank| targets.names.get(rank as usize));
+        let nodes: NodeSet = names.map(ToString::to_string).collect();
+        // Writing to a string cannot fail.
+        let _ =
+            writeln!(text, "sapwood: {nodes} ({}): missing: {}", nodes.len(), one_line(&reason));
+    }
+    text
+}
