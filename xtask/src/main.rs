@@ -104,17 +104,22 @@ fn ci_steps() -> Vec<Step> {
 
 /// Trees over a few hosts of the test bed, where the machine lets us make some.
 fn launchers() -> String {
-    let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".into());
+    let program = release_program();
     format!(
-        "env TESTBED_HOSTS=8 testbed/tests/run --if-able {target}/release/sapwood \
-         StartUp.test_fan_out_2 LostHosts Ends Strangers Commands"
+        "env TESTBED_HOSTS=8 testbed/tests/run --if-able {program} StartUp.test_fan_out_2 \
+         StartUp.test_the_tree_is_chosen_by_what_was_measured LostHosts Ends Strangers Commands"
     )
 }
 
 /// Real nodes on a virtual clock, in the release build of the step before.
 fn simulation() -> String {
+    format!("{} sim --seeds {SIM_SEEDS} --faults all", release_program())
+}
+
+/// What the step before has built.
+fn release_program() -> String {
     let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".into());
-    format!("{target}/release/sapwood sim --seeds {SIM_SEEDS} --faults all")
+    format!("{target}/release/sapwood")
 }
 
 fn layers_look(root: &Path) -> Look {

@@ -7,11 +7,12 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use sapwood::{Clocks, Drift, Role, VisibleNetwork};
+use sapwood::{Clocks, Drift, Role};
 use serde_json::{Value, json};
 
 use crate::exit::{Failure, print};
-use crate::status::{self, Whom};
+use crate::status::Whom;
+use crate::times::time;
 
 /// What `sapwood clocks` is asked.
 #[derive(clap::Args)]
@@ -23,7 +24,7 @@ pub(crate) struct Arguments {
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
     samples: u32,
     /// Measure again after this time, such as 5s, and say how the clocks have drifted.
-    #[arg(long, value_name = "TIME", value_parser = status::duration)]
+    #[arg(long, value_name = "TIME", value_parser = time)]
     drift: Option<Duration>,
 }
 
@@ -33,11 +34,12 @@ pub(crate) struct Arguments {
 /// [`Failure`] when no network or more than one is there, or it does not answer.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let network = arguments.whom.find()?;
-    let mut clocks = measure(&network, arguments)?;
+    let measure = || network.clocks(arguments.samples, arguments.whom.timeout);
+    let mut clocks = measure()?;
     let mut drifts = Vec::new();
     if let Some(time) = arguments.drift {
         std::thread::sleep(time);
-        let earlier = std::mem::replace(&mut clocks, measure(&network, arguments)?);
+        let earlier = std::mem::replace(&mut clocks, measure()?);
         drifts = clocks.drift_since(&earlier);
     }
     print(&match arguments.whom.json {
@@ -45,14 +47,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         false => table(&network.name, &clocks, &drifts),
     })?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn measure(network: &VisibleNetwork, arguments: &Arguments) -> Result<Clocks, Failure> {
-    let mut status = network.status(arguments.whom.timeout)?;
-    for _ in 1..arguments.samples {
-        status = network.status(arguments.whom.timeout)?;
-    }
-    Ok(status.clocks())
 }
 
 fn role_name(role: Role) -> &'static str {

@@ -9,12 +9,20 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
 
 use sapwood::{
-    Answer, BackEnd, Error, Event, Hosts, Network, Program, Stream, Tag, Topology, Values,
+    Answer, BackEnd, Error, Event, Hosts, Launcher, Network, NetworkBuilder, Program, Received, Stream, Tag,
+    Topology, Values,
 };
+use sapwood_topology::{HostName, NodeSet};
 use serde_json::{Value, json};
 
 use crate::exit::{Failure, OWN_FAILURE, one_line, print};
-use crate::launching::{Launching, dry_run, seconds};
+use crate::topology::measured::as_option;
+use super::links::{self, Found, Seen};
+use crate::hosts::groups::SiteGroups;
+use crate::hosts::measured::{self, Measurement};
+use crate::hosts::tree::{self, Chosen, Purpose, TreeTerms};
+use crate::launching::{Launching, dry_run};
+use crate::times::patience;
 
 /// The hidden argument with which this program is a host's voice.
 pub(crate) const BACK_END: &str = "doctor-back-end";
@@ -31,19 +39,18 @@ const WATCH_INTERVAL: Duration = Duration::from_millis(500);
 #[derive(clap::Args)]
 #[group(skip)]
 pub(super) struct Arguments {
-    /// Start a tree over these hosts, separated by commas, and ask each of them, instead of
-    /// examining this machine.
-    #[arg(long, value_name = "LIST")]
+    /// Start a tree over these hosts and ask each of them, instead of examining this machine; measure
+    /// what messages and log-ins cost there, for trees to come.
+    #[arg(long, value_name = "NODESET")]
     pub(super) hosts: Option<String>,
-    /// How many hosts each process of that tree reaches.
-    #[arg(long, value_name = "HOSTS", default_value = "32", requires = "hosts")]
-    fan_out: u32,
     /// Go on asking them for so long, and tell who goes missing.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, requires = "hosts")]
+    #[arg(long, value_name = "SECONDS", value_parser = patience, requires = "hosts")]
     watch: Option<Duration>,
     /// Print the tree and the commands that would start it, and start nothing.
     #[arg(long, requires = "hosts")]
     dry_run: bool,
+    #[command(flatten)]
+    tree: TreeTerms,
     #[command(flatten)]
     launching: Launching,
 }
@@ -74,32 +81,51 @@ struct Round {
     round_trip: Duration,
     rounds: u32,
     depth: u32,
+    /// Why the tree is as it is.
+    why: String,
+    /// What its links cost, if that was measured.
+    found: Option<Found>,
 }
 
 /// Starts the tree, asks, and prints what came.
 pub(super) fn run(arguments: &Arguments, list: &str, as_json: bool) -> Result<ExitCode, Failure> {
-    let hosts: Hosts = list.parse().map_err(Failure::usage)?;
-    let topology = Topology::over_hosts(&hosts, arguments.fan_out).map_err(Failure::usage)?;
+    let hosts = NodeSet::parse(list, &SiteGroups::default()).map_err(Failure::usage)?;
+    let names: Vec<String> = hosts.iter().collect();
+    let launching = arguments.launching.as_user(None)?;
+    let purpose = if arguments.watch.is_some() { Purpose::Kept } else { Purpose::Once };
+    let Chosen { topology, why } = tree::over(&names, &arguments.tree, &launching, purpose)?;
     let depth = topology.depth();
     let drawn = topology.draw();
     let program = sapwood::node_program()?;
-    let builder = Network::builder(topology)
-        .back_end(Program::new(program).argument(BACK_END))
-        .allow_missing();
-    let builder = arguments.launching.apply(builder);
+    let builder = |topology| {
+        let program = Program::new(&program).argument(BACK_END);
+        launching.apply(Network::builder(topology).back_end(program).allow_missing())
+    };
+    let whole = builder(topology);
     if arguments.dry_run {
-        print(&dry_run(&builder, &drawn)?)?;
+        print(&format!("tree: {why}\n{}", dry_run(&whole, &drawn)?))?;
         return Ok(ExitCode::SUCCESS);
     }
+    launching.announce(&whole);
     let begun = Instant::now();
-    let mut network = builder.open()?;
+    let mut network = whole.open()?;
     let startup = begun.elapsed();
-    let names = hosts.names().iter().map(ToString::to_string);
-    let hosts = names.map(|name| Host { name, said: None, reason: String::new() }).collect();
-    let mut round = Round { hosts, startup, round_trip: Duration::ZERO, rounds: 0, depth };
+    let unheard = |name: &String| Host { name: name.clone(), said: None, reason: String::new() };
+    let hosts = names.iter().map(unheard).collect();
+    let (round_trip, found) = (Duration::ZERO, None);
+    let mut round = Round { hosts, startup, round_trip, rounds: 0, depth, why, found };
     round.take_failures(&mut network);
     let mut stream = network.stream(&network.everyone()).up("concatenate").open()?;
     round.ask(&mut stream)?;
+    let reaches = !matches!(launching.launcher(), Launcher::Local | Launcher::Attach)
+        && names.iter().any(|name| !sapwood_launch::is_own_name(name));
+    if arguments.watch.is_none() && reaches && round.is_whole() {
+        let (road, concurrent) = (launching.road(), launching.concurrent());
+        let one_host = time_one_host(&names, builder)?;
+        let seen = Seen { names: &names, road, concurrent, startup, one_host };
+        round.found = Some(links::measure(&mut network, &seen)?);
+        round.keep_links();
+    }
     if !as_json {
         print(&round.table())?;
     }
@@ -111,11 +137,36 @@ pub(super) fn run(arguments: &Arguments, list: &str, as_json: bool) -> Result<Ex
     if as_json {
         print(&format!("{}\n", round.to_json()))?;
     }
-    let is_whole = round.hosts.iter().all(|host| host.reason.is_empty());
-    Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(OWN_FAILURE) })
+    Ok(if round.is_whole() { ExitCode::SUCCESS } else { ExitCode::from(OWN_FAILURE) })
+}
+
+/// How long a tree with the first of the hosts takes to stand.
+fn time_one_host(
+    names: &[String],
+    builder: impl Fn(Topology) -> NetworkBuilder,
+) -> Result<Duration, Failure> {
+    let first = names.iter().take(1).map(|name| name.parse()).collect::<Result<Vec<HostName>, _>>();
+    let alone = first.and_then(Hosts::new).and_then(|hosts| Topology::over_hosts(&hosts, 1));
+    let begun = Instant::now();
+    let network = builder(alone.map_err(Failure::usage)?).open()?;
+    let taken = begun.elapsed();
+    network.close()?;
+    Ok(taken)
 }
 
 impl Round {
+    fn is_whole(&self) -> bool {
+        self.hosts.iter().all(|host| host.reason.is_empty())
+    }
+
+    /// Keeps what was measured for trees to come.
+    fn keep_links(&self) {
+        let links = self.found.as_ref().map(|found| found.links.clone());
+        if let Some(Err(error)) = links.map(measured::store) {
+            eprintln!("sapwood: what was measured is not kept: {error}");
+        }
+    }
+
     /// Who has not started, and why.
     fn take_failures(&mut self, network: &mut Network) {
         while let Some(event) = network.next_event() {
@@ -206,6 +257,17 @@ impl Round {
             self.startup.as_millis(),
             self.round_trip.as_micros()
         );
+        let _ = writeln!(text, "tree: {}", self.why);
+        if let Some(Found { links: Measurement { message, log_in, .. }, .. }) = &self.found {
+            let _ = writeln!(
+                text,
+                "links: --loggp {}; a log-in {:.0} ms, {:.1} ms of it the caller's own; kept for \
+                 trees to come",
+                as_option(message),
+                log_in.0 / 1e3,
+                log_in.1 / 1e3,
+            );
+        }
         text
     }
 
@@ -218,6 +280,13 @@ impl Round {
             "startup_ms": milliseconds(self.startup),
             "round_trip_ms": milliseconds(self.round_trip),
             "rounds": self.rounds,
+            "tree": self.why,
+            "links": self.found.as_ref().map(|found| measured::as_json(&found.links)),
+            "waves": self.found.as_ref().map(|found| json!({
+                "one_host_us": found.one_us,
+                "all_hosts_us": found.all_us,
+                "streamed_per_s": found.waves_per_s,
+            })),
             "hosts": self.hosts.iter().map(Host::to_json).collect::<Vec<_>>(),
         })
     }
@@ -268,6 +337,26 @@ impl Said {
     }
 }
 
+/// Answers what only measures: a number, or what was sent.
+fn answer_probe(back_end: &mut BackEnd, received: &Received) -> Result<(), Failure> {
+    let stream = received.stream;
+    let sent = match received.tag() {
+        links::PING => back_end.send(stream, links::PING, 1_i64),
+        links::FLOW => {
+            let count = received.values().scalar::<u32>(0).map_err(Error::from)?;
+            (0..count).try_for_each(|_| back_end.send(stream, links::FLOW, 1_i64))
+        }
+        _ => {
+            let text = received.values().string_bytes(0).map_err(Error::from)?;
+            back_end.send(stream, links::ECHO, Values::new().string(text))
+        }
+    };
+    match sent {
+        Ok(()) | Err(Error::Ended { .. } | Error::Misuse(_)) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// Is a host's voice until the network ends.
 pub(crate) fn back_end() -> Result<ExitCode, Failure> {
     let mut back_end = BackEnd::attach()?;
@@ -277,6 +366,10 @@ pub(crate) fn back_end() -> Result<ExitCode, Failure> {
             Err(Error::Ended { .. }) => return Ok(ExitCode::SUCCESS),
             Err(error) => return Err(error.into()),
         };
+        if received.tag() != TAG {
+            answer_probe(&mut back_end, &received)?;
+            continue;
+        }
         let path = back_end.path().unwrap_or_else(|| "by a local socket".to_owned());
         let line = Said::own_line(&path);
         match back_end.send(received.stream, TAG, Values::new().strings(&[line])) {

@@ -1,12 +1,16 @@
 //! Which hosts are meant: groups of hosts from the site's files, and the options with which every
 //! command selects its hosts.
 //!
+//! `tree` chooses the tree over them, by what `measured` knows of their links.
+//!
 //! The language itself and host files are `sapwood-topology`'s; here is what reads files and the
 //! environment for it.
 
 mod flat;
 pub(crate) mod groups;
+pub(crate) mod measured;
 pub(crate) mod selection;
+pub(crate) mod tree;
 mod yaml;
 
 use std::fs::File;

@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use sapwood::{Event, Hosts, Launcher, Network, Program, RankSet, Shape, Topology};
+use sapwood::{Event, Network, Program, RankSet};
 use sapwood_topology::{HostName, NodeSet};
 
 use self::conductor::Conductor;
@@ -30,14 +30,9 @@ use self::printer::Printer;
 use self::protocol::Order;
 use crate::exit::{Failure, print};
 use crate::hosts::selection::{Reach, Selection, seconds};
+use crate::hosts::tree::{self, Chosen, Purpose};
 use crate::launching::dry_run;
-use crate::mpi::leaves::shape_over;
 use crate::mpi::signals::Signals;
-
-/// Children of a process of the tree, if nothing is said: as many as make the tree two levels deep
-/// for most, within these.
-const FAN_OUT_MIN: u32 = 16;
-const FAN_OUT_MAX: u32 = 64;
 
 /// What `sapwood run` is asked.
 #[derive(clap::Args)]
@@ -136,19 +131,21 @@ fn variable(text: &str) -> Result<String, String> {
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let hosts = arguments.selection.resolve()?;
     let names = check_names(&hosts)?;
-    let topology = tree_over(&names, &arguments.reach)?;
-    let drawn = topology.draw();
     let launching = arguments.reach.launching.as_user(arguments.reach.user.as_deref())?;
+    let Chosen { topology, why } =
+        tree::over(&names, &arguments.reach.tree, &launching, Purpose::Once)?;
+    let drawn = topology.draw();
     let agent = Program::new(sapwood::node_program()?).argument(agent::AGENT).binds_itself();
     let builder = launching.apply(Network::builder(topology).back_end(agent).allow_missing());
     if arguments.terms.dry_run {
         let text = dry_run(&builder, &drawn)?;
         let command = arguments.command.join(" ");
-        print(&format!("{} hosts: {hosts}\n{text}command: {command}\n", names.len()))?;
+        print(&format!("{} hosts: {hosts}\ntree: {why}\n{text}command: {command}\n", names.len()))?;
         return Ok(ExitCode::SUCCESS);
     }
     let refused = |error| Failure::own(&format!("cannot take signals over: {error}"));
     let signals = Signals::take_over().map_err(refused)?;
+    launching.announce(&builder);
     let mut network = builder.open()?;
     let code = conduct(arguments, &mut network, hosts, names, signals);
     let closed = network.close();
@@ -214,33 +211,6 @@ fn check_names(hosts: &NodeSet) -> Result<Vec<String>, Failure> {
         name.parse::<HostName>().map_err(Failure::usage)?;
     }
     Ok(names)
-}
-
-/// The tree, with one back-end for each host in order.
-fn tree_over(names: &[String], reach: &Reach) -> Result<Topology, Failure> {
-    let count = u32::try_from(names.len()).unwrap_or(u32::MAX);
-    let fan_out = reach.fan_out.unwrap_or_else(|| {
-        let root = f64::from(count).sqrt().ceil() as u32;
-        root.clamp(FAN_OUT_MIN, FAN_OUT_MAX)
-    });
-    if reach.launching.launcher == Launcher::Local {
-        return labelled_tree(count, fan_out);
-    }
-    let names = names.iter().map(|name| name.parse::<HostName>());
-    let names = names.collect::<Result<Vec<_>, _>>().map_err(Failure::usage)?;
-    let hosts = Hosts::new(names).map_err(Failure::usage)?;
-    Topology::over_hosts(&hosts, fan_out).map_err(Failure::usage)
-}
-
-/// A tree on this machine, whose back-ends only bear the names of hosts.
-fn labelled_tree(count: u32, fan_out: u32) -> Result<Topology, Failure> {
-    let spec = match fan_out {
-        // Each host behind a process of its own.
-        1 => format!("1x{count}"),
-        _ => shape_over(count, fan_out),
-    };
-    let shape: Shape = spec.parse().map_err(Failure::usage)?;
-    Ok(Topology::from_shape(&shape, &Hosts::local()))
 }
 
 /// Back-ends that are not there, and what was said of processes that did not start.
