@@ -63,9 +63,7 @@ impl Summons {
                 let number = text.parse();
                 Some(number.map_err(|_| wrong(RANK_VARIABLE, "is neither a rank nor 'any'"))?)
             }
-            None => {
-                rank_by_manager().map_err(RuntimeError::Launch)?.map(|(rank, _variable)| rank)
-            }
+            None => rank_by_manager().map_err(RuntimeError::Launch)?.map(|(rank, _variable)| rank),
         };
         let patience = match variable(JOIN_TIMEOUT_VARIABLE) {
             Some(text) => seconds(&text)
@@ -93,9 +91,7 @@ impl Summons {
     fn try_once(&self) -> Result<BackEnd> {
         match &self.place {
             Place::File(path) => BackEnd::attach_by_file(path, self.rank),
-            Place::Address(address) => {
-                BackEnd::join(Attachment::at(address.clone(), self.rank)?)
-            }
+            Place::Address(address) => BackEnd::join(Attachment::at(address.clone(), self.rank)?),
         }
     }
 }
