@@ -5,9 +5,18 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use sapwood::{Attach, Launcher, NetworkBuilder};
+use sapwood_launch::Order;
 
 use crate::exit::Failure;
+use crate::mpi::linkage::answer;
 use crate::times::patience;
+
+/// How long Slurm may take to say how a job is.
+const JOB_STATE_LIMIT: Duration = Duration::from_secs(3);
+
+/// States of a job whose hosts can still be reached, as `squeue` names them.
+const LIVE_STATES: [&str; 6] =
+    ["RUNNING", "PENDING", "CONFIGURING", "SUSPENDED", "RESIZING", "SIGNALING"];
 
 /// Options about reaching hosts.
 #[derive(clap::Args, Clone, Debug)]
@@ -110,6 +119,24 @@ impl Launching {
             Launcher::Slurm => "slurm",
             Launcher::Automatic if is_inside() => "slurm",
             _ => "ssh",
+        }
+    }
+
+    /// Says so if hosts are missing because the allocation that they are in has ended.
+    pub(crate) fn tell_of_ended_job(&self) {
+        let around = || std::env::var("SLURM_JOB_ID").ok();
+        let job = self.jobid.clone().or_else(around).filter(|_| self.road() == "slurm");
+        let Some(job) = job else { return };
+        let mut order = Order::new("squeue");
+        let words = ["--noheader", "--states=all", "--format=%T", "--jobs", &job];
+        order.arguments = words.map(Into::into).into();
+        let Ok((_, state)) = answer(order, JOB_STATE_LIMIT) else { return };
+        let state = state.trim();
+        if !state.is_empty() && !LIVE_STATES.contains(&state) {
+            eprintln!(
+                "sapwood: the allocation of job {job} has ended ({state}), and with it all that ran \
+                 in it"
+            );
         }
     }
 

@@ -18,10 +18,11 @@ pub(crate) fn time(text: &str) -> Result<Duration, String> {
     };
     // Words that are numbers to a machine, such as `inf`, are none to people.
     let is_plain = |c: char| c.is_ascii_digit() || c == '.';
-    let number: f64 =
-        Some(number).filter(|text| text.chars().all(is_plain)).ok_or_else(wrong)?.parse().map_err(
-            |_| wrong(),
-        )?;
+    let number: f64 = Some(number)
+        .filter(|text| text.chars().all(is_plain))
+        .ok_or_else(wrong)?
+        .parse()
+        .map_err(|_| wrong())?;
     match number * unit <= SECONDS_MAX {
         true => Ok(Duration::from_secs_f64(number * unit)),
         false => Err("a time of at most 10^9 seconds is expected".to_owned()),

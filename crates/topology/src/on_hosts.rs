@@ -100,7 +100,8 @@ mod tests {
 
     #[test]
     fn dedicated_hosts_take_turns_and_have_no_back_end() {
-        let tree = Topology::on_hosts(&"4x2".parse().unwrap(), &hosts('n', 8), Some(&hosts('c', 3)));
+        let tree =
+            Topology::on_hosts(&"4x2".parse().unwrap(), &hosts('n', 8), Some(&hosts('c', 3)));
         let tree = tree.unwrap();
         let hosts = tree.nodes().filter(|node| node.role() == Role::Comm);
         let hosts: Vec<_> = hosts.map(|node| node.host().to_string()).collect();

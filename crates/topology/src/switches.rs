@@ -5,7 +5,7 @@
 //! what is left out: `SwitchName=s0 Level=0 LinkSpeed=1 Nodes=node[00-03]`.
 
 use alloc::collections::BTreeMap;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::error::Error;
@@ -63,7 +63,7 @@ impl Switches {
     pub fn groups(&self, hosts: &[HostName]) -> Option<Vec<u32>> {
         let mut groups: Vec<(usize, u32)> = Vec::new();
         for host in hosts {
-            let switch = *self.of.get(&host.as_str().to_string())?;
+            let switch = *self.of.get(host.as_str())?;
             if let Some((_, count)) = groups.last_mut().filter(|(last, _)| *last == switch) {
                 *count += 1;
             } else if groups.iter().any(|(seen, _)| *seen == switch) {

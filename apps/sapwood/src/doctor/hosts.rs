@@ -9,20 +9,20 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
 
 use sapwood::{
-    Answer, BackEnd, Error, Event, Hosts, Launcher, Network, NetworkBuilder, Program, Received, Stream, Tag,
-    Topology, Values,
+    Answer, BackEnd, Error, Event, Hosts, Launcher, Network, NetworkBuilder, Program, Received,
+    Stream, Tag, Topology, Values,
 };
 use sapwood_topology::{HostName, NodeSet};
 use serde_json::{Value, json};
 
-use crate::exit::{Failure, OWN_FAILURE, one_line, print};
-use crate::topology::measured::as_option;
 use super::links::{self, Found, Seen};
+use crate::exit::{Failure, OWN_FAILURE, one_line, print};
 use crate::hosts::groups::SiteGroups;
 use crate::hosts::measured::{self, Measurement};
 use crate::hosts::tree::{self, Chosen, Purpose, TreeTerms};
 use crate::launching::{Launching, dry_run};
 use crate::times::patience;
+use crate::topology::measured::as_option;
 
 /// The hidden argument with which this program is a host's voice.
 pub(crate) const BACK_END: &str = "doctor-back-end";
@@ -120,9 +120,8 @@ pub(super) fn run(arguments: &Arguments, list: &str, as_json: bool) -> Result<Ex
     let reaches = !matches!(launching.launcher(), Launcher::Local | Launcher::Attach)
         && names.iter().any(|name| !sapwood_launch::is_own_name(name));
     if arguments.watch.is_none() && reaches && round.is_whole() {
-        let (road, concurrent) = (launching.road(), launching.concurrent());
         let one_host = time_one_host(&names, builder)?;
-        let seen = Seen { names: &names, road, concurrent, startup, one_host };
+        let seen = Seen { names: &names, road: launching.road(), one_host };
         round.found = Some(links::measure(&mut network, &seen)?);
         round.keep_links();
     }
@@ -137,15 +136,19 @@ pub(super) fn run(arguments: &Arguments, list: &str, as_json: bool) -> Result<Ex
     if as_json {
         print(&format!("{}\n", round.to_json()))?;
     }
+    if !round.is_whole() {
+        launching.tell_of_ended_job();
+    }
     Ok(if round.is_whole() { ExitCode::SUCCESS } else { ExitCode::from(OWN_FAILURE) })
 }
 
-/// How long a tree with the first of the hosts takes to stand.
+/// How long a tree with one host takes to stand, the first that is not this machine.
 fn time_one_host(
     names: &[String],
     builder: impl Fn(Topology) -> NetworkBuilder,
 ) -> Result<Duration, Failure> {
-    let first = names.iter().take(1).map(|name| name.parse()).collect::<Result<Vec<HostName>, _>>();
+    let other = names.iter().find(|name| !sapwood_launch::is_own_name(name));
+    let first = other.iter().map(|name| name.parse()).collect::<Result<Vec<HostName>, _>>();
     let alone = first.and_then(Hosts::new).and_then(|hosts| Topology::over_hosts(&hosts, 1));
     let begun = Instant::now();
     let network = builder(alone.map_err(Failure::usage)?).open()?;

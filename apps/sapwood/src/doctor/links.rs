@@ -1,16 +1,19 @@
 //! What messages and log-ins cost between hosts, from waves through the tree over them.
 //!
-//! Owns the experiment: a small question to one host and to all, a long one to one host, and the time
-//! in which trees stand. What LogGP's parameters must be is solved from that and the shape of the
-//! very tree, since the model says what they mean for it.
+//! Owns the experiment: a small question to one host and to all, a long one to one host, the time in
+//! which a tree with one host stands, and what of it this processor had to do. What LogGP's
+//! overhead must be is solved from that and the shape of the very tree, since the model says what it
+//! means for it.
 
 use std::time::{Duration, Instant};
 
 use sapwood::{Error, Network, Stream, Tag, Topology, Values};
+use sapwood_floor::process::cpu_nanoseconds;
 use sapwood_topology::{LogGp, NodeSet};
 
+use crate::bench::processes::children;
 use crate::exit::Failure;
-use crate::hosts::measured::{Measurement, log_in_model, now};
+use crate::hosts::measured::{Measurement, now};
 
 /// Asks for the number 1, for what was sent, and for the number 1 as often as is said.
 pub(super) const PING: Tag = sapwood::FIRST_TAG + 1;
@@ -38,11 +41,7 @@ const STEPS: usize = 20;
 pub(super) struct Seen<'a> {
     pub(super) names: &'a [String],
     pub(super) road: &'a str,
-    /// How many hosts one process reaches at the same time.
-    pub(super) concurrent: u32,
-    /// How long the tree took to stand.
-    pub(super) startup: Duration,
-    /// The same for a tree with one host.
+    /// How long a tree with one host took to stand.
     pub(super) one_host: Duration,
 }
 
@@ -85,19 +84,23 @@ pub(super) fn measure(network: &mut Network, seen: &Seen<'_>) -> Result<Found, F
         message(overhead_us).map_or(0.0, |m| m.round_trip_us(&topology, SMALL_BYTES, SMALL_BYTES))
     });
     let one_us = seen.one_host.as_secs_f64() * 1e6;
-    let log_in = |overhead_us: f64| ((one_us - 2.0 * overhead_us).max(0.0), overhead_us);
-    let start_us = solve(one_us / 2.0, seen.startup.as_secs_f64() * 1e6, |overhead_us| {
-        let model = log_in_model(log_in(overhead_us), seen.concurrent);
-        model.map_or(0.0, |model| model.broadcast_us(&topology, 1))
-    });
+    let client_us = client_us().unwrap_or(LogGp::LOG_IN.overhead_us()).min(one_us / 2.0);
     let links = Measurement {
         hosts: seen.names.iter().cloned().collect::<NodeSet>(),
         road: seen.road.to_owned(),
         message: message(overhead_us).map_err(Failure::usage)?,
-        log_in: log_in(start_us),
+        log_in: (one_us - 2.0 * client_us, client_us),
         date: now(),
     };
     Ok(Found { links, one_us: single_us, all_us, waves_per_s })
+}
+
+/// What a client that leads to a host has cost this machine's processors so far: the mean of those
+/// that this process has, in microseconds. The log-ins are their work.
+fn client_us() -> Option<f64> {
+    let clients = children(std::process::id()).ok()?;
+    let costs: Vec<u64> = clients.into_iter().filter_map(|pid| cpu_nanoseconds(pid).ok()).collect();
+    (!costs.is_empty()).then(|| costs.iter().sum::<u64>() as f64 / costs.len() as f64 / 1e3)
 }
 
 /// Waves in a second, while they flow.

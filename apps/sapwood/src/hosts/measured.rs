@@ -76,7 +76,10 @@ impl Measured {
 
 /// The model in which a log-in is a message: latency, overhead, and a gap that keeps to the number of
 /// those that are under way at a time.
-pub(crate) fn log_in_model((latency_us, overhead_us): (f64, f64), concurrent: u32) -> Option<LogGp> {
+pub(crate) fn log_in_model(
+    (latency_us, overhead_us): (f64, f64),
+    concurrent: u32,
+) -> Option<LogGp> {
     let gap_us = overhead_us.max(latency_us / f64::from(concurrent.max(1)));
     LogGp::new(latency_us, overhead_us, gap_us, 0.0).ok()
 }

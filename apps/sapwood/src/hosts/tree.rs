@@ -89,7 +89,8 @@ pub(crate) fn over(
     let others = terms.communication()?;
     if is_labelled {
         if others.is_some() {
-            let text = "--communication-hosts: this launcher starts nothing on other hosts; omit it";
+            let text =
+                "--communication-hosts: this launcher starts nothing on other hosts; omit it";
             return Err(Failure::usage(text));
         }
         let (shape, why) = labelled(count, names, terms, launching)?;
@@ -99,7 +100,8 @@ pub(crate) fn over(
     let hosts = hosts.collect::<Result<Vec<_>, _>>().map_err(Failure::usage)?;
     let hosts = Hosts::new(hosts).map_err(Failure::usage)?;
     if let Some(shape) = &terms.shape {
-        let topology = Topology::on_hosts(shape, &hosts, others.as_ref()).map_err(Failure::usage)?;
+        let topology =
+            Topology::on_hosts(shape, &hosts, others.as_ref()).map_err(Failure::usage)?;
         return Ok(Chosen { topology, why: format!("{shape}, as asked for") });
     }
     if let Some(fan_out) = terms.fan_out {
@@ -132,7 +134,8 @@ pub(crate) fn over(
         let shape = Shape::grouped(&groups).ok()?;
         let guess = judge(&model, &site, Kind::Grouped, shape, bytes, pattern);
         // Below a few hosts nobody stands between, whatever switches there are.
-        (best.kind != Kind::Flat && guess.cost_us <= best.cost_us * SWITCH_ALLOWANCE).then_some(guess)
+        (best.kind != Kind::Flat && guess.cost_us <= best.cost_us * SWITCH_ALLOWANCE)
+            .then_some(guess)
     };
     if let Some(guess) = groups.and_then(by_switch) {
         best = guess;
@@ -236,10 +239,12 @@ fn why(best: &Candidate, flat: Option<f64>, pattern: Pattern) -> String {
         Pattern::Stream => (1.0, "us a wave"),
     };
     let cost = best.cost_us / divisor;
-    let switches = if best.kind == Kind::Grouped { ", by switch," } else { "" };
+    let switches = if best.kind == Kind::Grouped { " by switch" } else { "" };
     let shape = &best.shape;
     match flat {
-        _ if best.kind == Kind::Flat => format!("flat: {cost:.0} {unit}, and no other tree is faster"),
+        _ if best.kind == Kind::Flat => {
+            format!("flat: {cost:.0} {unit}, and no other tree is faster")
+        }
         Some(flat) => {
             format!("{shape}{switches}: {cost:.0} {unit} instead of {:.0} flat", flat / divisor)
         }

@@ -151,6 +151,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let closed = network.close();
     let code = code?;
     closed?;
+    if code == results::UNREACHED {
+        launching.tell_of_ended_job();
+    }
     Ok(ExitCode::from(code))
 }
 
