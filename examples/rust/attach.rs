@@ -17,9 +17,11 @@ fn main() -> ExitCode {
         eprintln!("usage: attach RANKS FILE");
         return ExitCode::from(2);
     };
-    match ranks.parse().map_err(|_| "RANKS is a number".to_owned()).and_then(|ranks| {
-        front_end(ranks, file).map_err(|error| error.to_string())
-    }) {
+    match ranks
+        .parse()
+        .map_err(|_| "RANKS is a number".to_owned())
+        .and_then(|ranks| front_end(ranks, file).map_err(|error| error.to_string()))
+    {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("attach: {error}");

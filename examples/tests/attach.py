@@ -9,6 +9,7 @@ ranks.mpich, examples/attach/ranks.c as each MPI builds it.
 import copy
 import glob
 import os
+import shutil
 import socket
 import stat
 import subprocess
@@ -92,7 +93,7 @@ class OtherManagers(Scene):
                 ranks = os.path.join(FOLDER, f"ranks.{mpi}")
                 # The program comes first: it waits for the front-end.
                 program = self.begin(*mpiexec.split(), "-n", "2", ranks, SAPWOOD_JOIN=self.join)
-                front_end = self.begin(FRONT_END, "2", self.join)
+                front_end = self.begin(FRONT_END, "2", self.join, SAPWOOD_NODE=PROGRAM)
                 code, out, err = self.ended(front_end)
                 self.assertEqual((code, out), (0, "201 from ranks 0-1\n"), err)
                 code, _, err = self.ended(program)
@@ -117,14 +118,36 @@ class Leaves(Scene):
 
     def test_the_files_are_the_users_alone(self):
         front_end = self.run_by_file("pod0", "true")
-        until = time.monotonic() + SECONDS_MAX
-        while not os.path.exists(self.join) and time.monotonic() < until:
-            time.sleep(0.01)
+        self.wait_for_file(self.join)
         for path in (self.join, self.join + ".key"):
             self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o600)
         self.agent(0, SAPWOOD_JOIN=self.join)
         self.assertEqual(self.ended(front_end)[0], 0)
         self.assert_nothing_left()
+
+    def wait_for_file(self, path):
+        until = time.monotonic() + SECONDS_MAX
+        while not os.path.exists(path):
+            self.assertLess(time.monotonic(), until, f"{path} does not come")
+            time.sleep(0.01)
+
+    def test_a_key_is_good_for_one_tree(self):
+        kept = os.path.join(self.folder, "kept")
+        front_end = self.run_by_file("pod0", "true")
+        self.wait_for_file(self.join)
+        shutil.copy2(self.join + ".key", kept)
+        self.agent(0, SAPWOOD_JOIN=self.join)
+        self.assertEqual(self.ended(front_end)[0], 0)
+        # The next tree, in the same place.
+        front_end = self.run_by_file("pod0", "true")
+        self.wait_for_file(self.join)
+        with open(self.join, encoding="utf-8") as file:
+            address = file.read().split()[1]
+        code, _, err = self.ended(self.agent(0, SAPWOOD_JOIN=address, SAPWOOD_KEY=f"file:{kept}"))
+        self.assertNotEqual(code, 0)
+        self.assertIn("key", err)
+        self.agent(0, SAPWOOD_JOIN=self.join)
+        self.assertEqual(self.ended(front_end)[0], 0)
 
     def test_a_place_is_given_once(self):
         front_end = self.run_by_file("pod[0-1]", "true")
