@@ -230,6 +230,18 @@ class StartUp(Story):
         for host in report["hosts"]:
             self.assertIn("to 10.77.", host["path"])
 
+    def test_no_socket_is_open_elsewhere_than_at_the_chosen_interface(self):
+        # A communication process on the first host, which takes connections.
+        line = command(names(3), "--watch", "60", "--shape", "1x3", "--interfaces", "10.77.0.0/16")
+        process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.begun.append(process)
+        for said in process.stderr:
+            if "watching" in said:
+                break
+        listening = testbed("exec", name(0), "ss", "-Hltn").splitlines()
+        ours = [row.split()[3] for row in listening if not row.split()[3].endswith(":22")]
+        self.assertEqual([place.rsplit(":", 1)[0] for place in ours], ["10.77.1.1"])
+
 
 class LostHosts(Story):
     """A host that fails costs itself and nobody else."""
@@ -425,7 +437,11 @@ class Outages(Story):
         self.afterwards("boot", name(0))
         testbed("kill", name(0))
         began = time.monotonic()
-        self.assert_nothing_left()
+        # The log-ins' sshd, which is the hosts' own, waits for as long as TCP does.
+        others = [name(index) for index in range(1, 6)]
+        while any("sapwood" in testbed("exec", host, "ps", "axo", "args") for host in others):
+            self.assertLess(time.monotonic() - began, END_SECONDS_MAX)
+            time.sleep(0.2)
         print(f"    host of the front-end switched off: nothing left after {time.monotonic() - began:.1f} s")
 
 
@@ -615,16 +631,20 @@ class Allocation(Story):
         said, complaints = process.communicate(timeout=STORY_SECONDS_MAX)
         print(f"    ended {time.monotonic() - began:.1f} s after it was cancelled, code {process.returncode}")
         self.assertEqual(process.returncode, 125, complaints)
-        self.assertRegex(said + complaints, "allocation")
-        print(complaints)
-        print(said)
+        self.assertEqual(complaints.count(f"the allocation of job {number} has ended (CANCELLED)"), 1, complaints)
+        missing = [host["host"] for host in json.loads(said)["hosts"] if host["state"] != "ok"]
+        # The front-end's own host needs no step.
+        self.assertEqual(missing, [name(index) for index in range(1, count)])
 
     def test_the_tree_follows_the_switches(self):
         call = [self.SLURM, "exec", name(0), "salloc", "--quiet", "-N", str(HOSTS), PROGRAM, "run", "--dry-run"]
-        done = subprocess.run([*call, "true"], capture_output=True, text=True, timeout=STORY_SECONDS_MAX, check=True)
+        # By a guess, whatever other stories have measured.
+        environment = {**os.environ, "XDG_CACHE_HOME": "/nonexistent"}
+        done = subprocess.run([*call, "true"], capture_output=True, text=True, timeout=STORY_SECONDS_MAX,
+                              check=True, env=environment)
         why = next(line for line in done.stdout.splitlines() if line.startswith("tree: "))
         # Few hosts are reached at once, whatever they hang at.
-        self.assertRegex(why, "by switch" if HOSTS >= 32 else "flat")
+        self.assertRegex(why, r"\d by switch: " if HOSTS >= 32 else "tree: flat")
         print(f"    {why}")
 
 
