@@ -52,7 +52,7 @@ fn hosts_of_one_switch_are_grouped() {
     fs::write(&file, switches).unwrap();
     let file = file.to_str().unwrap();
     let line = why(&dry_run(cache.path(), &["--switches", file]));
-    assert!(line.contains("g:4:1x12,1x16,1x20,1x16 by switch: "), "{line}");
+    assert!(line.contains("g:4:12,16,20,16 by switch: "), "{line}");
     fs::write(file, "SwitchName=a Nodes=n[0-").unwrap();
     assert_refused(&dry_run(cache.path(), &["--switches", file]), "n[0-", &[]);
     assert_refused(&dry_run(cache.path(), &["--switches", "/nowhere"]), "/nowhere", &[]);

@@ -18,8 +18,8 @@ pub const JOIN_VARIABLE: &str = "SAPWOOD_JOIN";
 pub const JOIN_TIMEOUT_VARIABLE: &str = "SAPWOOD_JOIN_TIMEOUT";
 
 /// By which managers number the processes that they start. Those that are set inside of another
-/// manager's jobs stand first: in an allocation of Slurm, `mpiexec` sets its own and leaves the one of
-/// the step that runs its daemons.
+/// manager's jobs stand first: in an allocation of Slurm, `mpiexec` sets its own and leaves the one
+/// of the step that runs its daemons.
 const RANK_VARIABLES: [&str; 7] = [
     "OMPI_COMM_WORLD_RANK",
     "PMIX_RANK",

@@ -1,9 +1,9 @@
 //! Whether the front-end's host is there at all, asked where nobody listens.
 //!
-//! A host that was switched off says nothing, and the system holds a connection to it for a quarter of an
-//! hour if bytes were on their way. A host that is there refuses connections at a closed port at
-//! once, whatever its programs do, and no queue of theirs fills. One that has not answered there at
-//! first is not judged by it: something between drops such questions.
+//! A host that was switched off says nothing, and the system holds a connection to it for a quarter
+//! of an hour if bytes were on their way. A host that is there refuses connections at a closed port
+//! at once, whatever its programs do, and no queue of theirs fills. One that has not answered there
+//! at first is not judged by it: something between drops such questions.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -46,8 +46,8 @@ impl Vigil {
         (!self.doors.is_empty()).then_some(self.next)
     }
 
-    /// Whether the host has been silent for longer than that. Asks, if it is time to, and takes up to
-    /// a second for each address if nobody answers.
+    /// Whether the host has been silent for longer than that. Asks, if it is time to, and takes up
+    /// to a second for each address if nobody answers.
     pub(crate) fn is_over(&mut self, patience: Duration, now: Instant) -> bool {
         self.is_over_by(patience, now, |door| {
             matches!(takes_connections(door, DEADLINE), Ok(()) | Err(Error::Refused { .. }))

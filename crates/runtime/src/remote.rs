@@ -88,7 +88,8 @@ pub(crate) struct Remote {
     task: Task,
     waiting: VecDeque<Start>,
     calls: BTreeMap<u32, Call>,
-    /// How many of them have not joined. It is asked for in every turn, for as long as the tree lives.
+    /// How many of them have not joined. It is asked for in every turn, for as long as the tree
+    /// lives.
     under_way: usize,
     outcomes: Vec<Outcome>,
     /// A number for jitter, different in each process.

@@ -1,5 +1,5 @@
-//! Back-ends that another manager starts, seen from the front-end: what they are told, how long they
-//! may take, and who has not come.
+//! Back-ends that another manager starts, seen from the front-end: what they are told, how long
+//! they may take, and who has not come.
 //!
 //! The other end is `joining`.
 
@@ -36,7 +36,8 @@ impl Default for Attach {
 }
 
 impl Attach {
-    /// Back-ends have a minute to come, to any free port, with a key that is drawn for this network.
+    /// Back-ends have a minute to come, to any free port, with a key that is drawn for this
+    /// network.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -86,8 +87,8 @@ impl Attach {
         })
     }
 
-    /// What the manager is to run, for this rank or for one that it gives by a variable of its own, as
-    /// a shell would read it.
+    /// What the manager is to run, for this rank or for one that it gives by a variable of its own,
+    /// as a shell would read it.
     pub(crate) fn command(&self, rank: Option<Rank>, program: Option<&Program>) -> String {
         let place = match &self.join_file {
             Some(path) => quoted(&absolute(path).to_string_lossy()),

@@ -1,10 +1,11 @@
-//! The advised tree beside the flat one, with real nodes on a virtual clock: what the formula says is
-//! what the nodes do.
+//! The advised tree beside the flat one, with real nodes on a virtual clock: what the formula says
+//! is what the nodes do.
 
 use sapwood_sim::scale::{Costs, Figures, Recovery, StartCosts, Study, Tree};
 use sapwood_topology::{Candidate, FAN_OUT_MAX, Kind, LogGp, Pattern, Shape, Site, advise};
 
-/// Beyond the model: the simulation counts in whole picoseconds, and a node's messages have headers.
+/// Beyond the model: the simulation counts in whole picoseconds, and a node's messages have
+/// headers.
 const ALLOWANCE: f64 = 1.02;
 
 fn figures(tree: Tree, model: LogGp) -> Figures {

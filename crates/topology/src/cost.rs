@@ -88,8 +88,8 @@ impl LogGp {
     pub const LOCAL_SOCKETS: Self =
         Self { latency_us: 2.0, overhead_us: 1.5, gap_us: 1.5, gap_per_byte_us: 0.000_5 };
 
-    /// A starting point for encrypted links between hosts of one network, where nothing was measured:
-    /// a small message takes some 50 us, long ones run at about 1 GB/s.
+    /// A starting point for encrypted links between hosts of one network, where nothing was
+    /// measured: a small message takes some 50 us, long ones run at about 1 GB/s.
     pub const NETWORK: Self =
         Self { latency_us: 30.0, overhead_us: 10.0, gap_us: 10.0, gap_per_byte_us: 0.001 };
 

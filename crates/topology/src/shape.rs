@@ -182,8 +182,8 @@ impl Shape {
     ///
     /// # Errors
     ///
-    /// [`Error::SpecEmpty`] without a group, [`Error::SpecZero`] for an empty one, and the limits of
-    /// nodes and fan-out.
+    /// [`Error::SpecEmpty`] without a group, [`Error::SpecZero`] for an empty one, and the limits
+    /// of nodes and fan-out.
     pub fn grouped(groups: &[u32]) -> Result<Self, Error> {
         if groups.is_empty() {
             return Err(Error::SpecEmpty);

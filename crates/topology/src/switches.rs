@@ -1,5 +1,5 @@
-//! Which hosts hang at one switch, as Slurm knows it: a first guess at who should be grouped below one
-//! communication process.
+//! Which hosts hang at one switch, as Slurm knows it: a first guess at who should be grouped below
+//! one communication process.
 //!
 //! Reads what `scontrol show topology` prints and what `topology.conf` says, which differ only in
 //! what is left out: `SwitchName=s0 Level=0 LinkSpeed=1 Nodes=node[00-03]`.
@@ -17,10 +17,9 @@ use crate::nodeset::{NoGroups, NodeSet};
 /// ```
 /// use sapwood_topology::Switches;
 ///
-/// let text = "SwitchName=s0 Nodes=n[0-2]\nSwitchName=s1 Nodes=n[3-5]\nSwitchName=s2 Switches=s[0-1]";
-/// let switches = Switches::parse(text)?;
-/// let hosts = ["n1".parse()?, "n2".parse()?, "n4".parse()?];
-/// assert_eq!(switches.groups(&hosts), Some(vec![2, 1]));
+/// let text = "SwitchName=s0 Nodes=n[0-2]\nSwitchName=s1 Nodes=n[3-5]\nSwitchName=s2
+/// Switches=s[0-1]"; let switches = Switches::parse(text)?; let hosts = ["n1".parse()?,
+/// "n2".parse()?, "n4".parse()?]; assert_eq!(switches.groups(&hosts), Some(vec![2, 1]));
 /// # Ok::<(), sapwood_topology::Error>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

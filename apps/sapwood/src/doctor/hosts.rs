@@ -39,8 +39,8 @@ const WATCH_INTERVAL: Duration = Duration::from_millis(500);
 #[derive(clap::Args)]
 #[group(skip)]
 pub(super) struct Arguments {
-    /// Start a tree over these hosts and ask each of them, instead of examining this machine; measure
-    /// what messages and log-ins cost there, for trees to come.
+    /// Start a tree over these hosts and ask each of them, instead of examining this machine;
+    /// measure what messages and log-ins cost there, for trees to come.
     #[arg(long, value_name = "NODESET")]
     pub(super) hosts: Option<String>,
     /// Go on asking them for so long, and tell who goes missing.

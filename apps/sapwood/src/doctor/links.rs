@@ -1,9 +1,9 @@
 //! What messages and log-ins cost between hosts, from waves through the tree over them.
 //!
-//! Owns the experiment: a small question to one host and to all, a long one to one host, the time in
-//! which a tree with one host stands, and what of it this processor had to do. What LogGP's
-//! overhead must be is solved from that and the shape of the very tree, since the model says what it
-//! means for it.
+//! Owns the experiment: a small question to one host and to all, a long one to one host, the time
+//! in which a tree with one host stands, and what of it this processor had to do. What LogGP's
+//! overhead must be is solved from that and the shape of the very tree, since the model says what
+//! it means for it.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,5 @@
-//! What messages and log-ins cost between hosts: what `sapwood doctor --hosts` has measured, or a guess.
+//! What messages and log-ins cost between hosts: what `sapwood doctor --hosts` has measured, or a
+//! guess.
 //!
 //! Owns the file with what was measured, in the user's cache folder. A file that cannot be read, or
 //! was written by another release, counts as none: it is only a cache.
@@ -74,8 +75,8 @@ impl Measured {
     }
 }
 
-/// The model in which a log-in is a message: latency, overhead, and a gap that keeps to the number of
-/// those that are under way at a time.
+/// The model in which a log-in is a message: latency, overhead, and a gap that keeps to the number
+/// of those that are under way at a time.
 pub(crate) fn log_in_model(
     (latency_us, overhead_us): (f64, f64),
     concurrent: u32,

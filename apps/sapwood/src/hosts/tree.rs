@@ -1,4 +1,5 @@
-//! Which tree a command has over its hosts: the one that the user asks for, or else the advised one.
+//! Which tree a command has over its hosts: the one that the user asks for, or else the advised
+//! one.
 //!
 //! Owns the choice and the line that says why. The candidates and what they cost are the crate
 //! `sapwood-topology`'s; what messages and log-ins cost between these hosts is `measured`'s.

@@ -42,8 +42,8 @@ pub(super) struct Arguments {
     /// Payload of each packet.
     #[arg(long, value_name = "B", default_value_t = 64)]
     bytes: u64,
-    /// What counts: the time of one question with its answer, waves in a second, or the time until a
-    /// tree stands that is started by log-ins.
+    /// What counts: the time of one question with its answer, waves in a second, or the time until
+    /// a tree stands that is started by log-ins.
     #[arg(long, value_enum, default_value_t = PatternName::Request)]
     pattern: PatternName,
     /// Latency, overhead and gap of a packet and gap per byte, in microseconds, separated by
@@ -196,8 +196,8 @@ fn hosts_of(text: &str) -> Result<(u32, Vec<String>), Failure> {
     }
 }
 
-/// What the candidates are judged by, and where that comes from: as given; as measured between these
-/// hosts; a guess for log-ins; or measured on this machine now.
+/// What the candidates are judged by, and where that comes from: as given; as measured between
+/// these hosts; a guess for log-ins; or measured on this machine now.
 fn model_for(arguments: &Arguments, names: &[String]) -> Result<(LogGp, String), Failure> {
     if let Some(model) = arguments.loggp {
         return Ok((model, "as given".to_owned()));
