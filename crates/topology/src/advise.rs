@@ -189,7 +189,9 @@ pub fn judge(
     // A stream flows up; a question goes down as well.
     let directions = match pattern {
         Pattern::Request => 2.0,
-        Pattern::Stream | Pattern::Start => 1.0,
+        Pattern::Stream => 1.0,
+        // Every host is reached once, whatever the tree: the work of log-ins is the same.
+        Pattern::Start => 0.0,
     };
     let host_work_us = busiest_host(site, &topology) * directions * model.overhead_us();
     let alone_us = match pattern {

@@ -3,7 +3,7 @@
 //! Owns the back-end that answers, the table of hosts and what it says of each: that it is there,
 //! by which interface it was reached, how far its clock is off, or why it is missing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
@@ -31,6 +31,9 @@ const TAG: Tag = sapwood::FIRST_TAG;
 
 /// How long hosts may take to answer, once they are there.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+
+/// Where the system names the time since its start.
+const MACHINE_FILE: &str = "/proc/sys/kernel/random/boot_id";
 
 /// Between two questions of `--watch`.
 const WATCH_INTERVAL: Duration = Duration::from_millis(500);
@@ -72,6 +75,10 @@ struct Said {
     path: String,
     /// Its wall clock, since 1970.
     clock: Duration,
+    /// What its machine calls itself since it has started: hosts that say the same share
+    /// processors.
+    machine: String,
+    processors: u32,
 }
 
 /// One examination of hosts.
@@ -121,7 +128,9 @@ pub(super) fn run(arguments: &Arguments, list: &str, as_json: bool) -> Result<Ex
         && names.iter().any(|name| !sapwood_launch::is_own_name(name));
     if arguments.watch.is_none() && reaches && round.is_whole() {
         let one_host = time_one_host(&names, builder)?;
-        let seen = Seen { names: &names, road: launching.road(), one_host };
+        let (machines, processors) = round.machines();
+        let road = launching.road();
+        let seen = Seen { names: &names, road, one_host, machines, processors };
         round.found = Some(links::measure(&mut network, &seen)?);
         round.keep_links();
     }
@@ -160,6 +169,14 @@ fn time_one_host(
 impl Round {
     fn is_whole(&self) -> bool {
         self.hosts.iter().all(|host| host.reason.is_empty())
+    }
+
+    /// On how many machines the hosts are, and the processors of the least.
+    fn machines(&self) -> (u32, u32) {
+        let said = || self.hosts.iter().filter_map(|host| host.said.as_ref());
+        let machines: BTreeSet<&str> = said().map(|said| said.machine.as_str()).collect();
+        let processors = said().map(|said| said.processors).min();
+        (u32::try_from(machines.len()).unwrap_or(u32::MAX).max(1), processors.unwrap_or(1))
     }
 
     /// Keeps what was measured for trees to come.
@@ -327,7 +344,10 @@ impl Said {
         let kernel = rustix::system::uname();
         let name = kernel.nodename().to_string_lossy();
         let clock = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
-        format!("{name}\t{}\t{path}\t{}", std::process::id(), clock.as_nanos())
+        let machine = std::fs::read_to_string(MACHINE_FILE).unwrap_or_else(|_| name.to_string());
+        let (machine, processors) = (machine.trim(), tree::own_processors());
+        let (pid, clock) = (std::process::id(), clock.as_nanos());
+        format!("{name}\t{pid}\t{path}\t{clock}\t{machine}\t{processors}")
     }
 
     fn read(line: &str) -> Option<Self> {
@@ -336,7 +356,9 @@ impl Said {
         let pid = words.next()?.parse().ok()?;
         let path = words.next()?.to_owned();
         let clock = Duration::from_nanos(words.next()?.parse().ok()?);
-        Some(Self { name, pid, path, clock })
+        let machine = words.next()?.to_owned();
+        let processors = words.next()?.parse().ok()?;
+        Some(Self { name, pid, path, clock, machine, processors })
     }
 }
 

@@ -43,6 +43,9 @@ pub(super) struct Seen<'a> {
     pub(super) road: &'a str,
     /// How long a tree with one host took to stand.
     pub(super) one_host: Duration,
+    /// On how many machines the hosts are, and the processors of each.
+    pub(super) machines: u32,
+    pub(super) processors: u32,
 }
 
 /// What was measured.
@@ -90,6 +93,8 @@ pub(super) fn measure(network: &mut Network, seen: &Seen<'_>) -> Result<Found, F
         road: seen.road.to_owned(),
         message: message(overhead_us).map_err(Failure::usage)?,
         log_in: (one_us - 2.0 * client_us, client_us),
+        machines: seen.machines,
+        processors: seen.processors,
         date: now(),
     };
     Ok(Found { links, one_us: single_us, all_us, waves_per_s })

@@ -32,6 +32,9 @@ pub(crate) struct Measurement {
     /// From the call of a host until its process goes on, and what of it the caller's own processor
     /// takes, in microseconds.
     pub(crate) log_in: (f64, f64),
+    /// On how many machines these hosts are, and the processors of each.
+    pub(crate) machines: u32,
+    pub(crate) processors: u32,
     /// When, since 1970.
     pub(crate) date: Duration,
 }
@@ -64,6 +67,15 @@ impl Measured {
         let guess = (LogGp::LOG_IN.latency_us(), LogGp::LOG_IN.overhead_us());
         let log_in = self.0.as_ref().map_or(guess, |one| one.log_in);
         log_in_model(log_in, concurrent).unwrap_or(LogGp::LOG_IN)
+    }
+
+    /// On how many machines so many of these hosts are, and how many processors each has: as many
+    /// machines as hosts, with the given processors, if nobody knows.
+    pub(crate) fn machines(&self, hosts: u32, processors: u32) -> (u32, u32) {
+        let Some(one) = &self.0 else { return (hosts, processors) };
+        let measured = u32::try_from(one.hosts.len()).unwrap_or(u32::MAX);
+        let per_machine = measured.div_ceil(one.machines.max(1)).max(1);
+        (hosts.div_ceil(per_machine), one.processors)
     }
 
     /// Where it comes from, in a few words.
@@ -153,7 +165,7 @@ fn from_text(text: &str) -> Vec<Measurement> {
 
 /// A measurement, as it is kept.
 pub(crate) fn as_json(one: &Measurement) -> Value {
-    let Measurement { hosts, road, message, log_in, date } = one;
+    let Measurement { hosts, road, message, log_in, machines, processors, date } = one;
     json!({
         "date": date.as_secs(),
         "hosts": hosts.to_string(),
@@ -164,11 +176,14 @@ pub(crate) fn as_json(one: &Measurement) -> Value {
         "gap_per_byte_us": message.gap_per_byte_us(),
         "log_in_latency_us": log_in.0,
         "log_in_overhead_us": log_in.1,
+        "machines": machines,
+        "processors": processors,
     })
 }
 
 fn from_json(value: &Value) -> Option<Measurement> {
     let number = |name: &str| value[name].as_f64();
+    let count = |name: &str| u32::try_from(value[name].as_u64()?).ok().filter(|&count| count > 0);
     let log_in = (number("log_in_latency_us")?, number("log_in_overhead_us")?);
     // What is no time makes no model.
     log_in_model(log_in, 1)?;
@@ -183,6 +198,8 @@ fn from_json(value: &Value) -> Option<Measurement> {
         road: value["road"].as_str()?.to_owned(),
         message: message.ok()?,
         log_in,
+        machines: count("machines")?,
+        processors: count("processors")?,
         date: Duration::from_secs(value["date"].as_u64()?),
     })
 }
@@ -198,12 +215,15 @@ mod tests {
             road: "ssh".to_owned(),
             message: LogGp::new(30.0, 8.0, 8.0, 0.001).unwrap(),
             log_in: (200_000.0, 12_000.0),
+            machines: 4,
+            processors: 8,
             date: Duration::from_secs(1_700_000_000),
         };
         let text = json!({"schema": SCHEMA, "measured": [as_json(&one)]}).to_string();
         let read = from_text(&text);
         assert_eq!(read.len(), 1);
         assert_eq!((read[0].hosts.len(), read[0].message), (16, one.message));
+        assert_eq!(Measured(Some(one.clone())).machines(6, 1), (2, 8), "four hosts on each");
         for damaged in [
             text.replace("30.0", "-1.0"),
             text.replace("node[00-15]", "node[00-"),

@@ -114,14 +114,15 @@ pub(crate) fn over(
         let topology = topology.map_err(Failure::usage)?;
         return Ok(Chosen { topology, why: format!("fan-out {fan_out}, as asked for") });
     }
+    let measured = Measured::for_hosts(names, launching.road());
+    let (machines, processors) = measured.machines(count, own_processors());
     let dedicated_hosts = others.as_ref().map_or(0, |others| others.names().len());
     let site = Site {
-        hosts: count,
-        processors: own_processors(),
+        hosts: machines,
+        processors,
         dedicated_hosts: u32::try_from(dedicated_hosts).unwrap_or(u32::MAX),
         fan_out_max: fan_out_limit(),
     };
-    let measured = Measured::for_hosts(names, launching.road());
     let (model, pattern, bytes) = match purpose {
         Purpose::Once => (measured.log_in(launching.concurrent()), Pattern::Start, 1),
         Purpose::Kept => (measured.message(), Pattern::Request, QUESTION_BYTES),
@@ -221,7 +222,8 @@ fn labelled(
     Ok((best.shape, why))
 }
 
-fn own_processors() -> u32 {
+/// The processors that this process may use.
+pub(crate) fn own_processors() -> u32 {
     std::thread::available_parallelism().map_or(1, NonZero::get) as u32
 }
 

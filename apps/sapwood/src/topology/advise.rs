@@ -4,7 +4,6 @@
 //! `sapwood-topology`'s.
 
 use std::fmt::Write;
-use std::num::NonZero;
 
 use sapwood_topology::{Candidate, FAN_OUT_MAX, Kind, LogGp, NodeSet, Pattern, Site, advise};
 use serde_json::{Value, json};
@@ -13,6 +12,7 @@ use super::{cost, measured};
 use crate::exit::Failure;
 use crate::hosts::groups::SiteGroups;
 use crate::hosts::measured::Measured;
+use crate::hosts::tree;
 
 /// Hosts that one process reaches at the same time, as for all commands if nothing is said.
 const CONCURRENT: u32 = 32;
@@ -84,11 +84,12 @@ impl PatternName {
 /// Compares the candidates and says which to take.
 pub(super) fn run(arguments: &Arguments) -> Result<String, Failure> {
     let (hosts, names) = hosts_of(&arguments.hosts)?;
-    let (model, source) = model_for(arguments, &names)?;
-    let own = std::thread::available_parallelism().map_or(1, NonZero::get) as u32;
+    let links = Measured::for_hosts(&names, "ssh");
+    let (model, source) = model_for(arguments, &links)?;
+    let (hosts, processors) = links.machines(hosts, tree::own_processors());
     let site = Site {
         hosts,
-        processors: arguments.processors.unwrap_or(own),
+        processors: arguments.processors.unwrap_or(processors),
         dedicated_hosts: arguments.dedicated,
         fan_out_max: arguments.fan_out_max,
     };
@@ -198,11 +199,10 @@ fn hosts_of(text: &str) -> Result<(u32, Vec<String>), Failure> {
 
 /// What the candidates are judged by, and where that comes from: as given; as measured between
 /// these hosts; a guess for log-ins; or measured on this machine now.
-fn model_for(arguments: &Arguments, names: &[String]) -> Result<(LogGp, String), Failure> {
+fn model_for(arguments: &Arguments, links: &Measured) -> Result<(LogGp, String), Failure> {
     if let Some(model) = arguments.loggp {
         return Ok((model, "as given".to_owned()));
     }
-    let links = Measured::for_hosts(names, "ssh");
     Ok(match arguments.pattern {
         PatternName::Start => (links.log_in(CONCURRENT), links.source()),
         _ if links.is_there() => (links.message(), links.source()),
