@@ -6,6 +6,7 @@ what it says of every host. After each story no process and no file may be left 
     testbed/tests/run PROGRAM [STORY...]
 """
 
+import glob
 import json
 import os
 import shutil
@@ -27,7 +28,7 @@ STORY_SECONDS_MAX = 180
 # How long a host may take to be found silent, as the stories ask for.
 CONNECT_SECONDS = 8
 # After which nothing may be left of a network that has ended, in order or because its front-end has.
-END_SECONDS_MAX = 20
+END_SECONDS_MAX = 30
 
 SSHD = """
 Port 22
@@ -38,6 +39,7 @@ PermitRootLogin yes
 StrictModes no
 UsePAM no
 PidFile none
+{more}
 """
 
 
@@ -202,11 +204,43 @@ class StartUp(Story):
         self.assertIn("BatchMode=yes", done.stdout)
         self.assertEqual(processes(), self.quiet)
 
+    def test_the_tree_is_chosen_by_what_was_measured(self):
+        report = examine(names(HOSTS), "-t", "60")
+        self.assert_only_missing(report, {})
+        links = report["links"]
+        for key in ("latency_us", "overhead_us", "log_in_latency_us", "log_in_overhead_us"):
+            self.assertGreater(links[key], 0, report)
+        # From now on trees over these hosts are chosen by that.
+        done = subprocess.run(
+            [TESTBED, "login", PROGRAM, "run", "--dry-run", "-w", names(HOSTS), "true"],
+            capture_output=True, text=True, check=True,
+        )
+        why = next(line for line in done.stdout.splitlines() if line.startswith("tree: "))
+        self.assertIn(f"as measured within the last hour on {HOSTS} hosts", why)
+        print(f"    {why}; links {links}")
+
+    def test_communication_processes_on_hosts_of_their_own(self):
+        report = examine(names(5), "--shape", "g:2:3,2", "--communication-hosts", "node[05-06]")
+        self.assert_only_missing(report, {})
+        self.assertEqual(report["levels"], 2)
+
     def test_sockets_are_bound_to_the_chosen_interface(self):
         report = examine(names(3), "--interfaces", "10.77.0.0/16")
         self.assert_only_missing(report, {})
         for host in report["hosts"]:
             self.assertIn("to 10.77.", host["path"])
+
+    def test_no_socket_is_open_elsewhere_than_at_the_chosen_interface(self):
+        # A communication process on the first host, which takes connections.
+        line = command(names(3), "--watch", "60", "--shape", "1x3", "--interfaces", "10.77.0.0/16")
+        process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.begun.append(process)
+        for said in process.stderr:
+            if "watching" in said:
+                break
+        listening = testbed("exec", name(0), "ss", "-Hltn").splitlines()
+        ours = [row.split()[3] for row in listening if not row.split()[3].endswith(":22")]
+        self.assertEqual([place.rsplit(":", 1)[0] for place in ours], ["10.77.1.1"])
 
 
 class LostHosts(Story):
@@ -243,7 +277,8 @@ class LostHosts(Story):
         """An sshd of another configuration."""
         folder = tempfile.mkdtemp(prefix="sshd-", dir=STATE)
         self.addCleanup(shutil.rmtree, folder)
-        values = {"key": f"{STATE}/host_key", "keys": f"{STATE}/authorized_keys", **settings}
+        values = {"key": f"{STATE}/host_key", "keys": f"{STATE}/authorized_keys", "more": "",
+                  **settings}
         path = os.path.join(folder, "config")
         with open(path, "w", encoding="utf-8") as file:
             file.write(SSHD.format(**values))
@@ -305,6 +340,19 @@ class LostHosts(Story):
     def test_a_name_that_nobody_has(self):
         report = examine(names(3) + ",node99.invalid", "--fan-out", "2")
         self.assert_only_missing(report, {"node99.invalid": "Could not resolve hostname"})
+
+
+    def test_a_host_with_a_wrong_clock(self):
+        self.renew()
+        fake = glob.glob("/usr/lib/*/faketime/libfaketime.so.1")[0]
+        # What runs there finds its clock an hour and a half ahead; it is all the same to the tree.
+        self.other_sshd(more=f'SetEnv LD_PRELOAD={fake} FAKETIME=+5400s DONT_FAKE_MONOTONIC=1')
+        report = examine(names(4), "--fan-out", "4")
+        self.assert_only_missing(report, {})
+        said = [line for line in report["stderr"].splitlines() if "clock" in line]
+        self.assertEqual(len(said), 1, report["stderr"])
+        self.assertRegex(said[0], f"host {name(self.FAULTY)}: its clock is (5399|540[0-9]) s ahead of ours")
+        print(f"    {said[0]}")
 
 
 class Ends(Story):
@@ -369,6 +417,32 @@ class Ends(Story):
         self.assertIsNone(process.poll())
         self.ended("kill -9 after a session had died", process, signal.SIGKILL)
         self.assertNotIn("missing", process.stdout.read())
+
+
+class Outages(Story):
+    """What takes its time to be noticed."""
+
+    def test_the_front_ends_host_is_switched_off(self):
+        # Not this machine for once, which is none to switch off.
+        line = [TESTBED, "exec", name(0), PROGRAM, "doctor", "--hosts", "node[01-05]", "--fan-out", "2",
+                "--watch", "120"]
+        process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.begun.append(process)
+        for said in process.stderr:
+            if "watching" in said:
+                break
+        # Guards have to have seen that it answers.
+        time.sleep(6)
+        self.assertIsNone(process.poll())
+        self.afterwards("boot", name(0))
+        testbed("kill", name(0))
+        began = time.monotonic()
+        # The log-ins' sshd, which is the hosts' own, waits for as long as TCP does.
+        others = [name(index) for index in range(1, 6)]
+        while any("sapwood" in testbed("exec", host, "ps", "axo", "args") for host in others):
+            self.assertLess(time.monotonic() - began, END_SECONDS_MAX)
+            time.sleep(0.2)
+        print(f"    host of the front-end switched off: nothing left after {time.monotonic() - began:.1f} s")
 
 
 class Commands(Story):
@@ -604,6 +678,65 @@ class Allocation(Story):
             if "watching" in said:
                 break
         testbed("exec", name(0), "pkill", "-9", "-f", "sapwood doctor --hosts", check=False)
+
+
+    def test_beside_a_job_that_runs(self):
+        job = subprocess.Popen(
+            [self.SLURM, "exec", name(0), "salloc", "-N", "3", "srun", "sleep", "100"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        )
+        self.begun.append(job)
+        number = next(line.split()[-1] for line in job.stderr if "Granted" in line)
+        self.wait_for_step(number)
+        try:
+            # Not inside of its allocation, and all its processors are taken.
+            look = [self.SLURM, "exec", name(0), PROGRAM, "doctor", "-j", number, "--hosts", names(3), "--json"]
+            done = subprocess.run(look, capture_output=True, text=True, timeout=STORY_SECONDS_MAX, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
+            self.assertIsNone(job.poll(), "the job goes on")
+        finally:
+            subprocess.run([self.SLURM, "exec", name(0), "scancel", number], check=True)
+        job.wait(timeout=END_SECONDS_MAX)
+
+    def wait_for_step(self, number):
+        until = time.monotonic() + END_SECONDS_MAX
+        look = [self.SLURM, "exec", name(0), "squeue", "--noheader", "--steps", "--jobs", number]
+        while f"{number}.0" not in subprocess.run(look, capture_output=True, text=True, check=True).stdout:
+            self.assertLess(time.monotonic(), until, "the job's step has not started")
+            time.sleep(0.1)
+
+    def test_the_allocation_ends_during_start_up(self):
+        # One host hangs, so that the start-up waits for it; meanwhile the job is cancelled.
+        self.afterwards("thaw", name(2))
+        testbed("freeze", name(2))
+        count = min(HOSTS, 8)
+        line = [self.SLURM, "exec", name(0), "salloc", "-N", str(count), PROGRAM, "doctor", "-t", "60",
+                "--hosts", names(count), "--fan-out", "2", "--json"]
+        process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.begun.append(process)
+        number = next(line.split()[-1] for line in process.stderr if "Granted" in line)
+        time.sleep(1)
+        began = time.monotonic()
+        subprocess.run([self.SLURM, "exec", name(0), "scancel", number], check=True)
+        said, complaints = process.communicate(timeout=STORY_SECONDS_MAX)
+        print(f"    ended {time.monotonic() - began:.1f} s after it was cancelled, code {process.returncode}")
+        self.assertEqual(process.returncode, 125, complaints)
+        self.assertEqual(complaints.count("and with it all that ran in it"), 1, complaints)
+        self.assertRegex(complaints, f"the allocation of job {number} has ended .(CANCELLED|COMPLETING).,")
+        missing = [host["host"] for host in json.loads(said)["hosts"] if host["state"] != "ok"]
+        # The front-end's own host needs no step.
+        self.assertEqual(missing, [name(index) for index in range(1, count)])
+
+    def test_the_tree_follows_the_switches(self):
+        call = [self.SLURM, "exec", name(0), "salloc", "--quiet", "-N", str(HOSTS), PROGRAM, "run", "--dry-run"]
+        # By a guess, whatever other stories have measured.
+        environment = {**os.environ, "XDG_CACHE_HOME": "/nonexistent"}
+        done = subprocess.run([*call, "true"], capture_output=True, text=True, timeout=STORY_SECONDS_MAX,
+                              check=True, env=environment)
+        why = next(line for line in done.stdout.splitlines() if line.startswith("tree: "))
+        # Few hosts are reached at once, whatever they hang at.
+        self.assertRegex(why, r"\d by switch: " if HOSTS >= 32 else "tree: flat")
+        print(f"    {why}")
 
 
 def main():

@@ -105,23 +105,28 @@ fn ci_steps() -> Vec<Step> {
 
 /// Trees over a few hosts of the test bed, where the machine lets us make some.
 fn launchers() -> String {
-    let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".into());
+    let program = release_program();
     format!(
-        "env TESTBED_HOSTS=8 testbed/tests/run --if-able {target}/release/sapwood \
-         StartUp.test_fan_out_2 LostHosts Ends Strangers Commands Hosts"
+        "env TESTBED_HOSTS=8 testbed/tests/run --if-able {program} StartUp.test_fan_out_2 \
+         StartUp.test_the_tree_is_chosen_by_what_was_measured LostHosts Ends Strangers Commands \
+         WarmTree Hosts"
     )
 }
 
 /// Metrics of hosts as Debian's Prometheus takes them.
 fn scrape() -> String {
-    let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".into());
-    format!("testbed/tests/scrape {target}/release/sapwood")
+    format!("testbed/tests/scrape {}", release_program())
 }
 
 /// Real nodes on a virtual clock, in the release build of the step before.
 fn simulation() -> String {
+    format!("{} sim --seeds {SIM_SEEDS} --faults all", release_program())
+}
+
+/// What the step before has built.
+fn release_program() -> String {
     let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".into());
-    format!("{target}/release/sapwood sim --seeds {SIM_SEEDS} --faults all")
+    format!("{target}/release/sapwood")
 }
 
 fn layers_look(root: &Path) -> Look {

@@ -16,7 +16,8 @@ use serde_json::{Value, json};
 
 use self::perfetto::Now;
 use crate::exit::{Failure, print};
-use crate::status::{self, Whom};
+use crate::status::Whom;
+use crate::times::time;
 
 /// What `sapwood clocks` is asked.
 #[derive(clap::Args)]
@@ -28,7 +29,7 @@ pub(crate) struct Arguments {
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
     samples: u32,
     /// Measure again after this time, such as 5s, and say how the clocks have drifted.
-    #[arg(long, value_name = "TIME", value_parser = status::duration)]
+    #[arg(long, value_name = "TIME", value_parser = time)]
     drift: Option<Duration>,
     /// Write a trace for Perfetto, too: snapshots of all clocks, and their offsets as counters.
     #[arg(long, value_name = "FILE")]

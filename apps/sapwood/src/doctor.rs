@@ -6,6 +6,7 @@
 //! looks, at other machines.
 
 pub(crate) mod hosts;
+mod links;
 mod machine;
 mod programs;
 mod trial;

@@ -1,21 +1,30 @@
 //! How a command reaches hosts: the options that all commands with trees over hosts have in common.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use sapwood::{Launcher, NetworkBuilder};
+use sapwood::{Attach, Launcher, NetworkBuilder};
+use sapwood_launch::Order;
 
 use crate::exit::Failure;
+use crate::mpi::linkage::answer;
+use crate::times::patience;
 
-/// The longest time that a host may be given, in seconds.
-const CONNECT_SECONDS_MAX: f64 = 3600.0;
+/// How long Slurm may take to say how a job is.
+const JOB_STATE_LIMIT: Duration = Duration::from_secs(3);
+
+/// States of a job whose hosts can still be reached, as `squeue` names them.
+const LIVE_STATES: [&str; 6] =
+    ["RUNNING", "PENDING", "CONFIGURING", "SUSPENDED", "RESIZING", "SIGNALING"];
 
 /// Options about reaching hosts.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Launching {
-    /// How hosts are reached: auto, local, ssh or slurm.
+    /// How hosts are reached: auto, local, ssh, slurm, or attach where another manager starts what
+    /// runs there.
     #[arg(long, value_name = "NAME", default_value = "auto", env = "SAPWOOD_LAUNCHER")]
-    pub(crate) launcher: Launcher,
+    launcher: Launcher,
     /// The remote shell and its own arguments, in the place of ssh.
     #[arg(long, value_name = "WORDS", env = "SAPWOOD_RSH")]
     remote_shell: Option<String>,
@@ -23,7 +32,7 @@ pub(crate) struct Launching {
     #[arg(short = 'j', long, value_name = "JOB")]
     jobid: Option<String>,
     /// How long a host may take to answer, in seconds.
-    #[arg(short = 't', long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    #[arg(short = 't', long, value_name = "SECONDS", default_value = "10", value_parser = patience)]
     connect_timeout: Duration,
     /// How many hosts each process of the tree reaches at the same time.
     #[arg(long, value_name = "HOSTS", default_value = "32")]
@@ -32,6 +41,28 @@ pub(crate) struct Launching {
     /// interfaces, between commas, or all but these behind ^.
     #[arg(long, value_name = "RULE", default_value = "", env = "SAPWOOD_INTERFACES")]
     interfaces: String,
+    #[command(flatten)]
+    joining: Joining,
+}
+
+/// Options about processes that another manager starts.
+#[derive(clap::Args, Clone, Debug)]
+#[group(skip)]
+struct Joining {
+    /// Have another manager start what runs on the hosts; it learns from this file where to go, as
+    /// SAPWOOD_JOIN names it. Implies the launcher attach.
+    #[arg(long, value_name = "FILE")]
+    join: Option<PathBuf>,
+    /// The same, by this port of this machine, for whoever cannot read a file from here.
+    #[arg(long, value_name = "PORT", requires = "join_key",
+          value_parser = clap::value_parser!(u16).range(1..))]
+    join_port: Option<u16>,
+    /// The file with the key that goes with the port: 64 hexadecimal digits, mode 0600.
+    #[arg(long, value_name = "FILE", requires = "join_port")]
+    join_key: Option<PathBuf>,
+    /// How long they may take to come.
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = patience)]
+    join_timeout: Duration,
 }
 
 impl Launching {
@@ -42,14 +73,22 @@ impl Launching {
     /// launcher that knows none.
     pub(crate) fn as_user(&self, user: Option<&str>) -> Result<Self, Failure> {
         let mut launching = self.clone();
+        launching.launcher = self.launcher();
+        let is_asked = self.joining.is_asked();
+        if is_asked != (launching.launcher == Launcher::Attach) {
+            return Err(Failure::usage(match is_asked {
+                true => "--join and --join-port are for the launcher attach; omit the other one",
+                false => "--launcher attach needs --join FILE, or --join-port and --join-key",
+            }));
+        }
         if let Some(job) = &self.jobid
-            && matches!(self.launcher, Launcher::Local | Launcher::Ssh)
+            && matches!(launching.launcher, Launcher::Local | Launcher::Ssh | Launcher::Attach)
         {
             let text = format!("job {job:?}: only the launcher slurm knows jobs; omit -j");
             return Err(Failure::usage(text));
         }
         let Some(user) = user else { return Ok(launching) };
-        if !matches!(self.launcher, Launcher::Automatic | Launcher::Ssh) {
+        if !matches!(launching.launcher, Launcher::Automatic | Launcher::Ssh) {
             return Err(Failure::usage(format!(
                 "user {user:?}: only the launcher ssh changes the user; omit -l"
             )));
@@ -75,10 +114,64 @@ impl Launching {
         )
     }
 
+    /// Which launcher is asked for.
+    pub(crate) fn launcher(&self) -> Launcher {
+        match self.launcher {
+            Launcher::Automatic if self.joining.is_asked() => Launcher::Attach,
+            launcher => launcher,
+        }
+    }
+
+    /// Whether processes only know the front-end, so that all of them are its children.
+    pub(crate) fn knows_front_end_alone(&self) -> bool {
+        self.launcher() == Launcher::Attach && self.joining.join.is_none()
+    }
+
+    /// By what hosts are reached, where they are: `ssh` or `slurm`.
+    pub(crate) fn road(&self) -> &'static str {
+        let is_inside = || self.jobid.is_some() || std::env::var_os("SLURM_JOB_ID").is_some();
+        match self.launcher() {
+            Launcher::Slurm => "slurm",
+            Launcher::Automatic if is_inside() => "slurm",
+            _ => "ssh",
+        }
+    }
+
+    /// Says so if hosts are missing because the allocation that they are in has ended.
+    pub(crate) fn tell_of_ended_job(&self) {
+        let around = || std::env::var("SLURM_JOB_ID").ok();
+        let job = self.jobid.clone().or_else(around).filter(|_| self.road() == "slurm");
+        let Some(job) = job else { return };
+        let mut order = Order::new("squeue");
+        let words = ["--noheader", "--states=all", "--format=%T", "--jobs", &job];
+        order.arguments = words.map(Into::into).into();
+        let Ok((_, state)) = answer(order, JOB_STATE_LIMIT) else { return };
+        let state = state.trim();
+        if !state.is_empty() && !LIVE_STATES.contains(&state) {
+            eprintln!(
+                "sapwood: the allocation of job {job} has ended ({state}), and with it all that ran \
+                 in it"
+            );
+        }
+    }
+
+    /// How many hosts one process reaches at the same time.
+    pub(crate) fn concurrent(&self) -> u32 {
+        self.concurrent
+    }
+
+    /// Says what another manager is to start, if one is to.
+    pub(crate) fn announce(&self, builder: &NetworkBuilder) {
+        if let Some(command) = builder.attaching_command() {
+            let seconds = self.joining.join_timeout.as_secs_f64();
+            eprintln!("sapwood: waiting {seconds} s for processes that run: {command}");
+        }
+    }
+
     /// Tells a builder.
     pub(crate) fn apply(&self, builder: NetworkBuilder) -> NetworkBuilder {
         let mut builder = builder
-            .launcher(self.launcher)
+            .launcher(self.launcher())
             .connect_timeout(self.connect_timeout)
             .concurrent_starts(self.concurrent)
             .interfaces(&*self.interfaces);
@@ -88,7 +181,30 @@ impl Launching {
         if let Some(words) = &self.remote_shell {
             builder = builder.remote_shell(words.split_whitespace());
         }
-        builder
+        match self.launcher() {
+            Launcher::Attach => builder.attach(self.joining.terms()),
+            _ => builder,
+        }
+    }
+}
+
+impl Joining {
+    fn is_asked(&self) -> bool {
+        self.join.is_some() || self.join_port.is_some()
+    }
+
+    fn terms(&self) -> Attach {
+        let mut terms = Attach::new().timeout(self.join_timeout);
+        if let Some(path) = &self.join {
+            terms = terms.join_file(path);
+        }
+        if let Some(port) = self.join_port {
+            terms = terms.port(port);
+        }
+        if let Some(path) = &self.join_key {
+            terms = terms.key_file(path);
+        }
+        terms
     }
 }
 
@@ -101,13 +217,4 @@ pub(crate) fn dry_run(builder: &NetworkBuilder, drawn: &str) -> Result<String, F
             writeln!(text, "# on {}, for rank {}\n{}", command.host, command.rank, command.line);
     }
     Ok(text)
-}
-
-/// A time in seconds, as people write it.
-pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| "it is no number of seconds".to_owned())?;
-    match seconds > 0.0 && seconds <= CONNECT_SECONDS_MAX {
-        true => Ok(Duration::from_secs_f64(seconds)),
-        false => Err("it is not between 0 and 3600 seconds".to_owned()),
-    }
 }

@@ -18,6 +18,7 @@ mod scale;
 mod sim;
 mod status;
 mod storm;
+mod times;
 mod top;
 mod topology;
 mod warm;

@@ -61,6 +61,14 @@ pub enum LaunchError {
         /// The host.
         host: String,
     },
+    /// The variable by which a manager numbers its processes holds no number. Cure: set
+    /// `SAPWOOD_RANK`.
+    ManagerRank {
+        /// The variable.
+        variable: &'static str,
+        /// What it holds.
+        value: String,
+    },
     /// The process that started this one has ended already. Cure: none; end as well.
     StarterGone,
     /// The variable that names the starter is damaged. Cause: somebody else set it.
@@ -109,6 +117,9 @@ impl fmt::Display for LaunchError {
                 "host '{host}' is another machine: only local starts are built in; \
                  name this machine or let its back-ends attach by themselves"
             ),
+            Self::ManagerRank { variable, value } => {
+                write!(f, "variable {variable} holds '{value}', which is no rank: set SAPWOOD_RANK")
+            }
             Self::StarterGone => {
                 f.write_str("the process that started this one has ended: ending as well")
             }

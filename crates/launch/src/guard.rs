@@ -6,7 +6,8 @@
 //! of it when the session ends before the process has joined, or when the front-end is gone. **The
 //! process outlives the session:** a session's end is no reason to end it, since the tree may have
 //! repaired itself round the parent that held the session. Then, and when the process has ended and
-//! others are left, the guard asks every second whether the front-end still takes connections.
+//! others are left, the guard asks every second whether the front-end still takes connections. All
+//! the time it asks now and then whether the front-end's host is there at all ([`Vigil`]).
 
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -18,6 +19,7 @@ use sapwood_transport::{Address, Error, KEY_BYTES, Key, takes_connections};
 
 use crate::script::{COPY_VARIABLE, GUARD_VARIABLE};
 use crate::task::{Greeting, JOINED, TASK_BYTES_MAX, Task};
+use crate::vigil::Vigil;
 use crate::{
     Bond, Exit, LIFELINE_VARIABLE, LaunchError, Lifeline, Local, Order, Process, ignore_hangups,
 };
@@ -122,6 +124,8 @@ struct Guard {
     /// Dropping it ends all who hold it.
     lifeline: Option<Lifeline>,
     front_end: Vec<Address>,
+    /// Over the host of the front-end.
+    vigil: Vigil,
     patience: Duration,
     has_joined: bool,
     /// Whether the session is open.
@@ -156,10 +160,13 @@ impl Guard {
             order.inherit.push((variable.clone(), file.as_fd()));
         }
         let process = Local.start(&order)?;
+        let front_end: Vec<Address> =
+            task.front_end.iter().filter_map(|text| text.parse().ok()).collect();
         Ok(Self {
             process,
             lifeline: Some(lifeline),
-            front_end: task.front_end.iter().filter_map(|text| text.parse().ok()).collect(),
+            vigil: Vigil::over(&front_end, Instant::now()),
+            front_end,
             patience: Duration::from_millis(task.patience_milliseconds.into()),
             has_joined: false,
             has_session: true,
@@ -182,7 +189,7 @@ impl Guard {
             if self.has_session && !self.listen(stdin) && !self.has_joined {
                 break;
             }
-            if self.is_abandoned() {
+            if self.is_abandoned() || self.vigil.is_over(self.patience, Instant::now()) {
                 break;
             }
             self.sleep(stdin, stderr);
@@ -282,7 +289,8 @@ impl Guard {
         let until_knock =
             self.knock_at.map_or(Duration::ZERO, |at| at.saturating_duration_since(now));
         let limit = if is_alone { until_knock } else { Duration::from_secs(3600) };
-        wait(&streams, limit);
+        let until_asked = self.vigil.next().map(|next| next.saturating_duration_since(now));
+        wait(&streams, until_asked.map_or(limit, |asked| limit.min(asked)));
     }
 }
 

@@ -17,7 +17,8 @@
 //!
 //! On other hosts the same is done by a [`Session`]: a [`Launcher`] such as [`Ssh`] or [`Slurm`]
 //! says how a host is reached, and our own program there, the guard ([`stand_guard`]), starts what
-//! its [`Task`] says and leaves nothing running.
+//! its [`Task`] says and leaves nothing running. Processes that another manager starts come by
+//! themselves ([`Attach`]); [`rank_by_manager`] says which of them one is.
 //!
 //! ```
 //! use std::time::Duration;
@@ -40,6 +41,7 @@
 
 #![deny(missing_docs)]
 
+mod attach;
 mod bond;
 mod captured;
 mod descriptors;
@@ -64,7 +66,9 @@ mod slurm;
 mod ssh;
 mod stderr;
 mod task;
+mod vigil;
 
+pub use attach::{Attach, JOIN_TIMEOUT_VARIABLE, JOIN_VARIABLE, rank_by_manager};
 pub use bond::{STARTER_VARIABLE, bind_to_starter};
 pub use captured::{ERROR_TEXT_BYTES_MAX, LINE_BYTES_MAX, READ_BYTES_MAX};
 pub use ending::{Ending, EndingStep, Manner};

@@ -52,6 +52,15 @@ impl Attachment {
             Ok(text) => Some(text.parse().map_err(|_| wrong(RANK_VARIABLE, "is no rank"))?),
             Err(_) => None,
         };
+        let is_started = env::var_os(STARTED_VARIABLE).is_some();
+        Ok(Self { is_started, ..Self::at(parent, rank)? })
+    }
+
+    /// At this address, with the key and the encryption that the environment names.
+    ///
+    /// # Errors
+    /// As [`Attachment::from_environment`].
+    pub fn at(parent: Address, rank: Option<u32>) -> Result<Self, RuntimeError> {
         let key = key_from(&required(KEY_VARIABLE)?)?;
         let encryption = match env::var(ENCRYPTION_VARIABLE).as_deref() {
             Ok("on") => Encryption::On,
@@ -59,8 +68,7 @@ impl Attachment {
             Ok(_) => return Err(wrong(ENCRYPTION_VARIABLE, "must be on or off")),
             Err(_) => Encryption::default_for(&parent),
         };
-        let is_started = env::var_os(STARTED_VARIABLE).is_some();
-        Ok(Self { parent, rank, key, encryption, is_started })
+        Ok(Self { parent, rank, key, encryption, is_started: false })
     }
 }
 

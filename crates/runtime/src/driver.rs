@@ -574,7 +574,11 @@ impl Driver {
     /// Where this process is to take connections.
     fn door(&self, options: &TreeOptions, is_root: bool) -> Result<Address, RuntimeError> {
         match self.transport {
-            TransportKind::Tcp => Ok(Address::at_each(&own_addresses(options, is_root)?, 0)),
+            TransportKind::Tcp => {
+                let port = options.remote.as_ref().filter(|_| is_root);
+                let port = port.map_or(0, |remote| remote.front_end_port);
+                Ok(Address::at_each(&own_addresses(options, is_root)?, port))
+            }
             TransportKind::Unix | TransportKind::Automatic => Ok(Address::local_abstract()?),
         }
     }

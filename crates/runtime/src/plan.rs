@@ -46,6 +46,8 @@ pub enum Reach {
         /// The words of the command.
         shell: Vec<String>,
     },
+    /// Not at all: nothing is started there. Processes of other hosts attach by themselves.
+    Attach,
     /// By steps of a Slurm allocation.
     Slurm {
         /// Its number; none for the one that the process which starts is in.
@@ -69,6 +71,8 @@ pub struct RemoteOptions {
     pub directory: Option<PathBuf>,
     /// Where the front-end takes connections; it knows that itself.
     pub front_end: Vec<String>,
+    /// The port at which the front-end takes connections; 0 for any that is free.
+    pub front_end_port: u16,
     /// Hosts that could not be reached, and why: nobody below tries them again.
     pub lost_hosts: Vec<(String, String)>,
 }

@@ -88,18 +88,22 @@ pub(crate) struct Remote {
     task: Task,
     waiting: VecDeque<Start>,
     calls: BTreeMap<u32, Call>,
+    /// How many of them have not joined. It is asked for in every turn, for as long as the tree
+    /// lives.
+    under_way: usize,
     outcomes: Vec<Outcome>,
     /// A number for jitter, different in each process.
     chance: u64,
 }
 
 impl Remote {
-    /// For the children of a plan; nothing if they all belong on this host.
+    /// For the children of a plan; nothing if none is started on another host.
     pub(crate) fn new(
         plan: &Plan,
         invitation: &Invitation<'_>,
     ) -> Result<Option<Self>, LaunchError> {
         let Some(options) = &plan.options.remote else { return Ok(None) };
+        let Some(launcher) = launcher_of(options) else { return Ok(None) };
         let encryption = if invitation.encryption == Encryption::On { "on" } else { "off" };
         let environment = [
             (PARENT_VARIABLE, invitation.door.to_string()),
@@ -118,11 +122,12 @@ impl Remote {
         Ok(Some(Self {
             plan: plan.clone(),
             options: options.clone(),
-            launcher: launcher_of(options),
+            launcher,
             program: guard_program(&plan.options)?,
             task,
             waiting: VecDeque::new(),
             calls: BTreeMap::new(),
+            under_way: 0,
             outcomes: Vec::new(),
             chance: u64::from(std::process::id()) << 32 | u64::from(plan.subtree.rank()),
         }))
@@ -150,22 +155,17 @@ impl Remote {
         for (rank, call) in &mut self.calls {
             if !call.has_joined && !node.is_awaited(*rank) {
                 call.has_joined = true;
+                self.under_way -= 1;
                 call.session.joined();
                 write(*rank, call, poller);
             }
         }
-        let is_late = |call: &&mut Call| call.answer_by.is_some_and(|by| by <= now);
-        let late: Vec<u32> = self
-            .calls
-            .iter_mut()
-            .filter(|(_, call)| is_late(call))
-            .map(|(&rank, _)| rank)
-            .collect();
-        for rank in late {
+        let is_late = |call: &Call| call.answer_by.is_some_and(|by| by <= now);
+        let late = self.calls.iter().filter(|(_, call)| is_late(call)).map(|(&rank, _)| rank);
+        for rank in late.collect::<Vec<u32>>() {
             self.no_answer(rank, poller, now);
         }
-        let under_way = self.calls.values().filter(|call| !call.has_joined).count();
-        let mut room = (self.options.concurrent.max(1) as usize).saturating_sub(under_way);
+        let mut room = self.room();
         while room > 0
             && let Some(index) = self.waiting.iter().position(|start| start.not_before <= now)
             && let Some(start) = self.waiting.remove(index)
@@ -182,8 +182,7 @@ impl Remote {
     /// When [`Remote::step`] has something to do.
     pub(crate) fn next_tick(&self) -> Option<Instant> {
         let answers = self.calls.values().filter_map(|call| call.answer_by);
-        let under_way = self.calls.values().filter(|call| !call.has_joined).count();
-        let has_room = under_way < self.options.concurrent.max(1) as usize;
+        let has_room = self.room() > 0;
         let starts = self.waiting.iter().filter(|_| has_room).map(|start| start.not_before);
         let outcomes = self.outcomes.first().map(|_| Instant::default());
         answers.chain(starts).chain(outcomes).min()
@@ -191,7 +190,12 @@ impl Remote {
 
     /// Whether guards wait to be told that their processes have joined.
     pub(crate) fn is_starting(&self) -> bool {
-        self.calls.values().any(|call| !call.has_joined)
+        self.under_way > 0
+    }
+
+    /// How many more may be called now.
+    fn room(&self) -> usize {
+        (self.options.concurrent.max(1) as usize).saturating_sub(self.under_way)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -225,6 +229,7 @@ impl Remote {
                     hears_words: true,
                 };
                 self.calls.insert(rank, call);
+                self.under_way += 1;
                 true
             }
             Err(error) => {
@@ -383,6 +388,7 @@ impl Remote {
     /// Watches a client no longer.
     fn forget(&mut self, rank: u32, poller: &Poller) -> Option<Call> {
         let mut call = self.calls.remove(&rank)?;
+        self.under_way -= usize::from(!call.has_joined);
         unwatch(&mut call, poller);
         Some(call)
     }
@@ -454,6 +460,7 @@ impl Remote {
     /// Ends all sessions. What has joined goes on as long as the front-end is there.
     pub(crate) fn end_all(&mut self, poller: &Poller) {
         self.waiting.clear();
+        self.under_way = 0;
         for (_, mut call) in std::mem::take(&mut self.calls) {
             unwatch(&mut call, poller);
         }
@@ -516,13 +523,15 @@ fn warn_of_clock(asked: &str, greeting: &Greeting, taken: Duration) {
     }
 }
 
-fn launcher_of(options: &RemoteOptions) -> Box<dyn Launcher> {
+/// What reaches other hosts; nothing where nothing is started there.
+fn launcher_of(options: &RemoteOptions) -> Option<Box<dyn Launcher>> {
     // The client gives up a little sooner than we do, so that its own words are the reason.
     let limit = Duration::from_millis(options.connect_milliseconds.into());
     let limit = limit.saturating_sub(limit / 5);
     match &options.reach {
-        Reach::Ssh { shell } => Box::new(Ssh::new(shell.clone(), limit)),
-        Reach::Slurm { job } => Box::new(Slurm::new(job.clone(), limit)),
+        Reach::Attach => None,
+        Reach::Ssh { shell } => Some(Box::new(Ssh::new(shell.clone(), limit))),
+        Reach::Slurm { job } => Some(Box::new(Slurm::new(job.clone(), limit))),
     }
 }
 
@@ -552,12 +561,13 @@ pub(crate) fn commands(plan: &Plan) -> Result<Vec<(String, u32, String)>, Launch
     let program = guard_program(&plan.options)?;
     let own = plan.subtree.host();
     for child in plan.subtree.child_plans() {
-        let line = match &plan.options.remote {
-            Some(remote) if !is_here(plan, child.host()) => {
-                let launcher = launcher_of(remote);
+        let is_elsewhere = !is_here(plan, child.host());
+        let launcher = plan.options.remote.as_ref().filter(|_| is_elsewhere).and_then(launcher_of);
+        let line = match launcher {
+            Some(launcher) => {
                 sapwood_launch::command_line(&*launcher, child.host().as_str(), &program)
             }
-            _ => local_line(plan, &child),
+            None => local_line(plan, &child),
         };
         commands.push((own.to_string(), child.rank(), line));
         if child.role() != Role::BackEnd {

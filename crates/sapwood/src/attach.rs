@@ -8,7 +8,9 @@
 //! Who comes without a rank chooses a place by its process number, so that places are filled up to
 //! the same number of children, though nobody asks anybody.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use sapwood_node::AttachPoint;
@@ -76,7 +78,7 @@ impl AttachFile {
         self.places.iter().map(line).collect()
     }
 
-    /// Writes it; who reads it meanwhile reads the old one or the new one.
+    /// Writes it, with mode 0600; who reads it meanwhile reads the old one or the new one.
     ///
     /// # Errors
     /// [`Error::File`].
@@ -84,7 +86,12 @@ impl AttachFile {
         let mut name = path.as_os_str().to_owned();
         name.push(format!(".{}", std::process::id()));
         let new = PathBuf::from(name);
-        fs::write(&new, self.to_text())
+        // What was left by another process of this number goes.
+        let _ = fs::remove_file(&new);
+        let options = OpenOptions::new().write(true).create_new(true).mode(0o600).clone();
+        options
+            .open(&new)
+            .and_then(|mut file| file.write_all(self.to_text().as_bytes()))
             .and_then(|()| fs::rename(&new, path))
             .map_err(|error| file_error(path, error.to_string()))
     }

@@ -9,6 +9,7 @@ use sapwood_node::{Delivery, Event, Role};
 use sapwood_packet::{IntoValues, Packet, Rank, StreamId, Tag, ValuesRef, Wave};
 use sapwood_runtime::{Attachment, Driver, clock};
 
+use crate::joining::Summons;
 use crate::shared::{Interrupt, Shared};
 use crate::{AttachFile, Error, Result};
 
@@ -58,12 +59,19 @@ impl BackEnd {
     /// main thread if the network was told that this program
     /// [binds itself](crate::Program::binds_itself).
     ///
+    /// If another manager has started it, `SAPWOOD_JOIN` says where to go: see
+    /// [`Attach`](crate::Attach). Its rank is what `SAPWOOD_RANK` says (`any` for one that is
+    /// free), or else the manager's number of this process, or else any.
+    ///
     /// # Errors
     /// [`Error::Runtime`] when the environment names no network, or the parent cannot be reached,
     /// has ended or does not share the key; [`Error::Ended`] when the parent refuses.
     pub fn attach() -> Result<Self> {
         sapwood_launch::bind_to_starter().map_err(sapwood_runtime::RuntimeError::from)?;
-        Self::join(Attachment::from_environment()?)
+        match Summons::from_environment()? {
+            Some(summons) => summons.follow(),
+            None => Self::join(Attachment::from_environment()?),
+        }
     }
 
     /// Joins a network by its attach file, under a rank or under any that is free.
@@ -85,7 +93,7 @@ impl BackEnd {
         Err(refused.unwrap_or_else(|| Error::File { path: path.to_path_buf(), reason }))
     }
 
-    fn join(attachment: Attachment) -> Result<Self> {
+    pub(crate) fn join(attachment: Attachment) -> Result<Self> {
         let driver = Driver::attach(attachment, Role::BackEnd, Registry::empty())?;
         let mut back_end = Self {
             shared: Shared::new(driver),

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use sapwood_packet::{Rank, RankSet};
 use sapwood_topology::Role;
 
-use crate::Status;
+use crate::{Result, Status};
 
 /// One process's clock beside the front-end's.
 ///
@@ -88,6 +88,14 @@ impl Status {
 }
 
 impl Clocks {
+    /// After so many questions, at least one: each is a sample of every link.
+    pub(crate) fn after(questions: u32, mut ask: impl FnMut() -> Result<Status>) -> Result<Self> {
+        for _ in 1..questions {
+            ask()?;
+        }
+        Ok(ask()?.clocks())
+    }
+
     /// A process's clock.
     #[must_use]
     pub fn of(&self, rank: Rank) -> Option<&Clock> {

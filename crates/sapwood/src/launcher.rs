@@ -11,7 +11,7 @@ use sapwood_transport::InterfaceRule;
 
 #[cfg(doc)]
 use crate::NetworkBuilder;
-use crate::{Error, Result};
+use crate::{Attach, Error, Result};
 
 /// How long a host may take to answer, if nothing else is said.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -34,6 +34,10 @@ pub enum Launcher {
     /// By steps of a Slurm allocation: the one that this process is in, or that
     /// [`NetworkBuilder::slurm_job`] names. They overlap with what runs there.
     Slurm,
+    /// Not at all: the back-ends are started by another manager and attach by themselves, from
+    /// wherever they run. Communication processes run on this machine. See
+    /// [`NetworkBuilder::attach`].
+    Attach,
 }
 
 /// Its name on command lines.
@@ -44,6 +48,7 @@ impl fmt::Display for Launcher {
             Self::Local => "local",
             Self::Ssh => "ssh",
             Self::Slurm => "slurm",
+            Self::Attach => "attach",
         })
     }
 }
@@ -52,9 +57,11 @@ impl FromStr for Launcher {
     type Err = String;
 
     fn from_str(name: &str) -> std::result::Result<Self, String> {
-        let known = [Self::Automatic, Self::Local, Self::Ssh, Self::Slurm];
+        let known = [Self::Automatic, Self::Local, Self::Ssh, Self::Slurm, Self::Attach];
         let named = known.into_iter().find(|launcher| launcher.to_string() == name);
-        named.ok_or_else(|| format!("there is no launcher '{name}': auto, local, ssh or slurm"))
+        named.ok_or_else(|| {
+            format!("there is no launcher '{name}': auto, local, ssh, slurm or attach")
+        })
     }
 }
 
@@ -78,6 +85,7 @@ pub(crate) struct RemoteTerms {
     pub(crate) connect_timeout: Duration,
     pub(crate) concurrent: u32,
     pub(crate) interfaces: String,
+    pub(crate) attach: Option<Attach>,
 }
 
 impl Default for RemoteTerms {
@@ -89,6 +97,7 @@ impl Default for RemoteTerms {
             connect_timeout: CONNECT_TIMEOUT,
             concurrent: CONCURRENT_STARTS,
             interfaces: String::new(),
+            attach: None,
         }
     }
 }
@@ -98,7 +107,7 @@ impl RemoteTerms {
     pub(crate) fn options_for(&self, topology: &Topology) -> Result<Option<RemoteOptions>> {
         let is_remote = match self.launcher {
             Launcher::Local => false,
-            Launcher::Ssh | Launcher::Slurm => true,
+            Launcher::Ssh | Launcher::Slurm | Launcher::Attach => true,
             Launcher::Automatic => has_other_hosts(topology),
         };
         let launched = |error| Error::from(sapwood_runtime::RuntimeError::Launch(error));
@@ -123,6 +132,7 @@ impl RemoteTerms {
             interfaces: self.interfaces.clone(),
             directory: std::env::current_dir().ok(),
             front_end: Vec::new(),
+            front_end_port: self.attach.as_ref().map_or(0, Attach::front_end_port),
             lost_hosts: Vec::new(),
         }))
     }
@@ -131,6 +141,9 @@ impl RemoteTerms {
 impl RemoteTerms {
     /// How hosts are reached, as it travels and as it is.
     fn reach(&self) -> (Reach, Box<dyn sapwood_launch::Launcher>) {
+        if self.launcher == Launcher::Attach {
+            return (Reach::Attach, Box::new(sapwood_launch::Attach));
+        }
         let is_inside = std::env::var_os(SLURM_JOB_VARIABLE).is_some();
         let by_slurm = match self.launcher {
             Launcher::Slurm => true,
@@ -191,7 +204,8 @@ mod tests {
 
     #[test]
     fn a_launcher_reads_as_it_is_written() {
-        for launcher in [Launcher::Automatic, Launcher::Local, Launcher::Ssh, Launcher::Slurm] {
+        use Launcher::{Automatic, Local, Slurm, Ssh};
+        for launcher in [Automatic, Local, Ssh, Slurm, Launcher::Attach] {
             assert_eq!(launcher.to_string().parse(), Ok(launcher));
         }
         assert!("rsh".parse::<Launcher>().unwrap_err().contains("'rsh'"));

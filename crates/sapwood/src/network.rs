@@ -20,11 +20,12 @@ use sapwood_transport::Key;
 #[cfg(doc)]
 use crate::Error;
 use crate::launcher::RemoteTerms;
+use crate::leaves::{JoinFile, absolute};
 use crate::resumption::StateFile;
 use crate::shared::{Interrupt, Shared};
 use crate::visible::Publication;
 use crate::{
-    AttachFile, Clocks, Launcher, Program, Result, StartCommand, Status, StreamBuilder,
+    Attach, AttachFile, Clocks, Launcher, Program, Result, StartCommand, Status, StreamBuilder,
     node_program,
 };
 
@@ -145,6 +146,18 @@ impl NetworkBuilder {
         self
     }
 
+    /// Has another manager start the back-ends: an MPI launcher, Flux, Kubernetes, or whatever can
+    /// run a program with a variable in its environment. The network is started by
+    /// [`Launcher::Attach`] then: it starts communication processes on this machine, takes
+    /// connections at all its interfaces, tells back-ends where to go as `terms` say, and
+    /// [`NetworkBuilder::open`] waits for them. Who has not come counts as not started. A program
+    /// that the builder was told of is not run; [`NetworkBuilder::commands`] names it.
+    pub fn attach(mut self, terms: Attach) -> Self {
+        self.remote.launcher = Launcher::Attach;
+        self.remote.attach = Some(terms);
+        self
+    }
+
     /// How long a host may take to answer before it is given up, and another one takes what was to
     /// run there; the default is 10 s.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
@@ -220,8 +233,21 @@ impl NetworkBuilder {
     /// As [`NetworkBuilder::open`], for what is wrong before anything starts.
     pub fn commands(&self) -> Result<Vec<StartCommand>> {
         let commands = self.plan()?.0.commands()?;
-        let command = |(host, rank, line)| StartCommand { host, rank, line };
+        let leaves = self.topology.back_end_count();
+        let command = |(host, rank, line)| match &self.remote.attach {
+            Some(terms) if rank < leaves => {
+                let line = terms.command(Some(rank), self.program.as_ref());
+                StartCommand { host: "any host".to_owned(), rank, line }
+            }
+            _ => StartCommand { host, rank, line },
+        };
         Ok(commands.into_iter().map(command).collect())
+    }
+
+    /// What another manager is to run for each back-end, as a shell would read it: see
+    /// [`NetworkBuilder::attach`]. Nothing where the network starts its back-ends itself.
+    pub fn attaching_command(&self) -> Option<String> {
+        Some(self.remote.attach.as_ref()?.command(None, self.program.as_ref()))
     }
 
     /// What all processes are told, and how long the tree may take to start.
@@ -232,6 +258,9 @@ impl NetworkBuilder {
         let mut back_end = self.program.clone().map(|Program(back_end)| back_end);
         if let Some(back_end) = &mut back_end {
             back_end.program = located(&back_end.program)?;
+        }
+        if self.remote.launcher == Launcher::Attach {
+            back_end = None;
         }
         let node_program = match &self.node_program {
             Some(named) => located(named)?,
@@ -275,7 +304,10 @@ impl NetworkBuilder {
         if let Some(path) = &self.state_path {
             crate::resumption::check_terms(path, &self.recovery)?;
         }
-        let key = Key::generate()?;
+        let key = match &self.remote.attach {
+            Some(terms) => terms.key()?,
+            None => Key::generate()?,
+        };
         let (plan, startup_timeout) = self.plan()?;
         let key_copy = Key::from_descriptor(key.to_descriptor()?)?;
         let driver = Driver::front_end(&plan, key, with_extensions(self.registry))?;
@@ -293,8 +325,12 @@ impl NetworkBuilder {
             is_closed: false,
             publication: None,
             state_file: None,
+            join_file: None,
         };
         network.wait_until_ready(startup_timeout, self.allow_missing)?;
+        if let Some(terms) = &self.remote.attach {
+            network.await_leaves(terms, self.allow_missing)?;
+        }
         if let Some(path) = self.state_path {
             network.write_state(path, plan)?;
         }
@@ -346,6 +382,7 @@ pub struct Network {
     pub(crate) is_closed: bool,
     pub(crate) publication: Option<Publication>,
     pub(crate) state_file: Option<StateFile>,
+    pub(crate) join_file: Option<JoinFile>,
 }
 
 impl Network {
@@ -453,7 +490,8 @@ impl Network {
     /// [`Error::File`] when the file cannot be written.
     pub fn rewrite_attach_file(&self, path: &Path, key_path: &Path) -> Result<()> {
         let is_encrypted = self.shared.borrow().driver.is_encrypted();
-        let file = AttachFile::new(&self.attach_points(), is_encrypted, key_path);
+        let key_path = absolute(key_path);
+        let file = AttachFile::new(&self.attach_points(), is_encrypted, &key_path);
         if !self.takes_guests {
             return file.write(path);
         }
@@ -486,10 +524,7 @@ impl Network {
     /// # Errors
     /// As [`Network::status`].
     pub fn clocks(&mut self, questions: u32, timeout: Duration) -> Result<Clocks> {
-        for _ in 1..questions {
-            self.status(timeout)?;
-        }
-        Ok(self.status(timeout)?.clocks())
+        Clocks::after(questions, || self.status(timeout))
     }
 
     /// Makes the network visible under this name until it closes: other processes of this user can
@@ -586,6 +621,7 @@ impl Network {
         }
         let closed = self.shared.borrow_mut().driver.close();
         self.state_file = None;
+        self.join_file = None;
         Ok(closed?)
     }
 }

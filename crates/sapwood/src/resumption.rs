@@ -182,6 +182,7 @@ impl Network {
             is_closed: false,
             publication: None,
             state_file: None,
+            join_file: None,
         };
         match network.wait_for_back_ends(u64::from(state.plan.options.back_ends), timeout) {
             Ok(()) => {}

@@ -15,7 +15,7 @@ use sapwood_runtime::{RuntimeError, Visitor};
 use sapwood_transport::{Address, Encryption, Key};
 
 use crate::inquiry::status_question;
-use crate::{Error, Result, Status};
+use crate::{Clocks, Error, Result, Status};
 
 /// The first line of a network's file.
 const FIRST_LINE: &str = "sapwood-network 1";
@@ -86,6 +86,15 @@ impl VisibleNetwork {
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// How far the clocks of all its processes are ahead of the front-end's, after that many
+    /// questions (at least one) of at most that long: each is a sample of every link.
+    ///
+    /// # Errors
+    /// As [`VisibleNetwork::status`].
+    pub fn clocks(&self, questions: u32, timeout: Duration) -> Result<Clocks> {
+        Clocks::after(questions, || self.status(timeout))
     }
 
     /// Removes what the networks of this process have left to be found by, for a process that is

@@ -88,6 +88,20 @@ impl LogGp {
     pub const LOCAL_SOCKETS: Self =
         Self { latency_us: 2.0, overhead_us: 1.5, gap_us: 1.5, gap_per_byte_us: 0.000_5 };
 
+    /// A starting point for encrypted links between hosts of one network, where nothing was
+    /// measured: a small message takes some 50 us, long ones run at about 1 GB/s.
+    pub const NETWORK: Self =
+        Self { latency_us: 30.0, overhead_us: 10.0, gap_us: 10.0, gap_per_byte_us: 0.001 };
+
+    /// The same for processes that are started by a log-in, each one a message: the client takes
+    /// some 10 ms of its own, and the process goes on 150 ms later.
+    pub const LOG_IN: Self = Self {
+        latency_us: 150_000.0,
+        overhead_us: 10_000.0,
+        gap_us: 10_000.0,
+        gap_per_byte_us: 0.0,
+    };
+
     /// A model from its four parameters: latency `L`, overhead `o` of one send or receive, gap
     /// `g` between messages, gap `G` between the bytes of a long message.
     ///

@@ -86,6 +86,16 @@ pub enum Error {
     },
     /// A list of hosts is empty. Name at least one host.
     NoHosts,
+    /// A shape is to be laid over hosts, one for each back-end, and has more or fewer. Name as many
+    /// hosts as it has back-ends.
+    BackEndHosts {
+        /// The shape.
+        shape: String,
+        /// Its back-ends.
+        back_ends: u32,
+        /// The hosts that there are.
+        hosts: usize,
+    },
     /// The topology file holds no node, only blanks and comments. Write at least `host:0 ;`.
     FileEmpty,
     /// A statement of the topology file does not end. Add ` ;` after the named text.
@@ -241,6 +251,11 @@ impl fmt::Display for Error {
                 f,
                 "host name {name:?}: a name starts with a letter or digit, goes on with letters, \
                  digits, '-', '.' or '_', and has at most {HOST_NAME_BYTES_MAX} bytes"
+            ),
+            Self::BackEndHosts { shape, back_ends, hosts } => write!(
+                f,
+                "topology {shape:?} has {back_ends} back-ends to be started, but there are {hosts} \
+                 hosts: name one for each"
             ),
             Self::NoHosts => write!(f, "the host list is empty: name at least one host"),
             Self::Plan { problem } => {

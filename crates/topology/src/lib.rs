@@ -40,6 +40,7 @@ mod hosts;
 mod limits;
 mod mrnet_file;
 mod nodeset;
+mod on_hosts;
 mod over_hosts;
 mod ranks;
 mod regrown;
@@ -47,9 +48,10 @@ mod shape;
 mod spec;
 mod statistics;
 mod subtree;
+mod switches;
 mod tree;
 
-pub use advise::{Candidate, Kind, Pattern, Site, advise};
+pub use advise::{Candidate, Kind, Pattern, Site, advise, judge};
 pub use cost::{LogGp, Prediction, compare};
 pub use draw::{DRAWN_CHILDREN_MAX, DRAWN_LINES_MAX};
 pub use error::Error;
@@ -60,6 +62,7 @@ pub use nodeset::{Folding, Groups, NODESET_NAME_BYTES_MAX, NODESET_NAMES_MAX, No
 pub use shape::Shape;
 pub use statistics::{LevelCount, Statistics};
 pub use subtree::{PlannedNode, Subtree};
+pub use switches::Switches;
 pub use tree::{Ancestors, Node, Role, Topology};
 
 /// The number of a process in one tree.

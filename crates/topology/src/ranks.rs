@@ -65,6 +65,15 @@ pub(crate) fn number(layout: Layout) -> Topology {
     Topology::from_records(hosts.used, records, child_ranks, front_end, layout.attaching)
 }
 
+/// For each node of a list of parents, the rank of the first back-end below it, or its own, and
+/// whether it is a back-end.
+pub(crate) fn back_ends_of(parents: &[u32]) -> Vec<(u32, bool)> {
+    let children = Children::of(parents);
+    let (_, first_back_ends) = rank_nodes(&children);
+    let nodes = first_back_ends.into_iter().enumerate();
+    nodes.map(|(node, first)| (first, children.is_leaf(node))).collect()
+}
+
 /// Children of every node in one list, with the start of each node's part.
 struct Children {
     starts: Vec<u32>,

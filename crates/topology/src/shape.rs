@@ -159,6 +159,49 @@ impl Shape {
         Self::new(Family::Generic(levels.collect()), None, None)
     }
 
+    /// The least fan-out with which so many levels hold that many back-ends.
+    ///
+    /// ```
+    /// use sapwood_topology::Shape;
+    ///
+    /// assert_eq!([Shape::fan_out_for(64, 2), Shape::fan_out_for(65, 2)], [8, 9]);
+    /// ```
+    pub fn fan_out_for(back_ends: u32, levels: u32) -> u32 {
+        let reaches = |base: &u32| {
+            let power = u64::from(*base).checked_pow(levels);
+            power.is_none_or(|power| power >= u64::from(back_ends))
+        };
+        let mut base = 1;
+        while !reaches(&base) {
+            base += 1;
+        }
+        base
+    }
+
+    /// A communication process below the front-end for each group of back-ends, with that many.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SpecEmpty`] without a group, [`Error::SpecZero`] for an empty one, and the limits
+    /// of nodes and fan-out.
+    pub fn grouped(groups: &[u32]) -> Result<Self, Error> {
+        if groups.is_empty() {
+            return Err(Error::SpecEmpty);
+        }
+        if groups.contains(&0) {
+            return Self::flat(0);
+        }
+        let mut runs: Vec<(u32, u32)> = Vec::new();
+        for &group in groups {
+            match runs.last_mut() {
+                Some((parents, fan_out)) if *fan_out == group => *parents += 1,
+                _ => runs.push((1, group)),
+            }
+        }
+        let count = u32::try_from(groups.len()).unwrap_or(u32::MAX);
+        Self::new(Family::Generic(vec![vec![(1, count)], runs]), None, None)
+    }
+
     /// The same shape without back-ends of its own: each leaf becomes a communication process
     /// that accepts `per_leaf` back-ends, which attach by themselves.
     ///

@@ -37,7 +37,7 @@ mod oracle;
 mod overhead;
 mod pairs;
 mod plan;
-mod processes;
+pub(crate) mod processes;
 mod progress;
 mod recovery;
 mod report;

@@ -23,7 +23,7 @@ pub(crate) fn descendants() -> Result<BTreeSet<u32>, Failure> {
 }
 
 /// The living children of a process; none if it has ended.
-fn children(pid: u32) -> Result<Vec<u32>, Failure> {
+pub(crate) fn children(pid: u32) -> Result<Vec<u32>, Failure> {
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Ok(Vec::new()) };
     let mut children = Vec::new();
     for thread in threads.flatten() {

@@ -3,18 +3,27 @@
 //! Owns the back-end that answers, the table of hosts and what it says of each: that it is there,
 //! by which interface it was reached, how far its clock is off, or why it is missing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
 
 use sapwood::{
-    Answer, BackEnd, Error, Event, Hosts, Network, Program, Stream, Tag, Topology, Values,
+    Answer, BackEnd, Error, Event, Hosts, Launcher, Network, NetworkBuilder, Program, Received,
+    Stream, Tag, Topology, Values,
 };
+use sapwood_topology::{HostName, NodeSet};
 use serde_json::{Value, json};
 
+use super::links::{self, Found, Seen};
 use crate::exit::{Failure, OWN_FAILURE, one_line, print};
-use crate::launching::{Launching, dry_run, seconds};
+use crate::hosts::groups::SiteGroups;
+use crate::hosts::measured::{self, Measurement};
+use crate::hosts::plant::Targets;
+use crate::hosts::tree::{self, Chosen, Purpose, TreeTerms};
+use crate::launching::{Launching, dry_run};
+use crate::times::patience;
+use crate::topology::measured::as_option;
 
 /// The hidden argument with which this program is a host's voice.
 pub(crate) const BACK_END: &str = "doctor-back-end";
@@ -24,6 +33,9 @@ const TAG: Tag = sapwood::FIRST_TAG;
 /// How long hosts may take to answer, once they are there.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 
+/// Where the system names the time since its start.
+const MACHINE_FILE: &str = "/proc/sys/kernel/random/boot_id";
+
 /// Between two questions of `--watch`.
 const WATCH_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -31,19 +43,18 @@ const WATCH_INTERVAL: Duration = Duration::from_millis(500);
 #[derive(clap::Args)]
 #[group(skip)]
 pub(super) struct Arguments {
-    /// Start a tree over these hosts, separated by commas, and ask each of them, instead of
-    /// examining this machine.
-    #[arg(long, value_name = "LIST")]
+    /// Start a tree over these hosts and ask each of them, instead of examining this machine;
+    /// measure what messages and log-ins cost there, for trees to come.
+    #[arg(long, value_name = "NODESET")]
     pub(super) hosts: Option<String>,
-    /// How many hosts each process of that tree reaches.
-    #[arg(long, value_name = "HOSTS", default_value = "32", requires = "hosts")]
-    fan_out: u32,
     /// Go on asking them for so long, and tell who goes missing.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, requires = "hosts")]
+    #[arg(long, value_name = "SECONDS", value_parser = patience, requires = "hosts")]
     watch: Option<Duration>,
     /// Print the tree and the commands that would start it, and start nothing.
     #[arg(long, requires = "hosts")]
     dry_run: bool,
+    #[command(flatten)]
+    tree: TreeTerms,
     #[command(flatten)]
     launching: Launching,
 }
@@ -65,6 +76,10 @@ struct Said {
     path: String,
     /// Its wall clock, since 1970.
     clock: Duration,
+    /// What its machine calls itself since it has started: hosts that say the same share
+    /// processors.
+    machine: String,
+    processors: u32,
 }
 
 /// One examination of hosts.
@@ -74,32 +89,53 @@ struct Round {
     round_trip: Duration,
     rounds: u32,
     depth: u32,
+    /// Why the tree is as it is.
+    why: String,
+    /// What its links cost, if that was measured.
+    found: Option<Found>,
 }
 
 /// Starts the tree, asks, and prints what came.
 pub(super) fn run(arguments: &Arguments, list: &str, as_json: bool) -> Result<ExitCode, Failure> {
-    let hosts: Hosts = list.parse().map_err(Failure::usage)?;
-    let topology = Topology::over_hosts(&hosts, arguments.fan_out).map_err(Failure::usage)?;
+    let hosts = NodeSet::parse(list, &SiteGroups::default()).map_err(Failure::usage)?;
+    let targets = Targets::of(hosts)?;
+    let names: Vec<String> = targets.set.iter().collect();
+    let launching = arguments.launching.as_user(None)?;
+    let purpose = if arguments.watch.is_some() { Purpose::Kept } else { Purpose::Once };
+    let Chosen { topology, why } = tree::over(&targets, &arguments.tree, &launching, purpose)?;
     let depth = topology.depth();
     let drawn = topology.draw();
     let program = sapwood::node_program()?;
-    let builder = Network::builder(topology)
-        .back_end(Program::new(program).argument(BACK_END))
-        .allow_missing();
-    let builder = arguments.launching.apply(builder);
+    let builder = |topology| {
+        let program = Program::new(&program).argument(BACK_END);
+        launching.apply(Network::builder(topology).back_end(program).allow_missing())
+    };
+    let whole = builder(topology);
     if arguments.dry_run {
-        print(&dry_run(&builder, &drawn)?)?;
+        print(&format!("tree: {why}\n{}", dry_run(&whole, &drawn)?))?;
         return Ok(ExitCode::SUCCESS);
     }
+    launching.announce(&whole);
     let begun = Instant::now();
-    let mut network = builder.open()?;
+    let mut network = whole.open()?;
     let startup = begun.elapsed();
-    let names = hosts.names().iter().map(ToString::to_string);
-    let hosts = names.map(|name| Host { name, said: None, reason: String::new() }).collect();
-    let mut round = Round { hosts, startup, round_trip: Duration::ZERO, rounds: 0, depth };
+    let unheard = |name: &String| Host { name: name.clone(), said: None, reason: String::new() };
+    let hosts = names.iter().map(unheard).collect();
+    let (round_trip, found) = (Duration::ZERO, None);
+    let mut round = Round { hosts, startup, round_trip, rounds: 0, depth, why, found };
     round.take_failures(&mut network);
     let mut stream = network.stream(&network.everyone()).up("concatenate").open()?;
     round.ask(&mut stream)?;
+    let reaches = !matches!(launching.launcher(), Launcher::Local | Launcher::Attach)
+        && names.iter().any(|name| !sapwood_launch::is_own_name(name));
+    if arguments.watch.is_none() && reaches && round.is_whole() {
+        let one_host = time_one_host(&names, builder)?;
+        let (machines, processors) = round.machines();
+        let road = launching.road();
+        let seen = Seen { names: &names, road, one_host, machines, processors };
+        round.found = Some(links::measure(&mut network, &seen)?);
+        round.keep_links();
+    }
     if !as_json {
         print(&round.table())?;
     }
@@ -111,11 +147,48 @@ pub(super) fn run(arguments: &Arguments, list: &str, as_json: bool) -> Result<Ex
     if as_json {
         print(&format!("{}\n", round.to_json()))?;
     }
-    let is_whole = round.hosts.iter().all(|host| host.reason.is_empty());
-    Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(OWN_FAILURE) })
+    if !round.is_whole() {
+        launching.tell_of_ended_job();
+    }
+    Ok(if round.is_whole() { ExitCode::SUCCESS } else { ExitCode::from(OWN_FAILURE) })
+}
+
+/// How long a tree with one host takes to stand, the first that is not this machine.
+fn time_one_host(
+    names: &[String],
+    builder: impl Fn(Topology) -> NetworkBuilder,
+) -> Result<Duration, Failure> {
+    let other = names.iter().find(|name| !sapwood_launch::is_own_name(name));
+    let first = other.iter().map(|name| name.parse()).collect::<Result<Vec<HostName>, _>>();
+    let alone = first.and_then(Hosts::new).and_then(|hosts| Topology::over_hosts(&hosts, 1));
+    let begun = Instant::now();
+    let network = builder(alone.map_err(Failure::usage)?).open()?;
+    let taken = begun.elapsed();
+    network.close()?;
+    Ok(taken)
 }
 
 impl Round {
+    fn is_whole(&self) -> bool {
+        self.hosts.iter().all(|host| host.reason.is_empty())
+    }
+
+    /// On how many machines the hosts are, and the processors of the least.
+    fn machines(&self) -> (u32, u32) {
+        let said = || self.hosts.iter().filter_map(|host| host.said.as_ref());
+        let machines: BTreeSet<&str> = said().map(|said| said.machine.as_str()).collect();
+        let processors = said().map(|said| said.processors).min();
+        (u32::try_from(machines.len()).unwrap_or(u32::MAX).max(1), processors.unwrap_or(1))
+    }
+
+    /// Keeps what was measured for trees to come.
+    fn keep_links(&self) {
+        let links = self.found.as_ref().map(|found| found.links.clone());
+        if let Some(Err(error)) = links.map(measured::store) {
+            eprintln!("sapwood: what was measured is not kept: {error}");
+        }
+    }
+
     /// Who has not started, and why.
     fn take_failures(&mut self, network: &mut Network) {
         while let Some(event) = network.next_event() {
@@ -206,6 +279,17 @@ impl Round {
             self.startup.as_millis(),
             self.round_trip.as_micros()
         );
+        let _ = writeln!(text, "tree: {}", self.why);
+        if let Some(Found { links: Measurement { message, log_in, .. }, .. }) = &self.found {
+            let _ = writeln!(
+                text,
+                "links: --loggp {}; a log-in {:.0} ms, {:.1} ms of it the caller's own; kept for \
+                 trees to come",
+                as_option(message),
+                log_in.0 / 1e3,
+                log_in.1 / 1e3,
+            );
+        }
         text
     }
 
@@ -218,6 +302,13 @@ impl Round {
             "startup_ms": milliseconds(self.startup),
             "round_trip_ms": milliseconds(self.round_trip),
             "rounds": self.rounds,
+            "tree": self.why,
+            "links": self.found.as_ref().map(|found| measured::as_json(&found.links)),
+            "waves": self.found.as_ref().map(|found| json!({
+                "one_host_us": found.one_us,
+                "all_hosts_us": found.all_us,
+                "streamed_per_s": found.waves_per_s,
+            })),
             "hosts": self.hosts.iter().map(Host::to_json).collect::<Vec<_>>(),
         })
     }
@@ -255,7 +346,10 @@ impl Said {
         let kernel = rustix::system::uname();
         let name = kernel.nodename().to_string_lossy();
         let clock = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
-        format!("{name}\t{}\t{path}\t{}", std::process::id(), clock.as_nanos())
+        let machine = std::fs::read_to_string(MACHINE_FILE).unwrap_or_else(|_| name.to_string());
+        let (machine, processors) = (machine.trim(), tree::own_processors());
+        let (pid, clock) = (std::process::id(), clock.as_nanos());
+        format!("{name}\t{pid}\t{path}\t{clock}\t{machine}\t{processors}")
     }
 
     fn read(line: &str) -> Option<Self> {
@@ -264,7 +358,29 @@ impl Said {
         let pid = words.next()?.parse().ok()?;
         let path = words.next()?.to_owned();
         let clock = Duration::from_nanos(words.next()?.parse().ok()?);
-        Some(Self { name, pid, path, clock })
+        let machine = words.next()?.to_owned();
+        let processors = words.next()?.parse().ok()?;
+        Some(Self { name, pid, path, clock, machine, processors })
+    }
+}
+
+/// Answers what only measures: a number, or what was sent.
+fn answer_probe(back_end: &mut BackEnd, received: &Received) -> Result<(), Failure> {
+    let stream = received.stream;
+    let sent = match received.tag() {
+        links::PING => back_end.send(stream, links::PING, 1_i64),
+        links::FLOW => {
+            let count = received.values().scalar::<u32>(0).map_err(Error::from)?;
+            (0..count).try_for_each(|_| back_end.send(stream, links::FLOW, 1_i64))
+        }
+        _ => {
+            let text = received.values().string_bytes(0).map_err(Error::from)?;
+            back_end.send(stream, links::ECHO, Values::new().string(text))
+        }
+    };
+    match sent {
+        Ok(()) | Err(Error::Ended { .. } | Error::Misuse(_)) => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -277,6 +393,10 @@ pub(crate) fn back_end() -> Result<ExitCode, Failure> {
             Err(Error::Ended { .. }) => return Ok(ExitCode::SUCCESS),
             Err(error) => return Err(error.into()),
         };
+        if received.tag() != TAG {
+            answer_probe(&mut back_end, &received)?;
+            continue;
+        }
         let path = back_end.path().unwrap_or_else(|| "by a local socket".to_owned());
         let line = Said::own_line(&path);
         match back_end.send(received.stream, TAG, Values::new().strings(&[line])) {

@@ -1,13 +1,17 @@
 //! Which hosts are meant: groups of hosts from the site's files, the options with which every
 //! command selects its hosts, and starting a tree over them.
 //!
+//! `tree` chooses the tree over them, by what `measured` knows of their links.
+//!
 //! The language itself and host files are `sapwood-topology`'s; here is what reads files and the
 //! environment for it.
 
 mod flat;
 pub(crate) mod groups;
+pub(crate) mod measured;
 pub(crate) mod plant;
 pub(crate) mod selection;
+pub(crate) mod tree;
 pub(crate) mod unreached;
 mod yaml;
 

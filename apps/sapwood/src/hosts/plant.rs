@@ -4,19 +4,15 @@ use std::cell::RefCell;
 use std::process::ExitCode;
 use std::rc::Rc;
 
-use sapwood::{Error, Hosts, Launcher, Network, NetworkBuilder, Program, Shape, Topology};
+use sapwood::{Error, Network, NetworkBuilder, Program};
 use sapwood_launch::Signal;
 use sapwood_topology::{HostName, NodeSet};
 
+use super::selection::Reach;
+use super::tree::{self, Chosen, Purpose};
 use crate::exit::Failure;
-use crate::hosts::selection::Reach;
-use crate::mpi::leaves::shape_over;
+use crate::launching::{Launching, dry_run};
 use crate::mpi::signals::Signals;
-
-/// Children of a process of the tree, if nothing is said: as many as make the tree two levels deep
-/// for most, within these.
-const FAN_OUT_MIN: u32 = 16;
-const FAN_OUT_MAX: u32 = 64;
 
 /// Hosts whose names are names that a process can be started on, rather than any text.
 #[derive(Clone, Debug)]
@@ -40,21 +36,44 @@ impl Targets {
     }
 }
 
-/// What opens a tree with an agent of that name for each host in order, and a drawing of that tree.
+/// A tree that is to be opened.
+pub(crate) struct Plan {
+    pub(crate) builder: NetworkBuilder,
+    /// A drawing of it, and in one line why it is this one.
+    pub(crate) drawn: String,
+    pub(crate) why: String,
+    /// How its hosts are reached.
+    pub(crate) launching: Launching,
+}
+
+/// A tree with an agent of that name for each host in order.
 ///
 /// # Errors
 /// [`Failure`] for hosts, a fan-out or a launcher of which no tree can be made.
-pub(crate) fn builder(
+pub(crate) fn plan(
     targets: &Targets,
     reach: &Reach,
+    purpose: Purpose,
     agent: &str,
-) -> Result<(NetworkBuilder, String), Failure> {
-    let topology = tree_over(targets, reach)?;
-    let drawn = topology.draw();
+) -> Result<Plan, Failure> {
     let launching = reach.launching.as_user(reach.user.as_deref())?;
+    let Chosen { topology, why } = tree::over(targets, &reach.tree, &launching, purpose)?;
+    let drawn = topology.draw();
     let agent = Program::new(sapwood::node_program()?).argument(agent).binds_itself();
     let builder = launching.apply(Network::builder(topology).back_end(agent).allow_missing());
-    Ok((builder, drawn))
+    Ok(Plan { builder, drawn, why, launching })
+}
+
+impl Plan {
+    /// The hosts, the tree and the exact commands, for `--dry-run`.
+    ///
+    /// # Errors
+    /// As [`dry_run`].
+    pub(crate) fn text(&self, targets: &Targets) -> Result<String, Failure> {
+        let commands = dry_run(&self.builder, &self.drawn)?;
+        let (count, hosts, why) = (targets.count(), &targets.set, &self.why);
+        Ok(format!("{count} hosts: {hosts}\ntree: {why}\n{commands}"))
+    }
 }
 
 /// What became of opening a tree.
@@ -93,28 +112,4 @@ pub(crate) fn open(builder: NetworkBuilder, signals: Signals) -> Result<Opened, 
 pub(crate) fn stopped(signal: Signal) -> ExitCode {
     eprintln!("sapwood: stopped while the hosts were being reached; nothing was run");
     ExitCode::from(128 + signal.as_raw().clamp(0, 127) as u8)
-}
-
-fn tree_over(targets: &Targets, reach: &Reach) -> Result<Topology, Failure> {
-    let count = targets.count();
-    let fan_out = reach.fan_out.unwrap_or_else(|| {
-        let root = f64::from(count).sqrt().ceil() as u32;
-        root.clamp(FAN_OUT_MIN, FAN_OUT_MAX)
-    });
-    if reach.launching.launcher == Launcher::Local {
-        return labelled_tree(count, fan_out);
-    }
-    let hosts = Hosts::new(targets.names.clone()).map_err(Failure::usage)?;
-    Topology::over_hosts(&hosts, fan_out).map_err(Failure::usage)
-}
-
-/// A tree on this machine, whose back-ends only bear the names of hosts.
-fn labelled_tree(count: u32, fan_out: u32) -> Result<Topology, Failure> {
-    let spec = match fan_out {
-        // One process above all of them: a chain of processes would have room for one host only.
-        1 => format!("1x{count}"),
-        _ => shape_over(count, fan_out),
-    };
-    let shape: Shape = spec.parse().map_err(Failure::usage)?;
-    Ok(Topology::from_shape(&shape, &Hosts::local()))
 }

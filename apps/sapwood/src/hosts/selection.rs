@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 use sapwood_topology::{HostList, NodeSet};
 
 use super::groups::SiteGroups;
+use super::tree::TreeTerms;
 use crate::exit::Failure;
 use crate::launching::Launching;
+pub(crate) use crate::times::time as seconds;
 
 /// Which hosts, and how they are reached.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -37,10 +39,8 @@ pub(crate) struct Selection {
 /// How hosts are reached, and by which tree.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Reach {
-    /// Most children of a process of the tree [default: 16, or more for more than 256 hosts].
-    #[arg(short = 'f', long = "fanout", value_name = "N",
-          value_parser = clap::value_parser!(u32).range(1..=65536))]
-    pub(crate) fan_out: Option<u32>,
+    #[command(flatten)]
+    pub(crate) tree: TreeTerms,
     /// Be this user on the hosts.
     #[arg(short = 'l', long, value_name = "USER")]
     pub(crate) user: Option<String>,
@@ -53,15 +53,6 @@ impl Reach {
     /// keeps up only where both were to reach their hosts in the same way, as the same user.
     pub(crate) fn terms(&self) -> String {
         self.launching.terms(self.user.as_deref())
-    }
-}
-
-/// Reads a time in seconds; 0 is for ever where that makes sense.
-pub(crate) fn seconds(text: &str) -> Result<std::time::Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| "a number of seconds is expected".to_string())?;
-    match std::time::Duration::try_from_secs_f64(seconds) {
-        Ok(time) if seconds <= 1e9 => Ok(time),
-        _ => Err("a time from 0 to 10^9 seconds is expected".to_string()),
     }
 }
 

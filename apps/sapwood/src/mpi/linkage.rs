@@ -91,7 +91,7 @@ impl Linkage {
         let Loader::Named(loader) = loader else { return Ok(Self::Open) };
         let mut order = Order::new(loader);
         order.arguments = vec!["--list".into(), program.into()];
-        let (exit, text) = answer(order).map_err(failed)?;
+        let (exit, text) = answer(order, ANSWER_TIMEOUT).map_err(failed)?;
         let names = text.split_whitespace().filter_map(|word| word.rsplit('/').next());
         match names.filter_map(Abi::of_library).next() {
             Some(abi) => Ok(Self::Mpi(abi)),
@@ -157,7 +157,7 @@ impl Flavour {
     pub(crate) fn of(launcher: &Path) -> Option<Self> {
         let mut order = Order::new(launcher);
         order.arguments = vec!["--version".into()];
-        let text = answer(order).map_or_else(|_| String::new(), |(_, text)| text);
+        let text = answer(order, ANSWER_TIMEOUT).map_or_else(|_| String::new(), |(_, text)| text);
         Self::from_text(&text).or_else(|| {
             let file = std::fs::canonicalize(launcher).unwrap_or_else(|_| launcher.into());
             Self::from_file(&file).or_else(|| Self::from_file(launcher))
@@ -193,11 +193,11 @@ impl Flavour {
     }
 }
 
-/// Runs a program that answers a question: how it ended and its standard output.
-fn answer(mut order: Order<'_>) -> Result<(Exit, String), String> {
+/// Runs a program that answers a question within the limit: how it ended and its standard output.
+pub(crate) fn answer(mut order: Order<'_>, limit: Duration) -> Result<(Exit, String), String> {
     order.capture_stdout = true;
     let mut process = Local.start(&order).map_err(|error| error.to_string())?;
-    let deadline = Instant::now() + ANSWER_TIMEOUT;
+    let deadline = Instant::now() + limit;
     let mut output = Vec::new();
     let mut ignored = Vec::new();
     loop {
@@ -209,7 +209,7 @@ fn answer(mut order: Order<'_>) -> Result<(Exit, String), String> {
             return Ok((exit, String::from_utf8_lossy(&output).into_owned()));
         }
         if Instant::now() >= deadline {
-            return Err(format!("no answer within {} s", ANSWER_TIMEOUT.as_secs()));
+            return Err(format!("no answer within {} s", limit.as_secs()));
         }
     }
 }

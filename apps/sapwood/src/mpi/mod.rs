@@ -14,7 +14,7 @@ mod folder;
 mod job;
 pub(crate) mod leaf;
 pub(crate) mod leaves;
-mod linkage;
+pub(crate) mod linkage;
 mod screen;
 pub(crate) mod shim;
 pub(crate) mod signals;
@@ -156,12 +156,7 @@ fn report(job: &Job, end: &End, collected: Collected) -> Report {
 
 /// A time between two rounds, such as `1s`, `0.5s` or `500ms`.
 fn interval(text: &str) -> Result<Duration, String> {
-    let (number, unit_s) = match text.strip_suffix("ms") {
-        Some(number) => (number, 1e-3),
-        None => (text.strip_suffix('s').unwrap_or(text), 1.0),
-    };
-    let seconds = number.parse::<f64>().ok().map(|number| number * unit_s);
-    let interval = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let interval = crate::times::time(text).ok();
     interval.filter(|time| (INTERVAL_MIN..=INTERVAL_MAX).contains(time)).ok_or_else(|| {
         format!(
             "a time from {} ms to {} s is wanted, such as 1s or 500ms",

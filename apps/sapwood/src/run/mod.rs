@@ -37,7 +37,7 @@ use self::tree::{Owned, Tree};
 use crate::exit::{Failure, print};
 use crate::hosts::plant::{self, Opened, Targets};
 use crate::hosts::selection::{Reach, Selection, seconds};
-use crate::launching::dry_run;
+use crate::hosts::tree::Purpose;
 use crate::mpi::signals::Signals;
 use crate::warm::{self, borrowed};
 
@@ -176,8 +176,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             Session { arguments, hosts: of_ranks(&ranks, &targets), targets, signals };
         return session.run(&mut tree, asks).map(ExitCode::from);
     }
-    let (builder, _) = plant::builder(&targets, &arguments.reach, agent::AGENT)?;
-    let (network, signals) = match plant::open(builder, signals)? {
+    let plan = plant::plan(&targets, &arguments.reach, Purpose::Once, agent::AGENT)?;
+    plan.launching.announce(&plan.builder);
+    let (network, signals) = match plant::open(plan.builder, signals)? {
         Opened::Tree(network, signals) => (*network, signals),
         Opened::Stopped(signal) => return Ok(plant::stopped(signal)),
     };
@@ -189,6 +190,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let closed = tree.close();
     let code = code?;
     closed?;
+    if code == results::UNREACHED {
+        plan.launching.tell_of_ended_job();
+    }
     Ok(ExitCode::from(code))
 }
 
@@ -201,13 +205,16 @@ fn show_plan(
     targets: &Targets,
     warm: Option<&str>,
 ) -> Result<ExitCode, Failure> {
-    let (builder, drawn) = plant::builder(targets, &arguments.reach, agent::AGENT)?;
     let text = match warm {
-        Some(name) => format!("tree '{name}' is up and has them all\n"),
-        None => dry_run(&builder, &drawn)?,
+        Some(name) => {
+            let (count, hosts) = (targets.count(), &targets.set);
+            format!("{count} hosts: {hosts}\ntree '{name}' is up and has them all\n")
+        }
+        None => {
+            plant::plan(targets, &arguments.reach, Purpose::Once, agent::AGENT)?.text(targets)?
+        }
     };
-    let command = arguments.command.join(" ");
-    print(&format!("{} hosts: {}\n{text}command: {command}\n", targets.count(), targets.set))?;
+    print(&format!("{text}command: {}\n", arguments.command.join(" ")))?;
     Ok(ExitCode::SUCCESS)
 }
 

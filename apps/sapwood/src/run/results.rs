@@ -18,7 +18,7 @@ pub(super) const SILENCE_MAX: Duration = Duration::from_secs(15);
 /// The exit code where something took too long.
 const TIMED_OUT: u8 = crate::exit::TIMEOUT;
 /// The exit code where a host could not be reached.
-const UNREACHED: u8 = 255;
+pub(super) const UNREACHED: u8 = 255;
 
 /// Hosts with the same outcome.
 #[derive(Clone, Debug)]

@@ -37,8 +37,8 @@ use self::watch::{Ended, Live, Output, Terms, Watch};
 use crate::exit::{Failure, print};
 use crate::hosts::plant::{self, Targets};
 use crate::hosts::selection::{Reach, Selection};
+use crate::hosts::tree::Purpose;
 use crate::hosts::unreached::{lose_unreached, unreached};
-use crate::launching::dry_run;
 use crate::mpi::signals::Signals;
 
 /// Bounds of the interval, in seconds.
@@ -131,18 +131,18 @@ fn listening_address(text: &str) -> Result<SocketAddr, String> {
 /// Shows the hosts until it is to end.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let targets = Targets::of(arguments.selection.resolve()?)?;
-    let (builder, drawn) = plant::builder(&targets, &arguments.reach, agent::AGENT)?;
-    let builder = builder.registry(reduction::register(Registry::built_in()));
+    let mut plan = plant::plan(&targets, &arguments.reach, Purpose::Kept, agent::AGENT)?;
+    plan.builder = plan.builder.registry(reduction::register(Registry::built_in()));
     if arguments.dry_run {
-        let text = dry_run(&builder, &drawn)?;
-        print(&format!("{} hosts: {}\n{text}", targets.count(), targets.set))?;
+        print(&plan.text(&targets)?)?;
         return Ok(ExitCode::SUCCESS);
     }
     let refused = |error| Failure::own(&format!("cannot take signals over: {error}"));
     let signals = Signals::take_over().map_err(refused)?;
     // Before anything is started: the address may be taken.
     let server = arguments.listen.map(PageServer::bind).transpose().map_err(Failure::usage)?;
-    let mut network = builder.open()?;
+    plan.launching.announce(&plan.builder);
+    let mut network = plan.builder.open()?;
     if let Some(server) = &server {
         eprintln!("sapwood: metrics at http://{}/metrics", server.address());
     }

@@ -4,13 +4,18 @@
 //! `sapwood-topology`'s.
 
 use std::fmt::Write;
-use std::num::NonZero;
 
-use sapwood_topology::{Candidate, FAN_OUT_MAX, Hosts, Kind, LogGp, Pattern, Site, advise};
+use sapwood_topology::{Candidate, FAN_OUT_MAX, Kind, LogGp, NodeSet, Pattern, Site, advise};
 use serde_json::{Value, json};
 
 use super::{cost, measured};
 use crate::exit::Failure;
+use crate::hosts::groups::SiteGroups;
+use crate::hosts::measured::Measured;
+use crate::hosts::tree;
+
+/// Hosts that one process reaches at the same time, as for all commands if nothing is said.
+const CONCURRENT: u32 = 32;
 
 /// Candidates that the table shows, beside the flat tree.
 const SHOWN: usize = 6;
@@ -21,9 +26,8 @@ pub(super) struct Arguments {
     /// Back-ends of the tree.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     backends: u32,
-    /// Hosts of the back-ends: how many, or their names separated by commas; this machine alone
-    /// unless given.
-    #[arg(long, value_name = "N|LIST", default_value = "1")]
+    /// Hosts of the back-ends: how many, or which, as a nodeset; this machine alone unless given.
+    #[arg(long, value_name = "N|NODESET", default_value = "1")]
     hosts: String,
     /// Processors of each host; unless given, as many as this machine has.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -38,11 +42,13 @@ pub(super) struct Arguments {
     /// Payload of each packet.
     #[arg(long, value_name = "B", default_value_t = 64)]
     bytes: u64,
-    /// What counts: the time of one question with its answer, or waves in a second.
+    /// What counts: the time of one question with its answer, waves in a second, or the time until
+    /// a tree stands that is started by log-ins.
     #[arg(long, value_enum, default_value_t = PatternName::Request)]
     pattern: PatternName,
     /// Latency, overhead and gap of a packet and gap per byte, in microseconds, separated by
-    /// commas; unless given, measured with small trees on this machine.
+    /// commas; unless given, what 'sapwood doctor --hosts' has measured on these hosts, or else
+    /// measured with small trees on this machine.
     #[arg(long, value_name = "L,o,g,G", value_parser = cost::parse_model)]
     loggp: Option<LogGp>,
     /// Print one JSON object instead of a table.
@@ -54,6 +60,7 @@ pub(super) struct Arguments {
 enum PatternName {
     Request,
     Stream,
+    Start,
 }
 
 impl PatternName {
@@ -61,6 +68,7 @@ impl PatternName {
         match self {
             Self::Request => Pattern::Request,
             Self::Stream => Pattern::Stream,
+            Self::Start => Pattern::Start,
         }
     }
 
@@ -68,21 +76,20 @@ impl PatternName {
         match self {
             Self::Request => "request",
             Self::Stream => "stream",
+            Self::Start => "start",
         }
     }
 }
 
 /// Compares the candidates and says which to take.
 pub(super) fn run(arguments: &Arguments) -> Result<String, Failure> {
-    let is_measured = arguments.loggp.is_none();
-    let model = match arguments.loggp {
-        Some(model) => model,
-        None => measured::loggp()?,
-    };
-    let own = std::thread::available_parallelism().map_or(1, NonZero::get) as u32;
+    let (hosts, named) = hosts_of(&arguments.hosts)?;
+    let links = Measured::for_hosts(&named, "ssh");
+    let (model, source) = model_for(arguments, &links)?;
+    let (hosts, processors) = links.machines(hosts, tree::own_processors());
     let site = Site {
-        hosts: host_count(&arguments.hosts)?,
-        processors: arguments.processors.unwrap_or(own),
+        hosts,
+        processors: arguments.processors.unwrap_or(processors),
         dedicated_hosts: arguments.dedicated,
         fan_out_max: arguments.fan_out_max,
     };
@@ -97,7 +104,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<String, Failure> {
     };
     let flat = candidates.iter().find(|candidate| candidate.kind == Kind::Flat);
     let why = why(best, flat, &site);
-    let advice = Advice { arguments, model, is_measured, site, candidates: &candidates, why };
+    let advice = Advice { arguments, model, source, site, candidates: &candidates, why };
     Ok(if arguments.json { advice.json() } else { advice.table() })
 }
 
@@ -105,7 +112,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<String, Failure> {
 struct Advice<'a> {
     arguments: &'a Arguments,
     model: LogGp,
-    is_measured: bool,
+    source: String,
     site: Site,
     /// The best first; there is one at least.
     candidates: &'a [Candidate],
@@ -127,7 +134,8 @@ impl Advice<'_> {
                 "fan_out_max": site.fan_out_max,
             },
             "model": {
-                "is_measured": self.is_measured,
+                "is_measured": self.source.contains("measured"),
+                "source": self.source,
                 "latency_us": model.latency_us(),
                 "overhead_us": model.overhead_us(),
                 "gap_us": model.gap_us(),
@@ -143,10 +151,11 @@ impl Advice<'_> {
     fn table(&self) -> String {
         let Self { arguments, model, site, candidates, why, .. } = self;
         let best = &candidates[0];
-        let source = if self.is_measured { "measured on this machine" } else { "as given" };
+        let source = &self.source;
         let unit = match arguments.pattern {
             PatternName::Request => "us a question",
             PatternName::Stream => "us a wave",
+            PatternName::Start => "us until it stands",
         };
         let mut text = format!(
             "take {}: {why}\n\nLogGP {source}: --loggp {}; {} hosts of {} processors, packets of {} \
@@ -172,15 +181,32 @@ impl Advice<'_> {
     }
 }
 
-fn host_count(text: &str) -> Result<u32, Failure> {
+/// How many hosts, and their names if these are given.
+fn hosts_of(text: &str) -> Result<(u32, NodeSet), Failure> {
     if let Ok(number) = text.parse::<u32>() {
         return match number {
             0 => Err(Failure::usage("--hosts 0: at least one host has to run the back-ends")),
-            number => Ok(number),
+            number => Ok((number, NodeSet::default())),
         };
     }
-    let hosts: Hosts = text.parse().map_err(Failure::usage)?;
-    Ok(u32::try_from(hosts.names().len()).unwrap_or(u32::MAX))
+    let hosts = NodeSet::parse(text, &SiteGroups::default()).map_err(Failure::usage)?;
+    match hosts.is_empty() {
+        true => Err(Failure::usage(format!("--hosts {text}: there is no host in it"))),
+        false => Ok((u32::try_from(hosts.len()).unwrap_or(u32::MAX), hosts)),
+    }
+}
+
+/// What the candidates are judged by, and where that comes from: as given; as measured between
+/// these hosts; a guess for log-ins; or measured on this machine now.
+fn model_for(arguments: &Arguments, links: &Measured) -> Result<(LogGp, String), Failure> {
+    if let Some(model) = arguments.loggp {
+        return Ok((model, "as given".to_owned()));
+    }
+    Ok(match arguments.pattern {
+        PatternName::Start => (links.log_in(CONCURRENT), links.source()),
+        _ if links.is_there() => (links.message(), links.source()),
+        _ => (measured::loggp()?, "measured on this machine".to_owned()),
+    })
 }
 
 fn kind_name(kind: Kind) -> &'static str {
@@ -188,6 +214,7 @@ fn kind_name(kind: Kind) -> &'static str {
         Kind::Flat => "flat",
         Kind::Balanced => "balanced",
         Kind::Knomial => "k-nomial",
+        Kind::Grouped => "grouped",
     }
 }
 

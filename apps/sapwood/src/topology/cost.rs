@@ -125,17 +125,16 @@ fn as_json(of: &Prediction) -> Value {
 /// sensible.
 fn alternatives(back_ends: u32) -> Result<Vec<Shape>, Failure> {
     let mut shapes: Vec<Shape> = Vec::new();
-    if (1..=FAN_OUT_MAX).contains(&back_ends) {
+    if back_ends == 0 {
+        return Ok(shapes);
+    }
+    if back_ends <= FAN_OUT_MAX {
         shapes.push(Shape::flat(back_ends).map_err(Failure::usage)?);
     }
     for levels in 2..=LEVELS_MAX {
-        let fan_out = f64::from(back_ends).powf(1.0 / f64::from(levels));
-        // Below a fan-out of 2 a level merges nothing.
-        if fan_out.round() >= 2.0 {
-            // A root that is whole may come out a little above.
-            let fan_out = (fan_out - 1e-9).ceil() as u32;
-            shapes.push(Shape::even(back_ends, fan_out).map_err(Failure::usage)?);
-        }
+        // Where levels have run out of back-ends to share out, the shape is the one before.
+        let fan_out = Shape::fan_out_for(back_ends, levels);
+        shapes.push(Shape::even(back_ends, fan_out).map_err(Failure::usage)?);
     }
     shapes.dedup();
     Ok(shapes)

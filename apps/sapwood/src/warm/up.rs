@@ -21,8 +21,9 @@ use sapwood_transport::{Interest, Poller};
 use super::DEFAULT_NAME;
 use super::keeper::{Keeper, Terms};
 use crate::exit::{Failure, OWN_FAILURE, one_line, print};
-use crate::hosts::plant::{Opened, Targets, builder, open, stopped};
+use crate::hosts::plant::{Opened, Targets, open, plan, stopped};
 use crate::hosts::selection::{Reach, Selection, seconds};
+use crate::hosts::tree::Purpose;
 use crate::mpi::signals::Signals;
 use crate::run::agent;
 use crate::run::tree::{Owned, Tree};
@@ -129,14 +130,15 @@ fn keep_here(arguments: &Arguments, lets_go: bool) -> Result<ExitCode, Failure> 
         )));
     }
     let targets = Targets::of(arguments.selection.resolve()?)?;
-    let (builder, _) = builder(&targets, &arguments.reach, agent::AGENT)?;
+    let plan = plan(&targets, &arguments.reach, Purpose::Kept, agent::AGENT)?;
+    plan.launching.announce(&plan.builder);
     leave_folder();
     let failed = |error| Failure::own(&format!("cannot keep the standard streams: {error}"));
     let mut caller = Caller::of_this_process().map_err(failed)?;
     if lets_go {
         caller.leave().map_err(failed)?;
     }
-    let begun = begin(arguments, &targets, builder.visible(&**name), &mut caller);
+    let begun = begin(arguments, &targets, plan.builder.visible(&**name), &mut caller);
     if lets_go && !matches!(begun, Ok(Begun::Serves(_))) {
         // What is said of it belongs to the caller.
         caller.come_back().map_err(failed)?;

@@ -1,0 +1,243 @@
+//! What messages and log-ins cost between hosts: what `sapwood doctor --hosts` has measured, or a
+//! guess.
+//!
+//! Owns the file with what was measured, in the user's cache folder. A file that cannot be read, or
+//! was written by another release, counts as none: it is only a cache.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use sapwood_topology::{LogGp, NoGroups, NodeSet};
+use serde_json::{Value, json};
+
+/// What the file says it is.
+const SCHEMA: &str = "sapwood.links/1";
+
+/// Measurements that are kept; the oldest go first.
+const KEPT_MAX: usize = 32;
+
+/// Longest file, in bytes.
+const FILE_BYTES_MAX: u64 = 16 << 20;
+
+/// What was measured over some hosts at one time.
+#[derive(Clone, Debug)]
+pub(crate) struct Measurement {
+    /// The hosts.
+    pub(crate) hosts: NodeSet,
+    /// How they were reached: `ssh` or `slurm`.
+    pub(crate) road: String,
+    /// What a message costs.
+    pub(crate) message: LogGp,
+    /// From the call of a host until its process goes on, and what of it the caller's own processor
+    /// takes, in microseconds.
+    pub(crate) log_in: (f64, f64),
+    /// On how many machines these hosts are, and the processors of each.
+    pub(crate) machines: u32,
+    pub(crate) processors: u32,
+    /// When, since 1970.
+    pub(crate) date: Duration,
+}
+
+/// What is known of links between some hosts.
+#[derive(Clone, Debug)]
+pub(crate) struct Measured(Option<Measurement>);
+
+impl Measured {
+    /// What was measured last with the most of these hosts, reached in the same way.
+    pub(crate) fn for_hosts(hosts: &NodeSet, road: &str) -> Self {
+        let common = |one: &Measurement| one.hosts.intersection(hosts).len();
+        let all = read().into_iter().filter(|one| one.road == road && common(one) > 0);
+        Self(all.max_by_key(|one| (common(one), one.date)))
+    }
+
+    /// Whether it is more than a guess.
+    pub(crate) fn is_there(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// What a message costs.
+    pub(crate) fn message(&self) -> LogGp {
+        self.0.as_ref().map_or(LogGp::NETWORK, |one| one.message)
+    }
+
+    /// What starting a process on another host costs, if one process reaches so many at a time.
+    pub(crate) fn log_in(&self, concurrent: u32) -> LogGp {
+        let guess = (LogGp::LOG_IN.latency_us(), LogGp::LOG_IN.overhead_us());
+        let log_in = self.0.as_ref().map_or(guess, |one| one.log_in);
+        log_in_model(log_in, concurrent).unwrap_or(LogGp::LOG_IN)
+    }
+
+    /// On how many machines so many of these hosts are, and how many processors each has: as many
+    /// machines as hosts, with the given processors, if nobody knows.
+    pub(crate) fn machines(&self, hosts: u32, processors: u32) -> (u32, u32) {
+        let Some(one) = &self.0 else { return (hosts, processors) };
+        let measured = u32::try_from(one.hosts.len()).unwrap_or(u32::MAX);
+        let per_machine = measured.div_ceil(one.machines.max(1)).max(1);
+        (hosts.div_ceil(per_machine), one.processors)
+    }
+
+    /// Where it comes from, in a few words.
+    pub(crate) fn source(&self) -> String {
+        let Some(one) = &self.0 else {
+            return "by a guess: 'sapwood doctor --hosts' measures".to_owned();
+        };
+        format!("as measured {} on {} hosts", age(one.date, now()), one.hosts.len())
+    }
+}
+
+/// The model in which a log-in is a message: latency, overhead, and a gap that keeps to the number
+/// of those that are under way at a time.
+pub(crate) fn log_in_model(
+    (latency_us, overhead_us): (f64, f64),
+    concurrent: u32,
+) -> Option<LogGp> {
+    let gap_us = overhead_us.max(latency_us / f64::from(concurrent.max(1)));
+    LogGp::new(latency_us, overhead_us, gap_us, 0.0).ok()
+}
+
+/// The time since 1970.
+pub(crate) fn now() -> Duration {
+    SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default()
+}
+
+fn age(date: Duration, now: Duration) -> String {
+    let hours = now.saturating_sub(date).as_secs() / 3600;
+    match hours {
+        0 => "within the last hour".to_owned(),
+        1..=47 => format!("{hours} hours ago"),
+        _ => format!("{} days ago", hours / 24),
+    }
+}
+
+/// Adds a measurement to the file; where that is.
+///
+/// # Errors
+/// One line, where there is no folder or it cannot be written.
+pub(crate) fn store(new: Measurement) -> Result<PathBuf, String> {
+    let path = path().ok_or("neither XDG_CACHE_HOME nor HOME names a folder")?;
+    let mut all = read();
+    all.retain(|one| one.hosts != new.hosts || one.road != new.road);
+    all.push(new);
+    all.sort_by_key(|one| one.date);
+    let first = all.len().saturating_sub(KEPT_MAX);
+    let text = json!({
+        "schema": SCHEMA,
+        "measured": all[first..].iter().map(as_json).collect::<Vec<_>>(),
+    });
+    let folder = path.parent().unwrap_or(&path);
+    let partial = path.with_extension(format!("json.{}", std::process::id()));
+    let written = fs::create_dir_all(folder)
+        .and_then(|()| fs::write(&partial, format!("{text}\n")))
+        .and_then(|()| fs::rename(&partial, &path));
+    match written {
+        Ok(()) => Ok(path),
+        Err(error) => {
+            let _ = fs::remove_file(&partial);
+            Err(format!("{}: {error}", path.display()))
+        }
+    }
+}
+
+fn path() -> Option<PathBuf> {
+    let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    let cache = folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")))?;
+    Some(cache.join("sapwood").join("links.json"))
+}
+
+fn read() -> Vec<Measurement> {
+    let text = path().filter(|path| {
+        fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() <= FILE_BYTES_MAX)
+    });
+    let text = text.and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default();
+    from_text(&text)
+}
+
+fn from_text(text: &str) -> Vec<Measurement> {
+    let Ok(file) = serde_json::from_str::<Value>(text) else { return Vec::new() };
+    if file["schema"] != SCHEMA {
+        return Vec::new();
+    }
+    let all = file["measured"].as_array().map(Vec::as_slice).unwrap_or_default();
+    all.iter().filter_map(from_json).collect()
+}
+
+/// A measurement, as it is kept.
+pub(crate) fn as_json(one: &Measurement) -> Value {
+    let Measurement { hosts, road, message, log_in, machines, processors, date } = one;
+    json!({
+        "date": date.as_secs(),
+        "hosts": hosts.to_string(),
+        "road": road,
+        "latency_us": message.latency_us(),
+        "overhead_us": message.overhead_us(),
+        "gap_us": message.gap_us(),
+        "gap_per_byte_us": message.gap_per_byte_us(),
+        "log_in_latency_us": log_in.0,
+        "log_in_overhead_us": log_in.1,
+        "machines": machines,
+        "processors": processors,
+    })
+}
+
+fn from_json(value: &Value) -> Option<Measurement> {
+    let number = |name: &str| value[name].as_f64();
+    let count = |name: &str| u32::try_from(value[name].as_u64()?).ok().filter(|&count| count > 0);
+    let log_in = (number("log_in_latency_us")?, number("log_in_overhead_us")?);
+    // What is no time makes no model.
+    log_in_model(log_in, 1)?;
+    let message = LogGp::new(
+        number("latency_us")?,
+        number("overhead_us")?,
+        number("gap_us")?,
+        number("gap_per_byte_us")?,
+    );
+    Some(Measurement {
+        hosts: NodeSet::parse(value["hosts"].as_str()?, &NoGroups).ok()?,
+        road: value["road"].as_str()?.to_owned(),
+        message: message.ok()?,
+        log_in,
+        machines: count("machines")?,
+        processors: count("processors")?,
+        date: Duration::from_secs(value["date"].as_u64()?),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_and_what_is_damaged_is_none() {
+        let one = Measurement {
+            hosts: NodeSet::parse("node[00-15]", &NoGroups).unwrap(),
+            road: "ssh".to_owned(),
+            message: LogGp::new(30.0, 8.0, 8.0, 0.001).unwrap(),
+            log_in: (200_000.0, 12_000.0),
+            machines: 4,
+            processors: 8,
+            date: Duration::from_secs(1_700_000_000),
+        };
+        let text = json!({"schema": SCHEMA, "measured": [as_json(&one)]}).to_string();
+        let read = from_text(&text);
+        assert_eq!(read.len(), 1);
+        assert_eq!((read[0].hosts.len(), read[0].message), (16, one.message));
+        assert_eq!(Measured(Some(one.clone())).machines(6, 1), (2, 8), "four hosts on each");
+        for damaged in [
+            text.replace("30.0", "-1.0"),
+            text.replace("node[00-15]", "node[00-"),
+            text.replace("links/1", "links/2"),
+            text[..text.len() / 2].to_owned(),
+        ] {
+            assert_eq!(from_text(&damaged).len(), 0, "{damaged}");
+        }
+    }
+
+    #[test]
+    fn log_ins_at_a_time_space_the_starts() {
+        let few = log_in_model((320_000.0, 1_000.0), 32).unwrap();
+        assert_eq!(few.gap_us(), 10_000.0);
+        assert_eq!(log_in_model((320_000.0, 50_000.0), 32).unwrap().gap_us(), 50_000.0);
+        assert_eq!(age(Duration::ZERO, Duration::from_secs(3 * 86_400)), "3 days ago");
+    }
+}
