@@ -7,7 +7,7 @@ use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 
 use crate::exit::{Failure, one_line};
-use crate::{bench, clocks, doctor, mpi, node, nodeset, run, sim, status, storm, topology};
+use crate::{bench, clocks, copy, doctor, mpi, node, nodeset, run, sim, status, storm, topology};
 
 /// A tree of processes that asks every process of a job, and says who is missing.
 #[derive(Parser)]
@@ -21,6 +21,8 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Run a command on every host of a set and fold what they answer.
     Run(run::Arguments),
+    /// Copy files and folders to every host of a set, or back from each.
+    Copy(copy::Arguments),
     /// Expand, fold, count and combine sets of host names.
     Nodeset(nodeset::Arguments),
     /// Print, draw, count or cost a tree.

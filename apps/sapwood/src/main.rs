@@ -6,6 +6,7 @@
 mod arguments;
 mod bench;
 mod clocks;
+mod copy;
 mod doctor;
 mod exit;
 mod hosts;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
             Some(storm::BACK_END) => storm::back_end(),
             Some(storm::soak::BACK_END) => storm::soak::back_end(),
             Some(run::agent::AGENT) if arguments.len() == 1 => run::agent::run(),
+            Some(copy::agent::AGENT) if arguments.len() == 1 => copy::agent::run(),
             Some(mpi::leaf::LEAF) => mpi::leaf::run(&arguments[1..]),
             _ => command(),
         };
@@ -54,6 +56,7 @@ fn command() -> Result<ExitCode, Failure> {
         Some(Command::Node(arguments)) => node::run(arguments.join.as_deref()),
         Some(Command::Topology(arguments)) => topology::run(&arguments),
         Some(Command::Run(arguments)) => run::run(&arguments),
+        Some(Command::Copy(arguments)) => copy::run(&arguments),
         Some(Command::Nodeset(arguments)) => nodeset::run(&arguments),
         Some(Command::Bench(arguments)) => bench::run(&arguments),
         Some(Command::Doctor(arguments)) => doctor::run(&arguments),

@@ -26,6 +26,7 @@ use sapwood::{Event, Hosts, Launcher, Network, Program, RankSet, Shape, Topology
 use sapwood_topology::{HostName, NodeSet};
 
 use self::conductor::Conductor;
+pub(crate) use self::job::substitute;
 use self::printer::Printer;
 use self::protocol::Order;
 use crate::exit::{Failure, print};
@@ -208,7 +209,7 @@ fn conduct(
 }
 
 /// Names that a process can be started on, rather than any text.
-fn check_names(hosts: &NodeSet) -> Result<Vec<String>, Failure> {
+pub(crate) fn check_names(hosts: &NodeSet) -> Result<Vec<String>, Failure> {
     let names: Vec<String> = hosts.iter().collect();
     for name in &names {
         name.parse::<HostName>().map_err(Failure::usage)?;
@@ -217,7 +218,7 @@ fn check_names(hosts: &NodeSet) -> Result<Vec<String>, Failure> {
 }
 
 /// The tree, with one back-end for each host in order.
-fn tree_over(names: &[String], reach: &Reach) -> Result<Topology, Failure> {
+pub(crate) fn tree_over(names: &[String], reach: &Reach) -> Result<Topology, Failure> {
     let count = u32::try_from(names.len()).unwrap_or(u32::MAX);
     let fan_out = reach.fan_out.unwrap_or_else(|| {
         let root = f64::from(count).sqrt().ceil() as u32;
@@ -244,7 +245,7 @@ fn labelled_tree(count: u32, fan_out: u32) -> Result<Topology, Failure> {
 }
 
 /// Back-ends that are not there, and what was said of processes that did not start.
-fn unreached(network: &mut Network, hosts: usize) -> (RankSet, Vec<(RankSet, String)>) {
+pub(crate) fn unreached(network: &mut Network, hosts: usize) -> (RankSet, Vec<(RankSet, String)>) {
     let everyone = u32::try_from(hosts).unwrap_or(u32::MAX);
     let all = RankSet::range(0, everyone.saturating_sub(1));
     let unreached = all.difference(network.everyone().ranks().as_ref());
@@ -268,7 +269,7 @@ fn unreached(network: &mut Network, hosts: usize) -> (RankSet, Vec<(RankSet, Str
     (unreached, reasons)
 }
 
-fn lose_unreached(
+pub(crate) fn lose_unreached(
     lose: &mut dyn FnMut(&RankSet, &str),
     unreached: &RankSet,
     reasons: &[(RankSet, String)],
