@@ -280,6 +280,8 @@ fn a_host_that_hangs_is_given_up_and_the_others_go_on() {
     let arguments = ["--stall-timeout", "2", "-f", "2", "-w", "n[0-4]", &source];
     let child = command(&arguments).arg(place.of_hosts("copy")).spawn().unwrap();
     let hung = agent(&child, 1);
+    let part = place.path("n1/.copy.sapwood-part");
+    wait_until("nothing is copied", || has_begun(&part));
     kill_process(hung, Signal::STOP).unwrap();
     let output = child.wait_with_output().unwrap();
     let said = text(&output.stderr);
@@ -354,7 +356,7 @@ fn bad_input_is_refused_in_one_line() {
     let pipe = place.text("n0/pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let cases: [(&[&str], &str); 8] = [
-        (&["-w", "n1", &source], "2 more values"),
+        (&["-w", "n1", &source], "2 values required"),
         (&["-w", "n1", &absent, "/tmp/x"], "absent: No such file or directory"),
         (&["-w", "n1", &pipe, "/tmp/x"], "is a named pipe"),
         (&["-w", "n1", &source, &source, "/tmp/x/"], "two sources have the name 'source'"),

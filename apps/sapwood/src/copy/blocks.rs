@@ -5,9 +5,10 @@
 //! or of its beginning, is that of its blocks' digests in a row. So every byte is read by the hash
 //! function once at each end, and a beginning that is already there is compared by one digest.
 
-/// Bytes of a block; the last one of a file may be shorter. With its header it is one chunk of the
-/// tree, which no process on the way takes apart.
-pub(super) const BLOCK_BYTES: usize = 128 << 10;
+/// Bytes of a block; the last one of a file may be shorter. A process passes a block on when it has
+/// it whole, so that short ones are sooner at the end of a long chain: no more than 1 MiB is under
+/// way at a time, and 32 blocks of it keep all of a chain's links busy.
+pub(super) const BLOCK_BYTES: usize = 32 << 10;
 
 /// BLAKE3 of a block, or of the digests of blocks.
 pub(super) type Digest = [u8; 32];

@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use sapwood::{Network, Program};
+use sapwood::{Network, Program, Recovery};
 use sapwood_topology::NodeSet;
 
 use self::conductor::{Conductor, Work};
@@ -46,6 +46,10 @@ use crate::hosts::selection::{Reach, Selection, seconds};
 use crate::launching::dry_run;
 use crate::mpi::signals::Signals;
 use crate::run::{check_names, lose_unreached, tree_over, unreached};
+
+/// How long the others wait for a host whose parent in the tree is gone: an agent that lives
+/// finds another one much sooner.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// Copies files and folders to hosts, or from them.
 #[derive(clap::Args)]
@@ -151,6 +155,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let launching = reach.launching.as_user(reach.user.as_deref())?;
     let agent = Program::new(sapwood::node_program()?).argument(agent::AGENT).binds_itself();
     let builder = launching.apply(Network::builder(topology).back_end(agent).allow_missing());
+    let builder = builder.recovery(Recovery { grace: GRACE, ..Recovery::default() });
     let builder = if arguments.no_encryption { builder.encryption(false) } else { builder };
     if arguments.dry_run {
         let text = dry_run(&builder, &drawn)?;

@@ -124,8 +124,9 @@ pub(super) enum Message<'a> {
     Planned { count: u64 },
     /// Receiver: the first bytes of this file's data are there, and have this digest.
     Offer { entry: u64, length: u64, digest: Digest },
-    /// Receiver: so many entries are known, and the files in these ranges of entries are not
-    /// there, apart from what was offered. Ranges are first and behind-the-last.
+    /// Receiver: so many entries are known, the end of the list counted as one more, and the files
+    /// in these ranges of entries are not there, apart from what was offered. Ranges are first and
+    /// behind-the-last.
     Ready { known: u64, lacking: Vec<(u64, u64)> },
     /// Source: what was offered is right, and goes on from there.
     Accept { entry: u64 },

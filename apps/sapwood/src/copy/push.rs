@@ -9,9 +9,6 @@ use super::protocol::Message;
 use super::source::{Source, Step};
 use crate::exit::Failure;
 
-/// How much may be under way on each link: what a link of 1 Gbit/s holds over 16 ms.
-pub(super) const WINDOW_BYTES: u32 = 2 << 20;
-
 /// Messages that are sent before the network has its turn.
 const STEPS_MAX: usize = 16;
 
@@ -26,10 +23,11 @@ pub(super) struct Push {
     is_serving: bool,
 }
 
-/// The stream for data.
+/// The stream for data. Its window is the usual one: what has arrived everywhere is told to the
+/// sender per half a window, and it keeps no more than 1 MiB that has not, whatever the window.
 pub(super) fn open_data(network: &Network, members: RankSet) -> Result<Stream, Failure> {
     let members = sapwood::Communicator::new(members);
-    let stream = network.stream(&members).wave(WaveRule::Immediate).window_bytes(WINDOW_BYTES);
+    let stream = network.stream(&members).wave(WaveRule::Immediate);
     Ok(stream.open()?)
 }
 
@@ -78,7 +76,7 @@ impl Push {
             return;
         }
         self.awaited.subtract(RankSet::range(rank, rank).as_ref());
-        if known < self.source.found.manifest.len() {
+        if known <= self.source.found.manifest.len() {
             let (ranks, least) = self.behind.get_or_insert((RankSet::new(), known));
             ranks.insert(rank);
             *least = known.min(*least);

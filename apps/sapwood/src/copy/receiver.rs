@@ -309,7 +309,8 @@ impl Receiver {
         }
         self.phase = if self.is_planned { Phase::Receiving } else { Phase::Manifest };
         self.is_lacking = false;
-        Step::Say(Message::Ready { known: self.manifest.len(), lacking: self.lacking() })
+        let known = self.manifest.len() + u64::from(self.is_planned);
+        Step::Say(Message::Ready { known, lacking: self.lacking() })
     }
 
     /// Ranges of entries whose files are lacking; what is no file may be in them.

@@ -102,7 +102,7 @@ fn listen(source: &mut Source, receiver: &mut Receiver) -> bool {
                 source.offer(0, entry, length, digest);
             }
             receiver::Step::Say(Message::Ready { known, lacking }) => {
-                if known < source.found.manifest.len() {
+                if known <= source.found.manifest.len() {
                     source.announce(std::iter::once(0).collect(), known);
                 } else {
                     source.want(0, lacking);
@@ -272,6 +272,7 @@ fn a_file_that_changes_meanwhile_is_reported_and_not_put_in_place() {
     assert!(source.found.complaints.first[0].reason.contains("was changed while it was copied"));
     assert!(outcome.unwrap().complaints.first[0].reason.contains("not put in its place"));
     assert!(!copy.exists());
+    drop(receiver);
     // The next try finds what was right and sends the rest.
     assert!(whole(&tree, &copy).complaints.is_empty());
     assert_eq!(fs::read(copy.join("file")).unwrap(), b"new");
