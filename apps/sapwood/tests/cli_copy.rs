@@ -241,7 +241,10 @@ fn what_is_in_the_way_on_one_host_stops_no_other() {
     assert!(said.contains("n1 (1): ") && said.contains("n1/copy: is a folder"), "{said}");
     assert!(said.contains("n2 (1): ") && said.contains("n2: No such file or directory"), "{said}");
     assert_eq!((code(&output), said.lines().count()), (Some(1), 2));
-    assert_eq!((place.read("n0/copy"), place.read("n3/copy")), (b"content".into(), b"content".into()));
+    assert_eq!(
+        (place.read("n0/copy"), place.read("n3/copy")),
+        (b"content".into(), b"content".into())
+    );
     let output = run(&["--json", "-T", "-w", "n[0-3]", &source, &copy]);
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&report["schema"], &report["exit_code"]), (&"sapwood.copy/1".into(), &1.into()));

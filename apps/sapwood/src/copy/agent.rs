@@ -13,9 +13,7 @@ use std::time::{Duration, Instant};
 use sapwood::{BackEnd, Error, Event, Received, StreamId, Wave};
 use sapwood_topology::NodeSet;
 
-use super::protocol::{
-    AGAIN, ANSWER, Complaints, Message, ORDER, Order, Outcome, POLL, State,
-};
+use super::protocol::{AGAIN, ANSWER, Complaints, Message, ORDER, Order, Outcome, POLL, State};
 use super::receiver::{self, Receiver};
 use super::scan::Scan;
 use super::source::{self, Source};

@@ -281,8 +281,7 @@ fn conduct(
         }
     };
     let stall_limit = arguments.stall_timeout;
-    let mut conductor =
-        Conductor::begin(network, order, results, signals, stall_limit, bar, work)?;
+    let mut conductor = Conductor::begin(network, order, results, signals, stall_limit, bar, work)?;
     let ended_by = conductor.run()?;
     if let Work::Push(push) = &conductor.work {
         summary.own = push.source.found.complaints.clone();

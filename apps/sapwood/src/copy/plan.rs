@@ -9,8 +9,8 @@
 /// Bytes per second of a link, as it is assumed: 1 Gbit/s.
 const LINK_RATE: f64 = 125e6;
 
-/// Seconds that a level of the tree takes to start, as it is assumed: a log-in.
-const LEVEL_SECONDS: f64 = 0.25;
+/// Seconds that a level of the tree takes to start, as it is assumed: a log-in by key.
+const LEVEL_SECONDS: f64 = 0.1;
 
 /// The deepest tree that is chosen unasked; each level is a process that has to stay alive.
 const LEVELS_MAX: u32 = 16;
@@ -48,7 +48,8 @@ mod tests {
     fn much_data_goes_through_a_chain_and_little_through_a_broad_tree() {
         assert_eq!((levels(16, 1), levels(16, 2), levels(16, 16)), (16, 4, 1));
         assert_eq!(fan_out_for(16, 100), 16);
-        assert_eq!(fan_out_for(16, 256 << 20), 2);
+        assert_eq!(fan_out_for(16, 256 << 20), 1);
+        assert_eq!(fan_out_for(16, 32 << 20), 2);
         assert_eq!(fan_out_for(16, 16 << 30), 1);
         assert_eq!(fan_out_for(1000, 16 << 30), 2);
         assert_eq!(fan_out_for(1, 1 << 30), 1);

@@ -66,7 +66,8 @@ impl Drop for Bar {
 fn line(there: u64, all: u64, time: Duration) -> String {
     let share = |of: u64| (u128::from(there) * u128::from(of) / u128::from(all.max(1))) as u64;
     let full = share(CELLS) as usize;
-    let bar = format!("{}{}", "=".repeat(full), " ".repeat(CELLS as usize - full.min(CELLS as usize)));
+    let bar =
+        format!("{}{}", "=".repeat(full), " ".repeat(CELLS as usize - full.min(CELLS as usize)));
     let rate = there as f64 / time.as_secs_f64().max(1e-3);
     let left = match there {
         0 => String::new(),
@@ -98,7 +99,10 @@ mod tests {
     #[test]
     fn the_line_says_how_far_it_is() {
         let said = line(64 << 20, 256 << 20, Duration::from_secs(2));
-        assert_eq!(said, "[======                  ] 25 %, 64.0 MiB of 256.0 MiB, 32.0 MiB/s, 6 s left");
+        assert_eq!(
+            said,
+            "[======                  ] 25 %, 64.0 MiB of 256.0 MiB, 32.0 MiB/s, 6 s left"
+        );
         assert!(line(0, 0, Duration::ZERO).contains("0 %"));
         assert_eq!((bytes(12), bytes(1536)), ("12 bytes".to_string(), "1.5 KiB".to_string()));
     }

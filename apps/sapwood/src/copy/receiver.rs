@@ -50,7 +50,7 @@ enum Phase {
     /// Entries come.
     Manifest,
     /// Folders are made and beginnings read, from this entry on.
-    Preparing(u64, Option<Reading>),
+    Preparing(u64, Option<Box<Reading>>),
     /// Beginnings are offered, from this entry on.
     Offering(u64),
     /// Files come.
@@ -196,7 +196,9 @@ impl Receiver {
             Message::Part { entry, offset, digest, bytes } if self.is_wanted(entry) => {
                 self.take_part(entry, offset, &digest, bytes);
             }
-            Message::End { entry, digest } if self.is_wanted(entry) => self.end_file(entry, &digest),
+            Message::End { entry, digest } if self.is_wanted(entry) => {
+                self.end_file(entry, &digest)
+            }
             Message::Spoilt { entry } if self.is_wanted(entry) => self.drop_file(entry),
             _ => {}
         }
@@ -258,7 +260,7 @@ impl Receiver {
         }
     }
 
-    fn prepare(&mut self, at: u64, reading: Option<Reading>) {
+    fn prepare(&mut self, at: u64, reading: Option<Box<Reading>>) {
         if let Some(mut reading) = reading {
             let content = self.manifest.entries()[at as usize].content().cloned();
             let is_read = reading.go_on(&content.unwrap_or_default());
@@ -266,7 +268,7 @@ impl Receiver {
                 self.phase = Phase::Preparing(at, Some(reading));
                 return;
             }
-            let Reading { present, offset, beginning } = reading;
+            let Reading { present, offset, beginning } = *reading;
             let is_of_use = match present.is_final {
                 true => offset == present.length,
                 false => offset > 0 && self.begun.len() < KEPT_OPEN_MAX,
@@ -293,11 +295,12 @@ impl Receiver {
         if let Err(trouble) = prepared {
             return self.fail(at, &trouble);
         }
-        if entry.content().is_some() && !store.is_fresh(entry.root)
+        if entry.content().is_some()
+            && !store.is_fresh(entry.root)
             && let Some(present) = store.find(entry)
         {
             let reading = Reading { present, offset: 0, beginning: Beginning::default() };
-            self.phase = Phase::Preparing(at, Some(reading));
+            self.phase = Phase::Preparing(at, Some(Box::new(reading)));
         }
     }
 
@@ -317,8 +320,7 @@ impl Receiver {
     fn lacking(&self) -> Vec<(u64, u64)> {
         let mut ranges: Vec<(u64, u64)> = Vec::new();
         let mut is_broken = true;
-        for (at, (progress, entry)) in
-            (0..).zip(self.progress.iter().zip(self.manifest.entries()))
+        for (at, (progress, entry)) in (0..).zip(self.progress.iter().zip(self.manifest.entries()))
         {
             if entry.content().is_none() {
                 continue;
@@ -485,7 +487,8 @@ impl Receiver {
                     *progress = Progress::Failed;
                 }
             }
-            let next = (0..).zip(self.manifest.entries()).find(|(at, it)| *at > entry && it.root > root);
+            let next =
+                (0..).zip(self.manifest.entries()).find(|(at, it)| *at > entry && it.root > root);
             if let Phase::Preparing(at, _) = &mut self.phase {
                 *at = next.map_or(self.manifest.len(), |(at, _)| at);
             }

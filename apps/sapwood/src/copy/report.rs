@@ -56,11 +56,11 @@ pub(super) fn write(
 /// Files and bytes of data on all hosts together.
 fn totals(results: &Results) -> (u64, u64) {
     let each = results.over();
-    each.iter().filter_map(|rank| results.outcome(rank)).fold((0, 0), |sum, outcome| {
-        match outcome.state {
-            State::Done { files, bytes } => (sum.0 + files, sum.1 + bytes),
-            State::Going(_) | State::Lacking => sum,
-        }
+    each.iter().filter_map(|rank| results.outcome(rank)).fold((0, 0), |sum, outcome| match outcome
+        .state
+    {
+        State::Done { files, bytes } => (sum.0 + files, sum.1 + bytes),
+        State::Going(_) | State::Lacking => sum,
     })
 }
 
@@ -111,9 +111,7 @@ fn object(results: &Results, arguments: &Arguments, summary: &Summary, code: u8)
         }
         part
     };
-    let own = |complaint: &super::protocol::Complaint| {
-        json!({ "nodes": "", "count": 0, "path": complaint.path, "reason": complaint.reason })
-    };
+    let own = |complaint: &super::protocol::Complaint| json!({ "nodes": "", "count": 0, "path": complaint.path, "reason": complaint.reason });
     let (complaints, _) = results.complaints();
     let errors: Vec<Value> = summary
         .own

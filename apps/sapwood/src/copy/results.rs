@@ -272,14 +272,18 @@ mod tests {
     fn hosts_that_fail_and_hosts_that_are_missing_have_codes_of_their_own() {
         let now = Instant::now();
         let mut results = Results::new(hosts(4), now);
-        let parts = [(done(None), RankSet::range(0, 1)), (done(Some("full")), RankSet::range(2, 2))];
+        let parts =
+            [(done(None), RankSet::range(0, 1)), (done(Some("full")), RankSet::range(2, 2))];
         results.take(&answer(0, &parts), now).unwrap();
         assert_eq!(results.running(), RankSet::range(3, 3));
         results.lose(&RankSet::range(2, 3), "gone");
         assert!(results.is_complete());
         let none = Complaints::default();
         assert_eq!((results.exit_code(0, &none), results.exit_code(1, &none)), (255, 1));
-        assert_eq!((results.whole(), results.failed()), (RankSet::range(0, 1), RankSet::range(2, 2)));
+        assert_eq!(
+            (results.whole(), results.failed()),
+            (RankSet::range(0, 1), RankSet::range(2, 2))
+        );
         assert_eq!(results.complaints().0.len(), 1);
     }
 

@@ -133,7 +133,8 @@ impl Scan {
         };
         let is_folder = kind == Kind::Folder;
         // A folder that cannot be read is not begun.
-        let names = if is_folder { names_in(whole).map_err(|error| words(&error))? } else { Vec::new() };
+        let names =
+            if is_folder { names_in(whole).map_err(|error| words(&error))? } else { Vec::new() };
         let entry = Entry {
             root: (self.next_root - 1) as u32,
             path: path.clone(),

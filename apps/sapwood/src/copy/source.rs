@@ -219,8 +219,8 @@ impl Source {
         }
         let entries = self.found.manifest.entries();
         let is_wanted = |entry: &u64| self.wants.iter().any(|(ranges, _)| contains(ranges, *entry));
-        let files = (at..entries.len() as u64)
-            .filter(|&entry| entries[entry as usize].content().is_some());
+        let files =
+            (at..entries.len() as u64).filter(|&entry| entries[entry as usize].content().is_some());
         let Some(next) = files.into_iter().find(is_wanted) else {
             self.phase = Phase::Waiting;
             let mut to = RankSet::new();

@@ -250,7 +250,8 @@ impl Store {
             let length = content.data_bytes();
             return Some(Present { file: file.into(), length, is_final: true });
         }
-        let part = openat(&*parent, &*temporary(&name), flags | OFlags::RDWR, Mode::empty()).ok()?;
+        let part =
+            openat(&*parent, &*temporary(&name), flags | OFlags::RDWR, Mode::empty()).ok()?;
         let it = status(&part)?;
         if check_own(&it).is_err() || lock(&part).is_err() {
             return None;
@@ -267,13 +268,15 @@ impl Store {
         let flags = flags | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let open = |flags| openat(&*parent, &*temporary, flags, Mode::RUSR | Mode::WUSR);
         let mut file = open(flags);
-        let is_ours = |file: &OwnedFd| fstat(file).map_err(Trouble::from).and_then(|it| {
-            check_own(&it)?;
-            match FileType::from_raw_mode(it.st_mode).is_file() {
-                true => Ok(()),
-                false => Err(Trouble::new("something else has its temporary name")),
-            }
-        });
+        let is_ours = |file: &OwnedFd| {
+            fstat(file).map_err(Trouble::from).and_then(|it| {
+                check_own(&it)?;
+                match FileType::from_raw_mode(it.st_mode).is_file() {
+                    true => Ok(()),
+                    false => Err(Trouble::new("something else has its temporary name")),
+                }
+            })
+        };
         if matches!(file, Err(Errno::LOOP | Errno::NXIO)) {
             // What is no file of ours cannot have begun as one.
             unlinkat(&*parent, &*temporary, AtFlags::empty())?;
@@ -448,8 +451,7 @@ fn open_folder(parent: &OwnedFd, name: &OsStr) -> Result<OwnedFd> {
 /// Something that others prepared under a temporary name is not written to.
 fn check_own(it: &Stat) -> Result<()> {
     let is_ours = it.st_uid == rustix::process::geteuid().as_raw();
-    let has_other_names =
-        FileType::from_raw_mode(it.st_mode).is_file() && it.st_nlink > 1;
+    let has_other_names = FileType::from_raw_mode(it.st_mode).is_file() && it.st_nlink > 1;
     match is_ours && !has_other_names {
         true => Ok(()),
         false => Err(Trouble::new("something of somebody else's has its temporary name")),

@@ -126,7 +126,8 @@ fn whole(source: &Path, destination: &Path) -> Outcome {
 fn bytes(seed: u64, length: usize) -> Vec<u8> {
     let mut state = seed | 1;
     let next = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 56) as u8
     };
     std::iter::repeat_with(next).take(length).collect()
