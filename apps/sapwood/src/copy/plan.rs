@@ -1,10 +1,10 @@
 //! Which tree a copy goes through.
 //!
 //! What is pushed leaves every host once for each host that it reaches, so that a fan-out of k
-//! takes k times as long as one link needs for the data. A narrow tree is deep, and each level takes
-//! a log-in before the first byte can go. The fan-out with the least sum of both is taken. What is
-//! gathered all comes through the front-end's link in the end, and the tree is as broad as for
-//! commands.
+//! takes k times as long as one link needs for the data. A narrow tree is deep, and each level
+//! takes a log-in before the first byte can go. The fan-out with the least sum of both is taken.
+//! What is gathered all comes through the front-end's link in the end, and the tree is as broad
+//! as for commands.
 
 /// Bytes per second of a link, as it is assumed: 1 Gbit/s.
 const LINK_RATE: f64 = 125e6;

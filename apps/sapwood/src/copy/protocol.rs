@@ -282,7 +282,8 @@ pub(super) struct Outcome {
 
 impl Outcome {
     /// The values of an answer: `| state, 1 byte | two numbers, u64 | number of complaints, u64 |`,
-    /// then the digest of the complaints, so that only equal ones are one class; and the complaints.
+    /// then the digest of the complaints, so that only equal ones are one class; and the
+    /// complaints.
     pub(super) fn encode(&self) -> Values {
         let (state, one, two) = match self.state {
             State::Going(thousandths) => (0, u64::from(thousandths), 0),

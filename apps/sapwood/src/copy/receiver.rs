@@ -3,7 +3,8 @@
 //!
 //! Of each file the receiver knows how much of its data, from its beginning, is right. A block
 //! that does not follow on that, or has another digest, is not taken: the file stays lacking, and
-//! is asked for again. So whatever gets lost on the way, a file gets its name only when it is whole.
+//! is asked for again. So whatever gets lost on the way, a file gets its name only when it is
+//! whole.
 //! Long work is done in steps, so that the host can answer meanwhile.
 
 use std::collections::BTreeMap;
