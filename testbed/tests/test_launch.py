@@ -603,6 +603,154 @@ class WarmTree(Story):
         self.assertIn("node[00-07] (8)", done.stdout)
 
 
+class Copies(Story):
+    """Files to hosts that are reached by ssh, and back."""
+
+    COUNT = 8
+    EVERYBODY = "node[00-07]"
+
+    def setUp(self):
+        super().setUp()
+        self.folder = tempfile.mkdtemp(prefix="copies-", dir="/var/tmp")
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def path(self, name_of_it):
+        return os.path.join(self.folder, name_of_it)
+
+    def make(self, name_of_it, megabytes):
+        """A file of random bytes; its digest."""
+        with open(self.path(name_of_it), "wb") as file:
+            for _ in range(megabytes):
+                file.write(os.urandom(1 << 20))
+        return self.say(None, f"sha256sum < {self.path(name_of_it)}")
+
+    def say(self, host, script):
+        """What a shell's command says on a host, or here."""
+        call = ["sh", "-c", script]
+        if host is not None:
+            return testbed("exec", host, *call, check=False).strip()
+        return subprocess.run(call, capture_output=True, text=True, check=True).stdout.strip()
+
+    def everywhere(self, script, count=COUNT):
+        return {name(index): self.say(name(index), script) for index in range(count)}
+
+    def command(self, *words):
+        """The command line, as on a log-in node."""
+        return [TESTBED, "login", PROGRAM, "copy", "-t", str(CONNECT_SECONDS), "-w", self.EVERYBODY, *words]
+
+    def copy(self, *words):
+        return subprocess.run(self.command(*words), capture_output=True, text=True,
+                              timeout=STORY_SECONDS_MAX, check=False)
+
+    def begin_copy(self, *words):
+        """A copy that has begun to arrive on every host."""
+        process = subprocess.Popen(self.command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.begun.append(process)
+        until = time.monotonic() + STORY_SECONDS_MAX
+        while not all(self.everywhere("find /tmp -name '.*.sapwood-part' -size +0").values()):
+            self.assertLess(time.monotonic(), until, "nothing arrives")
+            self.assertIsNone(process.poll(), "it is over too soon")
+        return process
+
+    def forget(self, *paths):
+        for path in paths:
+            self.everywhere(f"rm -rf {path}")
+
+    def test_a_file_is_the_same_everywhere(self):
+        digest = self.make("file", 20)
+        for fan_out in ("1", "2", "16"):
+            done = self.copy("-f", fan_out, self.path("file"), "/tmp/copy")
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertEqual(set(self.everywhere("sha256sum < /tmp/copy").values()), {digest})
+            self.forget("/tmp/copy")
+
+    def test_a_folder_keeps_its_links_and_holes(self):
+        self.make("file", 1)
+        tree = self.path("tree")
+        self.say(None, f"mkdir -p {tree}/a/b && cd {tree} && cp ../file a/ && ln a/file again && ln -s a/file link"
+                       " && truncate -s 1G sparse && chmod 750 a && touch -d 2001-02-03 a && mkfifo pipe")
+        done = self.copy(tree, "/tmp/")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr, f"sapwood: {tree}/pipe: is a named pipe, left out\n")
+        look = ("cd {} && find . ! -name pipe ! -path . -printf '%P %y %m %T@ %l %n\n' | sort"
+                " && sha256sum a/file && du -k sparse")
+        expected = self.say(None, look.format(tree))
+        self.assertEqual(set(self.everywhere(look.format("/tmp/tree")).values()), {expected})
+        self.forget("/tmp/tree")
+
+    def test_a_full_disk_leaves_nothing_under_the_name(self):
+        digest = self.make("file", 8)
+        self.everywhere("mkdir /tmp/place")
+        self.say(name(3), "mount -t tmpfs -o size=2m tmpfs /tmp/place")
+        tree = self.path("tree")
+        self.say(None, f"mkdir {tree} && cp {self.path('file')} {tree}/file")
+        for source, copied in (("file", "file"), ("tree", "tree/file")):
+            done = self.copy("-f", "2", self.path(source), "/tmp/place/")
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertRegex(done.stderr, "^sapwood: node03 .*/tmp/place/.*: No space left on device\n")
+            said = self.everywhere(f"sha256sum < /tmp/place/{copied}")
+            self.assertEqual(said.pop(name(3)), "")
+            self.assertEqual(set(said.values()), {digest})
+            self.assertEqual(self.say(name(3), "ls -A /tmp/place"), "")
+        self.say(name(3), "umount /tmp/place")
+        self.forget("/tmp/place")
+
+    def test_a_host_that_dies_meanwhile_costs_only_itself(self):
+        digest = self.make("file", 200)
+        process = self.begin_copy("-f", "2", self.path("file"), "/tmp/copy")
+        # A communication process's host, too.
+        testbed("crash", name(4))
+        self.afterwards("boot", name(4))
+        _, complaints = process.communicate(timeout=STORY_SECONDS_MAX)
+        self.assertEqual(process.returncode, 255, complaints)
+        # The ssh client may have a word to say, too.
+        named = [line for line in complaints.splitlines() if line.startswith("sapwood: ")]
+        self.assertEqual(len(named), 1, complaints)
+        self.assertRegex(named[0], "^sapwood: node04 .*missing: ")
+        said = self.everywhere("sha256sum < /tmp/copy")
+        said.pop(name(4))
+        self.assertEqual(set(said.values()), {digest})
+        self.forget("/tmp/copy")
+
+    def test_an_interrupted_copy_goes_on(self):
+        digest = self.make("file", 200)
+        process = self.begin_copy("-f", "2", self.path("file"), "/tmp/copy")
+        process.send_signal(signal.SIGINT)
+        _, complaints = process.communicate(timeout=STORY_SECONDS_MAX)
+        self.assertEqual(process.returncode, 130, complaints)
+        self.assert_nothing_left()
+        self.assertEqual(set(self.everywhere("ls /tmp/copy").values()), {""})
+        done = self.copy("-f", "2", self.path("file"), "/tmp/copy")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(set(self.everywhere("sha256sum < /tmp/copy").values()), {digest})
+        self.assertEqual(set(self.everywhere("find /tmp -name '*.sapwood-part'").values()), {""})
+        self.forget("/tmp/copy")
+
+    def test_files_come_back_by_host(self):
+        self.everywhere("mkdir -p /tmp/place/inner && hostname > /tmp/place/name && seq 100000 > /tmp/place/inner/log")
+        back = self.path("back")
+        done = self.copy("--gather", "-f", "2", "/tmp/place", "/tmp/absent", back)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual(done.stderr, f"sapwood: {self.EVERYBODY} (8): /tmp/absent: No such file or directory\n")
+        for index in range(self.COUNT):
+            with open(os.path.join(back, name(index), "place", "name"), encoding="utf-8") as file:
+                self.assertEqual(file.read().strip(), name(index))
+            self.assertEqual(self.say(None, f"wc -l < {back}/{name(index)}/place/inner/log"), "100000")
+        self.forget("/tmp/place")
+
+    def test_a_host_that_is_down_is_named(self):
+        digest = self.make("file", 1)
+        testbed("kill", name(1))
+        self.afterwards("boot", name(1))
+        done = self.copy("-f", "2", self.path("file"), "/tmp/copy")
+        self.assertEqual(done.returncode, 255, done.stderr)
+        self.assertRegex(done.stderr, "node01 .*missing: .*(timed out|No route|no answer)")
+        said = self.everywhere("sha256sum < /tmp/copy")
+        said.pop(name(1))
+        self.assertEqual(set(said.values()), {digest})
+        self.forget("/tmp/copy")
+
+
 class Strangers(Story):
     """Another user of the same hosts neither joins a tree nor reads what it is secret by."""
 

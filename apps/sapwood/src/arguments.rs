@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 
 use crate::exit::{Failure, one_line};
 use crate::{
-    bench, clocks, doctor, mpi, node, nodeset, run, sim, status, storm, top, topology, warm,
+    bench, clocks, copy, doctor, mpi, node, nodeset, run, sim, status, storm, top, topology, warm,
 };
 
 /// A tree of processes that asks every process of a job, and says who is missing.
@@ -23,6 +23,8 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Run a command on every host of a set and fold what they answer.
     Run(run::Arguments),
+    /// Copy files and folders to every host of a set, or back from each.
+    Copy(copy::Arguments),
     /// Show what the hosts of a set are doing, or serve it as OpenMetrics.
     Top(top::Arguments),
     /// Start a tree over hosts that stays up, so that commands on them begin at once.

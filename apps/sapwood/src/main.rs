@@ -6,6 +6,7 @@
 mod arguments;
 mod bench;
 mod clocks;
+mod copy;
 mod doctor;
 mod exit;
 mod hosts;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
             Some(storm::soak::BACK_END) => storm::soak::back_end(),
             Some(run::agent::AGENT) if arguments.len() == 1 => run::agent::run(),
             Some(top::agent::AGENT) if arguments.len() == 1 => top::agent::run(),
+            Some(copy::agent::AGENT) if arguments.len() == 1 => copy::agent::run(),
             Some(mpi::leaf::LEAF) => mpi::leaf::run(&arguments[1..]),
             _ => command(),
         };
@@ -58,6 +60,7 @@ fn command() -> Result<ExitCode, Failure> {
         Some(Command::Node(arguments)) => node::run(arguments.join.as_deref()),
         Some(Command::Topology(arguments)) => topology::run(&arguments),
         Some(Command::Run(arguments)) => run::run(&arguments),
+        Some(Command::Copy(arguments)) => copy::run(&arguments),
         Some(Command::Top(arguments)) => top::run(&arguments),
         Some(Command::Up(arguments)) => warm::up::run(&arguments),
         Some(Command::Keep(arguments)) => warm::up::keep(&arguments),

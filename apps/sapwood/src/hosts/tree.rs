@@ -147,6 +147,14 @@ pub(crate) fn over(
 }
 
 impl TreeTerms {
+    /// Takes that fan-out where the user says nothing of the tree; gives the one that it is.
+    pub(crate) fn or_fan_out(&mut self, chosen: u32) -> u32 {
+        match &self.shape {
+            Some(shape) => shape.fan_out(),
+            None => *self.fan_out.get_or_insert(chosen),
+        }
+    }
+
     fn communication(&self) -> Result<Option<Hosts>, Failure> {
         let Some(text) = &self.communication_hosts else { return Ok(None) };
         let nodes = NodeSet::parse(text, &SiteGroups::default()).map_err(Failure::usage)?;

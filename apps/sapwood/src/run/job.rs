@@ -482,7 +482,7 @@ fn input_pipe() -> std::io::Result<OwnedFd> {
 
 /// Puts the host and its number in the place of `%h` or `%host`, `%n` or `%rank`, and the user in
 /// that of `%u` or `%user`; `%%` is a percent sign.
-pub(super) fn substitute(text: &str, host: &str, place: usize) -> String {
+pub(crate) fn substitute(text: &str, host: &str, place: usize) -> String {
     let mut replaced = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('%') {

@@ -30,6 +30,7 @@ use sapwood::{Rank, RankSet};
 use sapwood_topology::NodeSet;
 
 use self::conductor::Conductor;
+pub(crate) use self::job::substitute;
 use self::printer::Printer;
 use self::protocol::Order;
 use self::results::Results;

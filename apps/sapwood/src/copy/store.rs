@@ -1,0 +1,468 @@
+//! Where copies are put: temporary names, permissions, times, links, and the moment at which
+//! something gets its name.
+//!
+//! A file is written under a name of its own, `.NAME.sapwood-part`, in the folder that it is for,
+//! and renamed when it is whole. A folder that is not there yet is built under such a name as a
+//! whole. Who writes one has a lock on it. Everything below a source is reached from that source's
+//! folder, name by name, and no symbolic link is followed on the way.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use rustix::fs::{
+    AtFlags, FileType, FlockOperation, Gid, Mode, OFlags, RenameFlags, Stat, Timespec, Timestamps,
+    UTIME_OMIT, Uid, chownat, fchmod, fchown, flock, fstat, fsync, ftruncate, futimens, linkat,
+    mkdirat, openat, renameat, renameat_with, statat, symlinkat, unlinkat, utimensat,
+};
+use rustix::io::Errno;
+
+use super::manifest::{Entry, Kind};
+use super::protocol::Terms;
+
+/// What the temporary names end with.
+const MARK: &str = ".sapwood-part";
+
+/// Longest name in a folder, in bytes.
+const NAME_BYTES_MAX: usize = 255;
+
+/// Why something could not be put in its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Trouble {
+    pub(super) reason: String,
+    /// Whether nothing else can be written on this host either.
+    pub(super) is_fatal: bool,
+    /// Whether it is room that is lacking.
+    pub(super) is_full: bool,
+}
+
+impl Trouble {
+    pub(super) fn new(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), is_fatal: false, is_full: false }
+    }
+}
+
+impl From<Errno> for Trouble {
+    fn from(error: Errno) -> Self {
+        let is_full = matches!(error, Errno::NOSPC | Errno::DQUOT);
+        let is_fatal = is_full || matches!(error, Errno::IO | Errno::ROFS);
+        let reason = super::scan::words(&std::io::Error::from(error));
+        Self { reason, is_fatal, is_full }
+    }
+}
+
+impl From<std::io::Error> for Trouble {
+    fn from(error: std::io::Error) -> Self {
+        match Errno::from_io_error(&error) {
+            Some(number) => number.into(),
+            None => Self::new(error.to_string()),
+        }
+    }
+}
+
+type Result<T> = std::result::Result<T, Trouble>;
+
+/// The place of one source.
+struct Site {
+    parent: Rc<OwnedFd>,
+    whole: PathBuf,
+    name: OsString,
+    /// The folder that the source is, once it has been begun.
+    tree: Option<Rc<OwnedFd>>,
+    /// Whether that has a temporary name.
+    is_new: bool,
+    /// Whether nothing can be in it yet.
+    is_fresh: bool,
+}
+
+/// A file that is there already, wholly or in part.
+pub(super) struct Present {
+    pub(super) file: File,
+    /// Bytes of data that it has.
+    pub(super) length: u64,
+    /// Whether it has its name.
+    pub(super) is_final: bool,
+}
+
+/// The places of all sources.
+pub(super) struct Store {
+    sites: Vec<Site>,
+    terms: Terms,
+    /// The folder below a source that was reached last.
+    reached: Option<(u32, Vec<u8>, Rc<OwnedFd>)>,
+}
+
+impl Store {
+    /// Finds the places for sources of these names.
+    ///
+    /// # Errors
+    /// The path, and why nothing can be put there.
+    pub(super) fn locate(
+        destination: &Path,
+        names: &[Vec<u8>],
+        terms: Terms,
+    ) -> std::result::Result<Self, (PathBuf, Trouble)> {
+        let refused = |path: &Path, trouble: Trouble| (path.to_path_buf(), trouble);
+        if terms.keeps_owner && !rustix::process::geteuid().is_root() {
+            let trouble = Trouble::new("only root can keep owners; omit --owner");
+            return Err(refused(destination, trouble));
+        }
+        let is_folder = destination.is_dir();
+        if terms.is_into && !is_folder {
+            let made = std::fs::create_dir(destination);
+            made.map_err(|error| refused(destination, error.into()))?;
+        }
+        let mut sites = Vec::new();
+        for name in names {
+            let is_name = !matches!(&**name, b"" | b"." | b"..") && !name.contains(&b'/');
+            let whole = match terms.is_into || is_folder && !terms.is_exact {
+                true => destination.join(OsStr::from_bytes(name)),
+                false => destination.to_path_buf(),
+            };
+            let last = whole.file_name().filter(|_| is_name).map(OsStr::to_os_string);
+            let (Some(parent), Some(name)) = (whole.parent(), last) else {
+                return Err(refused(&whole, Trouble::new("nothing can have this name")));
+            };
+            let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let opened = rustix::fs::open(parent, flags, Mode::empty());
+            let opened = opened.map_err(|error| refused(parent, error.into()))?;
+            let parent = Rc::new(opened);
+            let (tree, is_new, is_fresh) = (None, false, false);
+            sites.push(Site { parent, whole, name, tree, is_new, is_fresh });
+        }
+        Ok(Self { sites, terms, reached: None })
+    }
+
+    /// Where an entry is put, for people.
+    pub(super) fn shown(&self, entry: &Entry) -> String {
+        let Some(site) = self.sites.get(entry.root as usize) else { return String::new() };
+        let path = match entry.path.is_empty() {
+            true => site.whole.clone(),
+            false => site.whole.join(OsStr::from_bytes(&entry.path)),
+        };
+        path.display().to_string()
+    }
+
+    /// Whether nothing of this source can be there yet.
+    pub(super) fn is_fresh(&self, root: u32) -> bool {
+        self.terms.is_anew || self.sites.get(root as usize).is_some_and(|site| site.is_fresh)
+    }
+
+    /// Whether this source is a folder that has no name yet.
+    pub(super) fn is_new(&self, root: u32) -> bool {
+        self.sites.get(root as usize).is_some_and(|site| site.is_new)
+    }
+
+    /// Makes ready for a source, which is this entry.
+    pub(super) fn begin_root(&mut self, entry: &Entry) -> Result<()> {
+        let is_anew = self.terms.is_anew;
+        let Some(site) = self.sites.get_mut(entry.root as usize) else {
+            return Err(Trouble::new("there are more sources than names"));
+        };
+        let there = kind_of(&site.parent, &site.name)?;
+        if entry.kind != Kind::Folder {
+            return match there {
+                Some(FileType::Directory) => {
+                    Err(Trouble::new("is a folder; a file is to be copied there"))
+                }
+                _ => Ok(()),
+            };
+        }
+        match there {
+            None => {}
+            Some(FileType::Directory) => {
+                site.tree = Some(Rc::new(open_folder(&site.parent, &site.name)?));
+                return Ok(());
+            }
+            Some(_) => return Err(Trouble::new("is no folder; a folder is to be copied there")),
+        }
+        let temporary = temporary(&site.name);
+        if is_anew {
+            remove_tree(&site.whole, &temporary);
+        }
+        site.is_fresh = match mkdirat(&*site.parent, &*temporary, Mode::RWXU) {
+            Err(Errno::EXIST) => false,
+            made => made.map(|()| true)?,
+        };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let tree = openat(&*site.parent, &*temporary, flags, Mode::empty())?;
+        check_own(&fstat(&tree)?)?;
+        lock(&tree)?;
+        (site.tree, site.is_new) = (Some(Rc::new(tree)), true);
+        Ok(())
+    }
+
+    /// The folder in which an entry is, and its name there.
+    fn place<'a>(&mut self, entry: &'a Entry) -> Result<(Rc<OwnedFd>, OsString)> {
+        let Some(site) = self.sites.get(entry.root as usize) else {
+            return Err(Trouble::new("there are more sources than names"));
+        };
+        if entry.path.is_empty() {
+            return Ok((Rc::clone(&site.parent), site.name.clone()));
+        }
+        let (above, name): (&'a [u8], &'a [u8]) = entry.parent_and_name();
+        let name = OsStr::from_bytes(name).to_os_string();
+        if let Some((root, path, folder)) = &self.reached
+            && (*root, &**path) == (entry.root, above)
+        {
+            return Ok((Rc::clone(folder), name));
+        }
+        let Some(mut folder) = site.tree.clone() else {
+            return Err(Trouble::new("its folder is not there"));
+        };
+        for part in above.split(|&byte| byte == b'/').filter(|part| !part.is_empty()) {
+            folder = Rc::new(open_folder(&folder, OsStr::from_bytes(part))?);
+        }
+        self.reached = Some((entry.root, above.to_vec(), Rc::clone(&folder)));
+        Ok((folder, name))
+    }
+
+    /// Makes a folder below a source, if it is not there.
+    pub(super) fn make_folder(&mut self, entry: &Entry) -> Result<()> {
+        let (parent, name) = self.place(entry)?;
+        match mkdirat(&*parent, &*name, Mode::RWXU) {
+            Err(Errno::EXIST) => match kind_of(&parent, &name)? {
+                Some(FileType::Directory) => Ok(()),
+                _ => Err(Trouble::new("is no folder; a folder is to be copied there")),
+            },
+            made => Ok(made?),
+        }
+    }
+
+    /// What is there of a file: itself as it should be by size and time, or a part of it.
+    pub(super) fn find(&mut self, entry: &Entry) -> Option<Present> {
+        let content = entry.content()?;
+        let (parent, name) = self.place(entry).ok()?;
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let status = |file: &OwnedFd| {
+            fstat(file).ok().filter(|it| FileType::from_raw_mode(it.st_mode).is_file())
+        };
+        let stands = openat(&*parent, &*name, flags | OFlags::RDONLY, Mode::empty()).ok();
+        let as_meant = |it: Stat| {
+            it.st_size as u64 == content.size
+                && (it.st_mtime, it.st_mtime_nsec as u32) == (entry.changed.0, entry.changed.1)
+        };
+        if let Some(file) = stands.filter(|file| status(file).is_some_and(as_meant)) {
+            let length = content.data_bytes();
+            return Some(Present { file: file.into(), length, is_final: true });
+        }
+        let part =
+            openat(&*parent, &*temporary(&name), flags | OFlags::RDWR, Mode::empty()).ok()?;
+        let it = status(&part)?;
+        if check_own(&it).is_err() || lock(&part).is_err() {
+            return None;
+        }
+        let length = content.data_within(it.st_size as u64);
+        Some(Present { file: part.into(), length, is_final: false })
+    }
+
+    /// Begins a file under its temporary name.
+    pub(super) fn begin_file(&mut self, entry: &Entry) -> Result<File> {
+        let (parent, name) = self.place(entry)?;
+        let temporary = temporary(&name);
+        let flags = OFlags::CREATE | OFlags::RDWR | OFlags::NOFOLLOW;
+        let flags = flags | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let open = |flags| openat(&*parent, &*temporary, flags, Mode::RUSR | Mode::WUSR);
+        let mut file = open(flags);
+        let is_ours = |file: &OwnedFd| {
+            fstat(file).map_err(Trouble::from).and_then(|it| {
+                check_own(&it)?;
+                match FileType::from_raw_mode(it.st_mode).is_file() {
+                    true => Ok(()),
+                    false => Err(Trouble::new("something else has its temporary name")),
+                }
+            })
+        };
+        if matches!(file, Err(Errno::LOOP | Errno::NXIO)) {
+            // What is no file of ours cannot have begun as one.
+            unlinkat(&*parent, &*temporary, AtFlags::empty())?;
+            file = open(flags | OFlags::EXCL);
+        }
+        let file = file?;
+        is_ours(&file)?;
+        lock(&file)?;
+        ftruncate(&file, 0)?;
+        Ok(file.into())
+    }
+
+    /// Gives a file that is whole its length, permissions, time and, unless it has it, name.
+    pub(super) fn finish_file(&mut self, entry: &Entry, file: &File, is_final: bool) -> Result<()> {
+        let (parent, name) = self.place(entry)?;
+        if !is_final {
+            let size = entry.content().map_or(0, |content| content.size);
+            ftruncate(file, size)?;
+        }
+        self.set_owner_and_mode(entry, file)?;
+        if is_final {
+            return Ok(());
+        }
+        futimens(file, &times(entry))?;
+        if self.terms.syncs {
+            fsync(file)?;
+        }
+        match renameat(&*parent, &*temporary(&name), &*parent, &*name) {
+            Err(Errno::ISDIR | Errno::NOTEMPTY | Errno::EXIST) => {
+                Err(Trouble::new("is a folder; a file is to be copied there"))
+            }
+            renamed => Ok(renamed?),
+        }
+    }
+
+    fn set_owner_and_mode(&self, entry: &Entry, file: impl std::os::fd::AsFd) -> Result<()> {
+        if self.terms.keeps_owner {
+            let (user, group) = owner(entry);
+            fchown(&file, Some(user), Some(group))?;
+        }
+        // Without the owner, a program that runs as its owner would run as somebody else.
+        let kept = if self.terms.keeps_owner { 0o7777 } else { 0o1777 };
+        Ok(fchmod(&file, Mode::from_raw_mode(entry.mode & kept))?)
+    }
+
+    /// Takes away what there is of a file under its temporary name.
+    pub(super) fn discard(&mut self, entry: &Entry) {
+        if let Ok((parent, name)) = self.place(entry) {
+            // There may be nothing.
+            let _ = unlinkat(&*parent, &*temporary(&name), AtFlags::empty());
+        }
+    }
+
+    /// Makes a symbolic link.
+    pub(super) fn make_symlink(&mut self, entry: &Entry, target: &[u8]) -> Result<()> {
+        let (parent, name) = self.place(entry)?;
+        let temporary = temporary(&name);
+        let _ = unlinkat(&*parent, &*temporary, AtFlags::empty());
+        symlinkat(OsStr::from_bytes(target), &*parent, &*temporary)?;
+        if self.terms.keeps_owner {
+            let (user, group) = owner(entry);
+            chownat(&*parent, &*temporary, Some(user), Some(group), AtFlags::SYMLINK_NOFOLLOW)?;
+        }
+        // Some file systems know no time of a link.
+        let _ = utimensat(&*parent, &*temporary, &times(entry), AtFlags::SYMLINK_NOFOLLOW);
+        Ok(renameat(&*parent, &*temporary, &*parent, &*name)?)
+    }
+
+    /// Gives the file that another entry is a further name.
+    pub(super) fn make_hard_link(&mut self, entry: &Entry, of: &Entry) -> Result<()> {
+        let (folder, file) = self.place(of)?;
+        let (parent, name) = self.place(entry)?;
+        let temporary = temporary(&name);
+        let _ = unlinkat(&*parent, &*temporary, AtFlags::empty());
+        linkat(&*folder, &*file, &*parent, &*temporary, AtFlags::empty())?;
+        let renamed = renameat(&*parent, &*temporary, &*parent, &*name);
+        // Two names of one file are not renamed to each other.
+        let _ = unlinkat(&*parent, &*temporary, AtFlags::empty());
+        Ok(renamed?)
+    }
+
+    /// Gives a folder its permissions and time, after everything in it.
+    pub(super) fn finish_folder(&mut self, entry: &Entry) -> Result<()> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let site = self.sites.get(entry.root as usize);
+        let folder = match site.and_then(|site| site.tree.clone()) {
+            Some(tree) if entry.path.is_empty() => openat(&*tree, ".", flags, Mode::empty())?,
+            _ => {
+                let (parent, name) = self.place(entry)?;
+                openat(&*parent, &*name, flags, Mode::empty())?
+            }
+        };
+        self.set_owner_and_mode(entry, &folder)?;
+        Ok(futimens(&folder, &times(entry))?)
+    }
+
+    /// Gives a folder that was built under a temporary name its own.
+    pub(super) fn publish(&mut self, root: u32) -> Result<()> {
+        self.reached = None;
+        let Some(site) = self.sites.get_mut(root as usize).filter(|site| site.is_new) else {
+            return Ok(());
+        };
+        let temporary = temporary(&site.name);
+        let flags = RenameFlags::NOREPLACE;
+        match renameat_with(&*site.parent, &*temporary, &*site.parent, &*site.name, flags) {
+            Err(Errno::EXIST) => Err(Trouble::new("was made by somebody else meanwhile")),
+            // Some file systems cannot look and rename at once.
+            Err(Errno::INVAL) => {
+                Ok(renameat(&*site.parent, &*temporary, &*site.parent, &*site.name)?)
+            }
+            renamed => Ok(renamed?),
+        }?;
+        site.is_new = false;
+        Ok(())
+    }
+
+    /// Takes away the folders that have temporary names.
+    pub(super) fn remove_new_trees(&mut self) {
+        self.reached = None;
+        for site in self.sites.iter_mut().filter(|site| site.is_new) {
+            remove_tree(&site.whole, &temporary(&site.name));
+        }
+    }
+}
+
+fn remove_tree(whole: &Path, temporary: &OsStr) {
+    // There may be nothing, and what cannot be removed is found by the next copy.
+    let _ = std::fs::remove_dir_all(whole.with_file_name(temporary));
+}
+
+/// The name under which something is written.
+fn temporary(name: &OsStr) -> OsString {
+    let mut made = OsString::from(".");
+    if name.len() + 1 + MARK.len() > NAME_BYTES_MAX {
+        let digest = super::blocks::block_digest(name.as_bytes());
+        made.push(digest[..8].iter().map(|byte| format!("{byte:02x}")).collect::<String>());
+    } else {
+        made.push(name);
+    }
+    made.push(MARK);
+    made
+}
+
+fn times(entry: &Entry) -> Timestamps {
+    let (seconds, nanoseconds) = entry.changed;
+    Timestamps {
+        last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
+        last_modification: Timespec { tv_sec: seconds, tv_nsec: nanoseconds.into() },
+    }
+}
+
+fn owner(entry: &Entry) -> (Uid, Gid) {
+    (Uid::from_raw(entry.owner.0), Gid::from_raw(entry.owner.1))
+}
+
+fn kind_of(parent: &OwnedFd, name: &OsStr) -> Result<Option<FileType>> {
+    match statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(it) => Ok(Some(FileType::from_raw_mode(it.st_mode))),
+        Err(Errno::NOENT) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn open_folder(parent: &OwnedFd, name: &OsStr) -> Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match openat(parent, name, flags, Mode::empty()) {
+        Err(Errno::NOTDIR | Errno::LOOP) => Err(Trouble::new("is in the place of a folder")),
+        opened => Ok(opened?),
+    }
+}
+
+/// Something that others prepared under a temporary name is not written to.
+fn check_own(it: &Stat) -> Result<()> {
+    let is_ours = it.st_uid == rustix::process::geteuid().as_raw();
+    let has_other_names = FileType::from_raw_mode(it.st_mode).is_file() && it.st_nlink > 1;
+    match is_ours && !has_other_names {
+        true => Ok(()),
+        false => Err(Trouble::new("something of somebody else's has its temporary name")),
+    }
+}
+
+fn lock(file: &OwnedFd) -> Result<()> {
+    match flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Err(Errno::WOULDBLOCK) => Err(Trouble::new("is being written by another copy")),
+        // A file system without locks.
+        Err(Errno::NOLCK | Errno::NOTSUP | Errno::NOSYS) => Ok(()),
+        locked => Ok(locked?),
+    }
+}
