@@ -41,7 +41,7 @@ def front_end(topology: str, file: str) -> None:
         classes.sort(key=lambda one: (-len(one.ranks), next(iter(one.ranks))))
         for one in classes:
             who = f"{len(one.ranks)} back-ends ({one.ranks})"
-            if not str(one.name).startswith("="):
+            if not one.name.startswith("="):
                 print(f"{who}: {one.name}")
                 continue
             contents.send("content", to=next(iter(one.ranks)))

@@ -82,17 +82,16 @@ impl FilterSource for Rules {
     fn make_rule(
         &self,
         name: &str,
-        parameters: ValuesRef<'_>,
+        _: ValuesRef<'_>,
     ) -> Result<Box<dyn Synchronisation>, FilterError> {
-        if let Some(name) = name.strip_prefix("apart-") {
-            return Ok(Box::new(Apart(self.make_rule(name, parameters)?)));
-        }
-        Ok(match name {
+        let apart = name.strip_prefix("apart-");
+        let rule: Box<dyn Synchronisation> = match apart.unwrap_or(name) {
             "patient" => Box::new(Patient),
             "three" => Box::new(Quorum(3)),
             "stubborn" => Box::new(Stubborn),
             _ => Box::new(Broken),
-        })
+        };
+        Ok(if apart.is_some() { Box::new(Apart(rule)) } else { rule })
     }
 }
 
