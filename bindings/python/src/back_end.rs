@@ -220,9 +220,9 @@ impl BackEnd {
         }
     }
 
-    /// Sends values up on the stream of a packet, with its tag; they leave at once if no other packet
-    /// is here to be answered. Gives whether that stream is still open: who has closed it wants no
-    /// answer.
+    /// Sends values up on the stream of a packet, with its tag; they leave at once if no other
+    /// packet is here to be answered. Gives whether that stream is still open: who has closed it
+    /// wants no answer.
     #[pyo3(signature = (to, *values, wave = None, format = None))]
     fn reply(
         &self,

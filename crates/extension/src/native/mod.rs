@@ -1,7 +1,7 @@
 //! Filters in shared objects.
 //!
-//! `library` loads a file, `interface` has the structs of `sapwood_filter.h`, `view` shows a wave in
-//! them, `emission` takes what a filter makes, `filter` and `rule` are the filter and the
+//! `library` loads a file, `interface` has the structs of `sapwood_filter.h`, `view` shows a wave
+//! in them, `emission` takes what a filter makes, `filter` and `rule` are the filter and the
 //! synchronisation rule themselves, and `direct` calls a filter without all that, to be compared.
 
 mod direct;
