@@ -97,7 +97,7 @@ int main(int argc, char **argv)
         }
         sapwood::NetworkOptions options;
         options.topology = "2x2";
-        options.back_end = {argv[1], "back-end"};
+        options.back_end = {argv[1], argv[1], "back-end"};
         options.startup_timeout = hang;
         sapwood::Network network(options);
         numbers(network);
