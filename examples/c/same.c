@@ -5,9 +5,10 @@
  * into classes of equal ones; the front-end fetches the whole file from one representative of each
  * class. `{rank}` in FILE stands for the back-end's rank.
  */
-#include "prefix_tree.h"
+#include <sapwood.h>
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,9 +77,10 @@ static int back_end(const char *pattern, sapwood_error_t *error)
     return code == SAPWOOD_ERROR_ENDED ? 0 : code;
 }
 
-/* A class: a node of the tree below the root, with what it is sorted by. */
+/* A class: a node of the tree, with how many back-ends are in it. */
 struct class {
-    uint32_t node, size, first;
+    const sapwood_sketch_node_t *node;
+    uint32_t size;
 };
 
 static int larger_first(const void *a, const void *b)
@@ -86,24 +88,24 @@ static int larger_first(const void *a, const void *b)
     const struct class *left = a, *right = b;
     if (left->size != right->size)
         return left->size > right->size ? -1 : 1;
-    return left->first < right->first ? -1 : left->first > right->first;
+    return left->node->ranges[0].first < right->node->ranges[0].first ? -1 : 1;
 }
 
-static int print_class(sapwood_stream_t *contents, const struct prefix_tree *tree,
-                       const struct class *class, int is_only, sapwood_error_t *error)
+static int print_class(sapwood_stream_t *contents, const struct class *class, int is_only,
+                       sapwood_error_t *error)
 {
-    const char *word = tree->names[tree->name_of[class->node]];
+    const char *word = class->node->name;
+    uint32_t first = class->node->ranges[0].first;
     sapwood_answer_t *answer = NULL;
     const sapwood_packet_t *packet;
     const char *bytes;
     uint32_t length, lines = 0;
     int code = 0;
 
-    printf("%u back-ends (", class->size);
-    prefix_tree_print_ranks(tree, class->node);
+    printf("%u back-ends (%s", class->size, class->node->ranks);
     if (word[0] != '=') {
         printf("): %s\n", word);
-    } else if ((code = sapwood_stream_send_to(contents, class->first, CONTENT, error, "")) == 0 &&
+    } else if ((code = sapwood_stream_send_to(contents, first, CONTENT, error, "")) == 0 &&
                (code = sapwood_stream_recv(contents, &answer, DEADLINE_MS, error)) == 0 &&
                (code = sapwood_answer_value(answer, &packet, error)) == 0 &&
                (code = sapwood_packet_read(packet, error, "%auc", &bytes, &length)) == 0) {
@@ -121,25 +123,26 @@ static int ask(sapwood_stream_t *checksums, sapwood_stream_t *contents, sapwood_
 {
     static struct class classes[CLASSES_MAX];
     sapwood_answer_t *answer = NULL;
+    sapwood_sketch_t *tree = NULL;
     const sapwood_packet_t *packet;
-    struct prefix_tree tree = {.count = 0};
-    uint32_t count = 0;
+    const sapwood_sketch_node_t *nodes = NULL;
+    size_t node_count = 0, count = 0;
     int code;
     if ((code = sapwood_stream_broadcast(checksums, CHECKSUM, error, "")) == 0 &&
         (code = sapwood_stream_recv(checksums, &answer, DEADLINE_MS, error)) == 0 &&
-        (code = sapwood_answer_value(answer, &packet, error)) == 0)
-        code = prefix_tree_read(&tree, packet, error);
-    for (uint32_t node = 1; code == 0 && node < tree.count && count < CLASSES_MAX; node++) {
-        uint32_t range_count;
-        const uint32_t *ranges = prefix_tree_ranks(&tree, node, &range_count);
-        struct class *class = &classes[count++];
-        *class = (struct class){.node = node, .first = ranges[0]};
-        for (uint32_t i = 0; i < range_count; i++)
-            class->size += ranges[2 * i + 1] - ranges[2 * i] + 1;
+        (code = sapwood_answer_value(answer, &packet, error)) == 0 &&
+        (code = sapwood_sketch_read(&tree, packet, error)) == 0)
+        code = sapwood_sketch_nodes(tree, &nodes, &node_count, error);
+    for (; count < node_count && count < CLASSES_MAX; count++) {
+        const sapwood_sketch_node_t *node = &nodes[count];
+        classes[count] = (struct class){.node = node};
+        for (size_t i = 0; i < node->range_count; i++)
+            classes[count].size += node->ranges[i].last - node->ranges[i].first + 1;
     }
     qsort(classes, count, sizeof *classes, larger_first);
-    for (uint32_t i = 0; code == 0 && i < count; i++)
-        code = print_class(contents, &tree, &classes[i], count == 1, error);
+    for (size_t i = 0; code == 0 && i < count; i++)
+        code = print_class(contents, &classes[i], count == 1, error);
+    sapwood_sketch_free(&tree);
     sapwood_answer_free(&answer);
     return code;
 }

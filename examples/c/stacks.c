@@ -5,9 +5,10 @@
  * root may read; for others the name of the call in which the thread waits). The tree merges stacks
  * that begin alike.
  */
-#include "prefix_tree.h"
+#include <sapwood.h>
 
 #include <dirent.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -102,18 +103,6 @@ static int back_end(char **pids, sapwood_error_t *error)
     return code == SAPWOOD_ERROR_ENDED ? 0 : code;
 }
 
-static void print_below(const struct prefix_tree *tree, uint32_t parent, int depth)
-{
-    for (uint32_t node = 1; node < tree->count; node++) {
-        if (tree->parents[node] != parent)
-            continue;
-        printf("%*s%s: ", 2 * depth, "", tree->names[tree->name_of[node]]);
-        prefix_tree_print_ranks(tree, node);
-        printf("\n");
-        print_below(tree, node, depth + 1);
-    }
-}
-
 static int front_end(const char *topology, const char *const *worker, unsigned pids,
                      sapwood_error_t *error)
 {
@@ -127,8 +116,8 @@ static int front_end(const char *topology, const char *const *worker, unsigned p
     sapwood_communicator_t *everyone = NULL;
     sapwood_stream_t *stream = NULL;
     sapwood_answer_t *answer = NULL;
+    sapwood_sketch_t *tree = NULL;
     const sapwood_packet_t *packet;
-    struct prefix_tree tree;
     int code;
     if ((code = sapwood_network_open(&network, &options, error)) == 0 &&
         (code = sapwood_communicator_everyone(&everyone, network, error)) == 0 &&
@@ -141,9 +130,10 @@ static int front_end(const char *topology, const char *const *worker, unsigned p
                (code = sapwood_stream_broadcast(stream, STACKS, error, "")) == 0 &&
                (code = sapwood_stream_recv(stream, &answer, DEADLINE_MS, error)) == 0 &&
                (code = sapwood_answer_value(answer, &packet, error)) == 0 &&
-               (code = prefix_tree_read(&tree, packet, error)) == 0) {
-        print_below(&tree, 0, 0);
+               (code = sapwood_sketch_read(&tree, packet, error)) == 0) {
+        printf("%s", sapwood_sketch_text(tree));
     }
+    sapwood_sketch_free(&tree);
     sapwood_answer_free(&answer);
     sapwood_stream_close(&stream, NULL);
     sapwood_communicator_free(&everyone);

@@ -6,8 +6,9 @@
  * way up. `{rank}` in FILE stands for the back-end's rank. It follows until it is interrupted, or for
  * SECONDS.
  */
-#include "prefix_tree.h"
+#include <sapwood.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -99,18 +100,20 @@ static int back_end(const char *pattern, sapwood_error_t *error)
 static int print_turn(sapwood_stream_t *stream, sapwood_error_t *error)
 {
     sapwood_answer_t *answer = NULL;
+    sapwood_sketch_t *tree = NULL;
     const sapwood_packet_t *packet;
-    struct prefix_tree tree;
+    const sapwood_sketch_node_t *lines = NULL;
+    size_t count = 0;
     int code;
     if ((code = sapwood_stream_broadcast(stream, LINES, error, "")) == 0 &&
         (code = sapwood_stream_recv(stream, &answer, DEADLINE_MS, error)) == 0 &&
         (code = sapwood_answer_value(answer, &packet, error)) == 0 &&
-        (code = prefix_tree_read(&tree, packet, error)) == 0)
-        for (uint32_t node = 1; node < tree.count; node++) {
-            prefix_tree_print_ranks(&tree, node);
-            printf(": %s\n", tree.names[tree.name_of[node]]);
-        }
+        (code = sapwood_sketch_read(&tree, packet, error)) == 0)
+        code = sapwood_sketch_nodes(tree, &lines, &count, error);
+    for (size_t line = 0; line < count; line++)
+        printf("%s: %s\n", lines[line].ranks, lines[line].name);
     fflush(stdout);
+    sapwood_sketch_free(&tree);
     sapwood_answer_free(&answer);
     return code;
 }

@@ -81,53 +81,40 @@ static int back_end(const char *command, sapwood_error_t *error)
     return code == SAPWOOD_ERROR_ENDED ? 0 : code;
 }
 
-static void print_ranks(const uint32_t *ranges, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        printf(i == 0 ? "%u" : ",%u", ranges[2 * i]);
-        if (ranges[2 * i + 1] != ranges[2 * i])
-            printf("-%u", ranges[2 * i + 1]);
-    }
-}
-
 /* Asks one of those who have a number for the line that begins with it. */
-static int print_entry(sapwood_stream_t *lines, double number, const uint32_t *ranges,
-                       uint32_t range_count, sapwood_error_t *error)
+static int print_entry(sapwood_stream_t *lines, const sapwood_sketch_entry_t *entry,
+                       sapwood_error_t *error)
 {
     sapwood_answer_t *answer = NULL;
     const sapwood_packet_t *packet;
     const char *line;
     int code;
-    if ((code = sapwood_stream_send_to(lines, ranges[0], LINE, error, "%lf", number)) == 0 &&
+    if ((code = sapwood_stream_send_to(lines, entry->ranges[0].first, LINE, error, "%lf",
+                                       entry->number)) == 0 &&
         (code = sapwood_stream_recv(lines, &answer, DEADLINE_MS, error)) == 0 &&
         (code = sapwood_answer_value(answer, &packet, error)) == 0 &&
-        (code = sapwood_packet_read(packet, error, "%s", &line)) == 0) {
-        print_ranks(ranges, range_count);
-        printf(": %s\n", line);
-    }
+        (code = sapwood_packet_read(packet, error, "%s", &line)) == 0)
+        printf("%s: %s\n", entry->ranks, line);
     sapwood_answer_free(&answer);
     return code;
 }
 
-/* What the filter `top` gives is described in docs/sketches.md. */
 static int ask(sapwood_stream_t *numbers, sapwood_stream_t *lines, sapwood_error_t *error)
 {
     sapwood_answer_t *answer = NULL;
+    sapwood_sketch_t *top = NULL;
     const sapwood_packet_t *packet;
-    const double *largest;
-    const uint32_t *range_counts, *ranges;
-    uint32_t count = 0;
+    const sapwood_sketch_entry_t *entries = NULL;
+    size_t count = 0;
     int code;
     if ((code = sapwood_stream_broadcast(numbers, NUMBERS, error, "")) == 0 &&
         (code = sapwood_stream_recv(numbers, &answer, DEADLINE_MS, error)) == 0 &&
-        (code = sapwood_answer_value(answer, &packet, error)) == 0)
-        code = sapwood_packet_read(packet, error, "%ud %uld %alf %auld %aud %aud", NULL, NULL,
-                                   &largest, &count, NULL, NULL, &range_counts, NULL, &ranges,
-                                   NULL);
-    for (uint32_t i = 0; code == 0 && i < count; i++) {
-        code = print_entry(lines, largest[i], ranges, range_counts[i], error);
-        ranges += 2 * range_counts[i];
-    }
+        (code = sapwood_answer_value(answer, &packet, error)) == 0 &&
+        (code = sapwood_sketch_read(&top, packet, error)) == 0)
+        code = sapwood_sketch_entries(top, &entries, &count, error);
+    for (size_t i = 0; code == 0 && i < count; i++)
+        code = print_entry(lines, &entries[i], error);
+    sapwood_sketch_free(&top);
     sapwood_answer_free(&answer);
     return code;
 }

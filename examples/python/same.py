@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import prefix_tree
 import sapwood
 
 
@@ -38,7 +37,7 @@ def front_end(topology: str, file: str) -> None:
         contents = network.stream(wave="immediate")
         for missing in answer.missing:
             print(f"no answer from {missing.ranks}: {missing.reason}")
-        classes = prefix_tree.read(answer).below
+        classes = sapwood.sketch.PrefixTree(answer).nodes
         classes.sort(key=lambda one: (-len(one.ranks), next(iter(one.ranks))))
         for one in classes:
             who = f"{len(one.ranks)} back-ends ({one.ranks})"

@@ -8,7 +8,6 @@ begin alike.
 import sys
 from pathlib import Path
 
-import prefix_tree
 import sapwood
 
 
@@ -38,13 +37,6 @@ def back_end(pids: list[str]) -> None:
             leaf.reply(request, *(stacks or [["(no such process)"]]))
 
 
-def draw(nodes: list[prefix_tree.Node], depth: int = 0) -> None:
-    """Prints a tree, what is below a node further to the right."""
-    for node in nodes:
-        print(f"{'  ' * depth}{node.name}: {node.ranks}")
-        draw(node.below, depth + 1)
-
-
 def front_end(topology: str, pids: list[str]) -> None:
     """Asks once."""
     with sapwood.Network(topology, [sys.executable, __file__, "back-end", *pids]) as network:
@@ -53,7 +45,7 @@ def front_end(topology: str, pids: list[str]) -> None:
                 f"stacks: {len(network.everyone)} back-ends cannot look at {len(pids)} processes"
             )
         answer = network.stream(up="prefix-tree").ask("stacks", timeout=10)
-        draw(prefix_tree.read(answer).below)
+        print(sapwood.sketch.PrefixTree(answer), end="")
         for missing in answer.missing:
             print(f"no answer from {missing.ranks}: {missing.reason}")
 

@@ -8,7 +8,6 @@ up. `{rank}` in FILE stands for the back-end's rank. It follows until it is inte
 import sys
 import time
 
-import prefix_tree
 import sapwood
 
 LINES_MAX = 60  # A packet has at most 64 values, and each line is one; more come in the next turn.
@@ -52,7 +51,7 @@ def front_end(topology: str, file: str, seconds: float) -> None:
         stream, ends = network.stream(up="prefix-tree"), time.monotonic() + seconds
         while time.monotonic() < ends:
             answer = stream.ask("lines", timeout=10)
-            for line in prefix_tree.read(answer).below:
+            for line in sapwood.sketch.PrefixTree(answer).nodes:
                 print(f"{line.ranks}: {line.name}", flush=True)
             time.sleep(0.1)
 

@@ -44,15 +44,9 @@ def front_end(topology: str, k: int, command: str) -> None:
     with sapwood.Network(topology, program) as network:
         answer = network.stream(up=("top", k)).ask("numbers", timeout=60)
         lines = network.stream(wave="immediate")
-        # What the filter gives is described in docs/sketches.md.
-        _, _, largest, _, range_counts, ranges = answer.values
-        at = 0
-        for number, count in zip(largest, range_counts, strict=True):
-            pairs = ranges[at : at + 2 * count].reshape(-1, 2)
-            at += 2 * count
-            ranks = sapwood.RankSet(",".join(f"{first}-{last}" for first, last in pairs))
-            lines.send(float(number), to=next(iter(ranks)))
-            print(f"{ranks}: {lines.recv(timeout=60).value}")
+        for entry in sapwood.sketch.TopK(answer).entries:
+            lines.send(entry.number, to=next(iter(entry.ranks)))
+            print(f"{entry.ranks}: {lines.recv(timeout=60).value}")
         for missing in answer.missing:
             print(f"no answer from {missing.ranks}: {missing.reason}")
 

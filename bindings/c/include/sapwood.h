@@ -21,12 +21,13 @@
  *
  * Threads. Networks, streams and back-ends belong to the thread that made them: any other gets
  * SAPWOOD_ERROR_THREAD, and nothing is done. Several threads may each have their own. Answers,
- * packets and communicators are plain memory: any threads may read them, but one must free them
- * when no other reads them any more. The library starts no thread and installs no signal handler.
+ * packets, sketches and communicators are plain memory: any threads may read them, but one must
+ * free them when no other reads them any more. The library starts no thread and installs no signal
+ * handler.
  *
  * Processes. A child that was forked from a process with handles gets SAPWOOD_ERROR_FORKED for
  * networks, streams and back-ends, close included: their connections are the parent's. Answers,
- * packets and communicators are its own to read and free.
+ * packets, sketches and communicators are its own to read and free.
  *
  * Faults. A fault inside the library is SAPWOOD_ERROR_INTERNAL; it never ends the program.
  */
@@ -228,6 +229,28 @@ typedef enum {
     SAPWOOD_EVENT_REPAIRED = 11,
 } sapwood_event_kind_t;
 
+/** Which filter a sketch is of. */
+typedef enum {
+    /** There is no sketch. */
+    SAPWOOD_SKETCH_NONE = 0,
+    /** `quantiles`: of numbers, each within a relative error. */
+    SAPWOOD_SKETCH_QUANTILES = 1,
+    /** `kll`: of numbers, each within an error in place. */
+    SAPWOOD_SKETCH_KLL = 2,
+    /** `distinct`: how many different values there are. */
+    SAPWOOD_SKETCH_DISTINCT = 3,
+    /** `heavy-hitters`: what came most often. */
+    SAPWOOD_SKETCH_HEAVY_HITTERS = 4,
+    /** `top`: the largest numbers, and whose they are. */
+    SAPWOOD_SKETCH_TOP = 5,
+    /** `histogram`: how many numbers are in each bin. */
+    SAPWOOD_SKETCH_HISTOGRAM = 6,
+    /** `union`: all different integers and strings. */
+    SAPWOOD_SKETCH_UNION = 7,
+    /** `prefix-tree`: call stacks as one tree. */
+    SAPWOOD_SKETCH_PREFIX_TREE = 8,
+} sapwood_sketch_kind_t;
+
 /** What came of one wave. Plain memory: it may be read on any thread, and outlives its network. */
 typedef struct sapwood_answer_t sapwood_answer_t;
 
@@ -247,6 +270,9 @@ typedef struct sapwood_network_t sapwood_network_t;
  * memory until it is freed.
  */
 typedef struct sapwood_packet_t sapwood_packet_t;
+
+/** A sketch that was read. Plain memory: any thread may read it, and it outlives the packet. */
+typedef struct sapwood_sketch_t sapwood_sketch_t;
 
 /**
  * A logical connection between the front-end and a set of back-ends, with filters in between. It
@@ -415,6 +441,66 @@ typedef struct {
     /** How many ranges. */
     size_t range_count;
 } sapwood_missing_t;
+
+/** An item or number of a sketch. What it points to is lent until the sketch is freed. */
+typedef struct {
+    /**
+     * A sapwood_type_t that says where the value is: SAPWOOD_TYPE_INT64 in `integer`,
+     * SAPWOOD_TYPE_UINT64 in `natural`, SAPWOOD_TYPE_DOUBLE in `number`, SAPWOOD_TYPE_STRING in
+     * `text`.
+     */
+    int kind;
+    /** The signed integer, or 0. */
+    int64_t integer;
+    /** The integer without sign, or 0. */
+    uint64_t natural;
+    /** The number, or the double nearest to the integer; 0 for a string. */
+    double number;
+    /** The string with a NUL behind it; NULL for a number. */
+    const char *text;
+    /** The string's length in bytes, which may hold NULs. */
+    size_t text_bytes;
+    /** How often it came at least; 1 in a union, which does not count. */
+    uint64_t at_least;
+    /** How often it came at most; the same as `at_least` in all but heavy hitters. */
+    uint64_t at_most;
+    /** The back-ends that sent it, as "0-3,7"; empty in all but the sketch of `top`. */
+    const char *ranks;
+    /** The same as sorted ranges; NULL where there are none. */
+    const sapwood_rank_range_t *ranges;
+    /** How many ranges. */
+    size_t range_count;
+} sapwood_sketch_entry_t;
+
+/** A bin of a histogram. */
+typedef struct {
+    /** The smallest number that it may hold. */
+    double low;
+    /** What its numbers are below. */
+    double high;
+    /** How many there are. */
+    uint64_t count;
+} sapwood_sketch_bin_t;
+
+/** A node of a prefix tree. What it points to is lent until the sketch is freed. */
+typedef struct {
+    /** How many nodes are above it: 0 for an outermost frame. */
+    size_t depth;
+    /** The frame, with a NUL behind it. */
+    const char *name;
+    /** The frame's length in bytes, which may hold NULs. */
+    size_t name_bytes;
+    /** The back-ends whose stacks pass through it, as "0-3,7". */
+    const char *ranks;
+    /** The same as sorted ranges. */
+    const sapwood_rank_range_t *ranges;
+    /** How many ranges. */
+    size_t range_count;
+    /** How many stacks pass through it. */
+    uint64_t stacks;
+    /** How many of those end in it, or in what was cut off below it. */
+    uint64_t ending;
+} sapwood_sketch_node_t;
 
 #ifdef __cplusplus
 extern "C" {
@@ -1021,6 +1107,207 @@ int sapwood_packet_bytes(const sapwood_packet_t *packet,
                          const char **bytes,
                          size_t *length,
                          sapwood_error_t *error);
+
+/**
+ * Reads the sketch that a packet holds, of whatever kind: the answer of a stream whose last upward
+ * filter is a sketch's, or what a filter of one's own was given. It does not need the packet any
+ * more.
+ *
+ * Errors: USAGE, FORMAT, INTERNAL.
+ * Threads: any.
+ * Memory: the handle is the caller's, to be given back by sapwood_sketch_free.
+ */
+int sapwood_sketch_read(sapwood_sketch_t **sketch,
+                        const sapwood_packet_t *packet,
+                        sapwood_error_t *error);
+
+/**
+ * Gives a sketch back and sets the handle to NULL; nothing happens if it or `sketch` is NULL.
+ *
+ * Errors: none.
+ * Threads: any.
+ * Memory: what the handle has lent is gone.
+ */
+void sapwood_sketch_free(sapwood_sketch_t **sketch);
+
+/**
+ * Which filter it is of: a sapwood_sketch_kind_t; SAPWOOD_SKETCH_NONE for NULL.
+ *
+ * Errors: none; what it gives says whether there was something to give.
+ * Threads: any.
+ * Memory: nothing is kept of what it is given.
+ */
+int sapwood_sketch_kind(const sapwood_sketch_t *sketch);
+
+/**
+ * How many numbers, items or stacks were added, each as often as it came; the items of a union,
+ * which are all different, and of `top` the numbers that were kept. 0 for `distinct`, which does
+ * not know, and for NULL.
+ *
+ * Errors: none; what it gives says whether there was something to give.
+ * Threads: any.
+ * Memory: nothing is kept of what it is given.
+ */
+uint64_t sapwood_sketch_count(const sapwood_sketch_t *sketch);
+
+/**
+ * How many numbers were left out because they are NaN, or infinite where that is no number to the
+ * sketch; 0 for kinds that leave nothing out, and for NULL.
+ *
+ * Errors: none; what it gives says whether there was something to give.
+ * Threads: any.
+ * Memory: nothing is kept of what it is given.
+ */
+uint64_t sapwood_sketch_left_out(const sapwood_sketch_t *sketch);
+
+/**
+ * Whether nothing was cut off for the bound of a union or a prefix tree; true for other kinds,
+ * false for NULL.
+ *
+ * Errors: none; what it gives says whether there was something to give.
+ * Threads: any.
+ * Memory: nothing is kept of what it is given.
+ */
+bool sapwood_sketch_is_complete(const sapwood_sketch_t *sketch);
+
+/**
+ * The items of `heavy-hitters` (the most frequent first), the numbers of `top` (the largest first)
+ * or the items of `union` (integers by value, then strings by their bytes), lent until the sketch
+ * is freed; NULL and 0 when there are none.
+ *
+ * Errors: USAGE, INTERNAL.
+ * Threads: any.
+ * Memory: what it gives is the library's, lent as said above.
+ */
+int sapwood_sketch_entries(const sapwood_sketch_t *sketch,
+                           const sapwood_sketch_entry_t **entries,
+                           size_t *count,
+                           sapwood_error_t *error);
+
+/**
+ * The bins of `histogram` from low to high, lent until the sketch is freed; of self-chosen ones,
+ * from the first to the last that holds a number. NULL and 0 when there are none.
+ *
+ * Errors: USAGE, INTERNAL.
+ * Threads: any.
+ * Memory: what it gives is the library's, lent as said above.
+ */
+int sapwood_sketch_bins(const sapwood_sketch_t *sketch,
+                        const sapwood_sketch_bin_t **bins,
+                        size_t *count,
+                        sapwood_error_t *error);
+
+/**
+ * How many numbers are below and above all bins of `histogram`.
+ *
+ * Errors: USAGE, INTERNAL.
+ * Threads: any.
+ * Memory: nothing is kept of what it is given.
+ */
+int sapwood_sketch_outside(const sapwood_sketch_t *sketch,
+                           uint64_t *under,
+                           uint64_t *over,
+                           sapwood_error_t *error);
+
+/**
+ * The nodes of `prefix-tree`, each before those below it, those of one parent sorted by name, lent
+ * until the sketch is freed; NULL and 0 when there are none.
+ *
+ * Errors: USAGE, INTERNAL.
+ * Threads: any.
+ * Memory: what it gives is the library's, lent as said above.
+ */
+int sapwood_sketch_nodes(const sapwood_sketch_t *sketch,
+                         const sapwood_sketch_node_t **nodes,
+                         size_t *count,
+                         sapwood_error_t *error);
+
+/**
+ * A prefix tree for people: a line for each node, indented by its depth, with the ranks in it;
+ * lent until the sketch is freed. NULL for other kinds and for NULL.
+ *
+ * Errors: none; what it gives says whether there was something to give.
+ * Threads: any.
+ * Memory: what it gives is the library's, lent as said above.
+ */
+const char *sapwood_sketch_text(const sapwood_sketch_t *sketch);
+
+/**
+ * The number of which a share (0 to 1) of all numbers is smaller, of `quantiles` and `kll`; 0.99
+ * gives what 99 % stay below. How far it may be from the truth say `sapwood_sketch_relative_error`
+ * and `sapwood_sketch_rank_error`. SAPWOOD_ERROR_NO_VALUE when there are no numbers.
+ *
+ * Errors: USAGE, NO_VALUE, INTERNAL.
+ * Threads: any.
+ * Memory: nothing is kept of what it is given.
+ */
+int sapwood_sketch_quantile(const sapwood_sketch_t *sketch,
+                            double share,
+                            double *number,
+                            sapwood_error_t *error);
+
+/**
+ * The smallest and the largest number, exactly, of `quantiles` and `kll`. SAPWOOD_ERROR_NO_VALUE
+ * when there are no numbers.
+ *
+ * Errors: USAGE, NO_VALUE, INTERNAL.
+ * Threads: any.
+ * Memory: nothing is kept of what it is given.
+ */
+int sapwood_sketch_range(const sapwood_sketch_t *sketch,
+                         double *smallest,
+                         double *largest,
+                         sapwood_error_t *error);
+
+/**
+ * The bound on the relative error of every quantile, of `quantiles`: 0.01 unless the stream asked
+ * for another, or the numbers spanned too many magnitudes for it.
+ *
+ * Errors: USAGE, INTERNAL.
+ * Threads: any.
+ * Memory: nothing is kept of what it is given.
+ */
+int sapwood_sketch_relative_error(const sapwood_sketch_t *sketch,
+                                  double *share,
+                                  sapwood_error_t *error);
+
+/**
+ * By how many places the place of a quantile of `kll` may be wrong: by more only with this chance
+ * (0 to 1).
+ *
+ * Errors: USAGE, INTERNAL.
+ * Threads: any.
+ * Memory: nothing is kept of what it is given.
+ */
+int sapwood_sketch_rank_error(const sapwood_sketch_t *sketch,
+                              double chance,
+                              double *places,
+                              sapwood_error_t *error);
+
+/**
+ * How many numbers are at most this one, of `kll`, within `sapwood_sketch_rank_error`.
+ *
+ * Errors: USAGE, INTERNAL.
+ * Threads: any.
+ * Memory: nothing is kept of what it is given.
+ */
+int sapwood_sketch_rank(const sapwood_sketch_t *sketch,
+                        double number,
+                        uint64_t *rank,
+                        sapwood_error_t *error);
+
+/**
+ * How many different values there are, about, and the standard deviation of that as a share of the
+ * truth, which is 0 while the count is exact; of `distinct`.
+ *
+ * Errors: USAGE, INTERNAL.
+ * Threads: any.
+ * Memory: nothing is kept of what it is given.
+ */
+int sapwood_sketch_distinct(const sapwood_sketch_t *sketch,
+                            double *estimate,
+                            double *standard_error,
+                            sapwood_error_t *error);
 
 /**
  * Joins the network that has started this program, as its environment says.

@@ -321,7 +321,8 @@ typedef struct sapwood_filter {
     /* Of a synchronisation rule: whether a wave that is not complete goes on. *wait_ns is
      * SAPWOOD_FILTER_GO, SAPWOOD_FILTER_WAIT for the next packet, or the nanoseconds after which
      * the rule is asked again if no packet comes before. A wave that is complete goes on without
-     * the rule. It runs in the process's own loop: it has to be quick. NULL for a filter. */
+     * the rule. It is called apart from the process's loop, by one thread at a time, as
+     * transform is. NULL for a filter. */
     int32_t (*decide)(void *state, const sapwood_filter_arrivals_t *arrivals, int64_t *wait_ns,
                       sapwood_filter_out_t *out);
 } sapwood_filter_t;

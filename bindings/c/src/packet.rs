@@ -3,7 +3,7 @@
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::sync::OnceLock;
 
-use sapwood::Packet;
+use sapwood::{Packet, ValuesRef};
 
 use crate::error::{Failure, Result, guard, sapwood_error_code_t as Code, sapwood_error_t, shield};
 use crate::format::{for_element, is_array, is_large, is_string, parse, single};
@@ -41,6 +41,10 @@ impl sapwood_packet_t {
         let places = if has_strings { packet.format().len() } else { 0 };
         let lent = (0..places).map(|_| OnceLock::new()).collect();
         Self { packet, lent, format: OnceLock::new() }
+    }
+
+    pub(crate) fn values(&self) -> ValuesRef<'_> {
+        self.packet.values()
     }
 
     /// A string as C wants it: in place if a NUL follows it, as its padding mostly does.
@@ -91,7 +95,7 @@ fn is_terminated(encoded: &[u8], string: &[u8]) -> bool {
 ///
 /// # Safety
 /// `packet` is NULL or alive.
-unsafe fn lend<'a>(packet: *const sapwood_packet_t) -> Result<&'a sapwood_packet_t> {
+pub(crate) unsafe fn lend<'a>(packet: *const sapwood_packet_t) -> Result<&'a sapwood_packet_t> {
     // SAFETY: as the caller says.
     unsafe { packet.as_ref() }.ok_or_else(|| Failure::usage("packet: is NULL; receive one first"))
 }

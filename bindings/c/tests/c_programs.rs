@@ -11,8 +11,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use harness::{
-    C11, Programs, built, command, compile, compile_library, finish, package, run, source, start,
-    succeed, text,
+    C11, FAULTS, Programs, built, command, compile, compile_library, finish, package, run, source,
+    start, succeed, text,
 };
 
 const TOPOLOGIES: [(&str, u32); 3] = [("1x1", 1), ("4", 4), ("2x4", 8)];
@@ -98,16 +98,24 @@ fn handles_that_are_closed_forked_or_on_another_thread_are_refused() {
 fn run_filters(programs: &Programs) {
     let folder = programs.folder.path().join("shipped");
     fs::create_dir(&folder).expect("a folder for the library");
-    let library = compile_library("quorum.c", &folder);
+    let library = compile_library(&source("quorum.c"), &folder);
+    let faults = compile_library(&package(FAULTS), programs.folder.path());
     let module = package("../../crates/extension/filters/sums.wasm");
     let back_end = programs.path("back_end");
-    let words = [&back_end, library.as_os_str(), folder.as_os_str(), module.as_os_str()];
+    let faults = faults.as_os_str();
+    let words = [&back_end, library.as_os_str(), folder.as_os_str(), module.as_os_str(), faults];
     programs.run("filters", &words);
 }
 
 #[test]
 fn filters_and_rules_of_ones_own_are_found_and_shipped() {
     run_filters(&Programs::new(&["filters", "back_end"]));
+}
+
+#[test]
+fn sketches_are_asked_for_all_that_they_know() {
+    let programs = Programs::new(&["sketches"]);
+    programs.run("sketches", &[&programs.path("sketches")]);
 }
 
 #[test]
@@ -148,13 +156,14 @@ fn attach_and_finish(
 fn the_sanitizers_find_nothing() {
     let flags =
         ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-DSAPWOOD_VARARGS_EXPORTED"];
-    let names = ["front_end", "back_end", "misuse", "death", "wrong_use", "filters"];
+    let names = ["front_end", "back_end", "misuse", "death", "wrong_use", "filters", "sketches"];
     let programs = Programs::with(&names, &[package("src/varargs.c")], &flags);
     let back_end = programs.path("back_end");
     programs.run("front_end", &[os("2x2"), os("unix"), &back_end]);
     programs.run("misuse", &[&back_end]);
     programs.run("death", &[&back_end]);
     programs.run("wrong_use", &[&programs.path("wrong_use")]);
+    programs.run("sketches", &[&programs.path("sketches")]);
     run_filters(&programs);
 }
 

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use harness::{built, compile_library, package, run, succeed};
+use harness::{FAULTS, built, compile_library, package, run, succeed};
 
 const STANDARDS: [&str; 2] = ["-std=c++17", "-std=c++20"];
 
@@ -63,8 +63,18 @@ fn misuse_is_an_exception_and_changes_nothing() {
 fn filters_and_rules_of_ones_own_are_found_and_shipped() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let program = |name| compile(name, &[STANDARDS[0]], folder.path());
-    let library = compile_library("quorum.c", folder.path());
-    run(&[&program("filters"), &program("back_end"), library.as_os_str()]);
+    let library = compile_library(&package("tests/programs/quorum.c"), folder.path());
+    let faults = compile_library(&package(FAULTS), folder.path());
+    let words =
+        [&program("filters"), &program("back_end"), library.as_os_str(), faults.as_os_str()];
+    run(&words);
+}
+
+#[test]
+fn sketches_are_asked_for_what_they_know() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let sketches = compile("sketches", &[STANDARDS[0]], folder.path());
+    run(&[&sketches, &sketches]);
 }
 
 #[test]
@@ -75,6 +85,8 @@ fn the_sanitizers_find_nothing() {
     let back_end = program("back_end");
     over_all_shapes(&program("front_end"), &back_end);
     run(&[&program("misuse"), &back_end]);
+    let sketches = program("sketches");
+    run(&[&sketches, &sketches]);
 }
 
 /// Each back-end runs under valgrind, and writes what that finds into a file of its own.

@@ -12,7 +12,7 @@ use std::path::Path;
 use cbindgen::{Builder, Config, DocumentationStyle, Language, SortKey, Style};
 
 /// The modules in the order of the header.
-const MODULES: [&str; 12] = [
+const MODULES: [&str; 14] = [
     "error",
     "format",
     "topology",
@@ -22,13 +22,15 @@ const MODULES: [&str; 12] = [
     "stream",
     "answer",
     "packet",
+    "sketch",
+    "estimate",
     "event",
     "back_end",
     "serve",
 ];
 
 /// Enumerations that no function takes or gives by name, because C gives them as int.
-const CONSTANTS: [&str; 10] = [
+const CONSTANTS: [&str; 11] = [
     "sapwood_error_code_t",
     "sapwood_type_t",
     "sapwood_shape_t",
@@ -39,6 +41,7 @@ const CONSTANTS: [&str; 10] = [
     "sapwood_wave_t",
     "sapwood_policy_t",
     "sapwood_event_kind_t",
+    "sapwood_sketch_kind_t",
 ];
 
 const COLUMNS_MAX: usize = 100;

@@ -52,6 +52,7 @@ fn all_files_are_installed_below_destdir() {
         "bin/sapwood",
         "include/sapwood.h",
         "include/sapwood.hpp",
+        "include/sapwood/sketch.hpp",
         "include/sapwood/values.hpp",
         "lib/arch/libsapwood.so",
         "lib/arch/libsapwood.a",

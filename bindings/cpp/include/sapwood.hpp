@@ -649,4 +649,6 @@ private:
 
 }  // namespace sapwood
 
+#include <sapwood/sketch.hpp>
+
 #endif  // SAPWOOD_HPP

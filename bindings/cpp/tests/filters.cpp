@@ -1,4 +1,5 @@
-// filters BACK_END LIBRARY: filters and rules of one's own where they lie and shipped, and one without an end.
+// filters BACK_END LIBRARY FAULTS: filters and rules of one's own where they lie and shipped, and those of FAULTS
+// that have no end.
 #include "check.hpp"
 
 static const std::chrono::milliseconds limit{300};
@@ -39,18 +40,31 @@ static void an_endless_filter(sapwood::Network &network, const std::string &filt
     THROWS(sapwood::NoValue, NO_VALUE, "has run for 300 ms and is given up", answer.value());
 }
 
+static void an_endless_rule(sapwood::Network &network, const std::string &rule)
+{
+    sapwood::StreamOptions options;
+    options.up = "sum";
+    options.rule = rule;
+    sapwood::Stream stream = network.open_stream(options);
+    stream.broadcast(SILENT, 3u);
+    const sapwood::Answer answer = stream.recv(hang);
+    THROWS(sapwood::NoValue, NO_VALUE, "has run for 300 ms and is given up", answer.value());
+}
+
 int main(int argc, char **argv)
 {
     return guarded([&] {
-        CHECK(argc == 3);
+        CHECK(argc == 4);
         sapwood::NetworkOptions options;
         options.topology = "1x4";
         options.back_end = {argv[1]};
         options.startup_timeout = hang;
         const std::string library = argv[2], file = "native:" + library;
+        const std::string faults = std::string("native:") + argv[3];
         options.filter_limit = limit;
         sapwood::Network strict(options);
-        an_endless_filter(strict, file + "#endless");
+        an_endless_filter(strict, faults + "#loop");
+        an_endless_rule(strict, faults + "#think");
         sums_by(strict, "sum");
         strict.close();
         options.filter_limit = std::chrono::milliseconds(-1);

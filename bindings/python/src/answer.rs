@@ -46,7 +46,7 @@ impl Answer {
         Self { answer, packet }
     }
 
-    fn packet(&self, py: Python<'_>) -> PyResult<&Arc<sapwood::Packet>> {
+    pub(crate) fn packet(&self, py: Python<'_>) -> PyResult<&Arc<sapwood::Packet>> {
         self.packet.as_ref().ok_or_else(|| {
             let missing = self.answer.missing.clone();
             error::of_network(py, &sapwood::Error::NoValue { missing })
@@ -139,6 +139,10 @@ pub(crate) struct Packet {
 impl Packet {
     pub(crate) fn new(packet: sapwood::Packet, stream: u32) -> Self {
         Self { packet: Arc::new(packet), stream }
+    }
+
+    pub(crate) fn packet(&self) -> &sapwood::Packet {
+        &self.packet
     }
 
     pub(crate) fn address(&self) -> (u32, i32) {

@@ -18,6 +18,9 @@ use crate::settings;
 /// What is due at a back-end by the clock alone may be so late: news of its links, no packets.
 const IDLE_SECONDS: f64 = 0.05;
 
+/// Values of so many bytes are sent without letting the interpreter go.
+const AT_ONCE_BYTES: usize = 16 << 10;
+
 /// A back-end as a thread may have it.
 pub(crate) struct Leaf(sapwood::BackEnd);
 
@@ -39,6 +42,42 @@ impl Leaf {
             None => self.0.send(stream, tag, values),
         }
     }
+
+    /// Sends the values if that does not wait; they are still there if it would.
+    fn send_at_once(
+        &mut self,
+        stream: u32,
+        tag: i32,
+        values: &mut Option<Values>,
+        wave: Option<u64>,
+    ) -> sapwood::Result<()> {
+        if self.0.has_room(stream)?
+            && let Some(values) = values.take()
+        {
+            self.send(stream, tag, values, wave)?;
+        }
+        Ok(())
+    }
+
+    /// Writes an answer, unless others are about to follow: the packets that they answer are here
+    /// already.
+    fn let_answer_leave(&mut self) -> sapwood::Result<()> {
+        if self.0.waiting() == 0 { self.0.flush() } else { Ok(()) }
+    }
+}
+
+/// Whether the stream was still open.
+fn was_open(sent: sapwood::Result<()>) -> Result<bool, Failure> {
+    match sent {
+        Ok(()) => Ok(true),
+        Err(sapwood::Error::Misuse(NodeError::Stream { .. })) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What is small enough to be sent at once, and the rest.
+fn is_small(values: &Values) -> bool {
+    values.as_ref().body().len() <= AT_ONCE_BYTES
 }
 
 impl Thing for Leaf {
@@ -168,11 +207,22 @@ impl BackEnd {
         format: Option<&str>,
     ) -> PyResult<()> {
         let values = encode::values(values, format)?;
-        self.handle.enter(py, move |leaf| Ok(leaf.send(stream, tag, values, wave)?))
+        let mut left = Some(values);
+        if left.as_ref().is_some_and(is_small) {
+            let send = |leaf: &mut Leaf| Ok(leaf.send_at_once(stream, tag, &mut left, wave)?);
+            self.handle.touch(py, send)?;
+        }
+        match left {
+            None => Ok(()),
+            Some(values) => {
+                self.handle.enter(py, move |leaf| Ok(leaf.send(stream, tag, values, wave)?))
+            }
+        }
     }
 
-    /// Sends values up on the stream of a packet, with its tag. Gives whether that stream is still
-    /// open: who has closed it wants no answer.
+    /// Sends values up on the stream of a packet, with its tag; they leave at once if no other
+    /// packet is here to be answered. Gives whether that stream is still open: who has closed it
+    /// wants no answer.
     #[pyo3(signature = (to, *values, wave = None, format = None))]
     fn reply(
         &self,
@@ -184,11 +234,21 @@ impl BackEnd {
     ) -> PyResult<bool> {
         let values = encode::values(values, format)?;
         let (stream, tag) = to.get().address();
-        self.handle.enter(py, move |leaf| match leaf.send(stream, tag, values, wave) {
-            Ok(()) => Ok(true),
-            Err(sapwood::Error::Misuse(NodeError::Stream { .. })) => Ok(false),
-            Err(error) => Err(error.into()),
-        })
+        let mut left = Some(values);
+        let mut is_open = true;
+        if left.as_ref().is_some_and(is_small) {
+            is_open = self.handle.touch(py, |leaf| {
+                let sent = leaf.send_at_once(stream, tag, &mut left, wave);
+                was_open(sent.and_then(|()| leaf.let_answer_leave()))
+            })?;
+        }
+        match left {
+            Some(values) if is_open => self.handle.enter(py, move |leaf| {
+                let sent = leaf.send(stream, tag, values, wave);
+                was_open(sent.and_then(|()| leaf.let_answer_leave()))
+            }),
+            _ => Ok(is_open),
+        }
     }
 
     /// Writes what has been sent so far.

@@ -52,7 +52,7 @@ fn value<'py>(py: Python<'py>, packet: &Arc<Packet>, index: usize) -> PyResult<B
 }
 
 /// Text where the bytes are text; a packet does not say which they are meant to be.
-fn text<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn text<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     Ok(match std::str::from_utf8(bytes) {
         Ok(text) => PyString::new(py, text).into_any(),
         Err(_) => PyBytes::new(py, bytes).into_any(),

@@ -164,10 +164,10 @@ impl Filter for Callable {
 static AT_WORK: Mutex<Vec<c_ulong>> = Mutex::new(Vec::new());
 
 /// A thread among them, as long as this lives.
-struct AtWork(c_ulong);
+pub(crate) struct AtWork(c_ulong);
 
 impl AtWork {
-    fn begin() -> Self {
+    pub(crate) fn begin() -> Self {
         // SAFETY: the function takes nothing and cannot fail.
         let thread = unsafe { pthread_self() };
         AT_WORK.lock().unwrap_or_else(PoisonError::into_inner).push(thread);

@@ -22,6 +22,7 @@ mod node;
 mod ranks;
 mod rule;
 mod settings;
+mod sketch;
 mod status;
 mod stream;
 
@@ -50,6 +51,11 @@ mod _native {
     use super::ranks::RankSet;
     #[pymodule_export]
     use super::rule::Arrivals;
+    #[pymodule_export]
+    use super::sketch::{
+        Distinct, HeavyHitters, Histogram, HistogramBin, Hitter, ItemSet, Kll, PrefixNode,
+        PrefixTree, Quantiles, TopEntry, TopK, read_sketch,
+    };
     #[pymodule_export]
     use super::status::{NodeStatus, Status};
     #[pymodule_export]

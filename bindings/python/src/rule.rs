@@ -1,5 +1,5 @@
 //! Synchronisation rules that are Python callables: shown what has come of a wave, they say whether
-//! it goes on. They are found as filters are, and run in the process's own loop.
+//! it goes on. They are found as filters are, and called on threads of their own, as those are.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use sapwood::{FilterError, Synchronisation, Verdict};
 
-use crate::filter::attached;
+use crate::filter::{AtWork, attached};
 use crate::ranks::RankSet;
 
 /// A callable of one stream at one node.
@@ -15,10 +15,15 @@ pub(crate) struct Rule(pub(crate) Py<PyAny>);
 
 impl Synchronisation for Rule {
     fn decide(&mut self, arrivals: &sapwood::Arrivals<'_>) -> Result<Verdict, FilterError> {
+        let _at_work = AtWork::begin();
         attached(|py| {
             let shown = Bound::new(py, Arrivals::new(py, arrivals)?)?;
             verdict_of(&self.0.bind(py).call1((shown,))?)
         })
+    }
+
+    fn runs_apart(&self) -> bool {
+        true
     }
 }
 

@@ -235,10 +235,11 @@ def test_a_rule_lets_waves_go(opened: Opener, monkeypatch: pytest.MonkeyPatch, r
         assert answer.value == sum(answer.contributors) and len(answer.contributors) >= 3
 
 
-def test_a_rule_that_is_none_is_said_to_be(tree: sapwood.Network) -> None:
-    with tree.stream(up="sum", rule="python:merges:confused") as stream:
+def test_a_rule_that_is_none_is_said_to_be(opened: Opener, tree: sapwood.Network) -> None:
+    # A wave that is whole would not wait for what it says.
+    with opened("2").stream(up="sum", rule="python:merges:confused") as stream:
         with pytest.raises(sapwood.NoValueError, match="a rule gives True for a wave that goes on"):
-            assert stream.ask("rank", timeout=HANG).value
+            assert stream.ask("hush", 1, timeout=HANG).value
     for rule, words in [
         ("sum", "'sum' is no synchronisation rule"),
         ("python:merges:number", "cannot be called"),
@@ -270,6 +271,22 @@ def test_one_that_never_returns_is_given_up_and_harms_nothing_else(
     network.close()
     wait_until_gone(before)
     assert capfd.readouterr().err == ""
+
+
+def test_a_rule_that_never_decides_is_given_up_and_harms_nothing_else(
+    opened: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(FOLDER), prepend=os.pathsep)
+    monkeypatch.syspath_prepend(str(FOLDER))
+    network = opened("1x4", node_program=PYTHON_NODE, filter_limit=0.3)
+    neighbour = network.stream(up="sum")
+    with network.stream(up="sum", rule="python:merges:endless") as stream:
+        # Whole waves go on without it.
+        assert stream.ask("rank", timeout=HANG).value == 6
+        words = "rule 'python:merges:endless' of stream .* has run for 300 ms and is given up"
+        with pytest.raises(sapwood.NoValueError, match=words):
+            assert stream.ask("hush", 3, timeout=HANG).value
+        assert neighbour.ask("rank", timeout=HANG).value == 6
 
 
 def test_a_front_end_ends_in_order_while_a_filter_does_not(tmp_path: Path) -> None:

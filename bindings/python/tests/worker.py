@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from typing import Any
 
 import numpy
 
@@ -31,12 +32,29 @@ def answer(back_end: sapwood.BackEnd, packet: sapwood.Packet) -> None:
         os._exit(3)
     elif what == "silent":
         return
+    elif what == "sample":
+        back_end.reply(packet, sample(rest[0], rank))
     elif what == "hush":
         # Waves go without those that are named, so that the stream may be closed when others answer.
         if rank not in rest:
             back_end.reply(packet, rank)
     else:
         back_end.reply(packet, f"what is '{what}'?")
+
+
+def sample(kind: str, rank: int) -> Any:
+    """What sketches are made of."""
+    if kind == "numbers":
+        return numpy.arange(rank * 250 + 1.0, rank * 250 + 251.0)
+    if kind == "nothing":
+        return numpy.empty(0)
+    if kind == "lines":
+        return ["disk full", f"line {rank}", "disk full"]
+    if kind == "load":
+        return rank % 2 * 10
+    if kind == "integers":
+        return numpy.uint64(2**64 - 1) if rank % 2 else -5
+    return ["main", "send" if rank % 2 else "wait"]
 
 
 def main() -> None:

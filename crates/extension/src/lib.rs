@@ -19,6 +19,7 @@ mod locate;
 mod native;
 mod place;
 mod shelf;
+mod source;
 #[cfg(feature = "wasm")]
 mod wasm;
 
@@ -29,6 +30,7 @@ pub use file::{FILE_BYTES_MAX, FilterFile};
 pub use locate::PATH_VARIABLE;
 pub use native::DirectCall;
 use sapwood_filter::Registry;
+use source::Source;
 
 /// The version of `sapwood_filter.h`.
 pub const INTERFACE_VERSION: u32 = 1;
@@ -37,8 +39,8 @@ pub const INTERFACE_VERSION: u32 = 1;
 /// process can make.
 #[must_use]
 pub fn with_extensions(registry: Registry) -> Registry {
-    let registry = registry.with_source("native", Arc::new(native::NativeSource::default()));
+    let registry = registry.with_source("native", Arc::new(Source::<native::SharedObjects>::new()));
     #[cfg(feature = "wasm")]
-    let registry = registry.with_source("wasm", Arc::new(wasm::WasmSource::default()));
+    let registry = registry.with_source("wasm", Arc::new(Source::<wasm::Modules>::new()));
     registry
 }

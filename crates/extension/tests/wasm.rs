@@ -87,6 +87,11 @@ fn a_rule_in_webassembly_says_when_a_wave_goes_on() {
     assert_eq!(rule.decide(&arrivals), Ok(Verdict::WaitFor(Duration::from_secs(9))));
     arrivals.arrived = 2;
     assert_eq!(rule.decide(&arrivals), Ok(Verdict::Go));
+    // One without an end is ended when its steps are used up.
+    let think = name("tests/filters/faults.wasm", "think");
+    let mut think = registry.make_rule(&think, ValuesRef::default()).unwrap();
+    let error = think.decide(&arrivals).unwrap_err().to_string();
+    assert!(think.runs_apart() && error.contains("runs too long"), "{error}");
 }
 
 #[test]

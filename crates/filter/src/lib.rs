@@ -94,8 +94,8 @@ pub use error::FilterError;
 pub use registry::{FilterSource, FilterSpec, Maker, Registry, ShippedFile};
 pub use rule::{Emission, Emitter, Filter, Fold, State, WaveRef, WaveRule};
 pub use sketch::{
-    Distinct, HeavyHitters, Histogram, HistogramBin, Hitter, Item, ItemSet, Kll, PrefixNode,
-    PrefixTree, Quantiles, SET_BYTES_MAX, TopEntry, TopK, TopNumber,
+    AnySketch, Distinct, HeavyHitters, Histogram, HistogramBin, Hitter, Item, ItemSet, Kll,
+    PrefixNode, PrefixTree, Quantiles, SET_BYTES_MAX, TopEntry, TopK, TopNumber,
 };
 pub use statistics::{Moments, Statistics};
 pub use synchronisation::{Arrivals, Synchronisation, Verdict};

@@ -51,4 +51,12 @@ pub trait Synchronisation: Send {
     /// # Errors
     /// A [`FilterError`] fails the wave: it goes on without a value, and with the reason.
     fn decide(&mut self, arrivals: &Arrivals<'_>) -> Result<Verdict, FilterError>;
+
+    /// Whether it must not be asked in the loop of its process, as
+    /// [`Filter::runs_apart`](crate::Filter::runs_apart) is. It is asked on a thread of its own
+    /// then, about what has come by the time that the thread begins; what has come since is asked
+    /// about when it has answered. Asked once, when it has been made.
+    fn runs_apart(&self) -> bool {
+        false
+    }
 }

@@ -5,8 +5,8 @@ mod harness;
 use harness::{aligned, make};
 use proptest::prelude::*;
 use sapwood_filter::{
-    Distinct, Emitter, EquivalenceClasses, HeavyHitters, Histogram, ItemSet, Kll, PrefixTree,
-    Quantiles, Registry, Statistics, TopK, WaveRef,
+    AnySketch, Distinct, Emitter, EquivalenceClasses, HeavyHitters, Histogram, ItemSet, Kll,
+    PrefixTree, Quantiles, Registry, Statistics, TopK, WaveRef,
 };
 use sapwood_packet::{
     Format, FormatRef, Header, IntoValues, PacketRef, RankSet, Slab, Values, ValuesRef,
@@ -79,41 +79,44 @@ fn sketches(size: u32) -> [Values; 9] {
     ]
 }
 
-/// Reads values as every sketch, asks it everything, and gives it written again.
+/// Reads values as the sketch that they are, asks it everything, and gives it written again.
 fn read_sketches(values: ValuesRef<'_>) -> Option<Values> {
     let questions = [0.0, 0.5, 1.0, -1.0, f64::NAN];
-    if let Ok(sketch) = Quantiles::from_values(values) {
-        let asked = questions.map(|q| sketch.quantile(q));
-        let _ = (asked, sketch.count(), sketch.min(), sketch.max(), sketch.relative_error());
-        return Some(sketch.into_values());
-    }
-    if let Ok(sketch) = Kll::from_values(values) {
-        let asked = questions.map(|q| (sketch.quantile(q), sketch.rank(q), sketch.rank_error(q)));
-        let _ = (asked, sketch.min(), sketch.max());
-        return Some(sketch.into_values());
-    }
-    if let Ok(sketch) = Distinct::from_values(values) {
-        assert!(sketch.estimate() >= 0.0);
-        return Some(sketch.into_values());
-    }
-    if let Ok(sketch) = HeavyHitters::from_values(values) {
-        let _ = (sketch.hitters(), sketch.error());
-        return Some(sketch.into_values());
-    }
-    if let Ok(sketch) = TopK::from_values(values) {
-        let _ = sketch.entries();
-        return Some(sketch.into_values());
-    }
-    if let Ok(sketch) = Histogram::from_values(values) {
-        let _ = (sketch.bins().count(), sketch.count());
-        return Some(sketch.into_values());
-    }
-    if let Ok(set) = ItemSet::from_values(values) {
-        return Some(set.into_values());
-    }
-    let tree = PrefixTree::from_values(values).ok()?;
-    let _ = tree.to_string();
-    Some(tree.into_values())
+    Some(match AnySketch::from_values(values).ok()? {
+        AnySketch::Quantiles(sketch) => {
+            let asked = questions.map(|q| sketch.quantile(q));
+            let _ = (asked, sketch.count(), sketch.min(), sketch.max(), sketch.relative_error());
+            sketch.into_values()
+        }
+        AnySketch::Kll(sketch) => {
+            let asked =
+                questions.map(|q| (sketch.quantile(q), sketch.rank(q), sketch.rank_error(q)));
+            let _ = (asked, sketch.min(), sketch.max());
+            sketch.into_values()
+        }
+        AnySketch::Distinct(sketch) => {
+            assert!(sketch.estimate() >= 0.0);
+            sketch.into_values()
+        }
+        AnySketch::HeavyHitters(sketch) => {
+            let _ = (sketch.hitters(), sketch.error());
+            sketch.into_values()
+        }
+        AnySketch::Top(sketch) => {
+            let _ = sketch.entries();
+            sketch.into_values()
+        }
+        AnySketch::Histogram(sketch) => {
+            let _ = (sketch.bins().count(), sketch.count());
+            sketch.into_values()
+        }
+        AnySketch::Union(set) => set.into_values(),
+        AnySketch::PrefixTree(tree) => {
+            let _ = tree.to_string();
+            tree.into_values()
+        }
+        _ => return None,
+    })
 }
 
 fn packet() -> impl Strategy<Value = (Vec<u8>, Slab, bool, RankSet)> {

@@ -13,6 +13,8 @@
 //!
 //! A job that does not come back within the network's limit is given up: its waves, and all later
 //! ones of the stream at this node, fail with that reason.
+//!
+//! Synchronisation rules that run apart are asked in jobs as well (`decision`).
 
 use alloc::collections::VecDeque;
 use alloc::format;
@@ -25,10 +27,10 @@ use core::time::Duration;
 use sapwood_filter::{Chain, Emitter, Filter, FilterError};
 use sapwood_packet::{Packet, PacketRef, StreamId, Values};
 
+use crate::decision::Rule;
 use crate::fairness::SLOW;
-use crate::job::{Batch, Item, Job, Load, Made};
+use crate::job::{Batch, Item, Job, Load, Made, Work};
 use crate::lane::Place;
-use crate::local::Direction;
 use crate::stream::Stream;
 use crate::{Instant, Node, Role};
 
@@ -161,7 +163,7 @@ impl DownApart {
 struct Lent {
     number: u64,
     stream: StreamId,
-    direction: Direction,
+    work: Work,
     batch: Arc<Batch>,
     /// How far it had come when it was looked at last, and when it is given up unless it has come
     /// farther.
@@ -175,10 +177,10 @@ pub(crate) struct Jobs {
     limit: Duration,
     last_number: u64,
     /// Streams whose filters are to be given out.
-    listed: VecDeque<(StreamId, Direction)>,
+    listed: VecDeque<(StreamId, Work)>,
     lent: Vec<Lent>,
-    /// Filters that nobody wants any more. They are let go of where they have run.
-    retired: Vec<(StreamId, Chain)>,
+    /// Filters and rules that nobody wants any more. They are let go of where they have run.
+    retired: Vec<(StreamId, Chain, Option<Rule>)>,
     /// Why the network ends, once the packets at work have gone down.
     ends: Option<(Instant, String)>,
 }
@@ -208,9 +210,14 @@ impl Jobs {
         self.ends.is_some()
     }
 
-    fn retire(&mut self, stream: StreamId, chain: Chain) {
-        if !chain.is_pass() {
-            self.retired.push((stream, chain));
+    /// Something of a stream is to be given out.
+    pub(crate) fn list(&mut self, stream: StreamId, work: Work) {
+        self.listed.push_back((stream, work));
+    }
+
+    fn retire(&mut self, stream: StreamId, chain: Chain, rule: Option<Rule>) {
+        if !chain.is_pass() || rule.is_some() {
+            self.retired.push((stream, chain, rule));
         }
     }
 }
@@ -255,19 +262,20 @@ impl Node {
     pub fn take_job(&mut self, now: Instant) -> Option<Job> {
         self.now = now;
         self.transformed = None;
-        while let Some((id, direction)) = self.jobs.listed.pop_front() {
+        while let Some((id, work)) = self.jobs.listed.pop_front() {
             let Some(at) = self.streams.find(id) else { continue };
-            let job = match direction {
-                Direction::Up => self.gather_up(at),
-                Direction::Down => self.gather_down(at),
+            let job = match work {
+                Work::Up => self.gather_up(at),
+                Work::Down => self.gather_down(at),
+                Work::Rule => self.gather_question(at),
             };
             if job.is_some() {
                 return job;
             }
         }
-        let (stream, chain) = self.jobs.retired.pop()?;
+        let (stream, chain, rule) = self.jobs.retired.pop()?;
         let load = Load::Packets(Vec::new());
-        Some(Job { number: 0, ..self.job_of(stream, Direction::Up, chain, load) })
+        Some(Job { number: 0, rule, ..self.job_of(stream, Work::Up, chain, load) })
     }
 
     /// A job has been run, which took that long. This changes the node as an input does.
@@ -276,7 +284,7 @@ impl Node {
         self.transformed = None;
         let position = self.jobs.lent.iter().position(|lent| lent.number == job.number);
         let Some(position) = position else {
-            return self.jobs.retire(job.stream, mem::take(&mut job.chain));
+            return self.jobs.retire(job.stream, mem::take(&mut job.chain), job.rule.take());
         };
         let lent = self.jobs.lent.swap_remove(position);
         let Some(at) = self.streams.find(lent.stream) else { return };
@@ -285,24 +293,37 @@ impl Node {
         }
         if let Some(reason) = job.broken.take() {
             self.give_up_filters(at, &lent, reason);
-        } else if job.direction == Direction::Up {
-            drop(lent);
-            self.finish_up(at, job, time);
         } else {
             drop(lent);
-            self.finish_down(at, job, time);
+            match job.work {
+                Work::Up => self.finish_up(at, job, time),
+                Work::Down => self.finish_down(at, job, time),
+                Work::Rule => self.finish_question(at, job),
+            }
         }
         self.end_if_idle();
         self.depart();
     }
 
+    /// The next job, to be noted once it is whole.
+    pub(crate) fn new_job(
+        &mut self,
+        stream: StreamId,
+        work: Work,
+        chain: Chain,
+        load: Load,
+    ) -> Job {
+        self.jobs.last_number += 1;
+        self.job_of(stream, work, chain, load)
+    }
+
     /// A job of these filters.
-    fn job_of(&self, stream: StreamId, direction: Direction, chain: Chain, load: Load) -> Job {
+    fn job_of(&self, stream: StreamId, work: Work, chain: Chain, load: Load) -> Job {
         let open = self.streams.get(stream);
         Job {
             number: self.jobs.last_number,
             stream,
-            direction,
+            work,
             rank: self.membership.rank_or_max(),
             is_root: self.settings.role == Role::FrontEnd,
             children: open.map_or(0, |open| open.slots.len() as u32),
@@ -316,17 +337,19 @@ impl Node {
             failures: Vec::new(),
             first_copy: None,
             made: Vec::new(),
+            rule: None,
+            decided: None,
             broken: None,
         }
     }
 
     /// Remembers that a job is out.
-    fn note_lent(&mut self, job: &Job) {
+    pub(crate) fn note_lent(&mut self, job: &Job) {
         let limit = self.jobs.limit;
         self.jobs.lent.push(Lent {
             number: job.number,
             stream: job.stream,
-            direction: job.direction,
+            work: job.work,
             batch: Arc::clone(&job.batch),
             steps: 0,
             until: (!limit.is_zero()).then(|| self.now + limit),
@@ -361,8 +384,8 @@ impl Node {
     fn give_up_filters(&mut self, at: usize, lent: &Lent, reason: String) {
         let stream = self.streams.at(at);
         let ended = stream.ended;
-        let names = stream.names_of_filters(lent.direction);
-        let reason = format!("filter {names} of stream {} {reason}", stream.id);
+        let names = stream.names_of(lent.work);
+        let reason = format!("{names} of stream {} {reason}", stream.id);
         let error = FilterError::Failed(reason.clone());
         match &lent.batch.load {
             Load::Waves(items) => {
@@ -385,11 +408,16 @@ impl Node {
                 self.complain(at, ended, &format!("{reason} (downward)"));
                 self.drop_down(at, packets.len());
             }
+            Load::Question(_) => {
+                stream.give_up_rule(error);
+                self.complain(at, ended, &reason);
+                self.go_on(at);
+            }
         }
     }
 
     /// Sends on what waited for a job of the stream.
-    fn go_on(&mut self, at: usize) {
+    pub(crate) fn go_on(&mut self, at: usize) {
         self.emit_ready(at);
         self.end_if_deserted(at);
         if self.settings.role == Role::FrontEnd {
@@ -403,9 +431,11 @@ impl Node {
         let id = stream.id;
         let up = stream.apart.is_some().then(|| mem::take(&mut stream.up));
         let down = stream.down_apart.is_some().then(|| mem::take(&mut stream.down));
+        let rule = stream.retire_rule();
         for chain in [up, down].into_iter().flatten() {
-            self.jobs.retire(id, chain);
+            self.jobs.retire(id, chain, None);
         }
+        self.jobs.retire(id, Chain::default(), rule);
         self.jobs.lent.retain(|lent| lent.stream != id);
     }
 }
@@ -434,15 +464,14 @@ impl Node {
             || !is_leaving && stream.waves.is_ready(now);
         if has_work && matches!(apart.phase, Phase::Idle) {
             apart.phase = Phase::Listed;
-            self.jobs.listed.push_back((stream.id, Direction::Up));
+            self.jobs.list(stream.id, Work::Up);
         }
     }
 
     /// Takes the next waves of a stream out of its table. Those that need no filter go on at once
     /// if no other is among them.
     fn gather_up(&mut self, at: usize) -> Option<Job> {
-        let (now, rank) = (self.now, self.membership.rank_or_max());
-        let is_root = self.settings.role == Role::FrontEnd;
+        let (now, is_root) = (self.now, self.settings.role == Role::FrontEnd);
         let is_leaving = self.membership.departs_until.is_some();
         let apart = self.streams.at(at).apart.as_mut()?;
         apart.phase = Phase::Idle;
@@ -455,7 +484,10 @@ impl Node {
             if is_leaving || is_enough || !stream.has_room_up(is_root) {
                 break;
             }
-            stream.consult_rule(rank, is_root, now);
+            if stream.rule.is_some() {
+                self.consult_rule(at);
+            }
+            let stream = self.streams.at(at);
             let Some((wave, is_single)) = stream.waves.take_ready(now) else { break };
             bytes += wave.charged_bytes();
             let way = self.begin_emission(at, &wave, is_single);
@@ -484,8 +516,7 @@ impl Node {
         }
         let handed_over = stream.handover.as_ref().map(|handover| handover.sent);
         let chain = mem::take(&mut stream.up);
-        self.jobs.last_number += 1;
-        let job = self.job_of(id, Direction::Up, chain, Load::Waves(items));
+        let job = self.new_job(id, Work::Up, chain, Load::Waves(items));
         let job = Job { inherited, wants_copy, handed_over, spare, ..job };
         self.note_lent(&job);
         Some(job)
@@ -567,7 +598,7 @@ impl Node {
         let Some(apart) = &mut stream.down_apart else { return };
         if matches!(apart.phase, Phase::Idle) && !apart.waiting.is_empty() {
             apart.phase = Phase::Listed;
-            self.jobs.listed.push_back((stream.id, Direction::Down));
+            self.jobs.list(stream.id, Work::Down);
         }
     }
 
@@ -581,8 +612,7 @@ impl Node {
         let packets: Vec<Packet> = apart.waiting.drain(..count).collect();
         let spare = mem::take(&mut apart.spare);
         let chain = mem::take(&mut stream.down);
-        self.jobs.last_number += 1;
-        let job = self.job_of(id, Direction::Down, chain, Load::Packets(packets));
+        let job = self.new_job(id, Work::Down, chain, Load::Packets(packets));
         let job = Job { spare, ..job };
         self.note_lent(&job);
         Some(job)
@@ -686,12 +716,15 @@ impl Stream {
         self.is_busy() || self.down_apart.as_ref().is_some_and(|apart| apart.is_busy())
     }
 
-    fn names_of_filters(&self, direction: Direction) -> String {
-        let requests = match direction {
-            Direction::Up => &self.request.up,
-            Direction::Down => &self.request.down,
+    /// What is run, for people.
+    fn names_of(&self, work: Work) -> String {
+        let requests = match work {
+            Work::Up => &self.request.up[..],
+            Work::Down => &self.request.down[..],
+            Work::Rule => self.request.rule.as_slice(),
         };
         let names: Vec<String> = requests.iter().map(|one| format!("'{}'", one.name)).collect();
-        names.join(", ")
+        let what = if work == Work::Rule { "rule" } else { "filter" };
+        format!("{what} {}", names.join(", "))
     }
 }

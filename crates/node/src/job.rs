@@ -1,5 +1,6 @@
-//! Filters at work outside of the node: a stream's chain with what it is to work on, all of it
-//! owned, so that another thread can run it while the node goes on.
+//! Filters and rules at work outside of the node: a stream's chain, or its synchronisation rule,
+//! with what it is to work on, all of it owned, so that another thread can run it while the node
+//! goes on.
 //!
 //! The node gives a [`Job`] ([`Node::take_job`](crate::Node::take_job)), somebody runs it, and the
 //! node is given it back ([`Node::finish_job`](crate::Node::finish_job)). What comes of it is sent
@@ -12,11 +13,11 @@ use alloc::vec::Vec;
 use core::mem;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use sapwood_filter::{Chain, Emitter, Filter, FilterError, WaveRef};
+use sapwood_filter::{Chain, Emitter, Filter, FilterError, Verdict, WaveRef};
 use sapwood_packet::{Packet, PacketRef, Rank, StreamId, Values, Wave};
 use smallvec::SmallVec;
 
-use crate::local::Direction;
+use crate::decision::{Question, Rule};
 use crate::replica::WAVES;
 use crate::stream::Way;
 use crate::wave::OpenWave;
@@ -39,12 +40,24 @@ impl Item {
     }
 }
 
-/// What the filters are given.
+/// What is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// The upward filters.
+    Up,
+    /// The downward filters.
+    Down,
+    /// The synchronisation rule.
+    Rule,
+}
+
+/// What the filters or the rule are given.
 #[derive(Debug)]
 pub(crate) enum Load {
     Waves(Vec<Item>),
     /// Whole packets on their way down.
     Packets(Vec<Packet>),
+    Question(Question),
 }
 
 /// What a job works on: the node keeps it, too, so that it can answer in the place of filters that
@@ -78,13 +91,13 @@ pub(crate) struct Made {
     pub(crate) copy: Option<StateCopy>,
 }
 
-/// A stream's filters, with what they are to work on. It belongs to whoever has it, who runs it
-/// once, on any thread.
+/// A stream's filters, or its rule, with what they are to work on. It belongs to whoever has it,
+/// who runs it once, on any thread.
 #[derive(Debug)]
 pub struct Job {
     pub(crate) number: u64,
     pub(crate) stream: StreamId,
-    pub(crate) direction: Direction,
+    pub(crate) work: Work,
     pub(crate) rank: Rank,
     pub(crate) is_root: bool,
     pub(crate) children: u32,
@@ -103,6 +116,9 @@ pub struct Job {
     pub(crate) failures: Vec<FilterError>,
     pub(crate) first_copy: Option<StateCopy>,
     pub(crate) made: Vec<Made>,
+    pub(crate) rule: Option<Rule>,
+    /// What the rule has decided.
+    pub(crate) decided: Option<Result<Verdict, FilterError>>,
     pub(crate) broken: Option<String>,
 }
 
@@ -113,7 +129,7 @@ impl Job {
         self.stream
     }
 
-    /// Calls the filters. This may take any time, and may never return.
+    /// Calls the filters or the rule. This may take any time, and may never return.
     pub fn run(&mut self) {
         let batch = Arc::clone(&self.batch);
         for (filter, state) in mem::take(&mut self.inherited) {
@@ -139,9 +155,14 @@ impl Job {
                     batch.step();
                 }
             }
+            Load::Question(question) => {
+                let rule = self.rule.as_mut();
+                self.decided = rule.map(|rule| rule.0.decide(&question.arrivals()));
+            }
         }
         if self.is_last() {
             drop(mem::take(&mut self.chain));
+            drop(self.rule.take());
         }
     }
 
@@ -149,6 +170,7 @@ impl Job {
     /// answered with this reason from now on. They are not called any more, not even to end.
     pub fn give_up(&mut self, reason: impl Into<String>) {
         mem::forget(mem::take(&mut self.chain));
+        mem::forget(self.rule.take());
         self.broken = Some(reason.into());
     }
 

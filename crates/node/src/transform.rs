@@ -21,9 +21,11 @@ impl Node {
         let is_root = self.settings.role == Role::FrontEnd;
         let mut has_emitted = false;
         loop {
-            let (now, rank) = (self.now, self.membership.rank_or_max());
+            let now = self.now;
+            if self.streams.at(at).rule.is_some() {
+                self.consult_rule(at);
+            }
             let stream = self.streams.at(at);
-            stream.consult_rule(rank, is_root, now);
             if !stream.has_room_up(is_root) || self.has_to_wait(at) {
                 break;
             }

@@ -280,6 +280,28 @@ fn a_shared_object_that_never_returns_is_given_up_and_harms_nothing_else() {
 }
 
 #[test]
+fn a_rule_that_never_decides_is_given_up_and_harms_nothing_else() {
+    let limit = Duration::from_millis(300);
+    let (network, mark) = limited("4", trial(), TransportKind::Unix, limit);
+    let tree = tree_below_us(&mark);
+    let everyone = network.everyone();
+    let think = native("libfaults.so", "think");
+    let mut stream = network.stream(&everyone).up("sum").rule(think).open().unwrap();
+    for wave in 0..2 {
+        // One is silent, so that the wave is never whole.
+        stream.broadcast(tags::HUSH, &[3_u32][..]).unwrap();
+        let answer = stream.recv_timeout(HANG).unwrap();
+        let reasons = reasons(&answer);
+        assert!(answer.packet.is_none() && answer.wave == wave, "{answer:?}");
+        assert!(reasons.contains("rule 'native:"), "{reasons}");
+        assert!(reasons.contains("of stream 1 has run for 300 ms and is given up"), "{reasons}");
+        sums(&network, "sum");
+    }
+    network.close().unwrap();
+    wait_until_gone(&tree);
+}
+
+#[test]
 fn a_filter_that_crashes_takes_its_process_and_the_tree_goes_on() {
     let (mut network, mark) = network("2x2");
     let tree = tree_below_us(&mark);

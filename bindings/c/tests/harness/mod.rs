@@ -72,12 +72,16 @@ pub fn source(name: &str) -> PathBuf {
     package("tests/programs").join(name)
 }
 
-/// Compiles a file of filters of `tests/programs`, against its header alone, into a folder.
-pub fn compile_library(name: &str, folder: &Path) -> PathBuf {
+/// Filters that do what filters must not.
+pub const FAULTS: &str = "../../crates/extension/tests/filters/faults.c";
+
+/// Compiles a file of filters, against its header alone, into a folder.
+pub fn compile_library(file: &Path, folder: &Path) -> PathBuf {
+    let name = file.file_stem().and_then(OsStr::to_str).expect("a file has a name");
     let library = folder.join(format!("lib{name}.so"));
     let mut compiler = Command::new("cc");
     compiler.args(C11).args(["-Wpedantic", "-shared", "-fPIC", "-I"]).arg(package("include"));
-    succeed(compiler.arg(source(name)).arg("-o").arg(&library));
+    succeed(compiler.arg(file).arg("-o").arg(&library));
     library
 }
 

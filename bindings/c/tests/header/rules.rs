@@ -14,7 +14,7 @@ const BOUND: [(&str, &str); 3] = [
 ];
 
 /// How each handle is given back.
-const GIVEN_BACK: [(&str, &str); 7] = [
+const GIVEN_BACK: [(&str, &str); 8] = [
     ("sapwood_topology_t **", "sapwood_topology_free"),
     ("sapwood_network_t **", "sapwood_network_close"),
     ("sapwood_stream_t **", "sapwood_stream_close"),
@@ -22,6 +22,7 @@ const GIVEN_BACK: [(&str, &str); 7] = [
     ("sapwood_communicator_t **", "sapwood_communicator_free"),
     ("sapwood_answer_t **", "sapwood_answer_free"),
     ("sapwood_packet_t **", "sapwood_packet_free"),
+    ("sapwood_sketch_t **", "sapwood_sketch_free"),
 ];
 
 /// Columns of the text of a comment.
@@ -70,7 +71,13 @@ impl<'a> Function<'a> {
 
     /// Whether it puts something lent into a place of the caller's.
     fn lends(&self) -> bool {
-        let lent = ["const sapwood_packet_t **", "const char **"];
+        let lent = [
+            "const sapwood_packet_t **",
+            "const sapwood_sketch_entry_t **",
+            "const sapwood_sketch_bin_t **",
+            "const sapwood_sketch_node_t **",
+            "const char **",
+        ];
         lent.iter().any(|kind| self.arguments.contains(kind))
     }
 

@@ -1,6 +1,6 @@
 /*
- * filters BACK_END LIBRARY FOLDER MODULE: filters and rules of one's own, where they lie and shipped through the
- * tree; LIBRARY is removed once it is shipped. MODULE is sums.wasm.
+ * filters BACK_END LIBRARY FOLDER MODULE FAULTS: filters and rules of one's own, where they lie and shipped through
+ * the tree; LIBRARY is removed once it is shipped. MODULE is sums.wasm, FAULTS has those that never come back.
  */
 #include "check.h"
 
@@ -114,13 +114,13 @@ static void what_there_is_not(const char *library)
     CHECK(name == NULL && none == NULL);
 }
 
-static void an_endless_filter(const char *library)
+static void an_endless_filter(const char *faults)
 {
     sapwood_stream_options_t options = SAPWOOD_STREAM_OPTIONS_INIT;
     sapwood_stream_t *endless = NULL;
     const sapwood_packet_t *packet = NULL;
     char named[4200];
-    snprintf(named, sizeof named, "native:%s#endless", library);
+    snprintf(named, sizeof named, "native:%s#loop", faults);
     options.up = named;
     OK(sapwood_stream_open(&endless, network, NULL, &options, &error));
     for (int wave = 0; wave < 2; wave++) {
@@ -132,9 +132,28 @@ static void an_endless_filter(const char *library)
     OK(sapwood_stream_close(&endless, &error));
 }
 
+/* A rule that never decides: a wave that is not whole fails with that reason. */
+static void an_endless_rule(const char *faults)
+{
+    sapwood_stream_options_t options = SAPWOOD_STREAM_OPTIONS_INIT;
+    sapwood_stream_t *endless = NULL;
+    const sapwood_packet_t *packet = NULL;
+    char named[4200];
+    snprintf(named, sizeof named, "native:%s#think", faults);
+    options.up = "sum";
+    options.rule = named;
+    OK(sapwood_stream_open(&endless, network, NULL, &options, &error));
+    sapwood_answer_t *answer = ask(endless, TAG_SILENT, 3);
+    REFUSED(sapwood_answer_value(answer, &packet, &error), NO_VALUE, "#think' of stream");
+    CHECK(strstr(error.text, "has run for 300 ms and is given up"));
+    sapwood_answer_free(&answer);
+    sums_by("sum", 46);
+    OK(sapwood_stream_close(&endless, &error));
+}
+
 int main(int argc, char **argv)
 {
-    CHECK(argc == 5);
+    CHECK(argc == 6);
     const char *library = argv[2];
     const char *shipped = NULL, *rule = NULL, *again = NULL, *module = NULL;
     char named[4200];
@@ -148,7 +167,8 @@ int main(int argc, char **argv)
     OK(sapwood_network_close(&network, &error));
 
     open_network(argv + 1, LIMIT_MS);
-    an_endless_filter(library);
+    an_endless_filter(argv[5]);
+    an_endless_rule(argv[5]);
     OK(sapwood_network_close(&network, &error));
 
     open_network(argv + 1, 0);

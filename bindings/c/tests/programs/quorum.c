@@ -1,6 +1,6 @@
 /*
- * A file of filters for filters.c: a sum of numbers, a synchronisation rule that lets a wave go with so many
- * children as the text says that it is given, and a filter that never comes back.
+ * A file of filters for filters.c: a sum of numbers, and a synchronisation rule that lets a wave go with so many
+ * children as the text says that it is given.
  */
 #include <sapwood_filter.h>
 
@@ -38,21 +38,9 @@ static int32_t decide(void *state, const sapwood_filter_arrivals_t *arrivals, in
     return 0;
 }
 
-static int32_t endless(void *state, const sapwood_filter_wave_t *wave, sapwood_filter_out_t *out)
-{
-    volatile uint64_t turns = 0;
-    (void)state;
-    (void)wave;
-    (void)out;
-    while (turns < UINT64_MAX)
-        turns = turns + 1;
-    return 0;
-}
-
 static const sapwood_filter_t filters[] = {
     {.name = "add", .transform = add},
     {.name = "quorum", .create = create_quorum, .decide = decide},
-    {.name = "endless", .transform = endless},
 };
 
 static const sapwood_filter_library_t library = {SAPWOOD_FILTER_VERSION, sizeof(sapwood_filter_t),

@@ -10,7 +10,7 @@ has made of all answers; a `BackEnd` receives and answers.
 docs/python.md says the rest.
 """
 
-from . import errors
+from . import errors, sketch
 from ._native import (
     FIRST_TAG,
     VERSION,
@@ -56,5 +56,6 @@ __all__ = [
     "binary",
     "errors",
     "node_program",
+    "sketch",
 ]
 __all__ += _errors

@@ -21,6 +21,9 @@ _Value: TypeAlias = (
 )
 _Ranks: TypeAlias = RankSet | int | str | Iterable[int]
 _Filter: TypeAlias = str | tuple[Any, ...] | Any
+_Sketch: TypeAlias = (
+    Quantiles | Kll | Distinct | HeavyHitters | TopK | Histogram | ItemSet | PrefixTree
+)
 _Program: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 __all__ = [
@@ -30,18 +33,31 @@ __all__ = [
     "Arrivals",
     "AttachPoint",
     "BackEnd",
+    "Distinct",
     "Event",
     "FilterFile",
+    "HeavyHitters",
+    "Histogram",
+    "HistogramBin",
+    "Hitter",
+    "ItemSet",
+    "Kll",
     "Missing",
     "Network",
     "NodeStatus",
     "Packet",
+    "PrefixNode",
+    "PrefixTree",
+    "Quantiles",
     "RankSet",
     "Status",
     "Stream",
+    "TopEntry",
+    "TopK",
     "Wave",
     "filter_calls",
     "filters_at_work",
+    "read_sketch",
     "round_trips",
     "serve",
 ]
@@ -53,6 +69,7 @@ def filter_calls(
     name: str, children: int, elements: int, calls: int
 ) -> tuple[float, float]: ...
 def filters_at_work() -> list[int]: ...
+def read_sketch(of: Answer | Packet, /) -> _Sketch: ...
 def round_trips(
     stream: Stream, tag: int, elements: int, first: int, rounds: int
 ) -> list[tuple[float, float]]: ...
@@ -180,6 +197,162 @@ class Arrivals:
     def back_ends(self) -> int: ...
     @property
     def elapsed(self) -> float: ...
+
+@final
+class Quantiles:
+    """The sketch of `quantiles`: quantiles of numbers, each within a relative error."""
+
+    def __new__(cls, of: Answer | Packet, /) -> Self: ...
+    def quantile(self, share: float) -> float | None: ...
+    @property
+    def relative_error(self) -> float: ...
+    @property
+    def count(self) -> int: ...
+    @property
+    def left_out(self) -> int: ...
+    @property
+    def min(self) -> float | None: ...
+    @property
+    def max(self) -> float | None: ...
+
+@final
+class Kll:
+    """The sketch of `kll`: quantiles of numbers, each within an error in place."""
+
+    def __new__(cls, of: Answer | Packet, /) -> Self: ...
+    def quantile(self, share: float) -> float | None: ...
+    def rank(self, number: float) -> int: ...
+    def rank_error(self, chance: float) -> float: ...
+    @property
+    def count(self) -> int: ...
+    @property
+    def left_out(self) -> int: ...
+    @property
+    def min(self) -> float | None: ...
+    @property
+    def max(self) -> float | None: ...
+
+@final
+class Distinct:
+    """The sketch of `distinct`: how many different values there are."""
+
+    def __new__(cls, of: Answer | Packet, /) -> Self: ...
+    @property
+    def estimate(self) -> float: ...
+    @property
+    def standard_error(self) -> float: ...
+
+@final
+class Hitter:
+    """An item that came often."""
+
+    @property
+    def item(self) -> Any: ...
+    @property
+    def at_least(self) -> int: ...
+    @property
+    def at_most(self) -> int: ...
+
+@final
+class HeavyHitters:
+    """The sketch of `heavy-hitters`: the items that came most often."""
+
+    def __new__(cls, of: Answer | Packet, /) -> Self: ...
+    @property
+    def hitters(self) -> list[Hitter]: ...
+    @property
+    def error(self) -> int: ...
+    @property
+    def count(self) -> int: ...
+
+@final
+class TopEntry:
+    """One of the largest numbers."""
+
+    @property
+    def number(self) -> int | float: ...
+    @property
+    def count(self) -> int: ...
+    @property
+    def ranks(self) -> RankSet: ...
+
+@final
+class TopK:
+    """The sketch of `top`: the largest numbers, and whose they are."""
+
+    def __new__(cls, of: Answer | Packet, /) -> Self: ...
+    @property
+    def entries(self) -> list[TopEntry]: ...
+    @property
+    def left_out(self) -> int: ...
+
+@final
+class HistogramBin:
+    """How many numbers are in one bin: from `low` on, and below `high`."""
+
+    @property
+    def low(self) -> float: ...
+    @property
+    def high(self) -> float: ...
+    @property
+    def count(self) -> int: ...
+
+@final
+class Histogram:
+    """The sketch of `histogram`: how many numbers are in each bin."""
+
+    def __new__(cls, of: Answer | Packet, /) -> Self: ...
+    @property
+    def bins(self) -> list[HistogramBin]: ...
+    @property
+    def under(self) -> int: ...
+    @property
+    def over(self) -> int: ...
+    @property
+    def count(self) -> int: ...
+    @property
+    def left_out(self) -> int: ...
+
+@final
+class ItemSet:
+    """The sketch of `union`: all different integers and texts."""
+
+    def __new__(cls, of: Answer | Packet, /) -> Self: ...
+    @property
+    def items(self) -> list[Any]: ...
+    @property
+    def is_complete(self) -> bool: ...
+    def __len__(self) -> int: ...
+    def __contains__(self, item: object, /) -> bool: ...
+
+@final
+class PrefixNode:
+    """A node of a prefix tree."""
+
+    @property
+    def depth(self) -> int: ...
+    @property
+    def name(self) -> Any: ...
+    @property
+    def ranks(self) -> RankSet: ...
+    @property
+    def stacks(self) -> int: ...
+    @property
+    def ending(self) -> int: ...
+
+@final
+class PrefixTree:
+    """The sketch of `prefix-tree`: call stacks as one tree; printed, a line for each frame."""
+
+    def __new__(cls, of: Answer | Packet, /) -> Self: ...
+    @property
+    def nodes(self) -> list[PrefixNode]: ...
+    @property
+    def ranks(self) -> RankSet: ...
+    @property
+    def stacks(self) -> int: ...
+    @property
+    def is_complete(self) -> bool: ...
 
 @final
 class FilterFile:

@@ -9,6 +9,7 @@ use sapwood_filter::ShippedFile;
 use super::interface::{RawFilter, RawLibrary};
 use crate::file::Digest;
 use crate::held::HeldFile;
+use crate::source::find_in;
 use crate::{ExtensionError, INTERFACE_VERSION};
 
 /// The one symbol that a file of filters exports.
@@ -21,7 +22,7 @@ type Entry = unsafe extern "C" fn() -> *const RawLibrary;
 
 /// A shared object. It stays loaded until the process ends: nobody knows what it has left running,
 /// or registered, that an unloading would pull the ground from under.
-pub(super) struct Library {
+pub(crate) struct Library {
     file: String,
     filters: Vec<(String, RawFilter)>,
 }
@@ -74,16 +75,7 @@ impl Library {
 
     /// The filter of a name, or with an empty one the only filter.
     pub(super) fn find(&self, name: &str) -> Result<(&str, RawFilter), ExtensionError> {
-        let found = match (&self.filters[..], name) {
-            ([only], "") => Some(only),
-            _ => self.filters.iter().find(|(known, _)| known == name),
-        };
-        let known = || self.filters.iter().map(|(known, _)| &known[..]).collect::<Vec<_>>();
-        found.map(|(name, filter)| (&name[..], *filter)).ok_or_else(|| ExtensionError::NoFilter {
-            file: self.file.clone(),
-            name: name.to_string(),
-            known: known().join(" "),
-        })
+        find_in(&self.filters, &self.file, name)
     }
 }
 

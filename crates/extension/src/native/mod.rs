@@ -1,9 +1,8 @@
 //! Filters in shared objects.
 //!
-//! [`NativeSource`] finds the file and the filter in it; `library` loads it, `interface` has the
-//! structs of `sapwood_filter.h`, `view` shows a wave in them, `emission` takes what a filter
-//! makes, `filter` and `rule` are the filter and the synchronisation rule themselves, and `direct`
-//! calls a filter without all that, to be compared.
+//! `library` loads a file, `interface` has the structs of `sapwood_filter.h`, `view` shows a wave
+//! in them, `emission` takes what a filter makes, `filter` and `rule` are the filter and the
+//! synchronisation rule themselves, and `direct` calls a filter without all that, to be compared.
 
 mod direct;
 mod emission;
@@ -13,57 +12,49 @@ mod library;
 mod rule;
 mod view;
 
+use std::path::Path;
 use std::sync::Arc;
 
-use sapwood_filter::{Filter, FilterError, FilterSource, ShippedFile, Synchronisation};
+use sapwood_filter::{Filter, FilterError, ShippedFile, Synchronisation};
 use sapwood_packet::ValuesRef;
 
 use crate::ExtensionError;
-use crate::file::Reference;
-use crate::shelf::Shelf;
+use crate::source::Kind;
 pub use direct::DirectCall;
 use filter::NativeFilter;
-use library::Library;
+pub(crate) use library::Library;
 use rule::NativeRule;
 #[cfg(feature = "wasm")]
 pub(crate) use rule::verdict_of;
 
-/// Makes the filters whose names begin with `native:`.
+/// Files of which the filters' names begin with `native:`.
 #[derive(Debug, Default)]
-pub(crate) struct NativeSource {
-    shipped: Shelf<Library>,
-}
+pub(crate) struct SharedObjects;
 
-impl NativeSource {
-    fn library(&self, reference: &Reference<'_>) -> Result<Arc<Library>, ExtensionError> {
-        match &reference.digest {
-            Some(digest) => self.shipped.find(reference.file, digest),
-            None => {
-                let path = crate::locate::locate(reference.file)?;
-                Library::load(reference.file, &path.to_string_lossy()).map(Arc::new)
-            }
-        }
-    }
-}
+impl Kind for SharedObjects {
+    type Loaded = Library;
 
-impl FilterSource for NativeSource {
-    fn make(&self, name: &str, parameters: ValuesRef<'_>) -> Result<Box<dyn Filter>, FilterError> {
-        let reference = Reference::parse(name);
-        let library = self.library(&reference)?;
-        Ok(Box::new(NativeFilter::new(library, reference.filter, parameters)?))
+    fn load(&self, file: &str, path: &Path) -> Result<Arc<Library>, ExtensionError> {
+        Library::load(file, &path.to_string_lossy()).map(Arc::new)
     }
 
-    fn make_rule(
-        &self,
+    fn load_shipped(&self, file: &ShippedFile<'_>) -> Result<Arc<Library>, ExtensionError> {
+        Library::load_bytes(file)
+    }
+
+    fn filter(
+        library: Arc<Library>,
+        name: &str,
+        parameters: ValuesRef<'_>,
+    ) -> Result<Box<dyn Filter>, FilterError> {
+        Ok(Box::new(NativeFilter::new(library, name, parameters)?))
+    }
+
+    fn rule(
+        library: Arc<Library>,
         name: &str,
         parameters: ValuesRef<'_>,
     ) -> Result<Box<dyn Synchronisation>, FilterError> {
-        let reference = Reference::parse(name);
-        let library = self.library(&reference)?;
-        Ok(Box::new(NativeRule::new(library, reference.filter, parameters)?))
-    }
-
-    fn take_file(&self, file: &ShippedFile<'_>) -> Result<(), FilterError> {
-        Ok(self.shipped.take(file, || Library::load_bytes(file))?)
+        Ok(Box::new(NativeRule::new(library, name, parameters)?))
     }
 }

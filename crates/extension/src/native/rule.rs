@@ -60,6 +60,10 @@ impl Synchronisation for NativeRule {
         out.outcome(name, code)?;
         Ok(verdict_of(wait_ns))
     }
+
+    fn runs_apart(&self) -> bool {
+        true
+    }
 }
 
 /// What a rule's time means.

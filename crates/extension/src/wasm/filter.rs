@@ -243,4 +243,8 @@ impl Synchronisation for WasmRule {
         let (area, _) = instance.area(8).map_err(|reason| blueprint.failed(reason))?;
         Ok(verdict_of(u64_at(area, 0).cast_signed()))
     }
+
+    fn runs_apart(&self) -> bool {
+        true
+    }
 }

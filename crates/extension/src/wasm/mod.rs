@@ -12,17 +12,17 @@ mod instance;
 mod layout;
 mod module;
 
+use std::path::Path;
 use std::sync::Arc;
 
-use sapwood_filter::{Filter, FilterError, FilterSource, ShippedFile, Synchronisation};
+use sapwood_filter::{Filter, FilterError, ShippedFile, Synchronisation};
 use sapwood_packet::ValuesRef;
 use wasmi::{Config, Engine};
 
 use crate::ExtensionError;
-use crate::file::Reference;
-use crate::shelf::Shelf;
+use crate::source::Kind;
 use filter::{WasmFilter, WasmRule};
-use module::WasmModule;
+pub(crate) use module::WasmModule;
 
 /// Most memory of one instance, in bytes.
 pub(crate) const MEMORY_BYTES_MAX: usize = 64 << 20;
@@ -31,55 +31,48 @@ pub(crate) const MEMORY_BYTES_MAX: usize = 64 << 20;
 /// work. One that adds up as many numbers as there is memory for needs a third of it.
 pub(crate) const CALL_FUEL: u64 = 250_000_000;
 
-/// Makes the filters whose names begin with `wasm:`.
+/// Files of which the filters' names begin with `wasm:`.
 #[derive(Debug)]
-pub(crate) struct WasmSource {
+pub(crate) struct Modules {
     engine: Engine,
-    shipped: Shelf<WasmModule>,
 }
 
-impl Default for WasmSource {
+impl Default for Modules {
     fn default() -> Self {
         let mut config = Config::default();
         config.consume_fuel(true);
-        Self { engine: Engine::new(&config), shipped: Shelf::default() }
+        Self { engine: Engine::new(&config) }
     }
 }
 
-impl WasmSource {
-    fn module(&self, reference: &Reference<'_>) -> Result<Arc<WasmModule>, ExtensionError> {
-        let file = reference.file;
-        if let Some(digest) = &reference.digest {
-            return self.shipped.find(file, digest);
-        }
-        let path = crate::locate::locate(file)?;
+impl Kind for Modules {
+    type Loaded = WasmModule;
+
+    fn load(&self, file: &str, path: &Path) -> Result<Arc<WasmModule>, ExtensionError> {
         let bytes = std::fs::read(path).map_err(|error| ExtensionError::Read {
             file: file.to_string(),
             reason: error.to_string(),
         })?;
         WasmModule::compile(&self.engine, file, &bytes).map(Arc::new)
     }
-}
 
-impl FilterSource for WasmSource {
-    fn make(&self, name: &str, parameters: ValuesRef<'_>) -> Result<Box<dyn Filter>, FilterError> {
-        let reference = Reference::parse(name);
-        let module = self.module(&reference)?;
-        Ok(Box::new(WasmFilter::new(module, reference.filter, parameters)?))
+    fn load_shipped(&self, file: &ShippedFile<'_>) -> Result<Arc<WasmModule>, ExtensionError> {
+        WasmModule::compile(&self.engine, file.name, file.bytes).map(Arc::new)
     }
 
-    fn make_rule(
-        &self,
+    fn filter(
+        module: Arc<WasmModule>,
+        name: &str,
+        parameters: ValuesRef<'_>,
+    ) -> Result<Box<dyn Filter>, FilterError> {
+        Ok(Box::new(WasmFilter::new(module, name, parameters)?))
+    }
+
+    fn rule(
+        module: Arc<WasmModule>,
         name: &str,
         parameters: ValuesRef<'_>,
     ) -> Result<Box<dyn Synchronisation>, FilterError> {
-        let reference = Reference::parse(name);
-        let module = self.module(&reference)?;
-        Ok(Box::new(WasmRule::new(module, reference.filter, parameters)?))
-    }
-
-    fn take_file(&self, file: &ShippedFile<'_>) -> Result<(), FilterError> {
-        let compile = || WasmModule::compile(&self.engine, file.name, file.bytes).map(Arc::new);
-        Ok(self.shipped.take(file, compile)?)
+        Ok(Box::new(WasmRule::new(module, name, parameters)?))
     }
 }

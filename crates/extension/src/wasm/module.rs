@@ -4,6 +4,7 @@ use wasmi::{Engine, Module};
 
 use super::instance::Instance;
 use super::layout::{FILTER_BYTES, FilterEntry, LIBRARY_BYTES, u32_at};
+use crate::source::find_in;
 use crate::{ExtensionError, INTERFACE_VERSION};
 
 /// Most filters in one file.
@@ -14,7 +15,7 @@ const NAME_BYTES_MAX: usize = 255;
 
 /// The file, and the filters that it says it has.
 #[derive(Debug)]
-pub(super) struct WasmModule {
+pub(crate) struct WasmModule {
     file: String,
     module: Module,
     filters: Vec<(String, FilterEntry)>,
@@ -47,16 +48,7 @@ impl WasmModule {
 
     /// The filter of a name, or with an empty one the only filter.
     pub(super) fn find(&self, name: &str) -> Result<(&str, FilterEntry), ExtensionError> {
-        let found = match (&self.filters[..], name) {
-            ([only], "") => Some(only),
-            _ => self.filters.iter().find(|(known, _)| known == name),
-        };
-        let known = || self.filters.iter().map(|(known, _)| &known[..]).collect::<Vec<_>>();
-        found.map(|(name, entry)| (&name[..], *entry)).ok_or_else(|| ExtensionError::NoFilter {
-            file: self.file.clone(),
-            name: name.to_string(),
-            known: known().join(" "),
-        })
+        find_in(&self.filters, &self.file, name)
     }
 
     fn read_filters(

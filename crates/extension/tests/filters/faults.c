@@ -39,16 +39,32 @@ static int32_t forged(void *state, const sapwood_filter_wave_t *wave, sapwood_fi
     return 0;
 }
 
-/* One that never comes back. */
-static int32_t loop(void *state, const sapwood_filter_wave_t *wave, sapwood_filter_out_t *out)
+static int32_t without_end(void)
 {
     volatile uint64_t turns = 0;
-    (void)state;
-    (void)wave;
-    (void)out;
     while (turns < UINT64_MAX)
         turns = turns + 1;
     return 0;
+}
+
+/* One that never comes back. */
+static int32_t loop(void *state, const sapwood_filter_wave_t *wave, sapwood_filter_out_t *out)
+{
+    (void)state;
+    (void)wave;
+    (void)out;
+    return without_end();
+}
+
+/* A synchronisation rule that never decides. */
+static int32_t think(void *state, const sapwood_filter_arrivals_t *arrivals, int64_t *wait_ns,
+                     sapwood_filter_out_t *out)
+{
+    (void)state;
+    (void)arrivals;
+    (void)wait_ns;
+    (void)out;
+    return without_end();
 }
 
 /* One that takes its process along, at the rank that it is told. */
@@ -102,6 +118,7 @@ static const sapwood_filter_t filters[] = {
     {.name = "rubbish", .transform = rubbish},
     {.name = "forged", .transform = forged},
     {.name = "loop", .transform = loop},
+    {.name = "think", .decide = think},
     {.name = "crash", .create = create_crash, .transform = crash},
 #if defined(__wasm__)
     {.name = "grow", .transform = grow},

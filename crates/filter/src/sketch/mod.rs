@@ -18,6 +18,7 @@ use sapwood_packet::{Directive, ElementType, FormatRef, IntoValues, PacketRef, S
 
 use crate::{Emitter, Filter, FilterError, WaveRef};
 
+mod any;
 pub(crate) mod distinct;
 mod hash;
 pub(crate) mod heavy_hitters;
@@ -32,6 +33,7 @@ mod raw;
 pub(crate) mod top;
 pub(crate) mod union;
 
+pub use any::AnySketch;
 pub use distinct::Distinct;
 pub use heavy_hitters::{HeavyHitters, Hitter};
 pub use histogram::{Histogram, HistogramBin};
