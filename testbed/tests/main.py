@@ -1,0 +1,38 @@
+"""Stories on hosts of their own.
+
+    testbed/tests/run PROGRAM [STORY...]
+"""
+
+import os
+import sys
+import unittest
+
+from stories import HOSTS, PROGRAM, testbed
+from test_commands import Commands, Copies, Hosts, WarmTree
+from test_slurm import Allocation
+from test_start import Ends, LostHosts, Outages, StartUp, Strangers
+
+__all__ = [
+    "Allocation", "Commands", "Copies", "Ends", "Hosts", "LostHosts", "Outages", "StartUp", "Strangers",
+    "WarmTree",
+]
+
+
+def main():
+    """Raises the hosts, runs the stories, and takes the hosts down."""
+    if os.geteuid() != 0:
+        print("testbed-test: needs root, to make hosts of network namespaces", file=sys.stderr)
+        return 2
+    if not os.access(PROGRAM, os.X_OK):
+        print("testbed-test: SAPWOOD names no program", file=sys.stderr)
+        return 2
+    testbed("up", str(HOSTS), "--sshd")
+    try:
+        outcome = unittest.main(verbosity=2, exit=False, argv=sys.argv).result
+    finally:
+        testbed("down")
+    return 0 if outcome.wasSuccessful() else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

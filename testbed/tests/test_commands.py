@@ -1,0 +1,319 @@
+"""The commands that administrators give to hosts, on hosts that are reached by ssh."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+from stories import (
+    CONNECT_SECONDS, END_SECONDS_MAX, PROGRAM, STORY_SECONDS_MAX, Story, TESTBED, name, testbed,
+)
+
+
+class Commands(Story):
+    """Commands on hosts that are reached by ssh."""
+
+    def command(self, *words):
+        """The command line, as on a log-in node."""
+        return [TESTBED, "login", PROGRAM, "run", "-t", str(CONNECT_SECONDS), *words]
+
+    def run_it(self, *words, given=""):
+        """What a command on hosts comes to."""
+        return subprocess.run(
+            self.command(*words), input=given, capture_output=True, text=True,
+            timeout=STORY_SECONDS_MAX, check=False,
+        )
+
+    def test_equal_answers_are_written_once(self):
+        for fan_out in ("1", "2", "16"):
+            done = self.run_it("-b", "-f", fan_out, "-w", "node[00-07]", "echo the same; echo aside >&2")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("node[00-07] (8)", done.stdout)
+            self.assertEqual(done.stdout.count("the same"), 1)
+            self.assertIn("aside", done.stderr)
+
+    def test_each_host_runs_it_by_itself(self):
+        done = self.run_it("-w", "node[00-07]", "-f", "2", "hostname")
+        lines = {f"{name(index)}: {name(index)}" for index in range(8)}
+        self.assertEqual(set(done.stdout.splitlines()), lines, done.stderr)
+
+    def test_a_host_that_is_down_is_named(self):
+        testbed("kill", name(3))
+        self.afterwards("boot", name(3))
+        done = self.run_it("-b", "-w", "node[00-07]", "-f", "2", "echo here; exit 4")
+        self.assertEqual(done.returncode, 255, done.stderr)
+        self.assertIn("node[00-02,04-07] (7)", done.stdout)
+        self.assertRegex(done.stderr, "node03 .*missing: .*(timed out|No route|no answer)")
+        done = self.run_it("-b", "--quorum", "1", "-w", "node[00-07]", "exit 4")
+        self.assertEqual(done.returncode, 4, done.stderr)
+
+    def test_a_host_that_goes_down_meanwhile_is_named(self):
+        line = self.command("-w", "node[00-03]", "-f", "2", "echo begun; sleep 6; echo done")
+        process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.begun.append(process)
+        begun = [process.stdout.readline() for _ in range(4)]
+        self.assertEqual(sorted(begun), [f"{name(index)}: begun\n" for index in range(4)])
+        testbed("crash", name(2))
+        self.afterwards("boot", name(2))
+        said, complaints = process.communicate(timeout=STORY_SECONDS_MAX)
+        done = sorted(f"{name(index)}: done" for index in (0, 1, 3))
+        self.assertEqual(sorted(said.splitlines()), done, complaints)
+        self.assertEqual(process.returncode, 255, complaints)
+        self.assertIn(name(2), complaints)
+
+    def test_standard_input_comes_to_all(self):
+        given = "".join(f"line {number}\n" for number in range(20_000))
+        done = self.run_it("-b", "-w", "node[00-03]", "-f", "2", "md5sum", given=given)
+        self.assertIn("node[00-03] (4)", done.stdout, done.stderr)
+
+    def test_nothing_is_left_of_commands_that_are_interrupted(self):
+        for number in (signal.SIGKILL, signal.SIGTERM):
+            line = self.command("-w", "node[00-07]", "-f", "2", "echo begun; sleep 1000")
+            process = subprocess.Popen(line, stdout=subprocess.PIPE, text=True)
+            self.begun.append(process)
+            for _ in range(8):
+                self.assertIn("begun", process.stdout.readline())
+            process.send_signal(number)
+            process.wait(timeout=END_SECONDS_MAX)
+            self.assert_nothing_left()
+
+
+class Hosts(Story):
+    """What hosts that are reached by ssh are doing."""
+
+    def test_a_hung_host_is_named_and_the_others_go_on(self):
+        line = [TESTBED, "login", PROGRAM, "top", "-t", str(CONNECT_SECONDS), "-f", "2", "--json"]
+        line += ["--interval", "0.5", "-w", "node[00-07]"]
+        process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.begun.append(process)
+
+        def sample_where(is_such):
+            until = time.monotonic() + STORY_SECONDS_MAX
+            for said in process.stdout:
+                sample = json.loads(said)
+                if is_such(sample):
+                    return sample
+                self.assertLess(time.monotonic(), until, said)
+            return self.fail(process.stderr.read())
+
+        sample = sample_where(lambda sample: not sample["missing"])
+        load = next(metric for metric in sample["metrics"] if metric["name"] == "load.1")
+        self.assertEqual((sample["answered"]["nodes"], load["count"]), ("node[00-07]", 8))
+        # The last one has nobody below it in any tree.
+        frozen = name(7)
+        self.afterwards("thaw", frozen)
+        testbed("freeze", frozen)
+        # A busy machine may make another one late, but not in every wave.
+        sample = sample_where(lambda sample: [one["nodes"] for one in sample["missing"]] == [frozen])
+        self.assertEqual(sample["missing"][0]["reason"], "no answer within 250 ms")
+        self.assertEqual(sample["answered"]["nodes"], "node[00-06]")
+        testbed("thaw", frozen)
+        sample_where(lambda sample: not sample["missing"])
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=END_SECONDS_MAX)
+        self.assertEqual(process.returncode, 130)
+
+
+class WarmTree(Story):
+    """Commands in a tree over hosts that stays up between them."""
+
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.mkdtemp(prefix="sapwood-story-", dir="/var/tmp")
+        self.addCleanup(shutil.rmtree, folder)
+        self.surroundings = {**os.environ, "XDG_RUNTIME_DIR": folder}
+        done = self.say("up", "-t", str(CONNECT_SECONDS), "-w", "node[00-07]", "-f", "2")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def tearDown(self):
+        done = self.say("down")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(os.listdir(os.path.join(self.surroundings["XDG_RUNTIME_DIR"], "sapwood")), [])
+        super().tearDown()
+
+    def say(self, *words):
+        """A command of Sapwood's on the log-in node."""
+        return subprocess.run(
+            [TESTBED, "login", PROGRAM, *words], env=self.surroundings, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, timeout=STORY_SECONDS_MAX, check=False,
+        )
+
+    def test_commands_need_no_further_log_in(self):
+        agents = [self.say("run", "-L", "-w", "node[02-05]", "echo $PPID; hostname; pwd") for _ in range(2)]
+        self.assertEqual(agents[0].returncode, 0, agents[0].stderr)
+        self.assertEqual(agents[0].stdout, agents[1].stdout)
+        for index in range(2, 6):
+            self.assertIn(f"{name(index)}: {name(index)}\n", agents[0].stdout)
+        self.assertIn(f"{name(2)}: {os.getcwd()}\n", agents[0].stdout)
+        done = self.say("run", "-b", "-w", "node[00-07]", "seq 10000")
+        self.assertIn("node[00-07] (8)", done.stdout, done.stderr)
+        self.assertEqual(len(done.stdout.splitlines()), 10_003)
+        done = self.say("status", "--network", "warm")
+        self.assertIn(name(7), done.stdout, done.stderr)
+
+    def test_a_host_that_dies_is_missing_until_there_is_another_tree(self):
+        testbed("crash", name(3))
+        self.afterwards("boot", name(3))
+        for _ in range(2):
+            done = self.say("run", "-b", "-w", "node[00-07]", "echo here")
+            self.assertEqual(done.returncode, 255, done.stderr)
+            self.assertIn("node[00-02,04-07] (7)", done.stdout)
+            self.assertRegex(done.stderr, "node03 .*missing: ")
+        testbed("boot", name(3))
+        self.repairs.clear()
+        done = self.say("run", "-b", "-w", "node[00-07]", "echo here")
+        self.assertEqual(done.returncode, 255, done.stderr)
+        done = self.say("run", "--cold", "-b", "-w", "node[00-07]", "echo here")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("node[00-07] (8)", done.stdout)
+
+
+class Copies(Story):
+    """Files to hosts that are reached by ssh, and back."""
+
+    COUNT = 8
+    EVERYBODY = "node[00-07]"
+
+    def setUp(self):
+        super().setUp()
+        self.folder = tempfile.mkdtemp(prefix="copies-", dir="/var/tmp")
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def path(self, name_of_it):
+        return os.path.join(self.folder, name_of_it)
+
+    def make(self, name_of_it, megabytes):
+        """A file of random bytes; its digest."""
+        with open(self.path(name_of_it), "wb") as file:
+            for _ in range(megabytes):
+                file.write(os.urandom(1 << 20))
+        return self.say(None, f"sha256sum < {self.path(name_of_it)}")
+
+    def say(self, host, script):
+        """What a shell's command says on a host, or here."""
+        call = ["sh", "-c", script]
+        if host is not None:
+            return testbed("exec", host, *call, check=False).strip()
+        return subprocess.run(call, capture_output=True, text=True, check=True).stdout.strip()
+
+    def everywhere(self, script, count=COUNT):
+        return {name(index): self.say(name(index), script) for index in range(count)}
+
+    def command(self, *words):
+        """The command line, as on a log-in node."""
+        return [TESTBED, "login", PROGRAM, "copy", "-t", str(CONNECT_SECONDS), "-w", self.EVERYBODY, *words]
+
+    def copy(self, *words):
+        return subprocess.run(self.command(*words), capture_output=True, text=True,
+                              timeout=STORY_SECONDS_MAX, check=False)
+
+    def begin_copy(self, *words):
+        """A copy that has begun to arrive on every host."""
+        process = subprocess.Popen(self.command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.begun.append(process)
+        until = time.monotonic() + STORY_SECONDS_MAX
+        while not all(self.everywhere("find /tmp -name '.*.sapwood-part' -size +0").values()):
+            self.assertLess(time.monotonic(), until, "nothing arrives")
+            self.assertIsNone(process.poll(), "it is over too soon")
+        return process
+
+    def forget(self, *paths):
+        for path in paths:
+            self.everywhere(f"rm -rf {path}")
+
+    def test_a_file_is_the_same_everywhere(self):
+        digest = self.make("file", 20)
+        for fan_out in ("1", "2", "16"):
+            done = self.copy("-f", fan_out, self.path("file"), "/tmp/copy")
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertEqual(set(self.everywhere("sha256sum < /tmp/copy").values()), {digest})
+            self.forget("/tmp/copy")
+
+    def test_a_folder_keeps_its_links_and_holes(self):
+        self.make("file", 1)
+        tree = self.path("tree")
+        self.say(None, f"mkdir -p {tree}/a/b && cd {tree} && cp ../file a/ && ln a/file again && ln -s a/file link"
+                       " && truncate -s 1G sparse && chmod 750 a && touch -d 2001-02-03 a && mkfifo pipe")
+        done = self.copy(tree, "/tmp/")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr, f"sapwood: {tree}/pipe: is a named pipe, left out\n")
+        look = ("cd {} && find . ! -name pipe ! -path . -printf '%P %y %m %T@ %l %n\n' | sort"
+                " && sha256sum a/file && du -k sparse")
+        expected = self.say(None, look.format(tree))
+        self.assertEqual(set(self.everywhere(look.format("/tmp/tree")).values()), {expected})
+        self.forget("/tmp/tree")
+
+    def test_a_full_disk_leaves_nothing_under_the_name(self):
+        digest = self.make("file", 8)
+        self.everywhere("mkdir /tmp/place")
+        self.say(name(3), "mount -t tmpfs -o size=2m tmpfs /tmp/place")
+        tree = self.path("tree")
+        self.say(None, f"mkdir {tree} && cp {self.path('file')} {tree}/file")
+        for source, copied in (("file", "file"), ("tree", "tree/file")):
+            done = self.copy("-f", "2", self.path(source), "/tmp/place/")
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertRegex(done.stderr, "^sapwood: node03 .*/tmp/place/.*: No space left on device\n")
+            said = self.everywhere(f"sha256sum < /tmp/place/{copied}")
+            self.assertEqual(said.pop(name(3)), "")
+            self.assertEqual(set(said.values()), {digest})
+            self.assertEqual(self.say(name(3), "ls -A /tmp/place"), "")
+        self.say(name(3), "umount /tmp/place")
+        self.forget("/tmp/place")
+
+    def test_a_host_that_dies_meanwhile_costs_only_itself(self):
+        digest = self.make("file", 200)
+        process = self.begin_copy("-f", "2", self.path("file"), "/tmp/copy")
+        # A communication process's host, too.
+        testbed("crash", name(4))
+        self.afterwards("boot", name(4))
+        _, complaints = process.communicate(timeout=STORY_SECONDS_MAX)
+        self.assertEqual(process.returncode, 255, complaints)
+        # The ssh client may have a word to say, too.
+        named = [line for line in complaints.splitlines() if line.startswith("sapwood: ")]
+        self.assertEqual(len(named), 1, complaints)
+        self.assertRegex(named[0], "^sapwood: node04 .*missing: ")
+        said = self.everywhere("sha256sum < /tmp/copy")
+        said.pop(name(4))
+        self.assertEqual(set(said.values()), {digest})
+        self.forget("/tmp/copy")
+
+    def test_an_interrupted_copy_goes_on(self):
+        digest = self.make("file", 200)
+        process = self.begin_copy("-f", "2", self.path("file"), "/tmp/copy")
+        process.send_signal(signal.SIGINT)
+        _, complaints = process.communicate(timeout=STORY_SECONDS_MAX)
+        self.assertEqual(process.returncode, 130, complaints)
+        self.assert_nothing_left()
+        self.assertEqual(set(self.everywhere("ls /tmp/copy").values()), {""})
+        done = self.copy("-f", "2", self.path("file"), "/tmp/copy")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(set(self.everywhere("sha256sum < /tmp/copy").values()), {digest})
+        self.assertEqual(set(self.everywhere("find /tmp -name '*.sapwood-part'").values()), {""})
+        self.forget("/tmp/copy")
+
+    def test_files_come_back_by_host(self):
+        self.everywhere("mkdir -p /tmp/place/inner && hostname > /tmp/place/name && seq 100000 > /tmp/place/inner/log")
+        back = self.path("back")
+        done = self.copy("--gather", "-f", "2", "/tmp/place", "/tmp/absent", back)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual(done.stderr, f"sapwood: {self.EVERYBODY} (8): /tmp/absent: No such file or directory\n")
+        for index in range(self.COUNT):
+            with open(os.path.join(back, name(index), "place", "name"), encoding="utf-8") as file:
+                self.assertEqual(file.read().strip(), name(index))
+            self.assertEqual(self.say(None, f"wc -l < {back}/{name(index)}/place/inner/log"), "100000")
+        self.forget("/tmp/place")
+
+    def test_a_host_that_is_down_is_named(self):
+        digest = self.make("file", 1)
+        testbed("kill", name(1))
+        self.afterwards("boot", name(1))
+        done = self.copy("-f", "2", self.path("file"), "/tmp/copy")
+        self.assertEqual(done.returncode, 255, done.stderr)
+        self.assertRegex(done.stderr, "node01 .*missing: .*(timed out|No route|no answer)")
+        said = self.everywhere("sha256sum < /tmp/copy")
+        said.pop(name(1))
+        self.assertEqual(set(said.values()), {digest})
+        self.forget("/tmp/copy")
