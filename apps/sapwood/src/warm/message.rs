@@ -186,13 +186,24 @@ impl Line {
         while self.unwritten() > 0 {
             match self.link.write_vectored(&[IoSlice::new(&self.outgoing[self.written..])]) {
                 Ok(bytes) => self.written += bytes,
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return true,
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                    self.forget_written();
+                    return true;
+                }
                 Err(_) => return false,
             }
         }
-        self.outgoing.clear();
-        self.written = 0;
+        self.forget_written();
         true
+    }
+
+    /// Gives back what has left, also where something always waits for a slow reader. Each byte is
+    /// moved once at most for each that has left.
+    fn forget_written(&mut self) {
+        if self.written >= self.unwritten() {
+            self.outgoing.drain(..self.written);
+            self.written = 0;
+        }
     }
 
     /// Reads a piece of what is there; false when the other end is gone.
@@ -275,6 +286,27 @@ mod tests {
         assert_eq!(packet.values().unwrap().as_ref(), values.as_ref());
         drop(one);
         assert!(!other.read());
+    }
+
+    #[test]
+    fn a_reader_that_never_catches_up_costs_no_memory() {
+        let (one, other) = Link::pair().unwrap();
+        let (mut one, mut other) = (Line::new(one), Line::new(other));
+        let reason = "x".repeat(64 << 10);
+        let (mut pushed, mut read, mut largest) = (0, 0, 0);
+        while pushed < 64 << 20 {
+            // As the keeper does it: there is always something that waits.
+            while one.unwritten() < 1 << 20 {
+                one.push(&Reply::Refused { reason: reason.clone() });
+                pushed += reason.len();
+            }
+            assert!(one.write() && other.read());
+            let messages: Vec<Reply> = other.messages().unwrap();
+            read += messages.len() * reason.len();
+            largest = largest.max(one.outgoing.len());
+        }
+        assert!(read > 32 << 20, "{read}");
+        assert!(largest < 4 << 20, "{largest} bytes are kept");
     }
 
     #[test]
