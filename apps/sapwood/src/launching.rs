@@ -102,16 +102,21 @@ impl Launching {
     /// What decides which machine a host's name leads to, and as whom, as one line.
     pub(crate) fn terms(&self, user: Option<&str>) -> String {
         let variable = |name: &str| std::env::var(name).ok();
-        let is_automatic = self.launcher == Launcher::Automatic;
-        let is_slurm = self.launcher == Launcher::Slurm || is_automatic;
+        let launcher = self.launcher();
+        let is_slurm = matches!(launcher, Launcher::Slurm | Launcher::Automatic);
         let job = self.jobid.clone().or_else(|| variable("SLURM_JOB_ID")).filter(|_| is_slurm);
         let shell = self.remote_shell.as_deref().unwrap_or_default();
         format!(
-            "launcher {} shell {shell:?} user {:?} job {:?}",
-            self.launcher,
+            "launcher {launcher} shell {shell:?} user {:?} job {:?} join {:?}",
             user.unwrap_or_default(),
-            job.unwrap_or_default()
+            job.unwrap_or_default(),
+            self.joining.place().unwrap_or_default()
         )
+    }
+
+    /// Whether the command line itself says which allocation is meant, or who comes.
+    pub(crate) fn is_particular(&self) -> bool {
+        self.jobid.is_some() || self.joining.is_asked()
     }
 
     /// Which launcher is asked for.
@@ -193,6 +198,16 @@ impl Joining {
         self.join.is_some() || self.join_port.is_some()
     }
 
+    /// Where who comes is told to go. Names of hosts are only labels there, and mean other machines
+    /// anywhere else.
+    fn place(&self) -> Option<String> {
+        let file = self.join.as_ref().map(|path| {
+            let whole = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+            whole.to_string_lossy().into_owned()
+        });
+        file.or_else(|| self.join_port.map(|port| port.to_string()))
+    }
+
     fn terms(&self) -> Attach {
         let mut terms = Attach::new().timeout(self.join_timeout);
         if let Some(path) = &self.join {
@@ -217,4 +232,37 @@ pub(crate) fn dry_run(builder: &NetworkBuilder, drawn: &str) -> Result<String, F
             writeln!(text, "# on {}, for rank {}\n{}", command.host, command.rank, command.line);
     }
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn launching(join: Option<&str>) -> Launching {
+        Launching {
+            launcher: Launcher::Automatic,
+            remote_shell: None,
+            jobid: None,
+            connect_timeout: Duration::from_secs(10),
+            concurrent: 32,
+            interfaces: String::new(),
+            joining: Joining {
+                join: join.map(PathBuf::from),
+                join_port: None,
+                join_key: None,
+                join_timeout: Duration::from_secs(60),
+            },
+        }
+    }
+
+    #[test]
+    fn hosts_that_come_by_themselves_are_no_others_of_the_same_names() {
+        let reached = launching(None);
+        let [one, other] = ["/tmp/one", "/tmp/other"].map(|file| launching(Some(file)));
+        assert_ne!(reached.terms(None), one.terms(None));
+        assert_ne!(one.terms(None), other.terms(None));
+        assert_eq!(one.terms(None), launching(Some("/tmp/one")).terms(None));
+        assert_ne!(reached.terms(None), reached.terms(Some("root")));
+        assert!(one.is_particular() && !reached.is_particular());
+    }
 }
