@@ -54,6 +54,12 @@ impl Reach {
     pub(crate) fn terms(&self) -> String {
         self.launching.terms(self.user.as_deref())
     }
+
+    /// Whether the command line itself says as whom or in which allocation, so that no other way
+    /// will do. What the environment says may be meant for other commands.
+    pub(crate) fn is_particular(&self) -> bool {
+        self.user.is_some() || self.launching.is_particular()
+    }
 }
 
 impl Selection {

@@ -161,10 +161,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Some(name) => arguments.selection.resolve_or(|_| warm::hosts_of(name))?,
         None => arguments.selection.resolve()?,
     })?;
-    let terms = arguments.reach.terms();
     let warm = match arguments.cold {
         true => None,
-        false => borrowed::find(&targets.set, &terms, arguments.tree.as_deref())?,
+        false => borrowed::find(&targets.set, &arguments.reach, arguments.tree.as_deref())?,
     };
     if arguments.terms.dry_run {
         let name = warm.as_ref().map(|(tree, _)| tree.name());

@@ -17,6 +17,7 @@ use super::message::{
     Description, Line, Part, Reply, Request, absence_of_text, gone, ranks, to_answer,
 };
 use crate::exit::Failure;
+use crate::hosts::selection::Reach;
 use crate::run::tree::{Absence, Channels, Tree};
 
 /// Most bytes of standard input on their way to the keeper.
@@ -47,12 +48,14 @@ pub(crate) struct Borrowed {
 /// nothing of the kind is up.
 ///
 /// # Errors
-/// Where the tree was asked for by its name, and is not there or does not cover the hosts.
+/// Where the tree was asked for by its name, and is not there, does not cover the hosts, or reaches
+/// them in another way than the user says.
 pub(crate) fn find(
     hosts: &NodeSet,
-    terms: &str,
+    reach: &Reach,
     name: Option<&str>,
 ) -> Result<Option<(Borrowed, RankSet)>, Failure> {
+    let terms = reach.terms();
     let Some(name) = name else {
         // What cannot be trusted or read is of no use, and none is needed.
         let trees = super::all().unwrap_or_default();
@@ -64,6 +67,11 @@ pub(crate) fn find(
         };
     };
     let tree = super::named(Some(name))?;
+    let theirs = &tree.description.terms;
+    if reach.is_particular() && *theirs != terms {
+        let text = format!("tree '{name}' reaches its hosts by {theirs}, not by {terms}");
+        return Err(Failure::usage(text));
+    }
     let ranks = tree.ranks_of(hosts).map_err(|others| {
         Failure::usage(format!("tree '{name}' does not have {others}; it has {}", tree.hosts()))
     })?;
