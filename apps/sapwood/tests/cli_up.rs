@@ -325,6 +325,8 @@ fn trees_have_names() {
     assert!(text(&output.stdout).contains("n[0-3] (4)"), "{}", text(&output.stdout));
     let output = user.run(&["--tree", "one", "-w", "n[1-2]", "true"]);
     assert_refused(&output, "tree 'one' does not have n2; it has n[0-1]", &[]);
+    let output = user.run(&["--tree", "one", "-l", "somebody", "true"]);
+    assert_refused(&output, "tree 'one' reaches its hosts by launcher local", &[]);
     let output = user.say(&["down", "--all"]);
     let said = text(&output.stdout);
     assert!(said.contains("'one' has ended") && said.contains("'two' has ended"), "{said}");
@@ -384,4 +386,17 @@ fn commands_are_read_one_after_another() {
     child.stdin.take().unwrap().write_all(b"echo same\n").unwrap();
     let said = child.wait_with_output().unwrap();
     assert!(text(&said.stdout).contains("n[0-1] (2)"), "folded: {}", text(&said.stdout));
+}
+
+#[test]
+fn commands_that_cannot_be_read_are_not_passed_over_in_silence() {
+    let user = User::new();
+    let mut child = user.command(&["run", "--prompt", "-L", "-w", "n0"]);
+    let mut child = child.stdin(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"echo one\necho \xff\necho two\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(text(&output.stdout), "n0: one\n");
+    assert_eq!(code(&output), Some(2));
+    let errors = text(&output.stderr);
+    assert!(errors.contains("the next command cannot be read"), "{errors}");
 }

@@ -31,6 +31,8 @@ enum Said {
     /// The user has thrown the line away.
     Nothing,
     End,
+    /// Why no more can be read, though there may be more.
+    Fault(String),
 }
 
 /// Runs what is read until the input ends. Equal answers are written once, unless another style was
@@ -53,6 +55,10 @@ pub(super) fn run(session: &mut Session<'_>, tree: &mut dyn Tree) -> Result<u8, 
             Ok(Said::Line(line)) => line,
             Ok(Said::Nothing) => continue,
             Ok(Said::End) => return Ok(code),
+            Ok(Said::Fault(fault)) => {
+                let text = format!("the next command cannot be read: {fault}");
+                return Err(Failure::usage(text));
+            }
             Err(signal) => return Ok(signal),
         };
         match line.trim() {
@@ -155,6 +161,7 @@ fn edited(editor: &mut DefaultEditor, label: &str) -> Said {
             Said::Line(line)
         }
         Err(ReadlineError::Interrupted) => Said::Nothing,
+        // Ctrl-D, or a terminal that has gone.
         Err(_) => Said::End,
     }
 }
@@ -163,7 +170,8 @@ fn edited(editor: &mut DefaultEditor, label: &str) -> Said {
 fn plain() -> Said {
     let mut line = String::new();
     match std::io::stdin().lock().read_line(&mut line) {
-        Ok(count) if count > 0 => Said::Line(line),
-        _ => Said::End,
+        Ok(0) => Said::End,
+        Ok(_) => Said::Line(line),
+        Err(error) => Said::Fault(error.to_string()),
     }
 }
