@@ -161,6 +161,30 @@ fn a_file_reaches_every_host_whole_by_every_tree() {
 }
 
 #[test]
+fn a_signal_ends_a_copy_whose_hosts_are_still_being_reached() {
+    let folder = tempfile::tempdir().unwrap();
+    let [shell, called] = ["silent", "called"].map(|name| folder.path().join(name));
+    let script = format!("#!/bin/sh\n: >{}\nexec sleep 1000\n", called.display());
+    fs::write(&shell, script).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(&shell, mode).unwrap();
+    let shell = shell.to_str().unwrap();
+    let reach = ["--launcher", "ssh", "--remote-shell", shell, "-t", "60", "-w", "n0"];
+    let copy = format!("{shell}-copy");
+    let child = command(&[&reach[..], &[shell, &copy][..]].concat()).spawn().unwrap();
+    let until = Instant::now() + LIMIT;
+    while !called.exists() {
+        assert!(Instant::now() < until, "the host was not called");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let errors = text(&output.stderr);
+    assert!(errors.contains("stopped while the hosts were being reached"), "{errors}");
+}
+
+#[test]
 fn a_folder_comes_with_its_links_and_holes_and_without_special_files() {
     let place = Place::new();
     fs::create_dir_all(place.path("tree/a/b")).unwrap();

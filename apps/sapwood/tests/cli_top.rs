@@ -416,6 +416,29 @@ fn a_terminal_has_a_view_with_keys_and_is_given_back() {
 }
 
 #[test]
+fn a_signal_ends_a_watch_whose_hosts_are_still_being_reached() {
+    let folder = tempfile::tempdir().unwrap();
+    let [shell, called] = ["silent", "called"].map(|name| folder.path().join(name));
+    let script = format!("#!/bin/sh\n: >{}\nexec sleep 1000\n", called.display());
+    std::fs::write(&shell, script).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&shell, mode).unwrap();
+    let shell = shell.to_str().unwrap();
+    let reach = ["--launcher", "ssh", "--remote-shell", shell, "-t", "60", "-w", "n0"];
+    let child = command(&[&reach[..], &["--once"][..]].concat()).spawn().unwrap();
+    let until = Instant::now() + LIMIT;
+    while !called.exists() {
+        assert!(Instant::now() < until, "the host was not called");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let errors = text(&output.stderr);
+    assert!(errors.contains("stopped while the hosts were being reached"), "{errors}");
+}
+
+#[test]
 fn bad_input_is_refused_in_one_line() {
     let cases: [(&[&str], &str); 9] = [
         (&[], "nothing says which hosts"),

@@ -41,7 +41,7 @@ use self::results::Results;
 use self::scan::{Found, Scan};
 use self::source::Source;
 use crate::exit::{Failure, print};
-use crate::hosts::plant::{self, Targets};
+use crate::hosts::plant::{self, Opened, Targets};
 use crate::hosts::selection::{Reach, Selection, seconds};
 use crate::hosts::tree::Purpose;
 use crate::hosts::unreached::{lose_unreached, unreached};
@@ -160,7 +160,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let refused = |error| Failure::own(&format!("cannot take signals over: {error}"));
     let signals = Signals::take_over().map_err(refused)?;
     plan.launching.announce(&plan.builder);
-    let mut network = plan.builder.open()?;
+    let (mut network, signals) = match plant::open(plan.builder, signals)? {
+        Opened::Tree(network, signals) => (*network, signals),
+        Opened::Stopped(signal) => return Ok(plant::stopped(signal)),
+    };
     let code = conduct(arguments, task, fan_out, &mut network, targets, signals);
     let closed = network.close();
     let code = code?;

@@ -110,6 +110,6 @@ pub(crate) fn open(builder: NetworkBuilder, signals: Signals) -> Result<Opened, 
 
 /// The end of a command whose tree was still being opened.
 pub(crate) fn stopped(signal: Signal) -> ExitCode {
-    eprintln!("sapwood: stopped while the hosts were being reached; nothing was run");
+    eprintln!("sapwood: stopped while the hosts were being reached; nothing was done");
     ExitCode::from(128 + signal.as_raw().clamp(0, 127) as u8)
 }

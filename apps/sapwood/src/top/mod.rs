@@ -35,7 +35,7 @@ use self::terminal::Screen;
 use self::view::View;
 use self::watch::{Ended, Live, Output, Terms, Watch};
 use crate::exit::{Failure, print};
-use crate::hosts::plant::{self, Targets};
+use crate::hosts::plant::{self, Opened, Targets};
 use crate::hosts::selection::{Reach, Selection};
 use crate::hosts::tree::Purpose;
 use crate::hosts::unreached::{lose_unreached, unreached};
@@ -142,7 +142,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     // Before anything is started: the address may be taken.
     let server = arguments.listen.map(PageServer::bind).transpose().map_err(Failure::usage)?;
     plan.launching.announce(&plan.builder);
-    let mut network = plan.builder.open()?;
+    let (mut network, signals) = match plant::open(plan.builder, signals)? {
+        Opened::Tree(network, signals) => (*network, signals),
+        Opened::Stopped(signal) => return Ok(plant::stopped(signal)),
+    };
     if let Some(server) = &server {
         eprintln!("sapwood: metrics at http://{}/metrics", server.address());
     }
