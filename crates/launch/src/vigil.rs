@@ -3,12 +3,14 @@
 //! A host that was switched off says nothing, and the system holds a connection to it for a quarter
 //! of an hour if bytes were on their way. A host that is there refuses connections at a closed port
 //! at once, whatever its programs do, and no queue of theirs fills. One that has not answered there
-//! at first is not judged by it: something between drops such questions.
+//! at first is not judged by it: something between drops such questions. Nor is one judged by
+//! addresses that this machine has as well, as those of bridges of containers: there we should ask
+//! ourselves.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
-use sapwood_transport::{Address, Error, takes_connections};
+use sapwood_transport::{Address, Error, interfaces, takes_connections};
 
 /// A port that hardly anybody listens at (RFC 1078); whether or not, an answer is one.
 const CLOSED_PORT: u16 = 1;
@@ -33,8 +35,16 @@ pub(crate) struct Vigil {
 impl Vigil {
     /// Over the host that takes connections at these addresses.
     pub(crate) fn over(front_end: &[Address], now: Instant) -> Self {
+        let own = interfaces().unwrap_or_default();
+        let own: Vec<IpAddr> = own.iter().map(|interface| interface.address).collect();
+        Self::beyond(&own, front_end, now)
+    }
+
+    /// As [`Vigil::over`], from a machine with these addresses.
+    fn beyond(own: &[IpAddr], front_end: &[Address], now: Instant) -> Self {
         let places = front_end.iter().filter_map(|address| address.resolve().ok()).flatten();
         let mut hosts: Vec<_> = places.map(|place: SocketAddr| place.ip()).collect();
+        hosts.retain(|ip| !own.contains(ip));
         hosts.dedup();
         let door = |ip| Address::at_each(&[ip], CLOSED_PORT);
         let doors = hosts.into_iter().map(door).collect();
@@ -83,7 +93,23 @@ mod tests {
     use super::*;
 
     fn vigil(now: Instant) -> Vigil {
-        Vigil::over(&["tcp:[127.0.0.1,127.0.0.2]:4000".parse().unwrap()], now)
+        Vigil::beyond(&[], &["tcp:[127.0.0.1,127.0.0.2]:4000".parse().unwrap()], now)
+    }
+
+    #[test]
+    fn nobody_is_judged_by_an_address_that_this_machine_has_too() {
+        let begin = Instant::now();
+        let front_end = "tcp:[10.0.0.1,172.17.0.1]:4000".parse().unwrap();
+        let bridge = "172.17.0.1".parse().unwrap();
+        let mut vigil = Vigil::beyond(&[bridge], &[front_end], begin);
+        let mut asked = Vec::new();
+        vigil.is_over_by(Duration::ZERO, begin + INTERVAL, |door| {
+            asked.push(door.resolve().unwrap()[0].ip());
+            true
+        });
+        assert_eq!(asked, ["10.0.0.1".parse::<IpAddr>().unwrap()]);
+        let here: Address = "tcp:127.0.0.1:4000".parse().unwrap();
+        assert_eq!(Vigil::over(&[here], begin).next(), None, "nobody watches over himself");
     }
 
     #[test]
