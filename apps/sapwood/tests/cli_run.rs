@@ -156,6 +156,23 @@ fn a_signal_ends_a_command_whose_hosts_are_still_being_reached() {
 }
 
 #[test]
+fn a_signal_stops_the_writing_of_a_long_output() {
+    let length = 8 << 20;
+    let script = format!("head -c {length} /dev/zero | tr '\\0' y");
+    let mut child = command(&["-b", "-w", "n[0-1]", &script]).spawn().unwrap();
+    let mut stdout = child.stdout.take().unwrap();
+    // It is being written, and has no room.
+    stdout.read_exact(&mut [0]).unwrap();
+    signal(&child, Signal::TERM);
+    let mut rest = Vec::new();
+    stdout.read_to_end(&mut rest).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(code(&output), Some(143), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("not all of the output was written"));
+    assert!(rest.len() < length, "{}", rest.len());
+}
+
+#[test]
 fn lines_are_written_in_the_order_of_hosts_or_folded() {
     let output = run(&["-L", "-w", "n[0-1]", "seq 2"]);
     assert_eq!(text(&output.stdout), "n0: 1\nn0: 2\nn1: 1\nn1: 2\n");

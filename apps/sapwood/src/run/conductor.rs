@@ -58,6 +58,8 @@ pub(super) struct Conductor<'a> {
     interrupted_at: Option<Instant>,
     /// The signal that ends the command, and when it has to have ended.
     ending: Option<(Signal, Instant)>,
+    /// The signal that has stopped the writing of what came.
+    stopped_by: Option<Signal>,
 }
 
 /// Standard input on its way down.
@@ -125,6 +127,7 @@ impl<'a> Conductor<'a> {
             is_asked: true,
             interrupted_at: None,
             ending: None,
+            stopped_by: None,
         })
     }
 
@@ -160,8 +163,10 @@ impl<'a> Conductor<'a> {
     /// Of an output, piece by piece, all that was kept. Gives whether that has come.
     ///
     /// # Errors
-    /// As [`Conductor::run`], and what `take` says.
+    /// As [`Conductor::run`], what `take` says, and where the user wants no more of it, which
+    /// [`Conductor::stopped_by`] tells.
     pub(super) fn content(&mut self, sheet: &Sheet, take: &mut Taker<'_>) -> Result<bool, Failure> {
+        self.go_on_writing()?;
         if let Some(content) = &sheet.content {
             take(&mut self.printer, content)?;
             return Ok(true);
@@ -211,6 +216,7 @@ impl<'a> Conductor<'a> {
     fn next_live(&mut self, from: Rank) -> Result<Option<Answer>, Failure> {
         let until = Instant::now() + CONTENT_TIME;
         loop {
+            self.go_on_writing()?;
             if let Some(answer) = self.tree.take(self.channels.live)? {
                 return Ok(Some(answer));
             }
@@ -316,6 +322,30 @@ impl<'a> Conductor<'a> {
             self.tree.flush()?;
         }
         Ok(())
+    }
+
+    /// The signal that has stopped the writing of what came.
+    pub(super) fn stopped_by(&self) -> Option<Signal> {
+        self.stopped_by
+    }
+
+    /// Hears signals while outputs are written: nothing runs any more to which they could be passed
+    /// on.
+    fn go_on_writing(&mut self) -> Result<(), Failure> {
+        for signal in self.signals.take() {
+            let now = Instant::now();
+            let is_second = self.interrupted_at.is_some_and(|at| now - at <= STOP_TIME);
+            if signal != Signal::INT || is_second {
+                self.stopped_by = Some(signal);
+                continue;
+            }
+            self.interrupted_at = Some(now);
+            eprintln!("sapwood: outputs are being written; Ctrl-C again within a second stops");
+        }
+        match self.stopped_by {
+            Some(_) => Err(Failure::own(&"not all of the output was written")),
+            None => Ok(()),
+        }
     }
 
     fn report_running(&self) {

@@ -263,9 +263,14 @@ impl Session<'_> {
         let (hosts, signals) = (self.hosts.clone(), &mut self.signals);
         let mut conductor = Conductor::begin(tree, hosts, order, reads_input, printer, signals)?;
         let ended_by = conductor.run()?;
-        report::write(&mut conductor, arguments)?;
+        let written = report::write(&mut conductor, arguments);
         conductor.printer.flush()?;
-        Ok(match ended_by {
+        if let (Err(what), Some(_)) = (&written, conductor.stopped_by()) {
+            eprintln!("sapwood: {what}");
+        } else {
+            written?;
+        }
+        Ok(match conductor.stopped_by().or(ended_by) {
             Some(signal) => 128 + signal.as_raw().clamp(0, 127) as u8,
             None if terms.no_rc => 0,
             None => conductor.results.exit_code(terms.quorum),
