@@ -123,6 +123,11 @@ fn a_tree_serves_commands_on_any_of_its_hosts_and_goes_when_it_is_told() {
     assert!(text(&shown.stdout).contains("warm"), "{}", text(&shown.stdout));
     let dry = user.run(&["--dry-run", "-w", "n[1-2]", "true"]);
     assert!(text(&dry.stdout).contains("tree 'warm' is up"), "{}", text(&dry.stdout));
+    for other in [["--remote-shell", "other"], ["--launcher", "ssh"], ["--join", "/tmp/other"]] {
+        let arguments = [&["--dry-run", "-w", "n[1-2]"], &other[..], &["true"]].concat();
+        let dry = user.run(&arguments);
+        assert!(!text(&dry.stdout).contains("is up"), "{other:?}: {}", text(&dry.stdout));
+    }
     let output = user.say(&["down"]);
     assert_eq!(text(&output.stdout), "tree 'warm' has ended: n[0-5]\n");
     assert_eq!((code(&output), text(&output.stderr)), (Some(0), ""));
