@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::{PathBufValueParser, TypedValueParser as _};
 use sapwood::{Attach, Launcher, NetworkBuilder};
 use sapwood_launch::Order;
 
@@ -45,20 +46,23 @@ pub(crate) struct Launching {
     joining: Joining,
 }
 
-/// Options about processes that another manager starts.
+/// Options about processes that another manager starts. Paths are whole from the beginning: the
+/// keeper of a tree leaves its caller's folder.
 #[derive(clap::Args, Clone, Debug)]
 #[group(skip)]
 struct Joining {
     /// Have another manager start what runs on the hosts; it learns from this file where to go, as
     /// SAPWOOD_JOIN names it. Implies the launcher attach.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE",
+          value_parser = PathBufValueParser::new().try_map(std::path::absolute::<PathBuf>))]
     join: Option<PathBuf>,
     /// The same, by this port of this machine, for whoever cannot read a file from here.
     #[arg(long, value_name = "PORT", requires = "join_key",
           value_parser = clap::value_parser!(u16).range(1..))]
     join_port: Option<u16>,
     /// The file with the key that goes with the port: 64 hexadecimal digits, mode 0600.
-    #[arg(long, value_name = "FILE", requires = "join_port")]
+    #[arg(long, value_name = "FILE", requires = "join_port",
+          value_parser = PathBufValueParser::new().try_map(std::path::absolute::<PathBuf>))]
     join_key: Option<PathBuf>,
     /// How long they may take to come.
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = patience)]
@@ -201,10 +205,7 @@ impl Joining {
     /// Where who comes is told to go. Names of hosts are only labels there, and mean other machines
     /// anywhere else.
     fn place(&self) -> Option<String> {
-        let file = self.join.as_ref().map(|path| {
-            let whole = std::path::absolute(path).unwrap_or_else(|_| path.clone());
-            whole.to_string_lossy().into_owned()
-        });
+        let file = self.join.as_ref().map(|path| path.to_string_lossy().into_owned());
         file.or_else(|| self.join_port.map(|port| port.to_string()))
     }
 

@@ -405,3 +405,28 @@ fn commands_that_cannot_be_read_are_not_passed_over_in_silence() {
     let errors = text(&output.stderr);
     assert!(errors.contains("the next command cannot be read"), "{errors}");
 }
+
+#[test]
+fn who_comes_by_himself_finds_the_join_file_where_the_tree_was_asked_for() {
+    let user = User::new();
+    let folder = tempfile::tempdir().unwrap();
+    let say = |arguments: &[&str]| {
+        let mut command = user.command(arguments);
+        command.env_remove("SAPWOOD_LAUNCHER").env("HOME", user.folder.path());
+        command.current_dir(folder.path()).output().unwrap()
+    };
+    let mut agent = user.command(&["agent"]);
+    agent.env("SAPWOOD_JOIN", folder.path().join("join")).env("SAPWOOD_RANK", "0");
+    let agent = agent.spawn().unwrap();
+    let output = say(&["up", "--join", "join", "-w", "n0"]);
+    assert_eq!(code(&output), Some(0), "{}", text(&output.stderr));
+    let is_up = |arguments: &[&str]| {
+        let dry = say(&[&["run", "--dry-run", "-w", "n0"], arguments, &["true"]].concat());
+        text(&dry.stdout).contains("tree 'warm' is up")
+    };
+    assert!(is_up(&["--join", "join"]) && is_up(&["--tree", "warm"]));
+    assert!(!is_up(&[]), "names of those who come are only labels");
+    assert!(!is_up(&["--join", "another"]));
+    assert_eq!(code(&user.say(&["down"])), Some(0));
+    assert_eq!(code(&agent.wait_with_output().unwrap()), Some(0));
+}
