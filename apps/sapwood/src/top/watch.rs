@@ -184,6 +184,12 @@ impl<'a> Watch<'a> {
         if !self.waves.is_idle() || now < at {
             return Ok(());
         }
+        // Questions pile up for a host that hangs. Whoever waited for room would hear no key, no
+        // signal and no scraper, for as long as it does.
+        if matches!(self.stream.has_room(), Ok(false)) {
+            self.next = (wave, now + self.terms.interval);
+            return Ok(());
+        }
         match self.stream.broadcast(ASK, wave) {
             // All have gone; the events say so, too.
             Err(Error::Misuse(_)) => {}
