@@ -62,6 +62,19 @@ impl Content {
         places
     }
 
+    /// The first hole from `at` on, or the rest of it, where it begins before `end` and as far as
+    /// it goes before that.
+    pub(super) fn hole_from(&self, at: u64, end: u64) -> Option<(u64, u64)> {
+        let mut from = at;
+        for extent in &self.extents {
+            if from < extent.offset {
+                return (from < end).then(|| (from, extent.offset.min(end)));
+            }
+            from = from.max(extent.offset + extent.length);
+        }
+        (from < end).then_some((from, end))
+    }
+
     /// How much data stands in the first `size` bytes of the file.
     pub(super) fn data_within(&self, size: u64) -> u64 {
         let within = |extent: &Extent| size.saturating_sub(extent.offset).min(extent.length);
@@ -331,6 +344,15 @@ pub(super) mod tests {
         assert_eq!(content.places(3, 10), [(13, 2), (100, 8)]);
         assert_eq!(content.places(25, 0), []);
         assert_eq!([0, 12, 50, 110, 200].map(|size| content.data_within(size)), [0, 2, 5, 15, 25]);
+        let holes = [(0, 200), (7, 9), (12, 50), (100, 200), (125, 200)];
+        assert_eq!(
+            holes.map(|(at, end)| content.hole_from(at, end)),
+            [Some((0, 10)), Some((7, 9)), Some((15, 50)), Some((120, 200)), Some((125, 200))]
+        );
+        assert_eq!(
+            [(10, 15), (104, 120), (200, 200)].map(|(at, end)| content.hole_from(at, end)),
+            [None; 3]
+        );
     }
 
     proptest! {

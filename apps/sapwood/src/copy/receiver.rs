@@ -12,6 +12,9 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use rustix::fs::{SeekFrom, seek};
+use rustix::io::Errno;
+
 use super::blocks::{BLOCK_BYTES, Beginning, Digest, block_digest};
 use super::manifest::{Content, Entry, Kind, Manifest};
 use super::protocol::{Complaints, Message, Outcome, State, Terms};
@@ -44,6 +47,11 @@ struct Reading {
     present: Present,
     offset: u64,
     beginning: Beginning,
+    /// Up to here in the file, holes have been looked at.
+    looked_to: u64,
+    /// Whether nothing but zeros stands in holes.
+    is_empty_in_holes: bool,
+    read_bytes: u64,
 }
 
 /// What is to be done.
@@ -263,17 +271,17 @@ impl Receiver {
 
     fn prepare(&mut self, at: u64, reading: Option<Box<Reading>>) {
         if let Some(mut reading) = reading {
-            let content = self.manifest.entries()[at as usize].content().cloned();
-            let is_read = reading.go_on(&content.unwrap_or_default());
-            if !is_read {
+            let content = self.manifest.entries()[at as usize].content();
+            let Some(content) = content else { return };
+            if !reading.go_on(content) || !reading.look_at_holes(content) {
                 self.phase = Phase::Preparing(at, Some(reading));
                 return;
             }
-            let Reading { present, offset, beginning } = *reading;
-            let is_of_use = match present.is_final {
-                true => offset == present.length,
-                false => offset > 0 && self.begun.len() < KEPT_OPEN_MAX,
+            let is_of_use = match reading.present.is_final {
+                true => reading.is_empty_in_holes && reading.offset == reading.present.length,
+                false => self.begun.len() < KEPT_OPEN_MAX && reading.keeps_what_is_read(content),
             };
+            let Reading { present, offset, beginning, .. } = *reading;
             if is_of_use {
                 let file = (!present.is_final).then_some(present.file);
                 self.begun.insert(at, Begun { file, offset, beginning });
@@ -300,8 +308,7 @@ impl Receiver {
             && !store.is_fresh(entry.root)
             && let Some(present) = store.find(entry)
         {
-            let reading = Reading { present, offset: 0, beginning: Beginning::default() };
-            self.phase = Phase::Preparing(at, Some(Box::new(reading)));
+            self.phase = Phase::Preparing(at, Some(Box::new(Reading::begin(present))));
         }
     }
 
@@ -586,6 +593,60 @@ const INCOMPLETE: &str =
     "is not put in its place, since parts of it are lacking; what came is kept for the next try";
 
 impl Reading {
+    fn begin(present: Present) -> Self {
+        Self {
+            present,
+            offset: 0,
+            beginning: Beginning::default(),
+            looked_to: 0,
+            is_empty_in_holes: true,
+            read_bytes: 0,
+        }
+    }
+
+    /// How much of the file is of use: all of it where it has its name, else what was read.
+    fn end(&self, content: &Content) -> u64 {
+        match (self.present.is_final, self.offset.checked_sub(1)) {
+            (true, _) => content.size,
+            (false, None) => 0,
+            (false, Some(last)) => content.places(last, 1).first().map_or(0, |&(at, _)| at + 1),
+        }
+    }
+
+    /// Looks whether holes are empty; gives whether that is known. An earlier state of the file may
+    /// have had something there, and what is in no extent is in no digest.
+    fn look_at_holes(&mut self, content: &Content) -> bool {
+        let (end, until) = (self.end(content), self.read_bytes + STEP_BYTES);
+        while self.read_bytes < until {
+            let Some((from, to)) = content.hole_from(self.looked_to, end) else { return true };
+            let at = match seek(&self.present.file, SeekFrom::Data(from)) {
+                Ok(at) if at < to => at,
+                Ok(_) | Err(Errno::NXIO) => {
+                    self.looked_to = to;
+                    continue;
+                }
+                // A file system that knows of no holes.
+                Err(_) => from,
+            };
+            let mut block = vec![0; (to - at).min(BLOCK_BYTES as u64) as usize];
+            let is_read = self.present.file.read_exact_at(&mut block, at).is_ok();
+            if !is_read || block.iter().any(|&byte| byte != 0) {
+                self.is_empty_in_holes = false;
+                return true;
+            }
+            self.looked_to = at + block.len() as u64;
+            self.read_bytes += block.len() as u64;
+        }
+        false
+    }
+
+    /// Whether a part can be gone on from. What stands behind that is cut off, since what follows
+    /// may be a hole.
+    fn keeps_what_is_read(&self, content: &Content) -> bool {
+        let is_cut = |end| self.present.file.set_len(end).is_ok();
+        self.offset > 0 && self.is_empty_in_holes && is_cut(self.end(content))
+    }
+
     /// Reads on; gives whether all that can be used has been read.
     fn go_on(&mut self, content: &Content) -> bool {
         let data_bytes = content.data_bytes();
@@ -608,6 +669,7 @@ impl Reading {
             }
             self.beginning.add(&block_digest(&block));
             self.offset += length;
+            self.read_bytes += length;
         }
         false
     }

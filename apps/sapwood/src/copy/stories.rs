@@ -327,6 +327,45 @@ fn two_copies_do_not_write_one_file() {
     assert!(whole(&file, &copy).complaints.is_empty());
 }
 
+#[test]
+fn what_stood_in_a_hole_does_not_come_back() {
+    const BLOCK: u64 = BLOCK_BYTES as u64;
+    let folder = tempfile::tempdir().unwrap();
+    let (file, copy) = (folder.path().join("file"), folder.path().join("copy"));
+    let part = folder.path().join(".copy.sapwood-part");
+    let (front, back) = (bytes(1, 2 * BLOCK_BYTES), bytes(2, 2 * BLOCK_BYTES));
+    let sparse = File::create(&file).unwrap();
+    sparse.write_all_at(&front, 0).unwrap();
+    sparse.write_all_at(&back, 32 * BLOCK).unwrap();
+    sparse.set_len(40 * BLOCK).unwrap();
+    let changed = sparse.metadata().unwrap().modified().unwrap();
+    // An earlier state of the file, of which the hole has been made since.
+    let begin = |path: &Path, has_back: bool| {
+        let old = File::create(path).unwrap();
+        old.write_all_at(&front, 0).unwrap();
+        old.write_all_at(b"old", 4 * BLOCK).unwrap();
+        if has_back {
+            old.write_all_at(&back, 32 * BLOCK).unwrap();
+        }
+        old
+    };
+    for has_back in [true, false] {
+        begin(&part, has_back);
+        let mut source = source_of(&[&file]);
+        let mut receiver = receiver_at(&copy, &["file"], Terms::default());
+        carry(&mut source, &mut receiver, |_| Fate::Arrives).unwrap();
+        assert!(fs::read(&copy).unwrap() == fs::read(&file).unwrap(), "{has_back}");
+        // Where only the end is cut off, the beginning stays.
+        assert_eq!(source.said().0, if has_back { 4 * BLOCK } else { 2 * BLOCK });
+        fs::remove_file(&copy).unwrap();
+    }
+    let old = begin(&copy, true);
+    old.set_len(40 * BLOCK).unwrap();
+    old.set_modified(changed).unwrap();
+    assert!(whole(&file, &copy).complaints.is_empty());
+    assert!(fs::read(&copy).unwrap() == fs::read(&file).unwrap());
+}
+
 fn fates() -> impl Strategy<Value = Vec<Fate>> {
     let fate = prop_oneof![
         12 => Just(Fate::Arrives),
