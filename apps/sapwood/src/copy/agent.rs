@@ -229,7 +229,7 @@ impl Job {
     fn answer(&mut self, back_end: &mut BackEnd) -> Result<(), Error> {
         let Some((wave, until)) = self.asked else { return Ok(()) };
         let outcome = self.outcome();
-        if matches!(outcome.state, State::Going(_)) && Instant::now() < until {
+        if matches!(outcome.state, State::Going(..)) && Instant::now() < until {
             return Ok(());
         }
         self.asked = None;
@@ -238,7 +238,7 @@ impl Job {
 
     fn outcome(&self) -> Outcome {
         let going = |thousandths| Outcome {
-            state: State::Going(thousandths),
+            state: State::Going(thousandths, 0),
             complaints: Complaints::default(),
         };
         match &self.work {

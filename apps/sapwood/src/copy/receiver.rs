@@ -96,6 +96,8 @@ pub(super) struct Receiver {
     is_anew: bool,
     there_bytes: u64,
     there_files: u64,
+    /// Bytes of what was there already that were read.
+    read_bytes: u64,
     /// Bytes that were written and checked.
     pub(super) taken_bytes: u64,
 }
@@ -117,6 +119,7 @@ impl Receiver {
             is_anew: terms.is_anew,
             there_bytes: 0,
             there_files: 0,
+            read_bytes: 0,
             taken_bytes: 0,
         };
         match Store::locate(destination, names, terms) {
@@ -135,16 +138,28 @@ impl Receiver {
             Phase::Over if self.is_lacking => State::Lacking,
             Phase::Over => State::Done { files: self.there_files, bytes: self.there_bytes },
             _ => {
-                let all = self.manifest.data_bytes().max(1);
-                let current = self.current.as_ref().map_or(0, |(_, begun)| begun.offset);
-                let there = (self.there_bytes + current).min(all);
-                State::Going((u128::from(there) * 1000 / u128::from(all)) as u32)
+                let all = self.manifest.data_bytes();
+                State::Going(thousandths(self.bytes_there().min(all), all), self.work_alone())
             }
         };
         // Complaints are told once everything is over.
         let is_over = matches!(state, State::Done { .. });
         let complaints = if is_over { self.complaints.clone() } else { Complaints::default() };
         Outcome { state, complaints }
+    }
+
+    /// A number that changes while work is done for which nothing has to come, which may take
+    /// long: what is there is read, links are made, folders finished.
+    fn work_alone(&self) -> u32 {
+        let (at, read) = match &self.phase {
+            Phase::Preparing(at, reading) => {
+                (*at, self.read_bytes + reading.as_ref().map_or(0, |reading| reading.read_bytes))
+            }
+            Phase::Linking(at) | Phase::Closing(at) => (*at, 0),
+            _ => return 0,
+        };
+        let entries = thousandths(at, self.manifest.len());
+        entries.wrapping_add(thousandths(read, self.manifest.data_bytes()))
     }
 
     pub(super) fn is_over(&self) -> bool {
@@ -277,6 +292,7 @@ impl Receiver {
                 self.phase = Phase::Preparing(at, Some(reading));
                 return;
             }
+            self.read_bytes += reading.read_bytes;
             let is_of_use = match reading.present.is_final {
                 true => reading.is_empty_in_holes && reading.offset == reading.present.length,
                 false => self.begun.len() < KEPT_OPEN_MAX && reading.keeps_what_is_read(content),
@@ -673,6 +689,10 @@ impl Reading {
         }
         false
     }
+}
+
+fn thousandths(part: u64, all: u64) -> u32 {
+    (u128::from(part) * 1000 / u128::from(all.max(1))) as u32
 }
 
 fn write(file: &File, content: &Content, from: u64, bytes: &[u8]) -> std::io::Result<()> {

@@ -60,7 +60,7 @@ fn totals(results: &Results) -> (u64, u64) {
         .state
     {
         State::Done { files, bytes } => (sum.0 + files, sum.1 + bytes),
-        State::Going(_) | State::Lacking => sum,
+        State::Going(..) | State::Lacking => sum,
     })
 }
 

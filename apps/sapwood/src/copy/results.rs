@@ -18,8 +18,8 @@ pub(super) struct Results {
     pub(super) hosts: Vec<String>,
     /// Of those for which it is over.
     outcomes: BTreeMap<Rank, Outcome>,
-    /// Thousandths of the data that the others have.
-    going: BTreeMap<Rank, u32>,
+    /// Thousandths of the data that the others have, and a number that changes while they work alone.
+    going: BTreeMap<Rank, (u32, u32)>,
     lacking: RankSet,
     /// Answers to earlier questions do not say who is lacking something.
     lacking_since: Wave,
@@ -62,8 +62,8 @@ impl Results {
             let Some(outcome) = Outcome::decode(&told.key, &told.content) else { continue };
             for rank in told.ranks.iter().filter(|&rank| (rank as usize) < self.hosts.len()) {
                 match outcome.state {
-                    State::Going(thousandths) => {
-                        self.going.insert(rank, thousandths);
+                    State::Going(there, alone) => {
+                        self.going.insert(rank, (there, alone));
                     }
                     State::Lacking if answer.wave >= self.lacking_since => {
                         self.lacking.insert(rank);
@@ -147,7 +147,8 @@ impl Results {
 
     /// A number that changes when something goes on at a host.
     pub(super) fn progress(&self) -> u64 {
-        let going: u64 = self.going.values().map(|&thousandths| u64::from(thousandths)).sum();
+        let going = self.going.values();
+        let going: u64 = going.map(|&(there, alone)| u64::from(there) + u64::from(alone)).sum();
         going + 1000 * (self.outcomes.len() + self.missing.len()) as u64
     }
 
@@ -155,7 +156,7 @@ impl Results {
     pub(super) fn thousandths(&self) -> (u32, u32) {
         let each = self.everyone();
         let each = each.iter().filter(|rank| !self.missing.contains_key(rank)).map(|rank| {
-            let going = self.going.get(&rank).copied().unwrap_or(0);
+            let going = self.going.get(&rank).map_or(0, |&(there, _)| there);
             if self.outcomes.contains_key(&rank) { 1000 } else { going }
         });
         each.fold((1000, 0), |(least, most), it| (least.min(it), most.max(it)))

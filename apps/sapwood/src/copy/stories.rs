@@ -68,7 +68,7 @@ fn carry(
         let outcome = receiver.outcome();
         match outcome.state {
             State::Done { .. } => return Some(outcome),
-            State::Lacking | State::Going(_) => {
+            State::Lacking | State::Going(..) => {
                 source.begin_round();
                 receiver.say_again();
             }
@@ -364,6 +364,28 @@ fn what_stood_in_a_hole_does_not_come_back() {
     old.set_modified(changed).unwrap();
     assert!(whole(&file, &copy).complaints.is_empty());
     assert!(fs::read(&copy).unwrap() == fs::read(&file).unwrap());
+}
+
+#[test]
+fn whoever_reads_what_is_there_does_not_seem_to_stand_still() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, copy) = (folder.path().join("file"), folder.path().join("copy"));
+    fs::write(&file, bytes(1, 10 << 20)).unwrap();
+    fs::copy(&file, folder.path().join(".copy.sapwood-part")).unwrap();
+    let mut source = source_of(&[&file]);
+    let mut receiver = receiver_at(&copy, &["file"], Terms::default());
+    source.announce(std::iter::once(0).collect(), 0);
+    while let Step::Say(_, message) = source.step() {
+        receiver.take(&message);
+    }
+    let mut told = vec![receiver.outcome().state];
+    while matches!(receiver.step(), receiver::Step::Busy) {
+        told.push(receiver.outcome().state);
+    }
+    told.dedup();
+    // Finds the part, reads it in three steps, and is ready.
+    assert!(told.len() > 3, "{told:?}");
+    assert!(told.iter().all(|state| matches!(state, State::Going(0, _))), "{told:?}");
 }
 
 fn fates() -> impl Strategy<Value = Vec<Fate>> {
