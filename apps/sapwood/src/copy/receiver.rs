@@ -446,6 +446,7 @@ impl Receiver {
             return;
         }
         if begun.beginning.digest() != *digest {
+            drop(begun);
             return self.discard(entry);
         }
         let Some(store) = &mut self.store else { return };
@@ -453,8 +454,8 @@ impl Receiver {
         let finished = match &begun.file {
             Some(file) => store.finish_file(meant, file, false),
             None => match store.find(meant) {
-                Some(present) => store.finish_file(meant, &present.file, true),
-                None => Err(Trouble::new("was changed by somebody else meanwhile")),
+                Some(present) if present.is_final => store.finish_file(meant, &present.file, true),
+                _ => Err(Trouble::new("was changed by somebody else meanwhile")),
             },
         };
         match finished {
@@ -464,6 +465,7 @@ impl Receiver {
                 self.there_files += 1;
             }
             Err(trouble) => {
+                drop(begun);
                 self.discard(entry);
                 self.fail(entry, &trouble);
             }
@@ -526,11 +528,13 @@ impl Receiver {
     /// Nothing more can be written on this host. Where room is lacking, none is taken.
     fn stop(&mut self, is_full: bool) {
         self.current = None;
-        let begun = std::mem::take(&mut self.begun);
+        let begun = std::mem::take(&mut self.begun).into_iter();
+        let parts: Vec<u64> =
+            begun.filter(|(_, begun)| begun.file.is_some()).map(|(entry, _)| entry).collect();
         self.phase = Phase::Over;
         self.is_lacking = false;
         let Some(store) = self.store.as_mut().filter(|_| is_full) else { return };
-        for (entry, _) in begun.into_iter().filter(|(_, begun)| begun.file.is_some()) {
+        for entry in parts {
             store.discard(&self.manifest.entries()[entry as usize]);
         }
         store.remove_new_trees();

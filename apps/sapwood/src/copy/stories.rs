@@ -388,6 +388,55 @@ fn whoever_reads_what_is_there_does_not_seem_to_stand_still() {
     assert!(told.iter().all(|state| matches!(state, State::Going(0, _))), "{told:?}");
 }
 
+#[test]
+fn a_copy_that_begins_anew_takes_nothing_from_one_that_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let (tree, copy) = (folder.path().join("tree"), folder.path().join("copy"));
+    fs::create_dir(&tree).unwrap();
+    fs::write(tree.join("one"), b"one").unwrap();
+    fs::write(tree.join("two"), b"two").unwrap();
+    let mut first = receiver_at(&copy, &["tree"], Terms::default());
+    carry(&mut source_of(&[&tree]), &mut first, |message| match message {
+        Message::Finish => Fate::IsTheLast,
+        _ => Fate::Arrives,
+    });
+    let anew = Terms { is_anew: true, ..Terms::default() };
+    let mut second = receiver_at(&copy, &["tree"], anew);
+    let outcome = carry(&mut source_of(&[&tree]), &mut second, |_| Fate::Arrives).unwrap();
+    assert!(outcome.complaints.first[0].reason.contains("another copy"), "{outcome:?}");
+    second.abandon();
+    drop(second);
+    assert_eq!(fs::read(folder.path().join(".copy.sapwood-part/two")).unwrap(), b"two");
+    drop(first);
+    let mut third = receiver_at(&copy, &["tree"], anew);
+    assert!(carry(&mut source_of(&[&tree]), &mut third, |_| Fate::Arrives).is_some());
+    assert_same_tree(&tree, &copy);
+}
+
+#[test]
+fn what_another_copy_began_meanwhile_does_not_get_the_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, copy) = (folder.path().join("file"), folder.path().join("copy"));
+    let part = folder.path().join(".copy.sapwood-part");
+    fs::write(&file, bytes(1, 2 * BLOCK_BYTES)).unwrap();
+    let mut receiver = receiver_at(&copy, &["file"], Terms::default());
+    let mut other = None;
+    let outcome = carry(&mut source_of(&[&file]), &mut receiver, |message| {
+        if matches!(message, Message::End { .. }) {
+            fs::remove_file(&part).unwrap();
+            let begun = File::create(&part).unwrap();
+            begun.write_all_at(b"half", 0).unwrap();
+            rustix::fs::flock(&begun, rustix::fs::FlockOperation::LockExclusive).unwrap();
+            other = Some(begun);
+        }
+        Fate::Arrives
+    });
+    assert_eq!(outcome.unwrap().complaints.count, 1);
+    assert!(!copy.exists());
+    assert_eq!(fs::read(&part).unwrap(), b"half");
+    drop(other);
+}
+
 fn fates() -> impl Strategy<Value = Vec<Fate>> {
     let fate = prop_oneof![
         12 => Just(Fate::Arrives),
