@@ -189,10 +189,9 @@ impl Receiver {
 
     /// Nothing more will come. What was begun stays for the next copy, unless that is not wanted.
     pub(super) fn abandon(&mut self) {
-        let was_over = self.is_over();
-        let unfinished: Vec<u64> =
-            self.begun.keys().copied().chain(self.current.take().map(|(entry, _)| entry)).collect();
-        if !self.is_anew || was_over {
+        let begun = std::mem::take(&mut self.begun).into_iter().chain(self.current.take());
+        let unfinished: Vec<u64> = begun.map(|(entry, _)| entry).collect();
+        if !self.is_anew {
             return;
         }
         let Some(store) = &mut self.store else { return };
@@ -597,7 +596,8 @@ impl Receiver {
             if self.failed_roots.contains(&root) {
                 if store.is_new(root) {
                     let shown = store.shown(&self.manifest.entries()[at as usize]);
-                    self.complaints.add(shown, INCOMPLETE);
+                    let kept = if self.is_anew { "" } else { KEPT };
+                    self.complaints.add(shown, format!("{INCOMPLETE}{kept}"));
                 }
                 continue;
             }
@@ -609,8 +609,10 @@ impl Receiver {
 }
 
 /// Why a new folder does not get its name.
-const INCOMPLETE: &str =
-    "is not put in its place, since parts of it are lacking; what came is kept for the next try";
+const INCOMPLETE: &str = "is not put in its place, since parts of it are lacking";
+
+/// What becomes of it, unless nothing is kept.
+const KEPT: &str = "; what came is kept for the next try";
 
 impl Reading {
     fn begin(present: Present) -> Self {

@@ -437,6 +437,25 @@ fn what_another_copy_began_meanwhile_does_not_get_the_name() {
     drop(other);
 }
 
+#[test]
+fn a_copy_that_keeps_nothing_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let (tree, copy) = (folder.path().join("tree"), folder.path().join("copy"));
+    make_tree(&tree);
+    let anew = Terms { is_anew: true, ..Terms::default() };
+    let mut receiver = receiver_at(&copy, &["tree"], anew);
+    let outcome = carry(&mut source_of(&[&tree]), &mut receiver, |message| {
+        if matches!(message, Message::Part { offset: 0, .. }) {
+            fs::write(tree.join("folder/file"), b"new").unwrap();
+        }
+        Fate::Arrives
+    });
+    let reason = outcome.unwrap().complaints.first.pop().unwrap().reason;
+    assert!(reason.contains("not put in its place") && !reason.contains("kept"), "{reason}");
+    receiver.abandon();
+    assert!(!copy.exists() && parts_in(folder.path()).is_empty());
+}
+
 fn fates() -> impl Strategy<Value = Vec<Fate>> {
     let fate = prop_oneof![
         12 => Just(Fate::Arrives),
