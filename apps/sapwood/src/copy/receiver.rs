@@ -575,6 +575,9 @@ impl Receiver {
         self.phase = Phase::Closing(at);
         let entry = &self.manifest.entries()[at as usize];
         let is_there = self.progress[at as usize] != Progress::Failed;
+        // A new folder that lacks something does not get its name: the next try writes into it.
+        let is_new = self.store.as_ref().is_some_and(|store| store.is_new(entry.root));
+        let is_there = is_there && !(is_new && self.failed_roots.contains(&entry.root));
         if let (Kind::Folder, true, Some(store)) = (&entry.kind, is_there, &mut self.store)
             && let Err(trouble) = store.finish_folder(entry)
         {

@@ -456,6 +456,27 @@ fn a_copy_that_keeps_nothing_leaves_nothing() {
     assert!(!copy.exists() && parts_in(folder.path()).is_empty());
 }
 
+#[test]
+fn the_next_try_can_write_into_a_folder_that_is_not_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let (tree, copy) = (folder.path().join("tree"), folder.path().join("copy"));
+    fs::create_dir_all(tree.join("inner")).unwrap();
+    fs::write(tree.join("inner/file"), bytes(1, 3 * BLOCK_BYTES)).unwrap();
+    fs::set_permissions(tree.join("inner"), fs::Permissions::from_mode(0o755)).unwrap();
+    let mut receiver = receiver_at(&copy, &["tree"], Terms::default());
+    carry(&mut source_of(&[&tree]), &mut receiver, |message| {
+        if matches!(message, Message::Part { offset: 0, .. }) {
+            fs::write(tree.join("inner/file"), b"new").unwrap();
+        }
+        Fate::Arrives
+    });
+    let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+    assert_eq!(mode(&folder.path().join(".copy.sapwood-part/inner")), 0o700);
+    drop(receiver);
+    assert!(whole(&tree, &copy).complaints.is_empty());
+    assert_eq!(mode(&copy.join("inner")), 0o755);
+}
+
 fn fates() -> impl Strategy<Value = Vec<Fate>> {
     let fate = prop_oneof![
         12 => Just(Fate::Arrives),
