@@ -348,13 +348,20 @@ impl Store {
         let temporary = temporary(&name);
         let _ = unlinkat(&*parent, &*temporary, AtFlags::empty());
         symlinkat(OsStr::from_bytes(target), &*parent, &*temporary)?;
-        if self.terms.keeps_owner {
-            let (user, group) = owner(entry);
-            chownat(&*parent, &*temporary, Some(user), Some(group), AtFlags::SYMLINK_NOFOLLOW)?;
+        let put = || {
+            if self.terms.keeps_owner {
+                let (user, group) = owner(entry);
+                chownat(&*parent, &*temporary, Some(user), Some(group), AtFlags::SYMLINK_NOFOLLOW)?;
+            }
+            // Some file systems know no time of a link.
+            let _ = utimensat(&*parent, &*temporary, &times(entry), AtFlags::SYMLINK_NOFOLLOW);
+            renameat(&*parent, &*temporary, &*parent, &*name)
+        };
+        let put = put();
+        if put.is_err() {
+            let _ = unlinkat(&*parent, &*temporary, AtFlags::empty());
         }
-        // Some file systems know no time of a link.
-        let _ = utimensat(&*parent, &*temporary, &times(entry), AtFlags::SYMLINK_NOFOLLOW);
-        Ok(renameat(&*parent, &*temporary, &*parent, &*name)?)
+        Ok(put?)
     }
 
     /// Gives the file that another entry is a further name.

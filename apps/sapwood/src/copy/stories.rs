@@ -477,6 +477,20 @@ fn the_next_try_can_write_into_a_folder_that_is_not_whole() {
     assert_eq!(mode(&copy.join("inner")), 0o755);
 }
 
+#[test]
+fn a_link_for_which_there_is_no_place_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let (tree, copy) = (folder.path().join("tree"), folder.path().join("copy"));
+    fs::create_dir(&tree).unwrap();
+    symlink("somewhere", tree.join("link")).unwrap();
+    fs::create_dir_all(copy.join("link")).unwrap();
+    let exact = Terms { is_exact: true, ..Terms::default() };
+    let mut receiver = receiver_at(&copy, &["tree"], exact);
+    let outcome = carry(&mut source_of(&[&tree]), &mut receiver, |_| Fate::Arrives).unwrap();
+    assert_eq!(outcome.complaints.count, 1);
+    assert!(parts_in(&copy).is_empty());
+}
+
 fn fates() -> impl Strategy<Value = Vec<Fate>> {
     let fate = prop_oneof![
         12 => Just(Fate::Arrives),
