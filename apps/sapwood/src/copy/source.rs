@@ -255,6 +255,7 @@ impl Source {
         let flags = (flags | OFlags::NONBLOCK).bits();
         let opened = OpenOptions::new().read(true).custom_flags(flags as i32).open(path);
         let reason = match opened {
+            Ok(file) if content.size == 0 && has_more(&file) => UNKNOWN_LENGTH.to_string(),
             Ok(file) if self.is_unchanged(entry, &file) => {
                 let mut claims = self.claims.remove(&entry).unwrap_or_default();
                 claims.retain(|claim| to.contains(claim.rank));
@@ -365,6 +366,14 @@ impl Source {
 
 /// Why a file is spoilt that was written to meanwhile.
 const CHANGED: &str = "was changed while it was copied";
+
+/// Why a file of /proc is spoilt: it says that it has no bytes, and has some.
+const UNKNOWN_LENGTH: &str = "does not say how long it is; make a file of what stands in it first";
+
+/// Whether there is something in a file that seems to be empty.
+fn has_more(file: &File) -> bool {
+    file.read_at(&mut [0], 0).is_ok_and(|count| count > 0)
+}
 
 impl Open {
     /// Looks at the claims that end here; gives those that are right.

@@ -491,6 +491,17 @@ fn a_link_for_which_there_is_no_place_leaves_nothing() {
     assert!(parts_in(&copy).is_empty());
 }
 
+#[test]
+fn a_file_whose_length_nobody_knows_is_not_taken_for_an_empty_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("copy");
+    let mut source = source_of(&[Path::new("/proc/version")]);
+    let mut receiver = receiver_at(&copy, &["version"], Terms::default());
+    assert!(carry(&mut source, &mut receiver, |_| Fate::Arrives).is_some());
+    assert_eq!(source.found.complaints.count, 1);
+    assert!(!copy.exists());
+}
+
 fn fates() -> impl Strategy<Value = Vec<Fate>> {
     let fate = prop_oneof![
         12 => Just(Fate::Arrives),
