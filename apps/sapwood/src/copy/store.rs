@@ -434,6 +434,13 @@ fn remove_tree(whole: &Path, temporary: &OsStr) {
     let _ = std::fs::remove_dir_all(whole.with_file_name(temporary));
 }
 
+/// Whether something has a name under which copies are written. A file of that name would be in the
+/// way of the one whose temporary name it is.
+pub(super) fn is_temporary(name: &OsStr) -> bool {
+    let name = name.as_bytes();
+    name.starts_with(b".") && name.ends_with(MARK.as_bytes())
+}
+
 /// The name under which something is written.
 fn temporary(name: &OsStr) -> OsString {
     let mut made = OsString::from(".");
