@@ -126,7 +126,8 @@ impl Gather {
     pub(super) fn bytes(&self) -> (u64, u64) {
         let each = self.receivers.values();
         each.fold((0, 0), |(there, planned), receiver| {
-            (there + receiver.bytes_there(), planned + receiver.planned_bytes())
+            let planned = planned.saturating_add(receiver.planned_bytes());
+            (there + receiver.bytes_there(), planned)
         })
     }
 
