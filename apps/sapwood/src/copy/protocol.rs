@@ -31,6 +31,9 @@ const END: Tag = FIRST_TAG + 16;
 const SPOILT: Tag = FIRST_TAG + 17;
 const FINISH: Tag = FIRST_TAG + 18;
 
+/// In [`Message::Ready`]: the receiver wants nothing more, whatever it knows.
+pub(super) const NOTHING_MORE: u64 = u64::MAX;
+
 /// Most complaints that a host tells; all are counted.
 pub(super) const COMPLAINTS_MAX: usize = 50;
 

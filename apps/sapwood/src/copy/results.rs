@@ -97,6 +97,13 @@ impl Results {
         silent
     }
 
+    /// A host for which it was over counts as missing after all.
+    pub(super) fn withdraw(&mut self, rank: Rank, reason: &str) {
+        if self.outcomes.remove(&rank).is_some() {
+            self.missing.insert(rank, reason.to_string());
+        }
+    }
+
     fn everyone(&self) -> RankSet {
         match u32::try_from(self.hosts.len()) {
             Ok(count) if count > 0 => RankSet::range(0, count - 1),
@@ -286,6 +293,10 @@ mod tests {
             (RankSet::range(0, 1), RankSet::range(2, 2))
         );
         assert_eq!(results.complaints().0.len(), 1);
+        // One says that it has sent everything, and not everything comes.
+        results.withdraw(0, "lost");
+        assert!(results.is_complete() && results.outcome(0).is_none());
+        assert_eq!((results.whole(), results.exit_code(1, &none)), (RankSet::range(1, 1), 255));
     }
 
     #[test]
