@@ -254,6 +254,22 @@ fn files_come_back_into_a_folder_for_each_host() {
 }
 
 #[test]
+fn where_nothing_can_be_put_nothing_is_gathered() {
+    let place = Place::new();
+    let content = large();
+    for host in 0..2 {
+        place.write(&format!("n{host}/log"), &content);
+    }
+    place.write("file", b"x");
+    // The hosts would wait for a word from here.
+    let back = place.text("file/back");
+    let output = run(&["--gather", "-w", "n[0-1]", &place.of_hosts("log"), &back]);
+    let said = text(&output.stderr);
+    assert_eq!((code(&output), said.lines().count()), (Some(1), 2), "{said}");
+    assert!(said.contains("file/back/n0: Not a directory"), "{said}");
+}
+
+#[test]
 fn what_is_in_the_way_on_one_host_stops_no_other() {
     let place = Place::new();
     let source = place.write("source", b"content");

@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 use sapwood::{BackEnd, Error, Event, Received, StreamId, Wave};
 use sapwood_topology::NodeSet;
 
-use super::protocol::{AGAIN, ANSWER, Complaints, Message, ORDER, Order, Outcome, POLL, State};
+use super::protocol::{
+    AGAIN, ANSWER, Complaints, Message, NOTHING_MORE, ORDER, Order, Outcome, POLL, State,
+};
 use super::receiver::{self, Receiver};
 use super::scan::Scan;
 use super::source::{self, Source};
@@ -175,10 +177,10 @@ impl Job {
             (Work::Sending(source, _), Message::Offer { entry, length, digest }) => {
                 source.offer(FRONT_END, entry, length, digest);
             }
-            (Work::Sending(source, sending), Message::Ready { lacking, .. }) => {
-                source.want(FRONT_END, lacking);
-                source.serve();
-                *sending = Sending::Serving;
+            (Work::Sending(source, sending), Message::Ready { known, lacking })
+                if *sending != Sending::Over =>
+            {
+                *sending = answer_ready(source, known, lacking);
             }
             _ => {}
         }
@@ -229,7 +231,7 @@ impl Job {
     fn answer(&mut self, back_end: &mut BackEnd) -> Result<(), Error> {
         let Some((wave, until)) = self.asked else { return Ok(()) };
         let outcome = self.outcome();
-        if matches!(outcome.state, State::Going(_)) && Instant::now() < until {
+        if matches!(outcome.state, State::Going(..)) && Instant::now() < until {
             return Ok(());
         }
         self.asked = None;
@@ -238,7 +240,7 @@ impl Job {
 
     fn outcome(&self) -> Outcome {
         let going = |thousandths| Outcome {
-            state: State::Going(thousandths),
+            state: State::Going(thousandths, 0),
             complaints: Complaints::default(),
         };
         match &self.work {
@@ -255,6 +257,20 @@ impl Job {
             }
         }
     }
+}
+
+/// The receiver says what it lacks, which may be the end of the list itself.
+fn answer_ready(source: &mut Source, known: u64, lacking: Vec<(u64, u64)>) -> Sending {
+    if known <= source.found.manifest.len() {
+        source.announce([FRONT_END].into_iter().collect(), known);
+        return Sending::Announcing;
+    }
+    if known == NOTHING_MORE {
+        source.begin_round();
+    }
+    source.want(FRONT_END, lacking);
+    source.serve();
+    Sending::Serving
 }
 
 /// The name of a source, which its copy gets.
@@ -274,5 +290,51 @@ fn forgive_false(result: Result<bool, Error>) -> Result<bool, Error> {
     match result {
         Err(Error::Misuse(_) | Error::Packet(_)) => Ok(false),
         result => result,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source() -> (tempfile::TempDir, Source) {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("file"), b"text").unwrap();
+        let mut scan = Scan::new(vec![folder.path().join("file")]);
+        while scan.step() {}
+        (folder, Source::new(scan.found))
+    }
+
+    fn said(source: &mut Source) -> Vec<&'static str> {
+        let mut said = Vec::new();
+        loop {
+            said.push(match source.step() {
+                source::Step::Nothing => return said,
+                source::Step::Busy => continue,
+                source::Step::Say(_, Message::Entries { .. }) => "entries",
+                source::Step::Say(_, Message::Planned { .. }) => "planned",
+                source::Step::Say(_, Message::Part { .. }) => "part",
+                source::Step::Say(_, Message::End { .. }) => "end",
+                source::Step::Say(_, Message::Finish) => "finish",
+                source::Step::Say(_, other) => panic!("{other:?}"),
+            });
+        }
+    }
+
+    #[test]
+    fn a_receiver_gets_the_list_that_it_lacks_and_nothing_that_it_does_not_want() {
+        let (_folder, mut source) = source();
+        assert!(answer_ready(&mut source, 0, Vec::new()) == Sending::Announcing);
+        assert_eq!(said(&mut source), ["entries", "planned"]);
+        assert!(answer_ready(&mut source, 2, vec![(0, 1)]) == Sending::Serving);
+        assert_eq!(said(&mut source), ["part", "end", "finish"]);
+        // It can put nothing anywhere, and says so while it is told something.
+        source.announce([FRONT_END].into_iter().collect(), 0);
+        assert!(answer_ready(&mut source, NOTHING_MORE, Vec::new()) == Sending::Serving);
+        assert_eq!(said(&mut source), ["finish"]);
+        source.want(FRONT_END, vec![(0, 1)]);
+        source.serve();
+        assert!(answer_ready(&mut source, NOTHING_MORE, Vec::new()) == Sending::Serving);
+        assert_eq!(said(&mut source), ["finish"]);
     }
 }

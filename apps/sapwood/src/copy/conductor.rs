@@ -119,9 +119,13 @@ impl<'a> Conductor<'a> {
                 Work::Push(_) => true,
             };
             if self.results.is_complete() && is_settled {
+                if let Work::Gather(gather) = &mut self.work {
+                    gather.abandon();
+                }
                 return Ok(None);
             }
             self.serve_again(now)?;
+            self.give_up_incomplete(now);
             self.ask(now)?;
             self.show(now);
             self.network.turn(if is_busy { Duration::ZERO } else { self.wait(now) })?;
@@ -141,8 +145,9 @@ impl<'a> Conductor<'a> {
                 _ => continue,
             };
             self.results.lose(&ranks, &reason);
-            if let Work::Push(push) = &mut self.work {
-                push.lose(&ranks);
+            match &mut self.work {
+                Work::Push(push) => push.lose(&ranks),
+                Work::Gather(gather) => gather.lose(&ranks),
             }
         }
     }
@@ -219,6 +224,18 @@ impl<'a> Conductor<'a> {
         let number = push.data.id();
         push.begin_round(lacking.clone(), None);
         self.say_again(&lacking, number)
+    }
+
+    /// What hosts say that they have sent has to come some time.
+    fn give_up_incomplete(&mut self, now: Instant) {
+        let Work::Gather(gather) = &mut self.work else { return };
+        let progress = self.results.progress() + gather.steps();
+        if progress != self.progress.0 {
+            self.progress = (progress, now);
+        }
+        if self.results.is_complete() && now - self.progress.1 > self.stall_limit + QUIET_TIME {
+            gather.lose(&self.results.over());
+        }
     }
 
     fn say_again(&mut self, ranks: &RankSet, data: u32) -> Result<(), Failure> {

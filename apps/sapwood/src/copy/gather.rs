@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use sapwood::{Answer, Rank, RankSet, Stream};
 
-use super::protocol::{Complaints, Message, State, Terms};
+use super::protocol::{Complaints, Message, NOTHING_MORE, State, Terms};
 use super::receiver::{Receiver, Step};
 use super::results::Results;
 use crate::exit::Failure;
@@ -28,6 +28,11 @@ pub(super) struct Gather {
     busy: BTreeSet<Rank>,
     /// Those whose outcome has been taken into account.
     settled: RankSet,
+    /// Those who have been told that nothing more is wanted.
+    refused: RankSet,
+    /// Those from whom nothing more comes.
+    gone: RankSet,
+    steps: u64,
 }
 
 impl Gather {
@@ -42,8 +47,20 @@ impl Gather {
         // What goes into a host's own folder has the name that it has there.
         let terms = Terms { is_into: true, is_exact: false, ..terms };
         let (receivers, busy) = (BTreeMap::new(), BTreeSet::new());
-        let settled = RankSet::new();
-        Self { data, hosts, names, destination, terms, substitutes, receivers, busy, settled }
+        Self {
+            data,
+            hosts,
+            names,
+            destination,
+            terms,
+            substitutes,
+            receivers,
+            busy,
+            settled: RankSet::new(),
+            refused: RankSet::new(),
+            gone: RankSet::new(),
+            steps: 0,
+        }
     }
 
     /// Takes what a source says.
@@ -70,6 +87,16 @@ impl Gather {
         self.busy.insert(rank);
     }
 
+    /// Nothing more comes from these hosts.
+    pub(super) fn lose(&mut self, ranks: &RankSet) {
+        self.gone.union_with(ranks.as_ref());
+    }
+
+    /// How many steps were done.
+    pub(super) fn steps(&self) -> u64 {
+        self.steps
+    }
+
     /// Does what can be done. Gives whether there is more to do at once.
     ///
     /// # Errors
@@ -81,6 +108,7 @@ impl Gather {
                 if !self.data.has_room().unwrap_or(false) {
                     return Ok(false);
                 }
+                self.steps += 1;
                 match receiver.step() {
                     Step::Say(message) => {
                         let (tag, values) = message.encode();
@@ -89,6 +117,13 @@ impl Gather {
                     Step::Busy => {}
                     Step::Nothing => {
                         self.busy.remove(&rank);
+                        // The host would wait for a word, or send what nobody takes.
+                        if receiver.is_over() && !self.refused.contains(rank) {
+                            self.refused.insert(rank);
+                            let ready = Message::Ready { known: NOTHING_MORE, lacking: Vec::new() };
+                            let (tag, values) = ready.encode();
+                            self.data.send_to(rank, tag, values)?;
+                        }
                         break;
                     }
                 }
@@ -106,7 +141,11 @@ impl Gather {
                 continue;
             }
             if !receiver.is_over() {
-                are_done = false;
+                if self.gone.contains(rank) && !self.busy.contains(&rank) {
+                    results.withdraw(rank, "was lost before everything had come");
+                } else {
+                    are_done = false;
+                }
                 continue;
             }
             let outcome = receiver.outcome();
@@ -126,7 +165,8 @@ impl Gather {
     pub(super) fn bytes(&self) -> (u64, u64) {
         let each = self.receivers.values();
         each.fold((0, 0), |(there, planned), receiver| {
-            (there + receiver.bytes_there(), planned + receiver.planned_bytes())
+            let planned = planned.saturating_add(receiver.planned_bytes());
+            (there + receiver.bytes_there(), planned)
         })
     }
 

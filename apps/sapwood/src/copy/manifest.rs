@@ -13,6 +13,9 @@ pub(super) const ENTRIES_MAX: usize = 4 << 20;
 /// Most extents of one file that are told apart; behind that many, holes are copied as zeros.
 pub(super) const EXTENTS_MAX: usize = 4096;
 
+/// Most bytes that the paths, links' targets and extents of one copy may take.
+pub(super) const MANIFEST_BYTES_MAX: usize = 1 << 30;
+
 /// Longest path below a source, and longest target of a symbolic link, in bytes.
 pub(super) const PATH_BYTES_MAX: usize = 4095;
 
@@ -60,6 +63,19 @@ impl Content {
             from = 0;
         }
         places
+    }
+
+    /// The first hole from `at` on, or the rest of it, where it begins before `end` and as far as
+    /// it goes before that.
+    pub(super) fn hole_from(&self, at: u64, end: u64) -> Option<(u64, u64)> {
+        let mut from = at;
+        for extent in &self.extents {
+            if from < extent.offset {
+                return (from < end).then(|| (from, extent.offset.min(end)));
+            }
+            from = from.max(extent.offset + extent.length);
+        }
+        (from < end).then_some((from, end))
     }
 
     /// How much data stands in the first `size` bytes of the file.
@@ -114,6 +130,18 @@ impl Entry {
             Kind::File(content) => Some(content),
             _ => None,
         }
+    }
+
+    /// What it takes in memory besides its fixed part.
+    fn memory_bytes(&self) -> usize {
+        let kind = match &self.kind {
+            Kind::File(content) => content.extents.len() * size_of::<Extent>(),
+            // It stands among the folders once more.
+            Kind::Folder => self.path.len(),
+            Kind::Symlink(target) => target.len(),
+            Kind::HardLink(_) => 0,
+        };
+        kind + self.path.len()
     }
 
     /// The folder that it is in, and its name there.
@@ -227,6 +255,8 @@ pub(super) struct Manifest {
     /// Folders by source and path.
     folders: BTreeMap<(u32, Vec<u8>), u64>,
     data_bytes: u64,
+    /// What paths, targets and extents take in memory.
+    memory_bytes: usize,
 }
 
 impl Manifest {
@@ -251,6 +281,10 @@ impl Manifest {
         if self.entries.len() >= ENTRIES_MAX {
             return Err("there are more entries than 4194304");
         }
+        let memory_bytes = self.memory_bytes + entry.memory_bytes();
+        if memory_bytes > MANIFEST_BYTES_MAX {
+            return Err("its paths, links and holes take more than 1 GiB");
+        }
         if !entry.path.is_empty() {
             let parent = (entry.root, entry.parent_and_name().0.to_vec());
             if !self.folders.contains_key(&parent) {
@@ -266,7 +300,10 @@ impl Manifest {
         if entry.kind == Kind::Folder {
             self.folders.insert((entry.root, entry.path.clone()), self.len());
         }
-        self.data_bytes += entry.content().map_or(0, Content::data_bytes);
+        // Who makes up a list may say anything.
+        let data_bytes = entry.content().map_or(0, Content::data_bytes);
+        self.data_bytes = self.data_bytes.saturating_add(data_bytes);
+        self.memory_bytes = memory_bytes;
         self.entries.push(entry);
         Ok(())
     }
@@ -331,6 +368,30 @@ pub(super) mod tests {
         assert_eq!(content.places(3, 10), [(13, 2), (100, 8)]);
         assert_eq!(content.places(25, 0), []);
         assert_eq!([0, 12, 50, 110, 200].map(|size| content.data_within(size)), [0, 2, 5, 15, 25]);
+        let holes = [(0, 200), (7, 9), (12, 50), (100, 200), (125, 200)];
+        assert_eq!(
+            holes.map(|(at, end)| content.hole_from(at, end)),
+            [Some((0, 10)), Some((7, 9)), Some((15, 50)), Some((120, 200)), Some((125, 200))]
+        );
+        assert_eq!(
+            [(10, 15), (104, 120), (200, 200)].map(|(at, end)| content.hole_from(at, end)),
+            [None; 3]
+        );
+    }
+
+    #[test]
+    fn a_list_that_somebody_made_up_is_bounded() {
+        let mut manifest = Manifest::default();
+        manifest.add(entry("", Kind::Folder)).unwrap();
+        for place in 0..3 {
+            let content = Content::dense(i64::MAX as u64);
+            manifest.add(entry(&format!("{place}"), Kind::File(content))).unwrap();
+        }
+        assert_eq!(manifest.data_bytes(), u64::MAX);
+        manifest.memory_bytes = MANIFEST_BYTES_MAX - 3;
+        assert!(manifest.add(entry("a", Kind::Symlink(b"xyz".into()))).is_err());
+        manifest.add(entry("a", Kind::Symlink(b"xy".into()))).unwrap();
+        assert!(manifest.add(entry("b", Kind::HardLink(1))).is_err());
     }
 
     proptest! {

@@ -64,6 +64,7 @@ impl Drop for Bar {
 }
 
 fn line(there: u64, all: u64, time: Duration) -> String {
+    let there = there.min(all);
     let share = |of: u64| (u128::from(there) * u128::from(of) / u128::from(all.max(1))) as u64;
     let full = share(CELLS) as usize;
     let bar =
@@ -102,6 +103,9 @@ mod tests {
         assert_eq!(
             said,
             "[======                  ] 25 %, 64.0 MiB of 256.0 MiB, 32.0 MiB/s, 6 s left"
+        );
+        assert!(
+            line(9, 3, Duration::ZERO).starts_with("[========================] 100 %, 3 bytes")
         );
         assert!(line(0, 0, Duration::ZERO).contains("0 %"));
         assert_eq!((bytes(12), bytes(1536)), ("12 bytes".to_string(), "1.5 KiB".to_string()));

@@ -31,6 +31,9 @@ const END: Tag = FIRST_TAG + 16;
 const SPOILT: Tag = FIRST_TAG + 17;
 const FINISH: Tag = FIRST_TAG + 18;
 
+/// In [`Message::Ready`]: the receiver wants nothing more, whatever it knows.
+pub(super) const NOTHING_MORE: u64 = u64::MAX;
+
 /// Most complaints that a host tells; all are counted.
 pub(super) const COMPLAINTS_MAX: usize = 50;
 
@@ -265,8 +268,9 @@ impl Complaints {
 /// How the copy is doing on one host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum State {
-    /// It goes on; so many thousandths of the data are there.
-    Going(u32),
+    /// It goes on; so many thousandths of the data are there. The second number changes while the
+    /// host works alone: reads what it has, makes links, finishes folders.
+    Going(u32, u32),
     /// All was said, and something did not arrive.
     Lacking,
     /// It is over: so many files and bytes of data are there or were sent.
@@ -286,7 +290,7 @@ impl Outcome {
     /// complaints.
     pub(super) fn encode(&self) -> Values {
         let (state, one, two) = match self.state {
-            State::Going(thousandths) => (0, u64::from(thousandths), 0),
+            State::Going(there, alone) => (0, u64::from(there), u64::from(alone)),
             State::Lacking => (1, 0, 0),
             State::Done { files, bytes } => (2, files, bytes),
         };
@@ -308,7 +312,7 @@ impl Outcome {
             u64::from_le_bytes(*bytes)
         };
         let state = match state {
-            0 => State::Going(number(0) as u32),
+            0 => State::Going(number(0).min(1000) as u32, number(1) as u32),
             1 => State::Lacking,
             2 => State::Done { files: number(0), bytes: number(1) },
             _ => return None,
@@ -363,7 +367,8 @@ mod tests {
         complaints.add("/a", "no room");
         complaints.add("/b", "no room");
         complaints.leave_out("/c: is a socket, left out");
-        for state in [State::Going(17), State::Lacking, State::Done { files: 3, bytes: 1 << 40 }] {
+        let done = State::Done { files: 3, bytes: 1 << 40 };
+        for state in [State::Going(17, 4), State::Lacking, done] {
             let outcome = Outcome { state, complaints: complaints.clone() };
             let values = outcome.encode();
             let part = |at| values.as_ref().string_bytes(at).unwrap();

@@ -12,6 +12,9 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use rustix::fs::{SeekFrom, seek};
+use rustix::io::Errno;
+
 use super::blocks::{BLOCK_BYTES, Beginning, Digest, block_digest};
 use super::manifest::{Content, Entry, Kind, Manifest};
 use super::protocol::{Complaints, Message, Outcome, State, Terms};
@@ -44,6 +47,11 @@ struct Reading {
     present: Present,
     offset: u64,
     beginning: Beginning,
+    /// Up to here in the file, holes have been looked at.
+    looked_to: u64,
+    /// Whether nothing but zeros stands in holes.
+    is_empty_in_holes: bool,
+    read_bytes: u64,
 }
 
 /// What is to be done.
@@ -88,6 +96,8 @@ pub(super) struct Receiver {
     is_anew: bool,
     there_bytes: u64,
     there_files: u64,
+    /// Bytes of what was there already that were read.
+    read_bytes: u64,
     /// Bytes that were written and checked.
     pub(super) taken_bytes: u64,
 }
@@ -109,6 +119,7 @@ impl Receiver {
             is_anew: terms.is_anew,
             there_bytes: 0,
             there_files: 0,
+            read_bytes: 0,
             taken_bytes: 0,
         };
         match Store::locate(destination, names, terms) {
@@ -127,16 +138,28 @@ impl Receiver {
             Phase::Over if self.is_lacking => State::Lacking,
             Phase::Over => State::Done { files: self.there_files, bytes: self.there_bytes },
             _ => {
-                let all = self.manifest.data_bytes().max(1);
-                let current = self.current.as_ref().map_or(0, |(_, begun)| begun.offset);
-                let there = (self.there_bytes + current).min(all);
-                State::Going((u128::from(there) * 1000 / u128::from(all)) as u32)
+                let all = self.manifest.data_bytes();
+                State::Going(thousandths(self.bytes_there().min(all), all), self.work_alone())
             }
         };
         // Complaints are told once everything is over.
         let is_over = matches!(state, State::Done { .. });
         let complaints = if is_over { self.complaints.clone() } else { Complaints::default() };
         Outcome { state, complaints }
+    }
+
+    /// A number that changes while work is done for which nothing has to come, which may take
+    /// long: what is there is read, links are made, folders finished.
+    fn work_alone(&self) -> u32 {
+        let (at, read) = match &self.phase {
+            Phase::Preparing(at, reading) => {
+                (*at, self.read_bytes + reading.as_ref().map_or(0, |reading| reading.read_bytes))
+            }
+            Phase::Linking(at) | Phase::Closing(at) => (*at, 0),
+            _ => return 0,
+        };
+        let entries = thousandths(at, self.manifest.len());
+        entries.wrapping_add(thousandths(read, self.manifest.data_bytes()))
     }
 
     pub(super) fn is_over(&self) -> bool {
@@ -166,10 +189,9 @@ impl Receiver {
 
     /// Nothing more will come. What was begun stays for the next copy, unless that is not wanted.
     pub(super) fn abandon(&mut self) {
-        let was_over = self.is_over();
-        let unfinished: Vec<u64> =
-            self.begun.keys().copied().chain(self.current.take().map(|(entry, _)| entry)).collect();
-        if !self.is_anew || was_over {
+        let begun = std::mem::take(&mut self.begun).into_iter().chain(self.current.take());
+        let unfinished: Vec<u64> = begun.map(|(entry, _)| entry).collect();
+        if !self.is_anew {
             return;
         }
         let Some(store) = &mut self.store else { return };
@@ -263,17 +285,18 @@ impl Receiver {
 
     fn prepare(&mut self, at: u64, reading: Option<Box<Reading>>) {
         if let Some(mut reading) = reading {
-            let content = self.manifest.entries()[at as usize].content().cloned();
-            let is_read = reading.go_on(&content.unwrap_or_default());
-            if !is_read {
+            let content = self.manifest.entries()[at as usize].content();
+            let Some(content) = content else { return };
+            if !reading.go_on(content) || !reading.look_at_holes(content) {
                 self.phase = Phase::Preparing(at, Some(reading));
                 return;
             }
-            let Reading { present, offset, beginning } = *reading;
-            let is_of_use = match present.is_final {
-                true => offset == present.length,
-                false => offset > 0 && self.begun.len() < KEPT_OPEN_MAX,
+            self.read_bytes += reading.read_bytes;
+            let is_of_use = match reading.present.is_final {
+                true => reading.is_empty_in_holes && reading.offset == reading.present.length,
+                false => self.begun.len() < KEPT_OPEN_MAX && reading.keeps_what_is_read(content),
             };
+            let Reading { present, offset, beginning, .. } = *reading;
             if is_of_use {
                 let file = (!present.is_final).then_some(present.file);
                 self.begun.insert(at, Begun { file, offset, beginning });
@@ -300,8 +323,7 @@ impl Receiver {
             && !store.is_fresh(entry.root)
             && let Some(present) = store.find(entry)
         {
-            let reading = Reading { present, offset: 0, beginning: Beginning::default() };
-            self.phase = Phase::Preparing(at, Some(Box::new(reading)));
+            self.phase = Phase::Preparing(at, Some(Box::new(Reading::begin(present))));
         }
     }
 
@@ -423,6 +445,7 @@ impl Receiver {
             return;
         }
         if begun.beginning.digest() != *digest {
+            drop(begun);
             return self.discard(entry);
         }
         let Some(store) = &mut self.store else { return };
@@ -430,8 +453,8 @@ impl Receiver {
         let finished = match &begun.file {
             Some(file) => store.finish_file(meant, file, false),
             None => match store.find(meant) {
-                Some(present) => store.finish_file(meant, &present.file, true),
-                None => Err(Trouble::new("was changed by somebody else meanwhile")),
+                Some(present) if present.is_final => store.finish_file(meant, &present.file, true),
+                _ => Err(Trouble::new("was changed by somebody else meanwhile")),
             },
         };
         match finished {
@@ -441,6 +464,7 @@ impl Receiver {
                 self.there_files += 1;
             }
             Err(trouble) => {
+                drop(begun);
                 self.discard(entry);
                 self.fail(entry, &trouble);
             }
@@ -503,11 +527,13 @@ impl Receiver {
     /// Nothing more can be written on this host. Where room is lacking, none is taken.
     fn stop(&mut self, is_full: bool) {
         self.current = None;
-        let begun = std::mem::take(&mut self.begun);
+        let begun = std::mem::take(&mut self.begun).into_iter();
+        let parts: Vec<u64> =
+            begun.filter(|(_, begun)| begun.file.is_some()).map(|(entry, _)| entry).collect();
         self.phase = Phase::Over;
         self.is_lacking = false;
         let Some(store) = self.store.as_mut().filter(|_| is_full) else { return };
-        for (entry, _) in begun.into_iter().filter(|(_, begun)| begun.file.is_some()) {
+        for entry in parts {
             store.discard(&self.manifest.entries()[entry as usize]);
         }
         store.remove_new_trees();
@@ -549,6 +575,9 @@ impl Receiver {
         self.phase = Phase::Closing(at);
         let entry = &self.manifest.entries()[at as usize];
         let is_there = self.progress[at as usize] != Progress::Failed;
+        // A new folder that lacks something does not get its name: the next try writes into it.
+        let is_new = self.store.as_ref().is_some_and(|store| store.is_new(entry.root));
+        let is_there = is_there && !(is_new && self.failed_roots.contains(&entry.root));
         if let (Kind::Folder, true, Some(store)) = (&entry.kind, is_there, &mut self.store)
             && let Err(trouble) = store.finish_folder(entry)
         {
@@ -570,7 +599,8 @@ impl Receiver {
             if self.failed_roots.contains(&root) {
                 if store.is_new(root) {
                     let shown = store.shown(&self.manifest.entries()[at as usize]);
-                    self.complaints.add(shown, INCOMPLETE);
+                    let kept = if self.is_anew { "" } else { KEPT };
+                    self.complaints.add(shown, format!("{INCOMPLETE}{kept}"));
                 }
                 continue;
             }
@@ -582,10 +612,66 @@ impl Receiver {
 }
 
 /// Why a new folder does not get its name.
-const INCOMPLETE: &str =
-    "is not put in its place, since parts of it are lacking; what came is kept for the next try";
+const INCOMPLETE: &str = "is not put in its place, since parts of it are lacking";
+
+/// What becomes of it, unless nothing is kept.
+const KEPT: &str = "; what came is kept for the next try";
 
 impl Reading {
+    fn begin(present: Present) -> Self {
+        Self {
+            present,
+            offset: 0,
+            beginning: Beginning::default(),
+            looked_to: 0,
+            is_empty_in_holes: true,
+            read_bytes: 0,
+        }
+    }
+
+    /// How much of the file is of use: all of it where it has its name, else what was read.
+    fn end(&self, content: &Content) -> u64 {
+        match (self.present.is_final, self.offset.checked_sub(1)) {
+            (true, _) => content.size,
+            (false, None) => 0,
+            (false, Some(last)) => content.places(last, 1).first().map_or(0, |&(at, _)| at + 1),
+        }
+    }
+
+    /// Looks whether holes are empty; gives whether that is known. An earlier state of the file may
+    /// have had something there, and what is in no extent is in no digest.
+    fn look_at_holes(&mut self, content: &Content) -> bool {
+        let (end, until) = (self.end(content), self.read_bytes + STEP_BYTES);
+        while self.read_bytes < until {
+            let Some((from, to)) = content.hole_from(self.looked_to, end) else { return true };
+            let at = match seek(&self.present.file, SeekFrom::Data(from)) {
+                Ok(at) if at < to => at,
+                Ok(_) | Err(Errno::NXIO) => {
+                    self.looked_to = to;
+                    continue;
+                }
+                // A file system that knows of no holes.
+                Err(_) => from,
+            };
+            let mut block = vec![0; (to - at).min(BLOCK_BYTES as u64) as usize];
+            let is_read = self.present.file.read_exact_at(&mut block, at).is_ok();
+            if !is_read || block.iter().any(|&byte| byte != 0) {
+                self.is_empty_in_holes = false;
+                return true;
+            }
+            self.looked_to = at + block.len() as u64;
+            self.read_bytes += block.len() as u64;
+        }
+        false
+    }
+
+    /// Whether a part can be gone on from. What stands behind that is cut off, since what follows
+    /// may be a hole.
+    fn keeps_what_is_read(&self, content: &Content) -> bool {
+        let is_cut = |end| self.present.file.set_len(end).is_ok();
+        self.offset > 0 && self.is_empty_in_holes && is_cut(self.end(content))
+    }
+
     /// Reads on; gives whether all that can be used has been read.
     fn go_on(&mut self, content: &Content) -> bool {
         let data_bytes = content.data_bytes();
@@ -608,9 +694,14 @@ impl Reading {
             }
             self.beginning.add(&block_digest(&block));
             self.offset += length;
+            self.read_bytes += length;
         }
         false
     }
+}
+
+fn thousandths(part: u64, all: u64) -> u32 {
+    (u128::from(part) * 1000 / u128::from(all.max(1))) as u32
 }
 
 fn write(file: &File, content: &Content, from: u64, bytes: &[u8]) -> std::io::Result<()> {

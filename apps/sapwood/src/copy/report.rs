@@ -59,8 +59,8 @@ fn totals(results: &Results) -> (u64, u64) {
     each.iter().filter_map(|rank| results.outcome(rank)).fold((0, 0), |sum, outcome| match outcome
         .state
     {
-        State::Done { files, bytes } => (sum.0 + files, sum.1 + bytes),
-        State::Going(_) | State::Lacking => sum,
+        State::Done { files, bytes } => (sum.0.saturating_add(files), sum.1.saturating_add(bytes)),
+        State::Going(..) | State::Lacking => sum,
     })
 }
 

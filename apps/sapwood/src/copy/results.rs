@@ -18,8 +18,8 @@ pub(super) struct Results {
     pub(super) hosts: Vec<String>,
     /// Of those for which it is over.
     outcomes: BTreeMap<Rank, Outcome>,
-    /// Thousandths of the data that the others have.
-    going: BTreeMap<Rank, u32>,
+    /// Thousandths of the data that the others have, and a number that changes while they work alone.
+    going: BTreeMap<Rank, (u32, u32)>,
     lacking: RankSet,
     /// Answers to earlier questions do not say who is lacking something.
     lacking_since: Wave,
@@ -62,8 +62,8 @@ impl Results {
             let Some(outcome) = Outcome::decode(&told.key, &told.content) else { continue };
             for rank in told.ranks.iter().filter(|&rank| (rank as usize) < self.hosts.len()) {
                 match outcome.state {
-                    State::Going(thousandths) => {
-                        self.going.insert(rank, thousandths);
+                    State::Going(there, alone) => {
+                        self.going.insert(rank, (there, alone));
                     }
                     State::Lacking if answer.wave >= self.lacking_since => {
                         self.lacking.insert(rank);
@@ -95,6 +95,13 @@ impl Results {
         let silent: RankSet = self.running().iter().filter(is_silent).collect();
         self.lose(&silent, &format!("gave no sign of life for {} s", limit.as_secs_f64()));
         silent
+    }
+
+    /// A host for which it was over counts as missing after all.
+    pub(super) fn withdraw(&mut self, rank: Rank, reason: &str) {
+        if self.outcomes.remove(&rank).is_some() {
+            self.missing.insert(rank, reason.to_string());
+        }
     }
 
     fn everyone(&self) -> RankSet {
@@ -147,7 +154,8 @@ impl Results {
 
     /// A number that changes when something goes on at a host.
     pub(super) fn progress(&self) -> u64 {
-        let going: u64 = self.going.values().map(|&thousandths| u64::from(thousandths)).sum();
+        let going = self.going.values();
+        let going: u64 = going.map(|&(there, alone)| u64::from(there) + u64::from(alone)).sum();
         going + 1000 * (self.outcomes.len() + self.missing.len()) as u64
     }
 
@@ -155,7 +163,7 @@ impl Results {
     pub(super) fn thousandths(&self) -> (u32, u32) {
         let each = self.everyone();
         let each = each.iter().filter(|rank| !self.missing.contains_key(rank)).map(|rank| {
-            let going = self.going.get(&rank).copied().unwrap_or(0);
+            let going = self.going.get(&rank).map_or(0, |&(there, _)| there);
             if self.outcomes.contains_key(&rank) { 1000 } else { going }
         });
         each.fold((1000, 0), |(least, most), it| (least.min(it), most.max(it)))
@@ -285,6 +293,10 @@ mod tests {
             (RankSet::range(0, 1), RankSet::range(2, 2))
         );
         assert_eq!(results.complaints().0.len(), 1);
+        // One says that it has sent everything, and not everything comes.
+        results.withdraw(0, "lost");
+        assert!(results.is_complete() && results.outcome(0).is_none());
+        assert_eq!((results.whole(), results.exit_code(1, &none)), (RankSet::range(1, 1), 255));
     }
 
     #[test]

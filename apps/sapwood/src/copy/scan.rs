@@ -14,6 +14,7 @@ use rustix::fs::{SeekFrom, seek};
 
 use super::manifest::{Content, EXTENTS_MAX, Entry, Extent, Kind, Manifest, PATH_BYTES_MAX};
 use super::protocol::Complaints;
+use super::store;
 
 /// By which it is noticed that a file is another one, or changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +95,14 @@ impl Scan {
             self.open.pop();
             return true;
         };
+        if store::is_temporary(&name) {
+            let whole = self.roots[self.next_root - 1]
+                .join(OsString::from_vec(open.path.clone()))
+                .join(&name);
+            let whole = whole.display();
+            self.found.complaints.leave_out(format!("{whole}: is part of a copy, left out"));
+            return true;
+        }
         let mut path = open.path.clone();
         if !path.is_empty() {
             path.push(b'/');
@@ -224,6 +233,28 @@ mod tests {
     use std::os::unix::fs::FileExt;
 
     use super::*;
+
+    #[test]
+    fn what_an_interrupted_copy_left_is_named_and_not_copied() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("tree");
+        std::fs::create_dir(&root).unwrap();
+        std::fs::write(root.join("file"), b"text").unwrap();
+        // It has the name under which the other one is going to be written.
+        std::fs::write(root.join(".file.sapwood-part"), b"te").unwrap();
+        std::fs::write(root.join("sapwood-part"), b"text").unwrap();
+        let mut scan = Scan::new(vec![root]);
+        while scan.step() {}
+        let entries = scan.found.manifest.entries();
+        let paths: Vec<&[u8]> = entries.iter().map(|entry| &*entry.path).collect();
+        assert_eq!(paths, [&b""[..], b"file", b"sapwood-part"]);
+        let complaints = scan.found.complaints;
+        assert!(complaints.is_empty() && complaints.left_out.len() == 1);
+        assert!(
+            complaints.left_out[0]
+                .ends_with("tree/.file.sapwood-part: is part of a copy, left out")
+        );
+    }
 
     #[test]
     fn a_folder_is_found_with_its_links_and_holes_and_without_special_files() {

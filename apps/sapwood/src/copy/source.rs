@@ -22,6 +22,10 @@ use super::scan::{Found, Stamp, words};
 /// Encoded entries that go in one message are not much longer than this.
 const ENTRIES_BYTES: usize = 32 << 10;
 
+/// Most beginnings of files that are kept in mind for all receivers together, 64 bytes or more each.
+/// Whoever offers one behind these gets that file from its beginning.
+const CLAIMS_MAX: usize = 4 << 20;
+
 /// Ranges of entries, first and behind-the-last, in order.
 type Ranges = Vec<(u64, u64)>;
 
@@ -78,6 +82,8 @@ pub(super) struct Source {
     /// Who lacks what; those who lack the same together.
     wants: Vec<(Ranges, RankSet)>,
     claims: BTreeMap<u64, Vec<Claim>>,
+    /// How many of these there were in this round.
+    claims_count: usize,
     open: Option<Open>,
     /// The end of a file's data, to be said to these.
     ending: Option<(u64, Digest, RankSet)>,
@@ -96,6 +102,7 @@ impl Source {
             listeners: RankSet::new(),
             wants: Vec::new(),
             claims: BTreeMap::new(),
+            claims_count: 0,
             open: None,
             ending: None,
             spoilt: RankSet::new(),
@@ -128,11 +135,16 @@ impl Source {
         self.spoilt = RankSet::new();
         self.wants.clear();
         self.claims.clear();
+        self.claims_count = 0;
         (self.open, self.ending) = (None, None);
     }
 
     /// A receiver has this beginning of a file.
     pub(super) fn offer(&mut self, rank: Rank, entry: u64, length: u64, digest: Digest) {
+        if self.claims_count >= CLAIMS_MAX {
+            return;
+        }
+        self.claims_count += 1;
         self.claims.entry(entry).or_default().push(Claim { rank, length, digest });
     }
 
@@ -255,6 +267,7 @@ impl Source {
         let flags = (flags | OFlags::NONBLOCK).bits();
         let opened = OpenOptions::new().read(true).custom_flags(flags as i32).open(path);
         let reason = match opened {
+            Ok(file) if content.size == 0 && has_more(&file) => UNKNOWN_LENGTH.to_string(),
             Ok(file) if self.is_unchanged(entry, &file) => {
                 let mut claims = self.claims.remove(&entry).unwrap_or_default();
                 claims.retain(|claim| to.contains(claim.rank));
@@ -365,6 +378,14 @@ impl Source {
 
 /// Why a file is spoilt that was written to meanwhile.
 const CHANGED: &str = "was changed while it was copied";
+
+/// Why a file of /proc is spoilt: it says that it has no bytes, and has some.
+const UNKNOWN_LENGTH: &str = "does not say how long it is; make a file of what stands in it first";
+
+/// Whether there is something in a file that seems to be empty.
+fn has_more(file: &File) -> bool {
+    file.read_at(&mut [0], 0).is_ok_and(|count| count > 0)
+}
 
 impl Open {
     /// Looks at the claims that end here; gives those that are right.

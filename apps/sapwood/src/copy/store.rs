@@ -8,7 +8,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -181,17 +181,20 @@ impl Store {
             Some(_) => return Err(Trouble::new("is no folder; a folder is to be copied there")),
         }
         let temporary = temporary(&site.name);
-        if is_anew {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let open = || openat(&*site.parent, &*temporary, flags, Mode::empty());
+        if is_anew && let Ok(old) = open() {
+            // What another copy is building is not taken from it.
+            take_over(&site.parent, &temporary, &old)?;
             remove_tree(&site.whole, &temporary);
         }
         site.is_fresh = match mkdirat(&*site.parent, &*temporary, Mode::RWXU) {
             Err(Errno::EXIST) => false,
             made => made.map(|()| true)?,
         };
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let tree = openat(&*site.parent, &*temporary, flags, Mode::empty())?;
+        let tree = open()?;
         check_own(&fstat(&tree)?)?;
-        lock(&tree)?;
+        take_over(&site.parent, &temporary, &tree)?;
         (site.tree, site.is_new) = (Some(Rc::new(tree)), true);
         Ok(())
     }
@@ -253,7 +256,8 @@ impl Store {
         let part =
             openat(&*parent, &*temporary(&name), flags | OFlags::RDWR, Mode::empty()).ok()?;
         let it = status(&part)?;
-        if check_own(&it).is_err() || lock(&part).is_err() {
+        let is_free = take_over(&parent, &temporary(&name), &part).is_ok();
+        if check_own(&it).is_err() || !is_free {
             return None;
         }
         let length = content.data_within(it.st_size as u64);
@@ -284,7 +288,7 @@ impl Store {
         }
         let file = file?;
         is_ours(&file)?;
-        lock(&file)?;
+        take_over(&parent, &temporary, &file)?;
         ftruncate(&file, 0)?;
         Ok(file.into())
     }
@@ -304,6 +308,7 @@ impl Store {
         if self.terms.syncs {
             fsync(file)?;
         }
+        check_named(&parent, &temporary(&name), file)?;
         match renameat(&*parent, &*temporary(&name), &*parent, &*name) {
             Err(Errno::ISDIR | Errno::NOTEMPTY | Errno::EXIST) => {
                 Err(Trouble::new("is a folder; a file is to be copied there"))
@@ -312,7 +317,7 @@ impl Store {
         }
     }
 
-    fn set_owner_and_mode(&self, entry: &Entry, file: impl std::os::fd::AsFd) -> Result<()> {
+    fn set_owner_and_mode(&self, entry: &Entry, file: impl AsFd) -> Result<()> {
         if self.terms.keeps_owner {
             let (user, group) = owner(entry);
             fchown(&file, Some(user), Some(group))?;
@@ -322,12 +327,19 @@ impl Store {
         Ok(fchmod(&file, Mode::from_raw_mode(entry.mode & kept))?)
     }
 
-    /// Takes away what there is of a file under its temporary name.
+    /// Takes away what there is of a file under its temporary name, unless another copy writes it.
+    /// Whoever has it open here closes it before.
     pub(super) fn discard(&mut self, entry: &Entry) {
-        if let Ok((parent, name)) = self.place(entry) {
-            // There may be nothing.
-            let _ = unlinkat(&*parent, &*temporary(&name), AtFlags::empty());
+        let Ok((parent, name)) = self.place(entry) else { return };
+        let temporary = temporary(&name);
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        if let Ok(part) = openat(&*parent, &*temporary, flags, Mode::empty())
+            && take_over(&parent, &temporary, &part).is_err()
+        {
+            return;
         }
+        // There may be nothing.
+        let _ = unlinkat(&*parent, &*temporary, AtFlags::empty());
     }
 
     /// Makes a symbolic link.
@@ -336,13 +348,20 @@ impl Store {
         let temporary = temporary(&name);
         let _ = unlinkat(&*parent, &*temporary, AtFlags::empty());
         symlinkat(OsStr::from_bytes(target), &*parent, &*temporary)?;
-        if self.terms.keeps_owner {
-            let (user, group) = owner(entry);
-            chownat(&*parent, &*temporary, Some(user), Some(group), AtFlags::SYMLINK_NOFOLLOW)?;
+        let put = || {
+            if self.terms.keeps_owner {
+                let (user, group) = owner(entry);
+                chownat(&*parent, &*temporary, Some(user), Some(group), AtFlags::SYMLINK_NOFOLLOW)?;
+            }
+            // Some file systems know no time of a link.
+            let _ = utimensat(&*parent, &*temporary, &times(entry), AtFlags::SYMLINK_NOFOLLOW);
+            renameat(&*parent, &*temporary, &*parent, &*name)
+        };
+        let put = put();
+        if put.is_err() {
+            let _ = unlinkat(&*parent, &*temporary, AtFlags::empty());
         }
-        // Some file systems know no time of a link.
-        let _ = utimensat(&*parent, &*temporary, &times(entry), AtFlags::SYMLINK_NOFOLLOW);
-        Ok(renameat(&*parent, &*temporary, &*parent, &*name)?)
+        Ok(put?)
     }
 
     /// Gives the file that another entry is a further name.
@@ -380,6 +399,9 @@ impl Store {
             return Ok(());
         };
         let temporary = temporary(&site.name);
+        if let Some(tree) = &site.tree {
+            check_named(&site.parent, &temporary, tree)?;
+        }
         let flags = RenameFlags::NOREPLACE;
         match renameat_with(&*site.parent, &*temporary, &*site.parent, &*site.name, flags) {
             Err(Errno::EXIST) => Err(Trouble::new("was made by somebody else meanwhile")),
@@ -397,7 +419,12 @@ impl Store {
     pub(super) fn remove_new_trees(&mut self) {
         self.reached = None;
         for site in self.sites.iter_mut().filter(|site| site.is_new) {
-            remove_tree(&site.whole, &temporary(&site.name));
+            let temporary = temporary(&site.name);
+            if let Some(tree) = &site.tree
+                && check_named(&site.parent, &temporary, tree).is_ok()
+            {
+                remove_tree(&site.whole, &temporary);
+            }
         }
     }
 }
@@ -405,6 +432,13 @@ impl Store {
 fn remove_tree(whole: &Path, temporary: &OsStr) {
     // There may be nothing, and what cannot be removed is found by the next copy.
     let _ = std::fs::remove_dir_all(whole.with_file_name(temporary));
+}
+
+/// Whether something has a name under which copies are written. A file of that name would be in the
+/// way of the one whose temporary name it is.
+pub(super) fn is_temporary(name: &OsStr) -> bool {
+    let name = name.as_bytes();
+    name.starts_with(b".") && name.ends_with(MARK.as_bytes())
 }
 
 /// The name under which something is written.
@@ -458,11 +492,52 @@ fn check_own(it: &Stat) -> Result<()> {
     }
 }
 
+/// Locks something that has a temporary name. Whoever had it locked until now may have given it its
+/// own name since it was opened; then it is not written to any more.
+fn take_over(parent: &OwnedFd, temporary: &OsStr, file: &OwnedFd) -> Result<()> {
+    lock(file)?;
+    check_named(parent, temporary, file)
+}
+
+/// Something is renamed, or taken away, only where it still has the name by which it was opened.
+fn check_named(parent: &OwnedFd, temporary: &OsStr, file: impl AsFd) -> Result<()> {
+    let held = fstat(file)?;
+    match statat(parent, temporary, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(named) if (named.st_dev, named.st_ino) == (held.st_dev, held.st_ino) => Ok(()),
+        Ok(_) | Err(Errno::NOENT) => Err(Trouble::new("is being written by another copy")),
+        Err(error) => Err(error.into()),
+    }
+}
+
 fn lock(file: &OwnedFd) -> Result<()> {
     match flock(file, FlockOperation::NonBlockingLockExclusive) {
         Err(Errno::WOULDBLOCK) => Err(Trouble::new("is being written by another copy")),
         // A file system without locks.
         Err(Errno::NOLCK | Errno::NOTSUP | Errno::NOSYS) => Ok(()),
         locked => Ok(locked?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_got_its_own_name_meanwhile_is_not_taken_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let parent = OwnedFd::from(File::open(folder.path()).unwrap());
+        let (part, whole) = (folder.path().join(".x.sapwood-part"), folder.path().join("x"));
+        let take_it = |part: &OwnedFd| take_over(&parent, OsStr::new(".x.sapwood-part"), part);
+        // The second copy opens it, then the first one is done with it and gone.
+        let first = OwnedFd::from(File::create(&part).unwrap());
+        take_it(&first).unwrap();
+        let second = OwnedFd::from(File::open(&part).unwrap());
+        std::fs::rename(&part, &whole).unwrap();
+        drop(first);
+        assert_eq!(take_it(&second), Err(Trouble::new("is being written by another copy")));
+        // A third has begun anew.
+        let third = OwnedFd::from(File::create(&part).unwrap());
+        take_it(&third).unwrap();
+        assert!(take_it(&second).is_err());
     }
 }

@@ -68,7 +68,7 @@ fn carry(
         let outcome = receiver.outcome();
         match outcome.state {
             State::Done { .. } => return Some(outcome),
-            State::Lacking | State::Going(_) => {
+            State::Lacking | State::Going(..) => {
                 source.begin_round();
                 receiver.say_again();
             }
@@ -325,6 +325,181 @@ fn two_copies_do_not_write_one_file() {
     assert!(outcome.complaints.first[0].reason.contains("another copy"), "{outcome:?}");
     drop(first);
     assert!(whole(&file, &copy).complaints.is_empty());
+}
+
+#[test]
+fn what_stood_in_a_hole_does_not_come_back() {
+    const BLOCK: u64 = BLOCK_BYTES as u64;
+    let folder = tempfile::tempdir().unwrap();
+    let (file, copy) = (folder.path().join("file"), folder.path().join("copy"));
+    let part = folder.path().join(".copy.sapwood-part");
+    let (front, back) = (bytes(1, 2 * BLOCK_BYTES), bytes(2, 2 * BLOCK_BYTES));
+    let sparse = File::create(&file).unwrap();
+    sparse.write_all_at(&front, 0).unwrap();
+    sparse.write_all_at(&back, 32 * BLOCK).unwrap();
+    sparse.set_len(40 * BLOCK).unwrap();
+    let changed = sparse.metadata().unwrap().modified().unwrap();
+    // An earlier state of the file, of which the hole has been made since.
+    let begin = |path: &Path, has_back: bool| {
+        let old = File::create(path).unwrap();
+        old.write_all_at(&front, 0).unwrap();
+        old.write_all_at(b"old", 4 * BLOCK).unwrap();
+        if has_back {
+            old.write_all_at(&back, 32 * BLOCK).unwrap();
+        }
+        old
+    };
+    for has_back in [true, false] {
+        begin(&part, has_back);
+        let mut source = source_of(&[&file]);
+        let mut receiver = receiver_at(&copy, &["file"], Terms::default());
+        carry(&mut source, &mut receiver, |_| Fate::Arrives).unwrap();
+        assert!(fs::read(&copy).unwrap() == fs::read(&file).unwrap(), "{has_back}");
+        // Where only the end is cut off, the beginning stays.
+        assert_eq!(source.said().0, if has_back { 4 * BLOCK } else { 2 * BLOCK });
+        fs::remove_file(&copy).unwrap();
+    }
+    let old = begin(&copy, true);
+    old.set_len(40 * BLOCK).unwrap();
+    old.set_modified(changed).unwrap();
+    assert!(whole(&file, &copy).complaints.is_empty());
+    assert!(fs::read(&copy).unwrap() == fs::read(&file).unwrap());
+}
+
+#[test]
+fn whoever_reads_what_is_there_does_not_seem_to_stand_still() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, copy) = (folder.path().join("file"), folder.path().join("copy"));
+    fs::write(&file, bytes(1, 10 << 20)).unwrap();
+    fs::copy(&file, folder.path().join(".copy.sapwood-part")).unwrap();
+    let mut source = source_of(&[&file]);
+    let mut receiver = receiver_at(&copy, &["file"], Terms::default());
+    source.announce(std::iter::once(0).collect(), 0);
+    while let Step::Say(_, message) = source.step() {
+        receiver.take(&message);
+    }
+    let mut told = vec![receiver.outcome().state];
+    while matches!(receiver.step(), receiver::Step::Busy) {
+        told.push(receiver.outcome().state);
+    }
+    told.dedup();
+    // Finds the part, reads it in three steps, and is ready.
+    assert!(told.len() > 3, "{told:?}");
+    assert!(told.iter().all(|state| matches!(state, State::Going(0, _))), "{told:?}");
+}
+
+#[test]
+fn a_copy_that_begins_anew_takes_nothing_from_one_that_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let (tree, copy) = (folder.path().join("tree"), folder.path().join("copy"));
+    fs::create_dir(&tree).unwrap();
+    fs::write(tree.join("one"), b"one").unwrap();
+    fs::write(tree.join("two"), b"two").unwrap();
+    let mut first = receiver_at(&copy, &["tree"], Terms::default());
+    carry(&mut source_of(&[&tree]), &mut first, |message| match message {
+        Message::Finish => Fate::IsTheLast,
+        _ => Fate::Arrives,
+    });
+    let anew = Terms { is_anew: true, ..Terms::default() };
+    let mut second = receiver_at(&copy, &["tree"], anew);
+    let outcome = carry(&mut source_of(&[&tree]), &mut second, |_| Fate::Arrives).unwrap();
+    assert!(outcome.complaints.first[0].reason.contains("another copy"), "{outcome:?}");
+    second.abandon();
+    drop(second);
+    assert_eq!(fs::read(folder.path().join(".copy.sapwood-part/two")).unwrap(), b"two");
+    drop(first);
+    let mut third = receiver_at(&copy, &["tree"], anew);
+    assert!(carry(&mut source_of(&[&tree]), &mut third, |_| Fate::Arrives).is_some());
+    assert_same_tree(&tree, &copy);
+}
+
+#[test]
+fn what_another_copy_began_meanwhile_does_not_get_the_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, copy) = (folder.path().join("file"), folder.path().join("copy"));
+    let part = folder.path().join(".copy.sapwood-part");
+    fs::write(&file, bytes(1, 2 * BLOCK_BYTES)).unwrap();
+    let mut receiver = receiver_at(&copy, &["file"], Terms::default());
+    let mut other = None;
+    let outcome = carry(&mut source_of(&[&file]), &mut receiver, |message| {
+        if matches!(message, Message::End { .. }) {
+            fs::remove_file(&part).unwrap();
+            let begun = File::create(&part).unwrap();
+            begun.write_all_at(b"half", 0).unwrap();
+            rustix::fs::flock(&begun, rustix::fs::FlockOperation::LockExclusive).unwrap();
+            other = Some(begun);
+        }
+        Fate::Arrives
+    });
+    assert_eq!(outcome.unwrap().complaints.count, 1);
+    assert!(!copy.exists());
+    assert_eq!(fs::read(&part).unwrap(), b"half");
+    drop(other);
+}
+
+#[test]
+fn a_copy_that_keeps_nothing_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let (tree, copy) = (folder.path().join("tree"), folder.path().join("copy"));
+    make_tree(&tree);
+    let anew = Terms { is_anew: true, ..Terms::default() };
+    let mut receiver = receiver_at(&copy, &["tree"], anew);
+    let outcome = carry(&mut source_of(&[&tree]), &mut receiver, |message| {
+        if matches!(message, Message::Part { offset: 0, .. }) {
+            fs::write(tree.join("folder/file"), b"new").unwrap();
+        }
+        Fate::Arrives
+    });
+    let reason = outcome.unwrap().complaints.first.pop().unwrap().reason;
+    assert!(reason.contains("not put in its place") && !reason.contains("kept"), "{reason}");
+    receiver.abandon();
+    assert!(!copy.exists() && parts_in(folder.path()).is_empty());
+}
+
+#[test]
+fn the_next_try_can_write_into_a_folder_that_is_not_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let (tree, copy) = (folder.path().join("tree"), folder.path().join("copy"));
+    fs::create_dir_all(tree.join("inner")).unwrap();
+    fs::write(tree.join("inner/file"), bytes(1, 3 * BLOCK_BYTES)).unwrap();
+    fs::set_permissions(tree.join("inner"), fs::Permissions::from_mode(0o755)).unwrap();
+    let mut receiver = receiver_at(&copy, &["tree"], Terms::default());
+    carry(&mut source_of(&[&tree]), &mut receiver, |message| {
+        if matches!(message, Message::Part { offset: 0, .. }) {
+            fs::write(tree.join("inner/file"), b"new").unwrap();
+        }
+        Fate::Arrives
+    });
+    let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+    assert_eq!(mode(&folder.path().join(".copy.sapwood-part/inner")), 0o700);
+    drop(receiver);
+    assert!(whole(&tree, &copy).complaints.is_empty());
+    assert_eq!(mode(&copy.join("inner")), 0o755);
+}
+
+#[test]
+fn a_link_for_which_there_is_no_place_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let (tree, copy) = (folder.path().join("tree"), folder.path().join("copy"));
+    fs::create_dir(&tree).unwrap();
+    symlink("somewhere", tree.join("link")).unwrap();
+    fs::create_dir_all(copy.join("link")).unwrap();
+    let exact = Terms { is_exact: true, ..Terms::default() };
+    let mut receiver = receiver_at(&copy, &["tree"], exact);
+    let outcome = carry(&mut source_of(&[&tree]), &mut receiver, |_| Fate::Arrives).unwrap();
+    assert_eq!(outcome.complaints.count, 1);
+    assert!(parts_in(&copy).is_empty());
+}
+
+#[test]
+fn a_file_whose_length_nobody_knows_is_not_taken_for_an_empty_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("copy");
+    let mut source = source_of(&[Path::new("/proc/version")]);
+    let mut receiver = receiver_at(&copy, &["version"], Terms::default());
+    assert!(carry(&mut source, &mut receiver, |_| Fate::Arrives).is_some());
+    assert_eq!(source.found.complaints.count, 1);
+    assert!(!copy.exists());
 }
 
 fn fates() -> impl Strategy<Value = Vec<Fate>> {
