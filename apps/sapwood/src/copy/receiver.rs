@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use super::blocks::{BLOCK_BYTES, Beginning, Digest, block_digest};
 use super::manifest::{Content, Entry, Kind, Manifest};
 use super::protocol::{Complaints, Message, Outcome, State, Terms};
-use super::store::{Present, Store, Trouble};
+use super::store::{Held, Present, Store, Trouble};
 
 /// Most files of which beginnings are kept open until the source has judged them.
 const KEPT_OPEN_MAX: usize = 200;
@@ -37,7 +37,7 @@ enum Progress {
 /// A beginning of a file that is there.
 struct Begun {
     /// None for a file that has its name already.
-    file: Option<File>,
+    file: Option<Held>,
     offset: u64,
     beginning: Beginning,
 }
@@ -644,7 +644,7 @@ impl Reading {
         let (end, until) = (self.end(content), self.read_bytes + STEP_BYTES);
         while self.read_bytes < until {
             let Some((from, to)) = content.hole_from(self.looked_to, end) else { return true };
-            let at = match seek(&self.present.file, SeekFrom::Data(from)) {
+            let at = match seek(&*self.present.file, SeekFrom::Data(from)) {
                 Ok(at) if at < to => at,
                 Ok(_) | Err(Errno::NXIO) => {
                     self.looked_to = to;

@@ -8,6 +8,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
+use std::ops::Deref;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -78,9 +79,29 @@ struct Site {
     is_fresh: bool,
 }
 
+/// A file that may be locked. The lock goes with it, even where a process that is being started has
+/// a copy of the descriptor for a moment.
+#[derive(Debug)]
+pub(super) struct Held(File);
+
+impl Deref for Held {
+    type Target = File;
+
+    fn deref(&self) -> &File {
+        &self.0
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // It may not be locked, or the file system may know no locks.
+        let _ = flock(&self.0, FlockOperation::Unlock);
+    }
+}
+
 /// A file that is there already, wholly or in part.
 pub(super) struct Present {
-    pub(super) file: File,
+    pub(super) file: Held,
     /// Bytes of data that it has.
     pub(super) length: u64,
     /// Whether it has its name.
@@ -251,7 +272,7 @@ impl Store {
         };
         if let Some(file) = stands.filter(|file| status(file).is_some_and(as_meant)) {
             let length = content.data_bytes();
-            return Some(Present { file: file.into(), length, is_final: true });
+            return Some(Present { file: Held(file.into()), length, is_final: true });
         }
         let part =
             openat(&*parent, &*temporary(&name), flags | OFlags::RDWR, Mode::empty()).ok()?;
@@ -261,11 +282,11 @@ impl Store {
             return None;
         }
         let length = content.data_within(it.st_size as u64);
-        Some(Present { file: part.into(), length, is_final: false })
+        Some(Present { file: Held(part.into()), length, is_final: false })
     }
 
     /// Begins a file under its temporary name.
-    pub(super) fn begin_file(&mut self, entry: &Entry) -> Result<File> {
+    pub(super) fn begin_file(&mut self, entry: &Entry) -> Result<Held> {
         let (parent, name) = self.place(entry)?;
         let temporary = temporary(&name);
         let flags = OFlags::CREATE | OFlags::RDWR | OFlags::NOFOLLOW;
@@ -290,7 +311,7 @@ impl Store {
         is_ours(&file)?;
         take_over(&parent, &temporary, &file)?;
         ftruncate(&file, 0)?;
-        Ok(file.into())
+        Ok(Held(file.into()))
     }
 
     /// Gives a file that is whole its length, permissions, time and, unless it has it, name.
