@@ -109,6 +109,10 @@ storm: build ## networks under random faults, every answer checked: STORM_SECOND
 .PHONY: testbed-test
 testbed-test: build ## launchers on 64 hosts of the test bed, as root: TESTBED_STORIES
 	testbed/tests/run $(PROGRAM) $(TESTBED_STORIES)
+ifeq ($(TESTBED_STORIES),)
+	cargo build -q -p sapwood-cli
+	TESTBED_HOSTS=8 testbed/tests/run $(TARGET)/debug/sapwood WrongClock
+endif
 
 .PHONY: scrape-test
 scrape-test: build ## only what Debian's Prometheus makes of sapwood top

@@ -43,6 +43,12 @@ def testbed(*words, check=True):
     return done.stdout
 
 
+def is_dynamic():
+    """Whether the program takes what it is linked with from the host that it runs on."""
+    with open(PROGRAM, "rb") as program:
+        return b"/ld-linux" in program.read(1 << 16)
+
+
 def name(index):
     """A host's name."""
     return f"node{index:02d}"

@@ -122,9 +122,10 @@ class WarmTree(Story):
 
     def setUp(self):
         super().setUp()
-        folder = tempfile.mkdtemp(prefix="sapwood-story-", dir="/var/tmp")
-        self.addCleanup(shutil.rmtree, folder)
-        self.surroundings = {**os.environ, "XDG_RUNTIME_DIR": folder}
+        # All hosts see it.
+        self.folder = tempfile.mkdtemp(prefix="sapwood-story-", dir="/var/tmp")
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.surroundings = {**os.environ, "XDG_RUNTIME_DIR": self.folder}
         done = self.say("up", "-t", str(CONNECT_SECONDS), "-w", "node[00-07]", "-f", "2")
         self.assertEqual(done.returncode, 0, done.stderr)
 
@@ -137,8 +138,8 @@ class WarmTree(Story):
     def say(self, *words):
         """A command of Sapwood's on the log-in node."""
         return subprocess.run(
-            [TESTBED, "login", PROGRAM, *words], env=self.surroundings, stdin=subprocess.DEVNULL,
-            capture_output=True, text=True, timeout=STORY_SECONDS_MAX, check=False,
+            [TESTBED, "login", PROGRAM, *words], env=self.surroundings, cwd=self.folder,
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=STORY_SECONDS_MAX, check=False,
         )
 
     def test_commands_need_no_further_log_in(self):
@@ -147,7 +148,7 @@ class WarmTree(Story):
         self.assertEqual(agents[0].stdout, agents[1].stdout)
         for index in range(2, 6):
             self.assertIn(f"{name(index)}: {name(index)}\n", agents[0].stdout)
-        self.assertIn(f"{name(2)}: {os.getcwd()}\n", agents[0].stdout)
+        self.assertIn(f"{name(2)}: {self.folder}\n", agents[0].stdout)
         done = self.say("run", "-b", "-w", "node[00-07]", "seq 10000")
         self.assertIn("node[00-07] (8)", done.stdout, done.stderr)
         self.assertEqual(len(done.stdout.splitlines()), 10_003)

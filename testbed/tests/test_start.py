@@ -118,16 +118,10 @@ class StartUp(Story):
         self.assertEqual([place.rsplit(":", 1)[0] for place in ours], ["10.77.1.1"])
 
 
-class LostHosts(Story):
-    """A host that fails costs itself and nobody else."""
+class FaultyHost(Story):
+    """A host whose ways in can be changed."""
 
     FAULTY = 2  # With fan-out 2 over 8 hosts it is a communication process's, too.
-
-    def look(self, reason, prepare=""):
-        began = time.monotonic()
-        report = examine(names(8), "--fan-out", "2", prepare=prepare)
-        self.assert_only_missing(report, {name(self.FAULTY): reason})
-        print(f"    {report['by_name'][name(self.FAULTY)]['reason']} ({time.monotonic() - began:.1f} s)")
 
     def instead_of_sshd(self, *words):
         """Runs something at the port of ssh of the faulty host, in the place of its sshd."""
@@ -158,6 +152,16 @@ class LostHosts(Story):
         with open(path, "w", encoding="utf-8") as file:
             file.write(SSHD.format(**values))
         self.instead_of_sshd("/usr/sbin/sshd", "-D", "-f", path)
+
+
+class LostHosts(FaultyHost):
+    """A host that fails costs itself and nobody else."""
+
+    def look(self, reason, prepare=""):
+        began = time.monotonic()
+        report = examine(names(8), "--fan-out", "2", prepare=prepare)
+        self.assert_only_missing(report, {name(self.FAULTY): reason})
+        print(f"    {report['by_name'][name(self.FAULTY)]['reason']} ({time.monotonic() - began:.1f} s)")
 
     def test_a_host_that_is_down(self):
         self.afterwards("boot", name(self.FAULTY))
@@ -216,6 +220,9 @@ class LostHosts(Story):
         report = examine(names(3) + ",node99.invalid", "--fan-out", "2")
         self.assert_only_missing(report, {"node99.invalid": "Could not resolve hostname"})
 
+
+class WrongClock(FaultyHost):
+    """A host whose clock is wrong. Only a program that is linked dynamically can be shown another time."""
 
     def test_a_host_with_a_wrong_clock(self):
         self.renew()
