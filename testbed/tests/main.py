@@ -4,6 +4,7 @@
 """
 
 import os
+import signal
 import sys
 import unittest
 
@@ -26,6 +27,8 @@ def main():
     if not os.access(PROGRAM, os.X_OK):
         print("testbed-test: SAPWOOD names no program", file=sys.stderr)
         return 2
+    # A shell has what it runs in the background ignore it, and what that runs, too.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if not is_dynamic():
         # The system's clock cannot be hidden from it.
         del globals()["WrongClock"]
