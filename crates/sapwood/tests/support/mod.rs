@@ -52,8 +52,15 @@ fn profile_folder() -> PathBuf {
     own.parent().and_then(Path::parent).unwrap().to_path_buf()
 }
 
+/// Set where cargo has built the whole workspace before any test runs: to build a part of it again
+/// would mean other features of its dependencies, and so most of these anew.
+const BUILT_VARIABLE: &str = "SAPWOOD_TESTS_BUILT";
+
 fn built(what: &[&str], path: &str) -> PathBuf {
     let folder = profile_folder();
+    if std::env::var_os(BUILT_VARIABLE).is_some() && folder.join(path).exists() {
+        return folder.join(path);
+    }
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(["build", "--quiet", "--target-dir"]).arg(folder.parent().unwrap()).args(what);
     if folder.ends_with("release") {
