@@ -18,7 +18,8 @@ pub(super) struct Results {
     pub(super) hosts: Vec<String>,
     /// Of those for which it is over.
     outcomes: BTreeMap<Rank, Outcome>,
-    /// Thousandths of the data that the others have, and a number that changes while they work alone.
+    /// Thousandths of the data that the others have, and a number that changes while they work
+    /// alone.
     going: BTreeMap<Rank, (u32, u32)>,
     lacking: RankSet,
     /// Answers to earlier questions do not say who is lacking something.

@@ -22,8 +22,8 @@ use super::scan::{Found, Stamp, words};
 /// Encoded entries that go in one message are not much longer than this.
 const ENTRIES_BYTES: usize = 32 << 10;
 
-/// Most beginnings of files that are kept in mind for all receivers together, 64 bytes or more each.
-/// Whoever offers one behind these gets that file from its beginning.
+/// Most beginnings of files that are kept in mind for all receivers together, 64 bytes or more
+/// each. Whoever offers one behind these gets that file from its beginning.
 const CLAIMS_MAX: usize = 4 << 20;
 
 /// Ranges of entries, first and behind-the-last, in order.
