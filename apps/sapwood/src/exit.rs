@@ -9,14 +9,23 @@ use std::io::{ErrorKind, Write};
 use std::panic::{self, PanicHookInfo};
 use std::process::ExitCode;
 
+use sapwood_launch::Signal;
+
 /// Bad input: the user can mend it.
 pub(crate) const USAGE: u8 = 2;
 /// Nothing came in time.
 pub(crate) const TIMEOUT: u8 = 124;
 /// A failure of Sapwood's own.
 pub(crate) const OWN_FAILURE: u8 = 125;
+/// More hosts could not be reached, or were lost, than are accepted.
+pub(crate) const UNREACHED: u8 = 255;
 /// Whoever read our output has gone: 128 and the number of SIGPIPE, as a shell would say.
 const READER_GONE: u8 = 128 + 13;
+
+/// The exit code of a command that a signal has ended, as a shell would say it.
+pub(crate) fn by_signal(signal: Signal) -> u8 {
+    128 + signal.as_raw().clamp(0, 127) as u8
+}
 
 /// Why the command failed.
 #[derive(Debug)]

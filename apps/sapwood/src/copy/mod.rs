@@ -40,7 +40,7 @@ use self::report::Summary;
 use self::results::Results;
 use self::scan::{Found, Scan};
 use self::source::Source;
-use crate::exit::{Failure, print};
+use crate::exit::{Failure, by_signal, print};
 use crate::hosts::plant::{self, Opened, Targets};
 use crate::hosts::selection::{Reach, Selection, seconds};
 use crate::hosts::tree::Purpose;
@@ -287,7 +287,7 @@ fn conduct(
     summary.time = begun.elapsed();
     let results = conductor.into_results();
     let code = match ended_by {
-        Some(signal) => 128 + signal.as_raw().clamp(0, 127) as u8,
+        Some(signal) => by_signal(signal),
         None => results.exit_code(arguments.quorum, &summary.own),
     };
     report::write(&results, arguments, &summary, code)?;

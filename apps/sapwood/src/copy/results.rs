@@ -7,11 +7,10 @@ use sapwood::{Answer, Classes, Error, Rank, RankSet, Wave};
 use sapwood_topology::NodeSet;
 
 use super::protocol::{Complaint, Complaints, Outcome, State};
+use crate::exit::UNREACHED;
 
 /// The exit code where something could not be copied.
 const FAILED: u8 = 1;
-/// The exit code where a host could not be reached, or was lost.
-const UNREACHED: u8 = 255;
 
 /// What is known so far.
 pub(super) struct Results {

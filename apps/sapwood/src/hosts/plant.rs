@@ -10,7 +10,7 @@ use sapwood_topology::{HostName, NodeSet};
 
 use super::selection::Reach;
 use super::tree::{self, Chosen, Purpose};
-use crate::exit::Failure;
+use crate::exit::{Failure, by_signal};
 use crate::launching::{Launching, dry_run};
 use crate::mpi::signals::Signals;
 
@@ -111,5 +111,5 @@ pub(crate) fn open(builder: NetworkBuilder, signals: Signals) -> Result<Opened, 
 /// The end of a command whose tree was still being opened.
 pub(crate) fn stopped(signal: Signal) -> ExitCode {
     eprintln!("sapwood: stopped while the hosts were being reached; nothing was done");
-    ExitCode::from(128 + signal.as_raw().clamp(0, 127) as u8)
+    ExitCode::from(by_signal(signal))
 }

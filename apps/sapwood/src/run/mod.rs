@@ -35,7 +35,7 @@ use self::printer::Printer;
 use self::protocol::Order;
 use self::results::Results;
 use self::tree::{Owned, Tree};
-use crate::exit::{Failure, print};
+use crate::exit::{Failure, UNREACHED, by_signal, print};
 use crate::hosts::plant::{self, Opened, Targets};
 use crate::hosts::selection::{Reach, Selection, seconds};
 use crate::hosts::tree::Purpose;
@@ -190,7 +190,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let closed = tree.close();
     let code = code?;
     closed?;
-    if code == results::UNREACHED {
+    if code == UNREACHED {
         plan.launching.tell_of_ended_job();
     }
     Ok(ExitCode::from(code))
@@ -271,7 +271,7 @@ impl Session<'_> {
             written?;
         }
         Ok(match conductor.stopped_by().or(ended_by) {
-            Some(signal) => 128 + signal.as_raw().clamp(0, 127) as u8,
+            Some(signal) => by_signal(signal),
             None if terms.no_rc => 0,
             None => conductor.results.exit_code(terms.quorum),
         })

@@ -14,7 +14,7 @@ use rustyline::error::ReadlineError;
 
 use super::Session;
 use super::tree::Tree;
-use crate::exit::Failure;
+use crate::exit::{Failure, by_signal};
 
 /// What ends it, besides the end of input.
 const QUIT: [&str; 2] = [":quit", ":q"];
@@ -123,7 +123,7 @@ impl Lines {
         }
         let said = loop {
             if let Some(signal) = session.signals.take().pop() {
-                break Err(128 + signal.as_raw().clamp(0, 127) as u8);
+                break Err(by_signal(signal));
             }
             if let Ok(said) = self.said.try_recv() {
                 // The bell has rung, or is about to.

@@ -11,14 +11,10 @@ use sapwood::{Answer, Classes, Error, Rank, RankSet};
 use sapwood_topology::NodeSet;
 
 use super::protocol::{Digest, Outcome, State};
+use crate::exit::{TIMEOUT, UNREACHED};
 
 /// After so much silence a host that has not told its outcome counts as missing.
 pub(super) const SILENCE_MAX: Duration = Duration::from_secs(15);
-
-/// The exit code where something took too long.
-const TIMED_OUT: u8 = crate::exit::TIMEOUT;
-/// The exit code where a host could not be reached.
-pub(super) const UNREACHED: u8 = 255;
 
 /// Hosts with the same outcome.
 #[derive(Clone, Debug)]
@@ -212,7 +208,7 @@ impl Results {
             State::Running | State::Told => 0,
             State::Exited(status) | State::NotStarted(status) => status.clamp(0, 255) as u8,
             State::Killed(signal) => (128 + signal).clamp(0, 255) as u8,
-            State::TimedOut => TIMED_OUT,
+            State::TimedOut => TIMEOUT,
         };
         let worst = self.classes.values().map(|class| code(class.outcome.state)).max().unwrap_or(0);
         let absent = self.missing.len() + self.running().len() as usize;

@@ -34,7 +34,7 @@ use self::table::WORST_MAX;
 use self::terminal::Screen;
 use self::view::View;
 use self::watch::{Ended, Live, Output, Terms, Watch};
-use crate::exit::{Failure, print};
+use crate::exit::{Failure, UNREACHED, by_signal, print};
 use crate::hosts::plant::{self, Opened, Targets};
 use crate::hosts::selection::{Reach, Selection};
 use crate::hosts::tree::Purpose;
@@ -45,8 +45,6 @@ use crate::mpi::signals::Signals;
 const INTERVAL_SECONDS: [f64; 2] = [0.1, 3600.0];
 /// The longest that silent hosts are waited for, if nothing is said.
 const WAVE_TIMEOUT_MAX: Duration = Duration::from_secs(5);
-/// The exit code where hosts are missing.
-const MISSING: u8 = 255;
 
 /// What `sapwood top` is asked.
 #[derive(clap::Args)]
@@ -171,7 +169,7 @@ fn watch(
             let nodes: NodeSet = ranks.iter().filter_map(named).collect();
             eprintln!("sapwood: {nodes} ({}): missing: could not be reached: {text}", nodes.len());
         }
-        return Ok(MISSING);
+        return Ok(UNREACHED);
     }
     let half = (arguments.interval / 2).min(WAVE_TIMEOUT_MAX);
     let terms = Terms {
@@ -188,8 +186,8 @@ fn watch(
     let ended = watch.run()?;
     let missing = watch.last().map_or(0, sample::Sample::missing_count);
     Ok(match ended {
-        Ended::By(signal) => 128 + signal.as_raw().clamp(0, 127) as u8,
-        Ended::Done if missing > arguments.quorum => MISSING,
+        Ended::By(signal) => by_signal(signal),
+        Ended::Done if missing > arguments.quorum => UNREACHED,
         Ended::Done => 0,
     })
 }

@@ -20,16 +20,13 @@ use sapwood_transport::{Interest, Poller};
 
 use super::DEFAULT_NAME;
 use super::keeper::{Keeper, Terms};
-use crate::exit::{Failure, OWN_FAILURE, one_line, print};
+use crate::exit::{Failure, OWN_FAILURE, UNREACHED, by_signal, one_line, print};
 use crate::hosts::plant::{Opened, Targets, open, plan, stopped};
 use crate::hosts::selection::{Reach, Selection, seconds};
 use crate::hosts::tree::Purpose;
 use crate::mpi::signals::Signals;
 use crate::run::agent;
 use crate::run::tree::{Owned, Tree};
-
-/// The exit code where no host could be reached.
-const UNREACHED: u8 = 255;
 
 /// How long a keeper that has failed may take to end.
 const END_TIME: Duration = Duration::from_secs(10);
@@ -80,7 +77,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let code = match (keeper.wait(END_TIME), signal) {
-        (_, Some(signal)) => 128 + signal.as_raw().clamp(0, 127) as u8,
+        (_, Some(signal)) => by_signal(signal),
         (Some(Exit::Status(code)), None) => u8::try_from(code).unwrap_or(OWN_FAILURE),
         _ => OWN_FAILURE,
     };
