@@ -175,8 +175,13 @@ impl Node {
         let Some(chunk) = packet.chunk else { return };
         let key = (packet.header.origin, packet.header.wave);
         let contributors = packet.contributors.to_set();
-        let assembled =
-            stream.slots[slot].assemblies.add(key, chunk, &contributors, arrived.body());
+        let assembled = stream.slots[slot].assemblies.add(
+            key,
+            chunk,
+            &contributors,
+            arrived.body(),
+            &self.pool,
+        );
         let void = Slab::default();
         let mut whole = PacketRef { chunk: None, body: void.as_bytes(), ..packet };
         let mut charge = arrived.charge;
@@ -264,7 +269,7 @@ impl Node {
                 if chunk.offset == 0 {
                     stream.assemblies.use_memory(self.pool.take_used(chunk.total as usize));
                 }
-                match stream.assemblies.add(key, chunk, &RankSet::new(), packet.body) {
+                match stream.assemblies.add(key, chunk, &RankSet::new(), packet.body, &self.pool) {
                     Assembled::Whole(slab, _) => {
                         let body = Body::from(slab);
                         self.pool.give_later(&body);

@@ -168,7 +168,7 @@ impl Node {
                 if chunk.offset == 0 {
                     stream.assemblies.use_memory(self.pool.take_used(chunk.total as usize));
                 }
-                match stream.assemblies.add(key, chunk, &contributors, bytes) {
+                match stream.assemblies.add(key, chunk, &contributors, bytes, &self.pool) {
                     Assembled::Partial => return,
                     Assembled::Whole(slab, _) => {
                         let body = Body::from(slab);
