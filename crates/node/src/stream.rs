@@ -113,6 +113,8 @@ pub(crate) struct Stream {
     pub(crate) down_next: Place,
     /// What the parent has been told of that.
     pub(crate) down_told: Place,
+    /// Bytes that have become safe since, as far as they are counted.
+    pub(crate) down_untold: usize,
     /// Everything that came down before this place has reached the back-ends, as far as the
     /// children have said so.
     pub(crate) down_reached: Place,
@@ -194,6 +196,7 @@ impl Stream {
             down_made: (0, 0),
             down_next: Place::default(),
             down_told: Place::default(),
+            down_untold: 0,
             down_reached: Place::default(),
             mutation: None,
             down_kept: Kept::default(),
