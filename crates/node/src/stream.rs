@@ -352,9 +352,13 @@ impl Stream {
         self.begin_handover();
     }
 
-    /// Whether the application may send down without anything piling up beyond the window.
-    pub(crate) fn has_room_down(&self) -> bool {
-        let is_open = |slot: &Slot| !slot.alive || slot.down.is_open();
+    /// Whether the application may send down to some members, or to all where none are named,
+    /// without anything piling up beyond the window.
+    pub(crate) fn has_room_down(&self, destinations: &RankSet) -> bool {
+        let is_for = |slot: &Slot| {
+            destinations.is_empty() || slot.members.as_ref().intersects(destinations.as_ref())
+        };
+        let is_open = |slot: &Slot| !slot.alive || slot.down.is_open() || !is_for(slot);
         let window = self.request.window_bytes as usize;
         let is_waiting = self.down_apart.as_ref().is_some_and(|apart| apart.bytes >= window);
         self.drops()
