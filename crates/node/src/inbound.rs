@@ -234,6 +234,9 @@ impl Node {
             stream.down_next = Place::behind_downward(&packet);
         }
         let is_telemetry = stream.telemetry.is_some();
+        if self.settings.role == crate::Role::BackEnd && stream.keeps {
+            stream.down_untold += frame.len();
+        }
         if !is_telemetry {
             self.counted.packets += 1;
             self.counted.bytes += frame.len() as u64;
@@ -251,6 +254,9 @@ impl Node {
             self.asked(at, packet.header.wave);
         }
         self.grant_to_parent(at);
+        if self.streams.at(at).down_untold > 0 {
+            self.owe_to_parent(at);
+        }
     }
 
     /// A packet for the application of this back-end.

@@ -111,12 +111,14 @@ impl Node {
         let drops = stream.drops() && passage.begins;
         let window = stream.request.window_bytes as usize;
         let mut waiting: Option<EncodedFrame> = encoded.cloned();
+        let mut is_for_some = false;
         for slot in &mut stream.slots {
             let is_for = packet.destinations.is_empty()
                 || slot.members.as_ref().intersects(packet.destinations);
             if !is_for || !slot.is_awaited() {
                 continue;
             }
+            is_for_some = true;
             if passage.lane == Lane::Waves {
                 slot.down_sent = passage.behind;
             }
@@ -145,6 +147,10 @@ impl Node {
             }
             let copy = || EncodedFrame::whole(Body::from(Slab::copy_of(frame)));
             slot.down.wait(waiting.get_or_insert_with(copy).clone(), passage);
+        }
+        if stream.keeps && !is_for_some {
+            // Those below are gone: nobody will say that it has come.
+            self.forget_down(at);
         }
     }
 
