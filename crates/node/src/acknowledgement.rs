@@ -39,7 +39,7 @@ const REACHED_BYTES_MAX: usize = KEPT_BYTES / 4;
 /// once. What back-ends have told goes through, since they tell more than this in one message.
 const SAFE_BYTES_MAX: usize = KEPT_BYTES / 4 / ANCESTORS_MAX;
 /// So many bytes are worth a message of a back-end's before long. Fewer wait for its next probe.
-const FEW_BYTES: usize = 1 << 10;
+const FEW_BYTES: usize = 4 << 10;
 
 impl Slot {
     /// What to tell this child, if there is anything: what lies before a place is safe, and single
@@ -126,7 +126,9 @@ impl Node {
         if self.acknowledgement_due.take_if(|due| *due <= self.now).is_some() {
             for at in 0..self.streams.len() {
                 self.acknowledge_to_children(at);
-                if self.owes_parent(at).is_some() {
+                let stream = self.streams.at(at);
+                if stream.down_untold > 0 {
+                    stream.down_heeded = 1;
                     self.acknowledge_to_parent(at);
                 }
             }
@@ -217,33 +219,36 @@ impl Node {
         stream.down_untold += before - stream.down_kept.bytes();
         stream.down_reached = safe;
         self.grant_to_parent(at);
-        self.owe_to_parent(at);
-    }
-
-    /// More of what went down is safe: the parent is told, at once if it is much.
-    #[inline]
-    pub(crate) fn owe_to_parent(&mut self, at: usize) {
-        let is_back_end = self.settings.role == Role::BackEnd;
-        let untold = self.streams.at(at).down_untold;
-        if untold >= if is_back_end { REACHED_BYTES_MAX } else { SAFE_BYTES_MAX } {
-            self.acknowledge_to_parent(at);
-        } else if let Some(delay) = self.owes_parent(at) {
-            self.pay_within(delay);
+        let stream = self.streams.at(at);
+        if stream.down_untold >= stream.down_heeded {
+            self.owe_to_parent(at);
         }
     }
 
-    /// How soon the parent has to be told what is safe of what went down, if it is not told anyhow.
-    #[inline]
-    fn owes_parent(&mut self, at: usize) -> Option<Duration> {
+    /// So much of what went down has become safe that the parent is told, at once or before long.
+    #[cold]
+    pub(crate) fn owe_to_parent(&mut self, at: usize) {
         let is_probed = self.membership.beat_due.is_some();
-        let untold = self.streams.at(at).down_untold;
-        match self.settings.role {
-            _ if untold == 0 || self.membership.parent.is_none() => None,
-            Role::BackEnd if untold >= FEW_BYTES => Some(DELAY),
-            Role::BackEnd if is_probed => None,
-            Role::BackEnd => Some(DELAY_OF_FEW),
+        let is_back_end = self.settings.role == Role::BackEnd;
+        let most = if is_back_end { REACHED_BYTES_MAX } else { SAFE_BYTES_MAX };
+        let stream = self.streams.at(at);
+        let untold = stream.down_untold;
+        if untold == 0 || self.membership.parent.is_none() {
+            // A new parent is told all.
+            stream.down_untold = 0;
+            return;
+        }
+        if untold >= most {
+            return self.acknowledge_to_parent(at);
+        }
+        let is_little = untold < FEW_BYTES && is_back_end;
+        stream.down_heeded = if is_little { FEW_BYTES } else { most };
+        match is_little {
+            true if is_probed => {}
+            true => self.pay_within(DELAY_OF_FEW),
+            false if is_back_end => self.pay_within(DELAY),
             // The back-ends have waited.
-            Role::Communication | Role::FrontEnd => Some(DELAY_BELOW),
+            false => self.pay_within(DELAY_BELOW),
         }
     }
 
@@ -269,7 +274,8 @@ impl Node {
         if !stream.keeps || safe <= stream.down_told || safe >= END {
             return;
         }
-        (stream.down_told, stream.down_untold) = (safe, 0);
+        stream.down_told = safe;
+        (stream.down_untold, stream.down_heeded) = (0, 1);
         let (id, Place { wave, offset }) = (stream.id, safe);
         if let Some(parent) = self.membership.parent {
             let message = Control::Acknowledge { stream: id, wave, offset, singles: 0 };

@@ -234,8 +234,10 @@ impl Node {
             stream.down_next = Place::behind_downward(&packet);
         }
         let is_telemetry = stream.telemetry.is_some();
-        if self.settings.role == crate::Role::BackEnd && stream.keeps {
+        let mut is_much_untold = false;
+        if stream.keeps && self.settings.role == crate::Role::BackEnd {
             stream.down_untold += frame.len();
+            is_much_untold = stream.down_untold >= stream.down_heeded;
         }
         if !is_telemetry {
             self.counted.packets += 1;
@@ -254,7 +256,7 @@ impl Node {
             self.asked(at, packet.header.wave);
         }
         self.grant_to_parent(at);
-        if self.streams.at(at).down_untold > 0 {
+        if is_much_untold {
             self.owe_to_parent(at);
         }
     }

@@ -148,8 +148,9 @@ impl Node {
             let copy = || EncodedFrame::whole(Body::from(Slab::copy_of(frame)));
             slot.down.wait(waiting.get_or_insert_with(copy).clone(), passage);
         }
-        if stream.keeps && !is_for_some {
-            // Those below are gone: nobody will say that it has come.
+        if stream.keeps && (!is_for_some || stream.down_untold >= stream.down_heeded) {
+            // Those below are gone, so that nobody will say that it has come; or some who are away
+            // are waited for no longer.
             self.forget_down(at);
         }
     }

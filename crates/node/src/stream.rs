@@ -115,6 +115,8 @@ pub(crate) struct Stream {
     pub(crate) down_told: Place,
     /// Bytes that have become safe since, as far as they are counted.
     pub(crate) down_untold: usize,
+    /// So many of those bytes call for something to be done.
+    pub(crate) down_heeded: usize,
     /// Everything that came down before this place has reached the back-ends, as far as the
     /// children have said so.
     pub(crate) down_reached: Place,
@@ -197,6 +199,7 @@ impl Stream {
             down_next: Place::default(),
             down_told: Place::default(),
             down_untold: 0,
+            down_heeded: 1,
             down_reached: Place::default(),
             mutation: None,
             down_kept: Kept::default(),

@@ -178,6 +178,7 @@ impl<'a> Watch<'a> {
                 Event::Lost { back_ends, reason, .. } => self.waves.lose(&back_ends, &reason),
                 Event::Joined { back_ends } | Event::Repaired { back_ends, .. } => {
                     self.waves.find(&back_ends);
+                    self.unanswered.hear(&back_ends);
                 }
                 _ => {}
             }

@@ -11,7 +11,7 @@ use sapwood_transport::{Accepted, Interest, Listener, Poller};
 
 use super::borrower::{Borrower, Wish};
 use super::message::{Description, VERSION, absence_as_text};
-use super::{address_of, socket_path};
+use super::{address_of, right_to, socket_path};
 use crate::exit::Failure;
 use crate::mpi::signals::Signals;
 use crate::run::tree::{Owned, Tree};
@@ -55,11 +55,17 @@ impl Keeper {
     /// # Errors
     /// When the control socket cannot be made.
     pub(super) fn new(tree: Owned, terms: Terms, signals: Signals) -> Result<Self, Failure> {
-        let path = socket_path(&runtime_folder()?, &terms.name);
+        let folder = runtime_folder()?;
+        let path = socket_path(&folder, &terms.name);
+        let failed = |error| Failure::own(&format!("no control socket: {error}"));
+        // Nobody else takes this one for what was left of another, or the other way round.
+        let right = right_to(&folder).ok_or_else(|| {
+            Failure::own(&format!("no control socket: {} is locked", folder.display()))
+        })?;
         // Left by a keeper that was killed.
         let _ = std::fs::remove_file(&path);
-        let failed = |error| Failure::own(&format!("no control socket: {error}"));
         let listener = Listener::bind(&address_of(&path)?).map_err(failed)?;
+        drop(right);
         let poller = Poller::new().map_err(failed)?;
         poller.add(&listener, LISTENER, Interest::READ).map_err(failed)?;
         Ok(Self {

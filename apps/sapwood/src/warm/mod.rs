@@ -12,9 +12,11 @@ mod keeper;
 mod message;
 pub(crate) mod up;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use rustix::fs::{FlockOperation, flock};
 use sapwood::VisibleNetwork;
 use sapwood_topology::NodeSet;
 use sapwood_transport::{Address, Error, Interest, Link, Poller, connect_own};
@@ -30,6 +32,10 @@ const ENDING: &str = "tree";
 
 /// How long the keeper of a tree may take to say which tree it has. It is never busy for long.
 const ANSWER_TIME: Duration = Duration::from_secs(1);
+
+/// How long the right to make control sockets is waited for, which nobody has for long.
+const RIGHT_TIME: Duration = Duration::from_secs(1);
+const RIGHT_PAUSE: Duration = Duration::from_millis(5);
 
 /// A tree of this user's that is up, and a connection to it.
 pub(crate) struct Found {
@@ -68,7 +74,7 @@ pub(crate) fn all() -> Result<Vec<Found>, Failure> {
                     path.display()
                 ),
             },
-            Err(Error::Refused { .. }) => remove_if_left(&path)?,
+            Err(Error::Refused { .. }) => remove_if_left(&folder, &path)?,
             Err(error) => eprintln!("sapwood: {error}; passed over"),
         }
     }
@@ -76,14 +82,33 @@ pub(crate) fn all() -> Result<Vec<Found>, Failure> {
 }
 
 /// Removes a control socket whose keeper was killed. One that is just being made answers as little,
-/// but its tree is visible already.
-fn remove_if_left(path: &Path) -> Result<(), Failure> {
+/// but its tree is visible already; and in the place of the one that did not answer there may be
+/// another by now, which does.
+fn remove_if_left(folder: &Path, path: &Path) -> Result<(), Failure> {
     let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
-    if !VisibleNetwork::all()?.iter().any(|network| network.name == name) {
+    if VisibleNetwork::all()?.iter().any(|network| network.name == name) {
+        return Ok(());
+    }
+    let Some(_right) = right_to(folder) else { return Ok(()) };
+    if matches!(connect_own(&address_of(path)?), Err(Error::Refused { .. })) {
         // Whoever else has removed it has done the same work.
         let _ = std::fs::remove_file(path);
     }
     Ok(())
+}
+
+/// The right to make and to remove control sockets in a folder, which one process has at a time, or
+/// nothing where somebody keeps it for long. It ends when it is dropped.
+fn right_to(folder: &Path) -> Option<File> {
+    let file = File::open(folder).ok()?;
+    let until = Instant::now() + RIGHT_TIME;
+    while flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        if Instant::now() >= until {
+            return None;
+        }
+        std::thread::sleep(RIGHT_PAUSE);
+    }
+    Some(file)
 }
 
 /// Hears which tree the keeper has.
@@ -91,9 +116,9 @@ fn greeted(link: Link) -> Option<Found> {
     let mut line = Line::new(link);
     let mut poller = Poller::new().ok()?;
     poller.add(line.link(), 0, Interest::READ).ok()?;
-    let until = std::time::Instant::now() + ANSWER_TIME;
+    let until = Instant::now() + ANSWER_TIME;
     loop {
-        let left = until.saturating_duration_since(std::time::Instant::now());
+        let left = until.saturating_duration_since(Instant::now());
         poller.wait(&mut Vec::new(), Some(left)).ok()?;
         if !line.read() || left.is_zero() {
             return None;
@@ -138,4 +163,28 @@ pub(crate) fn hosts_of(name: &str) -> Result<NodeSet, Failure> {
 
 fn nothing_is_up() -> &'static str {
     "no tree of this user is up on this machine; 'sapwood up' starts one"
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[test]
+    fn a_socket_that_was_left_is_removed_and_one_in_its_place_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = socket_path(folder.path(), "never-up");
+        drop(UnixListener::bind(&path).unwrap());
+        let right = right_to(folder.path()).unwrap();
+        remove_if_left(folder.path(), &path).unwrap();
+        assert!(path.exists(), "somebody else is at it");
+        drop(right);
+        remove_if_left(folder.path(), &path).unwrap();
+        assert!(!path.exists());
+        // Somebody has looked at the one before.
+        let _listener = UnixListener::bind(&path).unwrap();
+        remove_if_left(folder.path(), &path).unwrap();
+        assert!(path.exists(), "a tree is reached by it");
+    }
 }
