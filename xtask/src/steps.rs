@@ -14,9 +14,9 @@ use crate::finding::Finding;
 /// A look's answer: a line for the reader, or what is wrong.
 pub type Look = Result<String, Vec<Finding>>;
 
-/// Release builds of the steps are not optimised across crates: linking the four things that are released
-/// takes minutes then, and no step measures speed. `make build` and `make demo` by themselves link as
-/// users get it.
+/// Release builds of the steps are not optimised across crates: linking the four things that are
+/// released takes minutes then, and no step measures speed. `make build` and `make demo` by
+/// themselves link as users get it.
 const QUICK_RELEASE: [(&str, &str); 2] =
     [("CARGO_PROFILE_RELEASE_LTO", "off"), ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")];
 

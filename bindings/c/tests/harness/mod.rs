@@ -36,8 +36,8 @@ pub struct Built {
     pub node: OsString,
 }
 
-/// Set where cargo has built all targets of the whole workspace before any test runs: to build a part
-/// of it again would mean other features of its dependencies, and so most of these anew.
+/// Set where cargo has built all targets of the whole workspace before any test runs: to build a
+/// part of it again would mean other features of its dependencies, and so most of these anew.
 const BUILT_VARIABLE: &str = "SAPWOOD_TESTS_BUILT";
 
 /// Builds the library and the command, once.
