@@ -41,10 +41,10 @@ use self::results::Results;
 use self::scan::{Found, Scan};
 use self::source::Source;
 use crate::exit::{Failure, by_signal, print};
+use crate::hosts::absence;
 use crate::hosts::plant::{self, Opened, Targets};
 use crate::hosts::selection::{Reach, Selection, seconds};
 use crate::hosts::tree::Purpose;
-use crate::hosts::unreached::{lose_unreached, unreached};
 use crate::mpi::signals::Signals;
 
 /// How long the others wait for a host whose parent in the tree is gone: an agent that lives
@@ -236,7 +236,7 @@ fn conduct(
 ) -> Result<u8, Failure> {
     let begun = Instant::now();
     let names: Vec<String> = targets.set.iter().collect();
-    let (unreached, reasons) = unreached(network, names.len());
+    let absent = absence::of_new_tree(network, names.len());
     let terms = arguments.terms();
     let path = |path: &Path| path.as_os_str().as_bytes().to_vec();
     let order = Order {
@@ -264,7 +264,9 @@ fn conduct(
         is_watched: bar.is_shown(),
     };
     let mut results = Results::new(names.clone(), begun);
-    lose_unreached(&mut |ranks, reason| results.lose(ranks, reason), &unreached, &reasons);
+    for (ranks, reason) in &absent {
+        results.lose(ranks, reason);
+    }
     if results.is_complete() {
         let code = results.exit_code(arguments.quorum, &summary.own);
         report::write(&results, arguments, &summary, code)?;

@@ -10,6 +10,7 @@ use super::protocol::{Complaints, State};
 use super::results::Results;
 use super::{Arguments, Direction};
 use crate::exit::{Failure, print};
+use crate::hosts::absence;
 
 /// What is told of a copy besides its hosts.
 pub(super) struct Summary {
@@ -91,7 +92,7 @@ fn write_lines(results: &Results, summary: &Summary) {
         say(&ranks, &format!("and {count} more like these"));
     }
     for (ranks, reason) in results.missing() {
-        say(&ranks, &format!("missing: {reason}"));
+        eprintln!("{}", absence::line(&results.nodes(&ranks), &reason));
     }
     let running = results.running();
     if !running.is_empty() {

@@ -36,6 +36,7 @@ use self::protocol::Order;
 use self::results::Results;
 use self::tree::{Owned, Tree};
 use crate::exit::{Failure, UNREACHED, by_signal, print};
+use crate::hosts::absence::everyone;
 use crate::hosts::plant::{self, Opened, Targets};
 use crate::hosts::selection::{Reach, Selection, seconds};
 use crate::hosts::tree::Purpose;
@@ -182,8 +183,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Opened::Tree(network, signals) => (*network, signals),
         Opened::Stopped(signal) => return Ok(plant::stopped(signal)),
     };
-    let count = targets.count();
-    let ranks = if count == 0 { RankSet::new() } else { RankSet::range(0, count - 1) };
+    let count = targets.names.len();
+    let ranks = everyone(count);
     let mut session = Session { arguments, hosts: of_ranks(&ranks, &targets), targets, signals };
     let mut tree = Owned::new(network, count);
     let code = session.run(&mut tree, asks);

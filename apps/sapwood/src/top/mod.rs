@@ -26,7 +26,6 @@ use std::time::Duration;
 
 use ratatui_core::terminal::Terminal;
 use sapwood::{Network, Registry};
-use sapwood_topology::NodeSet;
 use sapwood_transport::PageServer;
 
 use self::exposition::{SERIES_DEFAULT, SERIES_MIN};
@@ -35,10 +34,10 @@ use self::terminal::Screen;
 use self::view::View;
 use self::watch::{Ended, Live, Output, Terms, Watch};
 use crate::exit::{Failure, UNREACHED, by_signal, print};
+use crate::hosts::absence;
 use crate::hosts::plant::{self, Opened, Targets};
 use crate::hosts::selection::{Reach, Selection};
 use crate::hosts::tree::Purpose;
-use crate::hosts::unreached::{lose_unreached, unreached};
 use crate::mpi::signals::Signals;
 
 /// Bounds of the interval, in seconds.
@@ -162,12 +161,10 @@ fn watch(
     server: Option<PageServer>,
     signals: Signals,
 ) -> Result<u8, Failure> {
-    let (unreached, reasons) = unreached(network, targets.names.len());
-    if unreached.len() == targets.names.len() as u64 {
-        for (ranks, text) in &reasons {
-            let named = |rank| targets.names.get(rank as usize).map(ToString::to_string);
-            let nodes: NodeSet = ranks.iter().filter_map(named).collect();
-            eprintln!("sapwood: {nodes} ({}): missing: could not be reached: {text}", nodes.len());
+    let absent = absence::of_new_tree(network, targets.names.len());
+    if absent.iter().map(|(ranks, _)| ranks.len()).sum::<u64>() == targets.names.len() as u64 {
+        for (ranks, reason) in &absent {
+            eprintln!("{}", absence::line(&targets.nodes(ranks), reason));
         }
         return Ok(UNREACHED);
     }
@@ -182,7 +179,9 @@ fn watch(
     };
     let output = output(arguments, terms.count.is_some())?;
     let mut watch = Watch::begin(network, &targets.set, terms, output, server, signals)?;
-    lose_unreached(&mut |ranks, reason| watch.lose(ranks, reason), &unreached, &reasons);
+    for (ranks, reason) in &absent {
+        watch.lose(ranks, reason);
+    }
     let ended = watch.run()?;
     let missing = watch.last().map_or(0, sample::Sample::missing_count);
     Ok(match ended {

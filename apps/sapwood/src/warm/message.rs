@@ -17,7 +17,7 @@ use sapwood_packet::{FormatRef, Slab, ValuesRef};
 use sapwood_transport::Link;
 use serde::{Deserialize, Serialize};
 
-use crate::run::tree::Absence;
+use crate::hosts::absence::Absence;
 
 /// Which messages these are, and which agents the tree has: processes of another version do
 /// without each other. To be raised with every change of either.

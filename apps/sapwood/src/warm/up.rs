@@ -5,7 +5,6 @@
 //! ours then.
 
 use std::ffi::OsString;
-use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Write as _;
 use std::os::fd::AsFd;
@@ -13,14 +12,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
-use sapwood::NetworkBuilder;
+use sapwood::{NetworkBuilder, RankSet};
 use sapwood_launch::{Bond, Exit, Local, Order, Process, Signal};
-use sapwood_topology::NodeSet;
 use sapwood_transport::{Interest, Poller};
 
 use super::DEFAULT_NAME;
 use super::keeper::{Keeper, Terms};
-use crate::exit::{Failure, OWN_FAILURE, UNREACHED, by_signal, one_line, print};
+use crate::exit::{Failure, OWN_FAILURE, UNREACHED, by_signal, print};
+use crate::hosts::absence::line;
 use crate::hosts::plant::{Opened, Targets, open, plan, stopped};
 use crate::hosts::selection::{Reach, Selection, seconds};
 use crate::hosts::tree::Purpose;
@@ -170,7 +169,7 @@ fn begin(
         Opened::Tree(network, signals) => (network, signals),
         Opened::Stopped(signal) => return Ok(Begun::Stopped(signal)),
     };
-    let tree = Owned::new(*network, targets.count());
+    let tree = Owned::new(*network, targets.names.len());
     caller.complain(&absent(&tree, targets))?;
     let there = tree.connected().len();
     if there == 0 {
@@ -239,13 +238,6 @@ fn leave_folder() {
 
 /// A line for each reason why hosts are missing.
 fn absent(tree: &Owned, targets: &Targets) -> String {
-    let mut text = String::new();
-    for (ranks, reason) in tree.absent() {
-        let names = ranks.iter().filter_map(|rank| targets.names.get(rank as usize));
-        let nodes: NodeSet = names.map(ToString::to_string).collect();
-        // Writing to a string cannot fail.
-        let _ =
-            writeln!(text, "sapwood: {nodes} ({}): missing: {}", nodes.len(), one_line(&reason));
-    }
-    text
+    let line = |(ranks, reason): &(RankSet, String)| line(&targets.nodes(ranks), reason) + "\n";
+    tree.absent().iter().map(line).collect()
 }
