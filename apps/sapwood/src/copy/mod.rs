@@ -43,9 +43,10 @@ use self::source::Source;
 use crate::exit::{Failure, by_signal, print};
 use crate::hosts::absence;
 use crate::hosts::plant::{self, Opened, Targets};
-use crate::hosts::selection::{Reach, Selection, seconds};
+use crate::hosts::selection::{Reach, Selection};
 use crate::hosts::tree::Purpose;
 use crate::mpi::signals::Signals;
+use crate::times::time;
 
 /// How long the others wait for a host whose parent in the tree is gone: an agent that lives
 /// finds another one much sooner.
@@ -83,7 +84,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     no_encryption: bool,
     /// Give a host up that has not answered for so long.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "30")]
+    #[arg(long, value_name = "SECONDS", value_parser = time, default_value = "30")]
     stall_timeout: Duration,
     /// Accept so many hosts that are missing.
     #[arg(long, value_name = "N", default_value_t = 0)]

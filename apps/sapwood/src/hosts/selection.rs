@@ -11,7 +11,6 @@ use super::groups::SiteGroups;
 use super::tree::TreeTerms;
 use crate::exit::Failure;
 use crate::launching::Launching;
-pub(crate) use crate::times::time as seconds;
 
 /// Which hosts, and how they are reached.
 #[derive(Clone, Debug, Default, clap::Args)]

@@ -38,9 +38,10 @@ use self::tree::{Owned, Tree};
 use crate::exit::{Failure, UNREACHED, by_signal, print};
 use crate::hosts::absence::everyone;
 use crate::hosts::plant::{self, Opened, Targets};
-use crate::hosts::selection::{Reach, Selection, seconds};
+use crate::hosts::selection::{Reach, Selection};
 use crate::hosts::tree::Purpose;
 use crate::mpi::signals::Signals;
+use crate::times::time;
 use crate::warm::{self, borrowed};
 
 /// What `sapwood run` is asked.
@@ -111,7 +112,7 @@ struct Style {
 #[derive(Clone, Debug, clap::Args)]
 struct Terms {
     /// End commands that take longer than this.
-    #[arg(short = 'u', long = "command-timeout", value_name = "SECONDS", value_parser = seconds)]
+    #[arg(short = 'u', long = "command-timeout", value_name = "SECONDS", value_parser = time)]
     command_timeout: Option<Duration>,
     /// Accept so many hosts that are missing.
     #[arg(long, value_name = "N", default_value_t = 0)]

@@ -39,9 +39,11 @@ use crate::hosts::plant::{self, Opened, Targets};
 use crate::hosts::selection::{Reach, Selection};
 use crate::hosts::tree::Purpose;
 use crate::mpi::signals::Signals;
+use crate::times::time;
 
-/// Bounds of the interval, in seconds.
-const INTERVAL_SECONDS: [f64; 2] = [0.1, 3600.0];
+/// Bounds of the interval.
+const INTERVAL_MIN: Duration = Duration::from_millis(100);
+const INTERVAL_MAX: Duration = Duration::from_secs(3600);
 /// The longest that silent hosts are waited for, if nothing is said.
 const WAVE_TIMEOUT_MAX: Duration = Duration::from_secs(5);
 
@@ -100,11 +102,14 @@ pub(crate) struct Arguments {
 }
 
 fn interval(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| "a number of seconds is expected".to_string())?;
-    let [low, high] = INTERVAL_SECONDS;
-    match (low..=high).contains(&seconds) {
-        true => Ok(Duration::from_secs_f64(seconds)),
-        false => Err(format!("a time from {low} to {high} seconds is expected")),
+    let interval = time(text)?;
+    match (INTERVAL_MIN..=INTERVAL_MAX).contains(&interval) {
+        true => Ok(interval),
+        false => Err(format!(
+            "a time from {} to {} seconds is expected",
+            INTERVAL_MIN.as_secs_f64(),
+            INTERVAL_MAX.as_secs_f64()
+        )),
     }
 }
 
@@ -229,7 +234,9 @@ mod tests {
 
     #[test]
     fn an_interval_is_within_bounds() {
-        assert_eq!(interval("0.5"), Ok(Duration::from_millis(500)));
+        for half in ["0.5", "500ms"] {
+            assert_eq!(interval(half), Ok(Duration::from_millis(500)));
+        }
         for wrong in ["0", "0.01", "1e9", "-1", "NaN", "soon"] {
             assert!(interval(wrong).is_err(), "{wrong}");
         }

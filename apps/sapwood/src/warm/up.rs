@@ -21,11 +21,12 @@ use super::keeper::{Keeper, Terms};
 use crate::exit::{Failure, OWN_FAILURE, UNREACHED, by_signal, print};
 use crate::hosts::absence::line;
 use crate::hosts::plant::{Opened, Targets, open, plan, stopped};
-use crate::hosts::selection::{Reach, Selection, seconds};
+use crate::hosts::selection::{Reach, Selection};
 use crate::hosts::tree::Purpose;
 use crate::mpi::signals::Signals;
 use crate::run::agent;
 use crate::run::tree::{Owned, Tree};
+use crate::times::time;
 
 /// How long a keeper that has failed may take to end.
 const END_TIME: Duration = Duration::from_secs(10);
@@ -41,7 +42,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME", default_value = DEFAULT_NAME)]
     name: String,
     /// End the tree when no command has used it for so long; 0 for never.
-    #[arg(long, value_name = "SECONDS", default_value = "1800", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "1800", value_parser = time)]
     idle: Duration,
     /// Keep the tree in this process, for a service manager.
     #[arg(long)]
