@@ -1,15 +1,16 @@
 //! `sapwood copy`: files and folders to every host of a set, and back into a folder for each host.
 //!
 //! Owns the command line and the order of things. `scan` finds out what there is, `manifest` is the
-//! list of it, `source` reads and `receiver` writes, the latter through `store`; `agent` is the
-//! process on each host, `conductor` the front-end with `push` or `gather` as its own half,
-//! `protocol` what they say to each other, `blocks` how they know that they mean the same. `plan`
-//! chooses the tree. docs/copy.md describes it for users.
+//! list of it, `source` reads and `receiver` writes, the latter through `store`, whose files are
+//! `held`; `agent` is the process on each host, `conductor` the front-end with `push` or `gather`
+//! as its own half, `protocol` what they say to each other, `blocks` how they know that they mean
+//! the same. `plan` chooses the tree. docs/copy.md describes it for users.
 
 pub(crate) mod agent;
 mod blocks;
 mod conductor;
 mod gather;
+mod held;
 mod manifest;
 mod plan;
 mod progress;

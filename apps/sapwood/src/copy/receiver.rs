@@ -8,7 +8,6 @@
 //! Long work is done in steps, so that the host can answer meanwhile.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -16,9 +15,10 @@ use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 
 use super::blocks::{BLOCK_BYTES, Beginning, Digest, block_digest};
+use super::held::Held;
 use super::manifest::{Content, Entry, Kind, Manifest};
 use super::protocol::{Complaints, Message, Outcome, State, Terms};
-use super::store::{Held, Present, Store, Trouble};
+use super::store::{Present, Store, Trouble};
 
 /// Most files of which beginnings are kept open until the source has judged them.
 const KEPT_OPEN_MAX: usize = 200;
@@ -396,7 +396,7 @@ impl Receiver {
         {
             return;
         }
-        let Some(file) = &begun.file else { return };
+        let Some(file) = &mut begun.file else { return };
         match write(file, content, offset, bytes) {
             Ok(()) => {
                 begun.offset += bytes.len() as u64;
@@ -438,7 +438,7 @@ impl Receiver {
                 return;
             }
         }
-        let Some((_, begun)) = self.current.take() else { return };
+        let Some((_, mut begun)) = self.current.take() else { return };
         if begun.offset < data_bytes {
             // Something was lost on the way: it goes on from there in the next round.
             self.begun.insert(entry, begun);
@@ -450,10 +450,10 @@ impl Receiver {
         }
         let Some(store) = &mut self.store else { return };
         let meant = &self.manifest.entries()[entry as usize];
-        let finished = match &begun.file {
-            Some(file) => store.finish_file(meant, file, false),
+        let finished = match &mut begun.file {
+            Some(file) => store.finish_file(meant, file),
             None => match store.find(meant) {
-                Some(present) if present.is_final => store.finish_file(meant, &present.file, true),
+                Some(present) if present.is_final => store.finish_present(meant, &present.file),
                 _ => Err(Trouble::new("was changed by somebody else meanwhile")),
             },
         };
@@ -704,12 +704,12 @@ fn thousandths(part: u64, all: u64) -> u32 {
     (u128::from(part) * 1000 / u128::from(all.max(1))) as u32
 }
 
-fn write(file: &File, content: &Content, from: u64, bytes: &[u8]) -> std::io::Result<()> {
+fn write(file: &mut Held, content: &Content, from: u64, bytes: &[u8]) -> std::io::Result<()> {
     let mut rest = bytes;
     for (offset, length) in content.places(from, bytes.len()) {
         let (part, behind) = rest.split_at(length);
         file.write_all_at(part, offset)?;
         rest = behind;
     }
-    Ok(())
+    file.wrote(bytes.len() as u64)
 }
