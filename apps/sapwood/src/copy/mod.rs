@@ -261,6 +261,7 @@ fn conduct(
     let mut summary = Summary {
         own: task.found.as_ref().map(|found| found.complaints.clone()).unwrap_or_default(),
         planned,
+        sent_bytes: 0,
         time: Duration::ZERO,
         fan_out,
         is_watched: bar.is_shown(),
@@ -285,8 +286,12 @@ fn conduct(
     let stall_limit = arguments.stall_timeout;
     let mut conductor = Conductor::begin(network, order, results, signals, stall_limit, bar, work)?;
     let ended_by = conductor.run()?;
-    if let Work::Push(push) = &conductor.work {
-        summary.own = push.source.found.complaints.clone();
+    match &conductor.work {
+        Work::Push(push) => {
+            summary.own = push.source.found.complaints.clone();
+            (summary.sent_bytes, _) = push.source.said();
+        }
+        Work::Gather(gather) => summary.sent_bytes = gather.taken_bytes(),
     }
     summary.time = begun.elapsed();
     let results = conductor.into_results();

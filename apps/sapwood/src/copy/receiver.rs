@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
@@ -20,7 +20,8 @@ use super::manifest::{Content, Entry, Kind, Manifest};
 use super::protocol::{Complaints, Message, Outcome, State, Terms};
 use super::store::{Present, Store, Trouble};
 
-/// Most files of which beginnings are kept open until the source has judged them.
+/// Most files of which beginnings are kept open until the source has judged them, if nothing else
+/// is said.
 const KEPT_OPEN_MAX: usize = 200;
 
 /// Bytes that are read in one step.
@@ -81,9 +82,19 @@ pub(super) enum Step {
     Nothing,
 }
 
+/// Where things go.
+struct Place {
+    destination: PathBuf,
+    names: Vec<Vec<u8>>,
+    terms: Terms,
+}
+
 /// The end that gets the files.
 pub(super) struct Receiver {
+    /// Until it is opened.
+    place: Option<Place>,
     store: Option<Store>,
+    kept_open_max: usize,
     manifest: Manifest,
     progress: Vec<Progress>,
     phase: Phase,
@@ -103,10 +114,14 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    /// Gets ready to put sources of these names there.
+    /// Gets ready to put sources of these names there. Opens nothing before it has the whole list
+    /// of what will come.
     pub(super) fn new(destination: &Path, names: &[Vec<u8>], terms: Terms) -> Self {
-        let mut receiver = Self {
+        let (destination, names) = (destination.to_path_buf(), names.to_vec());
+        Self {
+            place: Some(Place { destination, names, terms }),
             store: None,
+            kept_open_max: KEPT_OPEN_MAX,
             manifest: Manifest::default(),
             progress: Vec::new(),
             phase: Phase::Manifest,
@@ -121,15 +136,26 @@ impl Receiver {
             there_files: 0,
             read_bytes: 0,
             taken_bytes: 0,
-        };
-        match Store::locate(destination, names, terms) {
-            Ok(store) => receiver.store = Some(store),
-            Err((path, trouble)) => {
-                receiver.complaints.add(path.display().to_string(), trouble.reason);
-                receiver.phase = Phase::Over;
-            }
         }
-        receiver
+    }
+
+    /// The same, which keeps no more beginnings of files open.
+    pub(super) fn keeping_open(self, most: usize) -> Self {
+        Self { kept_open_max: most, ..self }
+    }
+
+    /// Whether it will open its place next.
+    pub(super) fn is_about_to_open(&self) -> bool {
+        matches!(self.phase, Phase::Preparing(..)) && self.place.is_some()
+    }
+
+    /// Closes everything, whether it is over or not.
+    pub(super) fn let_go(&mut self) {
+        self.abandon();
+        self.store = None;
+        if !self.is_over() {
+            (self.phase, self.is_lacking) = (Phase::Over, true);
+        }
     }
 
     /// How it is doing.
@@ -260,6 +286,10 @@ impl Receiver {
     /// Does the next thing.
     pub(super) fn step(&mut self) -> Step {
         match &mut self.phase {
+            Phase::Preparing(..) if self.place.is_some() => {
+                self.open_place();
+                Step::Busy
+            }
             Phase::Preparing(at, reading) => {
                 let (at, reading) = (*at, reading.take());
                 self.prepare(at, reading);
@@ -283,6 +313,17 @@ impl Receiver {
         }
     }
 
+    fn open_place(&mut self) {
+        let Some(Place { destination, names, terms }) = self.place.take() else { return };
+        match Store::locate(&destination, &names, terms) {
+            Ok(store) => self.store = Some(store),
+            Err((path, trouble)) => {
+                self.complaints.add(path.display().to_string(), trouble.reason);
+                self.phase = Phase::Over;
+            }
+        }
+    }
+
     fn prepare(&mut self, at: u64, reading: Option<Box<Reading>>) {
         if let Some(mut reading) = reading {
             let content = self.manifest.entries()[at as usize].content();
@@ -294,7 +335,9 @@ impl Receiver {
             self.read_bytes += reading.read_bytes;
             let is_of_use = match reading.present.is_final {
                 true => reading.is_empty_in_holes && reading.offset == reading.present.length,
-                false => self.begun.len() < KEPT_OPEN_MAX && reading.keeps_what_is_read(content),
+                false => {
+                    self.begun.len() < self.kept_open_max && reading.keeps_what_is_read(content)
+                }
             };
             let Reading { present, offset, beginning, .. } = *reading;
             if is_of_use {
@@ -363,7 +406,7 @@ impl Receiver {
     fn suspend(&mut self) {
         if let Some((entry, begun)) = self.current.take()
             && begun.offset > 0
-            && self.begun.len() < KEPT_OPEN_MAX
+            && self.begun.len() < self.kept_open_max
         {
             self.begun.insert(entry, begun);
         }
