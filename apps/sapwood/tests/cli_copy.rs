@@ -6,16 +6,13 @@ mod cli;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Output};
 use std::time::{Duration, Instant};
 
-use cli::{PROGRAM, assert_refused, text};
+use cli::{LIMIT, assert_refused, assert_signals_end_reaching, code, text, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
-
-/// After this long a test gives a command up.
-const LIMIT: Duration = Duration::from_secs(120);
 
 /// More than all windows of a small tree hold.
 const LARGE: usize = 30_000_000;
@@ -64,23 +61,11 @@ impl Place {
 }
 
 fn command(arguments: &[&str]) -> Command {
-    let mut command = Command::new(PROGRAM);
-    command.args(["copy", "--substitute"]).args(arguments).stdin(Stdio::null());
-    for variable in ["WCOLL", "SAPWOOD_HOSTFILE", "SLURM_JOB_NODELIST", "PBS_NODEFILE"] {
-        command.env_remove(variable);
-    }
-    // All hosts are this machine, and have only names.
-    command.env("SAPWOOD_LAUNCHER", "local");
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
+    cli::on_hosts(&[&["copy", "--substitute"], arguments].concat())
 }
 
 fn run(arguments: &[&str]) -> Output {
     command(arguments).output().unwrap()
-}
-
-fn code(output: &Output) -> Option<i32> {
-    output.status.code()
 }
 
 fn assert_silent(output: &Output) {
@@ -125,15 +110,6 @@ fn agent(child: &Child, rank: u32) -> Pid {
     panic!("there is no agent of rank {rank}");
 }
 
-/// Waits until something is there.
-fn wait_until(what: &str, mut is_there: impl FnMut() -> bool) {
-    let until = Instant::now() + LIMIT;
-    while !is_there() {
-        assert!(Instant::now() < until, "{what}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
-}
-
 fn has_begun(part: &Path) -> bool {
     fs::metadata(part).is_ok_and(|part| part.len() > 0)
 }
@@ -162,26 +138,9 @@ fn a_file_reaches_every_host_whole_by_every_tree() {
 
 #[test]
 fn a_signal_ends_a_copy_whose_hosts_are_still_being_reached() {
-    let folder = tempfile::tempdir().unwrap();
-    let [shell, called] = ["silent", "called"].map(|name| folder.path().join(name));
-    let script = format!("#!/bin/sh\n: >{}\nexec sleep 1000\n", called.display());
-    fs::write(&shell, script).unwrap();
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    fs::set_permissions(&shell, mode).unwrap();
-    let shell = shell.to_str().unwrap();
-    let reach = ["--launcher", "ssh", "--remote-shell", shell, "-t", "60", "-w", "n0"];
-    let copy = format!("{shell}-copy");
-    let child = command(&[&reach[..], &[shell, &copy][..]].concat()).spawn().unwrap();
-    let until = Instant::now() + LIMIT;
-    while !called.exists() {
-        assert!(Instant::now() < until, "the host was not called");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130));
-    let errors = text(&output.stderr);
-    assert!(errors.contains("stopped while the hosts were being reached"), "{errors}");
+    let place = Place::new();
+    let source = place.write("source", b"x");
+    assert_signals_end_reaching(|| command(&[&source, &place.of_hosts("copy")]));
 }
 
 #[test]

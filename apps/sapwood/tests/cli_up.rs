@@ -6,14 +6,11 @@ use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use cli::{PROGRAM, assert_refused, text};
-use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use cli::{assert_refused, code, text, wait_for_end};
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
-
-/// After this long a test gives a wait up.
-const LIMIT: Duration = Duration::from_secs(120);
 
 /// A user with a runtime folder of its own, whose hosts are all this machine.
 struct User {
@@ -26,12 +23,8 @@ impl User {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(PROGRAM);
-        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        for variable in ["WCOLL", "SAPWOOD_HOSTFILE", "SLURM_JOB_NODELIST", "PBS_NODEFILE"] {
-            command.env_remove(variable);
-        }
-        command.env("SAPWOOD_LAUNCHER", "local").env("XDG_RUNTIME_DIR", self.folder.path());
+        let mut command = cli::on_hosts(arguments);
+        command.env("XDG_RUNTIME_DIR", self.folder.path());
         command
     }
 
@@ -93,20 +86,8 @@ impl Drop for User {
     }
 }
 
-fn code(output: &Output) -> Option<i32> {
-    output.status.code()
-}
-
 fn pid_of(pid: u32) -> Pid {
     Pid::from_raw(pid.cast_signed()).unwrap()
-}
-
-fn wait_for_end(pid: u32) {
-    let until = Instant::now() + LIMIT;
-    while test_kill_process(pid_of(pid)).is_ok() {
-        assert!(Instant::now() < until, "process {pid} is left");
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }
 
 #[test]
