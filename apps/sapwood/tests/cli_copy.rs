@@ -370,6 +370,8 @@ fn more_hosts_are_gathered_than_can_be_written_at_a_time() {
             fs::create_dir_all(place.path(&format!("n{host}/{folder}"))).unwrap();
             place.write(&format!("n{host}/{folder}/name"), format!("{folder} {host}").as_bytes());
         }
+        // What takes so long that others would be begun meanwhile.
+        place.write(&format!("n{host}/logs/long"), &vec![host as u8; 1 << 20]);
     }
     let (logs, conf, back) = (place.of_hosts("logs"), place.of_hosts("conf"), place.text("back"));
     let nodes = format!("n[0-{}]", HOSTS - 1);
@@ -384,6 +386,7 @@ fn more_hosts_are_gathered_than_can_be_written_at_a_time() {
             let came = place.read(&format!("back/n{host}/{folder}/name"));
             assert_eq!(came, format!("{folder} {host}").as_bytes());
         }
+        assert!(place.read(&format!("back/n{host}/logs/long")) == vec![host as u8; 1 << 20]);
     }
 }
 
