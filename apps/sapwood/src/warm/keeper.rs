@@ -30,6 +30,8 @@ pub(super) struct Terms {
     pub(super) reach: String,
     /// The hosts, folded.
     pub(super) hosts: String,
+    /// What `sapwood up` was asked.
+    pub(super) options: Vec<String>,
     /// After which time without a command the tree ends; zero for never.
     pub(super) idle: Duration,
 }
@@ -85,6 +87,7 @@ impl Keeper {
             pid: std::process::id(),
             commands: self.borrowers.iter().map(Borrower::commands).sum(),
             absent: absence_as_text(&self.tree.absent()),
+            options: self.terms.options.clone(),
         }
     }
 

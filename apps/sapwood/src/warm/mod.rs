@@ -12,15 +12,17 @@ mod keeper;
 mod message;
 pub(crate) mod up;
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sapwood::VisibleNetwork;
+use sapwood_launch::quoted;
 use sapwood_topology::NodeSet;
 use sapwood_transport::{Address, Error, Interest, Link, Poller, connect_own};
 
-use self::message::{Description, Line, Reply, VERSION};
-use crate::exit::Failure;
+use self::message::{Description, Line, Reply, VERSION, absence_of_text};
+use crate::exit::{Failure, one_line};
 
 /// What a tree is called if nothing is said.
 pub(crate) const DEFAULT_NAME: &str = "warm";
@@ -102,6 +104,35 @@ fn greeted(link: Link) -> Option<Found> {
         if let Some(Reply::Description(description)) = line.messages().ok()?.pop() {
             return (description.version == VERSION).then_some(Found { description, line });
         }
+    }
+}
+
+/// What is to be said of a tree that is up whose network has this name: which of its hosts are
+/// missing, and by which command it has them again. Nothing where all are there, or no tree is.
+///
+/// # Errors
+/// When the folder cannot be trusted.
+pub(crate) fn lacking(name: &str) -> Result<Option<String>, Failure> {
+    let Some(folder) = sapwood::existing_runtime_folder()? else { return Ok(None) };
+    let tree = connect_own(&address_of(&socket_path(&folder, name))?).ok().and_then(greeted);
+    Ok(tree.and_then(|tree| tree.description.lacking()))
+}
+
+impl Description {
+    fn lacking(&self) -> Option<String> {
+        let hosts: Vec<String> = self.hosts.parse::<NodeSet>().ok()?.iter().collect();
+        let absence = absence_of_text(&self.absent).filter(|absence| !absence.is_empty())?;
+        let mut text = String::new();
+        for (ranks, reason) in absence {
+            let named = |rank| hosts.get(rank as usize).cloned();
+            let nodes: NodeSet = ranks.iter().filter_map(named).collect();
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{nodes} ({}): missing: {}", nodes.len(), one_line(&reason));
+        }
+        let options: Vec<String> = self.options.iter().map(|word| quoted(word)).collect();
+        let again = options.join(" ");
+        let _ = writeln!(text, "whoever is back is taken in by: sapwood up --replace {again}");
+        Some(text)
     }
 }
 

@@ -17,6 +17,7 @@ use sapwood_launch::{Bond, Exit, Local, Order, Process, Signal};
 use sapwood_transport::{Interest, Poller};
 
 use super::DEFAULT_NAME;
+use super::down::end;
 use super::keeper::{Keeper, Terms};
 use crate::exit::{Failure, OWN_FAILURE, UNREACHED, by_signal, print};
 use crate::hosts::absence::line;
@@ -44,6 +45,9 @@ pub(crate) struct Arguments {
     /// End the tree when no command has used it for so long; 0 for never.
     #[arg(long, value_name = "SECONDS", default_value = "1800", value_parser = time)]
     idle: Duration,
+    /// End a tree of this name that is up, and start this one in its place.
+    #[arg(long)]
+    replace: bool,
     /// Keep the tree in this process, for a service manager.
     #[arg(long)]
     foreground: bool,
@@ -120,14 +124,19 @@ pub(crate) fn keep(arguments: &Arguments) -> Result<ExitCode, Failure> {
 
 fn keep_here(arguments: &Arguments, lets_go: bool) -> Result<ExitCode, Failure> {
     let name = &arguments.name;
-    if super::all()?.iter().any(|tree| tree.description.name == *name) {
+    let there = super::all()?.into_iter().find(|tree| tree.description.name == *name);
+    if there.is_some() && !arguments.replace {
         return Err(Failure::usage(format!(
-            "a tree '{name}' is up already; end it by 'sapwood down {name}', or give this one \
-             another --name"
+            "a tree '{name}' is up already; end it by 'sapwood down {name}', have this one in its \
+             place by --replace, or give it another --name"
         )));
     }
     let targets = Targets::of(arguments.selection.resolve()?)?;
     let plan = plan(&targets, &arguments.reach, Purpose::Kept, agent::AGENT)?;
+    // What could not be started anyhow costs no tree that is there.
+    if let Some(tree) = there {
+        end(tree)?;
+    }
     plan.launching.announce(&plan.builder);
     leave_folder();
     let failed = |error| Failure::own(&format!("cannot keep the standard streams: {error}"));
@@ -184,11 +193,30 @@ fn begin(
     };
     let line =
         format!("tree '{name}' is up: {there} of {} hosts, {hosts}; {end}\n", targets.count());
-    let terms = Terms { name: name.clone(), reach: reach.terms(), hosts, idle: *idle };
+    let options = options(arguments, &hosts);
+    let terms = Terms { name: name.clone(), reach: reach.terms(), hosts, options, idle: *idle };
     let keeper = Keeper::new(tree, terms, signals)?;
     // Without a caller nobody would know of the tree, and it ends.
     caller.say(&line)?;
     Ok(Begun::Serves(Box::new(keeper)))
+}
+
+/// What the user has asked, with these hosts where only the environment or standard input says
+/// which they are.
+fn options(arguments: &Arguments, hosts: &str) -> Vec<String> {
+    let mut options: Vec<String> = Vec::new();
+    for word in std::env::args_os().skip(2) {
+        match &*word.to_string_lossy() {
+            // Standard input cannot be read again.
+            "-" => drop(options.pop()),
+            word if word == "--replace" || word.ends_with("=-") => {}
+            word => options.push(word.to_string()),
+        }
+    }
+    if !arguments.selection.is_named() {
+        options.extend(["-w".to_string(), hosts.to_string()]);
+    }
+    options
 }
 
 /// The standard streams of whoever has called us. The tree's processes, which inherit those of this

@@ -3,6 +3,8 @@
 
 #![allow(dead_code, reason = "each test file uses some of these")]
 
+pub mod user;
+
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output, Stdio};
