@@ -117,13 +117,16 @@ impl Keeper {
             if !self.signals.take().is_empty() {
                 return Ok(());
             }
+            // Before newcomers are told who is not there, and why.
+            let losses = self.tree.take_losses();
+            for borrower in &mut self.borrowers {
+                borrower.tell(&losses);
+            }
             if self.hear()? == Wish::Stop {
                 return Ok(());
             }
-            let losses = self.tree.take_losses();
             let mut has_more = false;
             for borrower in &mut self.borrowers {
-                borrower.tell(&losses);
                 has_more |= borrower.pass_on(&mut self.tree)?;
                 borrower.watch(&self.poller)?;
             }

@@ -100,8 +100,13 @@ fn greeted(link: Link) -> Option<Found> {
         if !line.read() || left.is_zero() {
             return None;
         }
-        // Nothing follows before something is asked.
-        if let Some(Reply::Description(description)) = line.messages().ok()?.pop() {
+        let mut messages = line.messages().ok()?.into_iter();
+        if let Some(Reply::Description(mut description)) = messages.next() {
+            // Who is lost just now may follow at once.
+            description.absent.extend(messages.filter_map(|message| match message {
+                Reply::Lost { ranks, reason } => Some((ranks, reason)),
+                _ => None,
+            }));
             return (description.version == VERSION).then_some(Found { description, line });
         }
     }
@@ -169,4 +174,34 @@ pub(crate) fn hosts_of(name: &str) -> Result<NodeSet, Failure> {
 
 fn nothing_is_up() -> &'static str {
     "no tree of this user is up on this machine; 'sapwood up' starts one"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_lost_while_a_keeper_greets_is_heard_of() {
+        let (one, other) = Link::pair().unwrap();
+        let mut keeper = Line::new(one);
+        let lost = |ranks: &str| (ranks.to_string(), "gone".to_string());
+        let description = Description {
+            version: VERSION.to_string(),
+            hosts: "n[1-4]".to_string(),
+            absent: vec![lost("0")],
+            options: ["-w", "n[1-4]", "--idle", "5"].map(String::from).to_vec(),
+            ..Description::default()
+        };
+        keeper.push(&Reply::Description(description));
+        let (ranks, reason) = lost("2-3");
+        keeper.push(&Reply::Lost { ranks, reason });
+        assert!(keeper.write());
+        let tree = greeted(other).expect("it says which tree it has");
+        assert_eq!(tree.description.absent, [lost("0"), lost("2-3")]);
+        assert_eq!(
+            tree.description.lacking().unwrap(),
+            "n1 (1): missing: gone\nn[3-4] (2): missing: gone\n\
+             whoever is back is taken in by: sapwood up --replace -w 'n[1-4]' --idle 5\n"
+        );
+    }
 }
