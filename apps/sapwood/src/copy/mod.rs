@@ -227,6 +227,23 @@ fn describe(arguments: &Arguments, task: &Task) -> String {
     }
 }
 
+/// What the agents are told, but for the stream.
+fn order(arguments: &Arguments, task: &Task, targets: &Targets) -> Order {
+    let path = |path: &Path| path.as_os_str().as_bytes().to_vec();
+    Order {
+        gathers: arguments.gather,
+        hosts: targets.set.to_string(),
+        substitutes: arguments.substitute,
+        sources: match arguments.gather {
+            true => arguments.sources().iter().map(|source| path(source)).collect(),
+            false => task.names.clone(),
+        },
+        destination: path(arguments.destination()),
+        terms: arguments.terms(),
+        data: 0,
+    }
+}
+
 /// Copies in a network whose back-ends are agents, one for each name.
 fn conduct(
     arguments: &Arguments,
@@ -240,19 +257,7 @@ fn conduct(
     let names: Vec<String> = targets.set.iter().collect();
     let absent = absence::of_new_tree(network, names.len());
     let terms = arguments.terms();
-    let path = |path: &Path| path.as_os_str().as_bytes().to_vec();
-    let order = Order {
-        gathers: arguments.gather,
-        hosts: targets.set.to_string(),
-        substitutes: arguments.substitute,
-        sources: match arguments.gather {
-            true => arguments.sources().iter().map(|source| path(source)).collect(),
-            false => task.names.clone(),
-        },
-        destination: path(arguments.destination()),
-        terms,
-        data: 0,
-    };
+    let order = order(arguments, &task, &targets);
     let bar = Bar::new(!arguments.quiet && !arguments.json);
     let planned = task.found.as_ref().map(|found| {
         let files = found.manifest.entries().iter().filter(|it| it.content().is_some()).count();
