@@ -82,7 +82,7 @@ python-test: ## only the Python package: its wheel, installed below target/, and
 
 .PHONY: examples-test
 examples-test: build python-environment ## only the tools of examples/, in four languages
-	cargo build -p sapwood-examples --examples
+	[ -n "$$SAPWOOD_TESTS_BUILT" ] || cargo build -p sapwood-examples --examples
 	$(MAKE) -C bindings/mrnet
 	SAPWOOD_NODE=$(abspath $(PROGRAM)) $(MAKE) -C examples check PYTHON=$(abspath target/python/environment/bin/python)
 

@@ -75,7 +75,8 @@ fn check_steps() -> Vec<Step> {
         look("tidy", tidy_look),
         look("packet path", packet_path_look),
         program("lints", "cargo clippy --workspace --all-targets -- -D warnings", 20),
-        program("tests", "env SAPWOOD_TESTS_BUILT=1 cargo test --workspace", 25),
+        program("build of all targets", "cargo build --workspace --all-targets", 20),
+        program("tests", "env SAPWOOD_TESTS_BUILT=1 cargo test --workspace", 20),
     ]
 }
 
@@ -93,7 +94,7 @@ fn ci_steps() -> Vec<Step> {
         program("MPI tests", "make test-mpi", 15),
         program("MRNet's interface", "make compat-test", 10),
         program("Python package", "make python-test", 15),
-        program("tools of examples", "make examples-test", 10),
+        program("tools of examples", "env SAPWOOD_TESTS_BUILT=1 make examples-test", 10),
         program("guide", "make guide-test", 5),
         program("fuzz format", "cargo fmt --manifest-path fuzz/Cargo.toml --check", 2),
         look("fuzzing", fuzz::smoke),

@@ -3,11 +3,12 @@
 mod cli;
 
 use std::collections::BTreeSet;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use cli::{assert_refused, assert_signals_end_reaching, code, text, wait_for_end};
+use cli::{LIMIT, assert_refused, assert_signals_end_reaching, code, text, wait_for_end};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -248,6 +249,51 @@ fn the_first_interrupt_tells_who_runs_and_the_command_goes_on() {
     assert!(text(&output.stdout).contains("n1: late"), "{seen}{}", text(&output.stdout));
     let said = text(&output.stderr);
     assert!(said.contains("2 of 3 hosts have ended; still running on n1 (1)"), "{said}");
+}
+
+#[test]
+fn a_host_that_hangs_keeps_neither_the_others_nor_the_user_waiting() {
+    let folder = tempfile::tempdir().unwrap();
+    let go_on = folder.path().join("go-on");
+    // One has ended and answers at once, so that many questions are asked in a short time. The
+    // narrow window is full soon.
+    let script = format!(
+        "echo agent $PPID; test $SAPWOOD_RANK -ne 0 || exit 0; until test -e {}; do sleep 0.05; \
+         done",
+        go_on.display()
+    );
+    let flow = ["--window-bytes", "1024", "--wave-milliseconds", "50"];
+    let mut child = command(&[&flow[..], &["-w", "n[0-2]", &script]].concat()).spawn().unwrap();
+    let mut lines = String::new();
+    while lines.lines().count() < 3 {
+        lines += &wait_for(&mut child, "\n");
+    }
+    let (_, hung) = lines.split_once("n1: agent ").unwrap();
+    let hung = hung.lines().next().unwrap().to_string();
+    kill_process(Pid::from_raw(hung.parse().unwrap()).unwrap(), Signal::STOP).unwrap();
+    std::thread::sleep(Duration::from_secs(2));
+    std::fs::write(&go_on, "").unwrap();
+    let errors = BufReader::new(child.stderr.take().unwrap());
+    let (teller, told) = channel();
+    std::thread::spawn(move || {
+        errors.lines().map_while(Result::ok).try_for_each(|l| teller.send(l))
+    });
+    // Two within a second would stop it.
+    loop {
+        std::thread::sleep(Duration::from_millis(1200));
+        signal(&child, Signal::INT);
+        match told.recv_timeout(LIMIT) {
+            Ok(line) if line.contains("2 of 3 hosts have ended; still running on n1 (1)") => break,
+            Ok(line) => assert!(line.contains("still running on"), "{line}"),
+            Err(_) => {
+                child.kill().unwrap();
+                panic!("it does not hear");
+            }
+        }
+    }
+    signal(&child, Signal::TERM);
+    assert_eq!(code(&child.wait_with_output().unwrap()), Some(143));
+    wait_for_end(hung.trim().parse().unwrap());
 }
 
 #[test]

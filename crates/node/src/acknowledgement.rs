@@ -3,11 +3,18 @@
 //! What went up is safe when the front-end has taken it. It says so lazily, since nobody waits for
 //! it but memory, and a message by itself would wake a process: with the next credit or packet for
 //! the same child, or after many bytes or a while. Everybody below passes it on in the same way.
+//!
+//! What went down is safe when it has reached the back-ends. They say so with the credit that they
+//! grant. **No process above may withhold much of that**: whoever sends waits when it keeps
+//! [`KEPT_BYTES`], and what each level withholds adds up on the way to it. So a level tells at once
+//! what is worth a message, and all of them together withhold less than a quarter of those bytes.
+//! The rest is told after a while.
 
 use core::time::Duration;
 
 use sapwood_packet::StreamId;
 use sapwood_wire::Control;
+use sapwood_wire::limits::{ANCESTORS_MAX, KEPT_BYTES};
 
 use crate::lane::Place;
 use crate::late::LateParts;
@@ -22,6 +29,17 @@ use crate::{LinkId, Node, Role};
 const DELAY: Duration = Duration::from_millis(50);
 /// How long those below wait, so that it comes to all levels of a tree in time.
 const DELAY_BELOW: Duration = Duration::from_millis(10);
+/// How long a few bytes may stay untold that came down to a back-end, where no probes make it tell.
+const DELAY_OF_FEW: Duration = Duration::from_secs(1);
+
+/// After so many bytes that went down have reached a back-end it says so at once, though it grants
+/// no credit: the application does not take them, or the window is large.
+const REACHED_BYTES_MAX: usize = KEPT_BYTES / 4;
+/// After so many bytes that went down have become safe, a process that others are below says so at
+/// once. What back-ends have told goes through, since they tell more than this in one message.
+const SAFE_BYTES_MAX: usize = KEPT_BYTES / 4 / ANCESTORS_MAX;
+/// So many bytes are worth a message of a back-end's before long. Fewer wait for its next probe.
+const FEW_BYTES: usize = 1 << 10;
 
 impl Slot {
     /// What to tell this child, if there is anything: what lies before a place is safe, and single
@@ -89,10 +107,17 @@ impl Node {
 
     /// Something more is safe: the children are told before long.
     pub(crate) fn owe_acknowledgement(&mut self, at: usize) {
-        if self.acknowledgement_due.is_none() && self.streams.at(at).keeps {
+        if self.streams.at(at).keeps {
             let is_root = self.settings.role == Role::FrontEnd;
-            let delay = if is_root { DELAY } else { DELAY_BELOW };
-            self.acknowledgement_due = Some(self.now + delay);
+            self.pay_within(if is_root { DELAY } else { DELAY_BELOW });
+        }
+    }
+
+    /// What is owed is told after this time at the latest.
+    fn pay_within(&mut self, delay: Duration) {
+        let until = self.now + delay;
+        if self.acknowledgement_due.is_none_or(|due| until < due) {
+            self.acknowledgement_due = Some(until);
         }
     }
 
@@ -101,6 +126,9 @@ impl Node {
         if self.acknowledgement_due.take_if(|due| *due <= self.now).is_some() {
             for at in 0..self.streams.len() {
                 self.acknowledge_to_children(at);
+                if self.owes_parent(at).is_some() {
+                    self.acknowledge_to_parent(at);
+                }
             }
         }
     }
@@ -184,9 +212,39 @@ impl Node {
         let Self { streams, pool, .. } = self;
         let stream = streams.at(at);
         let safe = stream.down_safe();
+        let before = stream.down_kept.bytes();
         stream.down_kept.forget_before(safe, pool);
+        stream.down_untold += before - stream.down_kept.bytes();
         stream.down_reached = safe;
         self.grant_to_parent(at);
+        self.owe_to_parent(at);
+    }
+
+    /// More of what went down is safe: the parent is told, at once if it is much.
+    #[inline]
+    pub(crate) fn owe_to_parent(&mut self, at: usize) {
+        let is_back_end = self.settings.role == Role::BackEnd;
+        let untold = self.streams.at(at).down_untold;
+        if untold >= if is_back_end { REACHED_BYTES_MAX } else { SAFE_BYTES_MAX } {
+            self.acknowledge_to_parent(at);
+        } else if let Some(delay) = self.owes_parent(at) {
+            self.pay_within(delay);
+        }
+    }
+
+    /// How soon the parent has to be told what is safe of what went down, if it is not told anyhow.
+    #[inline]
+    fn owes_parent(&mut self, at: usize) -> Option<Duration> {
+        let is_probed = self.membership.beat_due.is_some();
+        let untold = self.streams.at(at).down_untold;
+        match self.settings.role {
+            _ if untold == 0 || self.membership.parent.is_none() => None,
+            Role::BackEnd if untold >= FEW_BYTES => Some(DELAY),
+            Role::BackEnd if is_probed => None,
+            Role::BackEnd => Some(DELAY_OF_FEW),
+            // The back-ends have waited.
+            Role::Communication | Role::FrontEnd => Some(DELAY_BELOW),
+        }
     }
 
     /// Something goes to the parent: what has reached the back-ends is told with it.
@@ -211,7 +269,7 @@ impl Node {
         if !stream.keeps || safe <= stream.down_told || safe >= END {
             return;
         }
-        stream.down_told = safe;
+        (stream.down_told, stream.down_untold) = (safe, 0);
         let (id, Place { wave, offset }) = (stream.id, safe);
         if let Some(parent) = self.membership.parent {
             let message = Control::Acknowledge { stream: id, wave, offset, singles: 0 };

@@ -4,6 +4,8 @@ use alloc::collections::BTreeMap;
 
 use sapwood_packet::{Chunk, Rank, RankSet, Slab, Wave};
 
+use crate::inbox::Pool;
+
 /// Memory for a packet that is promised to be so long is asked for at once; for a longer one it is
 /// doubled as chunks come. In bytes.
 const RESERVED_BYTES_MAX: usize = 2 << 20;
@@ -58,6 +60,7 @@ impl Assemblies {
         chunk: Chunk,
         contributors: &RankSet,
         bytes: &[u8],
+        pool: &Pool,
     ) -> Assembled {
         if chunk.offset == 0 {
             let mut body = self.spare.take().unwrap_or_default();
@@ -82,6 +85,7 @@ impl Assemblies {
         if needed > assembly.body.capacity() {
             assembly.grow(needed);
         }
+        pool.advise(&mut assembly.body, bytes.len());
         assembly.body.extend(bytes);
         if (assembly.body.len() as u64) < assembly.total {
             return Assembled::Partial;

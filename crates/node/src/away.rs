@@ -68,8 +68,9 @@ impl Stream {
     pub(crate) fn bound_away(&mut self) {
         if !self.away.list.is_empty() && self.down_kept.bytes() > AWAY_BYTES_MAX {
             self.away.list.clear();
-            let safe = self.down_safe();
+            let (safe, before) = (self.down_safe(), self.down_kept.bytes());
             self.down_kept.forget_before(safe, &mut Pool::default());
+            self.down_untold += before - self.down_kept.bytes();
         }
     }
 }

@@ -175,8 +175,13 @@ impl Node {
         let Some(chunk) = packet.chunk else { return };
         let key = (packet.header.origin, packet.header.wave);
         let contributors = packet.contributors.to_set();
-        let assembled =
-            stream.slots[slot].assemblies.add(key, chunk, &contributors, arrived.body());
+        let assembled = stream.slots[slot].assemblies.add(
+            key,
+            chunk,
+            &contributors,
+            arrived.body(),
+            &self.pool,
+        );
         let void = Slab::default();
         let mut whole = PacketRef { chunk: None, body: void.as_bytes(), ..packet };
         let mut charge = arrived.charge;
@@ -229,6 +234,9 @@ impl Node {
             stream.down_next = Place::behind_downward(&packet);
         }
         let is_telemetry = stream.telemetry.is_some();
+        if self.settings.role == crate::Role::BackEnd && stream.keeps {
+            stream.down_untold += frame.len();
+        }
         if !is_telemetry {
             self.counted.packets += 1;
             self.counted.bytes += frame.len() as u64;
@@ -246,6 +254,9 @@ impl Node {
             self.asked(at, packet.header.wave);
         }
         self.grant_to_parent(at);
+        if self.streams.at(at).down_untold > 0 {
+            self.owe_to_parent(at);
+        }
     }
 
     /// A packet for the application of this back-end.
@@ -264,7 +275,7 @@ impl Node {
                 if chunk.offset == 0 {
                     stream.assemblies.use_memory(self.pool.take_used(chunk.total as usize));
                 }
-                match stream.assemblies.add(key, chunk, &RankSet::new(), packet.body) {
+                match stream.assemblies.add(key, chunk, &RankSet::new(), packet.body, &self.pool) {
                     Assembled::Whole(slab, _) => {
                         let body = Body::from(slab);
                         self.pool.give_later(&body);

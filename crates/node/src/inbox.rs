@@ -7,6 +7,7 @@
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use core::mem::MaybeUninit;
 
 use sapwood_packet::{Body, Slab};
 use sapwood_wire::{PREFIX_BYTES, WireError, frame_length};
@@ -158,9 +159,27 @@ pub(crate) struct Pool {
     lent: VecDeque<Body>,
     /// Bytes of both.
     bytes: usize,
+    advice: Option<MemoryAdvice>,
 }
 
+/// Tells the system of memory that has not been touched yet and is about to be written.
+pub type MemoryAdvice = fn(&mut [MaybeUninit<u64>]);
+
 impl Pool {
+    /// Who is told of memory for packets of many megabytes.
+    pub(crate) fn set_advice(&mut self, advice: MemoryAdvice) {
+        self.advice = Some(advice);
+    }
+
+    /// Has the system told that so many bytes will be appended.
+    pub(crate) fn advise(&self, slab: &mut Slab, bytes: usize) {
+        if let Some(advice) = self.advice {
+            let words = slab.untouched();
+            let length = words.len().min(bytes / 8);
+            advice(&mut words[..length]);
+        }
+    }
+
     /// A slab of that length; its contents are whatever they were.
     pub(crate) fn take(&mut self, length: usize) -> Slab {
         let mut slab = self.take_used(length).unwrap_or_else(|| Slab::with_capacity(length));

@@ -71,6 +71,7 @@ pub use apart::FILTER_LIMIT;
 pub use delivery::{Answer, Delivery, Missing};
 pub use error::NodeError;
 pub use guests::{GUEST_RANKS_BEGIN, GUEST_RANKS_PER_PROCESS};
+pub use inbox::MemoryAdvice;
 pub use input::Input;
 pub use job::Job;
 pub use link::LinkId;

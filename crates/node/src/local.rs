@@ -117,9 +117,18 @@ impl Node {
     /// # Errors
     /// [`NodeError::Stream`] when the stream is not open here.
     pub fn has_room(&self, stream: StreamId) -> Result<bool, NodeError> {
+        self.has_room_to(stream, &RankSet::new())
+    }
+
+    /// The same of a packet for some members only, where it goes down: the windows of others do not
+    /// matter. An empty set stands for all members.
+    ///
+    /// # Errors
+    /// As [`Node::has_room`].
+    pub fn has_room_to(&self, stream: StreamId, destinations: &RankSet) -> Result<bool, NodeError> {
         let open = self.streams.get(stream).ok_or(NodeError::Stream { stream })?;
         Ok(match self.settings.role {
-            Role::FrontEnd => open.has_room_down(),
+            Role::FrontEnd => open.has_room_down(destinations),
             // A run that has been begun is ended: it is short, and broken runs cost every node
             // above.
             _ => open.drops() || open.sender.is_open() || self.has_open_run(stream),

@@ -9,7 +9,7 @@ use sapwood_packet::{Rank, RankSet, Slab, StreamId, Values};
 
 use crate::apart::Jobs;
 use crate::file::Files;
-use crate::inbox::{Filled, Pool};
+use crate::inbox::{Filled, MemoryAdvice, Pool};
 use crate::link::{Links, Peer};
 use crate::membership::Membership;
 use crate::mutation::Mutation;
@@ -99,6 +99,11 @@ pub struct Node {
 }
 
 impl Node {
+    /// Names whom to tell of memory in which large packets are put together.
+    pub fn set_memory_advice(&mut self, advice: MemoryAdvice) {
+        self.pool.set_advice(advice);
+    }
+
     /// A node without links. A front-end is given its children with [`Node::expect`].
     #[must_use]
     pub fn new(settings: Settings) -> Self {

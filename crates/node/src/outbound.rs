@@ -111,12 +111,14 @@ impl Node {
         let drops = stream.drops() && passage.begins;
         let window = stream.request.window_bytes as usize;
         let mut waiting: Option<EncodedFrame> = encoded.cloned();
+        let mut is_for_some = false;
         for slot in &mut stream.slots {
             let is_for = packet.destinations.is_empty()
                 || slot.members.as_ref().intersects(packet.destinations);
             if !is_for || !slot.is_awaited() {
                 continue;
             }
+            is_for_some = true;
             if passage.lane == Lane::Waves {
                 slot.down_sent = passage.behind;
             }
@@ -146,6 +148,10 @@ impl Node {
             let copy = || EncodedFrame::whole(Body::from(Slab::copy_of(frame)));
             slot.down.wait(waiting.get_or_insert_with(copy).clone(), passage);
         }
+        if stream.keeps && !is_for_some {
+            // Those below are gone: nobody will say that it has come.
+            self.forget_down(at);
+        }
     }
 
     /// What has come to the front-end on a stream goes to the application.
@@ -168,7 +174,7 @@ impl Node {
                 if chunk.offset == 0 {
                     stream.assemblies.use_memory(self.pool.take_used(chunk.total as usize));
                 }
-                match stream.assemblies.add(key, chunk, &contributors, bytes) {
+                match stream.assemblies.add(key, chunk, &contributors, bytes, &self.pool) {
                     Assembled::Partial => return,
                     Assembled::Whole(slab, _) => {
                         let body = Body::from(slab);

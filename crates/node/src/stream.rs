@@ -113,6 +113,8 @@ pub(crate) struct Stream {
     pub(crate) down_next: Place,
     /// What the parent has been told of that.
     pub(crate) down_told: Place,
+    /// Bytes that have become safe since, as far as they are counted.
+    pub(crate) down_untold: usize,
     /// Everything that came down before this place has reached the back-ends, as far as the
     /// children have said so.
     pub(crate) down_reached: Place,
@@ -194,6 +196,7 @@ impl Stream {
             down_made: (0, 0),
             down_next: Place::default(),
             down_told: Place::default(),
+            down_untold: 0,
             down_reached: Place::default(),
             mutation: None,
             down_kept: Kept::default(),
@@ -349,9 +352,13 @@ impl Stream {
         self.begin_handover();
     }
 
-    /// Whether the application may send down without anything piling up beyond the window.
-    pub(crate) fn has_room_down(&self) -> bool {
-        let is_open = |slot: &Slot| !slot.alive || slot.down.is_open();
+    /// Whether the application may send down to some members, or to all where none are named,
+    /// without anything piling up beyond the window.
+    pub(crate) fn has_room_down(&self, destinations: &RankSet) -> bool {
+        let is_for = |slot: &Slot| {
+            destinations.is_empty() || slot.members.as_ref().intersects(destinations.as_ref())
+        };
+        let is_open = |slot: &Slot| !slot.alive || slot.down.is_open() || !is_for(slot);
         let window = self.request.window_bytes as usize;
         let is_waiting = self.down_apart.as_ref().is_some_and(|apart| apart.bytes >= window);
         self.drops()

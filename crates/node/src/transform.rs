@@ -344,7 +344,7 @@ impl Node {
         let mut whole = packet;
         if let Some(chunk) = packet.chunk {
             let key = (packet.header.origin, packet.header.wave);
-            match stream.assemblies.add(key, chunk, &RankSet::new(), packet.body) {
+            match stream.assemblies.add(key, chunk, &RankSet::new(), packet.body, &self.pool) {
                 crate::assembly::Assembled::Whole(slab, _) => assembled = slab,
                 crate::assembly::Assembled::Partial => return,
                 crate::assembly::Assembled::Torn => {

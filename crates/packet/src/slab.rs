@@ -3,6 +3,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
+use core::mem::MaybeUninit;
 
 use crate::padded;
 
@@ -106,6 +107,11 @@ impl Slab {
     pub fn reserve(&mut self, bytes: usize) {
         let words = padded(self.length + bytes) / 8;
         self.words.reserve_exact(words.saturating_sub(self.words.len()));
+    }
+
+    /// Memory beyond what has been reached so far, for whoever wants to say how it will be used.
+    pub fn untouched(&mut self) -> &mut [MaybeUninit<u64>] {
+        self.words.spare_capacity_mut()
     }
 
     /// Appends bytes.

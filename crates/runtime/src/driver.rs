@@ -205,6 +205,7 @@ impl Driver {
         let mut node = Node::new(settings);
         node.set_host(crate::visitor::host_name());
         node.set_wall(wall());
+        node.set_memory_advice(sapwood_transport::back_with_pages);
         Ok(Self {
             node,
             sockets: SocketTable::new(key, encryption),

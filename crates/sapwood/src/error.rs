@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sapwood_filter::FilterError;
 use sapwood_node::{Missing, NodeError};
-use sapwood_packet::{PacketError, Rank, RankSet};
+use sapwood_packet::{PacketError, Rank, RankSet, StreamId};
 use sapwood_runtime::RuntimeError;
 
 /// A result of this crate.
@@ -47,6 +47,12 @@ pub enum Error {
     Interrupted {
         /// What was waited for.
         what: &'static str,
+    },
+    /// Nothing was sent, since the stream's window is full: somebody has not read what was sent
+    /// before. Cure: try again later, or send to the others.
+    WouldWait {
+        /// The stream's number.
+        stream: StreamId,
     },
     /// All back-ends of the stream are gone, so that no answer can come.
     NobodyLeft {
@@ -97,6 +103,9 @@ impl fmt::Display for Error {
                 write!(f, "no {what} within {} ms", waited.as_millis())
             }
             Self::Interrupted { what } => write!(f, "the wait for the {what} was interrupted"),
+            Self::WouldWait { stream } => {
+                write!(f, "stream {stream} has no room: what was sent has not been read")
+            }
             Self::NobodyLeft { missing } => {
                 write!(f, "nobody is left to answer")?;
                 write_missing(f, missing)

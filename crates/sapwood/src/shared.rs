@@ -172,15 +172,28 @@ impl Shared {
         Error::Start(std::mem::take(&mut self.failures))
     }
 
-    /// Waits until a packet can be sent on a stream without piling up.
-    pub(crate) fn wait_for_room(&mut self, stream: StreamId) -> Result<()> {
-        if self.driver.node().has_room(stream)? {
+    /// Waits until a packet can be sent on a stream to these members, or to all where none are
+    /// named, without piling up.
+    pub(crate) fn wait_for_room(&mut self, stream: StreamId, to: &RankSet) -> Result<()> {
+        if self.driver.node().has_room_to(stream, to)? {
             return Ok(());
         }
         self.driver.carry_out()?;
         self.wait("room on the stream", None, |shared| {
-            Ok(shared.driver.node().has_room(stream)?.then_some(()))
+            Ok(shared.driver.node().has_room_to(stream, to)?.then_some(()))
         })
+    }
+
+    /// Whether such a packet can be sent now; if not at first, then after one turn of the loop.
+    pub(crate) fn makes_room(&mut self, stream: StreamId, to: &RankSet) -> Result<bool> {
+        if self.driver.node().has_room_to(stream, to)? {
+            return Ok(true);
+        }
+        self.turn(Some(clock()))?;
+        if let Some(reason) = &self.ended {
+            return Err(Error::Ended { reason: reason.clone() });
+        }
+        Ok(self.driver.node().has_room_to(stream, to)?)
     }
 
     /// The application takes a delivery: the sender may send as much again.

@@ -89,13 +89,35 @@ impl Stream {
         Communicator::new(self.members.clone())
     }
 
-    /// Sends values down to all members. Waits while the stream's window is full; call
-    /// [`crate::Network::flush`] or receive to be sure that they leave.
+    /// Sends values down to all members. Waits while the stream's window is full, which one member
+    /// that reads nothing can make last for ever: a front-end with something else to look after
+    /// calls [`Stream::try_broadcast`]. Call [`crate::Network::flush`] or receive to be sure that
+    /// they leave.
     ///
     /// # Errors
     /// [`Error::Misuse`] when the stream is closed or the values too long, [`Error::Ended`].
     pub fn broadcast(&mut self, tag: Tag, values: impl IntoValues) -> Result<()> {
         self.send(tag, values, &RankSet::new())
+    }
+
+    /// Sends values down to all members if that need not wait. Does one turn of the loop if there
+    /// is no room at first.
+    ///
+    /// ```no_run
+    /// # fn poll(stream: &mut sapwood::Stream) -> sapwood::Result<()> {
+    /// match stream.try_broadcast(100, 5_i32) {
+    ///     // Somebody has not read the questions before this one: it is left out.
+    ///     Err(sapwood::Error::WouldWait { .. }) => Ok(()),
+    ///     sent => sent,
+    /// }
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::WouldWait`] when the stream's window is full, so that nothing was sent; else as
+    /// [`Stream::broadcast`].
+    pub fn try_broadcast(&mut self, tag: Tag, values: impl IntoValues) -> Result<()> {
+        self.try_send(tag, values, &RankSet::new())
     }
 
     /// Sends values down to one member.
@@ -106,7 +128,8 @@ impl Stream {
         self.send(tag, values, &RankSet::range(rank, rank))
     }
 
-    /// Sends values down to some members.
+    /// Sends values down to some members, or to all where `ranks` is empty. Waits while the window
+    /// is full on the way to one of them.
     ///
     /// # Errors
     /// As [`Stream::send_to`].
@@ -119,9 +142,32 @@ impl Stream {
         self.send(tag, values, ranks)
     }
 
+    /// Sends values down to some members, or to all where `ranks` is empty, if that need not wait.
+    /// Others may read nothing, as long as less than 1 MiB has been sent since they last did.
+    ///
+    /// # Errors
+    /// [`Error::WouldWait`] when the window is full on the way to one of them, so that nothing was
+    /// sent; else as [`Stream::send_to`].
+    pub fn try_send_to_ranks(
+        &mut self,
+        ranks: &RankSet,
+        tag: Tag,
+        values: impl IntoValues,
+    ) -> Result<()> {
+        self.try_send(tag, values, ranks)
+    }
+
     fn send(&mut self, tag: Tag, values: impl IntoValues, ranks: &RankSet) -> Result<()> {
         let mut shared = self.shared.borrow_mut();
-        shared.wait_for_room(self.id)?;
+        shared.wait_for_room(self.id, ranks)?;
+        shared.change(|node, now| node.broadcast(now, self.id, tag, values, ranks))
+    }
+
+    fn try_send(&mut self, tag: Tag, values: impl IntoValues, ranks: &RankSet) -> Result<()> {
+        let mut shared = self.shared.borrow_mut();
+        if !shared.makes_room(self.id, ranks)? {
+            return Err(Error::WouldWait { stream: self.id });
+        }
         shared.change(|node, now| node.broadcast(now, self.id, tag, values, ranks))
     }
 

@@ -4,8 +4,9 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use sapwood::{Stream, Values, WaveRule};
-use support::{HANG, Links, Seen, is_alone, kilobytes, network, tags, tree_below_us};
+use rustix::process::{Pid, Signal, kill_process};
+use sapwood::{Error, Stream, Values, WaveRule};
+use support::{HANG, Links, Seen, is_alone, kilobytes, network, of_rank, tags, tree_below_us};
 
 /// The largest resident memory of a process so far, for every process of a tree and this one, in
 /// KB.
@@ -177,5 +178,44 @@ fn a_thousand_streams_have_one_wave_each() {
     let mut last = network.stream(&everyone).up("sum").open().unwrap();
     last.broadcast(tags::RANK, ()).unwrap();
     assert!(last.recv_timeout(HANG).unwrap().is_complete());
+    network.close().unwrap();
+}
+
+#[test]
+fn a_back_end_that_is_stopped_makes_nobody_wait_who_does_not_want_to() {
+    let (network, mark) = network("2x2", Links::Unix);
+    let tree = tree_below_us(&mark);
+    let everyone = network.everyone();
+    let stream = network.stream(&everyone).wave(WaveRule::Immediate).window_bytes(1024);
+    let mut stream = stream.open().unwrap();
+    let stopped = Pid::from_raw(of_rank(&tree, 3).pid.cast_signed()).unwrap();
+    kill_process(stopped, Signal::STOP).unwrap();
+    // More than the windows of two levels hold.
+    let mut questions = 0;
+    while questions < 1000 && stream.try_broadcast(tags::RANK, ()).is_ok() {
+        questions += 1;
+        // What has been read makes room.
+        stream.recv_timeout(Duration::from_millis(20)).ok();
+    }
+    assert!(questions < 1000, "{questions} questions go to one who reads none");
+    let full = stream.try_broadcast(tags::RANK, ());
+    assert!(matches!(full, Err(Error::WouldWait { stream: id }) if id == stream.id()));
+    assert!(!stream.has_room().unwrap());
+    // There is room on the way to the others, and it comes back as they read.
+    let others = [0, 1].into_iter().collect();
+    while stream.recv_timeout(Duration::from_millis(100)).is_ok() {}
+    for _ in 0..50 {
+        stream.try_send_to_ranks(&others, tags::RANK, ()).unwrap();
+        for _ in 0..2 {
+            let answer = stream.recv_timeout(HANG).unwrap();
+            assert!(answer.contributors.iter().all(|rank| rank < 2), "{}", answer.contributors);
+        }
+    }
+    kill_process(stopped, Signal::CONT).unwrap();
+    let until = Instant::now() + HANG;
+    while let Err(error) = stream.try_broadcast(tags::RANK, ()) {
+        assert!(matches!(error, Error::WouldWait { .. }) && Instant::now() < until, "{error}");
+        stream.recv_timeout(Duration::from_millis(10)).ok();
+    }
     network.close().unwrap();
 }

@@ -172,11 +172,13 @@ impl Cipher {
                 break;
             }
             let end = frame.end;
+            // With room for the tag, too, frames are opened in place; else by way of a copy.
             let opened = if fits {
-                let room = &mut buffer[given..given + plain_bytes];
+                let room_end = (given + frame.len()).min(buffer.len());
+                let room = &mut buffer[given..room_end];
                 self.transport.read_message(&self.inbound[frame], room)
             } else {
-                self.plain.resize(plain_bytes, 0);
+                self.plain.resize(frame.len(), 0);
                 self.transport.read_message(&self.inbound[frame], &mut self.plain)
             };
             if opened.is_err() {
@@ -184,6 +186,7 @@ impl Cipher {
                 self.tampered = true;
                 break;
             }
+            self.plain.truncate(if fits { 0 } else { plain_bytes });
             self.inbound_start = end;
             given += if fits { plain_bytes } else { self.give_plain(&mut buffer[given..]) };
         }

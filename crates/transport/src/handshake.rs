@@ -40,7 +40,7 @@ pub const HANDSHAKE_DEADLINE_MS: u64 = 10_000;
 /// The longest handshake frame with its length, in bytes: all that a stranger can make us hold.
 pub const HANDSHAKE_FRAME_BYTES_MAX: usize = LENGTH_BYTES + HELLO_BYTES;
 
-const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
+const PATTERN: &str = "Noise_NNpsk0_25519_AESGCM_BLAKE2s";
 const PROLOGUE: &[u8] = b"sapwood/1";
 const LENGTH_BYTES: usize = 2;
 const CHOICE_BYTES: usize = 16;

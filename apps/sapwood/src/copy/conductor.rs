@@ -13,6 +13,7 @@ use super::push::{Push, open_data};
 use super::results::Results;
 use crate::exit::Failure;
 use crate::mpi::signals::Signals;
+use crate::run::unanswered::Unanswered;
 
 /// For how long a wave is held for those for whom it is not over.
 const HOLD: Duration = Duration::from_millis(400);
@@ -48,6 +49,9 @@ pub(super) struct Conductor<'a> {
     wave: Wave,
     is_asked: bool,
     asked_at: Instant,
+    /// The next question comes then at the earliest.
+    ask_at: Instant,
+    unanswered: Unanswered,
     rounds: u32,
     /// How far everybody was when something last went on, and when that was.
     progress: (u64, Instant),
@@ -89,6 +93,8 @@ impl<'a> Conductor<'a> {
             wave: 0,
             is_asked: true,
             asked_at: Instant::now(),
+            ask_at: Instant::now() + PAUSE,
+            unanswered: Unanswered::default(),
             rounds: 0,
             progress: (0, Instant::now()),
         })
@@ -156,6 +162,7 @@ impl<'a> Conductor<'a> {
         while self.control.waiting() > 0 {
             let answer = self.control.recv()?;
             let over = self.results.over();
+            self.unanswered.hear(&answer.contributors);
             self.results.take(&answer, Instant::now())?;
             let newly = self.results.over().difference(over.as_ref());
             if let Work::Push(push) = &mut self.work
@@ -248,16 +255,27 @@ impl<'a> Conductor<'a> {
     fn ask(&mut self, now: Instant) -> Result<(), Failure> {
         let silence = Duration::from_millis(u64::from(WAVE_MILLISECONDS)) + HOLD;
         let is_lost = now - self.asked_at > silence * 2;
-        if self.is_asked && !is_lost || now < self.asked_at + PAUSE {
+        if self.is_asked && !is_lost || now < self.ask_at {
             return Ok(());
         }
-        self.wave += 1;
-        match self.control.broadcast(POLL, poll(self.wave, HOLD)) {
-            // All have gone; the events say so, too.
-            Err(Error::Misuse(_)) => {}
-            asked => asked?,
+        let wave = self.wave + 1;
+        let Self { control, unanswered, .. } = self;
+        let members = control.members();
+        let is_asked = unanswered.ask(members.ranks(), |to| {
+            match control.try_send_to_ranks(to, POLL, poll(wave, HOLD)) {
+                // All have gone; the events say so, too.
+                Ok(()) | Err(Error::Misuse(_)) => Ok(true),
+                Err(Error::WouldWait { .. }) => Ok(false),
+                Err(error) => Err(error),
+            }
+        })?;
+        if !is_asked {
+            // Those who have not read the questions before this one have enough to answer.
+            self.ask_at = now + HOLD;
+            return Ok(());
         }
-        (self.asked_at, self.is_asked) = (now, true);
+        self.wave = wave;
+        (self.asked_at, self.is_asked, self.ask_at) = (now, true, now + PAUSE);
         Ok(())
     }
 
@@ -278,7 +296,7 @@ impl<'a> Conductor<'a> {
     fn wait(&self, now: Instant) -> Duration {
         match self.is_asked {
             true => HOLD,
-            false => (self.asked_at + PAUSE).saturating_duration_since(now),
+            false => self.ask_at.saturating_duration_since(now),
         }
     }
 }

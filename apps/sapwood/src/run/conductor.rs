@@ -2,7 +2,8 @@
 //! and standard input on, and hears signals.
 //!
 //! It never waits for one thing only: each turn does what can be done, then waits until something
-//! happens or the next time has come.
+//! happens or the next time has come. So it sends nothing that has to wait for room: a question is
+//! left out, and who does not read is not asked for ever.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Stdin};
@@ -18,6 +19,7 @@ use super::protocol::{
 };
 use super::results::{Results, Sheet};
 use super::tree::{Channels, Tree, WAVE_MILLISECONDS};
+use super::unanswered::Unanswered;
 use crate::exit::Failure;
 use crate::mpi::signals::Signals;
 
@@ -44,6 +46,8 @@ type Taker<'a> = dyn FnMut(&mut Printer, &[u8]) -> Result<(), Failure> + 'a;
 pub(super) struct Conductor<'a> {
     tree: &'a mut dyn Tree,
     channels: Channels,
+    /// The hosts that were there at the beginning.
+    members: RankSet,
     input: Option<Input>,
     pub(super) results: Results,
     pub(super) printer: Printer,
@@ -55,6 +59,9 @@ pub(super) struct Conductor<'a> {
     hold: Duration,
     asked_at: Instant,
     is_asked: bool,
+    /// The next question comes then at the earliest.
+    ask_at: Instant,
+    unanswered: Unanswered,
     interrupted_at: Option<Instant>,
     /// The signal that ends the command, and when it has to have ended.
     ending: Option<(Signal, Instant)>,
@@ -115,6 +122,7 @@ impl<'a> Conductor<'a> {
         Ok(Self {
             tree,
             channels,
+            members,
             input,
             results,
             printer,
@@ -125,6 +133,8 @@ impl<'a> Conductor<'a> {
             hold: FIRST_HOLD,
             asked_at: now,
             is_asked: true,
+            ask_at: now + PAUSE,
+            unanswered: Unanswered::default(),
             interrupted_at: None,
             ending: None,
             stopped_by: None,
@@ -189,7 +199,9 @@ impl<'a> Conductor<'a> {
     fn fetch(&mut self, rank: Rank, which: usize, take: &mut Taker<'_>) -> Result<u64, Failure> {
         let to = RankSet::range(rank, rank);
         let values = Values::new().scalar(which as u32 + 1);
-        self.tree.send(self.channels.control, &to, FETCH, values)?;
+        if !self.tell(&to, FETCH, values)? {
+            return Ok(0);
+        }
         self.tree.flush()?;
         let mut came = 0;
         while let Some(answer) = self.next_live(rank)? {
@@ -236,6 +248,7 @@ impl<'a> Conductor<'a> {
 
     fn take_answers(&mut self) -> Result<(), Failure> {
         while let Some(answer) = self.tree.take(self.channels.control)? {
+            self.unanswered.hear(&answer.contributors);
             self.results.take(&answer, Instant::now())?;
             if answer.wave >= self.wave && !answer.is_late {
                 self.is_asked = false;
@@ -318,7 +331,13 @@ impl<'a> Conductor<'a> {
             }
             self.ending = Some((signal, now + ENDING_TIME));
             let passed_on = if signal == Signal::INT { Signal::TERM } else { signal };
-            self.tell_all(SIGNAL, Values::new().scalar(passed_on.as_raw()))?;
+            let values = || Values::new().scalar(passed_on.as_raw());
+            if !self.tell(&RankSet::new(), SIGNAL, values())? {
+                let others = self.unanswered.audience(&self.members);
+                if !others.is_empty() {
+                    self.tell(&others, SIGNAL, values())?;
+                }
+            }
             self.tree.flush()?;
         }
         Ok(())
@@ -364,26 +383,34 @@ impl<'a> Conductor<'a> {
     fn ask(&mut self, now: Instant) -> Result<(), Failure> {
         let silence = Duration::from_millis(u64::from(WAVE_MILLISECONDS)) + HOLD_MAX;
         let is_lost = now - self.asked_at > silence * 2;
-        if self.is_asked && !is_lost || now < self.asked_at + PAUSE {
+        if self.is_asked && !is_lost || now < self.ask_at {
             return Ok(());
         }
-        self.hold = (self.hold * 2).min(HOLD_MAX);
-        self.wave += 1;
-        self.tell_all(POLL, poll(self.wave, self.hold))?;
-        (self.asked_at, self.is_asked) = (now, true);
+        let (wave, hold) = (self.wave + 1, (self.hold * 2).min(HOLD_MAX));
+        let Self { tree, unanswered, .. } = self;
+        let control = self.channels.control;
+        let is_asked =
+            unanswered.ask(&self.members, |to| tell(*tree, control, to, POLL, poll(wave, hold)))?;
+        if !is_asked {
+            // Those who have not read the questions before this one have enough to answer.
+            self.ask_at = now + HOLD_MAX;
+            return Ok(());
+        }
+        (self.wave, self.hold) = (wave, hold);
+        (self.asked_at, self.is_asked, self.ask_at) = (now, true, now + PAUSE);
         Ok(())
     }
 
-    fn tell_all(&mut self, tag: Tag, values: Values) -> Result<(), Failure> {
-        match self.tree.send(self.channels.control, &RankSet::new(), tag, values) {
-            // All have gone; the losses say so, too.
-            Err(Error::Misuse(_)) => Ok(()),
-            told => Ok(told?),
-        }
+    /// Tells some, or all where none are named, if that need not wait; whether it did not.
+    fn tell(&mut self, to: &RankSet, tag: Tag, values: Values) -> Result<bool, Failure> {
+        tell(self.tree, self.channels.control, to, tag, values)
     }
 
     fn wait(&self, now: Instant) -> Duration {
-        let next = if self.is_asked { HOLD_MAX } else { PAUSE };
+        let next = match self.is_asked {
+            true => HOLD_MAX,
+            false => self.ask_at.saturating_duration_since(now).clamp(PAUSE, HOLD_MAX),
+        };
         let ending = self.ending.map(|(_, until)| until.saturating_duration_since(now));
         next.min(ending.unwrap_or(next))
     }
@@ -437,6 +464,21 @@ impl Drop for Conductor<'_> {
             let _ = self.tree.unwatch(input.stdin.as_fd());
         }
         self.tree.end(self.channels);
+    }
+}
+
+/// Tells some, or all where none are named, if that need not wait; whether it did not.
+fn tell(
+    tree: &mut dyn Tree,
+    control: StreamId,
+    to: &RankSet,
+    tag: Tag,
+    values: Values,
+) -> Result<bool, Failure> {
+    match tree.try_send(control, to, tag, values) {
+        // All have gone; the losses say so, too.
+        Err(Error::Misuse(_)) => Ok(true),
+        told => Ok(told?),
     }
 }
 

@@ -19,6 +19,7 @@ mod report;
 mod results;
 mod spool;
 pub(crate) mod tree;
+pub(crate) mod unanswered;
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -34,7 +35,7 @@ pub(crate) use self::job::substitute;
 use self::printer::Printer;
 use self::protocol::Order;
 use self::results::Results;
-use self::tree::{Owned, Tree};
+use self::tree::{Flow, Owned, Tree};
 use crate::exit::{Failure, UNREACHED, by_signal, print};
 use crate::hosts::absence::everyone;
 use crate::hosts::plant::{self, Opened, Targets};
@@ -138,6 +139,8 @@ struct Terms {
     /// Print the tree and what it would run, and run nothing.
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    flow: Flow,
 }
 
 fn variable(text: &str) -> Result<String, String> {
@@ -187,7 +190,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let count = targets.names.len();
     let ranks = everyone(count);
     let mut session = Session { arguments, hosts: of_ranks(&ranks, &targets), targets, signals };
-    let mut tree = Owned::new(network, count);
+    let mut tree = Owned::new(network, count).flowing(arguments.terms.flow);
     let code = session.run(&mut tree, asks);
     let closed = tree.close();
     let code = code?;

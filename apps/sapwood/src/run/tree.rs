@@ -18,6 +18,17 @@ use crate::hosts::absence::{Absence, NOT_REACHED, below, by_reason, everyone, no
 /// After the first answer to a wave, those that stay silent are waited for so long.
 pub(crate) const WAVE_MILLISECONDS: u32 = 5000;
 
+/// What the user cannot change of a command's streams. Tests can, which do not wait for hours.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(crate) struct Flow {
+    /// Bytes that may be under way over each link; the usual ones if none are named.
+    #[arg(long, hide = true)]
+    window_bytes: Option<u32>,
+    /// After the first answer to a wave, those that stay silent are waited for so long.
+    #[arg(long, hide = true, default_value_t = WAVE_MILLISECONDS)]
+    wave_milliseconds: u32,
+}
+
 /// The streams of one command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Channels {
@@ -65,6 +76,24 @@ pub(crate) trait Tree {
         values: Values,
     ) -> Result<(), Error>;
 
+    /// The same, if that need not wait; whether it was sent.
+    ///
+    /// # Errors
+    /// As [`Tree::send`].
+    fn try_send(
+        &mut self,
+        stream: StreamId,
+        to: &RankSet,
+        tag: Tag,
+        values: Values,
+    ) -> Result<bool, Error> {
+        let has_room = self.has_room(stream);
+        if has_room {
+            self.send(stream, to, tag, values)?;
+        }
+        Ok(has_room)
+    }
+
     /// Whether more standard input can be sent without piling up.
     fn has_room(&self, stream: StreamId) -> bool;
 
@@ -108,6 +137,7 @@ pub(crate) struct Owned {
     /// Ranks from 0.
     hosts: usize,
     streams: BTreeMap<StreamId, Stream>,
+    flow: Flow,
     /// Why back-ends are gone, or have never come.
     reasons: BTreeMap<Rank, String>,
     losses: Absence,
@@ -117,9 +147,15 @@ impl Owned {
     /// Of a network that stands, with one back-end for each of the hosts.
     pub(crate) fn new(network: Network, hosts: usize) -> Self {
         let (streams, reasons, losses) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
-        let mut tree = Self { network, hosts, streams, reasons, losses };
+        let flow = Flow { window_bytes: None, wave_milliseconds: WAVE_MILLISECONDS };
+        let mut tree = Self { network, hosts, streams, flow, reasons, losses };
         tree.take_events();
         tree
+    }
+
+    /// The same, whose streams will flow in another way than usual.
+    pub(crate) fn flowing(self, flow: Flow) -> Self {
+        Self { flow, ..self }
     }
 
     /// Ends the tree.
@@ -185,8 +221,12 @@ impl Tree for Owned {
     fn begin(&mut self, members: &RankSet, has_input: bool) -> Result<Channels, Error> {
         let members = self.network.communicator(members.iter());
         // Whoever has something for several of them takes the lower numbers first.
-        let rule = WaveRule::Timeout { milliseconds: WAVE_MILLISECONDS };
-        let control = self.network.stream(&members).up("classes").wave(rule).open()?;
+        let rule = WaveRule::Timeout { milliseconds: self.flow.wave_milliseconds };
+        let mut control = self.network.stream(&members).up("classes").wave(rule);
+        if let Some(bytes) = self.flow.window_bytes {
+            control = control.window_bytes(bytes);
+        }
+        let control = control.open()?;
         let live = self.network.stream(&members).wave(WaveRule::Immediate).policy(Policy::Block);
         let live = live.open()?;
         let input = if has_input { Some(self.network.stream(&members).open()?) } else { None };
@@ -217,6 +257,20 @@ impl Tree for Owned {
             Some(stream) if to.is_empty() => stream.broadcast(tag, values),
             Some(stream) => stream.send_to_ranks(to, tag, values),
             None => Ok(()),
+        }
+    }
+
+    fn try_send(
+        &mut self,
+        stream: StreamId,
+        to: &RankSet,
+        tag: Tag,
+        values: Values,
+    ) -> Result<bool, Error> {
+        let Some(stream) = self.streams.get_mut(&stream) else { return Ok(true) };
+        match stream.try_send_to_ranks(to, tag, values) {
+            Err(Error::WouldWait { .. }) => Ok(false),
+            sent => sent.map(|()| true),
         }
     }
 

@@ -23,6 +23,7 @@ use super::view::{Action, View};
 use crate::exit::{Failure, print};
 use crate::hosts::absence;
 use crate::mpi::signals::Signals;
+use crate::run::unanswered::Unanswered;
 
 /// No wait is longer, so that a scraper that is silent does not stay.
 const TURN_MAX: Duration = Duration::from_secs(1);
@@ -74,6 +75,8 @@ pub(super) struct Watch<'a> {
     network: &'a mut Network,
     stream: Stream,
     waves: Waves,
+    everyone: RankSet,
+    unanswered: Unanswered,
     terms: Terms,
     /// The next wave's number and when it is asked for.
     next: (Wave, Instant),
@@ -114,7 +117,20 @@ impl<'a> Watch<'a> {
         }
         let waves = Waves::new(hosts.iter().collect(), terms.worst, terms.wave_timeout);
         let next = (0, Instant::now() + terms.interval);
-        Ok(Self { network, stream, waves, terms, next, output, server, signals, last: None })
+        let (everyone, unanswered) = (everyone.ranks().clone(), Unanswered::default());
+        Ok(Self {
+            network,
+            stream,
+            waves,
+            everyone,
+            unanswered,
+            terms,
+            next,
+            output,
+            server,
+            signals,
+            last: None,
+        })
     }
 
     /// Hosts that could not be reached from the beginning.
@@ -172,6 +188,7 @@ impl<'a> Watch<'a> {
     fn take_answers(&mut self) -> Result<(), Failure> {
         while self.stream.waiting() > 0 {
             let answer = self.stream.recv()?;
+            self.unanswered.hear(&answer.contributors);
             let taken = self.waves.take(&answer, Instant::now());
             taken.map_err(|fault| Failure::own(&format!("an answer is of no use: {fault}")))?;
         }
@@ -185,17 +202,18 @@ impl<'a> Watch<'a> {
         if !self.waves.is_idle() || now < at {
             return Ok(());
         }
-        // Questions pile up for a host that hangs. Whoever waited for room would hear no key, no
-        // signal and no scraper, for as long as it does.
-        if matches!(self.stream.has_room(), Ok(false)) {
-            self.next = (wave, now + self.terms.interval);
-            return Ok(());
-        }
-        match self.stream.broadcast(ASK, wave) {
-            // All have gone; the events say so, too.
-            Err(Error::Misuse(_)) => {}
-            asked => asked?,
-        }
+        // Questions would pile up for a host that hangs. Whoever waited for room would hear no key,
+        // no signal and no scraper, for as long as it does.
+        // Who is not asked has not answered in time.
+        let Self { stream, everyone, unanswered, .. } = self;
+        unanswered.ask(everyone, |to| {
+            match stream.try_send_to_ranks(to, ASK, wave) {
+                // All have gone; the events say so, too.
+                Ok(()) | Err(Error::Misuse(_)) => Ok(true),
+                Err(Error::WouldWait { .. }) => Ok(false),
+                Err(error) => Err(error),
+            }
+        })?;
         self.network.flush()?;
         self.waves.begin(wave, now);
         // One that is late does not make the next ones come in a heap.

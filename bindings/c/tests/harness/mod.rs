@@ -36,6 +36,10 @@ pub struct Built {
     pub node: OsString,
 }
 
+/// Set where cargo has built all targets of the whole workspace before any test runs: to build a part
+/// of it again would mean other features of its dependencies, and so most of these anew.
+const BUILT_VARIABLE: &str = "SAPWOOD_TESTS_BUILT";
+
 /// Builds the library and the command, once.
 pub fn built() -> &'static Built {
     static BUILT: OnceLock<Built> = OnceLock::new();
@@ -43,6 +47,11 @@ pub fn built() -> &'static Built {
         let test = std::env::current_exe().expect("a test knows its own path");
         let folder = test.ancestors().nth(2).expect("tests lie in target/PROFILE/deps").to_owned();
         let named = std::env::var_os("SAPWOOD_NODE");
+        let node = named.clone().unwrap_or_else(|| folder.join("sapwood").into_os_string());
+        let is_there = folder.join("libsapwood.so").exists() && Path::new(&node).exists();
+        if std::env::var_os(BUILT_VARIABLE).is_some() && is_there {
+            return Built { folder, node };
+        }
         let mut cargo = Command::new(env!("CARGO"));
         cargo.current_dir(package("")).args(["build", "--quiet", "-p", "sapwood-c"]);
         if named.is_none() {
@@ -52,7 +61,6 @@ pub fn built() -> &'static Built {
         cargo.args(["--profile", if profile == "debug" { "dev" } else { profile }]);
         cargo.arg("--target-dir").arg(folder.parent().expect("a profile lies in a target folder"));
         succeed(&mut cargo);
-        let node = named.unwrap_or_else(|| folder.join("sapwood").into_os_string());
         Built { folder, node }
     })
 }
