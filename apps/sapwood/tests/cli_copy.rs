@@ -149,7 +149,8 @@ fn a_file_reaches_every_host_whole_by_every_tree() {
 fn a_signal_ends_a_copy_whose_hosts_are_still_being_reached() {
     let place = Place::new();
     let source = place.write("source", b"x");
-    assert_signals_end_reaching(|| command(&[&source, &place.of_hosts("copy")]));
+    let paths = [&*source, &place.of_hosts("copy")];
+    assert_signals_end_reaching(|reach| command(&[reach, &paths].concat()));
 }
 
 #[test]

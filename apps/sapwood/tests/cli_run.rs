@@ -101,7 +101,7 @@ fn standard_error_is_folded_by_itself() {
 
 #[test]
 fn a_signal_ends_a_command_whose_hosts_are_still_being_reached() {
-    assert_signals_end_reaching(|| command(&["true"]));
+    assert_signals_end_reaching(|reach| command(&[reach, &["true"]].concat()));
 }
 
 #[test]

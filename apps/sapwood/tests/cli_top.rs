@@ -409,7 +409,7 @@ fn a_terminal_has_a_view_with_keys_and_is_given_back() {
 
 #[test]
 fn a_signal_ends_a_watch_whose_hosts_are_still_being_reached() {
-    assert_signals_end_reaching(|| command(&["--once"]));
+    assert_signals_end_reaching(|reach| command(&[reach, &["--once"]].concat()));
 }
 
 #[test]

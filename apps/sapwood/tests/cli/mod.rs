@@ -74,8 +74,8 @@ pub fn wait_for_end(pid: u32) {
 }
 
 /// A command whose hosts are still being reached, by a remote shell that says nothing, ends with
-/// a signal and leaves nothing running.
-pub fn assert_signals_end_reaching(command: impl Fn() -> Command) {
+/// a signal and leaves nothing running. `command` makes it, with these options.
+pub fn assert_signals_end_reaching(command: impl Fn(&[&str]) -> Command) {
     let folder = tempfile::tempdir().unwrap();
     let [shell, called] = ["silent", "called"].map(|name| folder.path().join(name));
     let script = format!("#!/bin/sh\necho $$ >>{}\nexec sleep 1000\n", called.display());
@@ -83,9 +83,9 @@ pub fn assert_signals_end_reaching(command: impl Fn() -> Command) {
     std::fs::set_permissions(&shell, PermissionsExt::from_mode(0o755)).unwrap();
     for signal in [Signal::INT, Signal::TERM] {
         std::fs::write(&called, "").unwrap();
-        let mut command = command();
-        command.args(["--launcher", "ssh", "-t", "60", "-w", "n[0-1]", "--remote-shell"]);
-        let child = command.arg(&shell).spawn().unwrap();
+        let shell = shell.to_str().unwrap();
+        let reach = ["--launcher", "ssh", "--remote-shell", shell, "-t", "60", "-w", "n[0-1]"];
+        let child = command(&reach).spawn().unwrap();
         let clients = || std::fs::read_to_string(&called).unwrap();
         wait_until("the hosts were not called", || clients().lines().count() == 2);
         kill_process(Pid::from_child(&child), signal).unwrap();
