@@ -15,6 +15,7 @@ mod lines;
 mod printer;
 mod prompt;
 mod protocol;
+pub(crate) mod questions;
 mod report;
 mod results;
 mod spool;
