@@ -392,6 +392,37 @@ fn more_hosts_are_gathered_than_can_be_written_at_a_time() {
 }
 
 #[test]
+fn a_host_that_hangs_keeps_no_other_waiting_for_its_turn() {
+    let place = Place::new();
+    let content = large();
+    for host in 0..4 {
+        place.write(&format!("n{host}/log"), &content);
+    }
+    let (log, back) = (place.of_hosts("log"), place.text("back"));
+    let gather = ["--gather", "--stall-timeout", "2", "-w", "n[0-3]", &log, &back];
+    let child = command(&gather).spawn().unwrap();
+    // So few that one is written after another.
+    let few = Rlimit { current: Some(80), maximum: Some(80) };
+    prlimit(Some(Pid::from_child(&child)), Resource::Nofile, few).unwrap();
+    let part = |host: &u32| place.path(&format!("back/n{host}/.log.sapwood-part"));
+    let mut hung = None;
+    wait_until("nothing comes", || {
+        hung = (0..4).find(|host| has_begun(&part(host)));
+        hung.is_some()
+    });
+    let hung = hung.unwrap();
+    let agent = agent(&child, hung);
+    kill_process(agent, Signal::STOP).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = text(&output.stderr);
+    assert_eq!(said, format!("sapwood: n{hung} (1): missing: gave no sign of life for 2 s\n"));
+    assert_eq!(code(&output), Some(255));
+    for host in (0..4).filter(|host| *host != hung) {
+        assert!(place.read(&format!("back/n{host}/log")) == content, "{host}");
+    }
+}
+
+#[test]
 fn what_is_to_be_on_the_disk_is_whole() {
     let place = Place::new();
     let content = large();

@@ -72,7 +72,10 @@ impl<'a> Conductor<'a> {
     ) -> Result<Self, Failure> {
         let everyone = network.everyone();
         let data = open_data(network, everyone.ranks().clone())?;
-        let rule = WaveRule::Timeout { milliseconds: WAVE_MILLISECONDS };
+        // Who answers is not to seem silent because another is waited for.
+        let milliseconds = u32::try_from((stall_limit / 3).as_millis()).unwrap_or(u32::MAX);
+        let milliseconds = milliseconds.clamp(1, WAVE_MILLISECONDS);
+        let rule = WaveRule::Timeout { milliseconds };
         let mut control = network.stream(&everyone).up("classes").wave(rule).open()?;
         order.data = data.id();
         control.broadcast(ORDER, order.encode())?;
@@ -188,10 +191,16 @@ impl<'a> Conductor<'a> {
     /// Hosts that are silent for too long are given up, and the others go on without them.
     fn give_up_silent(&mut self, now: Instant) -> Result<(), Failure> {
         let silent = self.results.lose_silent(self.stall_limit, now);
-        let Work::Push(push) = &mut self.work else { return Ok(()) };
         if silent.is_empty() {
             return Ok(());
         }
+        let push = match &mut self.work {
+            Work::Push(push) => push,
+            Work::Gather(gather) => {
+                gather.pass_over(&silent);
+                return Ok(());
+            }
+        };
         push.lose(&silent);
         let rest = self.results.running();
         if rest.is_empty() {

@@ -56,6 +56,8 @@ pub(super) struct Gather {
     refused: RankSet,
     /// Those from whom nothing more comes.
     gone: RankSet,
+    /// Those who have said nothing for long.
+    silent: RankSet,
     steps: u64,
 }
 
@@ -85,6 +87,7 @@ impl Gather {
             settled: RankSet::new(),
             refused: RankSet::new(),
             gone: RankSet::new(),
+            silent: RankSet::new(),
             steps: 0,
         }
     }
@@ -112,12 +115,18 @@ impl Gather {
         });
         receiver.take(&message);
         self.busy.insert(rank);
+        self.silent.subtract(RankSet::range(rank, rank).as_ref());
     }
 
     /// Nothing more comes from these hosts.
     pub(super) fn lose(&mut self, ranks: &RankSet) {
         self.gone.union_with(ranks.as_ref());
         self.waiting.retain(|rank| !ranks.contains(*rank));
+    }
+
+    /// Nobody waits for these hosts. They may still come back.
+    pub(super) fn pass_over(&mut self, ranks: &RankSet) {
+        self.silent.union_with(ranks.as_ref());
     }
 
     /// How many steps were done.
@@ -200,13 +209,15 @@ impl Gather {
         self.open.remove(&rank);
     }
 
-    /// Nobody waits for hosts from which nothing more comes. Where nobody has to, they may come
-    /// back.
+    /// Nobody waits for hosts from which nothing comes. Where nobody has to, they may come back.
     fn close_gone(&mut self) {
         if self.waiting.is_empty() {
             return;
         }
-        let is_gone = |rank: &Rank| self.gone.contains(*rank) && !self.busy.contains(rank);
+        let is_gone = |rank: &Rank| {
+            let is_away = self.gone.contains(*rank) || self.silent.contains(*rank);
+            is_away && !self.busy.contains(rank)
+        };
         let gone: Vec<Rank> = self.open.iter().copied().filter(is_gone).collect();
         for rank in gone {
             self.close(rank);
