@@ -14,6 +14,7 @@ mod launching;
 mod mpi;
 mod node;
 mod nodeset;
+mod progress;
 mod run;
 mod scale;
 mod sim;

@@ -116,7 +116,7 @@ fn run_all(first: u64, count: u64, limit: Option<Duration>, options: &Options) -
         }
     });
     panic::set_hook(hook);
-    progress.clear();
+    drop(progress);
     let mut report = report.into_inner().unwrap_or_else(|broken| broken.into_inner());
     report.seconds = begin.elapsed().as_secs_f64();
     report

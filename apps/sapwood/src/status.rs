@@ -17,6 +17,7 @@ use sapwood::{Status, VisibleNetwork};
 use self::drawing::Paint;
 use crate::exit::{Failure, print};
 use crate::times::time;
+use crate::warm;
 
 /// The shortest time between two pictures.
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
@@ -90,7 +91,8 @@ fn show(network: &VisibleNetwork, whom: &Whom, is_again: bool) -> Result<(), Fai
     if whom.json {
         return print(&report::status(network, &status));
     }
-    let picture = drawing::draw(&network.name, &status, Paint::for_output());
+    let mut picture = drawing::draw(&network.name, &status, Paint::for_output());
+    picture += &warm::lacking(&network.name)?.unwrap_or_default();
     match (is_again, std::io::stdout().is_terminal()) {
         // The same place on a terminal; elsewhere one picture after another.
         (true, true) => print(&format!("\x1b[H\x1b[2J{picture}")),

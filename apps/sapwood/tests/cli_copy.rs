@@ -6,16 +6,16 @@ mod cli;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Output};
 use std::time::{Duration, Instant};
 
-use cli::{PROGRAM, assert_refused, text};
-use rustix::process::{Pid, Signal, kill_process};
+use cli::{LIMIT, assert_refused, assert_signals_end_reaching, code, text, wait_until};
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// After this long a test gives a command up.
-const LIMIT: Duration = Duration::from_secs(120);
+/// What is checked, and taken or not, as a whole.
+const BLOCK: usize = 32 << 10;
 
 /// More than all windows of a small tree hold.
 const LARGE: usize = 30_000_000;
@@ -64,27 +64,21 @@ impl Place {
 }
 
 fn command(arguments: &[&str]) -> Command {
-    let mut command = Command::new(PROGRAM);
-    command.args(["copy", "--substitute"]).args(arguments).stdin(Stdio::null());
-    for variable in ["WCOLL", "SAPWOOD_HOSTFILE", "SLURM_JOB_NODELIST", "PBS_NODEFILE"] {
-        command.env_remove(variable);
-    }
-    // All hosts are this machine, and have only names.
-    command.env("SAPWOOD_LAUNCHER", "local");
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
+    cli::on_hosts(&[&["copy", "--substitute"], arguments].concat())
 }
 
 fn run(arguments: &[&str]) -> Output {
     command(arguments).output().unwrap()
 }
 
-fn code(output: &Output) -> Option<i32> {
-    output.status.code()
-}
-
 fn assert_silent(output: &Output) {
     assert_eq!((code(output), text(&output.stderr)), (Some(0), ""), "{}", text(&output.stdout));
+}
+
+/// What a copy that went well has to say.
+fn report_of(output: &Output) -> Value {
+    assert_eq!(code(output), Some(0), "{} {}", text(&output.stderr), text(&output.stdout));
+    serde_json::from_slice(&output.stdout).unwrap()
 }
 
 fn large() -> Vec<u8> {
@@ -125,15 +119,6 @@ fn agent(child: &Child, rank: u32) -> Pid {
     panic!("there is no agent of rank {rank}");
 }
 
-/// Waits until something is there.
-fn wait_until(what: &str, mut is_there: impl FnMut() -> bool) {
-    let until = Instant::now() + LIMIT;
-    while !is_there() {
-        assert!(Instant::now() < until, "{what}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
-}
-
 fn has_begun(part: &Path) -> bool {
     fs::metadata(part).is_ok_and(|part| part.len() > 0)
 }
@@ -162,26 +147,10 @@ fn a_file_reaches_every_host_whole_by_every_tree() {
 
 #[test]
 fn a_signal_ends_a_copy_whose_hosts_are_still_being_reached() {
-    let folder = tempfile::tempdir().unwrap();
-    let [shell, called] = ["silent", "called"].map(|name| folder.path().join(name));
-    let script = format!("#!/bin/sh\n: >{}\nexec sleep 1000\n", called.display());
-    fs::write(&shell, script).unwrap();
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    fs::set_permissions(&shell, mode).unwrap();
-    let shell = shell.to_str().unwrap();
-    let reach = ["--launcher", "ssh", "--remote-shell", shell, "-t", "60", "-w", "n0"];
-    let copy = format!("{shell}-copy");
-    let child = command(&[&reach[..], &[shell, &copy][..]].concat()).spawn().unwrap();
-    let until = Instant::now() + LIMIT;
-    while !called.exists() {
-        assert!(Instant::now() < until, "the host was not called");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130));
-    let errors = text(&output.stderr);
-    assert!(errors.contains("stopped while the hosts were being reached"), "{errors}");
+    let place = Place::new();
+    let source = place.write("source", b"x");
+    let paths = [&*source, &place.of_hosts("copy")];
+    assert_signals_end_reaching(|reach| command(&[reach, &paths].concat()));
 }
 
 #[test]
@@ -339,26 +308,29 @@ fn a_host_that_hangs_is_given_up_and_the_others_go_on() {
 #[test]
 fn an_interrupted_copy_leaves_nothing_half_and_goes_on_when_it_is_asked_again() {
     let place = Place::new();
-    let content = large();
+    // So long that nobody is done before the interruption.
+    let content = large().repeat(4);
     let source = place.write("source", &content);
     let copy = place.of_hosts("copy");
     let child = command(&["-w", "n[0-2]", &source, &copy]).spawn().unwrap();
-    // One that hangs keeps the others from being done before the interruption.
     let hung = agent(&child, 1);
-    let part = place.path("n0/.copy.sapwood-part");
-    wait_until("nothing is copied", || has_begun(&part));
+    let parts = [0, 1, 2].map(|host| place.path(&format!("n{host}/.copy.sapwood-part")));
+    wait_until("nothing is copied", || parts.iter().all(|part| has_begun(part)));
+    // One that hangs keeps the others from being done.
     kill_process(hung, Signal::STOP).unwrap();
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let _ = kill_process(hung, Signal::CONT);
     let output = child.wait_with_output().unwrap();
-    let interrupted = code(&output) == Some(130);
     let said = text(&output.stderr);
-    assert!(!interrupted || said.contains("stopped before its end"), "{said}");
+    assert_eq!(code(&output), Some(130), "{said}");
+    assert!(said.contains("stopped before its end"), "{said}");
     for host in 0..3 {
-        let there = place.read(&format!("n{host}/copy"));
-        assert!(there.is_empty() || there == content, "half a file has its name");
+        assert!(!place.path(&format!("n{host}/copy")).exists(), "half a file has its name");
     }
-    assert_silent(&run(&["-w", "n[0-2]", &source, &copy]));
+    let report = report_of(&run(&["--json", "-w", "n[0-2]", &source, &copy]));
+    // What all have got is not sent again.
+    let sent = report["sent_bytes"].as_u64().unwrap();
+    assert!(0 < sent && sent < content.len() as u64, "{report}");
     for host in 0..3 {
         assert!(place.read(&format!("n{host}/copy")) == content);
         assert_eq!(place.parts(&format!("n{host}")), 0);
@@ -370,15 +342,94 @@ fn what_hosts_have_already_is_not_sent_again() {
     let place = Place::new();
     let content = large();
     let source = place.write("source", &content);
+    let (half, all) = (LARGE / 2, LARGE as u64);
     // One host has nothing, one a right beginning, one a wrong one, one everything but the name.
-    place.write("n1/.copy.sapwood-part", &content[..LARGE / 2]);
+    place.write("n1/.copy.sapwood-part", &content[..half]);
     place.write("n2/.copy.sapwood-part", &vec![7; LARGE / 3]);
     place.write("n3/.copy.sapwood-part", &content);
-    let output = run(&["--json", "-w", "n[0-3]", &source, &place.of_hosts("copy")]);
-    assert_eq!(code(&output), Some(0), "{}", text(&output.stdout));
+    let sent_to = |hosts: &str| {
+        let report = report_of(&run(&["--json", "-w", hosts, &source, &place.of_hosts("copy")]));
+        report["sent_bytes"].as_u64().unwrap()
+    };
+    let whole_blocks = half / BLOCK * BLOCK;
+    assert_eq!(sent_to("n[1,3]"), all - whole_blocks as u64);
+    // Whoever has a wrong beginning gets everything once the others have it.
+    assert_eq!(sent_to("n[0,2-3]"), 2 * all);
     for host in 0..4 {
         assert!(place.read(&format!("n{host}/copy")) == content, "{host}");
         assert_eq!(place.parts(&format!("n{host}")), 0);
+    }
+    assert_eq!(sent_to("n[0-3]"), 0);
+}
+
+#[test]
+fn more_hosts_are_gathered_than_can_be_written_at_a_time() {
+    const HOSTS: u32 = 24;
+    let place = Place::new();
+    for host in 0..HOSTS {
+        for folder in ["logs", "conf"] {
+            fs::create_dir_all(place.path(&format!("n{host}/{folder}"))).unwrap();
+            place.write(&format!("n{host}/{folder}/name"), format!("{folder} {host}").as_bytes());
+        }
+        // What takes so long that others would be begun meanwhile.
+        place.write(&format!("n{host}/logs/long"), &vec![host as u8; 1 << 20]);
+    }
+    let (logs, conf, back) = (place.of_hosts("logs"), place.of_hosts("conf"), place.text("back"));
+    let nodes = format!("n[0-{}]", HOSTS - 1);
+    let gather = ["--gather", "-f", "4", "-w", &nodes, &logs, &conf, &back];
+    let child = command(&gather).spawn().unwrap();
+    // Enough for the tree, and not for the folders of all hosts.
+    let few = Rlimit { current: Some(100), maximum: Some(100) };
+    prlimit(Some(Pid::from_child(&child)), Resource::Nofile, few).unwrap();
+    assert_silent(&child.wait_with_output().unwrap());
+    for host in 0..HOSTS {
+        for folder in ["logs", "conf"] {
+            let came = place.read(&format!("back/n{host}/{folder}/name"));
+            assert_eq!(came, format!("{folder} {host}").as_bytes());
+        }
+        assert!(place.read(&format!("back/n{host}/logs/long")) == vec![host as u8; 1 << 20]);
+    }
+}
+
+#[test]
+fn a_host_that_hangs_keeps_no_other_waiting_for_its_turn() {
+    let place = Place::new();
+    let content = large();
+    for host in 0..4 {
+        place.write(&format!("n{host}/log"), &content);
+    }
+    let (log, back) = (place.of_hosts("log"), place.text("back"));
+    let gather = ["--gather", "--stall-timeout", "2", "-w", "n[0-3]", &log, &back];
+    let child = command(&gather).spawn().unwrap();
+    // So few that one is written after another.
+    let few = Rlimit { current: Some(80), maximum: Some(80) };
+    prlimit(Some(Pid::from_child(&child)), Resource::Nofile, few).unwrap();
+    let part = |host: &u32| place.path(&format!("back/n{host}/.log.sapwood-part"));
+    let mut hung = None;
+    wait_until("nothing comes", || {
+        hung = (0..4).find(|host| has_begun(&part(host)));
+        hung.is_some()
+    });
+    let hung = hung.unwrap();
+    let agent = agent(&child, hung);
+    kill_process(agent, Signal::STOP).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = text(&output.stderr);
+    assert_eq!(said, format!("sapwood: n{hung} (1): missing: gave no sign of life for 2 s\n"));
+    assert_eq!(code(&output), Some(255));
+    for host in (0..4).filter(|host| *host != hung) {
+        assert!(place.read(&format!("back/n{host}/log")) == content, "{host}");
+    }
+}
+
+#[test]
+fn what_is_to_be_on_the_disk_is_whole() {
+    let place = Place::new();
+    let content = large();
+    let source = place.write("source", &content);
+    assert_silent(&run(&["--fsync", "-w", "n[0-1]", &source, &place.of_hosts("copy")]));
+    for host in 0..2 {
+        assert!(place.read(&format!("n{host}/copy")) == content, "{host}");
     }
 }
 

@@ -6,26 +6,15 @@ use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::channel;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use cli::{PROGRAM, assert_refused, text};
-use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use cli::{LIMIT, assert_refused, assert_signals_end_reaching, code, text, wait_for_end};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-/// After this long a test gives a command up.
-const LIMIT: Duration = Duration::from_secs(120);
-
 fn command(arguments: &[&str]) -> Command {
-    let mut command = Command::new(PROGRAM);
     // Whatever tree the user of the tests has up.
-    command.arg("run").arg("--cold").args(arguments).stdin(Stdio::null());
-    for variable in ["WCOLL", "SAPWOOD_HOSTFILE", "SLURM_JOB_NODELIST", "PBS_NODEFILE"] {
-        command.env_remove(variable);
-    }
-    // All hosts are this machine, and have only names.
-    command.env("SAPWOOD_LAUNCHER", "local");
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
+    cli::on_hosts(&[&["run", "--cold"], arguments].concat())
 }
 
 fn run(arguments: &[&str]) -> Output {
@@ -39,10 +28,6 @@ fn run_with_input(arguments: &[&str], input: &[u8]) -> Output {
         scope.spawn(move || stdin.write_all(input));
         child.wait_with_output().unwrap()
     })
-}
-
-fn code(output: &Output) -> Option<i32> {
-    output.status.code()
 }
 
 fn block(nodes: &str, count: usize, content: &str) -> String {
@@ -62,16 +47,6 @@ fn wait_for(child: &mut Child, what: &str) -> String {
 
 fn signal(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).unwrap();
-}
-
-/// Whether a process of this number has ended within the limit.
-fn has_ended(pid: &str) -> bool {
-    let pid = Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
-    let until = Instant::now() + LIMIT;
-    while test_kill_process(pid).is_ok() && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    test_kill_process(pid).is_err()
 }
 
 #[test]
@@ -126,34 +101,7 @@ fn standard_error_is_folded_by_itself() {
 
 #[test]
 fn a_signal_ends_a_command_whose_hosts_are_still_being_reached() {
-    let folder = tempfile::tempdir().unwrap();
-    let shell = folder.path().join("silent");
-    let called = folder.path().join("called");
-    let script = format!("#!/bin/sh\necho $$ >>{}\nexec sleep 1000\n", called.display());
-    std::fs::write(&shell, script).unwrap();
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(&shell, mode).unwrap();
-    let shell = shell.to_str().unwrap();
-    for number in [Signal::INT, Signal::TERM] {
-        std::fs::write(&called, "").unwrap();
-        let arguments =
-            ["--launcher", "ssh", "--remote-shell", shell, "-t", "60", "-w", "n[0-1]", "true"];
-        let child = command(&arguments).spawn().unwrap();
-        let until = Instant::now() + LIMIT;
-        let clients = loop {
-            let clients = std::fs::read_to_string(&called).unwrap();
-            if clients.lines().count() == 2 {
-                break clients;
-            }
-            assert!(Instant::now() < until, "the hosts were not called");
-            std::thread::sleep(Duration::from_millis(10));
-        };
-        signal(&child, number);
-        let output = child.wait_with_output().unwrap();
-        assert_eq!(code(&output), Some(128 + number.as_raw()));
-        assert!(text(&output.stderr).contains("stopped while the hosts were being reached"));
-        assert!(clients.lines().all(has_ended));
-    }
+    assert_signals_end_reaching(|reach| command(&[reach, &["true"]].concat()));
 }
 
 #[test]
@@ -261,7 +209,7 @@ fn what_takes_too_long_is_ended_with_all_that_it_started() {
     assert_eq!(code(&output), Some(124), "{}", text(&output.stderr));
     assert_eq!(text(&output.stderr), "sapwood: n[1-2] (2): timed out\n");
     for pid in text(&output.stdout).lines().filter(|line| line.parse::<u32>().is_ok()) {
-        assert!(has_ended(pid), "process {pid} is left");
+        wait_for_end(pid.trim().parse().unwrap());
     }
 }
 
@@ -286,7 +234,7 @@ fn nothing_outlives_a_front_end_that_is_killed() {
     signal(&child, Signal::KILL);
     child.wait().unwrap();
     let pid = first.trim().rsplit(' ').next().unwrap().to_string();
-    assert!(has_ended(&pid), "process {pid} is left");
+    wait_for_end(pid.trim().parse().unwrap());
 }
 
 #[test]
@@ -345,7 +293,7 @@ fn a_host_that_hangs_keeps_neither_the_others_nor_the_user_waiting() {
     }
     signal(&child, Signal::TERM);
     assert_eq!(code(&child.wait_with_output().unwrap()), Some(143));
-    assert!(has_ended(&hung));
+    wait_for_end(hung.trim().parse().unwrap());
 }
 
 #[test]

@@ -6,27 +6,19 @@ mod cli;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Output};
 use std::time::{Duration, Instant};
 
-use cli::{PROGRAM, assert_refused, text};
+use cli::{LIMIT, assert_refused, assert_signals_end_reaching, text};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
-
-/// After this long a test gives a command up.
-const LIMIT: Duration = Duration::from_secs(120);
 
 /// For tests in which no host is to be missing, however busy the machine is.
 const PATIENT: [&str; 2] = ["--wave-timeout", "60"];
 
 fn command(arguments: &[&str]) -> Command {
-    let mut command = Command::new(PROGRAM);
-    command.arg("top").args(arguments).stdin(Stdio::null());
-    // All hosts are this machine, and have only names.
-    command.env("SAPWOOD_LAUNCHER", "local");
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
+    cli::on_hosts(&[&["top"], arguments].concat())
 }
 
 fn run(arguments: &[&str]) -> Output {
@@ -417,25 +409,7 @@ fn a_terminal_has_a_view_with_keys_and_is_given_back() {
 
 #[test]
 fn a_signal_ends_a_watch_whose_hosts_are_still_being_reached() {
-    let folder = tempfile::tempdir().unwrap();
-    let [shell, called] = ["silent", "called"].map(|name| folder.path().join(name));
-    let script = format!("#!/bin/sh\n: >{}\nexec sleep 1000\n", called.display());
-    std::fs::write(&shell, script).unwrap();
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(&shell, mode).unwrap();
-    let shell = shell.to_str().unwrap();
-    let reach = ["--launcher", "ssh", "--remote-shell", shell, "-t", "60", "-w", "n0"];
-    let child = command(&[&reach[..], &["--once"][..]].concat()).spawn().unwrap();
-    let until = Instant::now() + LIMIT;
-    while !called.exists() {
-        assert!(Instant::now() < until, "the host was not called");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130));
-    let errors = text(&output.stderr);
-    assert!(errors.contains("stopped while the hosts were being reached"), "{errors}");
+    assert_signals_end_reaching(|reach| command(&[reach, &["--once"]].concat()));
 }
 
 #[test]
@@ -452,13 +426,7 @@ fn bad_input_is_refused_in_one_line() {
         (&["-w", "n1", "--json", "-q"], "--quiet"),
     ];
     for (arguments, what) in cases {
-        let output = command(arguments)
-            .env_remove("WCOLL")
-            .env_remove("SAPWOOD_HOSTFILE")
-            .env_remove("SLURM_JOB_NODELIST")
-            .output()
-            .unwrap();
-        assert_refused(&output, what, arguments);
+        assert_refused(&run(arguments), what, arguments);
     }
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();

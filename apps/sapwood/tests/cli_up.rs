@@ -2,112 +2,15 @@
 
 mod cli;
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Child, Stdio};
+use std::time::Duration;
 
-use cli::{PROGRAM, assert_refused, text};
-use rustix::process::{Pid, Signal, kill_process, test_kill_process};
-use tempfile::TempDir;
-
-/// After this long a test gives a wait up.
-const LIMIT: Duration = Duration::from_secs(120);
-
-/// A user with a runtime folder of its own, whose hosts are all this machine.
-struct User {
-    folder: TempDir,
-}
-
-impl User {
-    fn new() -> Self {
-        Self { folder: tempfile::tempdir().unwrap() }
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(PROGRAM);
-        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        for variable in ["WCOLL", "SAPWOOD_HOSTFILE", "SLURM_JOB_NODELIST", "PBS_NODEFILE"] {
-            command.env_remove(variable);
-        }
-        command.env("SAPWOOD_LAUNCHER", "local").env("XDG_RUNTIME_DIR", self.folder.path());
-        command
-    }
-
-    fn say(&self, arguments: &[&str]) -> Output {
-        self.command(arguments).output().unwrap()
-    }
-
-    fn run(&self, arguments: &[&str]) -> Output {
-        self.say(&[&["run"], arguments].concat())
-    }
-
-    /// A command in the background, of which something has been written.
-    fn begun(&self, arguments: &[&str]) -> Child {
-        let mut child = self.command(&[&["run"], arguments].concat()).spawn().unwrap();
-        let mut byte = [0];
-        let stdout = child.stdout.as_mut().unwrap();
-        while stdout.read(&mut byte).unwrap() == 1 && byte != *b"\n" {}
-        child
-    }
-
-    /// Starts a tree, and gives the process of its keeper.
-    fn up(&self, arguments: &[&str]) -> u32 {
-        let output = self.say(&[&["up"], arguments].concat());
-        assert_eq!(code(&output), Some(0), "{}", text(&output.stderr));
-        assert!(text(&output.stdout).contains(" is up: "), "{}", text(&output.stdout));
-        self.keepers().pop().unwrap()
-    }
-
-    /// The processes of keepers, as the files by which their networks are found say.
-    fn keepers(&self) -> Vec<u32> {
-        let pid = |path: &PathBuf| {
-            let text = std::fs::read_to_string(path).ok()?;
-            text.lines().nth(1)?.strip_prefix("pid ")?.parse().ok()
-        };
-        let ends = |path: &PathBuf| path.extension().is_some_and(|end| end == "network");
-        self.left().iter().filter(|path| ends(path)).filter_map(pid).collect()
-    }
-
-    /// What lies in the folder.
-    fn left(&self) -> Vec<PathBuf> {
-        let entries = std::fs::read_dir(self.folder.path().join("sapwood"));
-        entries.map_or(Vec::new(), |entries| entries.flatten().map(|entry| entry.path()).collect())
-    }
-
-    /// The process of the agent of a host.
-    fn agent(&self, arguments: &[&str]) -> u32 {
-        let output = self.run(&[&["-N"], arguments, &["echo $PPID"]].concat());
-        text(&output.stdout).trim().parse().unwrap()
-    }
-}
-
-impl Drop for User {
-    fn drop(&mut self) {
-        for pid in self.keepers() {
-            // A test that has failed may have left it.
-            let _ = kill_process(pid_of(pid), Signal::TERM);
-            wait_for_end(pid);
-        }
-    }
-}
-
-fn code(output: &Output) -> Option<i32> {
-    output.status.code()
-}
-
-fn pid_of(pid: u32) -> Pid {
-    Pid::from_raw(pid.cast_signed()).unwrap()
-}
-
-fn wait_for_end(pid: u32) {
-    let until = Instant::now() + LIMIT;
-    while test_kill_process(pid_of(pid)).is_ok() {
-        assert!(Instant::now() < until, "process {pid} is left");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
+use cli::user::{User, pid_of};
+use cli::{assert_refused, code, text, wait_for_end};
+use rustix::process::{Pid, Signal, kill_process};
 
 #[test]
 fn a_tree_serves_commands_on_any_of_its_hosts_and_goes_when_it_is_told() {
@@ -271,6 +174,30 @@ fn a_host_that_was_lost_is_missing_from_then_on() {
     assert_eq!(code(&user.run(&["-w", "n3", "true"])), Some(0));
     assert_eq!(code(&user.run(&["-w", "n2", "true"])), Some(255));
     assert_eq!(code(&user.run(&["--cold", "-w", "n2", "true"])), Some(0));
+    // Whoever asks is told who it is, and what has it back.
+    let shown = user.say(&["status"]);
+    let said = text(&shown.stdout);
+    let again = "whoever is back is taken in by: sapwood up --replace -w 'n[0-3]' -f 2\n";
+    assert!(said.contains("\nn2 (1): missing: ") && said.ends_with(again), "{said}");
+    let before = user.agent(&["-w", "n3"]);
+    user.up(&["--replace", "-w", "n[0-3]", "-f", "2"]);
+    assert_ne!(user.agent(&["-w", "n3"]), before);
+    assert_eq!(code(&user.run(&["-w", "n[0-3]", "true"])), Some(0));
+    assert!(!text(&user.say(&["status"]).stdout).contains("missing"));
+}
+
+#[test]
+fn a_tree_is_had_again_with_the_hosts_that_it_had_wherever_they_were_named() {
+    let user = User::new();
+    let up = user.command(&["up"]).env("SLURM_JOB_NODELIST", "n[0-1]").output().unwrap();
+    assert_eq!(code(&up), Some(0), "{}", text(&up.stderr));
+    kill_process(pid_of(user.agent(&["-w", "n1"])), Signal::KILL).unwrap();
+    // A command hears of it before anybody asks.
+    let output = user.run(&["-w", "n[0-1]", "sleep 0.1"]);
+    assert_eq!(code(&output), Some(255), "{}", text(&output.stderr));
+    let shown = user.say(&["status"]);
+    let said = text(&shown.stdout);
+    assert!(said.ends_with("sapwood up --replace -w 'n[0-1]'\n"), "{said}");
 }
 
 #[test]

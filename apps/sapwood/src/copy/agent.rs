@@ -20,6 +20,7 @@ use super::receiver::{self, Receiver};
 use super::scan::Scan;
 use super::source::{self, Source};
 use crate::exit::Failure;
+use crate::run::agent::forgive;
 use crate::run::substitute;
 
 /// The hidden argument with which this program is an agent.
@@ -107,7 +108,7 @@ impl Agent {
         let mut is_busy = false;
         if let Some(job) = &mut self.job {
             while Instant::now() < until {
-                is_busy = job.take_data(back_end) | forgive_false(job.work_on(back_end))?;
+                is_busy = job.take_data(back_end) | forgive(job.work_on(back_end))?;
                 if !is_busy {
                     break;
                 }
@@ -276,21 +277,6 @@ fn answer_ready(source: &mut Source, known: u64, lacking: Vec<(u64, u64)>) -> Se
 /// The name of a source, which its copy gets.
 pub(super) fn name_of(source: &Path) -> Option<Vec<u8>> {
     source.file_name().map(|name| name.as_bytes().to_vec())
-}
-
-/// A stream that was closed meanwhile, or a wave that has passed, concerns nobody any more.
-fn forgive(result: Result<(), Error>) -> Result<(), Error> {
-    match result {
-        Err(Error::Misuse(_) | Error::Packet(_)) => Ok(()),
-        result => result,
-    }
-}
-
-fn forgive_false(result: Result<bool, Error>) -> Result<bool, Error> {
-    match result {
-        Err(Error::Misuse(_) | Error::Packet(_)) => Ok(false),
-        result => result,
-    }
 }
 
 #[cfg(test)]

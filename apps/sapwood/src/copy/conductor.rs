@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use sapwood::{Error, Event, Network, RankSet, Stream, Wave, WaveRule};
+use sapwood::{Error, Event, Network, RankSet, Stream, WaveRule};
 use sapwood_launch::Signal;
 
 use super::gather::Gather;
@@ -13,7 +13,7 @@ use super::push::{Push, open_data};
 use super::results::Results;
 use crate::exit::Failure;
 use crate::mpi::signals::Signals;
-use crate::run::unanswered::Unanswered;
+use crate::run::questions::{Pace, Questions};
 
 /// For how long a wave is held for those for whom it is not over.
 const HOLD: Duration = Duration::from_millis(400);
@@ -21,8 +21,12 @@ const HOLD: Duration = Duration::from_millis(400);
 /// After the first answer to a wave, those that stay silent are waited for so long.
 const WAVE_MILLISECONDS: u32 = 3000;
 
-/// The shortest time between two questions.
-const PAUSE: Duration = Duration::from_millis(10);
+/// How fast questions follow each other.
+const PACE: Pace = Pace {
+    pause: Duration::from_millis(10),
+    hold: HOLD,
+    silence: Duration::from_millis(WAVE_MILLISECONDS as u64),
+};
 
 /// Hosts that lack something when everything has been said are served anew so often.
 const ROUNDS_MAX: u32 = 8;
@@ -46,12 +50,7 @@ pub(super) struct Conductor<'a> {
     signals: Signals,
     stall_limit: Duration,
     bar: Bar,
-    wave: Wave,
-    is_asked: bool,
-    asked_at: Instant,
-    /// The next question comes then at the earliest.
-    ask_at: Instant,
-    unanswered: Unanswered,
+    questions: Questions,
     rounds: u32,
     /// How far everybody was when something last went on, and when that was.
     progress: (u64, Instant),
@@ -73,7 +72,10 @@ impl<'a> Conductor<'a> {
     ) -> Result<Self, Failure> {
         let everyone = network.everyone();
         let data = open_data(network, everyone.ranks().clone())?;
-        let rule = WaveRule::Timeout { milliseconds: WAVE_MILLISECONDS };
+        // Who answers is not to seem silent because another is waited for.
+        let milliseconds = u32::try_from((stall_limit / 3).as_millis()).unwrap_or(u32::MAX);
+        let milliseconds = milliseconds.clamp(1, WAVE_MILLISECONDS);
+        let rule = WaveRule::Timeout { milliseconds };
         let mut control = network.stream(&everyone).up("classes").wave(rule).open()?;
         order.data = data.id();
         control.broadcast(ORDER, order.encode())?;
@@ -90,11 +92,7 @@ impl<'a> Conductor<'a> {
             signals,
             stall_limit,
             bar,
-            wave: 0,
-            is_asked: true,
-            asked_at: Instant::now(),
-            ask_at: Instant::now() + PAUSE,
-            unanswered: Unanswered::default(),
+            questions: Questions::new(PACE, Instant::now()),
             rounds: 0,
             progress: (0, Instant::now()),
         })
@@ -134,7 +132,7 @@ impl<'a> Conductor<'a> {
             self.give_up_incomplete(now);
             self.ask(now)?;
             self.show(now);
-            self.network.turn(if is_busy { Duration::ZERO } else { self.wait(now) })?;
+            self.network.turn(if is_busy { Duration::ZERO } else { self.questions.wait(now) })?;
         }
     }
 
@@ -162,7 +160,7 @@ impl<'a> Conductor<'a> {
         while self.control.waiting() > 0 {
             let answer = self.control.recv()?;
             let over = self.results.over();
-            self.unanswered.hear(&answer.contributors);
+            self.questions.hear(&answer);
             self.results.take(&answer, Instant::now())?;
             let newly = self.results.over().difference(over.as_ref());
             if let Work::Push(push) = &mut self.work
@@ -170,9 +168,6 @@ impl<'a> Conductor<'a> {
             {
                 // Whoever has failed is told nothing more.
                 push.lose(&newly);
-            }
-            if answer.wave >= self.wave && !answer.is_late {
-                self.is_asked = false;
             }
         }
         let data = match &mut self.work {
@@ -196,10 +191,16 @@ impl<'a> Conductor<'a> {
     /// Hosts that are silent for too long are given up, and the others go on without them.
     fn give_up_silent(&mut self, now: Instant) -> Result<(), Failure> {
         let silent = self.results.lose_silent(self.stall_limit, now);
-        let Work::Push(push) = &mut self.work else { return Ok(()) };
         if silent.is_empty() {
             return Ok(());
         }
+        let push = match &mut self.work {
+            Work::Push(push) => push,
+            Work::Gather(gather) => {
+                gather.pass_over(&silent);
+                return Ok(());
+            }
+        };
         push.lose(&silent);
         let rest = self.results.running();
         if rest.is_empty() {
@@ -246,22 +247,16 @@ impl<'a> Conductor<'a> {
     }
 
     fn say_again(&mut self, ranks: &RankSet, data: u32) -> Result<(), Failure> {
-        self.results.ask_again(self.wave + 1);
+        self.results.ask_again(self.questions.last() + 1);
         self.control.send_to_ranks(ranks, AGAIN, data)?;
         Ok(self.network.flush()?)
     }
 
     /// Asks the next question when the last has been answered.
     fn ask(&mut self, now: Instant) -> Result<(), Failure> {
-        let silence = Duration::from_millis(u64::from(WAVE_MILLISECONDS)) + HOLD;
-        let is_lost = now - self.asked_at > silence * 2;
-        if self.is_asked && !is_lost || now < self.ask_at {
-            return Ok(());
-        }
-        let wave = self.wave + 1;
-        let Self { control, unanswered, .. } = self;
+        let control = &mut self.control;
         let members = control.members();
-        let is_asked = unanswered.ask(members.ranks(), |to| {
+        self.questions.ask(members.ranks(), now, |to, wave| {
             match control.try_send_to_ranks(to, POLL, poll(wave, HOLD)) {
                 // All have gone; the events say so, too.
                 Ok(()) | Err(Error::Misuse(_)) => Ok(true),
@@ -269,13 +264,6 @@ impl<'a> Conductor<'a> {
                 Err(error) => Err(error),
             }
         })?;
-        if !is_asked {
-            // Those who have not read the questions before this one have enough to answer.
-            self.ask_at = now + HOLD;
-            return Ok(());
-        }
-        self.wave = wave;
-        (self.asked_at, self.is_asked, self.ask_at) = (now, true, now + PAUSE);
         Ok(())
     }
 
@@ -290,13 +278,6 @@ impl<'a> Conductor<'a> {
                 let (there, planned) = gather.bytes();
                 self.bar.show_gathered(now, there, planned);
             }
-        }
-    }
-
-    fn wait(&self, now: Instant) -> Duration {
-        match self.is_asked {
-            true => HOLD,
-            false => self.ask_at.saturating_duration_since(now),
         }
     }
 }

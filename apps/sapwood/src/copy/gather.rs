@@ -1,9 +1,13 @@
 //! The front-end's half of gathering: a receiver for each host, which puts what comes into a folder
 //! of that host's name.
+//!
+//! All hosts say at once what they have. Only so many are written at a time, as each has some files
+//! open; the others wait for the word that their files are wanted until one of these is done.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use rustix::process::{Resource, getrlimit};
 use sapwood::{Answer, Rank, RankSet, Stream};
 
 use super::protocol::{Complaints, Message, NOTHING_MORE, State, Terms};
@@ -14,6 +18,21 @@ use crate::run::substitute;
 
 /// Steps of one receiver before the others have their turn.
 const STEPS_MAX: usize = 16;
+
+/// Most hosts that are written at a time. What comes from them shares one link in any case.
+const OPEN_MAX: usize = 64;
+
+/// Most beginnings of files that a receiver keeps open. Files come one after another, so there are
+/// more only where copies were interrupted several times.
+const KEPT_OPEN_MAX: usize = 8;
+
+/// Descriptors that a receiver has open for each source, and besides: folders on the way to a file,
+/// and the file.
+const DESCRIPTORS_PER_SOURCE: usize = 2;
+const DESCRIPTORS_EACH: usize = KEPT_OPEN_MAX + 4;
+
+/// Descriptors that are left for links that come while the copy goes on.
+const DESCRIPTORS_SPARE: usize = 64;
 
 /// The front-end of a gathering.
 pub(super) struct Gather {
@@ -26,12 +45,19 @@ pub(super) struct Gather {
     receivers: BTreeMap<Rank, Receiver>,
     /// Those who may have something to do.
     busy: BTreeSet<Rank>,
+    /// Those who have files open, and how many these may be.
+    open: BTreeSet<Rank>,
+    open_max: usize,
+    /// Those who wait until others are done.
+    waiting: BTreeSet<Rank>,
     /// Those whose outcome has been taken into account.
     settled: RankSet,
     /// Those who have been told that nothing more is wanted.
     refused: RankSet,
     /// Those from whom nothing more comes.
     gone: RankSet,
+    /// Those who have said nothing for long.
+    silent: RankSet,
     steps: u64,
 }
 
@@ -46,19 +72,22 @@ impl Gather {
     ) -> Self {
         // What goes into a host's own folder has the name that it has there.
         let terms = Terms { is_into: true, is_exact: false, ..terms };
-        let (receivers, busy) = (BTreeMap::new(), BTreeSet::new());
         Self {
             data,
+            open_max: open_max(names.len()),
             hosts,
             names,
             destination,
             terms,
             substitutes,
-            receivers,
-            busy,
+            receivers: BTreeMap::new(),
+            busy: BTreeSet::new(),
+            open: BTreeSet::new(),
+            waiting: BTreeSet::new(),
             settled: RankSet::new(),
             refused: RankSet::new(),
             gone: RankSet::new(),
+            silent: RankSet::new(),
             steps: 0,
         }
     }
@@ -81,15 +110,23 @@ impl Gather {
             let folder = destination.join(host);
             // Where it cannot be made, the receiver says why nothing can be put there.
             let _ = std::fs::create_dir_all(&folder);
-            Receiver::new(&folder, &names.iter().map(name).collect::<Vec<_>>(), terms)
+            let names = names.iter().map(name).collect::<Vec<_>>();
+            Receiver::new(&folder, &names, terms).keeping_open(KEPT_OPEN_MAX)
         });
         receiver.take(&message);
         self.busy.insert(rank);
+        self.silent.subtract(RankSet::range(rank, rank).as_ref());
     }
 
     /// Nothing more comes from these hosts.
     pub(super) fn lose(&mut self, ranks: &RankSet) {
         self.gone.union_with(ranks.as_ref());
+        self.waiting.retain(|rank| !ranks.contains(*rank));
+    }
+
+    /// Nobody waits for these hosts. They may still come back.
+    pub(super) fn pass_over(&mut self, ranks: &RankSet) {
+        self.silent.union_with(ranks.as_ref());
     }
 
     /// How many steps were done.
@@ -102,7 +139,14 @@ impl Gather {
     /// # Errors
     /// [`Failure`] when the network fails.
     pub(super) fn work(&mut self) -> Result<bool, Failure> {
+        self.close_gone();
+        if self.has_turn() {
+            self.busy.append(&mut self.waiting);
+        }
         for rank in self.busy.clone() {
+            if !self.may_work(rank) {
+                continue;
+            }
             let Some(receiver) = self.receivers.get_mut(&rank) else { continue };
             for _ in 0..STEPS_MAX {
                 if !self.data.has_room().unwrap_or(false) {
@@ -124,12 +168,65 @@ impl Gather {
                             let (tag, values) = ready.encode();
                             self.data.send_to(rank, tag, values)?;
                         }
+                        if receiver.is_over() {
+                            self.close(rank);
+                        }
                         break;
                     }
                 }
             }
         }
-        Ok(!self.busy.is_empty())
+        Ok(!self.busy.is_empty() || self.has_turn())
+    }
+
+    /// Whether somebody waits and need not.
+    fn has_turn(&self) -> bool {
+        !self.waiting.is_empty() && self.open.len() < self.open_max
+    }
+
+    /// Whether this one is not to wait until others are done.
+    fn may_work(&mut self, rank: Rank) -> bool {
+        let is_opening = self.receivers.get(&rank).is_some_and(Receiver::is_about_to_open);
+        if !is_opening {
+            return true;
+        }
+        if self.open.len() < self.open_max && !self.gone.contains(rank) {
+            self.open.insert(rank);
+            return true;
+        }
+        self.busy.remove(&rank);
+        if !self.gone.contains(rank) {
+            self.waiting.insert(rank);
+        }
+        false
+    }
+
+    /// This one needs no files any more.
+    fn close(&mut self, rank: Rank) {
+        if let Some(receiver) = self.receivers.get_mut(&rank) {
+            receiver.let_go();
+        }
+        self.open.remove(&rank);
+    }
+
+    /// Nobody waits for hosts from which nothing comes. Where nobody has to, they may come back.
+    fn close_gone(&mut self) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        let is_gone = |rank: &Rank| {
+            let is_away = self.gone.contains(*rank) || self.silent.contains(*rank);
+            is_away && !self.busy.contains(rank)
+        };
+        let gone: Vec<Rank> = self.open.iter().copied().filter(is_gone).collect();
+        for rank in gone {
+            self.close(rank);
+        }
+    }
+
+    /// Bytes of data that came from hosts.
+    pub(super) fn taken_bytes(&self) -> u64 {
+        self.receivers.values().map(|receiver| receiver.taken_bytes).sum()
     }
 
     /// Adds what the receivers have to say of hosts that have sent everything. Gives whether all
@@ -176,4 +273,12 @@ impl Gather {
             receiver.abandon();
         }
     }
+}
+
+/// How many hosts can be written at a time with the descriptors that this process has left.
+fn open_max(sources: usize) -> usize {
+    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let taken = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count) + DESCRIPTORS_SPARE;
+    let free = usize::try_from(limit).unwrap_or(usize::MAX).saturating_sub(taken);
+    (free / (DESCRIPTORS_PER_SOURCE * sources + DESCRIPTORS_EACH)).clamp(1, OPEN_MAX)
 }

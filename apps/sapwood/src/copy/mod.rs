@@ -1,15 +1,16 @@
 //! `sapwood copy`: files and folders to every host of a set, and back into a folder for each host.
 //!
 //! Owns the command line and the order of things. `scan` finds out what there is, `manifest` is the
-//! list of it, `source` reads and `receiver` writes, the latter through `store`; `agent` is the
-//! process on each host, `conductor` the front-end with `push` or `gather` as its own half,
-//! `protocol` what they say to each other, `blocks` how they know that they mean the same. `plan`
-//! chooses the tree. docs/copy.md describes it for users.
+//! list of it, `source` reads and `receiver` writes, the latter through `store`, whose files are
+//! `held`; `agent` is the process on each host, `conductor` the front-end with `push` or `gather`
+//! as its own half, `protocol` what they say to each other, `blocks` how they know that they mean
+//! the same. `plan` chooses the tree. docs/copy.md describes it for users.
 
 pub(crate) mod agent;
 mod blocks;
 mod conductor;
 mod gather;
+mod held;
 mod manifest;
 mod plan;
 mod progress;
@@ -41,11 +42,12 @@ use self::results::Results;
 use self::scan::{Found, Scan};
 use self::source::Source;
 use crate::exit::{Failure, by_signal, print};
+use crate::hosts::absence;
 use crate::hosts::plant::{self, Opened, Targets};
-use crate::hosts::selection::{Reach, Selection, seconds};
+use crate::hosts::selection::{Reach, Selection};
 use crate::hosts::tree::Purpose;
-use crate::hosts::unreached::{lose_unreached, unreached};
 use crate::mpi::signals::Signals;
+use crate::times::time;
 
 /// How long the others wait for a host whose parent in the tree is gone: an agent that lives
 /// finds another one much sooner.
@@ -83,7 +85,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     no_encryption: bool,
     /// Give a host up that has not answered for so long.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "30")]
+    #[arg(long, value_name = "SECONDS", value_parser = time, default_value = "30")]
     stall_timeout: Duration,
     /// Accept so many hosts that are missing.
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -225,6 +227,23 @@ fn describe(arguments: &Arguments, task: &Task) -> String {
     }
 }
 
+/// What the agents are told, but for the stream.
+fn order(arguments: &Arguments, task: &Task, targets: &Targets) -> Order {
+    let path = |path: &Path| path.as_os_str().as_bytes().to_vec();
+    Order {
+        gathers: arguments.gather,
+        hosts: targets.set.to_string(),
+        substitutes: arguments.substitute,
+        sources: match arguments.gather {
+            true => arguments.sources().iter().map(|source| path(source)).collect(),
+            false => task.names.clone(),
+        },
+        destination: path(arguments.destination()),
+        terms: arguments.terms(),
+        data: 0,
+    }
+}
+
 /// Copies in a network whose back-ends are agents, one for each name.
 fn conduct(
     arguments: &Arguments,
@@ -236,21 +255,9 @@ fn conduct(
 ) -> Result<u8, Failure> {
     let begun = Instant::now();
     let names: Vec<String> = targets.set.iter().collect();
-    let (unreached, reasons) = unreached(network, names.len());
+    let absent = absence::of_new_tree(network, names.len());
     let terms = arguments.terms();
-    let path = |path: &Path| path.as_os_str().as_bytes().to_vec();
-    let order = Order {
-        gathers: arguments.gather,
-        hosts: targets.set.to_string(),
-        substitutes: arguments.substitute,
-        sources: match arguments.gather {
-            true => arguments.sources().iter().map(|source| path(source)).collect(),
-            false => task.names.clone(),
-        },
-        destination: path(arguments.destination()),
-        terms,
-        data: 0,
-    };
+    let order = order(arguments, &task, &targets);
     let bar = Bar::new(!arguments.quiet && !arguments.json);
     let planned = task.found.as_ref().map(|found| {
         let files = found.manifest.entries().iter().filter(|it| it.content().is_some()).count();
@@ -259,12 +266,15 @@ fn conduct(
     let mut summary = Summary {
         own: task.found.as_ref().map(|found| found.complaints.clone()).unwrap_or_default(),
         planned,
+        sent_bytes: 0,
         time: Duration::ZERO,
         fan_out,
         is_watched: bar.is_shown(),
     };
     let mut results = Results::new(names.clone(), begun);
-    lose_unreached(&mut |ranks, reason| results.lose(ranks, reason), &unreached, &reasons);
+    for (ranks, reason) in &absent {
+        results.lose(ranks, reason);
+    }
     if results.is_complete() {
         let code = results.exit_code(arguments.quorum, &summary.own);
         report::write(&results, arguments, &summary, code)?;
@@ -281,8 +291,12 @@ fn conduct(
     let stall_limit = arguments.stall_timeout;
     let mut conductor = Conductor::begin(network, order, results, signals, stall_limit, bar, work)?;
     let ended_by = conductor.run()?;
-    if let Work::Push(push) = &conductor.work {
-        summary.own = push.source.found.complaints.clone();
+    match &conductor.work {
+        Work::Push(push) => {
+            summary.own = push.source.found.complaints.clone();
+            (summary.sent_bytes, _) = push.source.said();
+        }
+        Work::Gather(gather) => summary.sent_bytes = gather.taken_bytes(),
     }
     summary.time = begun.elapsed();
     let results = conductor.into_results();

@@ -1,8 +1,8 @@
-//! A line that says how far a copy is. It goes to standard error, only on a terminal, and is wiped
-//! when the copy is over.
+//! How far a copy is, in one line.
 
-use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
+
+use crate::progress::Line;
 
 /// The shortest time between two states of the line.
 const PAUSE: Duration = Duration::from_millis(150);
@@ -10,9 +10,9 @@ const PAUSE: Duration = Duration::from_millis(150);
 /// Cells of the bar.
 const CELLS: u64 = 24;
 
-/// The line.
+/// The line that says so.
 pub(super) struct Bar {
-    is_shown: bool,
+    line: Line,
     begun: Instant,
     next: Instant,
 }
@@ -21,12 +21,12 @@ impl Bar {
     /// `is_wanted` says whether the user did not ask for silence.
     pub(super) fn new(is_wanted: bool) -> Self {
         let now = Instant::now();
-        Self { is_shown: is_wanted && std::io::stderr().is_terminal(), begun: now, next: now }
+        Self { line: Line::new(is_wanted), begun: now, next: now }
     }
 
     /// Whether a person sees it.
     pub(super) fn is_shown(&self) -> bool {
-        self.is_shown
+        self.line.is_shown()
     }
 
     /// Of so many bytes, each host has at least and at most so many thousandths.
@@ -45,21 +45,11 @@ impl Bar {
     }
 
     fn show(&mut self, now: Instant, there: u64, all: u64, more: &str) {
-        if !self.is_shown || now < self.next {
+        if !self.is_shown() || now < self.next {
             return;
         }
         self.next = now + PAUSE;
-        let line = line(there, all, now - self.begun);
-        // Whoever does not see the line misses nothing.
-        let _ = write!(std::io::stderr(), "\r\x1b[K{line}{more}");
-    }
-}
-
-impl Drop for Bar {
-    fn drop(&mut self) {
-        if self.is_shown {
-            let _ = write!(std::io::stderr(), "\r\x1b[K");
-        }
+        self.line.say(format_args!("{}{more}", line(there, all, now - self.begun)));
     }
 }
 

@@ -8,19 +8,20 @@
 //! Long work is done in steps, so that the host can answer meanwhile.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 
 use super::blocks::{BLOCK_BYTES, Beginning, Digest, block_digest};
+use super::held::Held;
 use super::manifest::{Content, Entry, Kind, Manifest};
 use super::protocol::{Complaints, Message, Outcome, State, Terms};
-use super::store::{Held, Present, Store, Trouble};
+use super::store::{Present, Store, Trouble};
 
-/// Most files of which beginnings are kept open until the source has judged them.
+/// Most files of which beginnings are kept open until the source has judged them, if nothing else
+/// is said.
 const KEPT_OPEN_MAX: usize = 200;
 
 /// Bytes that are read in one step.
@@ -81,9 +82,19 @@ pub(super) enum Step {
     Nothing,
 }
 
+/// Where things go.
+struct Place {
+    destination: PathBuf,
+    names: Vec<Vec<u8>>,
+    terms: Terms,
+}
+
 /// The end that gets the files.
 pub(super) struct Receiver {
+    /// Until it is opened.
+    place: Option<Place>,
     store: Option<Store>,
+    kept_open_max: usize,
     manifest: Manifest,
     progress: Vec<Progress>,
     phase: Phase,
@@ -103,10 +114,14 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    /// Gets ready to put sources of these names there.
+    /// Gets ready to put sources of these names there. Opens nothing before it has the whole list
+    /// of what will come.
     pub(super) fn new(destination: &Path, names: &[Vec<u8>], terms: Terms) -> Self {
-        let mut receiver = Self {
+        let (destination, names) = (destination.to_path_buf(), names.to_vec());
+        Self {
+            place: Some(Place { destination, names, terms }),
             store: None,
+            kept_open_max: KEPT_OPEN_MAX,
             manifest: Manifest::default(),
             progress: Vec::new(),
             phase: Phase::Manifest,
@@ -121,15 +136,26 @@ impl Receiver {
             there_files: 0,
             read_bytes: 0,
             taken_bytes: 0,
-        };
-        match Store::locate(destination, names, terms) {
-            Ok(store) => receiver.store = Some(store),
-            Err((path, trouble)) => {
-                receiver.complaints.add(path.display().to_string(), trouble.reason);
-                receiver.phase = Phase::Over;
-            }
         }
-        receiver
+    }
+
+    /// The same, which keeps no more beginnings of files open.
+    pub(super) fn keeping_open(self, most: usize) -> Self {
+        Self { kept_open_max: most, ..self }
+    }
+
+    /// Whether it will open its place next.
+    pub(super) fn is_about_to_open(&self) -> bool {
+        matches!(self.phase, Phase::Preparing(..)) && self.place.is_some()
+    }
+
+    /// Closes everything, whether it is over or not.
+    pub(super) fn let_go(&mut self) {
+        self.abandon();
+        self.store = None;
+        if !self.is_over() {
+            (self.phase, self.is_lacking) = (Phase::Over, true);
+        }
     }
 
     /// How it is doing.
@@ -260,6 +286,10 @@ impl Receiver {
     /// Does the next thing.
     pub(super) fn step(&mut self) -> Step {
         match &mut self.phase {
+            Phase::Preparing(..) if self.place.is_some() => {
+                self.open_place();
+                Step::Busy
+            }
             Phase::Preparing(at, reading) => {
                 let (at, reading) = (*at, reading.take());
                 self.prepare(at, reading);
@@ -283,6 +313,17 @@ impl Receiver {
         }
     }
 
+    fn open_place(&mut self) {
+        let Some(Place { destination, names, terms }) = self.place.take() else { return };
+        match Store::locate(&destination, &names, terms) {
+            Ok(store) => self.store = Some(store),
+            Err((path, trouble)) => {
+                self.complaints.add(path.display().to_string(), trouble.reason);
+                self.phase = Phase::Over;
+            }
+        }
+    }
+
     fn prepare(&mut self, at: u64, reading: Option<Box<Reading>>) {
         if let Some(mut reading) = reading {
             let content = self.manifest.entries()[at as usize].content();
@@ -294,7 +335,9 @@ impl Receiver {
             self.read_bytes += reading.read_bytes;
             let is_of_use = match reading.present.is_final {
                 true => reading.is_empty_in_holes && reading.offset == reading.present.length,
-                false => self.begun.len() < KEPT_OPEN_MAX && reading.keeps_what_is_read(content),
+                false => {
+                    self.begun.len() < self.kept_open_max && reading.keeps_what_is_read(content)
+                }
             };
             let Reading { present, offset, beginning, .. } = *reading;
             if is_of_use {
@@ -363,7 +406,7 @@ impl Receiver {
     fn suspend(&mut self) {
         if let Some((entry, begun)) = self.current.take()
             && begun.offset > 0
-            && self.begun.len() < KEPT_OPEN_MAX
+            && self.begun.len() < self.kept_open_max
         {
             self.begun.insert(entry, begun);
         }
@@ -396,7 +439,7 @@ impl Receiver {
         {
             return;
         }
-        let Some(file) = &begun.file else { return };
+        let Some(file) = &mut begun.file else { return };
         match write(file, content, offset, bytes) {
             Ok(()) => {
                 begun.offset += bytes.len() as u64;
@@ -438,7 +481,7 @@ impl Receiver {
                 return;
             }
         }
-        let Some((_, begun)) = self.current.take() else { return };
+        let Some((_, mut begun)) = self.current.take() else { return };
         if begun.offset < data_bytes {
             // Something was lost on the way: it goes on from there in the next round.
             self.begun.insert(entry, begun);
@@ -450,10 +493,10 @@ impl Receiver {
         }
         let Some(store) = &mut self.store else { return };
         let meant = &self.manifest.entries()[entry as usize];
-        let finished = match &begun.file {
-            Some(file) => store.finish_file(meant, file, false),
+        let finished = match &mut begun.file {
+            Some(file) => store.finish_file(meant, file),
             None => match store.find(meant) {
-                Some(present) if present.is_final => store.finish_file(meant, &present.file, true),
+                Some(present) if present.is_final => store.finish_present(meant, &present.file),
                 _ => Err(Trouble::new("was changed by somebody else meanwhile")),
             },
         };
@@ -704,12 +747,12 @@ fn thousandths(part: u64, all: u64) -> u32 {
     (u128::from(part) * 1000 / u128::from(all.max(1))) as u32
 }
 
-fn write(file: &File, content: &Content, from: u64, bytes: &[u8]) -> std::io::Result<()> {
+fn write(file: &mut Held, content: &Content, from: u64, bytes: &[u8]) -> std::io::Result<()> {
     let mut rest = bytes;
     for (offset, length) in content.places(from, bytes.len()) {
         let (part, behind) = rest.split_at(length);
         file.write_all_at(part, offset)?;
         rest = behind;
     }
-    Ok(())
+    file.wrote(bytes.len() as u64)
 }

@@ -10,6 +10,7 @@ use super::protocol::{Complaints, State};
 use super::results::Results;
 use super::{Arguments, Direction};
 use crate::exit::{Failure, print};
+use crate::hosts::absence;
 
 /// What is told of a copy besides its hosts.
 pub(super) struct Summary {
@@ -17,6 +18,8 @@ pub(super) struct Summary {
     pub(super) own: Complaints,
     /// Files and bytes of data of what is pushed.
     pub(super) planned: Option<(u64, u64)>,
+    /// Bytes of data that left their source: once, for however many hosts they were.
+    pub(super) sent_bytes: u64,
     pub(super) time: Duration,
     pub(super) fan_out: u32,
     /// Whether a person is looking.
@@ -91,7 +94,7 @@ fn write_lines(results: &Results, summary: &Summary) {
         say(&ranks, &format!("and {count} more like these"));
     }
     for (ranks, reason) in results.missing() {
-        say(&ranks, &format!("missing: {reason}"));
+        eprintln!("{}", absence::line(&results.nodes(&ranks), &reason));
     }
     let running = results.running();
     if !running.is_empty() {
@@ -152,6 +155,7 @@ fn object(results: &Results, arguments: &Arguments, summary: &Summary, code: u8)
         "planned": summary.planned.map(|(files, bytes)| json!({ "files": files, "bytes": bytes })),
         "files": files,
         "bytes": data,
+        "sent_bytes": summary.sent_bytes,
         "seconds": summary.time.as_secs_f64(),
         "whole": nodes(&results.whole()),
         "failed": nodes(&results.failed()),

@@ -8,6 +8,7 @@ use sapwood_topology::NodeSet;
 
 use super::protocol::{Complaint, Complaints, Outcome, State};
 use crate::exit::UNREACHED;
+use crate::hosts::absence::{Absence, by_reason, everyone};
 
 /// The exit code where something could not be copied.
 const FAILED: u8 = 1;
@@ -105,10 +106,7 @@ impl Results {
     }
 
     fn everyone(&self) -> RankSet {
-        match u32::try_from(self.hosts.len()) {
-            Ok(count) if count > 0 => RankSet::range(0, count - 1),
-            _ => RankSet::new(),
-        }
+        everyone(self.hosts.len())
     }
 
     /// Those for whom it is neither over nor lost.
@@ -186,15 +184,8 @@ impl Results {
     }
 
     /// The hosts that are missing, by reason.
-    pub(super) fn missing(&self) -> Vec<(RankSet, String)> {
-        let mut by_reason: BTreeMap<&str, RankSet> = BTreeMap::new();
-        for (&rank, reason) in &self.missing {
-            by_reason.entry(reason).or_default().insert(rank);
-        }
-        let mut missing: Vec<_> =
-            by_reason.into_iter().map(|(reason, ranks)| (ranks, reason.to_string())).collect();
-        missing.sort_by_key(|(ranks, _)| ranks.as_ref().first());
-        missing
+    pub(super) fn missing(&self) -> Absence {
+        by_reason(self.missing.iter().map(|(&rank, reason)| (rank, &**reason)))
     }
 
     /// What went wrong, with those on whom it did, and how much more there was on each.

@@ -8,7 +8,6 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::ops::Deref;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -16,11 +15,12 @@ use std::rc::Rc;
 
 use rustix::fs::{
     AtFlags, FileType, FlockOperation, Gid, Mode, OFlags, RenameFlags, Stat, Timespec, Timestamps,
-    UTIME_OMIT, Uid, chownat, fchmod, fchown, flock, fstat, fsync, ftruncate, futimens, linkat,
-    mkdirat, openat, renameat, renameat_with, statat, symlinkat, unlinkat, utimensat,
+    UTIME_OMIT, Uid, chownat, fchmod, fchown, flock, fstat, ftruncate, futimens, linkat, mkdirat,
+    openat, renameat, renameat_with, statat, symlinkat, unlinkat, utimensat,
 };
 use rustix::io::Errno;
 
+use super::held::Held;
 use super::manifest::{Entry, Kind};
 use super::protocol::Terms;
 
@@ -77,26 +77,6 @@ struct Site {
     is_new: bool,
     /// Whether nothing can be in it yet.
     is_fresh: bool,
-}
-
-/// A file that may be locked. The lock goes with it, even where a process that is being started has
-/// a copy of the descriptor for a moment.
-#[derive(Debug)]
-pub(super) struct Held(File);
-
-impl Deref for Held {
-    type Target = File;
-
-    fn deref(&self) -> &File {
-        &self.0
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        // It may not be locked, or the file system may know no locks.
-        let _ = flock(&self.0, FlockOperation::Unlock);
-    }
 }
 
 /// A file that is there already, wholly or in part.
@@ -272,7 +252,7 @@ impl Store {
         };
         if let Some(file) = stands.filter(|file| status(file).is_some_and(as_meant)) {
             let length = content.data_bytes();
-            return Some(Present { file: Held(file.into()), length, is_final: true });
+            return Some(Present { file: self.held(file), length, is_final: true });
         }
         let part =
             openat(&*parent, &*temporary(&name), flags | OFlags::RDWR, Mode::empty()).ok()?;
@@ -282,7 +262,7 @@ impl Store {
             return None;
         }
         let length = content.data_within(it.st_size as u64);
-        Some(Present { file: Held(part.into()), length, is_final: false })
+        Some(Present { file: self.held(part), length, is_final: false })
     }
 
     /// Begins a file under its temporary name.
@@ -311,25 +291,27 @@ impl Store {
         is_ours(&file)?;
         take_over(&parent, &temporary, &file)?;
         ftruncate(&file, 0)?;
-        Ok(Held(file.into()))
+        Ok(self.held(file))
     }
 
-    /// Gives a file that is whole its length, permissions, time and, unless it has it, name.
-    pub(super) fn finish_file(&mut self, entry: &Entry, file: &File, is_final: bool) -> Result<()> {
+    fn held(&self, file: OwnedFd) -> Held {
+        Held::new(file.into(), self.terms.syncs)
+    }
+
+    /// Gives a file that has its name already its permissions.
+    pub(super) fn finish_present(&mut self, entry: &Entry, file: &File) -> Result<()> {
+        self.set_owner_and_mode(entry, file)
+    }
+
+    /// Gives a file that is whole its length, permissions, time and name.
+    pub(super) fn finish_file(&mut self, entry: &Entry, file: &mut Held) -> Result<()> {
         let (parent, name) = self.place(entry)?;
-        if !is_final {
-            let size = entry.content().map_or(0, |content| content.size);
-            ftruncate(file, size)?;
-        }
-        self.set_owner_and_mode(entry, file)?;
-        if is_final {
-            return Ok(());
-        }
-        futimens(file, &times(entry))?;
-        if self.terms.syncs {
-            fsync(file)?;
-        }
-        check_named(&parent, &temporary(&name), file)?;
+        let size = entry.content().map_or(0, |content| content.size);
+        ftruncate(&**file, size)?;
+        self.set_owner_and_mode(entry, &**file)?;
+        futimens(&**file, &times(entry))?;
+        file.finish()?;
+        check_named(&parent, &temporary(&name), &**file)?;
         match renameat(&*parent, &*temporary(&name), &*parent, &*name) {
             Err(Errno::ISDIR | Errno::NOTEMPTY | Errno::EXIST) => {
                 Err(Trouble::new("is a folder; a file is to be copied there"))

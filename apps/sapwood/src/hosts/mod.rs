@@ -6,13 +6,13 @@
 //! The language itself and host files are `sapwood-topology`'s; here is what reads files and the
 //! environment for it.
 
+pub(crate) mod absence;
 mod flat;
 pub(crate) mod groups;
 pub(crate) mod measured;
 pub(crate) mod plant;
 pub(crate) mod selection;
 pub(crate) mod tree;
-pub(crate) mod unreached;
 mod yaml;
 
 use std::fs::File;

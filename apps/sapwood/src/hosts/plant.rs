@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::process::ExitCode;
 use std::rc::Rc;
 
-use sapwood::{Error, Network, NetworkBuilder, Program};
+use sapwood::{Error, Network, NetworkBuilder, Program, RankSet};
 use sapwood_launch::Signal;
 use sapwood_topology::{HostName, NodeSet};
 
@@ -33,6 +33,12 @@ impl Targets {
 
     pub(crate) fn count(&self) -> u32 {
         u32::try_from(self.names.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Those of these ranks.
+    pub(crate) fn nodes(&self, ranks: &RankSet) -> NodeSet {
+        let named = |rank| self.names.get(rank as usize).map(ToString::to_string);
+        ranks.iter().filter_map(named).collect()
     }
 }
 

@@ -11,7 +11,6 @@ use super::groups::SiteGroups;
 use super::tree::TreeTerms;
 use crate::exit::Failure;
 use crate::launching::Launching;
-pub(crate) use crate::times::time as seconds;
 
 /// Which hosts, and how they are reached.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -94,6 +93,17 @@ impl Selection {
         }
     }
 
+    /// Whether the command line itself says which hosts these are.
+    pub(crate) fn is_named(&self) -> bool {
+        let is_there = self.hostfile.iter().all(|path| path != Path::new("-"));
+        self.names_something() && is_there
+    }
+
+    fn names_something(&self) -> bool {
+        let is_empty = self.nodes.is_empty() && self.group.is_empty() && self.hostfile.is_empty();
+        self.all || !is_empty
+    }
+
     fn named(
         &self,
         groups: &SiteGroups,
@@ -101,8 +111,7 @@ impl Selection {
     ) -> Result<NodeSet, Failure> {
         let parse = |text: &str| NodeSet::parse(text, groups).map_err(Failure::usage);
         let mut hosts = NodeSet::default();
-        let nothing = self.nodes.is_empty() && self.group.is_empty() && self.hostfile.is_empty();
-        if nothing && !self.all {
+        if !self.names_something() {
             return otherwise(groups);
         }
         for text in &self.nodes {

@@ -146,10 +146,11 @@ impl Agent {
     }
 }
 
-/// A stream that was closed meanwhile, or a wave that has passed, concerns nobody any more.
-fn forgive(result: Result<(), Error>) -> Result<(), Error> {
+/// A stream that was closed meanwhile, or a wave that has passed, concerns nobody any more: as if
+/// nothing had been done.
+pub(crate) fn forgive<T: Default>(result: Result<T, Error>) -> Result<T, Error> {
     match result {
-        Err(Error::Misuse(_) | Error::Packet(_)) => Ok(()),
+        Err(Error::Misuse(_) | Error::Packet(_)) => Ok(T::default()),
         result => result,
     }
 }

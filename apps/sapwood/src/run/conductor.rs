@@ -10,16 +10,16 @@ use std::io::{Read, Stdin};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use sapwood::{Answer, Error, Rank, RankSet, StreamId, Tag, Values, Wave};
+use sapwood::{Answer, Error, Rank, RankSet, StreamId, Tag, Values};
 use sapwood_launch::Signal;
 
 use super::printer::Printer;
 use super::protocol::{
     CONTENT, ERRORS, FETCH, INPUT, OUTPUT, Order, PART_BYTES_MAX, POLL, RUN, SIGNAL, poll,
 };
+use super::questions::{Pace, Questions};
 use super::results::{Results, Sheet};
 use super::tree::{Channels, Tree, WAVE_MILLISECONDS};
-use super::unanswered::Unanswered;
 use crate::exit::Failure;
 use crate::mpi::signals::Signals;
 
@@ -27,8 +27,12 @@ use crate::mpi::signals::Signals;
 const FIRST_HOLD: Duration = Duration::from_millis(100);
 const HOLD_MAX: Duration = Duration::from_secs(1);
 
-/// The shortest time between two questions.
-const PAUSE: Duration = Duration::from_millis(20);
+/// How fast questions follow each other.
+const PACE: Pace = Pace {
+    pause: Duration::from_millis(20),
+    hold: HOLD_MAX,
+    silence: Duration::from_millis(WAVE_MILLISECONDS as u64),
+};
 
 /// Two Ctrl-C within this time stop the command.
 const STOP_TIME: Duration = Duration::from_secs(1);
@@ -55,13 +59,8 @@ pub(super) struct Conductor<'a> {
     received: BTreeMap<Rank, u64>,
     is_live: bool,
     signals: &'a mut Signals,
-    wave: Wave,
+    questions: Questions,
     hold: Duration,
-    asked_at: Instant,
-    is_asked: bool,
-    /// The next question comes then at the earliest.
-    ask_at: Instant,
-    unanswered: Unanswered,
     interrupted_at: Option<Instant>,
     /// The signal that ends the command, and when it has to have ended.
     ending: Option<(Signal, Instant)>,
@@ -129,12 +128,8 @@ impl<'a> Conductor<'a> {
             received: BTreeMap::new(),
             is_live,
             signals,
-            wave: 0,
+            questions: Questions::new(PACE, now),
             hold: FIRST_HOLD,
-            asked_at: now,
-            is_asked: true,
-            ask_at: now + PAUSE,
-            unanswered: Unanswered::default(),
             interrupted_at: None,
             ending: None,
             stopped_by: None,
@@ -248,11 +243,8 @@ impl<'a> Conductor<'a> {
 
     fn take_answers(&mut self) -> Result<(), Failure> {
         while let Some(answer) = self.tree.take(self.channels.control)? {
-            self.unanswered.hear(&answer.contributors);
+            self.questions.hear(&answer);
             self.results.take(&answer, Instant::now())?;
-            if answer.wave >= self.wave && !answer.is_late {
-                self.is_asked = false;
-            }
         }
         Ok(())
     }
@@ -333,7 +325,7 @@ impl<'a> Conductor<'a> {
             let passed_on = if signal == Signal::INT { Signal::TERM } else { signal };
             let values = || Values::new().scalar(passed_on.as_raw());
             if !self.tell(&RankSet::new(), SIGNAL, values())? {
-                let others = self.unanswered.audience(&self.members);
+                let others = self.questions.audience(&self.members);
                 if !others.is_empty() {
                     self.tell(&others, SIGNAL, values())?;
                 }
@@ -381,23 +373,12 @@ impl<'a> Conductor<'a> {
 
     /// Asks the next question when the last has been answered.
     fn ask(&mut self, now: Instant) -> Result<(), Failure> {
-        let silence = Duration::from_millis(u64::from(WAVE_MILLISECONDS)) + HOLD_MAX;
-        let is_lost = now - self.asked_at > silence * 2;
-        if self.is_asked && !is_lost || now < self.ask_at {
-            return Ok(());
+        let hold = (self.hold * 2).min(HOLD_MAX);
+        let (tree, control) = (&mut *self.tree, self.channels.control);
+        let send = |to: &RankSet, wave| tell(tree, control, to, POLL, poll(wave, hold));
+        if self.questions.ask(&self.members, now, send)? {
+            self.hold = hold;
         }
-        let (wave, hold) = (self.wave + 1, (self.hold * 2).min(HOLD_MAX));
-        let Self { tree, unanswered, .. } = self;
-        let control = self.channels.control;
-        let is_asked =
-            unanswered.ask(&self.members, |to| tell(*tree, control, to, POLL, poll(wave, hold)))?;
-        if !is_asked {
-            // Those who have not read the questions before this one have enough to answer.
-            self.ask_at = now + HOLD_MAX;
-            return Ok(());
-        }
-        (self.wave, self.hold) = (wave, hold);
-        (self.asked_at, self.is_asked, self.ask_at) = (now, true, now + PAUSE);
         Ok(())
     }
 
@@ -407,10 +388,7 @@ impl<'a> Conductor<'a> {
     }
 
     fn wait(&self, now: Instant) -> Duration {
-        let next = match self.is_asked {
-            true => HOLD_MAX,
-            false => self.ask_at.saturating_duration_since(now).clamp(PAUSE, HOLD_MAX),
-        };
+        let next = self.questions.wait(now);
         let ending = self.ending.map(|(_, until)| until.saturating_duration_since(now));
         next.min(ending.unwrap_or(next))
     }

@@ -15,6 +15,7 @@ mod lines;
 mod printer;
 mod prompt;
 mod protocol;
+pub(crate) mod questions;
 mod report;
 mod results;
 mod spool;
@@ -37,10 +38,12 @@ use self::protocol::Order;
 use self::results::Results;
 use self::tree::{Flow, Owned, Tree};
 use crate::exit::{Failure, UNREACHED, by_signal, print};
+use crate::hosts::absence::everyone;
 use crate::hosts::plant::{self, Opened, Targets};
-use crate::hosts::selection::{Reach, Selection, seconds};
+use crate::hosts::selection::{Reach, Selection};
 use crate::hosts::tree::Purpose;
 use crate::mpi::signals::Signals;
+use crate::times::time;
 use crate::warm::{self, borrowed};
 
 /// What `sapwood run` is asked.
@@ -111,7 +114,7 @@ struct Style {
 #[derive(Clone, Debug, clap::Args)]
 struct Terms {
     /// End commands that take longer than this.
-    #[arg(short = 'u', long = "command-timeout", value_name = "SECONDS", value_parser = seconds)]
+    #[arg(short = 'u', long = "command-timeout", value_name = "SECONDS", value_parser = time)]
     command_timeout: Option<Duration>,
     /// Accept so many hosts that are missing.
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -185,8 +188,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Opened::Tree(network, signals) => (*network, signals),
         Opened::Stopped(signal) => return Ok(plant::stopped(signal)),
     };
-    let count = targets.count();
-    let ranks = if count == 0 { RankSet::new() } else { RankSet::range(0, count - 1) };
+    let count = targets.names.len();
+    let ranks = everyone(count);
     let mut session = Session { arguments, hosts: of_ranks(&ranks, &targets), targets, signals };
     let mut tree = Owned::new(network, count).flowing(arguments.terms.flow);
     let code = session.run(&mut tree, asks);

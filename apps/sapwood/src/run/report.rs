@@ -8,6 +8,7 @@ use super::folded;
 use super::protocol::{Digest, State};
 use super::results::{Class, Results};
 use crate::exit::{Failure, print};
+use crate::hosts::absence;
 
 /// Writes everything that the style asks for.
 ///
@@ -69,8 +70,7 @@ fn write_failures(results: &Results) {
         eprintln!("sapwood: {nodes} ({}): {}", nodes.len(), words(state));
     }
     for (ranks, reason) in results.missing() {
-        let nodes = results.nodes(&ranks);
-        eprintln!("sapwood: {nodes} ({}): missing: {reason}", nodes.len());
+        eprintln!("{}", absence::line(&results.nodes(&ranks), &reason));
     }
     let running = results.running();
     if !running.is_empty() {

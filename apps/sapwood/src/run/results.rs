@@ -12,6 +12,7 @@ use sapwood_topology::NodeSet;
 
 use super::protocol::{Digest, Outcome, State};
 use crate::exit::{TIMEOUT, UNREACHED};
+use crate::hosts::absence::{Absence, by_reason};
 
 /// After so much silence a host that has not told its outcome counts as missing.
 pub(super) const SILENCE_MAX: Duration = Duration::from_secs(15);
@@ -176,15 +177,8 @@ impl Results {
     }
 
     /// The hosts that are missing, by reason.
-    pub(super) fn missing(&self) -> Vec<(RankSet, String)> {
-        let mut by_reason: BTreeMap<&str, RankSet> = BTreeMap::new();
-        for (&rank, reason) in &self.missing {
-            by_reason.entry(reason).or_default().insert(rank);
-        }
-        let mut missing: Vec<_> =
-            by_reason.into_iter().map(|(reason, ranks)| (ranks, reason.to_string())).collect();
-        missing.sort_by_key(|(ranks, _)| ranks.as_ref().first());
-        missing
+    pub(super) fn missing(&self) -> Absence {
+        by_reason(self.missing.iter().map(|(&rank, reason)| (rank, &**reason)))
     }
 
     /// Hosts by rank, as a nodeset.

@@ -13,6 +13,8 @@ use sapwood::{
     Answer, Error, Event, Network, Policy, Rank, RankSet, Stream, StreamId, Tag, Values, WaveRule,
 };
 
+use crate::hosts::absence::{Absence, NOT_REACHED, below, by_reason, everyone, not_started};
+
 /// After the first answer to a wave, those that stay silent are waited for so long.
 pub(crate) const WAVE_MILLISECONDS: u32 = 5000;
 
@@ -41,9 +43,6 @@ impl Channels {
         [Some(self.control), Some(self.live), self.input].into_iter().flatten()
     }
 }
-
-/// Hosts that are not there, and why.
-pub(crate) type Absence = Vec<(RankSet, String)>;
 
 /// A tree whose back-ends are agents, one for each host.
 pub(crate) trait Tree {
@@ -136,7 +135,7 @@ pub(crate) trait Tree {
 pub(crate) struct Owned {
     network: Network,
     /// Ranks from 0.
-    hosts: u32,
+    hosts: usize,
     streams: BTreeMap<StreamId, Stream>,
     flow: Flow,
     /// Why back-ends are gone, or have never come.
@@ -146,7 +145,7 @@ pub(crate) struct Owned {
 
 impl Owned {
     /// Of a network that stands, with one back-end for each of the hosts.
-    pub(crate) fn new(network: Network, hosts: u32) -> Self {
+    pub(crate) fn new(network: Network, hosts: usize) -> Self {
         let (streams, reasons, losses) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
         let flow = Flow { window_bytes: None, wave_milliseconds: WAVE_MILLISECONDS };
         let mut tree = Self { network, hosts, streams, flow, reasons, losses };
@@ -184,14 +183,8 @@ impl Owned {
 
     /// A process that has not started takes the back-ends below it with it.
     fn not_started(&mut self, rank: Rank, text: &str) {
-        let mut below: RankSet = [rank].into_iter().collect();
-        for (first, last) in self.network.topology().back_end_ranges(rank) {
-            below.insert_range(first, last);
-        }
-        below.intersect_with(self.everyone().as_ref());
-        for rank in below.iter() {
-            let told = || format!("could not be reached: {text}");
-            self.reasons.entry(rank).or_insert_with(told);
+        for rank in below(&self.network, rank, self.hosts).iter() {
+            self.reasons.entry(rank).or_insert_with(|| not_started(text));
         }
     }
 
@@ -203,10 +196,7 @@ impl Owned {
     }
 
     fn everyone(&self) -> RankSet {
-        match self.hosts {
-            0 => RankSet::new(),
-            count => RankSet::range(0, count - 1),
-        }
+        everyone(self.hosts)
     }
 }
 
@@ -218,12 +208,9 @@ impl Tree for Owned {
     }
 
     fn absent(&self) -> Absence {
-        let mut by_reason: BTreeMap<&str, RankSet> = BTreeMap::new();
-        for rank in self.everyone().difference(self.connected().as_ref()).iter() {
-            let reason = self.reasons.get(&rank).map_or("could not be reached", String::as_str);
-            by_reason.entry(reason).or_default().insert(rank);
-        }
-        by_reason.into_iter().map(|(reason, ranks)| (ranks, reason.to_string())).collect()
+        let absent = self.everyone().difference(self.connected().as_ref());
+        let reason = |rank| self.reasons.get(&rank).map_or(NOT_REACHED, String::as_str);
+        by_reason(absent.iter().map(|rank| (rank, reason(rank))))
     }
 
     fn take_losses(&mut self) -> Absence {

@@ -1,12 +1,12 @@
 //! What came of the runs, as text and as JSON, and how far they are.
 
 use std::fmt::Write as _;
-use std::io::{IsTerminal, Write as _};
 
 use sapwood_sim::{Class, Expect, Options, Outcome};
 use serde_json::{Map, Value, json};
 
 use crate::exit::one_line;
+use crate::progress::Line;
 
 /// Broken rules that are printed; the first ones say most.
 const SHOWN_MAX: usize = 20;
@@ -165,10 +165,10 @@ impl Report {
     }
 }
 
-/// A line on a terminal that says how far the runs are; nothing elsewhere.
+/// How far the runs are, for people who wait.
 pub(super) struct Progress {
     count: u64,
-    is_shown: bool,
+    line: Line,
 }
 
 /// How many runs are between two writings of the line.
@@ -176,20 +176,14 @@ const STEP: u64 = 50;
 
 impl Progress {
     pub(super) fn new(count: u64) -> Self {
-        Self { count, is_shown: count > STEP && std::io::stderr().is_terminal() }
+        Self { count, line: Line::new(count > STEP) }
     }
 
     pub(super) fn show(&self, report: &Report) {
-        if self.is_shown && report.schedules.is_multiple_of(STEP) {
+        if report.schedules.is_multiple_of(STEP) {
             let (done, bad) = (report.schedules, report.violated());
-            eprint!("\r{done} of {} schedules, {bad} with violations", self.count);
-            let _ = std::io::stderr().flush();
-        }
-    }
-
-    pub(super) fn clear(&self) {
-        if self.is_shown {
-            eprint!("\r{:60}\r", "");
+            let count = self.count;
+            self.line.say(format_args!("{done} of {count} schedules, {bad} with violations"));
         }
     }
 }

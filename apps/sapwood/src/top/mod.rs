@@ -26,7 +26,6 @@ use std::time::Duration;
 
 use ratatui_core::terminal::Terminal;
 use sapwood::{Network, Registry};
-use sapwood_topology::NodeSet;
 use sapwood_transport::PageServer;
 
 use self::exposition::{SERIES_DEFAULT, SERIES_MIN};
@@ -35,14 +34,16 @@ use self::terminal::Screen;
 use self::view::View;
 use self::watch::{Ended, Live, Output, Terms, Watch};
 use crate::exit::{Failure, UNREACHED, by_signal, print};
+use crate::hosts::absence;
 use crate::hosts::plant::{self, Opened, Targets};
 use crate::hosts::selection::{Reach, Selection};
 use crate::hosts::tree::Purpose;
-use crate::hosts::unreached::{lose_unreached, unreached};
 use crate::mpi::signals::Signals;
+use crate::times::time;
 
-/// Bounds of the interval, in seconds.
-const INTERVAL_SECONDS: [f64; 2] = [0.1, 3600.0];
+/// Bounds of the interval.
+const INTERVAL_MIN: Duration = Duration::from_millis(100);
+const INTERVAL_MAX: Duration = Duration::from_secs(3600);
 /// The longest that silent hosts are waited for, if nothing is said.
 const WAVE_TIMEOUT_MAX: Duration = Duration::from_secs(5);
 
@@ -101,11 +102,14 @@ pub(crate) struct Arguments {
 }
 
 fn interval(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| "a number of seconds is expected".to_string())?;
-    let [low, high] = INTERVAL_SECONDS;
-    match (low..=high).contains(&seconds) {
-        true => Ok(Duration::from_secs_f64(seconds)),
-        false => Err(format!("a time from {low} to {high} seconds is expected")),
+    let interval = time(text)?;
+    match (INTERVAL_MIN..=INTERVAL_MAX).contains(&interval) {
+        true => Ok(interval),
+        false => Err(format!(
+            "a time from {} to {} seconds is expected",
+            INTERVAL_MIN.as_secs_f64(),
+            INTERVAL_MAX.as_secs_f64()
+        )),
     }
 }
 
@@ -162,12 +166,10 @@ fn watch(
     server: Option<PageServer>,
     signals: Signals,
 ) -> Result<u8, Failure> {
-    let (unreached, reasons) = unreached(network, targets.names.len());
-    if unreached.len() == targets.names.len() as u64 {
-        for (ranks, text) in &reasons {
-            let named = |rank| targets.names.get(rank as usize).map(ToString::to_string);
-            let nodes: NodeSet = ranks.iter().filter_map(named).collect();
-            eprintln!("sapwood: {nodes} ({}): missing: could not be reached: {text}", nodes.len());
+    let absent = absence::of_new_tree(network, targets.names.len());
+    if absent.iter().map(|(ranks, _)| ranks.len()).sum::<u64>() == targets.names.len() as u64 {
+        for (ranks, reason) in &absent {
+            eprintln!("{}", absence::line(&targets.nodes(ranks), reason));
         }
         return Ok(UNREACHED);
     }
@@ -182,7 +184,9 @@ fn watch(
     };
     let output = output(arguments, terms.count.is_some())?;
     let mut watch = Watch::begin(network, &targets.set, terms, output, server, signals)?;
-    lose_unreached(&mut |ranks, reason| watch.lose(ranks, reason), &unreached, &reasons);
+    for (ranks, reason) in &absent {
+        watch.lose(ranks, reason);
+    }
     let ended = watch.run()?;
     let missing = watch.last().map_or(0, sample::Sample::missing_count);
     Ok(match ended {
@@ -230,7 +234,9 @@ mod tests {
 
     #[test]
     fn an_interval_is_within_bounds() {
-        assert_eq!(interval("0.5"), Ok(Duration::from_millis(500)));
+        for half in ["0.5", "500ms"] {
+            assert_eq!(interval(half), Ok(Duration::from_millis(500)));
+        }
         for wrong in ["0", "0.01", "1e9", "-1", "NaN", "soon"] {
             assert!(interval(wrong).is_err(), "{wrong}");
         }

@@ -12,6 +12,8 @@ use sapwood_topology::NodeSet;
 
 use super::reduction::table_of;
 use super::table::Table;
+use crate::exit::one_line;
+use crate::hosts::absence::{Absence, by_reason, everyone};
 
 /// For so long parts that come late are taken in: processes at each level of the tree wait equally
 /// long, and what a lower one sends when its time is over passes an upper one whose time is, too.
@@ -30,7 +32,7 @@ pub(crate) struct Sample {
     pub(crate) hosts: Rc<Vec<String>>,
     pub(crate) answered: RankSet,
     /// The hosts that have not answered, by reason, in their order.
-    pub(crate) missing: Vec<(RankSet, String)>,
+    pub(crate) missing: Absence,
     pub(crate) table: Table,
 }
 
@@ -69,7 +71,7 @@ struct UnderWay {
     table: Table,
     answered: RankSet,
     /// What the tree said of those who are not in it.
-    reasons: Vec<(RankSet, String)>,
+    reasons: Absence,
 }
 
 impl Waves {
@@ -81,7 +83,7 @@ impl Waves {
     /// These hosts are gone.
     pub(super) fn lose(&mut self, ranks: &RankSet, reason: &str) {
         for rank in ranks.iter().filter(|rank| (*rank as usize) < self.hosts.len()) {
-            self.lost.entry(rank).or_insert_with(|| crate::exit::one_line(reason));
+            self.lost.entry(rank).or_insert_with(|| one_line(reason));
         }
     }
 
@@ -165,21 +167,17 @@ impl Waves {
         })
     }
 
-    fn missing(&self, wave: &UnderWay) -> Vec<(RankSet, String)> {
-        let mut by_reason: BTreeMap<String, RankSet> = BTreeMap::new();
-        for rank in (0..self.hosts.len() as u32).filter(|rank| !wave.answered.contains(*rank)) {
+    fn missing(&self, wave: &UnderWay) -> Absence {
+        let silent = everyone(self.hosts.len()).difference(wave.answered.as_ref());
+        by_reason(silent.iter().map(|rank| {
             let told = || wave.reasons.iter().find(|(ranks, _)| ranks.contains(rank));
             let reason = match (self.lost.get(&rank), told()) {
                 (Some(reason), _) => reason.clone(),
                 (None, Some((_, reason))) => reason.clone(),
                 (None, None) => format!("no answer within {} ms", self.timeout.as_millis()),
             };
-            by_reason.entry(crate::exit::one_line(&reason)).or_default().insert(rank);
-        }
-        let mut missing: Vec<_> =
-            by_reason.into_iter().map(|(reason, ranks)| (ranks, reason)).collect();
-        missing.sort_by_key(|(ranks, _)| ranks.as_ref().first());
-        missing
+            (rank, one_line(&reason))
+        }))
     }
 }
 

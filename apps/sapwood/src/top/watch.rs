@@ -21,6 +21,7 @@ use super::sample::{Sample, Waves};
 use super::terminal::Screen;
 use super::view::{Action, View};
 use crate::exit::{Failure, print};
+use crate::hosts::absence;
 use crate::mpi::signals::Signals;
 use crate::run::unanswered::Unanswered;
 
@@ -245,13 +246,9 @@ impl<'a> Watch<'a> {
             return;
         }
         for (ranks, reason) in &sample.missing {
-            let nodes = sample.nodes(ranks);
+            let line = absence::line(&sample.nodes(ranks), reason);
             // Nobody can be told that standard error is closed.
-            let _ = writeln!(
-                std::io::stderr(),
-                "sapwood: {nodes} ({}): missing: {reason}",
-                ranks.len()
-            );
+            let _ = writeln!(std::io::stderr(), "{line}");
         }
         if sample.missing.is_empty() {
             let _ = writeln!(std::io::stderr(), "sapwood: all hosts answer");

@@ -17,8 +17,9 @@ use super::message::{
     Description, Line, Part, Reply, Request, absence_of_text, gone, ranks, to_answer,
 };
 use crate::exit::Failure;
+use crate::hosts::absence::{Absence, everyone};
 use crate::hosts::selection::Reach;
-use crate::run::tree::{Absence, Channels, Tree};
+use crate::run::tree::{Channels, Tree};
 
 /// Most bytes of standard input on their way to the keeper.
 const INPUT_BYTES_MAX: usize = 256 << 10;
@@ -110,10 +111,7 @@ impl Borrowed {
         poller.add(line.link(), 0, Interest::READ).map_err(failed)?;
         let absent = absence_of_text(&description.absent).unwrap_or_default();
         let hosts = description.hosts.parse::<NodeSet>().map_or(0, |hosts| hosts.len());
-        let everyone = match u32::try_from(hosts).unwrap_or(u32::MAX) {
-            0 => RankSet::new(),
-            count => RankSet::range(0, count - 1),
-        };
+        let everyone = everyone(hosts);
         Ok(Self {
             description,
             line,

@@ -9,7 +9,8 @@ use sapwood::{Error, RankSet, StreamId};
 use sapwood_transport::{Interest, Link, Poller};
 
 use super::message::{Description, Line, Part, Reply, Request, ranks};
-use crate::run::tree::{Absence, Channels, Tree};
+use crate::hosts::absence::Absence;
+use crate::run::tree::{Channels, Tree};
 
 /// What may wait for a command to read it, in bytes, before its streams are left alone.
 const UNREAD_BYTES_MAX: usize = 1 << 20;

@@ -31,12 +31,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         false => vec![super::named(arguments.name.as_deref())?],
     };
     for tree in trees {
-        end(tree)?;
+        print(&end(tree)?)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn end(tree: Found) -> Result<(), Failure> {
+/// Ends a tree, and gives the line that says which.
+///
+/// # Errors
+/// [`Failure`] where it does not end.
+pub(super) fn end(tree: Found) -> Result<String, Failure> {
     let told = tree.description.clone();
     if !Borrowed::stop(tree)?.wait_for_end(END_TIME)? {
         return Err(Failure::own(&format!(
@@ -51,5 +55,5 @@ fn end(tree: Found) -> Result<(), Failure> {
         1 => "; a command was running".to_string(),
         count => format!("; {count} commands were running"),
     };
-    print(&format!("tree '{}' has ended: {}{commands}\n", told.name, told.hosts))
+    Ok(format!("tree '{}' has ended: {}{commands}\n", told.name, told.hosts))
 }

@@ -30,6 +30,8 @@ pub(super) struct Terms {
     pub(super) reach: String,
     /// The hosts, folded.
     pub(super) hosts: String,
+    /// What `sapwood up` was asked.
+    pub(super) options: Vec<String>,
     /// After which time without a command the tree ends; zero for never.
     pub(super) idle: Duration,
 }
@@ -91,6 +93,7 @@ impl Keeper {
             pid: std::process::id(),
             commands: self.borrowers.iter().map(Borrower::commands).sum(),
             absent: absence_as_text(&self.tree.absent()),
+            options: self.terms.options.clone(),
         }
     }
 
@@ -120,13 +123,16 @@ impl Keeper {
             if !self.signals.take().is_empty() {
                 return Ok(());
             }
+            // Before newcomers are told who is not there, and why.
+            let losses = self.tree.take_losses();
+            for borrower in &mut self.borrowers {
+                borrower.tell(&losses);
+            }
             if self.hear()? == Wish::Stop {
                 return Ok(());
             }
-            let losses = self.tree.take_losses();
             let mut has_more = false;
             for borrower in &mut self.borrowers {
-                borrower.tell(&losses);
                 has_more |= borrower.pass_on(&mut self.tree)?;
                 borrower.watch(&self.poller)?;
             }

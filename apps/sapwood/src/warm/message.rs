@@ -17,11 +17,11 @@ use sapwood_packet::{FormatRef, Slab, ValuesRef};
 use sapwood_transport::Link;
 use serde::{Deserialize, Serialize};
 
-use crate::run::tree::Absence;
+use crate::hosts::absence::Absence;
 
 /// Which messages these are, and which agents the tree has: processes of another version do
 /// without each other. To be raised with every change of either.
-pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/1");
+pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/2");
 
 /// Longest message, in bytes: room for a packet with an outcome of every host.
 const FRAME_BYTES_MAX: usize = 64 << 20;
@@ -80,6 +80,8 @@ pub(crate) struct Description {
     pub(crate) commands: usize,
     /// Who of the hosts is not there, and why.
     pub(crate) absent: Vec<(String, String)>,
+    /// The options of `sapwood up` by which the tree was started, with its hosts.
+    pub(crate) options: Vec<String>,
 }
 
 /// Tag and values of a packet.

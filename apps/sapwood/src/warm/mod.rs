@@ -12,17 +12,19 @@ mod keeper;
 mod message;
 pub(crate) mod up;
 
+use std::fmt::Write as _;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 use sapwood::VisibleNetwork;
+use sapwood_launch::quoted;
 use sapwood_topology::NodeSet;
 use sapwood_transport::{Address, Error, Interest, Link, Poller, connect_own};
 
-use self::message::{Description, Line, Reply, VERSION};
-use crate::exit::Failure;
+use self::message::{Description, Line, Reply, VERSION, absence_of_text};
+use crate::exit::{Failure, one_line};
 
 /// What a tree is called if nothing is said.
 pub(crate) const DEFAULT_NAME: &str = "warm";
@@ -123,10 +125,44 @@ fn greeted(link: Link) -> Option<Found> {
         if !line.read() || left.is_zero() {
             return None;
         }
-        // Nothing follows before something is asked.
-        if let Some(Reply::Description(description)) = line.messages().ok()?.pop() {
+        let mut messages = line.messages().ok()?.into_iter();
+        if let Some(Reply::Description(mut description)) = messages.next() {
+            // Who is lost just now may follow at once.
+            description.absent.extend(messages.filter_map(|message| match message {
+                Reply::Lost { ranks, reason } => Some((ranks, reason)),
+                _ => None,
+            }));
             return (description.version == VERSION).then_some(Found { description, line });
         }
+    }
+}
+
+/// What is to be said of a tree that is up whose network has this name: which of its hosts are
+/// missing, and by which command it has them again. Nothing where all are there, or no tree is.
+///
+/// # Errors
+/// When the folder cannot be trusted.
+pub(crate) fn lacking(name: &str) -> Result<Option<String>, Failure> {
+    let Some(folder) = sapwood::existing_runtime_folder()? else { return Ok(None) };
+    let tree = connect_own(&address_of(&socket_path(&folder, name))?).ok().and_then(greeted);
+    Ok(tree.and_then(|tree| tree.description.lacking()))
+}
+
+impl Description {
+    fn lacking(&self) -> Option<String> {
+        let hosts: Vec<String> = self.hosts.parse::<NodeSet>().ok()?.iter().collect();
+        let absence = absence_of_text(&self.absent).filter(|absence| !absence.is_empty())?;
+        let mut text = String::new();
+        for (ranks, reason) in absence {
+            let named = |rank| hosts.get(rank as usize).cloned();
+            let nodes: NodeSet = ranks.iter().filter_map(named).collect();
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{nodes} ({}): missing: {}", nodes.len(), one_line(&reason));
+        }
+        let options: Vec<String> = self.options.iter().map(|word| quoted(word)).collect();
+        let again = options.join(" ");
+        let _ = writeln!(text, "whoever is back is taken in by: sapwood up --replace {again}");
+        Some(text)
     }
 }
 
@@ -186,5 +222,30 @@ mod tests {
         let _listener = UnixListener::bind(&path).unwrap();
         remove_if_left(folder.path(), &path).unwrap();
         assert!(path.exists(), "a tree is reached by it");
+    }
+
+    #[test]
+    fn who_is_lost_while_a_keeper_greets_is_heard_of() {
+        let (one, other) = Link::pair().unwrap();
+        let mut keeper = Line::new(one);
+        let lost = |ranks: &str| (ranks.to_string(), "gone".to_string());
+        let description = Description {
+            version: VERSION.to_string(),
+            hosts: "n[1-4]".to_string(),
+            absent: vec![lost("0")],
+            options: ["-w", "n[1-4]", "--idle", "5"].map(String::from).to_vec(),
+            ..Description::default()
+        };
+        keeper.push(&Reply::Description(description));
+        let (ranks, reason) = lost("2-3");
+        keeper.push(&Reply::Lost { ranks, reason });
+        assert!(keeper.write());
+        let tree = greeted(other).expect("it says which tree it has");
+        assert_eq!(tree.description.absent, [lost("0"), lost("2-3")]);
+        assert_eq!(
+            tree.description.lacking().unwrap(),
+            "n1 (1): missing: gone\nn[3-4] (2): missing: gone\n\
+             whoever is back is taken in by: sapwood up --replace -w 'n[1-4]' --idle 5\n"
+        );
     }
 }

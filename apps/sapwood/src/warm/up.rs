@@ -5,7 +5,6 @@
 //! ours then.
 
 use std::ffi::OsString;
-use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Write as _;
 use std::os::fd::AsFd;
@@ -13,20 +12,22 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
-use sapwood::NetworkBuilder;
+use sapwood::{NetworkBuilder, RankSet};
 use sapwood_launch::{Bond, Exit, Local, Order, Process, Signal};
-use sapwood_topology::NodeSet;
 use sapwood_transport::{Interest, Poller};
 
 use super::DEFAULT_NAME;
+use super::down::end;
 use super::keeper::{Keeper, Terms};
-use crate::exit::{Failure, OWN_FAILURE, UNREACHED, by_signal, one_line, print};
+use crate::exit::{Failure, OWN_FAILURE, UNREACHED, by_signal, print};
+use crate::hosts::absence::line;
 use crate::hosts::plant::{Opened, Targets, open, plan, stopped};
-use crate::hosts::selection::{Reach, Selection, seconds};
+use crate::hosts::selection::{Reach, Selection};
 use crate::hosts::tree::Purpose;
 use crate::mpi::signals::Signals;
 use crate::run::agent;
 use crate::run::tree::{Owned, Tree};
+use crate::times::time;
 
 /// How long a keeper that has failed may take to end.
 const END_TIME: Duration = Duration::from_secs(10);
@@ -42,8 +43,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME", default_value = DEFAULT_NAME)]
     name: String,
     /// End the tree when no command has used it for so long; 0 for never.
-    #[arg(long, value_name = "SECONDS", default_value = "1800", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "1800", value_parser = time)]
     idle: Duration,
+    /// End a tree of this name that is up, and start this one in its place.
+    #[arg(long)]
+    replace: bool,
     /// Keep the tree in this process, for a service manager.
     #[arg(long)]
     foreground: bool,
@@ -120,14 +124,19 @@ pub(crate) fn keep(arguments: &Arguments) -> Result<ExitCode, Failure> {
 
 fn keep_here(arguments: &Arguments, lets_go: bool) -> Result<ExitCode, Failure> {
     let name = &arguments.name;
-    if super::all()?.iter().any(|tree| tree.description.name == *name) {
+    let there = super::all()?.into_iter().find(|tree| tree.description.name == *name);
+    if there.is_some() && !arguments.replace {
         return Err(Failure::usage(format!(
-            "a tree '{name}' is up already; end it by 'sapwood down {name}', or give this one \
-             another --name"
+            "a tree '{name}' is up already; end it by 'sapwood down {name}', have this one in its \
+             place by --replace, or give it another --name"
         )));
     }
     let targets = Targets::of(arguments.selection.resolve()?)?;
     let plan = plan(&targets, &arguments.reach, Purpose::Kept, agent::AGENT)?;
+    // What could not be started anyhow costs no tree that is there.
+    if let Some(tree) = there {
+        end(tree)?;
+    }
     plan.launching.announce(&plan.builder);
     leave_folder();
     let failed = |error| Failure::own(&format!("cannot keep the standard streams: {error}"));
@@ -170,7 +179,7 @@ fn begin(
         Opened::Tree(network, signals) => (network, signals),
         Opened::Stopped(signal) => return Ok(Begun::Stopped(signal)),
     };
-    let tree = Owned::new(*network, targets.count());
+    let tree = Owned::new(*network, targets.names.len());
     caller.complain(&absent(&tree, targets))?;
     let there = tree.connected().len();
     if there == 0 {
@@ -184,11 +193,30 @@ fn begin(
     };
     let line =
         format!("tree '{name}' is up: {there} of {} hosts, {hosts}; {end}\n", targets.count());
-    let terms = Terms { name: name.clone(), reach: reach.terms(), hosts, idle: *idle };
+    let options = options(arguments, &hosts);
+    let terms = Terms { name: name.clone(), reach: reach.terms(), hosts, options, idle: *idle };
     let keeper = Keeper::new(tree, terms, signals)?;
     // Without a caller nobody would know of the tree, and it ends.
     caller.say(&line)?;
     Ok(Begun::Serves(Box::new(keeper)))
+}
+
+/// What the user has asked, with these hosts where only the environment or standard input says
+/// which they are.
+fn options(arguments: &Arguments, hosts: &str) -> Vec<String> {
+    let mut options: Vec<String> = Vec::new();
+    for word in std::env::args_os().skip(2) {
+        match &*word.to_string_lossy() {
+            // Standard input cannot be read again.
+            "-" => drop(options.pop()),
+            word if word == "--replace" || word.ends_with("=-") => {}
+            word => options.push(word.to_string()),
+        }
+    }
+    if !arguments.selection.is_named() {
+        options.extend(["-w".to_string(), hosts.to_string()]);
+    }
+    options
 }
 
 /// The standard streams of whoever has called us. The tree's processes, which inherit those of this
@@ -239,13 +267,6 @@ fn leave_folder() {
 
 /// A line for each reason why hosts are missing.
 fn absent(tree: &Owned, targets: &Targets) -> String {
-    let mut text = String::new();
-    for (ranks, reason) in tree.absent() {
-        let names = ranks.iter().filter_map(|rank| targets.names.get(rank as usize));
-        let nodes: NodeSet = names.map(ToString::to_string).collect();
-        // Writing to a string cannot fail.
-        let _ =
-            writeln!(text, "sapwood: {nodes} ({}): missing: {}", nodes.len(), one_line(&reason));
-    }
-    text
+    let line = |(ranks, reason): &(RankSet, String)| line(&targets.nodes(ranks), reason) + "\n";
+    tree.absent().iter().map(line).collect()
 }

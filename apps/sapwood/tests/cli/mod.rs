@@ -1,11 +1,25 @@
-//! Running the built command in a test, and what every refusal has in common.
+//! Running the built command in a test, what every refusal has in common, and what holds for every
+//! command that reaches hosts.
 
 #![allow(dead_code, reason = "each test file uses some of these")]
 
+pub mod user;
+
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_sapwood");
+
+/// After this long a test gives up what it waits for.
+pub const LIMIT: Duration = Duration::from_secs(120);
+
+/// What names hosts where the command line does not.
+const SURROUNDINGS: [&str; 5] =
+    ["WCOLL", "SAPWOOD_HOSTFILE", "SLURM_JOB_NODELIST", "SLURM_NODELIST", "PBS_NODEFILE"];
 
 /// Runs the command without input.
 pub fn run(arguments: &[&str]) -> Output {
@@ -25,8 +39,64 @@ pub fn run_with_input(arguments: &[&str], input: &[u8]) -> Output {
     child.wait_with_output().unwrap()
 }
 
+/// A command whose hosts are all this machine, have only names, and are those that the test names.
+pub fn on_hosts(arguments: &[&str]) -> Command {
+    let mut command = Command::new(PROGRAM);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    for variable in SURROUNDINGS {
+        command.env_remove(variable);
+    }
+    command.env("SAPWOOD_LAUNCHER", "local");
+    command
+}
+
 pub fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
+}
+
+pub fn code(output: &Output) -> Option<i32> {
+    output.status.code()
+}
+
+/// Waits until something is there.
+pub fn wait_until(what: &str, mut is_there: impl FnMut() -> bool) {
+    let until = Instant::now() + LIMIT;
+    while !is_there() {
+        assert!(Instant::now() < until, "{what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Waits until a process has ended.
+pub fn wait_for_end(pid: u32) {
+    let process = Pid::from_raw(pid.cast_signed()).unwrap();
+    wait_until(&format!("process {pid} is left"), || test_kill_process(process).is_err());
+}
+
+/// A command whose hosts are still being reached, by a remote shell that says nothing, ends with
+/// a signal and leaves nothing running. `command` makes it, with these options.
+pub fn assert_signals_end_reaching(command: impl Fn(&[&str]) -> Command) {
+    let folder = tempfile::tempdir().unwrap();
+    let [shell, called] = ["silent", "called"].map(|name| folder.path().join(name));
+    let script = format!("#!/bin/sh\necho $$ >>{}\nexec sleep 1000\n", called.display());
+    std::fs::write(&shell, script).unwrap();
+    std::fs::set_permissions(&shell, PermissionsExt::from_mode(0o755)).unwrap();
+    for signal in [Signal::INT, Signal::TERM] {
+        std::fs::write(&called, "").unwrap();
+        let shell = shell.to_str().unwrap();
+        let reach = ["--launcher", "ssh", "--remote-shell", shell, "-t", "60", "-w", "n[0-1]"];
+        let child = command(&reach).spawn().unwrap();
+        let clients = || std::fs::read_to_string(&called).unwrap();
+        wait_until("the hosts were not called", || clients().lines().count() == 2);
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(code(&output), Some(128 + signal.as_raw()));
+        let errors = text(&output.stderr);
+        assert!(errors.contains("stopped while the hosts were being reached"), "{errors}");
+        for client in clients().lines() {
+            wait_for_end(client.parse().unwrap());
+        }
+    }
 }
 
 /// Bad input: exit code 2, nothing on standard output, and one line that says `what`.
