@@ -231,6 +231,26 @@ fn a_keeper_that_ends_or_is_killed_leaves_nothing_that_stands_in_the_way() {
 }
 
 #[test]
+fn a_tree_without_hosts_ends_and_whoever_looks_for_it_is_told_why() {
+    let user = User::new();
+    let keeper = user.up(&["-w", "n[0-1]"]);
+    for host in ["n0", "n1"] {
+        kill_process(pid_of(user.agent(&["-w", host])), Signal::KILL).unwrap();
+    }
+    wait_for_end(keeper);
+    let output = user.say(&["down"]);
+    let said = text(&output.stderr);
+    assert_eq!(code(&output), Some(2));
+    assert!(said.contains("starts one; tree 'warm' has ended: no host is left: "), "{said}");
+    assert_eq!(said.lines().count(), 1);
+    user.up(&["-w", "n[0-1]"]);
+    user.say(&["down"]);
+    let output = user.say(&["down"]);
+    assert!(text(&output.stderr).ends_with("'sapwood up' starts one\n"));
+    assert_eq!(user.left(), Vec::<PathBuf>::new());
+}
+
+#[test]
 fn a_running_command_ends_with_its_tree() {
     let user = User::new();
     user.up(&["-w", "n[0-1]"]);

@@ -11,7 +11,7 @@ use sapwood_transport::{Accepted, Interest, Listener, Poller};
 
 use super::borrower::{Borrower, Wish};
 use super::message::{Description, VERSION, absence_as_text};
-use super::{address_of, right_to, socket_path};
+use super::{address_of, ending, right_to, socket_path};
 use crate::exit::Failure;
 use crate::mpi::signals::Signals;
 use crate::run::tree::{Owned, Tree};
@@ -60,6 +60,7 @@ impl Keeper {
         let folder = runtime_folder()?;
         let path = socket_path(&folder, &terms.name);
         let failed = |error| Failure::own(&format!("no control socket: {error}"));
+        ending::forget(&folder, &terms.name);
         // Nobody else takes this one for what was left of another, or the other way round.
         let right = right_to(&folder).ok_or_else(|| {
             Failure::own(&format!("no control socket: {} is locked", folder.display()))
@@ -103,11 +104,19 @@ impl Keeper {
     /// When the system fails this process.
     pub(super) fn serve(mut self) -> Result<(), Failure> {
         let served = self.serve_on();
-        let Self { tree, borrowers, listener, poller, .. } = self;
+        let Self { tree, borrowers, listener, poller, terms, .. } = self;
+        let is_empty = tree.connected().is_empty();
+        let reasons = tree.absent();
         // Nobody new finds the tree while it ends; those who use it see that it has.
         drop(listener);
         let closed = tree.close();
         drop((borrowers, poller));
+        if let Err(error) = &served {
+            leave_reason(&terms, &error.to_string());
+        } else if is_empty {
+            let reason = reasons.first().map_or("", |(_, reason)| reason);
+            leave_reason(&terms, &format!("no host is left: {reason}"));
+        }
         served?;
         Ok(closed?)
     }
@@ -205,5 +214,12 @@ impl Keeper {
                 at += 1;
             }
         }
+    }
+}
+
+/// For whoever looks for the tree later.
+fn leave_reason(terms: &Terms, reason: &str) {
+    if let Ok(folder) = runtime_folder() {
+        ending::leave(&folder, &terms.name, reason);
     }
 }

@@ -2,12 +2,14 @@
 //! a tree by a command.
 //!
 //! `keeper` is the process that owns the tree, `up` what starts it and `down` what ends it,
-//! `borrowed` the tree as a command sees it, `message` what the two say to each other.
+//! `borrowed` the tree as a command sees it, `message` what the two say to each other, `ending` what
+//! is known of a tree that has ended by itself.
 //! docs/decisions/0012-warm-tree.md says why it is so.
 
 pub(crate) mod borrowed;
 mod borrower;
 pub(crate) mod down;
+mod ending;
 mod keeper;
 mod message;
 pub(crate) mod up;
@@ -176,7 +178,7 @@ pub(crate) fn named(name: Option<&str>) -> Result<Found, Failure> {
     match name {
         Some(name) => match names.iter().position(|known| known == name) {
             Some(at) => Ok(found.swap_remove(at)),
-            None if names.is_empty() => Err(Failure::usage(nothing_is_up())),
+            None if names.is_empty() => Err(nothing_is_up()),
             None => {
                 Err(Failure::usage(format!("no tree is called '{name}'; up: {}", names.join(", "))))
             }
@@ -185,7 +187,7 @@ pub(crate) fn named(name: Option<&str>) -> Result<Found, Failure> {
             "several trees are up: {}; choose one by its name",
             names.join(", ")
         ))),
-        None => found.pop().ok_or_else(|| Failure::usage(nothing_is_up())),
+        None => found.pop().ok_or_else(nothing_is_up),
     }
 }
 
@@ -197,8 +199,12 @@ pub(crate) fn hosts_of(name: &str) -> Result<NodeSet, Failure> {
     named(Some(name))?.description.hosts.parse().map_err(Failure::usage)
 }
 
-fn nothing_is_up() -> &'static str {
-    "no tree of this user is up on this machine; 'sapwood up' starts one"
+fn nothing_is_up() -> Failure {
+    let folder = sapwood::existing_runtime_folder().ok().flatten();
+    let ended = folder.map(|folder| ending::told(&folder)).unwrap_or_default();
+    Failure::usage(format!(
+        "no tree of this user is up on this machine; 'sapwood up' starts one{ended}"
+    ))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::Write as _;
 use std::os::fd::AsFd;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags};
 use sapwood::{NetworkBuilder, RankSet};
@@ -29,7 +29,7 @@ use crate::run::agent;
 use crate::run::tree::{Owned, Tree};
 use crate::times::time;
 
-/// How long a keeper that has failed may take to end.
+/// How long a keeper that has failed, or is to end, may take for it.
 const END_TIME: Duration = Duration::from_secs(10);
 
 /// What `sapwood up` is asked.
@@ -99,10 +99,19 @@ fn hear(keeper: &mut Process, signals: &mut Signals) -> Result<(String, Option<S
         poller.add(descriptor, 1, Interest::READ).map_err(failed)?;
     }
     let (mut said, mut ended_by) = (Vec::new(), None);
+    // Until a signal comes the keeper's own deadlines hold.
+    let mut until: Option<Instant> = None;
     while !keeper.stdout_ended() {
-        poller.wait(&mut Vec::new(), None).map_err(failed)?;
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        if left == Some(Duration::ZERO) {
+            // It is stopped, or hangs. Its tree ends with it.
+            let _ = keeper.kill(Signal::KILL);
+            break;
+        }
+        poller.wait(&mut Vec::new(), left).map_err(failed)?;
         if let Some(signal) = signals.take().pop() {
             ended_by = Some(signal);
+            until.get_or_insert(Instant::now() + END_TIME);
             // It takes its tree with it; who has ended already needs no signal.
             let _ = keeper.kill(Signal::TERM);
         }
