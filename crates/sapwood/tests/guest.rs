@@ -20,7 +20,8 @@ struct Household {
 
 impl Household {
     fn now() -> Self {
-        let status = fs::read_to_string("/proc/self/status").unwrap();
+        // The first thread may still be blocking signals, as it does while it starts this one.
+        let status = fs::read_to_string("/proc/thread-self/status").unwrap();
         let own = std::process::id().to_string();
         let is_child = |stat: String| {
             let after_name = stat.rsplit_once(") ").map(|(_, rest)| rest.to_owned());
