@@ -1,7 +1,7 @@
 //! Why a tree has ended that nobody has ended: its keeper has no terminal to say so.
 //!
-//! The keeper leaves a line in the folder of its control socket, mode 0600. Whoever looks for a tree
-//! and finds none is told of it; the next tree of that name takes it away.
+//! The keeper leaves a line in the folder of its control socket, mode 0600. Whoever looks for a
+//! tree and finds none is told of it; the next tree of that name takes it away.
 
 use std::fs;
 use std::io::Write as _;

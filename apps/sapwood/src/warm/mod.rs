@@ -2,8 +2,8 @@
 //! a tree by a command.
 //!
 //! `keeper` is the process that owns the tree, `up` what starts it and `down` what ends it,
-//! `borrowed` the tree as a command sees it, `message` what the two say to each other, `ending` what
-//! is known of a tree that has ended by itself.
+//! `borrowed` the tree as a command sees it, `message` what the two say to each other, `ending`
+//! what is known of a tree that has ended by itself.
 //! docs/decisions/0012-warm-tree.md says why it is so.
 
 pub(crate) mod borrowed;
