@@ -79,6 +79,17 @@ struct Site {
     is_fresh: bool,
 }
 
+impl Drop for Site {
+    /// Unlocks a folder that was begun, even where a process that is being started has a copy of
+    /// the descriptor for a moment.
+    fn drop(&mut self) {
+        if let Some(tree) = self.tree.as_ref().filter(|_| self.is_new) {
+            // The file system may know no locks.
+            let _ = flock(&**tree, FlockOperation::Unlock);
+        }
+    }
+}
+
 /// A file that is there already, wholly or in part.
 pub(super) struct Present {
     pub(super) file: Held,
@@ -524,6 +535,23 @@ fn lock(file: &OwnedFd) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_is_free_for_the_next_copy_although_somebody_has_the_descriptor() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = || OwnedFd::from(File::open(folder.path()).unwrap());
+        let tree = open();
+        lock(&tree).unwrap();
+        let copied = tree.try_clone().unwrap();
+        let whole = folder.path().to_path_buf();
+        let name = OsString::from("tree");
+        let (tree, parent) = (Some(Rc::new(tree)), Rc::new(open()));
+        let site = Site { parent, whole, name, tree, is_new: true, is_fresh: true };
+        assert!(lock(&open()).is_err(), "it is being written");
+        drop(site);
+        assert_eq!(lock(&open()), Ok(()));
+        drop(copied);
+    }
 
     #[test]
     fn what_got_its_own_name_meanwhile_is_not_taken_over() {
