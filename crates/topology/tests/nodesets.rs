@@ -93,6 +93,10 @@ fn what_cannot_be_read_is_quoted_with_the_place() {
         assert_eq!(said.lines().count(), 1);
     }
     assert!(refusal(&"x".repeat(256)).contains("at most 255 bytes"));
+    // Also where the length is behind the numbers.
+    let behind = |bytes| format!("k[1-4]{}", "x".repeat(bytes));
+    assert!(refusal(&behind(254)).contains("at most 255 bytes"));
+    assert!(behind(253).parse::<NodeSet>().is_ok_and(|set| set.split(3).len() == 3));
     assert!(refusal("n\u{7}").contains("in no name"));
     assert!(refusal("n[1-2]\0[3-4]").contains("in no name"));
 }

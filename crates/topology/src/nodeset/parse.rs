@@ -360,6 +360,8 @@ fn product(place: Place<'_>, term: &str, pattern: &mut String) -> Result<Vec<Vec
         }
         is_adjacent = true;
     }
+    // What is behind the last number counts, too.
+    check_length(place, bytes)?;
     Ok(sets)
 }
 
