@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use sapwood::{Error, Event, Network, RankSet, Stream, WaveRule};
+use sapwood::{Event, Network, RankSet, Stream, WaveRule};
 use sapwood_launch::Signal;
 
 use super::gather::Gather;
@@ -14,6 +14,7 @@ use super::results::Results;
 use crate::exit::Failure;
 use crate::mpi::signals::Signals;
 use crate::run::questions::{Pace, Questions};
+use crate::run::unanswered::had_room;
 
 /// For how long a wave is held for those for whom it is not over.
 const HOLD: Duration = Duration::from_millis(400);
@@ -257,12 +258,7 @@ impl<'a> Conductor<'a> {
         let control = &mut self.control;
         let members = control.members();
         self.questions.ask(members.ranks(), now, |to, wave| {
-            match control.try_send_to_ranks(to, POLL, poll(wave, HOLD)) {
-                // All have gone; the events say so, too.
-                Ok(()) | Err(Error::Misuse(_)) => Ok(true),
-                Err(Error::WouldWait { .. }) => Ok(false),
-                Err(error) => Err(error),
-            }
+            had_room(control.try_send_to_ranks(to, POLL, poll(wave, HOLD)))
         })?;
         Ok(())
     }

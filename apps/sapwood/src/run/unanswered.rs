@@ -6,11 +6,24 @@
 
 use std::collections::BTreeMap;
 
-use sapwood::{Rank, RankSet};
+use sapwood::{Error, Rank, RankSet};
 
 /// Who has left so many questions unanswered is asked seldom: one question of so many.
 const UNANSWERED_MAX: u32 = 8;
 const SELDOM: u64 = 32;
+
+/// Whether there was room for a question. Where all have gone nobody lacks it; the events say so,
+/// too.
+///
+/// # Errors
+/// When it could not be sent for another reason.
+pub(crate) fn had_room(sent: Result<(), Error>) -> Result<bool, Error> {
+    match sent {
+        Ok(()) | Err(Error::Misuse(_)) => Ok(true),
+        Err(Error::WouldWait { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
 
 /// Questions that hosts have been asked since they last answered any.
 #[derive(Debug, Default)]

@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::time::{Duration, Instant};
 
 use ratatui_core::terminal::Terminal;
-use sapwood::{Error, Event, Network, RankSet, Stream, Wave, WaveRule};
+use sapwood::{Event, Network, RankSet, Stream, Wave, WaveRule};
 use sapwood_launch::Signal;
 use sapwood_topology::NodeSet;
 use sapwood_transport::{Page, PageServer};
@@ -23,7 +23,7 @@ use super::view::{Action, View};
 use crate::exit::{Failure, print};
 use crate::hosts::absence;
 use crate::mpi::signals::Signals;
-use crate::run::unanswered::Unanswered;
+use crate::run::unanswered::{Unanswered, had_room};
 
 /// No wait is longer, so that a scraper that is silent does not stay.
 const TURN_MAX: Duration = Duration::from_secs(1);
@@ -207,14 +207,7 @@ impl<'a> Watch<'a> {
         // no signal and no scraper, for as long as it does.
         // Who is not asked has not answered in time.
         let Self { stream, everyone, unanswered, .. } = self;
-        unanswered.ask(everyone, |to| {
-            match stream.try_send_to_ranks(to, ASK, wave) {
-                // All have gone; the events say so, too.
-                Ok(()) | Err(Error::Misuse(_)) => Ok(true),
-                Err(Error::WouldWait { .. }) => Ok(false),
-                Err(error) => Err(error),
-            }
-        })?;
+        unanswered.ask(everyone, |to| had_room(stream.try_send_to_ranks(to, ASK, wave)))?;
         self.network.flush()?;
         self.waves.begin(wave, now);
         // One that is late does not make the next ones come in a heap.
