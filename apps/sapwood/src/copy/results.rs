@@ -8,7 +8,7 @@ use sapwood_topology::NodeSet;
 
 use super::protocol::{Complaint, Complaints, Outcome, State};
 use crate::exit::UNREACHED;
-use crate::hosts::absence::{Absence, by_reason, everyone};
+use crate::hosts::absence::{Absence, by_reason, everyone, nodes};
 
 /// The exit code where something could not be copied.
 const FAILED: u8 = 1;
@@ -169,7 +169,7 @@ impl Results {
 
     /// Hosts by rank, as a nodeset.
     pub(super) fn nodes(&self, ranks: &RankSet) -> NodeSet {
-        ranks.iter().filter_map(|rank| self.hosts.get(rank as usize).cloned()).collect()
+        nodes(&self.hosts, ranks)
     }
 
     /// Those for whom it is over and nothing went wrong.

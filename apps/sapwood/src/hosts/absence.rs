@@ -24,6 +24,11 @@ pub(crate) fn everyone(hosts: usize) -> RankSet {
     }
 }
 
+/// Those of these hosts, which stand by rank, that have these ranks.
+pub(crate) fn nodes<H: ToString>(hosts: &[H], ranks: &RankSet) -> NodeSet {
+    ranks.iter().filter_map(|rank| hosts.get(rank as usize).map(H::to_string)).collect()
+}
+
 /// Hosts with their reasons, gathered by reason, in the order of the first host of each.
 pub(crate) fn by_reason<R: Ord + Into<String>>(
     each: impl IntoIterator<Item = (Rank, R)>,

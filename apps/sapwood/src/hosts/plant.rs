@@ -8,6 +8,7 @@ use sapwood::{Error, Network, NetworkBuilder, Program, RankSet};
 use sapwood_launch::Signal;
 use sapwood_topology::{HostName, NodeSet};
 
+use super::absence::nodes;
 use super::selection::Reach;
 use super::tree::{self, Chosen, Purpose};
 use crate::exit::{Failure, by_signal};
@@ -37,8 +38,7 @@ impl Targets {
 
     /// Those of these ranks.
     pub(crate) fn nodes(&self, ranks: &RankSet) -> NodeSet {
-        let named = |rank| self.names.get(rank as usize).map(ToString::to_string);
-        ranks.iter().filter_map(named).collect()
+        nodes(&self.names, ranks)
     }
 }
 

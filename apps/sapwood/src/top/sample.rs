@@ -13,7 +13,7 @@ use sapwood_topology::NodeSet;
 use super::reduction::table_of;
 use super::table::Table;
 use crate::exit::one_line;
-use crate::hosts::absence::{Absence, by_reason, everyone};
+use crate::hosts::absence::{Absence, by_reason, everyone, nodes};
 
 /// For so long parts that come late are taken in: processes at each level of the tree wait equally
 /// long, and what a lower one sends when its time is over passes an upper one whose time is, too.
@@ -39,7 +39,7 @@ pub(crate) struct Sample {
 impl Sample {
     /// Hosts by rank, as a nodeset.
     pub(crate) fn nodes(&self, ranks: &RankSet) -> NodeSet {
-        ranks.iter().filter_map(|rank| self.hosts.get(rank as usize).cloned()).collect()
+        nodes(&self.hosts, ranks)
     }
 
     /// A host's name.

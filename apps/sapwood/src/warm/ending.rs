@@ -4,7 +4,7 @@
 //! tree and finds none is told of it; the next tree of that name takes it away.
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -52,10 +52,9 @@ pub(super) fn told(folder: &Path) -> String {
 }
 
 fn first_line(path: &Path) -> Option<String> {
-    use std::io::Read as _;
     let mut text = String::new();
     fs::File::open(path).ok()?.take(LINE_BYTES_MAX).read_to_string(&mut text).ok()?;
-    Some(one_line(text.lines().next()?).to_string())
+    text.lines().next().map(one_line)
 }
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ use sapwood_transport::{Address, Error, Interest, Link, Poller, connect_own};
 
 use self::message::{Description, Line, Reply, VERSION, absence_of_text};
 use crate::exit::{Failure, one_line};
+use crate::hosts::absence::nodes;
 
 /// What a tree is called if nothing is said.
 pub(crate) const DEFAULT_NAME: &str = "warm";
@@ -156,8 +157,7 @@ impl Description {
         let absence = absence_of_text(&self.absent).filter(|absence| !absence.is_empty())?;
         let mut text = String::new();
         for (ranks, reason) in absence {
-            let named = |rank| hosts.get(rank as usize).cloned();
-            let nodes: NodeSet = ranks.iter().filter_map(named).collect();
+            let nodes = nodes(&hosts, &ranks);
             // Writing to a string cannot fail.
             let _ = writeln!(text, "{nodes} ({}): missing: {}", nodes.len(), one_line(&reason));
         }
