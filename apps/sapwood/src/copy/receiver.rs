@@ -7,25 +7,23 @@
 //! whole.
 //! Long work is done in steps, so that the host can answer meanwhile.
 
+mod ending;
+mod files;
+mod reading;
+
 use std::collections::BTreeMap;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{SeekFrom, seek};
-use rustix::io::Errno;
-
-use super::blocks::{BLOCK_BYTES, Beginning, Digest, block_digest};
+use self::reading::Reading;
+use super::blocks::Beginning;
 use super::held::Held;
-use super::manifest::{Content, Entry, Kind, Manifest};
+use super::manifest::{Entry, Kind, Manifest};
 use super::protocol::{Complaints, Message, Outcome, State, Terms};
-use super::store::{Present, Store, Trouble};
+use super::store::{Store, Trouble};
 
 /// Most files of which beginnings are kept open until the source has judged them, if nothing else
 /// is said.
 const KEPT_OPEN_MAX: usize = 200;
-
-/// Bytes that are read in one step.
-const STEP_BYTES: u64 = 4 << 20;
 
 /// How a file is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,18 +39,6 @@ struct Begun {
     file: Option<Held>,
     offset: u64,
     beginning: Beginning,
-}
-
-/// A file of which the beginning is being read.
-struct Reading {
-    present: Present,
-    offset: u64,
-    beginning: Beginning,
-    /// Up to here in the file, holes have been looked at.
-    looked_to: u64,
-    /// Whether nothing but zeros stands in holes.
-    is_empty_in_holes: bool,
-    read_bytes: u64,
 }
 
 /// What is to be done.
@@ -402,136 +388,6 @@ impl Receiver {
         ranges
     }
 
-    /// What was begun of the current file is kept, to go on from there.
-    fn suspend(&mut self) {
-        if let Some((entry, begun)) = self.current.take()
-            && begun.offset > 0
-            && self.begun.len() < self.kept_open_max
-        {
-            self.begun.insert(entry, begun);
-        }
-    }
-
-    fn go_on(&mut self, entry: u64) {
-        self.suspend();
-        self.current = self.begun.remove(&entry).map(|begun| (entry, begun));
-    }
-
-    fn take_part(&mut self, entry: u64, offset: u64, digest: &Digest, bytes: &[u8]) {
-        let is_current = self.current.as_ref().is_some_and(|(current, _)| *current == entry);
-        if offset == 0 {
-            if !is_current {
-                self.suspend();
-            }
-            if !self.begin(entry) {
-                return;
-            }
-        } else if !is_current {
-            return;
-        }
-        let Some((_, begun)) = &mut self.current else { return };
-        let content = self.manifest.entries()[entry as usize].content();
-        let Some(content) = content else { return };
-        let left = content.data_bytes() - begun.offset;
-        if offset != begun.offset
-            || bytes.len() as u64 != left.min(BLOCK_BYTES as u64)
-            || block_digest(bytes) != *digest
-        {
-            return;
-        }
-        let Some(file) = &mut begun.file else { return };
-        match write(file, content, offset, bytes) {
-            Ok(()) => {
-                begun.offset += bytes.len() as u64;
-                begun.beginning.add(digest);
-                self.taken_bytes += bytes.len() as u64;
-            }
-            Err(error) => {
-                self.discard(entry);
-                self.fail(entry, &error.into());
-            }
-        }
-    }
-
-    /// Begins the current file from nothing. Gives whether that was possible.
-    fn begin(&mut self, entry: u64) -> bool {
-        self.current = None;
-        self.begun.remove(&entry);
-        let Some(store) = &mut self.store else { return false };
-        match store.begin_file(&self.manifest.entries()[entry as usize]) {
-            Ok(file) => {
-                let beginning = Beginning::default();
-                self.current = Some((entry, Begun { file: Some(file), offset: 0, beginning }));
-                true
-            }
-            Err(trouble) => {
-                self.fail(entry, &trouble);
-                false
-            }
-        }
-    }
-
-    fn end_file(&mut self, entry: u64, digest: &Digest) {
-        let meant = &self.manifest.entries()[entry as usize];
-        let data_bytes = meant.content().map_or(0, Content::data_bytes);
-        let is_current = self.current.as_ref().is_some_and(|(current, _)| *current == entry);
-        if !is_current {
-            self.suspend();
-            if data_bytes > 0 || !self.begin(entry) {
-                return;
-            }
-        }
-        let Some((_, mut begun)) = self.current.take() else { return };
-        if begun.offset < data_bytes {
-            // Something was lost on the way: it goes on from there in the next round.
-            self.begun.insert(entry, begun);
-            return;
-        }
-        if begun.beginning.digest() != *digest {
-            drop(begun);
-            return self.discard(entry);
-        }
-        let Some(store) = &mut self.store else { return };
-        let meant = &self.manifest.entries()[entry as usize];
-        let finished = match &mut begun.file {
-            Some(file) => store.finish_file(meant, file),
-            None => match store.find(meant) {
-                Some(present) if present.is_final => store.finish_present(meant, &present.file),
-                _ => Err(Trouble::new("was changed by somebody else meanwhile")),
-            },
-        };
-        match finished {
-            Ok(()) => {
-                self.progress[entry as usize] = Progress::There;
-                self.there_bytes += data_bytes;
-                self.there_files += 1;
-            }
-            Err(trouble) => {
-                drop(begun);
-                self.discard(entry);
-                self.fail(entry, &trouble);
-            }
-        }
-    }
-
-    /// The source has no such file any more, and says so itself.
-    fn drop_file(&mut self, entry: u64) {
-        self.discard(entry);
-        self.progress[entry as usize] = Progress::Failed;
-        self.fail_root(entry);
-    }
-
-    /// Takes away what there is of a file.
-    fn discard(&mut self, entry: u64) {
-        if self.current.as_ref().is_some_and(|(current, _)| *current == entry) {
-            self.current = None;
-        }
-        self.begun.remove(&entry);
-        if let Some(store) = &mut self.store {
-            store.discard(&self.manifest.entries()[entry as usize]);
-        }
-    }
-
     fn fail_root(&mut self, entry: u64) {
         let root = self.manifest.entries()[entry as usize].root;
         if !self.failed_roots.contains(&root) {
@@ -581,178 +437,8 @@ impl Receiver {
         }
         store.remove_new_trees();
     }
-
-    /// Everything has been said.
-    fn begin_end(&mut self) {
-        self.suspend();
-        if self.lacking().is_empty() {
-            self.phase = Phase::Linking(0);
-        } else {
-            (self.phase, self.is_lacking) = (Phase::Over, true);
-        }
-    }
-
-    fn link(&mut self, at: u64) {
-        let entries = self.manifest.entries();
-        let (Some(store), Some(entry)) = (&mut self.store, entries.get(at as usize)) else {
-            self.phase = Phase::Closing(self.manifest.len());
-            return;
-        };
-        self.phase = Phase::Linking(at + 1);
-        let made = match &entry.kind {
-            _ if self.progress[at as usize] == Progress::Failed => Ok(()),
-            Kind::Symlink(target) => store.make_symlink(entry, target),
-            Kind::HardLink(to) => match self.progress[*to as usize] {
-                Progress::There => store.make_hard_link(entry, &entries[*to as usize]),
-                _ => Err(Trouble::new("the file that it is another name of is lacking")),
-            },
-            Kind::File(_) | Kind::Folder => Ok(()),
-        };
-        if let Err(trouble) = made {
-            self.fail(at, &trouble);
-        }
-    }
-
-    fn close(&mut self, behind: u64) {
-        let Some(at) = behind.checked_sub(1) else { return self.publish() };
-        self.phase = Phase::Closing(at);
-        let entry = &self.manifest.entries()[at as usize];
-        let is_there = self.progress[at as usize] != Progress::Failed;
-        // A new folder that lacks something does not get its name: the next try writes into it.
-        let is_new = self.store.as_ref().is_some_and(|store| store.is_new(entry.root));
-        let is_there = is_there && !(is_new && self.failed_roots.contains(&entry.root));
-        if let (Kind::Folder, true, Some(store)) = (&entry.kind, is_there, &mut self.store)
-            && let Err(trouble) = store.finish_folder(entry)
-        {
-            self.fail(at, &trouble);
-        }
-    }
-
-    /// Gives new folders their names, each if it is whole.
-    fn publish(&mut self) {
-        self.phase = Phase::Over;
-        let roots: Vec<u64> = (0..)
-            .zip(self.manifest.entries())
-            .filter(|(_, entry)| entry.path.is_empty() && entry.kind == Kind::Folder)
-            .map(|(at, _)| at)
-            .collect();
-        for at in roots {
-            let root = self.manifest.entries()[at as usize].root;
-            let Some(store) = &mut self.store else { return };
-            if self.failed_roots.contains(&root) {
-                if store.is_new(root) {
-                    let shown = store.shown(&self.manifest.entries()[at as usize]);
-                    let kept = if self.is_anew { "" } else { KEPT };
-                    self.complaints.add(shown, format!("{INCOMPLETE}{kept}"));
-                }
-                continue;
-            }
-            if let Err(trouble) = store.publish(root) {
-                self.fail(at, &trouble);
-            }
-        }
-    }
-}
-
-/// Why a new folder does not get its name.
-const INCOMPLETE: &str = "is not put in its place, since parts of it are lacking";
-
-/// What becomes of it, unless nothing is kept.
-const KEPT: &str = "; what came is kept for the next try";
-
-impl Reading {
-    fn begin(present: Present) -> Self {
-        Self {
-            present,
-            offset: 0,
-            beginning: Beginning::default(),
-            looked_to: 0,
-            is_empty_in_holes: true,
-            read_bytes: 0,
-        }
-    }
-
-    /// How much of the file is of use: all of it where it has its name, else what was read.
-    fn end(&self, content: &Content) -> u64 {
-        match (self.present.is_final, self.offset.checked_sub(1)) {
-            (true, _) => content.size,
-            (false, None) => 0,
-            (false, Some(last)) => content.places(last, 1).first().map_or(0, |&(at, _)| at + 1),
-        }
-    }
-
-    /// Looks whether holes are empty; gives whether that is known. An earlier state of the file may
-    /// have had something there, and what is in no extent is in no digest.
-    fn look_at_holes(&mut self, content: &Content) -> bool {
-        let (end, until) = (self.end(content), self.read_bytes + STEP_BYTES);
-        while self.read_bytes < until {
-            let Some((from, to)) = content.hole_from(self.looked_to, end) else { return true };
-            let at = match seek(&*self.present.file, SeekFrom::Data(from)) {
-                Ok(at) if at < to => at,
-                Ok(_) | Err(Errno::NXIO) => {
-                    self.looked_to = to;
-                    continue;
-                }
-                // A file system that knows of no holes.
-                Err(_) => from,
-            };
-            let mut block = vec![0; (to - at).min(BLOCK_BYTES as u64) as usize];
-            let is_read = self.present.file.read_exact_at(&mut block, at).is_ok();
-            if !is_read || block.iter().any(|&byte| byte != 0) {
-                self.is_empty_in_holes = false;
-                return true;
-            }
-            self.looked_to = at + block.len() as u64;
-            self.read_bytes += block.len() as u64;
-        }
-        false
-    }
-
-    /// Whether a part can be gone on from. What stands behind that is cut off, since what follows
-    /// may be a hole.
-    fn keeps_what_is_read(&self, content: &Content) -> bool {
-        let is_cut = |end| self.present.file.set_len(end).is_ok();
-        self.offset > 0 && self.is_empty_in_holes && is_cut(self.end(content))
-    }
-
-    /// Reads on; gives whether all that can be used has been read.
-    fn go_on(&mut self, content: &Content) -> bool {
-        let data_bytes = content.data_bytes();
-        let until = self.offset + STEP_BYTES;
-        while self.offset < until {
-            let left = data_bytes - self.offset;
-            let length = left.min(BLOCK_BYTES as u64);
-            // A part of a block is of no use.
-            if left == 0 || self.offset + length > self.present.length {
-                return true;
-            }
-            let mut block = vec![0; length as usize];
-            let mut rest = &mut *block;
-            for (offset, length) in content.places(self.offset, length as usize) {
-                let (part, behind) = std::mem::take(&mut rest).split_at_mut(length);
-                if self.present.file.read_exact_at(part, offset).is_err() {
-                    return true;
-                }
-                rest = behind;
-            }
-            self.beginning.add(&block_digest(&block));
-            self.offset += length;
-            self.read_bytes += length;
-        }
-        false
-    }
 }
 
 fn thousandths(part: u64, all: u64) -> u32 {
     (u128::from(part) * 1000 / u128::from(all.max(1))) as u32
-}
-
-fn write(file: &mut Held, content: &Content, from: u64, bytes: &[u8]) -> std::io::Result<()> {
-    let mut rest = bytes;
-    for (offset, length) in content.places(from, bytes.len()) {
-        let (part, behind) = rest.split_at(length);
-        file.write_all_at(part, offset)?;
-        rest = behind;
-    }
-    file.wrote(bytes.len() as u64)
 }
