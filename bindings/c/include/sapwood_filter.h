@@ -301,7 +301,9 @@ typedef struct sapwood_filter {
     /* By which streams ask for it. */
     const char *name;
     /* Makes an instance out of the stream's parameters; *state is NULL before, and what it is after
-     * is given to all other functions. NULL for a filter without parameters and state. */
+     * is given to all other functions. It is called on a thread of its own; who opens a stream
+     * waits for it for 100 ms, and what it takes beyond that counts as the first wave's time. NULL
+     * for a filter without parameters and state. */
     int32_t (*create)(const sapwood_filter_value_t *parameters, uint32_t count, void **state,
                       sapwood_filter_out_t *out);
     /* Deals with one wave. What is emitted travels on in that order; a wave for which nothing is

@@ -92,6 +92,27 @@ fn what_filters_must_not_do_fails_the_wave_with_the_reason() {
 }
 
 #[test]
+fn an_instance_that_takes_long_is_waited_for_by_its_first_wave() {
+    let library = Library::build("tests/filters/faults.c", &[]);
+    let slow = library.filter("slow");
+    let milliseconds = |time: u32| Values::new().scalar(time);
+    for time in [1, 400] {
+        let mut filter = make(&slow, milliseconds(time).as_ref()).unwrap();
+        let emitted = given(filter.as_mut(), 0, &[wave_of([1.5])]).unwrap();
+        assert_eq!(emitted[0].as_ref().array::<f64>(0), Ok(&[1.5][..]), "{time} ms");
+        // One that nobody has waited for is destroyed once it is there.
+        drop(make(&slow, milliseconds(time).as_ref()).unwrap());
+    }
+    let error = make(&slow, ValuesRef::default()).err().map(|error| error.to_string());
+    assert_eq!(error.as_deref(), Some("filter 'slow': takes milliseconds, one %ud"));
+    // Nobody waits for these before there is a wave, and for many of them not at all.
+    let unmade = || make(&slow, milliseconds(0).as_ref());
+    let error = (0..32).find_map(|_| unmade().err()).map(|error| error.to_string());
+    let text = error.unwrap_or_default();
+    assert!(text.contains("cannot be made: 16 others have not come back"), "{text}");
+}
+
+#[test]
 fn a_file_that_cannot_be_used_is_refused_in_words() {
     let library = Library::build("tests/filters/faults.c", &[]);
     let other = Library::build("tests/filters/faults.c", &["-DVERSION=7"]);

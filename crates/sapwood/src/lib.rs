@@ -20,8 +20,8 @@
 //! }
 //! ```
 //!
-//! The library starts no thread and installs no signal handler. A network and what comes from it
-//! stay on the thread that made them.
+//! The library installs no signal handler, and starts no thread but those on which filters of users
+//! run. A network and what comes from it stay on the thread that made them.
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]

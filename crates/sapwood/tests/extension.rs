@@ -265,13 +265,20 @@ fn a_shared_object_that_never_returns_is_given_up_and_harms_nothing_else() {
     let (network, mark) = limited("2x2", trial(), TransportKind::Unix, limit);
     let tree = tree_below_us(&mark);
     let everyone = network.everyone();
-    let mut endless = network.stream(&everyone).up(native("libfaults.so", "loop")).open().unwrap();
-    for _ in 0..2 {
-        let answer = ask(&mut endless);
-        let reasons = reasons(&answer);
-        assert!(answer.packet.is_none(), "{answer:?}");
-        assert!(reasons.contains("#loop' of stream 1 has run for 300 ms"), "{reasons}");
-        sums(&network, "sum");
+    // One whose transform never returns, and one whose instance is never made.
+    let unmade = FilterSpec {
+        name: native("libfaults.so", "slow"),
+        parameters: Values::new().scalar(0_u32),
+    };
+    for filter in [native("libfaults.so", "loop").into(), unmade] {
+        let mut endless = network.stream(&everyone).up(filter).open().unwrap();
+        for _ in 0..2 {
+            let answer = ask(&mut endless);
+            let reasons = reasons(&answer);
+            assert!(answer.packet.is_none(), "{answer:?}");
+            assert!(reasons.contains("has run for 300 ms"), "{reasons}");
+            sums(&network, "sum");
+        }
     }
     assert_eq!(marked(&mark).len(), 4, "every process is there");
     // Processes end although one of their threads is in the filter still.

@@ -1,25 +1,22 @@
 //! One instance of a filter in a shared object.
 
-use std::ffi::c_void;
-use std::ptr;
 use std::sync::Arc;
 
 use sapwood_filter::{Emitter, Filter, FilterError, State, WaveRef};
 use sapwood_packet::{Values, ValuesRef};
 
+use super::creation::Creation;
 use super::emission::Emission;
 use super::interface::{COMPOSABLE, REBUILDABLE, RawFilter};
 use super::library::Library;
 use super::view::{View, push_values};
 use crate::ExtensionError;
 
-/// An instance with the state that its functions have made.
+/// An instance with the state that its functions make.
 pub(super) struct Instance {
     pub(super) name: String,
     pub(super) functions: RawFilter,
-    pub(super) state: *mut c_void,
-    /// The functions are in it.
-    _library: Arc<Library>,
+    pub(super) creation: Creation,
 }
 
 impl Instance {
@@ -31,35 +28,8 @@ impl Instance {
     ) -> Result<Self, FilterError> {
         let (name, functions) = library.find(name)?;
         let name = name.to_string();
-        // A body whose place is not known to be a multiple of 8.
-        let parameters = parameters.to_values();
-        let mut values = Vec::new();
-        push_values(&mut values, parameters.as_ref())?;
-        let mut state = ptr::null_mut();
-        match functions.create {
-            Some(create) => {
-                let mut emitter = Emitter::new();
-                let mut out = Emission::into(&mut emitter);
-                // SAFETY: the header's contract; the values live until the call returns.
-                let code = unsafe {
-                    create(values.as_ptr(), values.len() as u32, &raw mut state, out.as_raw())
-                };
-                // What it has made in spite of a failure is its own to free; it is not told.
-                out.outcome(&name, code)?;
-            }
-            None if values.is_empty() => {}
-            None => return Err(failed(&name, "takes no parameters")),
-        }
-        Ok(Self { name, functions, state, _library: library })
-    }
-}
-
-impl Drop for Instance {
-    fn drop(&mut self) {
-        if let Some(destroy) = self.functions.destroy {
-            // SAFETY: the state is what create gave, and nobody uses it any more.
-            unsafe { destroy(self.state) };
-        }
+        let creation = Creation::begin(library, &name, functions, parameters)?;
+        Ok(Self { name, functions, creation })
     }
 }
 
@@ -102,13 +72,14 @@ impl Filter for NativeFilter {
     #[inline]
     fn transform(&mut self, wave: &WaveRef<'_>, out: &mut Emitter) -> Result<(), FilterError> {
         let shown = self.view.show(wave)?;
-        let Instance { name, functions, state, .. } = &mut self.instance;
+        let Instance { name, functions, creation } = &mut self.instance;
         let Some(transform) = functions.transform else {
             return Err(failed(name, "has no transform"));
         };
+        let state = creation.state(name)?;
         let mut out = Emission::into(out);
         // SAFETY: the header's contract; wave, view and emission live until the call returns.
-        let code = unsafe { transform(*state, &raw const shown, out.as_raw()) };
+        let code = unsafe { transform(state, &raw const shown, out.as_raw()) };
         out.outcome(name, code)
     }
 
@@ -125,12 +96,13 @@ impl Filter for NativeFilter {
     }
 
     fn save(&self) -> Option<Values> {
-        let Instance { name, functions, state, .. } = &self.instance;
+        let Instance { name, functions, creation } = &self.instance;
         let save = functions.save?;
+        let state = creation.made()?;
         let mut emitter = Emitter::new();
         let mut out = Emission::into(&mut emitter);
         // SAFETY: the header's contract; the emission lives until the call returns.
-        let code = unsafe { save(*state, out.as_raw()) };
+        let code = unsafe { save(state, out.as_raw()) };
         // A copy that cannot be had is none: what is in the state is lost should the process die.
         out.outcome(name, code).ok()?;
         let (_, values) = emitter.emissions().next()?;
@@ -138,15 +110,16 @@ impl Filter for NativeFilter {
     }
 
     fn absorb(&mut self, state: ValuesRef<'_>) -> Result<(), FilterError> {
-        let Instance { name, functions, state: own, .. } = &mut self.instance;
+        let Instance { name, functions, creation } = &mut self.instance;
         let Some(merge) = functions.merge else { return Err(failed(name, "merges no states")) };
+        let own = creation.state(name)?;
         let copy = state.to_values();
         let mut values = Vec::new();
         push_values(&mut values, copy.as_ref())?;
         let mut emitter = Emitter::new();
         let mut out = Emission::into(&mut emitter);
         // SAFETY: the header's contract; the values live until the call returns.
-        let code = unsafe { merge(*own, values.as_ptr(), values.len() as u32, out.as_raw()) };
+        let code = unsafe { merge(own, values.as_ptr(), values.len() as u32, out.as_raw()) };
         out.outcome(name, code)
     }
 }

@@ -4,6 +4,7 @@
 //! in them, `emission` takes what a filter makes, `filter` and `rule` are the filter and the
 //! synchronisation rule themselves, and `direct` calls a filter without all that, to be compared.
 
+mod creation;
 mod direct;
 mod emission;
 mod filter;

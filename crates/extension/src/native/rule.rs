@@ -36,8 +36,9 @@ impl NativeRule {
 
 impl Synchronisation for NativeRule {
     fn decide(&mut self, arrivals: &Arrivals<'_>) -> Result<Verdict, FilterError> {
-        let Instance { name, functions, state, .. } = &mut self.instance;
+        let Instance { name, functions, creation } = &mut self.instance;
         let Some(decide) = functions.decide else { return Err(failed(name, "decides nothing")) };
+        let state = creation.state(name)?;
         let contributors = arrivals.contributors.ranges();
         let shown = RawArrivals {
             contributors: contributors.as_ptr(),
@@ -56,7 +57,7 @@ impl Synchronisation for NativeRule {
         let mut emitter = Emitter::new();
         let mut out = Emission::into(&mut emitter);
         // SAFETY: the header's contract; all that is pointed to lives until the call returns.
-        let code = unsafe { decide(*state, &raw const shown, &raw mut wait_ns, out.as_raw()) };
+        let code = unsafe { decide(state, &raw const shown, &raw mut wait_ns, out.as_raw()) };
         out.outcome(name, code)?;
         Ok(verdict_of(wait_ns))
     }

@@ -1,4 +1,11 @@
 /* Filters that do what filters must not. */
+#if !defined(__wasm__)
+#define _POSIX_C_SOURCE 199309L
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+#endif
+
 #include "sapwood_filter.h"
 
 /* A wave that is refused with a reason. */
@@ -67,6 +74,37 @@ static int32_t think(void *state, const sapwood_filter_arrivals_t *arrivals, int
     return without_end();
 }
 
+#if !defined(__wasm__)
+/* One whose instance is made after so many milliseconds, or never for 0. */
+static int32_t create_slowly(const sapwood_filter_value_t *parameters, uint32_t count, void **state,
+                             sapwood_filter_out_t *out)
+{
+    if (count != 1 || parameters->element != SAPWOOD_FILTER_UINT32)
+        return sapwood_filter_fail(out, "takes milliseconds, one %ud");
+    uint32_t milliseconds = *(const uint32_t *)parameters->data;
+    while (milliseconds == 0)
+        pause();
+    struct timespec time = {milliseconds / 1000, (long)(milliseconds % 1000) * 1000000};
+    nanosleep(&time, NULL);
+    *state = malloc(1);
+    return 0;
+}
+
+static void destroy_slow(void *state)
+{
+    free(state);
+}
+
+/* It gives what it is given, which says that its instance is there. */
+static int32_t slow(void *state, const sapwood_filter_wave_t *wave, sapwood_filter_out_t *out)
+{
+    if (!state)
+        return sapwood_filter_fail(out, "was called before it was made");
+    return sapwood_filter_emit(out, wave->packets[0].tag, wave->packets[0].values,
+                               wave->packets[0].value_count);
+}
+#endif
+
 /* One that takes its process along, at the rank that it is told. */
 static int32_t create_crash(const sapwood_filter_value_t *parameters, uint32_t count, void **state,
                             sapwood_filter_out_t *out)
@@ -120,6 +158,9 @@ static const sapwood_filter_t filters[] = {
     {.name = "loop", .transform = loop},
     {.name = "think", .decide = think},
     {.name = "crash", .create = create_crash, .transform = crash},
+#if !defined(__wasm__)
+    {.name = "slow", .create = create_slowly, .destroy = destroy_slow, .transform = slow},
+#endif
 #if defined(__wasm__)
     {.name = "grow", .transform = grow},
     {.name = "outside", .transform = outside},
