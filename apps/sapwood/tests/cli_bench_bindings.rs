@@ -47,16 +47,17 @@ fn rows_that_are_there_are_measured_and_the_others_named() {
     put(folder.path(), "tests/round_trip", "#!/bin/sh\necho no tree here >&2\nexit 3\n");
     put(folder.path(), "tests/back_end", TAKES_TURNS);
     let (place, python) = (text_of(folder.path()), text_of(&folder.path().join("no-python")));
-    let words = ["bench", "bindings", "--topology", "2", "--rounds", "120", "--json"];
+    let words =
+        ["bench", "bindings", "--topology", "2", "--rounds", "60", "--trees", "2", "--json"];
     let output = run(&[&words[..], &["--mrnet", &place, "--python", &python]].concat());
     assert!(output.status.success(), "{}", text(&output.stderr));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(report["schema"], "sapwood.bench-bindings/1");
-    assert_eq!((&report["topology"], &report["rounds"]), (&"2".into(), &150.into()));
+    assert_eq!(report["schema"], "sapwood.bench-bindings/2");
+    assert_eq!((&report["topology"], &report["rounds"]), (&"2".into(), &100.into()));
     for interface in ["c", "c_front_end"] {
         assert_eq!(report["us"][interface], 30.0, "{report}");
         assert!(report["ratio"][interface].as_f64().is_some_and(|ratio| ratio > 0.0));
-        assert_eq!(report["ratio"]["spread"][interface]["runs"], 3);
+        assert_eq!(report["ratio"]["spread"][interface]["runs"], 2);
     }
     assert!(report["us"]["rust"].as_f64().is_some_and(|us| us > 0.0), "{report}");
     for (interface, words) in [
@@ -73,7 +74,18 @@ fn rows_that_are_there_are_measured_and_the_others_named() {
 
 #[test]
 fn nothing_to_compare_with_is_a_failure_that_says_how_to_build_it() {
-    let words = ["bench", "bindings", "--topology", "1", "--rounds", "1", "--only", "c,mrnet"];
+    let words = [
+        "bench",
+        "bindings",
+        "--topology",
+        "1",
+        "--rounds",
+        "1",
+        "--trees",
+        "1",
+        "--only",
+        "c,mrnet",
+    ];
     let output = run(&[&words[..], &["--mrnet", "/nowhere", "--pin"]].concat());
     assert_eq!(output.status.code(), Some(125), "{}", text(&output.stderr));
     let table = text(&output.stdout);
@@ -118,6 +130,7 @@ fn a_filter_in_python_is_measured_by_an_interpreter() {
 fn counts_and_names_that_make_no_sense_are_refused() {
     for (arguments, what) in [
         (&["bindings", "--rounds", "0"][..], "--rounds 0"),
+        (&["bindings", "--trees", "0"], "--trees 0"),
         (&["bindings", "--only", "cobol"], "cobol"),
         (&["bindings", "--topology", "2y2"], "--topology"),
         (&["filter", "--rounds", "0"], "--rounds 0"),

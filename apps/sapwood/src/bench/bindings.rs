@@ -4,7 +4,10 @@
 //! is said of them. A number (`%d`) goes down to every back-end and comes back as the sum of
 //! all: the same tree, filter and message for each. A row is a tool that is wholly in that
 //! interface's language, or a front-end in it over the back-ends in Rust. They take turns,
-//! block by block, and a ratio is taken within a round of blocks. `asker` is who asks.
+//! block by block, and a ratio is taken within a round of blocks. On which cores and at which
+//! addresses its processes lie is drawn for each tree anew and moves its figures by more than
+//! what is looked for: so the trees are opened again and again, and each counts once. `asker` is
+//! who asks.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -26,11 +29,12 @@ use super::tree::own_program;
 use crate::exit::{Failure, OWN_FAILURE};
 
 /// Name and version of the JSON object. Members may be added without a new version.
-const SCHEMA: &str = "sapwood.bench-bindings/1";
+const SCHEMA: &str = "sapwood.bench-bindings/2";
 
 /// Round trips of one interface before the next one's turn.
 const BLOCK: u32 = 50;
 const ROUNDS_MAX: u32 = 1_000_000;
+const TREES_MAX: u32 = 1_000;
 
 /// Names the folder with the programs in C and C++, in the place of the one beside this program's.
 const MRNET_VARIABLE: &str = "SAPWOOD_BENCH_MRNET";
@@ -99,9 +103,12 @@ pub(super) struct Arguments {
     /// Fan-out of each level.
     #[arg(long, value_name = "SHAPE", default_value = "2x2")]
     topology: Shape,
-    /// Round trips of each interface.
-    #[arg(long, value_name = "N", default_value_t = 2_000)]
+    /// Round trips of each interface in each of its trees.
+    #[arg(long, value_name = "N", default_value_t = 500)]
     rounds: u32,
+    /// How often the trees are opened anew.
+    #[arg(long, value_name = "N", default_value_t = 11)]
+    trees: u32,
     /// Only these beside Rust, separated by commas; all unless given.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     only: Vec<Interface>,
@@ -121,39 +128,85 @@ pub(super) struct Arguments {
     pub(super) json: bool,
 }
 
-/// One row while it is measured.
+/// One row while its tree stands.
 struct Row {
     interface: Interface,
     asker: Result<Box<dyn Asker>, String>,
     us: Vec<f64>,
 }
 
-/// What came of it: the medians of its blocks in microseconds, or why there are none.
+/// What came of an interface: for each of its trees the median block, in microseconds and in the
+/// floor's of the same round; or why there is none.
 struct Outcome {
     interface: Interface,
-    us: Result<Vec<f64>, String>,
+    seen: Result<Seen, String>,
+}
+
+#[derive(Default)]
+struct Seen {
+    us: Vec<f64>,
+    ratios: Vec<f64>,
+}
+
+impl Outcome {
+    /// One more tree, with the medians of its blocks.
+    fn take(&mut self, us: Result<Vec<f64>, String>, floor_us: &[f64]) {
+        let Ok(seen) = &mut self.seen else { return };
+        match us {
+            Ok(us) => {
+                seen.us.extend(Spread::of(&us).map(|spread| spread.median));
+                seen.ratios.extend(ratio(&us, floor_us).map(|spread| spread.median));
+            }
+            Err(why) => self.seen = Err(why),
+        }
+    }
 }
 
 /// Measures, and says whether anything could be measured.
 pub(super) fn measure(arguments: &Arguments) -> Result<(Facts, ExitCode), Failure> {
-    if !(1..=ROUNDS_MAX).contains(&arguments.rounds) {
-        let text = format!("--rounds {}: give a number from 1 to {ROUNDS_MAX}", arguments.rounds);
-        return Err(Failure::usage(text));
+    for (option, count, most) in
+        [("--rounds", arguments.rounds, ROUNDS_MAX), ("--trees", arguments.trees, TREES_MAX)]
+    {
+        if !(1..=most).contains(&count) {
+            let text = format!("{option} {count}: give a number from 1 to {most}");
+            return Err(Failure::usage(text));
+        }
     }
     let shape = levels_of(&arguments.topology)?;
     let pinned = arguments.pin.then(|| Pinned::first_allowed().and_then(Pinned::to)).transpose();
     let _pinned = pinned.map_err(|error| {
         Failure::own(&format!("cannot stay on one core: {error}; measure without --pin"))
     })?;
-    let mut floor = RustTool::open(&shape)?;
-    let mut rows = open_rows(arguments, &shape)?;
     let mut floor_us = Vec::new();
+    let mut outcomes: Vec<Outcome> = wanted(arguments)
+        .map(|interface| Outcome { interface, seen: Ok(Seen::default()) })
+        .collect();
     let mut progress = Progress::new();
+    for tree in 0..arguments.trees as usize {
+        progress.say("trees", tree, arguments.trees as usize);
+        let floor = measure_once(arguments, &shape, &mut outcomes)?;
+        floor_us.extend(Spread::of(&floor).map(|spread| spread.median));
+    }
+    drop(progress);
+    let has_run = outcomes.iter().any(|outcome| outcome.seen.is_ok());
+    let code = if has_run { ExitCode::SUCCESS } else { ExitCode::from(OWN_FAILURE) };
+    Ok((report(arguments, &floor_us, &outcomes), code))
+}
+
+/// Opens all trees, lets them take turns, and closes them; gives the medians of the floor's blocks
+/// in microseconds.
+fn measure_once(
+    arguments: &Arguments,
+    shape: &sapwood::Shape,
+    outcomes: &mut [Outcome],
+) -> Result<Vec<f64>, Failure> {
+    let mut floor = RustTool::open(shape)?;
+    let mut rows = open_rows(arguments, shape, outcomes)?;
+    let mut floor_us = Vec::new();
     let block = BLOCK.min(arguments.rounds);
     let blocks = arguments.rounds.div_ceil(block) as usize;
     // The first round of blocks warms up, and shows which programs work.
     for run in 0..=blocks {
-        progress.say("round trips", run, blocks + 1);
         for which in turns(run, rows.len() + 1) {
             if which == 0 {
                 floor_us.push(median_of(&mut floor, block)? / 1e3);
@@ -162,20 +215,32 @@ pub(super) fn measure(arguments: &Arguments) -> Result<(Facts, ExitCode), Failur
             }
         }
     }
-    drop(progress);
     Box::new(floor).close()?;
     // The first round was for the caches.
     floor_us.remove(0);
-    let outcomes: Vec<Outcome> = rows.into_iter().map(Row::finish).collect();
-    let has_run = outcomes.iter().any(|outcome| outcome.us.is_ok());
-    let code = if has_run { ExitCode::SUCCESS } else { ExitCode::from(OWN_FAILURE) };
-    Ok((report(arguments, &floor_us, &outcomes), code))
+    for row in rows {
+        let outcome = outcomes.iter_mut().find(|outcome| outcome.interface == row.interface);
+        if let Some(outcome) = outcome {
+            outcome.take(row.finish(), &floor_us);
+        }
+    }
+    Ok(floor_us)
 }
 
-fn open_rows(arguments: &Arguments, shape: &sapwood::Shape) -> Result<Vec<Row>, Failure> {
+fn wanted(arguments: &Arguments) -> impl Iterator<Item = Interface> {
+    let is_wanted = |which| arguments.only.is_empty() || arguments.only.contains(&which);
+    Interface::value_variants().iter().copied().filter(move |which| is_wanted(*which))
+}
+
+/// The tools of all interfaces that have not failed in an earlier tree.
+fn open_rows(
+    arguments: &Arguments,
+    shape: &sapwood::Shape,
+    outcomes: &[Outcome],
+) -> Result<Vec<Row>, Failure> {
     let own = own_program()?;
-    let wants = |which| arguments.only.is_empty() || arguments.only.contains(&which);
-    let row = |interface| {
+    let row = |outcome: &Outcome| {
+        let interface = outcome.interface;
         let words = match interface {
             Python | PythonFrontEnd => python_words(interface, arguments, &own),
             _ => built_words(interface, arguments, shape, &own),
@@ -186,7 +251,7 @@ fn open_rows(arguments: &Arguments, shape: &sapwood::Shape) -> Result<Vec<Row>, 
         });
         Row { interface, asker, us: Vec::new() }
     };
-    Ok(Interface::value_variants().iter().copied().filter(|which| wants(*which)).map(row).collect())
+    Ok(outcomes.iter().filter(|outcome| outcome.seen.is_ok()).map(row).collect())
 }
 
 /// The programs in C and C++, or what is missing of them.
@@ -287,34 +352,34 @@ impl Row {
         }
     }
 
-    /// Ends it; what has not taken all its turns has no figures.
-    fn finish(self) -> Outcome {
-        let Self { interface, asker, mut us } = self;
-        let ended = asker.and_then(|asker| asker.close().map_err(|failure| failure.to_string()));
-        let us = ended.map(|()| us.split_off(1));
-        Outcome { interface, us }
+    /// Ends it, and gives the medians of its blocks; what has not taken all its turns has none.
+    fn finish(self) -> Result<Vec<f64>, String> {
+        let Self { asker, mut us, .. } = self;
+        asker.and_then(|asker| asker.close().map_err(|failure| failure.to_string()))?;
+        Ok(us.split_off(1))
     }
 }
 
 fn report(arguments: &Arguments, floor_us: &[f64], outcomes: &[Outcome]) -> Facts {
-    let Arguments { topology, rounds, .. } = arguments;
-    let (block, runs) = (BLOCK.min(*rounds), floor_us.len());
+    let Arguments { topology, rounds, trees, .. } = arguments;
+    let block = BLOCK.min(*rounds);
+    let rounds = rounds.div_ceil(block) * block;
     let title = format!(
-        "The round trip of one number over {topology}, through each interface.\n\
-         {runs} rounds of {block} round trips in turn"
+        "The round trip of one number over {topology}, through each interface.\n         {trees} trees of each, {rounds} round trips in each, in turns of {block}"
     );
     let mut facts = Facts::new(SCHEMA, title);
     facts.setting("topology", topology.to_string());
     facts.setting("message", "%d");
-    facts.setting("rounds", runs * block as usize);
+    facts.setting("trees", *trees);
+    facts.setting("rounds", rounds);
     facts.setting("block", block);
     facts.setting("pinned", arguments.pin);
-    facts.heading("median of a block");
+    facts.heading("median of a tree's blocks");
     if let Some(spread) = Spread::of(floor_us) {
         facts.spread("us.rust", look("Rust", "us", 1), &spread, None);
     }
-    for Outcome { interface, us } in outcomes {
-        match us.as_deref().map(Spread::of) {
+    for Outcome { interface, seen } in outcomes {
+        match seen.as_ref().map(|seen| Spread::of(&seen.us)) {
             Ok(Some(spread)) => {
                 let path = format!("us.{}", interface.name());
                 facts.spread(&path, look(interface.label(), "us", 1), &spread, None);
@@ -324,8 +389,8 @@ fn report(arguments: &Arguments, floor_us: &[f64], outcomes: &[Outcome]) -> Fact
         }
     }
     facts.heading("ratio to Rust");
-    for Outcome { interface, us } in outcomes {
-        if let Some(spread) = us.as_deref().ok().and_then(|us| ratio(us, floor_us)) {
+    for Outcome { interface, seen } in outcomes {
+        if let Some(spread) = seen.as_ref().ok().and_then(|seen| Spread::of(&seen.ratios)) {
             let path = format!("ratio.{}", interface.name());
             facts.spread(&path, look(interface.label(), "", 3), &spread, interface.bar());
         }
