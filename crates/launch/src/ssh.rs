@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::{LaunchError, Launcher, Order};
+use crate::{LaunchError, Launcher, Order, quoted};
 
 /// The variable that names the client and its own arguments, between blanks, in the place of `ssh`.
 pub const REMOTE_SHELL_VARIABLE: &str = "SAPWOOD_RSH";
@@ -21,6 +21,7 @@ const PASSING_TROUBLES: [&str; 3] =
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ssh {
     words: Vec<String>,
+    prefix: Vec<String>,
     connect_timeout: Duration,
 }
 
@@ -30,7 +31,25 @@ impl Ssh {
     /// `CLIENT ARGUMENTS HOST COMMAND`.
     pub fn new(words: Vec<String>, connect_timeout: Duration) -> Self {
         let words = if words.is_empty() { vec!["ssh".to_owned()] } else { words };
-        Self { words, connect_timeout }
+        Self { words, prefix: Vec::new(), connect_timeout }
+    }
+
+    /// Has hosts run everything by this command, such as `nice -n 10`, which is given the program
+    /// to run and its arguments behind its own words.
+    #[must_use]
+    pub fn run_by(self, prefix: Vec<String>) -> Self {
+        Self { prefix, ..self }
+    }
+
+    /// What the shell on the other host is given.
+    fn prefixed(&self, command: &str) -> String {
+        if self.prefix.is_empty() {
+            return command.to_owned();
+        }
+        let prefix: Vec<String> = self.prefix.iter().map(|word| quoted(word)).collect();
+        // `exec` is the shell's own and no program.
+        let program = command.strip_prefix("exec ").unwrap_or(command);
+        format!("exec {} {program}", prefix.join(" "))
     }
 
     fn is_open_ssh(&self) -> bool {
@@ -75,7 +94,7 @@ impl Launcher for Ssh {
             order.arguments.push("--".into());
         }
         order.arguments.push(host.into());
-        order.arguments.push(command.into());
+        order.arguments.push(self.prefixed(command).into());
         order
     }
 
@@ -107,6 +126,15 @@ mod tests {
         );
         assert!(line(&["/opt/bin/ssh", "-p", "2222"]).starts_with("/opt/bin/ssh -p 2222 -T "));
         assert_eq!(line(&["rsh", "-n"]), "rsh -n node7 exec true");
+    }
+
+    #[test]
+    fn a_host_runs_everything_by_the_command_that_is_named_for_it() {
+        let words = ["nice", "-n", "10 or so"].map(str::to_owned).to_vec();
+        let ssh = Ssh::new(Vec::new(), Duration::from_secs(1)).run_by(words);
+        let order = ssh.client("node7", "exec sh -c 'true'");
+        let command = order.arguments.last().and_then(|word| word.to_str());
+        assert_eq!(command, Some("exec nice -n '10 or so' sh -c 'true'"));
     }
 
     #[test]

@@ -45,6 +45,8 @@ pub enum Reach {
     Ssh {
         /// The words of the command.
         shell: Vec<String>,
+        /// The command by which the hosts run what is started there; empty for none.
+        prefix: Vec<String>,
     },
     /// Not at all: nothing is started there. Processes of other hosts attach by themselves.
     Attach,

@@ -530,7 +530,9 @@ fn launcher_of(options: &RemoteOptions) -> Option<Box<dyn Launcher>> {
     let limit = limit.saturating_sub(limit / 5);
     match &options.reach {
         Reach::Attach => None,
-        Reach::Ssh { shell } => Some(Box::new(Ssh::new(shell.clone(), limit))),
+        Reach::Ssh { shell, prefix } => {
+            Some(Box::new(Ssh::new(shell.clone(), limit).run_by(prefix.clone())))
+        }
         Reach::Slurm { job } => Some(Box::new(Slurm::new(job.clone(), limit))),
     }
 }

@@ -81,6 +81,7 @@ pub struct StartCommand {
 pub(crate) struct RemoteTerms {
     pub(crate) launcher: Launcher,
     pub(crate) shell: Option<Vec<String>>,
+    pub(crate) prefix: Vec<String>,
     pub(crate) slurm_job: Option<String>,
     pub(crate) connect_timeout: Duration,
     pub(crate) concurrent: u32,
@@ -93,6 +94,7 @@ impl Default for RemoteTerms {
         Self {
             launcher: Launcher::Automatic,
             shell: None,
+            prefix: Vec::new(),
             slurm_job: None,
             connect_timeout: CONNECT_TIMEOUT,
             concurrent: CONCURRENT_STARTS,
@@ -161,7 +163,7 @@ impl RemoteTerms {
         let shell: Vec<String> =
             self.shell.clone().or_else(|| named().map(words)).unwrap_or_default();
         let ssh = Ssh::new(shell.clone(), self.connect_timeout);
-        (Reach::Ssh { shell }, Box::new(ssh))
+        (Reach::Ssh { shell, prefix: self.prefix.clone() }, Box::new(ssh))
     }
 }
 

@@ -139,6 +139,13 @@ impl NetworkBuilder {
         self
     }
 
+    /// The command by which hosts that are reached by a remote shell run what is started there,
+    /// such as `nice -n 10`: it is given a program and its arguments behind its own words.
+    pub fn remote_prefix(mut self, words: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.remote.prefix = words.into_iter().map(Into::into).collect();
+        self
+    }
+
     /// The Slurm allocation in which processes are started, where this process is in none, or in
     /// another: that of a job which runs already.
     pub fn slurm_job(mut self, number: impl Into<String>) -> Self {

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, excerpt};
 use crate::limits::HOST_NAME_BYTES_MAX;
+use crate::nodeset::NodeSet;
 
 /// A host name that keeps MRNet's rule: a letter or digit first, then letters, digits, `-`, `.`
 /// or `_`, all ASCII, at most [`HOST_NAME_BYTES_MAX`] bytes.
@@ -148,6 +149,15 @@ impl Hosts {
 impl Default for Hosts {
     fn default() -> Self {
         Self::local()
+    }
+}
+
+impl TryFrom<&NodeSet> for Hosts {
+    type Error = Error;
+
+    /// The hosts of a set, in its order.
+    fn try_from(nodes: &NodeSet) -> Result<Self, Error> {
+        Self::new(nodes.iter().map(|name| name.parse()).collect::<Result<_, _>>()?)
     }
 }
 

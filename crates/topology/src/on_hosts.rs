@@ -5,11 +5,30 @@ use alloc::vec::Vec;
 
 use crate::error::Error;
 use crate::hosts::{HostName, Hosts, Placement};
+use crate::nodeset::NodeSet;
 use crate::ranks::{Layout, back_ends_of, number};
 use crate::shape::Shape;
 use crate::tree::Topology;
 
+/// Most hosts that one process of [`Topology::on_nodes`] reaches.
+const FAN_OUT: u32 = 32;
+
 impl Topology {
+    /// One back-end on each host of a nodeset such as `node[01-16]`, below a front-end on this
+    /// machine: as [`Topology::on_hosts`] where there is a shape, else as
+    /// [`Topology::over_hosts`] with a fan-out of 32.
+    ///
+    /// # Errors
+    ///
+    /// As those two, and for what is no nodeset, or an empty one. Groups are not known here.
+    pub fn on_nodes(nodes: &str, shape: Option<&Shape>) -> Result<Self, Error> {
+        let hosts = Hosts::try_from(&nodes.parse::<NodeSet>()?)?;
+        match shape {
+            Some(shape) => Self::on_hosts(shape, &hosts, None),
+            None => Self::over_hosts(&hosts, FAN_OUT),
+        }
+    }
+
     /// A shape whose back-ends run on these hosts, one on each in order, below a front-end on this
     /// machine. Communication processes run on the hosts of `communication`, in turns; without any,
     /// each on the host of the first back-end below it, so that a host is reached once.
@@ -114,6 +133,21 @@ mod tests {
         for spec in ["2x2", "3+1"] {
             let error = Topology::on_hosts(&spec.parse().unwrap(), &hosts('n', 3), None);
             assert!(matches!(error, Err(Error::BackEndHosts { .. })), "{spec}");
+        }
+    }
+
+    #[test]
+    fn a_nodeset_is_enough() {
+        let drawn = |topology: Topology| topology.draw();
+        let tree = Topology::on_nodes("n[1-40]", None).unwrap();
+        assert_eq!((tree.back_end_count(), tree.depth()), (40, 2));
+        let tree = Topology::on_nodes("n[1-4]", Some(&"2x2".parse().unwrap())).unwrap();
+        let hosts: Hosts = "n1,n2,n3,n4".parse().unwrap();
+        let same = Topology::on_hosts(&"2x2".parse().unwrap(), &hosts, None).unwrap();
+        assert_eq!(drawn(tree), drawn(same));
+        assert_eq!(Topology::on_nodes("", None), Err(Error::NoHosts));
+        for wrong in ["n[1-", "n[3-1]", "@web"] {
+            assert!(Topology::on_nodes(wrong, None).is_err(), "{wrong}");
         }
     }
 }

@@ -12,7 +12,7 @@ use rustix::process::{Resource, getrlimit};
 use sapwood::{Hosts, Launcher, Shape, Topology};
 use sapwood_launch::Order;
 use sapwood_topology::{
-    Candidate, FAN_OUT_MAX, HostName, Kind, LogGp, NodeSet, Pattern, Site, Switches, advise, judge,
+    Candidate, FAN_OUT_MAX, Kind, LogGp, NodeSet, Pattern, Site, Switches, advise, judge,
 };
 
 use super::groups::SiteGroups;
@@ -158,9 +158,7 @@ impl TreeTerms {
     fn communication(&self) -> Result<Option<Hosts>, Failure> {
         let Some(text) = &self.communication_hosts else { return Ok(None) };
         let nodes = NodeSet::parse(text, &SiteGroups::default()).map_err(Failure::usage)?;
-        let names = nodes.iter().map(|name| name.parse()).collect::<Result<Vec<HostName>, _>>();
-        let hosts = names.and_then(Hosts::new).map_err(Failure::usage)?;
-        Ok(Some(hosts))
+        Hosts::try_from(&nodes).map(Some).map_err(Failure::usage)
     }
 
     /// Which hosts hang at one switch, if anybody knows.
