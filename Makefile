@@ -107,7 +107,8 @@ storm: build ## networks under random faults, every answer checked: STORM_SECOND
 	testbed/storm $(PROGRAM) $(STORM_SECONDS) --seed $(STORM_SEED) $(STORM_ARGUMENTS)
 
 .PHONY: testbed-test
-testbed-test: build ## launchers on 64 hosts of the test bed, as root: TESTBED_STORIES
+testbed-test: build python-environment ## launchers on 64 hosts of the test bed, as root: TESTBED_STORIES
+	$(MAKE) -C bindings/mrnet tests
 	testbed/tests/run $(PROGRAM) $(TESTBED_STORIES)
 ifeq ($(TESTBED_STORIES),)
 	cargo build -q -p sapwood-cli

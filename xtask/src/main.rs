@@ -29,8 +29,9 @@ cargo xtask COMMAND
 
   check        format, layers, house style, lints, unit tests: the quick loop
   ci           check, then documentation, release build, conformance, simulated faults, a short
-               storm and soak, tests of launchers, of a scraper, of MPI programs, of MRNet's interface, of the Python package, of
-               the tools of examples and of the guide, fuzzing, a short demo
+               storm and soak, tests of a scraper, of MPI programs, of MRNet's interface, of the
+               Python package, of launchers, of the tools of examples and of the guide, fuzzing, a
+               short demo
   layers       only: which crate may use which, and what may touch the world
   tidy         only: the house style
   packet-path  only: the names in docs/packet-path.md
@@ -89,11 +90,11 @@ fn ci_steps() -> Vec<Step> {
         program("simulated faults", simulation(), 5),
         program("short storm", format!("make storm STORM_SECONDS={STORM_SECONDS}"), 5),
         program("short soak", format!("make soak SOAK_SECONDS={SOAK_SECONDS}"), 5),
-        program("launchers on hosts", launchers(), 10),
         program("scraped by Prometheus", scrape(), 3),
         program("MPI tests", "make test-mpi", 15),
         program("MRNet's interface", "make compat-test", 10),
         program("Python package", "make python-test", 15),
+        program("launchers on hosts", launchers(), 10),
         program("tools of examples", "env SAPWOOD_TESTS_BUILT=1 make examples-test", 10),
         program("guide", "make guide-test", 5),
         program("fuzz format", "cargo fmt --manifest-path fuzz/Cargo.toml --check", 2),
@@ -104,13 +105,14 @@ fn ci_steps() -> Vec<Step> {
     steps
 }
 
-/// Trees over a few hosts of the test bed, where the machine lets us make some.
+/// Trees over a few hosts of the test bed, where the machine lets us make some, from the interfaces
+/// of the steps before, too.
 fn launchers() -> String {
     let program = release_program();
     format!(
         "env TESTBED_HOSTS=8 testbed/tests/run --if-able {program} StartUp.test_fan_out_2 \
          StartUp.test_the_tree_is_chosen_by_what_was_measured LostHosts Ends Strangers Commands \
-         WarmTree Hosts"
+         WarmTree Hosts Languages"
     )
 }
 

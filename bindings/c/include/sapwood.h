@@ -42,7 +42,7 @@
 #define SAPWOOD_NETWORK_OPTIONS_INIT \
     { sizeof(sapwood_network_options_t), NULL, NULL, NULL, NULL, NULL, \
       SAPWOOD_TRANSPORT_AUTOMATIC, SAPWOOD_ENCRYPTION_DEFAULT, 0, 0, 0, \
-      SAPWOOD_RECOVERY_ON, 0 }
+      SAPWOOD_RECOVERY_ON, 0, NULL, NULL, NULL, NULL, NULL, 0 }
 #define SAPWOOD_STREAM_OPTIONS_INIT \
     { sizeof(sapwood_stream_options_t), NULL, NULL, SAPWOOD_WAVE_ALL, 0, SAPWOOD_POLICY_BLOCK, 0, \
       NULL, NULL, NULL, NULL }
@@ -321,7 +321,7 @@ typedef struct {
 
 /**
  * What a network is to be. Begin with SAPWOOD_NETWORK_OPTIONS_INIT; all members after `size` may
- * stay 0 or NULL, except that one of the two topologies is needed.
+ * stay 0 or NULL, except that one of the two topologies or the hosts are needed.
  *
  * All of it is read while the network opens and need not be kept.
  */
@@ -351,7 +351,10 @@ typedef struct {
     int transport;
     /** A sapwood_encryption_t. */
     int encryption;
-    /** How long the tree may take to start, in milliseconds; 0 for 30 seconds. */
+    /**
+     * How long the tree may take to start, in milliseconds; 0 for 30 seconds, or 60 where other
+     * hosts take part.
+     */
     int32_t startup_timeout_ms;
     /** Not 0: the network opens even if some processes do not start; they are told as events. */
     int allow_missing;
@@ -367,6 +370,37 @@ typedef struct {
      * its waves then fail with that reason. 0 for 10 seconds, -1 for ever.
      */
     int32_t filter_limit_ms;
+    /**
+     * Hosts as a nodeset, such as "node[01-16]": one back-end runs on each, and communication
+     * processes beside the first back-ends below them. `topology` is then the shape, with as many
+     * back-ends, or NULL for a tree in which no process reaches more than 32 hosts. NULL: this
+     * machine alone, or the hosts of `topology_file_text`.
+     */
+    const char *hosts;
+    /**
+     * How other hosts are reached: "ssh", "slurm", "local" for not at all, or "auto", which is
+     * also meant by NULL: as the hosts and the environment demand.
+     */
+    const char *launcher;
+    /**
+     * The remote shell and its own arguments, ending with NULL, in the place of `ssh` or of what
+     * SAPWOOD_RSH says; may be NULL.
+     */
+    const char *const *remote_shell;
+    /**
+     * The command by which hosts that are reached by a remote shell run what is started there,
+     * such as "nice", "-n", "10", ending with NULL; may be NULL.
+     */
+    const char *const *remote_prefix;
+    /**
+     * The number of the Slurm allocation in which processes are started; NULL for the one that
+     * this process is in.
+     */
+    const char *slurm_job;
+    /**
+     * How long a host may take to answer before it is given up, in milliseconds; 0 for 10 seconds.
+     */
+    int32_t connect_timeout_ms;
 } sapwood_network_options_t;
 
 /**

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use sapwood::{
-    FilterSpec, Hosts, Network, NetworkBuilder, Policy, Program, Recovery, Shape, StreamBuilder,
-    Topology, TransportKind, WaveRule,
+    FilterSpec, Hosts, Launcher, Network, NetworkBuilder, Policy, Program, Recovery, Shape,
+    StreamBuilder, Topology, TransportKind, WaveRule,
 };
 
 use crate::error::{Failure, Result, sapwood_error_code_t as Code};
@@ -71,7 +71,7 @@ pub enum sapwood_policy_t {
 }
 
 /// What a network is to be. Begin with SAPWOOD_NETWORK_OPTIONS_INIT; all members after `size` may
-/// stay 0 or NULL, except that one of the two topologies is needed.
+/// stay 0 or NULL, except that one of the two topologies or the hosts are needed.
 ///
 /// All of it is read while the network opens and need not be kept.
 #[repr(C)]
@@ -96,7 +96,8 @@ pub struct sapwood_network_options_t {
     pub transport: c_int,
     /// A sapwood_encryption_t.
     pub encryption: c_int,
-    /// How long the tree may take to start, in milliseconds; 0 for 30 seconds.
+    /// How long the tree may take to start, in milliseconds; 0 for 30 seconds, or 60 where other
+    /// hosts take part.
     pub startup_timeout_ms: i32,
     /// Not 0: the network opens even if some processes do not start; they are told as events.
     pub allow_missing: c_int,
@@ -108,6 +109,25 @@ pub struct sapwood_network_options_t {
     /// How long a filter from a file may take for one wave, in milliseconds, before it is given up:
     /// its waves then fail with that reason. 0 for 10 seconds, -1 for ever.
     pub filter_limit_ms: i32,
+    /// Hosts as a nodeset, such as "node[01-16]": one back-end runs on each, and communication
+    /// processes beside the first back-ends below them. `topology` is then the shape, with as many
+    /// back-ends, or NULL for a tree in which no process reaches more than 32 hosts. NULL: this
+    /// machine alone, or the hosts of `topology_file_text`.
+    pub hosts: *const c_char,
+    /// How other hosts are reached: "ssh", "slurm", "local" for not at all, or "auto", which is
+    /// also meant by NULL: as the hosts and the environment demand.
+    pub launcher: *const c_char,
+    /// The remote shell and its own arguments, ending with NULL, in the place of `ssh` or of what
+    /// SAPWOOD_RSH says; may be NULL.
+    pub remote_shell: *const *const c_char,
+    /// The command by which hosts that are reached by a remote shell run what is started there,
+    /// such as "nice", "-n", "10", ending with NULL; may be NULL.
+    pub remote_prefix: *const *const c_char,
+    /// The number of the Slurm allocation in which processes are started; NULL for the one that
+    /// this process is in.
+    pub slurm_job: *const c_char,
+    /// How long a host may take to answer before it is given up, in milliseconds; 0 for 10 seconds.
+    pub connect_timeout_ms: i32,
 }
 
 /// What a stream is to be. Begin with SAPWOOD_STREAM_OPTIONS_INIT; all members after `size` may
@@ -192,8 +212,12 @@ pub(crate) unsafe fn network(options: *const sapwood_network_options_t) -> Resul
     let spec = unsafe { text::optional("topology", options.topology) }?;
     // SAFETY: as the caller says.
     let file = unsafe { text::optional("topology file text", options.topology_file_text) }?;
-    let topology = topology(spec, file, options.attach_per_leaf)?;
+    // SAFETY: as the caller says.
+    let hosts = unsafe { text::optional("hosts", options.hosts) }?;
+    let topology = topology(spec, file, hosts, options.attach_per_leaf)?;
     let mut builder = Network::builder(topology).registry(filters::registry());
+    // SAFETY: as the caller says.
+    builder = unsafe { launched(builder, &options) }?;
     // SAFETY: as the caller says.
     if let Some(program) = unsafe { program(&options) }? {
         builder = builder.back_end(program);
@@ -236,17 +260,58 @@ pub(crate) unsafe fn network(options: *const sapwood_network_options_t) -> Resul
     Ok(if options.allow_missing == 0 { builder } else { builder.allow_missing() })
 }
 
+/// How the hosts are reached.
+///
+/// # Safety
+/// The texts and lists are as their documentation says.
+unsafe fn launched(
+    mut builder: NetworkBuilder,
+    options: &sapwood_network_options_t,
+) -> Result<NetworkBuilder> {
+    // SAFETY: as the caller says.
+    if let Some(name) = unsafe { text::optional("launcher", options.launcher) }? {
+        let launcher = match name.parse::<Launcher>() {
+            Ok(Launcher::Attach) => {
+                let text = "launcher: 'attach' is for programs; write an attach file instead";
+                return Err(Failure::usage(text));
+            }
+            named => named.map_err(|text| Failure::usage(format!("launcher: {text}")))?,
+        };
+        builder = builder.launcher(launcher);
+    }
+    // SAFETY: as the caller says.
+    if let Some(words) = unsafe { text::list("remote_shell", options.remote_shell) }? {
+        builder = builder.remote_shell(words);
+    }
+    // SAFETY: as the caller says.
+    if let Some(words) = unsafe { text::list("remote_prefix", options.remote_prefix) }? {
+        builder = builder.remote_prefix(words);
+    }
+    // SAFETY: as the caller says.
+    if let Some(job) = unsafe { text::optional("slurm_job", options.slurm_job) }? {
+        builder = builder.slurm_job(job);
+    }
+    Ok(match options.connect_timeout_ms {
+        0 => builder,
+        time => builder.connect_timeout(text::limited(time)?),
+    })
+}
+
 /// The topology of a shape or of the text of a file, whose leaves may take back-ends that attach.
 pub(crate) fn topology(
     spec: Option<&str>,
     file: Option<&str>,
+    hosts: Option<&str>,
     attach_per_leaf: u32,
 ) -> Result<Topology> {
-    let topology = match (spec, file) {
-        (Some(spec), None) => {
-            spec.parse::<Shape>().map(|shape| Topology::from_shape(&shape, &Hosts::local()))
+    let shape = spec.map(str::parse::<Shape>).transpose().map_err(sapwood::Error::from)?;
+    let topology = match (shape, file, hosts) {
+        (Some(shape), None, None) => Ok(Topology::from_shape(&shape, &Hosts::local())),
+        (None, Some(file), None) => Topology::from_file_text(file),
+        (shape, None, Some(hosts)) => Topology::on_nodes(hosts, shape.as_ref()),
+        (_, Some(_), Some(_)) => {
+            return Err(Failure::usage("hosts: a topology file names its own; give one of both"));
         }
-        (None, Some(file)) => Topology::from_file_text(file),
         _ => return Err(Failure::usage("topology: give one of topology and topology_file_text")),
     };
     let topology = topology.and_then(|topology| match attach_per_leaf {

@@ -69,7 +69,7 @@ pub unsafe extern "C" fn sapwood_topology_read(
             topology.write(std::ptr::null_mut());
             let shape = text::optional("shape", shape)?;
             let file_text = text::optional("topology file text", file_text)?;
-            let read = options::topology(shape, file_text, attach_per_leaf)?;
+            let read = options::topology(shape, file_text, None, attach_per_leaf)?;
             let order = read.breadth_first();
             let host = |&rank: &u32| to_c(read.node(rank).map_or("", |node| node.host().as_str()));
             let hosts = order.iter().map(host).collect();

@@ -367,7 +367,7 @@ private:
     Handle handle_;
 };
 
-// What a network is to be. One of the two topologies is needed.
+// What a network is to be. One of the two topologies, or the hosts, are needed.
 struct NetworkOptions {
     // The shape, such as "16^2" or "4x8".
     std::string topology;
@@ -382,13 +382,26 @@ struct NetworkOptions {
     std::string node_program;
     sapwood_transport_t transport = SAPWOOD_TRANSPORT_AUTOMATIC;
     sapwood_encryption_t encryption = SAPWOOD_ENCRYPTION_DEFAULT;
-    // How long the tree may take to start; 0 for 30 seconds.
+    // How long the tree may take to start; 0 for 30 seconds, or 60 where other hosts take part.
     std::chrono::milliseconds startup_timeout{0};
     // Whether the network opens even if some processes do not start.
     bool allow_missing = false;
     // How long a filter from a file may take for one wave before it is given up; 0 for 10 seconds, -1 ms
     // for ever.
     std::chrono::milliseconds filter_limit{0};
+    // Hosts as a nodeset, such as "node[01-16]", one back-end on each; `topology` is then the shape, or
+    // empty for a tree in which no process reaches more than 32 hosts.
+    std::string hosts;
+    // "ssh", "slurm", "local", or "auto", which is also meant by nothing.
+    std::string launcher;
+    // The remote shell and its own arguments; if there is none, what SAPWOOD_RSH says, or ssh.
+    std::vector<std::string> remote_shell;
+    // The command by which hosts that are reached by a remote shell run what is started there.
+    std::vector<std::string> remote_prefix;
+    // The number of a Slurm allocation; empty for the one that this process is in.
+    std::string slurm_job;
+    // How long a host may take to answer; 0 for 10 seconds.
+    std::chrono::milliseconds connect_timeout{0};
 };
 
 // A tree of processes, seen from its root. It belongs to the thread that opened it; its destructor ends
@@ -416,6 +429,14 @@ public:
         raw.filter_limit_ms = options.filter_limit.count() == detail::for_ever
                                   ? detail::for_ever
                                   : detail::milliseconds(options.filter_limit);
+        std::vector<const char *> shell = pointers(options.remote_shell);
+        std::vector<const char *> prefix = pointers(options.remote_prefix);
+        raw.hosts = or_null(options.hosts);
+        raw.launcher = or_null(options.launcher);
+        raw.remote_shell = options.remote_shell.empty() ? nullptr : shell.data();
+        raw.remote_prefix = prefix.data();
+        raw.slurm_job = or_null(options.slurm_job);
+        raw.connect_timeout_ms = detail::milliseconds(options.connect_timeout);
         detail::check([&](sapwood_error_t *error) {
             return sapwood_network_open(handle_.out(), &raw, error);
         });

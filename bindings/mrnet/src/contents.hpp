@@ -90,6 +90,8 @@ class Settings {
   public:
     explicit Settings(const std::map<std::string, std::string>* attributes);
     std::string text(const char* name, const char* other_name = NULL) const;
+    /* Its words, between blanks, with quotes and backslashes as a shell reads them. */
+    std::vector<std::string> words(const char* name) const;
     int number(const char* name, int otherwise) const;
 
   private:

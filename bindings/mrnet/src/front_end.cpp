@@ -40,6 +40,27 @@ std::string node_program(const Settings& settings)
     return "mrnet_commnode";
 }
 
+/* Words as the library takes them: pointers, with NULL at the end. */
+std::vector<const char*> pointers_to(const std::vector<std::string>& words)
+{
+    std::vector<const char*> pointers;
+    for (const std::string& word : words)
+        pointers.push_back(word.c_str());
+    pointers.push_back(NULL);
+    return pointers;
+}
+
+/* The remote shell with its own arguments; nothing for the library's own choice. */
+std::vector<std::string> remote_shell(const Settings& settings)
+{
+    std::vector<std::string> shell = settings.words("XPLAT_RSH");
+    std::vector<std::string> arguments = settings.words("XPLAT_RSH_ARGS");
+    if (shell.empty() && !arguments.empty())
+        shell.push_back("ssh");
+    shell.insert(shell.end(), arguments.begin(), arguments.end());
+    return shell;
+}
+
 }  // namespace
 
 std::vector<uint32_t> ranks_of(const std::string& text)
@@ -172,6 +193,11 @@ bool FrontEnd::start(const std::string& topology_text, const char* program,
     options.node_program = node.c_str();
     options.startup_timeout_ms = 1000 * settings.number("MRNET_STARTUP_TIMEOUT", STARTUP_SECONDS);
     options.recovery = is_recovering ? SAPWOOD_RECOVERY_ON : SAPWOOD_RECOVERY_OFF;
+    std::vector<std::string> shell = remote_shell(settings), prefix = settings.words("XPLAT_REMCMD");
+    std::vector<const char*> shell_words = pointers_to(shell), prefix_words = pointers_to(prefix);
+    if (!shell.empty())
+        options.remote_shell = shell_words.data();
+    options.remote_prefix = prefix_words.data();
     if (is_attaching_) {
         options.attach_per_leaf = ATTACH_PER_LEAF;
         options.transport = SAPWOOD_TRANSPORT_TCP;

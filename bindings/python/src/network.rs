@@ -109,22 +109,28 @@ impl Network {
 impl Network {
     #[new]
     #[pyo3(signature = (
-        topology, back_end = None, *, environment = None, node_program = None,
-        transport = "automatic", encryption = None, interface = None, startup_timeout = 30.0,
-        allow_missing = false, recovery = None, guests = false, state_file = None, name = None,
-        filter_limit = 10.0,
+        topology = None, back_end = None, *, hosts = None, environment = None,
+        node_program = None, transport = "automatic", encryption = None, interface = None,
+        launcher = "auto", remote_shell = None, slurm_job = None, connect_timeout = None,
+        startup_timeout = None, allow_missing = false, recovery = None, guests = false,
+        state_file = None, name = None, filter_limit = 10.0,
     ))]
     #[allow(clippy::too_many_arguments, reason = "they are named where they are given")]
     fn new(
         py: Python<'_>,
-        topology: &Bound<'_, PyAny>,
+        topology: Option<&Bound<'_, PyAny>>,
         back_end: Option<&Bound<'_, PyAny>>,
+        hosts: Option<&Bound<'_, PyAny>>,
         environment: Option<BTreeMap<String, String>>,
         node_program: Option<&Bound<'_, PyAny>>,
         transport: &str,
         encryption: Option<bool>,
         interface: Option<&str>,
-        startup_timeout: f64,
+        launcher: &str,
+        remote_shell: Option<Vec<String>>,
+        slurm_job: Option<String>,
+        connect_timeout: Option<f64>,
+        startup_timeout: Option<f64>,
         allow_missing: bool,
         recovery: Option<&Bound<'_, PyAny>>,
         guests: bool,
@@ -136,15 +142,21 @@ impl Network {
             Some(named) => named.clone(),
             None => py.import("sapwood.programs")?.call_method0("node_program")?,
         };
+        let limit =
+            |what, time: Option<f64>| time.map(|time| settings::seconds(what, time)).transpose();
         let settings = Settings {
-            topology: settings::topology(topology)?,
+            topology: settings::topology(py, topology, hosts)?,
             back_end: back_end.map(|named| settings::words("back_end", named)).transpose()?,
             environment: environment.unwrap_or_default().into_iter().collect(),
             node_program: Some(settings::words("node_program", &own)?),
             transport: settings::transport(transport)?,
             encryption,
             interface: interface.map(settings::interface).transpose()?,
-            startup_timeout: settings::seconds("startup_timeout", startup_timeout)?,
+            launcher: settings::launcher(launcher)?,
+            remote_shell,
+            slurm_job,
+            connect_timeout: limit("connect_timeout", connect_timeout)?,
+            startup_timeout: limit("startup_timeout", startup_timeout)?,
             filter_limit: settings::filter_limit(filter_limit)?,
             allow_missing,
             recovery: settings::recovery(recovery)?,

@@ -7,7 +7,9 @@ use std::time::Duration;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
-use sapwood::{Hosts, Network, NetworkBuilder, Program, Recovery, Shape, Topology, TransportKind};
+use sapwood::{
+    Hosts, Launcher, Network, NetworkBuilder, Program, Recovery, Shape, Topology, TransportKind,
+};
 
 use crate::error;
 use crate::filter;
@@ -28,7 +30,12 @@ pub(crate) struct Settings {
     pub(crate) transport: TransportKind,
     pub(crate) encryption: Option<bool>,
     pub(crate) interface: Option<IpAddr>,
-    pub(crate) startup_timeout: Duration,
+    pub(crate) launcher: Launcher,
+    pub(crate) remote_shell: Option<Vec<String>>,
+    pub(crate) slurm_job: Option<String>,
+    pub(crate) connect_timeout: Option<Duration>,
+    /// The network's own choice where it is not given.
+    pub(crate) startup_timeout: Option<Duration>,
     /// Zero for ever.
     pub(crate) filter_limit: Duration,
     pub(crate) allow_missing: bool,
@@ -45,7 +52,7 @@ impl Settings {
             .registry(filter::registry())
             .interrupt(signals.hook())
             .transport(self.transport)
-            .startup_timeout(self.startup_timeout)
+            .launcher(self.launcher)
             .filter_limit(self.filter_limit)
             .recovery(self.recovery);
         if let Some(Words { program, arguments }) = self.back_end {
@@ -64,6 +71,18 @@ impl Settings {
         if let Some(address) = self.interface {
             builder = builder.interface(address);
         }
+        if let Some(words) = self.remote_shell {
+            builder = builder.remote_shell(words);
+        }
+        if let Some(number) = self.slurm_job {
+            builder = builder.slurm_job(number);
+        }
+        if let Some(time) = self.connect_timeout {
+            builder = builder.connect_timeout(time);
+        }
+        if let Some(time) = self.startup_timeout {
+            builder = builder.startup_timeout(time);
+        }
         if self.allow_missing {
             builder = builder.allow_missing();
         }
@@ -80,17 +99,54 @@ impl Settings {
     }
 }
 
-/// A topology: a shape such as `4^2` as a text, or a file in MRNet's form as a path.
-pub(crate) fn topology(named: &Bound<'_, PyAny>) -> PyResult<Topology> {
-    let py = named.py();
-    let read = if let Ok(shape) = named.cast::<PyString>() {
-        let shape = shape.to_cow()?.parse::<Shape>();
-        shape.map(|shape| Topology::from_shape(&shape, &Hosts::local()))
-    } else {
-        let path: PathBuf = named.extract()?;
-        Topology::from_file_text(&std::fs::read_to_string(path)?)
+/// A topology: a shape such as `4^2` as a text, or a file in MRNet's form as a path; with hosts,
+/// the shape over them, or a tree over them where there is none.
+pub(crate) fn topology(
+    py: Python<'_>,
+    named: Option<&Bound<'_, PyAny>>,
+    hosts: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Topology> {
+    let hosts = hosts.map(nodeset).transpose()?;
+    let shape = named.and_then(|named| named.cast::<PyString>().ok());
+    let shape = shape.map(|shape| PyResult::Ok(shape.to_cow()?.parse::<Shape>())).transpose()?;
+    let wrong = |text: &str| Err(PyValueError::new_err(text.to_owned()));
+    let read = match (shape, named, hosts) {
+        (None, None, None) => return wrong("topology: give a shape, a topology file, or hosts"),
+        (None, None, Some(hosts)) => Topology::on_nodes(&hosts, None),
+        (Some(shape), _, Some(hosts)) => {
+            shape.and_then(|shape| Topology::on_nodes(&hosts, Some(&shape)))
+        }
+        (Some(shape), _, None) => shape.map(|shape| Topology::from_shape(&shape, &Hosts::local())),
+        (None, Some(_), Some(_)) => {
+            return wrong("hosts: a topology file names its own; give one of both");
+        }
+        (None, Some(file), None) => {
+            let path: PathBuf = file.extract()?;
+            Topology::from_file_text(&std::fs::read_to_string(path)?)
+        }
     };
     read.map_err(|error| error::of_network(py, &error.into()))
+}
+
+/// Hosts as a nodeset: a text that is one, or the names.
+fn nodeset(named: &Bound<'_, PyAny>) -> PyResult<String> {
+    let wrong = |_| PyTypeError::new_err("hosts: give a nodeset, or a list of names");
+    match named.extract::<String>() {
+        Ok(text) => Ok(text),
+        Err(_) => Ok(named.extract::<Vec<String>>().map_err(wrong)?.join(",")),
+    }
+}
+
+pub(crate) fn launcher(name: &str) -> PyResult<Launcher> {
+    match name.parse() {
+        // Its terms are not to be had from Python; an attach file does the same.
+        Ok(Launcher::Attach) => {
+            let text = "launcher: 'attach' is for programs; write an attach file instead";
+            Err(PyValueError::new_err(text))
+        }
+        Ok(launcher) => Ok(launcher),
+        Err(text) => Err(PyValueError::new_err(format!("launcher: {text}"))),
+    }
 }
 
 /// A program: its path, or a list of the path and the arguments.

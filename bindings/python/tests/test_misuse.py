@@ -45,6 +45,27 @@ def test_what_is_closed_says_so(opened: Opener) -> None:
     other.close()
 
 
+@pytest.mark.parametrize(
+    ("arguments", "kind", "reason"),
+    [
+        ({}, ValueError, "give a shape, a topology file, or hosts"),
+        ({"hosts": "elsewhere[1-"}, sapwood.TopologyError, r"elsewhere\[1-"),
+        ({"hosts": []}, sapwood.TopologyError, "host"),
+        ({"hosts": 7}, TypeError, "give a nodeset"),
+        ({"hosts": "elsewhere[1-3]", "topology": "2"}, sapwood.TopologyError, "3 hosts"),
+        ({"hosts": "elsewhere", "topology": FOLDER / "worker.py"}, ValueError, "give one of both"),
+        ({"hosts": "elsewhere", "launcher": "rsh"}, ValueError, "no launcher 'rsh'"),
+        ({"hosts": "elsewhere", "launcher": "attach"}, ValueError, "attach file"),
+        ({"hosts": "elsewhere", "connect_timeout": -1.0}, ValueError, "connect_timeout"),
+    ],
+)
+def test_hosts_that_are_none_are_refused(
+    arguments: dict[str, object], kind: type[Exception], reason: str
+) -> None:
+    with pytest.raises(kind, match=reason):
+        sapwood.Network(back_end=[sys.executable], **arguments)  # type: ignore[arg-type]
+
+
 def test_a_wait_has_an_end(opened: Opener) -> None:
     stream = opened("2").stream(up="sum")
     with pytest.raises(TimeoutError, match="no answer within 50 ms"):

@@ -139,11 +139,36 @@ static void two_threads_in_one_stream(void)
     CHECK(pthread_join(thread, NULL) == 0);
 }
 
+/* Hosts, and how they are reached. */
+static void places_that_are_none(const char *const *program)
+{
+    sapwood_network_options_t options = SAPWOOD_NETWORK_OPTIONS_INIT;
+    options.back_end_argv = program;
+    REFUSED(sapwood_network_open(&network, &options, &error), USAGE, "one of topology");
+    options.hosts = "elsewhere[1-";
+    REFUSED(sapwood_network_open(&network, &options, &error), TOPOLOGY, "elsewhere[1-");
+    options.hosts = "elsewhere[1-3]";
+    options.topology = "2";
+    REFUSED(sapwood_network_open(&network, &options, &error), TOPOLOGY, "3 hosts");
+    options.topology = NULL;
+    options.topology_file_text = "a:0 => b:0 ;";
+    REFUSED(sapwood_network_open(&network, &options, &error), USAGE, "give one of both");
+    options.topology_file_text = NULL;
+    options.launcher = "rsh";
+    REFUSED(sapwood_network_open(&network, &options, &error), USAGE, "no launcher 'rsh'");
+    options.launcher = "attach";
+    REFUSED(sapwood_network_open(&network, &options, &error), USAGE, "attach file");
+    options.launcher = "ssh";
+    options.connect_timeout_ms = -5;
+    REFUSED(sapwood_network_open(&network, &options, &error), USAGE, "-5");
+}
+
 static int front_end(char **argv)
 {
     const char *const program[] = {argv[1], argv[1], "back-end", NULL};
     sapwood_network_options_t options = SAPWOOD_NETWORK_OPTIONS_INIT;
     sapwood_stream_options_t sum = SAPWOOD_STREAM_OPTIONS_INIT;
+    places_that_are_none(program);
     options.topology = "2";
     options.back_end_argv = program;
     options.startup_timeout_ms = HANG_MS;

@@ -1,6 +1,8 @@
 /* Filters that do what filters must not. */
 #if !defined(__wasm__)
-#define _POSIX_C_SOURCE 199309L
+#if !defined(_POSIX_C_SOURCE)
+#define _POSIX_C_SOURCE 200809L
+#endif
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
