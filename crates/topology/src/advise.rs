@@ -187,13 +187,18 @@ pub fn judge(
     let mut prediction = model.predict(&topology, bytes);
     prediction.shape = alloc::format!("{shape}");
     // A stream flows up; a question goes down as well.
-    let directions = match pattern {
-        Pattern::Request => 2.0,
-        Pattern::Stream => 1.0,
-        // Every host is reached once, whatever the tree: the work of log-ins is the same.
+    let messages = match pattern {
+        Pattern::Request => 2.0 * busiest_host(site, &topology),
+        Pattern::Stream => busiest_host(site, &topology),
+        // Every host is reached once, whatever the tree: where all are one machine it does both
+        // ends of every log-in, whose overhead is that of all its processors. Else no host has more
+        // work than a process of it waits for anyway.
+        Pattern::Start if site.hosts <= 1 => {
+            2.0 * f64::from(shape.back_end_count()) * f64::from(site.processors)
+        }
         Pattern::Start => 0.0,
     };
-    let host_work_us = busiest_host(site, &topology) * directions * model.overhead_us();
+    let host_work_us = messages * model.overhead_us();
     let alone_us = match pattern {
         Pattern::Request => prediction.round_trip_us,
         Pattern::Stream => 1.0e6 / prediction.waves_per_s,
@@ -290,6 +295,20 @@ mod tests {
     fn processes_that_share_two_processors_gain_nothing_from_others_between() {
         for back_ends in [4, 16, 64, 256] {
             assert_eq!(best(Site::machine(2), back_ends, Pattern::Stream).kind, Kind::Flat);
+        }
+    }
+
+    #[test]
+    fn hosts_that_are_one_machine_are_logged_in_to_side_by_side() {
+        // 50 ms of a processor at either end of a log-in, and two processors for all of them.
+        let log_in = LogGp::new(150_000.0, 25_000.0, 25_000.0, 0.0).unwrap();
+        for back_ends in [4, 16, 64, 256] {
+            let site = Site { fan_out_max: 4096, ..Site::machine(2) };
+            let advice = advise(&log_in, &site, back_ends, 0, Pattern::Start).unwrap();
+            assert_eq!(advice[0].kind, Kind::Flat, "{back_ends}");
+            let advice = advise(&log_in, &cluster(back_ends), back_ends, 0, Pattern::Start);
+            let is_flat = advice.unwrap()[0].kind == Kind::Flat;
+            assert_eq!(is_flat, back_ends <= 4, "{back_ends} machines");
         }
     }
 

@@ -23,22 +23,10 @@ pub(super) struct Push {
     is_serving: bool,
 }
 
-/// How much may be under way on all links of a path together. A sender keeps no more than 1 MiB
-/// that has not arrived everywhere, and news of arrivals go up one level per half a window: where
-/// they are slower than the data, the sender waits for the next sign of life.
-const PATH_BYTES: u32 = 1 << 20;
-
-/// The smallest window, which holds two blocks, and the largest.
-const WINDOW_BYTES_MIN: u32 = 64 << 10;
-const WINDOW_BYTES_MAX: u32 = 256 << 10;
-
 /// The stream for data.
 pub(super) fn open_data(network: &Network, members: RankSet) -> Result<Stream, Failure> {
     let members = sapwood::Communicator::new(members);
-    let depth = network.topology().depth().max(1);
-    let window = (PATH_BYTES / depth).clamp(WINDOW_BYTES_MIN, WINDOW_BYTES_MAX);
-    let stream = network.stream(&members).wave(WaveRule::Immediate).window_bytes(window);
-    Ok(stream.open()?)
+    Ok(network.stream(&members).wave(WaveRule::Immediate).open()?)
 }
 
 impl Push {

@@ -61,11 +61,13 @@ impl Measured {
         self.0.as_ref().map_or(LogGp::NETWORK, |one| one.message)
     }
 
-    /// What starting a process on another host costs, if one process reaches so many at a time.
-    pub(crate) fn log_in(&self, concurrent: u32) -> LogGp {
+    /// What starting a process on another host costs, if one process reaches so many at a time
+    /// and hosts of which nothing is known have so many processors.
+    pub(crate) fn log_in(&self, concurrent: u32, processors: u32) -> LogGp {
         let guess = (LogGp::LOG_IN.latency_us(), LogGp::LOG_IN.overhead_us());
-        let log_in = self.0.as_ref().map_or(guess, |one| one.log_in);
-        log_in_model(log_in, concurrent).unwrap_or(LogGp::LOG_IN)
+        let known = self.0.as_ref().map(|one| (one.log_in, one.processors));
+        let (log_in, processors) = known.unwrap_or((guess, processors));
+        log_in_model(log_in, concurrent, processors).unwrap_or(LogGp::LOG_IN)
     }
 
     /// On how many machines so many of these hosts are, and how many processors each has: as many
@@ -86,14 +88,17 @@ impl Measured {
     }
 }
 
-/// The model in which a log-in is a message: latency, overhead, and a gap that keeps to the number
-/// of those that are under way at a time.
+/// The model in which a log-in is a message. Its clients are processes of their own: the overhead
+/// of one, by which it delays the next, is what it takes of all the host's processors, and the rest
+/// of its work is latency. The gap keeps to the number of those that are under way at a time.
 pub(crate) fn log_in_model(
     (latency_us, overhead_us): (f64, f64),
     concurrent: u32,
+    processors: u32,
 ) -> Option<LogGp> {
-    let gap_us = overhead_us.max(latency_us / f64::from(concurrent.max(1)));
-    LogGp::new(latency_us, overhead_us, gap_us, 0.0).ok()
+    let shared_us = overhead_us / f64::from(processors.max(1));
+    let gap_us = shared_us.max(latency_us / f64::from(concurrent.max(1)));
+    LogGp::new(latency_us + 2.0 * (overhead_us - shared_us), shared_us, gap_us, 0.0).ok()
 }
 
 /// The time since 1970.
@@ -185,7 +190,7 @@ fn from_json(value: &Value) -> Option<Measurement> {
     let count = |name: &str| u32::try_from(value[name].as_u64()?).ok().filter(|&count| count > 0);
     let log_in = (number("log_in_latency_us")?, number("log_in_overhead_us")?);
     // What is no time makes no model.
-    log_in_model(log_in, 1)?;
+    log_in_model(log_in, 1, 1)?;
     let message = LogGp::new(
         number("latency_us")?,
         number("overhead_us")?,
@@ -235,9 +240,16 @@ mod tests {
 
     #[test]
     fn log_ins_at_a_time_space_the_starts() {
-        let few = log_in_model((320_000.0, 1_000.0), 32).unwrap();
+        let few = log_in_model((320_000.0, 1_000.0), 32, 4).unwrap();
         assert_eq!(few.gap_us(), 10_000.0);
-        assert_eq!(log_in_model((320_000.0, 50_000.0), 32).unwrap().gap_us(), 50_000.0);
+        let work = |processors| log_in_model((320_000.0, 50_000.0), 32, processors).unwrap();
+        assert_eq!(work(1).gap_us(), 50_000.0);
+        assert_eq!((work(2).gap_us(), work(8).gap_us()), (25_000.0, 10_000.0));
+        // One log-in takes what it takes.
+        for processors in [1, 2, 8] {
+            let model = work(processors);
+            assert_eq!(model.latency_us() + 2.0 * model.overhead_us(), 420_000.0);
+        }
         assert_eq!(age(Duration::ZERO, Duration::from_secs(3 * 86_400)), "3 days ago");
     }
 }

@@ -123,7 +123,9 @@ pub(crate) fn over(
         fan_out_max: fan_out_limit(),
     };
     let (model, pattern, bytes) = match purpose {
-        Purpose::Once => (measured.log_in(launching.concurrent()), Pattern::Start, 1),
+        Purpose::Once => {
+            (measured.log_in(launching.concurrent(), own_processors()), Pattern::Start, 1)
+        }
         Purpose::Kept => (measured.message(), Pattern::Request, QUESTION_BYTES),
     };
     let advice = advise(&model, &site, count, bytes, pattern).map_err(Failure::usage)?;

@@ -203,7 +203,10 @@ fn model_for(arguments: &Arguments, links: &Measured) -> Result<(LogGp, String),
         return Ok((model, "as given".to_owned()));
     }
     Ok(match arguments.pattern {
-        PatternName::Start => (links.log_in(CONCURRENT), links.source()),
+        PatternName::Start => {
+            let processors = arguments.processors.unwrap_or_else(tree::own_processors);
+            (links.log_in(CONCURRENT, processors), links.source())
+        }
         _ if links.is_there() => (links.message(), links.source()),
         _ => (measured::loggp()?, "measured on this machine".to_owned()),
     })
