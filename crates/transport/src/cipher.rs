@@ -27,6 +27,11 @@ pub(crate) const PLAINTEXT_BYTES_MAX: usize = 65_535 - TAG_BYTES;
 const SMALL_BYTES: usize = 4 << 10;
 /// Room for a read when bytes come in bulk.
 const READ_BYTES_MAX: usize = 128 << 10;
+/// Frames are sealed until there are so many bytes to be sent at once.
+const SEND_BYTES: usize = 64 << 10;
+/// A slice of so many bytes is sealed where it lies, in a frame of its own: one more frame costs
+/// less than to copy it behind what stands before it.
+const LARGE_BYTES: usize = 8 << 10;
 
 pub(crate) struct Cipher {
     transport: TransportState,
@@ -38,9 +43,10 @@ pub(crate) struct Cipher {
     /// A decrypted frame that was too long for the reader, from `plain_start` on not yet given.
     plain: Vec<u8>,
     plain_start: usize,
-    /// Sealed frames, from `outbound_start` on not yet sent.
+    /// Sealed frames, from `outbound_start` to `outbound_end` not yet sent; behind that is room.
     outbound: Vec<u8>,
     outbound_start: usize,
+    outbound_end: usize,
     /// Small slices gathered into one plaintext.
     gathered: Vec<u8>,
     /// Once somebody altered the bytes, nothing later is trusted.
@@ -58,6 +64,7 @@ impl Cipher {
             plain_start: 0,
             outbound: Vec::new(),
             outbound_start: 0,
+            outbound_end: 0,
             gathered: Vec::new(),
             tampered: false,
         }
@@ -100,11 +107,16 @@ impl Cipher {
         let mut taken = 0;
         let mut rest = Rest { slices, offset: 0 };
         loop {
-            let count = self.seal_next(&mut rest)?;
-            if count == 0 {
+            let before = taken;
+            while self.outbound_end < SEND_BYTES {
+                match self.seal_next(&mut rest)? {
+                    0 => break,
+                    count => taken += count,
+                }
+            }
+            if taken == before {
                 break;
             }
-            taken += count;
             match self.flush(socket) {
                 Ok(()) => {}
                 Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => break,
@@ -118,24 +130,23 @@ impl Cipher {
     }
 
     pub(crate) fn wants_write(&self) -> bool {
-        self.outbound_start < self.outbound.len()
+        self.outbound_start < self.outbound_end
     }
 
     /// See [`crate::Link::flush`].
     pub(crate) fn flush(&mut self, socket: BorrowedFd<'_>) -> io::Result<()> {
         while self.wants_write() {
-            let rest = &self.outbound[self.outbound_start..];
+            let rest = &self.outbound[self.outbound_start..self.outbound_end];
             match rustix::net::send(socket, rest, SendFlags::NOSIGNAL) {
                 Ok(count) => self.outbound_start += count,
                 Err(Errno::INTR) => {}
                 Err(cause) => return Err(cause.into()),
             }
         }
-        self.outbound_start = 0;
+        (self.outbound_start, self.outbound_end) = (0, 0);
         if self.outbound.len() <= SMALL_BYTES {
             self.outbound = Vec::new();
         }
-        self.outbound.clear();
         Ok(())
     }
 
@@ -281,13 +292,17 @@ impl Cipher {
 
     fn seal(&mut self, plaintext: &[u8]) -> io::Result<()> {
         let length = plaintext.len() + TAG_BYTES;
-        self.outbound.resize(LENGTH_BYTES + length, 0);
-        self.outbound[..LENGTH_BYTES].copy_from_slice(&(length as u16).to_le_bytes());
-        let sealed = self.transport.write_message(plaintext, &mut self.outbound[LENGTH_BYTES..]);
-        sealed.map(|_| ()).map_err(|cause| {
-            self.outbound.clear();
-            io::Error::other(cause.to_string())
-        })
+        let start = self.outbound_end;
+        let end = start + LENGTH_BYTES + length;
+        if self.outbound.len() < end {
+            self.outbound.resize(end, 0);
+        }
+        let (head, frame) = self.outbound[start..end].split_at_mut(LENGTH_BYTES);
+        head.copy_from_slice(&(length as u16).to_le_bytes());
+        let sealed = self.transport.write_message(plaintext, frame);
+        sealed.map_err(|cause| io::Error::other(cause.to_string()))?;
+        self.outbound_end = end;
+        Ok(())
     }
 }
 
@@ -313,18 +328,18 @@ struct Rest<'a> {
 }
 
 impl<'a> Rest<'a> {
-    /// The next plaintext: a piece of a slice where it lies if that fills a frame or is all there
-    /// is, else small pieces gathered in `gathered`. Empty at the end.
+    /// The next plaintext: a piece of a slice where it lies if that is large or all there is, else
+    /// small pieces gathered in `gathered`. Empty at the end.
     fn next_plaintext<'g>(&mut self, gathered: &'g mut Vec<u8>) -> &'g [u8]
     where
         'a: 'g,
     {
         let first = self.next_piece(PLAINTEXT_BYTES_MAX);
-        if first.len() == PLAINTEXT_BYTES_MAX || self.slices.is_empty() {
+        if first.len() >= LARGE_BYTES || self.slices.is_empty() {
             return first;
         }
         gathered.extend_from_slice(first);
-        while gathered.len() < PLAINTEXT_BYTES_MAX {
+        while gathered.len() < PLAINTEXT_BYTES_MAX && !self.is_large_next() {
             let piece = self.next_piece(PLAINTEXT_BYTES_MAX - gathered.len());
             if piece.is_empty() {
                 break;
@@ -332,6 +347,10 @@ impl<'a> Rest<'a> {
             gathered.extend_from_slice(piece);
         }
         gathered
+    }
+
+    fn is_large_next(&self) -> bool {
+        self.slices.first().is_some_and(|next| next.len() - self.offset >= LARGE_BYTES)
     }
 
     /// Takes up to `bytes_max` contiguous bytes; none only at the end.
