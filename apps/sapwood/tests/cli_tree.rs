@@ -27,7 +27,9 @@ fn why(output: &Output) -> String {
 fn the_tree_is_chosen_by_a_guess_or_by_what_was_measured() {
     let cache = tempfile::tempdir().unwrap();
     let guess = why(&dry_run(cache.path(), &[]));
-    assert!(guess.contains("instead of 800 flat, by a guess"), "{guess}");
+    // How much a flat one would take depends on the processors on which its clients run.
+    assert!(guess.contains(" ms until it stands instead of "), "{guess}");
+    assert!(guess.contains(" flat, by a guess"), "{guess}");
     let folder = cache.path().join("sapwood");
     fs::create_dir(&folder).unwrap();
     // Log-ins that take long, and cost the caller nothing: the flatter the better.

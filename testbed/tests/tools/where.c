@@ -34,6 +34,8 @@ static int front_end(char **argv, sapwood_error_t *error)
     options.launcher = argv[2];
     options.remote_shell = argv[2] && argv[3] ? (const char *const *)argv + 3 : NULL;
     options.remote_prefix = prefix;
+    /* Many log-ins of one machine take their time. */
+    options.connect_timeout_ms = 60000;
     options.back_end_argv = worker;
     up.up = "concatenate";
 

@@ -13,6 +13,6 @@ else:
     hosts, launcher, *shell = [*sys.argv[1:], *([] if sys.argv[2:] else ["auto"])]
     worker = [sys.executable, __file__, "back-end"]
     with sapwood.Network(None, worker, hosts=hosts, launcher=launcher, remote_shell=shell or None,
-                         connect_timeout=5.0) as network:
+                         connect_timeout=60.0) as network:
         for name in network.stream(up="concatenate").ask("", timeout=30).values[0]:
             print(name)
