@@ -4,6 +4,7 @@ mod cli;
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -294,7 +295,7 @@ fn a_network_that_ends_leaves_nothing() {
 fn watching_ends_with_the_network() {
     let folder = tempfile::tempdir().unwrap();
     let running = Running::start(folder.path());
-    let watching = Command::new(PROGRAM)
+    let mut watching = Command::new(PROGRAM)
         .args(["status", "--json", "--watch", "100ms"])
         .env("XDG_RUNTIME_DIR", folder.path())
         .stdin(Stdio::null())
@@ -302,13 +303,17 @@ fn watching_ends_with_the_network() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    std::thread::sleep(Duration::from_millis(500));
+    // It ends once it has seen the network.
+    let mut said = BufReader::new(watching.stdout.take().unwrap()).lines();
+    let first = said.next().unwrap().unwrap();
     drop(running);
+    let rest: Vec<String> = said.map(Result::unwrap).collect();
     let output = watching.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
-    let lines: Vec<Value> =
-        text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert!(!lines.is_empty() && lines.iter().all(|line| line["schema"] == "sapwood.status/1"));
+    for line in std::iter::once(&first).chain(&rest) {
+        let line: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(line["schema"], "sapwood.status/1");
+    }
 }
 
 #[test]
