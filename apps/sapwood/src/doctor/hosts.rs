@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use sapwood::{
     Answer, BackEnd, Error, Event, Hosts, Launcher, Network, NetworkBuilder, Program, Received,
-    Stream, Tag, Topology, Values,
+    Stream, Tag, Topology, Values, WaveRule,
 };
 use sapwood_topology::{HostName, NodeSet};
 use serde_json::{Value, json};
@@ -30,8 +30,11 @@ pub(crate) const BACK_END: &str = "doctor-back-end";
 
 const TAG: Tag = sapwood::FIRST_TAG;
 
-/// How long hosts may take to answer, once they are there.
-const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+/// How long hosts may take to answer, once they are there: a wave goes on without those that take
+/// longer, and names them.
+const ANSWER_MILLISECONDS: u32 = 10_000;
+/// How long that may take to be told.
+const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 
 /// Where the system names the time since its start.
 const MACHINE_FILE: &str = "/proc/sys/kernel/random/boot_id";
@@ -124,7 +127,9 @@ pub(super) fn run(arguments: &Arguments, list: &str, as_json: bool) -> Result<Ex
     let (round_trip, found) = (Duration::ZERO, None);
     let mut round = Round { hosts, startup, round_trip, rounds: 0, depth, why, found };
     round.take_failures(&mut network);
-    let mut stream = network.stream(&network.everyone()).up("concatenate").open()?;
+    let limit = WaveRule::Timeout { milliseconds: ANSWER_MILLISECONDS };
+    let everyone = network.everyone();
+    let mut stream = network.stream(&everyone).up("concatenate").wave(limit).open()?;
     round.ask(&mut stream)?;
     let reaches = !matches!(launching.launcher(), Launcher::Local | Launcher::Attach)
         && names.iter().any(|name| !sapwood_launch::is_own_name(name));
