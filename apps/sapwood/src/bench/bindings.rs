@@ -142,8 +142,9 @@ struct Outcome {
     seen: Result<Seen, String>,
 }
 
-#[derive(Default)]
 struct Seen {
+    /// How the interface's tool is started, for each of its trees.
+    words: Words,
     us: Vec<f64>,
     ratios: Vec<f64>,
 }
@@ -178,9 +179,7 @@ pub(super) fn measure(arguments: &Arguments) -> Result<(Facts, ExitCode), Failur
         Failure::own(&format!("cannot stay on one core: {error}; measure without --pin"))
     })?;
     let mut floor_us = Vec::new();
-    let mut outcomes: Vec<Outcome> = wanted(arguments)
-        .map(|interface| Outcome { interface, seen: Ok(Seen::default()) })
-        .collect();
+    let mut outcomes = find_tools(arguments, &shape)?;
     let mut progress = Progress::new();
     for tree in 0..arguments.trees as usize {
         progress.say("trees", tree, arguments.trees as usize);
@@ -201,7 +200,7 @@ fn measure_once(
     outcomes: &mut [Outcome],
 ) -> Result<Vec<f64>, Failure> {
     let mut floor = RustTool::open(shape)?;
-    let mut rows = open_rows(arguments, shape, outcomes)?;
+    let mut rows: Vec<Row> = outcomes.iter().filter_map(Row::open).collect();
     let mut floor_us = Vec::new();
     let block = BLOCK.min(arguments.rounds);
     let blocks = arguments.rounds.div_ceil(block) as usize;
@@ -227,31 +226,20 @@ fn measure_once(
     Ok(floor_us)
 }
 
-fn wanted(arguments: &Arguments) -> impl Iterator<Item = Interface> {
-    let is_wanted = |which| arguments.only.is_empty() || arguments.only.contains(&which);
-    Interface::value_variants().iter().copied().filter(move |which| is_wanted(*which))
-}
-
-/// The tools of all interfaces that have not failed in an earlier tree.
-fn open_rows(
-    arguments: &Arguments,
-    shape: &sapwood::Shape,
-    outcomes: &[Outcome],
-) -> Result<Vec<Row>, Failure> {
+/// The interfaces that are wanted, with the tool of each or what is missing of it.
+fn find_tools(arguments: &Arguments, shape: &sapwood::Shape) -> Result<Vec<Outcome>, Failure> {
     let own = own_program()?;
-    let row = |outcome: &Outcome| {
-        let interface = outcome.interface;
+    let wants = |which| arguments.only.is_empty() || arguments.only.contains(&which);
+    let outcome = |interface| {
         let words = match interface {
             Python | PythonFrontEnd => python_words(interface, arguments, &own),
             _ => built_words(interface, arguments, shape, &own),
         };
-        let asker = words.and_then(|words| {
-            let program = Program::start(&words).map_err(|failure| failure.to_string())?;
-            Ok(Box::new(program) as Box<dyn Asker>)
-        });
-        Row { interface, asker, us: Vec::new() }
+        let seen = words.map(|words| Seen { words, us: Vec::new(), ratios: Vec::new() });
+        Outcome { interface, seen }
     };
-    Ok(outcomes.iter().filter(|outcome| outcome.seen.is_ok()).map(row).collect())
+    let every = Interface::value_variants().iter().copied();
+    Ok(every.filter(|which| wants(*which)).map(outcome).collect())
 }
 
 /// The programs in C and C++, or what is missing of them.
@@ -344,6 +332,14 @@ fn beside(own: &Path, place: &str) -> PathBuf {
 }
 
 impl Row {
+    /// Starts the interface's tool, unless it is missing or has failed in an earlier tree.
+    fn open(outcome: &Outcome) -> Option<Self> {
+        let words = &outcome.seen.as_ref().ok()?.words;
+        let program = Program::start(words).map_err(|failure| failure.to_string());
+        let asker = program.map(|program| Box::new(program) as Box<dyn Asker>);
+        Some(Self { interface: outcome.interface, asker, us: Vec::new() })
+    }
+
     fn take_turn(&mut self, block: u32) {
         let Ok(asker) = &mut self.asker else { return };
         match median_of(asker.as_mut(), block) {
@@ -365,7 +361,8 @@ fn report(arguments: &Arguments, floor_us: &[f64], outcomes: &[Outcome]) -> Fact
     let block = BLOCK.min(*rounds);
     let rounds = rounds.div_ceil(block) * block;
     let title = format!(
-        "The round trip of one number over {topology}, through each interface.\n         {trees} trees of each, {rounds} round trips in each, in turns of {block}"
+        "The round trip of one number over {topology}, through each interface.\n\
+         {trees} trees of each, {rounds} round trips in each, in turns of {block}"
     );
     let mut facts = Facts::new(SCHEMA, title);
     facts.setting("topology", topology.to_string());
