@@ -150,9 +150,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let task = prepare(arguments)?;
     let mut reach = arguments.reach.clone();
     let data_bytes = task.found.as_ref().map_or(0, |found| found.manifest.data_bytes());
-    let links = Measured::for_hosts(&targets.set, reach.launching.road());
-    let chosen = plan::fan_out_for(targets.count(), data_bytes, plan::Costs::of(&links));
-    let fan_out = reach.tree.or_fan_out(chosen);
+    let road = reach.launching.road();
+    let fan_out = reach.tree.or_fan_out(|| {
+        let links = Measured::for_hosts(&targets.set, road);
+        plan::fan_out_for(targets.count(), data_bytes, plan::Costs::of(&links))
+    });
     let mut plan = plant::plan(&targets, &reach, Purpose::Kept, agent::AGENT)?;
     plan.builder = plan.builder.recovery(Recovery { grace: GRACE, ..Recovery::default() });
     if arguments.no_encryption {

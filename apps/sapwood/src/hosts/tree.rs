@@ -150,10 +150,10 @@ pub(crate) fn over(
 
 impl TreeTerms {
     /// Takes that fan-out where the user says nothing of the tree; gives the one that it is.
-    pub(crate) fn or_fan_out(&mut self, chosen: u32) -> u32 {
+    pub(crate) fn or_fan_out(&mut self, chosen: impl FnOnce() -> u32) -> u32 {
         match &self.shape {
             Some(shape) => shape.fan_out(),
-            None => *self.fan_out.get_or_insert(chosen),
+            None => *self.fan_out.get_or_insert_with(chosen),
         }
     }
 
