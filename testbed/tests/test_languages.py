@@ -84,21 +84,22 @@ class Languages(Story):
 
     def test_mrnet(self):
         place = self.take(os.path.join(TARGET, "mrnet"), "mrnet")
-        tests = os.path.join(place, "tests")
         tree = os.path.join(self.folder, "tree")
-        for text, back_end in ((TREE, "add_back_end"), (TREE, "light_back_end")):
-            with open(tree, "w", encoding="ascii") as file:
-                file.write(text)
-            front_end = "add_front_end" if back_end == "add_back_end" else "directives_front_end"
-            words = [os.path.join(tests, front_end), tree, os.path.join(tests, back_end)]
-            expected = "4 back-ends" if back_end == "add_back_end" else "directives"
-            self.assertIn(expected, self.on_login_node(*words))
-            settings = ["XPLAT_RSH=ssh", "XPLAT_RSH_ARGS=-o 'LogLevel=ERROR'", "XPLAT_REMCMD=nice -n '1'"]
-            self.assertIn(expected, self.on_login_node("env", *settings, *words))
+        with open(tree, "w", encoding="ascii") as file:
+            file.write(TREE)
+
+        def words(front_end, back_end):
+            return [os.path.join(place, "tests", front_end), tree, os.path.join(place, "tests", back_end)]
+
+        settings = ["XPLAT_RSH=ssh", "XPLAT_RSH_ARGS=-o 'LogLevel=ERROR'", "XPLAT_REMCMD=nice -n '1'"]
+        adds = words("add_front_end", "add_back_end")
+        for tool, expected in ((adds, "4 back-ends"),
+                               (words("directives_front_end", "light_back_end"), "directives")):
+            self.assertIn(expected, self.on_login_node(*tool))
+            self.assertIn(expected, self.on_login_node("env", *settings, *tool))
         # What the settings say is really run.
-        words = [os.path.join(tests, "add_front_end"), tree, os.path.join(tests, "add_back_end")]
         for setting in ("XPLAT_RSH=no-such-shell", "XPLAT_REMCMD=no-such-command"):
-            self.assertIn("no-such", self.on_login_node("env", setting, *words, code=1))
+            self.assertIn("no-such", self.on_login_node("env", setting, *adds, code=1))
         with open(tree, "w", encoding="ascii") as file:
             file.write(TREE.replace("node05", "node99"))
-        self.assertIn("node99", self.on_login_node(*words, code=1))
+        self.assertIn("node99", self.on_login_node(*adds, code=1))
