@@ -31,6 +31,9 @@ ifeq ($(shell id -u),0)
 MPI_ENVIRONMENT += OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 endif
 
+# What a shell runs in the background ignores Ctrl-C, and so does all that it starts; tests press it.
+INTERRUPTIBLE := env --default-signal=INT,QUIT
+
 .PHONY: help
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,11 +47,11 @@ demo: requirements-demo build shim ## watch LAMMPS on 8 ranks; leaves a report i
 
 .PHONY: test
 test: requirements-test ## everything that is tested, as the continuous integration runs it
-	cargo xtask ci
+	$(INTERRUPTIBLE) cargo xtask ci
 
 .PHONY: check
 check: ## the quick loop: format, layers, house style, lints, unit tests
-	cargo xtask check
+	$(INTERRUPTIBLE) cargo xtask check
 
 .PHONY: build
 build: ## the release build: the binary and the C library
