@@ -83,7 +83,7 @@ class StartUp(Story):
         report = examine(names(HOSTS), "-t", "60")
         self.assert_only_missing(report, {})
         links = report["links"]
-        for key in ("latency_us", "overhead_us", "log_in_latency_us", "log_in_overhead_us"):
+        for key in ("latency_us", "overhead_us", "log_in_us", "log_in_gap_us"):
             self.assertGreater(links[key], 0, report)
         # From now on trees over these hosts are chosen by that.
         done = subprocess.run(

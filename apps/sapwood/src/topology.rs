@@ -64,7 +64,8 @@ enum Action {
 /// Which tree.
 #[derive(clap::Args)]
 struct Tree {
-    /// A specification (8, 4^3, 8x8x4, k:2@16, g:2:3,5), a topology file, or - for standard input.
+    /// A specification (8, 4^3, 8x8x4, k:2@16, p:1.5@16, g:2:3,5), a topology file, or - for
+    /// standard input.
     #[arg(value_name = "SPEC_OR_FILE")]
     source: String,
     /// Hosts to place a specification's nodes on, separated by commas.

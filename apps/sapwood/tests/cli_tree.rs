@@ -33,9 +33,9 @@ fn the_tree_is_chosen_by_a_guess_or_by_what_was_measured() {
     let folder = cache.path().join("sapwood");
     fs::create_dir(&folder).unwrap();
     // Log-ins that take long, and cost the caller nothing: the flatter the better.
-    let links = r#"{"schema":"sapwood.links/1","measured":[{"date":1,"hosts":"n[3-9]","road":"ssh",
+    let links = r#"{"schema":"sapwood.links/2","measured":[{"date":1,"hosts":"n[3-9]","road":"ssh",
         "latency_us":9,"overhead_us":1,"gap_us":1,"gap_per_byte_us":0,
-        "log_in_latency_us":1000000,"log_in_overhead_us":10,
+        "log_in_us":1000000,"log_in_gap_us":10,
         "machines":7,"processors":2}]}"#;
     fs::write(folder.join("links.json"), links).unwrap();
     let measured = why(&dry_run(cache.path(), &["--concurrent", "1000"]));

@@ -10,6 +10,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use crate::Rank;
 use crate::cost::{LogGp, Prediction};
 use crate::error::Error;
 use crate::hosts::Hosts;
@@ -67,6 +68,8 @@ pub enum Kind {
     Knomial,
     /// One communication process for each of given groups of back-ends.
     Grouped,
+    /// Postal trees, which start soonest.
+    Postal,
 }
 
 /// One tree that could be taken.
@@ -114,7 +117,13 @@ pub fn advise(
     pattern: Pattern,
 ) -> Result<Vec<Candidate>, Error> {
     let mut candidates = Vec::new();
-    for (kind, shape) in shapes(back_ends, site.fan_out_max.clamp(2, FAN_OUT_MAX))? {
+    let fan_out_max = site.fan_out_max.clamp(2, FAN_OUT_MAX);
+    let mut shapes = shapes(back_ends, fan_out_max)?;
+    if pattern == Pattern::Start && site.dedicated_hosts == 0 {
+        let postal = postal(model, back_ends).filter(|shape| shape.fan_out() <= fan_out_max);
+        shapes.extend(postal.map(|shape| (Kind::Postal, shape)));
+    }
+    for (kind, shape) in shapes {
         candidates.push(judge(model, site, kind, shape, bytes, pattern));
     }
     candidates.sort_by(|left, right| left.cost_us.total_cmp(&right.cost_us));
@@ -174,6 +183,53 @@ fn knomial(back_ends: u32, factor: u32, fan_out_max: u32) -> Option<Shape> {
     (is_tree && shape.fan_out() <= fan_out_max).then_some(shape)
 }
 
+/// The postal tree by this model, if it has levels.
+fn postal(model: &LogGp, back_ends: u32) -> Option<Shape> {
+    let hundredths = (100.0 * log_in_us(model) / interval_us(model)).round();
+    // Where one that is under way delays no other, no tree is faster than a flat one.
+    let is_tree = hundredths < 100.0 * f64::from(back_ends);
+    let shape = is_tree.then(|| Shape::postal((hundredths as u32).max(100), back_ends).ok());
+    shape.flatten().filter(|shape| shape.depth() > 1)
+}
+
+/// One log-in alone.
+fn log_in_us(model: &LogGp) -> f64 {
+    model.latency_us() + 2.0 * model.overhead_us()
+}
+
+/// Between the log-ins of one host.
+fn interval_us(model: &LogGp) -> f64 {
+    model.overhead_us().max(model.gap_us())
+}
+
+/// Microseconds until all back-ends have started, each on a host of its own. A communication
+/// process is on the host of the first back-end below it, where it costs nothing if its parent is
+/// there; else it is a log-in, of which a host makes one after another.
+fn start_us(model: &LogGp, topology: &Topology) -> f64 {
+    let root = topology.root().rank();
+    // The front-end's host is none of the back-ends'.
+    let own = topology.back_end_count();
+    let host = |rank: Rank| match rank == root {
+        true => own as usize,
+        false => topology.leaf_range(rank).map_or(0, |(first, _)| first as usize),
+    };
+    let mut ready_us = vec![0.0; topology.node_count() as usize];
+    let mut free_us = vec![0.0_f64; own as usize + 1];
+    for rank in topology.breadth_first() {
+        let here = host(rank);
+        for &child in topology.children(rank) {
+            let there = host(child);
+            ready_us[child as usize] = ready_us[rank as usize];
+            if there != here {
+                let start_us = free_us[here].max(ready_us[rank as usize]);
+                free_us[here] = start_us + interval_us(model);
+                ready_us[child as usize] = start_us + log_in_us(model);
+            }
+        }
+    }
+    ready_us.into_iter().fold(0.0, f64::max)
+}
+
 /// What one shape costs; see [`advise`], which compares many.
 pub fn judge(
     model: &LogGp,
@@ -187,21 +243,23 @@ pub fn judge(
     let mut prediction = model.predict(&topology, bytes);
     prediction.shape = alloc::format!("{shape}");
     // A stream flows up; a question goes down as well.
-    let messages = match pattern {
-        Pattern::Request => 2.0 * busiest_host(site, &topology),
-        Pattern::Stream => busiest_host(site, &topology),
-        // Every host is reached once, whatever the tree: where all are one machine it does both
-        // ends of every log-in, whose overhead is that of all its processors. Else no host has more
-        // work than a process of it waits for anyway.
+    let host_work_us = match pattern {
+        Pattern::Request => 2.0 * busiest_host(site, &topology) * model.overhead_us(),
+        Pattern::Stream => busiest_host(site, &topology) * model.overhead_us(),
+        // Every host is reached once, whatever the tree: where all are one machine, all of its
+        // processors are busy with every log-in for the time by which it delays the next, and no
+        // tree is sooner there than a flat one. Else no host has more work than a process of it
+        // waits for anyway.
         Pattern::Start if site.hosts <= 1 => {
-            2.0 * f64::from(shape.back_end_count()) * f64::from(site.processors)
+            let others = f64::from(shape.back_end_count() - 1);
+            (log_in_us(model) + others * interval_us(model)) * f64::from(site.processors)
         }
         Pattern::Start => 0.0,
     };
-    let host_work_us = messages * model.overhead_us();
     let alone_us = match pattern {
         Pattern::Request => prediction.round_trip_us,
         Pattern::Stream => 1.0e6 / prediction.waves_per_s,
+        Pattern::Start if site.dedicated_hosts == 0 => start_us(model, &topology),
         Pattern::Start => prediction.broadcast_us,
     };
     let cost_us = alone_us.max(host_work_us / f64::from(site.processors.max(1)));
@@ -233,6 +291,8 @@ fn busiest_host(site: &Site, topology: &Topology) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use alloc::string::ToString;
+
     use super::*;
 
     fn best(site: Site, back_ends: u32, pattern: Pattern) -> Candidate {
@@ -301,7 +361,7 @@ mod tests {
     #[test]
     fn hosts_that_are_one_machine_are_logged_in_to_side_by_side() {
         // 50 ms of a processor at either end of a log-in, and two processors for all of them.
-        let log_in = LogGp::new(150_000.0, 25_000.0, 25_000.0, 0.0).unwrap();
+        let log_in = LogGp::new(40_000.0, 50_000.0, 50_000.0, 0.0).unwrap();
         for back_ends in [4, 16, 64, 256] {
             let site = Site { fan_out_max: 4096, ..Site::machine(2) };
             let advice = advise(&log_in, &site, back_ends, 0, Pattern::Start).unwrap();
@@ -310,6 +370,25 @@ mod tests {
             let is_flat = advice.unwrap()[0].kind == Kind::Flat;
             assert_eq!(is_flat, back_ends <= 4, "{back_ends} machines");
         }
+    }
+
+    #[test]
+    fn the_tree_that_starts_soonest_is_postal_over_the_hosts() {
+        // A log-in of 1.5 s delays the next one by 1.2 s, and hosts have processors of their own.
+        let log_in = LogGp::new(0.0, 750_000.0, 1_200_000.0, 0.0).unwrap();
+        let advice = advise(&log_in, &cluster(16), 16, 1, Pattern::Start).unwrap();
+        assert_eq!(
+            (advice[0].kind, advice[0].shape.to_string()),
+            (Kind::Postal, "p:1.25@16".into())
+        );
+        // What the model of hosts says of it is what the postal model says: the last of sixteen.
+        let flat = advice.iter().find(|one| one.kind == Kind::Flat).unwrap();
+        assert_eq!(flat.cost_us, 1_500_000.0 + 15.0 * 1_200_000.0);
+        assert!((advice[0].cost_us - 6_300_000.0).abs() < 1.0, "{}", advice[0].cost_us);
+        // A communication process beside the back-end below it is no log-in.
+        let chain =
+            judge(&log_in, &cluster(2), Kind::Balanced, "1x1".parse().unwrap(), 1, Pattern::Start);
+        assert_eq!(chain.cost_us, 1_500_000.0);
     }
 
     #[test]
@@ -338,7 +417,7 @@ mod tests {
 
     #[test]
     fn nobody_is_no_tree() {
-        let none = advise(&LogGp::LOCAL_SOCKETS, &cluster(1), 0, 64, Pattern::Request);
+        let none = advise(&LogGp::LOCAL_SOCKETS, &cluster(2), 0, 64, Pattern::Request);
         assert!(none.is_err());
     }
 }

@@ -4,9 +4,12 @@
 //! not read text (see `spec`) and does not number anything (see `ranks`). A [`Shape`] that
 //! exists keeps all limits, so nothing that is built from it can fail on size.
 
+use alloc::collections::{BinaryHeap, VecDeque};
 use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
+use core::cmp::Reverse;
+use core::fmt;
 
 use crate::error::Error;
 use crate::limits::{DEPTH_MAX, FAN_OUT_MAX, NODES_MAX};
@@ -24,6 +27,7 @@ use crate::limits::{DEPTH_MAX, FAN_OUT_MAX, NODES_MAX};
 /// | `b:4^3`, `b:8x8x4` | the same, as MRNet's topology generator writes it |
 /// | `k:2@16` | k-nomial tree, k = 2, 16 nodes in all |
 /// | `g:2:3,1:4x2` | generic, a list of fan-outs per level |
+/// | `p:1.5@16` | postal tree, latency 1.5, 16 back-ends |
 /// | `4x4+8` | 4x4 without back-ends, each leaf accepts 8 that attach by themselves |
 /// | `+8` | the front-end alone, which accepts 8 |
 ///
@@ -37,6 +41,15 @@ use crate::limits::{DEPTH_MAX, FAN_OUT_MAX, NODES_MAX};
 /// to right; `KxN` stands for K nodes with N children each. A fan-out of 0, and every node beyond
 /// the end of its list, is a back-end. `g:2:3,1:4x2` therefore has two communication processes
 /// below the front-end, with 3 and 1 children, and each of those four has 2 back-ends.
+///
+/// **postal.** The tree that has started N back-ends soonest if each is on a host of its own, a
+/// host is reached L units of time after another has begun to reach it, with at most two decimals,
+/// and no host begins more than once a unit: the optimal broadcast of the postal model (Bar-Noy and
+/// Kipnis, Designing broadcasting algorithms in the postal model for message-passing systems, 1994,
+/// section 3). The front-end reaches hosts, and each that is reached reaches others: a
+/// communication process there has the host's own back-end as its first child, then those that it
+/// reaches, the first of which have the largest subtrees. `p:1@N` is a binomial tree over hosts;
+/// with a latency of N the tree is flat.
 ///
 /// ```
 /// use sapwood_topology::Shape;
@@ -62,6 +75,25 @@ pub(crate) enum Family {
     Knomial { factor: u32, nodes: u32 },
     /// Per level the runs `(parents, fan-out)` from left to right.
     Generic(Vec<Vec<(u32, u32)>>),
+    /// Postal tree with so many back-ends; the latency in hundredths of the time between two sends.
+    Postal { latency: u32, back_ends: u32 },
+}
+
+/// The time between two sends of a postal tree, in the parts that latencies are counted in.
+pub(crate) const UNIT: u32 = 100;
+
+/// A latency of a postal tree, written with as few decimals as it has.
+pub(crate) struct Hundredths(pub(crate) u32);
+
+impl fmt::Display for Hundredths {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (whole, rest) = (self.0 / UNIT, self.0 % UNIT);
+        match rest {
+            0 => write!(f, "{whole}"),
+            _ if rest % 10 == 0 => write!(f, "{whole}.{}", rest / 10),
+            _ => write!(f, "{whole}.{rest:02}"),
+        }
+    }
 }
 
 /// What a shape amounts to, attaching back-ends included.
@@ -114,6 +146,27 @@ impl Shape {
     /// [`Error::SpecPart`] if `factor` or `nodes` is below 2, and the limits.
     pub fn knomial(factor: u32, nodes: u32) -> Result<Self, Error> {
         Self::new(Family::Knomial { factor, nodes }, None, None)
+    }
+
+    /// The postal tree with that many back-ends; `latency` is in hundredths of the time after which
+    /// a host reaches the next one; see the type's description.
+    ///
+    /// ```
+    /// use sapwood_topology::Shape;
+    ///
+    /// // The front-end reaches three hosts, the first of which reaches the fourth.
+    /// let shape = Shape::postal(150, 4)?;
+    /// assert_eq!(shape.to_string(), "p:1.5@4");
+    /// assert_eq!((shape.fan_out(), shape.depth(), shape.node_count()), (3, 2, 6));
+    /// # Ok::<(), sapwood_topology::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SpecPart`] for a latency below 1, [`Error::SpecZero`] for no back-ends, and the
+    /// limits.
+    pub fn postal(latency: u32, back_ends: u32) -> Result<Self, Error> {
+        Self::new(Family::Postal { latency, back_ends }, None, None)
     }
 
     /// Exactly that many back-ends on the last of the fewest levels on which no node has more than
@@ -233,6 +286,8 @@ impl Shape {
             Family::Knomial { .. } => {
                 Some(self.parents().iter().skip(1).filter(|parent| **parent == 0).count() as u32)
             }
+            // A host that the front-end has reached may have as many, and its own back-end.
+            Family::Postal { .. } => Some(most_children(&self.parents())),
             Family::Generic(levels) => levels.iter().flatten().map(|(_, fan_out)| *fan_out).max(),
         };
         inner.unwrap_or(0).max(self.attach.unwrap_or(0))
@@ -261,6 +316,7 @@ impl Shape {
             Family::Levels(fan_outs) => measure_levels(fan_outs, &spec)?,
             Family::Knomial { factor, nodes } => measure_knomial(*factor, *nodes, &spec)?,
             Family::Generic(levels) => measure_generic(levels, &spec)?,
+            Family::Postal { latency, back_ends } => measure_postal(*latency, *back_ends, &spec)?,
         };
         if let Some(per_leaf) = attach {
             check_fan_out(per_leaf, &spec)?;
@@ -287,6 +343,7 @@ impl Shape {
             }
             Family::Knomial { factor, nodes } => push_knomial(&mut parents, *factor, *nodes),
             Family::Generic(levels) => push_levels(&mut parents, levels),
+            Family::Postal { latency, back_ends } => parents = postal(*latency, *back_ends),
         }
         if let Some(per_leaf) = self.attach {
             for leaf in leaves(&parents) {
@@ -334,6 +391,46 @@ fn push_knomial(parents: &mut Vec<u32>, factor: u32, nodes: u32) {
     }
 }
 
+/// The parents of a postal tree's processes.
+fn postal(latency: u32, back_ends: u32) -> Vec<u32> {
+    // Hosts, the front-end's first: when each can have reached one more, and whom it has reached.
+    let mut reached: Vec<Vec<u32>> = vec![Vec::new()];
+    let mut next = BinaryHeap::from([Reverse((u64::from(latency), 0_u32))]);
+    while (reached.len() as u64) <= u64::from(back_ends)
+        && let Some(Reverse((time, host))) = next.pop()
+    {
+        let new = reached.len() as u32;
+        reached[host as usize].push(new);
+        reached.push(Vec::new());
+        next.push(Reverse((time + u64::from(UNIT), host)));
+        next.push(Reverse((time + u64::from(latency), new)));
+    }
+    let mut parents = vec![0];
+    // Hosts with a process that has children: the host, and the process.
+    let mut callers = VecDeque::from([(0_u32, 0_u32)]);
+    while let Some((host, process)) = callers.pop_front() {
+        if host > 0 {
+            parents.push(process);
+        }
+        for &other in &reached[host as usize] {
+            if !reached[other as usize].is_empty() {
+                callers.push_back((other, parents.len() as u32));
+            }
+            parents.push(process);
+        }
+    }
+    parents
+}
+
+/// The most children of any node.
+fn most_children(parents: &[u32]) -> u32 {
+    let mut children = vec![0_u32; parents.len()];
+    for parent in parents.iter().skip(1) {
+        children[*parent as usize] += 1;
+    }
+    children.into_iter().max().unwrap_or(0)
+}
+
 fn measure_levels(fan_outs: &[u32], spec: &str) -> Result<Size, Error> {
     if fan_outs.len() > DEPTH_MAX as usize {
         return Err(Error::TooDeep { what: spec.to_string() });
@@ -362,8 +459,29 @@ fn measure_knomial(factor: u32, nodes: u32, spec: &str) -> Result<Size, Error> {
     let mut parents = Vec::with_capacity(nodes as usize);
     parents.push(0);
     push_knomial(&mut parents, factor, nodes);
-    // The front-end gains children in every round, so no node has more of them.
-    let fan_out = parents.iter().skip(1).filter(|parent| **parent == 0).count() as u64;
+    measure_parents(&parents, spec)
+}
+
+fn measure_postal(latency: u32, back_ends: u32, spec: &str) -> Result<Size, Error> {
+    if latency < UNIT {
+        let part = alloc::format!("{}", Hundredths(latency));
+        return Err(Error::SpecPart {
+            spec: spec.to_string(),
+            part,
+            expected: "a latency of at least 1",
+        });
+    }
+    if back_ends == 0 {
+        return Err(zero(spec));
+    }
+    if back_ends > NODES_MAX / 2 {
+        return Err(Error::TooManyNodes { what: spec.to_string() });
+    }
+    measure_parents(&postal(latency, back_ends), spec)
+}
+
+fn measure_parents(parents: &[u32], spec: &str) -> Result<Size, Error> {
+    let fan_out = u64::from(most_children(parents));
     if fan_out > u64::from(FAN_OUT_MAX) {
         return Err(Error::FanOutTooLarge { what: spec.to_string(), fan_out });
     }
@@ -372,7 +490,7 @@ fn measure_knomial(factor: u32, nodes: u32, spec: &str) -> Result<Size, Error> {
         depths[node] = depths[parents[node] as usize] + 1;
     }
     let depth = depths.into_iter().max().unwrap_or(0);
-    Ok(Size { nodes, leaves: leaves(&parents).len() as u32, depth })
+    Ok(Size { nodes: parents.len() as u32, leaves: leaves(parents).len() as u32, depth })
 }
 
 fn measure_generic(levels: &[Vec<(u32, u32)>], spec: &str) -> Result<Size, Error> {
@@ -452,6 +570,34 @@ mod tests {
         let shape = Shape::knomial(3, 6).unwrap();
         assert_eq!(shape.parents(), [0, 0, 0, 0, 0, 1]);
         assert_eq!((shape.back_end_count(), shape.depth()), (4, 2));
+    }
+
+    #[test]
+    fn a_host_that_a_postal_tree_has_reached_reaches_others() {
+        // Times: 1.5, 2.5, 3 (the first one's), 3.5, 4 (the second's, and the first one's again).
+        let parents = |back_ends| Shape::postal(150, back_ends).unwrap().parents();
+        assert_eq!(parents(1), [0, 0]);
+        assert_eq!(parents(2), [0, 0, 0]);
+        assert_eq!(parents(3), [0, 0, 0, 1, 1]);
+        assert_eq!(parents(4), [0, 0, 0, 0, 1, 1]);
+        assert_eq!(parents(6), [0, 0, 0, 0, 1, 1, 1, 2, 2]);
+    }
+
+    #[test]
+    fn a_postal_tree_is_binomial_over_hosts_or_flat() {
+        for back_ends in [1, 2, 15, 16, 100] {
+            let flat = Shape::postal(100 * back_ends, back_ends).unwrap();
+            assert_eq!(flat.parents(), Shape::flat(back_ends).unwrap().parents());
+        }
+        // Sixteen hosts after four units, the front-end's among them.
+        let binomial = Shape::postal(100, 15).unwrap();
+        let front_end = binomial.parents().iter().skip(1).filter(|parent| **parent == 0).count();
+        assert_eq!((front_end, binomial.back_end_count(), binomial.depth()), (4, 15, 4));
+        assert!(matches!(Shape::postal(99, 4), Err(Error::SpecPart { .. })));
+        assert!(matches!(Shape::postal(100, 0), Err(Error::SpecZero { .. })));
+        assert!(matches!(Shape::postal(100, NODES_MAX), Err(Error::TooManyNodes { .. })));
+        let wide = Shape::postal(u32::MAX, FAN_OUT_MAX + 1);
+        assert!(matches!(wide, Err(Error::FanOutTooLarge { .. })));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! ```text
 //! spec     = shape [ "+" number ]  |  "+" number
 //! shape    = balanced | "b:" balanced | "k:" number "@" number | "g:" generic
+//!          | "p:" number [ "." digit [ digit ] ] "@" number
 //! balanced = term { "x" term }          term  = number [ "^" number ]
 //! generic  = level { ":" level }        level = item { "," item }
 //! item     = number [ "x" number ]
@@ -19,7 +20,7 @@ use core::str::FromStr;
 
 use crate::error::{Error, excerpt};
 use crate::limits::DEPTH_MAX;
-use crate::shape::{Family, Shape};
+use crate::shape::{Family, Hundredths, Shape, UNIT};
 
 impl FromStr for Shape {
     type Err = Error;
@@ -39,8 +40,9 @@ impl FromStr for Shape {
             Some(("b", rest)) => reader.balanced(rest)?,
             Some(("k", rest)) => reader.knomial(rest)?,
             Some(("g", rest)) => reader.generic(rest)?,
+            Some(("p", rest)) => reader.postal(rest)?,
             Some((family, _)) => {
-                return Err(reader.bad(family, "\"b\", \"k\" or \"g\" before the colon"));
+                return Err(reader.bad(family, "\"b\", \"k\", \"g\" or \"p\" before the colon"));
             }
         };
         Self::new(family, attach, Some(spec))
@@ -72,6 +74,21 @@ impl Reader<'_> {
         let (factor, nodes) =
             text.split_once('@').ok_or_else(|| self.bad(text, "\"K@N\" after \"k:\""))?;
         Ok(Family::Knomial { factor: self.positive(factor)?, nodes: self.positive(nodes)? })
+    }
+
+    fn postal(&self, text: &str) -> Result<Family, Error> {
+        let (latency, back_ends) =
+            text.split_once('@').ok_or_else(|| self.bad(text, "\"L@N\" after \"p:\""))?;
+        let (whole, decimals) = latency.split_once('.').unwrap_or((latency, "0"));
+        let hundredths = match decimals.len() {
+            1 => self.number(decimals)? * (UNIT / 10),
+            2 => self.number(decimals)?,
+            _ => return Err(self.bad(latency, "at most two decimals")),
+        };
+        let whole = self.number(whole)?.checked_mul(UNIT);
+        let latency = whole.and_then(|whole| whole.checked_add(hundredths));
+        let latency = latency.ok_or_else(|| self.too_large(text))?;
+        Ok(Family::Postal { latency, back_ends: self.positive(back_ends)? })
     }
 
     fn generic(&self, text: &str) -> Result<Family, Error> {
@@ -146,6 +163,9 @@ impl fmt::Display for Shape {
         match &self.family {
             Family::Levels(fan_outs) => fmt_levels(fan_outs, f)?,
             Family::Knomial { factor, nodes } => write!(f, "k:{factor}@{nodes}")?,
+            Family::Postal { latency, back_ends } => {
+                write!(f, "p:{}@{back_ends}", Hundredths(*latency))?;
+            }
             Family::Generic(levels) => {
                 f.write_str("g")?;
                 for runs in levels {
@@ -212,6 +232,7 @@ mod tests {
         assert_eq!(sizes("1x4"), (6, 4, 2));
         assert_eq!(sizes("1x1x1"), (4, 1, 3));
         assert_eq!(sizes("k:2@16"), (16, 8, 4));
+        assert_eq!(sizes("p:1.5@4"), (6, 4, 2));
         assert_eq!(sizes("g:2:3,1:4x2"), (1 + 2 + 4 + 8, 8, 3));
         assert_eq!(sizes("g:3:0,2"), (6, 4, 2));
         assert_eq!(sizes("4x4+8"), (21 + 128, 128, 3));
@@ -228,6 +249,10 @@ mod tests {
             ("g:2:3,3", "g:2:2x3"),
             ("g:2:3,0", "g:2:3"),
             ("k:3@27+2", "k:3@27+2"),
+            ("p:2@5", "p:2@5"),
+            ("p:2.0@5", "p:2@5"),
+            ("p:2.50@5", "p:2.5@5"),
+            ("p:2.05@5+3", "p:2.05@5+3"),
             ("+8", "+8"),
         ] {
             assert_eq!(shape(given).to_string(), written);
@@ -241,7 +266,7 @@ mod tests {
         assert_eq!(error("8x"), "topology \"8x\": something is missing: expected a number");
         assert_eq!(
             error("q:4"),
-            "topology \"q:4\": cannot read \"q\": expected \"b\", \"k\" or \"g\" before the colon"
+            "topology \"q:4\": cannot read \"q\": expected \"b\", \"k\", \"g\" or \"p\" before the colon"
         );
         assert_eq!(
             error("4x00"),
@@ -287,6 +312,15 @@ mod tests {
             "k:",
             "k:2",
             "k:2@",
+            "p:2",
+            "p:@4",
+            "p:2@0",
+            "p:0.99@4",
+            "p:2.@4",
+            "p:2.505@4",
+            "p:-2@4",
+            "p:42949673@4",
+            "p:2@524289",
             "k:1@8",
             "k:2@1",
             "k:2@1048577",

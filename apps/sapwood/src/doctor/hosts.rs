@@ -15,7 +15,7 @@ use sapwood::{
 use sapwood_topology::{HostName, NodeSet};
 use serde_json::{Value, json};
 
-use super::links::{self, Found, Seen};
+use super::links::{self, Found, Seen, Starts};
 use crate::exit::{Failure, OWN_FAILURE, one_line, print};
 use crate::hosts::groups::SiteGroups;
 use crate::hosts::measured::{self, Measurement};
@@ -35,6 +35,9 @@ const TAG: Tag = sapwood::FIRST_TAG;
 const ANSWER_MILLISECONDS: u32 = 10_000;
 /// How long that may take to be told.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
+
+/// Hosts that are reached side by side to see how log-ins delay each other.
+const STARTS: usize = 8;
 
 /// Where the system names the time since its start.
 const MACHINE_FILE: &str = "/proc/sys/kernel/random/boot_id";
@@ -134,10 +137,10 @@ pub(super) fn run(arguments: &Arguments, list: &str, as_json: bool) -> Result<Ex
     let reaches = !matches!(launching.launcher(), Launcher::Local | Launcher::Attach)
         && names.iter().any(|name| !sapwood_launch::is_own_name(name));
     if arguments.watch.is_none() && reaches && round.is_whole() {
-        let one_host = time_one_host(&names, builder)?;
+        let starts = time_starts(&names, builder)?;
         let (machines, processors) = round.machines();
         let road = launching.road();
-        let seen = Seen { names: &names, road, one_host, machines, processors };
+        let seen = Seen { names: &names, road, starts, machines, processors };
         round.found = Some(links::measure(&mut network, &seen)?);
         round.keep_links();
     }
@@ -158,19 +161,25 @@ pub(super) fn run(arguments: &Arguments, list: &str, as_json: bool) -> Result<Ex
     Ok(if round.is_whole() { ExitCode::SUCCESS } else { ExitCode::from(OWN_FAILURE) })
 }
 
-/// How long a tree with one host takes to stand, the first that is not this machine.
-fn time_one_host(
+/// How long it takes until one host that is not this machine has started, and until several have
+/// that are reached side by side.
+fn time_starts(
     names: &[String],
     builder: impl Fn(Topology) -> NetworkBuilder,
-) -> Result<Duration, Failure> {
-    let other = names.iter().find(|name| !sapwood_launch::is_own_name(name));
-    let first = other.iter().map(|name| name.parse()).collect::<Result<Vec<HostName>, _>>();
-    let alone = first.and_then(Hosts::new).and_then(|hosts| Topology::over_hosts(&hosts, 1));
-    let begun = Instant::now();
-    let network = builder(alone.map_err(Failure::usage)?).open()?;
-    let taken = begun.elapsed();
-    network.close()?;
-    Ok(taken)
+) -> Result<Starts, Failure> {
+    let others = names.iter().filter(|name| !sapwood_launch::is_own_name(name));
+    let others = others.take(STARTS).map(|name| name.parse()).collect::<Result<Vec<HostName>, _>>();
+    let others = others.map_err(Failure::usage)?;
+    let time = |count: usize| {
+        let hosts = Hosts::new(others[..count].to_vec()).map_err(Failure::usage)?;
+        let flat = Topology::over_hosts(&hosts, count as u32).map_err(Failure::usage)?;
+        let begun = Instant::now();
+        let network = builder(flat).open()?;
+        let taken = begun.elapsed();
+        network.close()?;
+        Ok::<_, Failure>(taken)
+    };
+    Ok(Starts { one: time(1)?.min(time(1)?), several: time(others.len())?, hosts: others.len() })
 }
 
 impl Round {
@@ -288,11 +297,11 @@ impl Round {
         if let Some(Found { links: Measurement { message, log_in, .. }, .. }) = &self.found {
             let _ = writeln!(
                 text,
-                "links: --loggp {}; a log-in {:.0} ms, {:.1} ms of it the caller's own; kept for \
-                 trees to come",
+                "links: --loggp {}; a log-in {:.0} ms, and {:.1} ms for each more beside it; kept \
+                 for trees to come",
                 as_option(message),
-                log_in.0 / 1e3,
-                log_in.1 / 1e3,
+                log_in.alone_us / 1e3,
+                log_in.gap_us / 1e3,
             );
         }
         text

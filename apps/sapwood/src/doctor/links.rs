@@ -1,19 +1,16 @@
 //! What messages and log-ins cost between hosts, from waves through the tree over them.
 //!
-//! Owns the experiment: a small question to one host and to all, a long one to one host, the time
-//! in which a tree with one host stands, and what of it this processor had to do. What LogGP's
-//! overhead must be is solved from that and the shape of the very tree, since the model says what
-//! it means for it.
+//! Owns the experiment: a small question to one host and to all, a long one to one host, and the
+//! times in which a tree with one host and one with several stand. What LogGP's overhead must be is
+//! solved from that and the shape of the very tree, since the model says what it means for it.
 
 use std::time::{Duration, Instant};
 
 use sapwood::{Error, Network, Stream, Tag, Topology, Values};
-use sapwood_floor::process::cpu_nanoseconds;
 use sapwood_topology::{LogGp, NodeSet};
 
-use crate::bench::processes::children;
 use crate::exit::Failure;
-use crate::hosts::measured::{Measurement, now};
+use crate::hosts::measured::{LogIn, Measurement, now};
 
 /// Asks for the number 1, for what was sent, and for the number 1 as often as is said.
 pub(super) const PING: Tag = sapwood::FIRST_TAG + 1;
@@ -44,11 +41,34 @@ const STEPS: usize = 20;
 pub(super) struct Seen<'a> {
     pub(super) names: &'a [String],
     pub(super) road: &'a str,
-    /// How long a tree with one host took to stand.
-    pub(super) one_host: Duration,
+    pub(super) starts: Starts,
     /// On how many machines the hosts are, and the processors of each.
     pub(super) machines: u32,
     pub(super) processors: u32,
+}
+
+/// How long hosts took to start.
+pub(super) struct Starts {
+    /// One host.
+    pub(super) one: Duration,
+    /// So many, which one process reaches side by side.
+    pub(super) several: Duration,
+    pub(super) hosts: usize,
+}
+
+impl Starts {
+    /// What a log-in costs. It delays the next one for whatever reason: clients that share
+    /// processors, or an agent that signs for one after another.
+    fn log_in(&self) -> LogIn {
+        let alone_us = self.one.as_secs_f64() * 1e6;
+        let more_us = self.several.as_secs_f64() * 1e6 - alone_us;
+        let gap_us = match self.hosts {
+            // One host says nothing of others beside it.
+            0 | 1 => LogIn::GUESS.gap_us,
+            hosts => more_us / (hosts - 1) as f64,
+        };
+        LogIn { alone_us, gap_us: gap_us.clamp(0.0, alone_us) }
+    }
 }
 
 /// What was measured.
@@ -89,26 +109,16 @@ pub(super) fn measure(network: &mut Network, seen: &Seen<'_>) -> Result<Found, F
     let overhead_us = solve(hop_us / 2.0, all_us, |overhead_us| {
         message(overhead_us).map_or(0.0, |m| m.round_trip_us(&topology, SMALL_BYTES, SMALL_BYTES))
     });
-    let one_us = seen.one_host.as_secs_f64() * 1e6;
-    let client_us = client_us().unwrap_or(LogGp::LOG_IN.overhead_us()).min(one_us / 2.0);
     let links = Measurement {
         hosts: seen.names.iter().cloned().collect::<NodeSet>(),
         road: seen.road.to_owned(),
         message: message(overhead_us).map_err(Failure::usage)?,
-        log_in: (one_us - 2.0 * client_us, client_us),
+        log_in: seen.starts.log_in(),
         machines: seen.machines,
         processors: seen.processors,
         date: now(),
     };
     Ok(Found { links, one_us: single_us, all_us, waves_per_s })
-}
-
-/// What a client that leads to a host has cost this machine's processors so far: the mean of those
-/// that this process has, in microseconds. The log-ins are their work.
-fn client_us() -> Option<f64> {
-    let clients = children(std::process::id()).ok()?;
-    let costs: Vec<u64> = clients.into_iter().filter_map(|pid| cpu_nanoseconds(pid).ok()).collect();
-    (!costs.is_empty()).then(|| costs.iter().sum::<u64>() as f64 / costs.len() as f64 / 1e3)
 }
 
 /// Waves in a second, while they flow.
@@ -191,6 +201,21 @@ mod tests {
             });
             assert!((found - 7.0).abs() < 0.01, "{spec}: {found}");
         }
+    }
+
+    #[test]
+    fn a_log_in_delays_the_next_by_what_several_take_longer() {
+        let gap_ms = |several, hosts| {
+            let milliseconds = Duration::from_millis;
+            let starts =
+                Starts { one: milliseconds(200), several: milliseconds(several), hosts }.log_in();
+            assert_eq!(starts.alone_us, 200_000.0);
+            (starts.gap_us / 1e3).round()
+        };
+        assert_eq!(gap_ms(480, 8), 40.0);
+        assert_eq!(gap_ms(190, 8), 0.0, "hosts with processors enough");
+        assert_eq!(gap_ms(9000, 8), 200.0, "one has no more than its whole time");
+        assert_eq!(gap_ms(200, 1), 10.0, "a guess");
     }
 
     #[test]

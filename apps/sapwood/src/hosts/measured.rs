@@ -12,13 +12,35 @@ use sapwood_topology::{LogGp, NoGroups, NodeSet};
 use serde_json::{Value, json};
 
 /// What the file says it is.
-const SCHEMA: &str = "sapwood.links/1";
+const SCHEMA: &str = "sapwood.links/2";
 
 /// Measurements that are kept; the oldest go first.
 const KEPT_MAX: usize = 32;
 
 /// Longest file, in bytes.
 const FILE_BYTES_MAX: u64 = 16 << 20;
+
+/// What it costs to have a process on another host, in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct LogIn {
+    /// From the call of one host until its process goes on.
+    pub(crate) alone_us: f64,
+    /// How much later it goes on for each other host that the same process calls before.
+    pub(crate) gap_us: f64,
+}
+
+impl LogIn {
+    /// A client of ssh takes a tenth of a second of a processor, and log-in nodes have ten of them.
+    pub(crate) const GUESS: Self = Self { alone_us: 170_000.0, gap_us: 10_000.0 };
+
+    /// The model in which it is a message. At most so many are under way at a time. What delays the
+    /// next is the caller's own work, as far as the time of one has room for as much at either end.
+    pub(crate) fn model(self, concurrent: u32) -> Option<LogGp> {
+        let overhead_us = self.gap_us.min(self.alone_us / 2.0);
+        let gap_us = self.gap_us.max(self.alone_us / f64::from(concurrent.max(1)));
+        LogGp::new(self.alone_us - 2.0 * overhead_us, overhead_us, gap_us, 0.0).ok()
+    }
+}
 
 /// What was measured over some hosts at one time.
 #[derive(Clone, Debug)]
@@ -29,9 +51,8 @@ pub(crate) struct Measurement {
     pub(crate) road: String,
     /// What a message costs.
     pub(crate) message: LogGp,
-    /// From the call of a host until its process goes on, and what of it the caller's own processor
-    /// takes, in microseconds.
-    pub(crate) log_in: (f64, f64),
+    /// What a log-in costs.
+    pub(crate) log_in: LogIn,
     /// On how many machines these hosts are, and the processors of each.
     pub(crate) machines: u32,
     pub(crate) processors: u32,
@@ -61,13 +82,10 @@ impl Measured {
         self.0.as_ref().map_or(LogGp::NETWORK, |one| one.message)
     }
 
-    /// What starting a process on another host costs, if one process reaches so many at a time
-    /// and hosts of which nothing is known have so many processors.
-    pub(crate) fn log_in(&self, concurrent: u32, processors: u32) -> LogGp {
-        let guess = (LogGp::LOG_IN.latency_us(), LogGp::LOG_IN.overhead_us());
-        let known = self.0.as_ref().map(|one| (one.log_in, one.processors));
-        let (log_in, processors) = known.unwrap_or((guess, processors));
-        log_in_model(log_in, concurrent, processors).unwrap_or(LogGp::LOG_IN)
+    /// What starting a process on another host costs, if one process reaches so many at a time.
+    pub(crate) fn log_in(&self, concurrent: u32) -> LogGp {
+        let log_in = self.0.as_ref().map_or(LogIn::GUESS, |one| one.log_in);
+        log_in.model(concurrent).unwrap_or(LogGp::LOG_IN)
     }
 
     /// On how many machines so many of these hosts are, and how many processors each has: as many
@@ -86,19 +104,6 @@ impl Measured {
         };
         format!("as measured {} on {} hosts", age(one.date, now()), one.hosts.len())
     }
-}
-
-/// The model in which a log-in is a message. Its clients are processes of their own: the overhead
-/// of one, by which it delays the next, is what it takes of all the host's processors, and the rest
-/// of its work is latency. The gap keeps to the number of those that are under way at a time.
-pub(crate) fn log_in_model(
-    (latency_us, overhead_us): (f64, f64),
-    concurrent: u32,
-    processors: u32,
-) -> Option<LogGp> {
-    let shared_us = overhead_us / f64::from(processors.max(1));
-    let gap_us = shared_us.max(latency_us / f64::from(concurrent.max(1)));
-    LogGp::new(latency_us + 2.0 * (overhead_us - shared_us), shared_us, gap_us, 0.0).ok()
 }
 
 /// The time since 1970.
@@ -178,8 +183,8 @@ pub(crate) fn as_json(one: &Measurement) -> Value {
         "overhead_us": message.overhead_us(),
         "gap_us": message.gap_us(),
         "gap_per_byte_us": message.gap_per_byte_us(),
-        "log_in_latency_us": log_in.0,
-        "log_in_overhead_us": log_in.1,
+        "log_in_us": log_in.alone_us,
+        "log_in_gap_us": log_in.gap_us,
         "machines": machines,
         "processors": processors,
     })
@@ -188,9 +193,9 @@ pub(crate) fn as_json(one: &Measurement) -> Value {
 fn from_json(value: &Value) -> Option<Measurement> {
     let number = |name: &str| value[name].as_f64();
     let count = |name: &str| u32::try_from(value[name].as_u64()?).ok().filter(|&count| count > 0);
-    let log_in = (number("log_in_latency_us")?, number("log_in_overhead_us")?);
+    let log_in = LogIn { alone_us: number("log_in_us")?, gap_us: number("log_in_gap_us")? };
     // What is no time makes no model.
-    log_in_model(log_in, 1, 1)?;
+    log_in.model(1)?;
     let message = LogGp::new(
         number("latency_us")?,
         number("overhead_us")?,
@@ -218,7 +223,7 @@ mod tests {
             hosts: NodeSet::parse("node[00-15]", &NoGroups).unwrap(),
             road: "ssh".to_owned(),
             message: LogGp::new(30.0, 8.0, 8.0, 0.001).unwrap(),
-            log_in: (200_000.0, 12_000.0),
+            log_in: LogIn { alone_us: 200_000.0, gap_us: 12_000.0 },
             machines: 4,
             processors: 8,
             date: Duration::from_secs(1_700_000_000),
@@ -231,7 +236,7 @@ mod tests {
         for damaged in [
             text.replace("30.0", "-1.0"),
             text.replace("node[00-15]", "node[00-"),
-            text.replace("links/1", "links/2"),
+            text.replace("links/2", "links/1"),
             text[..text.len() / 2].to_owned(),
         ] {
             assert_eq!(from_text(&damaged).len(), 0, "{damaged}");
@@ -240,15 +245,13 @@ mod tests {
 
     #[test]
     fn log_ins_at_a_time_space_the_starts() {
-        let few = log_in_model((320_000.0, 1_000.0), 32, 4).unwrap();
-        assert_eq!(few.gap_us(), 10_000.0);
-        let work = |processors| log_in_model((320_000.0, 50_000.0), 32, processors).unwrap();
-        assert_eq!(work(1).gap_us(), 50_000.0);
-        assert_eq!((work(2).gap_us(), work(8).gap_us()), (25_000.0, 10_000.0));
-        // One log-in takes what it takes.
-        for processors in [1, 2, 8] {
-            let model = work(processors);
-            assert_eq!(model.latency_us() + 2.0 * model.overhead_us(), 420_000.0);
+        let model = |gap_us| LogIn { alone_us: 320_000.0, gap_us }.model(32).unwrap();
+        for (gap_us, spaced_us) in
+            [(1_000.0, 10_000.0), (50_000.0, 50_000.0), (300_000.0, 300_000.0)]
+        {
+            let model = model(gap_us);
+            assert_eq!(model.gap_us(), spaced_us);
+            assert_eq!(model.latency_us() + 2.0 * model.overhead_us(), 320_000.0, "one alone");
         }
         assert_eq!(age(Duration::ZERO, Duration::from_secs(3 * 86_400)), "3 days ago");
     }

@@ -31,7 +31,7 @@ const DESCRIPTORS_KEPT: u64 = 64;
 
 /// By so much more a tree may cost that has the hosts of one switch below one process: what passes
 /// between switches costs more than the model knows of.
-const SWITCH_ALLOWANCE: f64 = 1.25;
+const SWITCH_ALLOWANCE: f64 = 1.5;
 
 /// How long the resource manager may take to say what it knows of switches.
 const SWITCHES_LIMIT: Duration = Duration::from_secs(3);
@@ -48,7 +48,8 @@ pub(crate) struct TreeTerms {
     #[arg(short = 'f', long = "fanout", visible_alias = "fan-out", value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub(crate) fan_out: Option<u32>,
-    /// The shape of the tree, with as many back-ends as there are hosts: 4x4, k:2@32, g:2:5,3.
+    /// The shape of the tree, with as many back-ends as there are hosts: 4x4, k:2@32, p:1.5@16,
+    /// g:2:5,3.
     #[arg(long, value_name = "SPEC", conflicts_with = "fan_out")]
     shape: Option<Shape>,
     /// Run communication processes on these hosts only; unless given, on those of the nodes.
@@ -123,9 +124,7 @@ pub(crate) fn over(
         fan_out_max: fan_out_limit(),
     };
     let (model, pattern, bytes) = match purpose {
-        Purpose::Once => {
-            (measured.log_in(launching.concurrent(), own_processors()), Pattern::Start, 1)
-        }
+        Purpose::Once => (measured.log_in(launching.concurrent()), Pattern::Start, 1),
         Purpose::Kept => (measured.message(), Pattern::Request, QUESTION_BYTES),
     };
     let advice = advise(&model, &site, count, bytes, pattern).map_err(Failure::usage)?;
@@ -137,8 +136,8 @@ pub(crate) fn over(
         let shape = Shape::grouped(&groups).ok()?;
         let guess = judge(&model, &site, Kind::Grouped, shape, bytes, pattern);
         // Below a few hosts nobody stands between, whatever switches there are.
-        (best.kind != Kind::Flat && guess.cost_us <= best.cost_us * SWITCH_ALLOWANCE)
-            .then_some(guess)
+        let bound = flat.unwrap_or(f64::INFINITY).min(best.cost_us * SWITCH_ALLOWANCE);
+        (best.kind != Kind::Flat && guess.cost_us <= bound).then_some(guess)
     };
     if let Some(guess) = groups.and_then(by_switch) {
         best = guess;

@@ -103,7 +103,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<String, Failure> {
         )));
     };
     let flat = candidates.iter().find(|candidate| candidate.kind == Kind::Flat);
-    let why = why(best, flat, &site);
+    let why = why(best, flat, &site, arguments.pattern);
     let advice = Advice { arguments, model, source, site, candidates: &candidates, why };
     Ok(if arguments.json { advice.json() } else { advice.table() })
 }
@@ -203,10 +203,7 @@ fn model_for(arguments: &Arguments, links: &Measured) -> Result<(LogGp, String),
         return Ok((model, "as given".to_owned()));
     }
     Ok(match arguments.pattern {
-        PatternName::Start => {
-            let processors = arguments.processors.unwrap_or_else(tree::own_processors);
-            (links.log_in(CONCURRENT, processors), links.source())
-        }
+        PatternName::Start => (links.log_in(CONCURRENT), links.source()),
         _ if links.is_there() => (links.message(), links.source()),
         _ => (measured::loggp()?, "measured on this machine".to_owned()),
     })
@@ -218,11 +215,12 @@ fn kind_name(kind: Kind) -> &'static str {
         Kind::Balanced => "balanced",
         Kind::Knomial => "k-nomial",
         Kind::Grouped => "grouped",
+        Kind::Postal => "postal",
     }
 }
 
 /// One sentence.
-fn why(best: &Candidate, flat: Option<&Candidate>, site: &Site) -> String {
+fn why(best: &Candidate, flat: Option<&Candidate>, site: &Site, pattern: PatternName) -> String {
     let processors = f64::from(site.processors);
     let is_bound = |of: &Candidate| of.host_work_us / processors >= of.cost_us * 0.999;
     let Some(flat) = flat else {
@@ -240,12 +238,15 @@ fn why(best: &Candidate, flat: Option<&Candidate>, site: &Site) -> String {
             "no communication process saves the front-end more than it costs".to_string()
         };
     }
+    let load = match pattern {
+        PatternName::Start => format!("makes {} log-ins", best.prediction.back_ends),
+        _ => format!("handles {} messages a wave", 2 * best.prediction.back_ends),
+    };
     format!(
-        "{:.1} us instead of the {:.1} us of a flat tree, whose front-end handles {} messages a \
-         wave; here no process has more than {} children",
+        "{:.1} us instead of the {:.1} us of a flat tree, whose front-end {load}; here no process \
+         has more than {} children",
         best.cost_us,
         flat.cost_us,
-        2 * best.prediction.back_ends,
         best.shape.fan_out()
     )
 }
