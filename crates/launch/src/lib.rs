@@ -85,7 +85,7 @@ pub use local::Local;
 pub use locate::locate;
 pub use order::{Bond, INHERITED_MAX, Order};
 pub use own_id::own_process_id;
-pub use process::{DROP_WAIT_MS_MAX, Process};
+pub use process::{DROP_WAIT_MS_MAX, Process, Work};
 pub use script::{COPY_VARIABLE, GUARD_VARIABLE, quoted};
 pub use session::{GuardProgram, Session, command_line};
 pub use slurm::{SLURM_JOB_VARIABLE, Slurm};

@@ -20,6 +20,15 @@ use crate::captured::Captured;
 /// process that hangs in a device or a dead file server takes that long.
 pub const DROP_WAIT_MS_MAX: u64 = 2000;
 
+/// What a process does with processors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Work {
+    /// Whether it computes now, or waits for nothing but a processor.
+    pub is_computing: bool,
+    /// Processor time that it has had.
+    pub taken: Duration,
+}
+
 /// A process that we started. Dropping it kills it and leaves no zombie, unless it was
 /// [released](Self::release).
 ///
@@ -91,6 +100,16 @@ impl Process {
     /// Its process number.
     pub fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Whether it computes just now, or would if a processor were free, and how much processor
+    /// time it has had; nothing once it has ended.
+    pub fn work(&self) -> Option<Work> {
+        let read = |file| std::fs::read_to_string(format!("/proc/{}/{file}", self.pid())).ok();
+        // The state follows the program's name, which may have any characters in it.
+        let is_computing = read("stat")?.rsplit_once(") ")?.1.starts_with('R');
+        let nanoseconds = read("schedstat")?.split_whitespace().next()?.parse().ok()?;
+        Some(Work { is_computing, taken: Duration::from_nanos(nanoseconds) })
     }
 
     /// The full path of its program.

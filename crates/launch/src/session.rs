@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 
 use crate::script::{COPY_REQUEST, Copy, command};
 use crate::task::JOINED;
-use crate::{Exit, Greeting, LaunchError, Launcher, Local, Process, Task};
+use crate::{Exit, Greeting, LaunchError, Launcher, Local, Process, Task, Work};
 
 /// The longest line of a client that is looked at, in bytes.
 const LINE_BYTES_MAX: usize = 4096;
@@ -138,6 +138,11 @@ impl Session {
     /// The client on this machine: its end, and its standard error, are watched as any process's.
     pub fn client(&mut self) -> &mut Process {
         &mut self.client
+    }
+
+    /// What the client does with processors, as for [`Process::work`].
+    pub fn work(&self) -> Option<Work> {
+        self.client.work()
     }
 
     /// Where answers come, for the poll loop, until [`Session::answers_ended`].

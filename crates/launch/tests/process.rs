@@ -3,12 +3,13 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, WaitOptions, kill_process, waitpid};
 use sapwood_launch::{
     Bond, ERROR_TEXT_BYTES_MAX, Exit, INHERITED_MAX, LaunchError, Local, Order, Process, Signal,
+    Work,
 };
 
 /// How long anything may take before it counts as hung.
@@ -40,6 +41,25 @@ fn a_process_with_our_own_standard_error_says_nothing_to_us() {
     assert_eq!(process.take_stderr(&mut Vec::new()).unwrap(), 0);
     assert!(process.stderr_ended());
     assert_eq!(process.wait(DEADLINE), Some(Exit::Status(4)));
+}
+
+#[test]
+fn work_is_what_computes_and_not_what_waits() {
+    let until = |process: &Process, what: &dyn Fn(Option<Work>) -> bool| {
+        let begun = Instant::now();
+        while !what(process.work()) {
+            assert!(begun.elapsed() < DEADLINE, "{:?}", process.work());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    };
+    let busy = start(&shell("while :; do :; done"));
+    let least = Duration::from_millis(20);
+    until(&busy, &|work| work.is_some_and(|work| work.is_computing && work.taken > least));
+    let mut waiting = start(&shell("exec sleep 60"));
+    until(&waiting, &|work| work.is_some_and(|work| !work.is_computing && !work.taken.is_zero()));
+    waiting.kill(Signal::KILL).unwrap();
+    assert!(waiting.wait(DEADLINE).is_some());
+    assert_eq!(waiting.work(), None);
 }
 
 #[test]

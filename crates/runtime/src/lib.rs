@@ -13,6 +13,7 @@ mod attempt;
 mod driver;
 mod error;
 mod links;
+mod pace;
 mod plan;
 mod processes;
 mod remote;

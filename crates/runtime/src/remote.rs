@@ -19,6 +19,7 @@ use sapwood_transport::{Encryption, Interest, Poller};
 
 use crate::attach::STARTED_VARIABLE;
 use crate::links::Token;
+use crate::pace::{Pace, Pass};
 use crate::processes::Invitation;
 use crate::{
     ENCRYPTION_VARIABLE, KEY_VARIABLE, PARENT_VARIABLE, Plan, RANK_VARIABLE, Reach, RemoteOptions,
@@ -62,6 +63,7 @@ struct Call {
     start: Start,
     session: Session,
     begun: Instant,
+    pass: Pass,
     /// Until when the guard has to answer; none once it has.
     answer_by: Option<Instant>,
     has_joined: bool,
@@ -92,6 +94,7 @@ pub(crate) struct Remote {
     /// lives.
     under_way: usize,
     outcomes: Vec<Outcome>,
+    pace: Pace,
     /// A number for jitter, different in each process.
     chance: u64,
 }
@@ -129,6 +132,7 @@ impl Remote {
             calls: BTreeMap::new(),
             under_way: 0,
             outcomes: Vec::new(),
+            pace: Pace::new(),
             chance: u64::from(std::process::id()) << 32 | u64::from(plan.subtree.rank()),
         }))
     }
@@ -165,7 +169,7 @@ impl Remote {
         for rank in late.collect::<Vec<u32>>() {
             self.no_answer(rank, poller, now);
         }
-        let mut room = self.room();
+        let mut room = self.room_now(now);
         while room > 0
             && let Some(index) = self.waiting.iter().position(|start| start.not_before <= now)
             && let Some(start) = self.waiting.remove(index)
@@ -183,7 +187,8 @@ impl Remote {
     pub(crate) fn next_tick(&self) -> Option<Instant> {
         let answers = self.calls.values().filter_map(|call| call.answer_by);
         let has_room = self.room() > 0;
-        let starts = self.waiting.iter().filter(|_| has_room).map(|start| start.not_before);
+        let starts = self.waiting.iter().filter(|_| has_room);
+        let starts = starts.map(|start| start.not_before.max(self.pace.next_look()));
         let outcomes = self.outcomes.first().map(|_| Instant::default());
         answers.chain(starts).chain(outcomes).min()
     }
@@ -193,7 +198,24 @@ impl Remote {
         self.under_way > 0
     }
 
-    /// How many more may be called now.
+    /// How many are called now. Who is first matters only to those who have others to reach.
+    fn room_now(&mut self, now: Instant) -> usize {
+        let is_under_way = |call: &&mut Call| !call.has_joined;
+        let mut under_way = self.calls.values_mut().filter(is_under_way);
+        let has_others = |start: &Start| start.child.role() != Role::BackEnd;
+        if !self.waiting.iter().any(has_others) && !under_way.any(|call| has_others(&call.start)) {
+            return self.room();
+        }
+        if !self.waiting.iter().any(|start| start.not_before <= now) {
+            return 0;
+        }
+        let under_way = self.calls.values_mut().filter(is_under_way);
+        let under_way = under_way.map(|call| (&mut call.pass, call.session.work()));
+        let room = self.pace.room(under_way, now);
+        room.min(self.room())
+    }
+
+    /// How many more may be called at a time.
     fn room(&self) -> usize {
         (self.options.concurrent.max(1) as usize).saturating_sub(self.under_way)
     }
@@ -222,6 +244,7 @@ impl Remote {
                     start,
                     session,
                     begun: now,
+                    pass: Pass::new(now),
                     answer_by: Some(begun + self.patience()),
                     has_joined: false,
                     is_writing: false,
@@ -312,6 +335,7 @@ impl Remote {
         }
         warn_of_clock(asked, greeting, now.since(call.begun));
         call.answer_by = None;
+        self.pace.has_led(call.session.work());
         call.session.accept();
         write(rank, call, poller);
     }

@@ -1,0 +1,155 @@
+//! The pace at which clients are called that lead to other hosts: one beside another only as far as
+//! there are processors for them.
+//!
+//! Most of a log-in is the client's own work. Clients that share a processor all end late. One
+//! after another, the first hosts, which have the largest subtrees, are reached early, and reach
+//! others while this one goes on. A client that waits for its host before it has done its work has
+//! a processor kept for as long as it took until then, so that a host that is down holds up nobody.
+
+use std::num::NonZero;
+use std::time::Duration;
+
+use sapwood_launch::Work;
+use sapwood_node::Instant;
+
+/// How often is looked whether there is a processor for one more.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// How long a client may keep a processor from others: one that computes for longer is not sound.
+const SOUND_MAX: Duration = Duration::from_secs(30);
+
+/// What is known of one client's work.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pass {
+    begun: Instant,
+    last_busy: Instant,
+    /// From its begin until it was first seen to wait.
+    first_work: Option<Duration>,
+}
+
+impl Pass {
+    /// Of a client that was called now.
+    pub(crate) fn new(now: Instant) -> Self {
+        Self { begun: now, last_busy: now, first_work: None }
+    }
+}
+
+/// How many clients may work at a time.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    processors: usize,
+    /// What a client had to compute that led to a host.
+    whole_work: Option<Duration>,
+    next_look: Instant,
+}
+
+impl Pace {
+    /// As many as this process may use processors.
+    pub(crate) fn new() -> Self {
+        let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+        Self { processors, whole_work: None, next_look: Instant::default() }
+    }
+
+    /// When there is something to look at.
+    pub(crate) fn next_look(&self) -> Instant {
+        self.next_look
+    }
+
+    /// How many clients may be called now, beside those that are under way: what each of these
+    /// does is asked for if it is time.
+    pub(crate) fn room<'a>(
+        &mut self,
+        under_way: impl Iterator<Item = (&'a mut Pass, Option<Work>)>,
+        now: Instant,
+    ) -> usize {
+        if now < self.next_look {
+            return 0;
+        }
+        self.next_look = now + LOOK;
+        let at_work =
+            under_way.filter_map(|(pass, work)| self.is_at_work(pass, work?, now).then_some(()));
+        self.processors.saturating_sub(at_work.count())
+    }
+
+    /// A client has led to a host.
+    pub(crate) fn has_led(&mut self, work: Option<Work>) {
+        self.whole_work = work.map(|work| work.taken).or(self.whole_work);
+    }
+
+    /// Whether a client needs a processor, now or soon.
+    fn is_at_work(&self, pass: &mut Pass, work: Work, now: Instant) -> bool {
+        if now.since(pass.begun) > SOUND_MAX {
+            return false;
+        }
+        if work.is_computing {
+            pass.last_busy = now;
+            return true;
+        }
+        // Its host says something first, and then it exchanges keys.
+        let first_work = *pass.first_work.get_or_insert(pass.last_busy.since(pass.begun).max(LOOK));
+        let is_ahead = self.whole_work.is_none_or(|whole| work.taken < whole / 2);
+        is_ahead && now.since(pass.last_busy) <= first_work
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STARTED: Instant = Instant(0);
+
+    fn after(milliseconds: u64) -> Instant {
+        STARTED + Duration::from_millis(milliseconds)
+    }
+
+    fn work(is_computing: bool, milliseconds: u64) -> Option<Work> {
+        Some(Work { is_computing, taken: Duration::from_millis(milliseconds) })
+    }
+
+    /// The room of two processors beside one client.
+    fn room(pace: &mut Pace, pass: &mut Pass, work: Option<Work>, now: Instant) -> usize {
+        pace.next_look = now;
+        pace.room([(pass, work)].into_iter(), now)
+    }
+
+    fn two_processors() -> Pace {
+        Pace { processors: 2, whole_work: None, next_look: STARTED }
+    }
+
+    #[test]
+    fn a_client_that_computes_has_a_processor_and_one_that_has_done_its_work_has_none() {
+        let (mut pace, mut pass) = (two_processors(), Pass::new(STARTED));
+        assert_eq!(pace.room(std::iter::empty(), STARTED), 2);
+        assert_eq!(pace.room(std::iter::empty(), after(1)), 0, "nobody looks that often");
+        pace.has_led(work(false, 90));
+        assert_eq!(room(&mut pace, &mut pass, work(true, 10), after(10)), 1);
+        assert_eq!(
+            room(&mut pace, &mut pass, work(false, 11), after(12)),
+            1,
+            "most is ahead of it"
+        );
+        assert_eq!(room(&mut pace, &mut pass, work(true, 30), after(30)), 1);
+        assert_eq!(
+            room(&mut pace, &mut pass, work(false, 50), after(60)),
+            2,
+            "it has done its work"
+        );
+        assert_eq!(room(&mut pace, &mut pass, work(true, 60), after(70)), 1);
+        assert_eq!(room(&mut pace, &mut pass, None, after(80)), 2, "it has ended");
+    }
+
+    #[test]
+    fn a_host_that_says_nothing_holds_up_nobody() {
+        let (mut pace, mut pass) = (two_processors(), Pass::new(STARTED));
+        assert_eq!(room(&mut pace, &mut pass, work(true, 5), after(10)), 1);
+        assert_eq!(room(&mut pace, &mut pass, work(false, 6), after(20)), 1);
+        assert_eq!(room(&mut pace, &mut pass, work(false, 6), after(21)), 2, "as long as it took");
+        // One that has never been seen to compute is given the time between two looks.
+        let mut pass = Pass::new(STARTED);
+        assert_eq!(room(&mut pace, &mut pass, work(false, 1), after(2)), 1);
+        assert_eq!(room(&mut pace, &mut pass, work(false, 1), after(4)), 2);
+        // Nor does a client that never ends to compute.
+        assert_eq!(room(&mut pace, &mut pass, work(true, 29_000), after(29_000)), 1);
+        assert_eq!(room(&mut pace, &mut pass, work(true, 31_000), after(31_000)), 2);
+    }
+}
