@@ -2,29 +2,36 @@
 
 A host's first process runs in namespaces of its own for the hostname, process numbers, shared
 memory and mounts: it has its own /tmp, /run and /dev/shm, and its end is the end of all processes
-in it. The rest of the file system is shared, like a cluster's home. A bare host has none of this
-and is only a network.
+in it. The rest of the file system is shared, like a cluster's home. A host with processors of its own
+is a machine of its own, too, for whoever asks the kernel. A bare host has none of this and is only a network.
 """
 
 import os
 import shutil
 import subprocess
 import time
+import uuid
 
 import network
+import processors
 
 STATE = os.environ.get("TESTBED_STATE", "/run/testbed")
 START_DEADLINE_SECONDS = 30.0
 SSH_PORT_HEX = ":0016"
 LISTENING = "0A"
 
-# $1 host, $2 state folder, $3 whether to start sshd. The state stays visible below the private /run.
+# A log-in among many, on hosts with a hundredth of a processor, takes minutes.
+LOG_IN_SECONDS_MAX = 600
+
+# $1 host, $2 state folder, $3 whether to start sshd, $4 its control group or nothing. The state stays visible below the private /run.
 INIT = r"""#!/bin/sh
 set -eu
 host=$1; state=$2
+[ -z "$4" ] || echo 0 >"$4"
 hostname "$host"
 mount --bind "$state/hosts" /etc/hosts
 mount --bind "$state/hostname.$host" /etc/hostname
+[ -z "$4" ] || mount --bind "$state/boot_id.$host" /proc/sys/kernel/random/boot_id
 # A shell of sshd's reads these; what a developer has in there is not part of the host.
 for file in "$HOME/.bashrc" "$HOME/.profile" "$HOME/.bash_profile"; do
     [ ! -f "$file" ] || mount --bind /dev/null "$file"
@@ -57,8 +64,8 @@ def write(path, text, mode=0o644):
     os.chmod(os.path.join(STATE, path), mode)
 
 
-def prepare(count, has_sshd):
-    """Writes what all hosts share."""
+def prepare(count, has_sshd, share):
+    """Writes what all hosts share, and limits their processors if they have a share of their own."""
     names = [network.name(index) for index in range(count)]
     for folder in ("log", "ssh_config.d"):
         os.makedirs(os.path.join(STATE, folder))
@@ -67,11 +74,15 @@ def prepare(count, has_sshd):
     write("init", INIT, 0o755)
     for host in names:
         write(f"hostname.{host}", host + "\n")
+    if share:
+        processors.limit(names, share)
+        for host in names:
+            write(f"boot_id.{host}", f"{uuid.uuid4()}\n")
     if has_sshd:
-        prepare_ssh()
+        prepare_ssh(LOG_IN_SECONDS_MAX if share else 10)
 
 
-def prepare_ssh():
+def prepare_ssh(connect_seconds):
     """One key for all hosts and one for their users: a test bed trusts itself and nobody else."""
     if not os.path.exists("/usr/sbin/sshd"):
         raise OSError("there is no sshd; install the package openssh-server")
@@ -95,6 +106,7 @@ def prepare_ssh():
         "PrintLastLog": "no",
         "MaxStartups": "1000:30:2000",
         "MaxSessions": 1000,
+        "LoginGraceTime": LOG_IN_SECONDS_MAX,
         "Subsystem": "sftp internal-sftp",
     }
     client = {
@@ -103,7 +115,7 @@ def prepare_ssh():
         "StrictHostKeyChecking": "yes",
         "BatchMode": "yes",
         "LogLevel": "ERROR",
-        "ConnectTimeout": 10,
+        "ConnectTimeout": connect_seconds,
     }
     write("sshd_config", "".join(f"{key} {value}\n" for key, value in server.items()))
     write("ssh_config.d/testbed.conf", "Host *\n" + "".join(f" {k} {v}\n" for k, v in client.items()))
@@ -118,7 +130,7 @@ def begin(host, has_sshd):
         return subprocess.Popen(
             ["nsenter", f"--net={network.NAMESPACES}{network.PREFIX}{host}", "unshare", "--uts", "--pid"]
             + ["--ipc", "--mount", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"]
-            + ["sh", os.path.join(STATE, "init"), host, STATE, str(int(has_sshd))],
+            + ["sh", os.path.join(STATE, "init"), host, STATE, str(int(has_sshd)), processors.group_of(host) or ""],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -161,6 +173,7 @@ def enter(host, words):
     """Becomes a program inside a host."""
     space = network.namespace(host)
     pid = first_process(host)
+    processors.enter(host)
     if pid:
         spaces = ["--uts", "--pid", "--ipc", "--mount", "--net", "--wd=/"]
         os.execvp("nsenter", ["nsenter", "-t", str(pid), *spaces, *words])
@@ -180,5 +193,6 @@ def log_in(words):
     """Becomes a program on this machine that knows the hosts by name and may log in to them."""
     if not os.path.isdir(os.path.join(STATE, "ssh_config.d")):
         raise LookupError("hosts without an inside are known to nobody; first 'testbed up N --sshd'")
+    processors.enter(processors.LOGIN)
     space = ["unshare", "--mount", "--propagation", "private", "sh", "-c", LOGIN, "login", STATE]
     os.execvp(space[0], [*space, *words])
