@@ -13,8 +13,9 @@ HERE = os.path.dirname(os.path.realpath(__file__))
 TESTBED = os.path.join(HERE, "..", "testbed", "testbed")
 REQUIREMENTS = os.path.join(HERE, "..", "testbed", "requirements")
 
-# Longest time that one command may take.
-SECONDS_MAX = 600
+# Longest time that one command may take, and that a log-in may, where a host has a small share of a processor.
+SECONDS_MAX = 900
+LOG_IN_SECONDS_MAX = 600
 
 USAGE = 2
 OWN_FAILURE = 125
@@ -73,9 +74,10 @@ class Progress:
 
 
 @contextlib.contextmanager
-def standing(hosts):
-    """So many hosts with an ssh server each."""
-    subprocess.run([TESTBED, "up", str(hosts), "--sshd"], check=True, stdout=sys.stderr)
+def standing(hosts, processors=None):
+    """So many hosts with an ssh server each; with a share of the processors of their own, if one is given."""
+    own = ["--processors", str(processors)] if processors else []
+    subprocess.run([TESTBED, "up", str(hosts), "--sshd", *own], check=True, stdout=sys.stderr)
     try:
         yield
     finally:
@@ -90,12 +92,26 @@ def workplace(program):
         yield folder, shutil.copy(program, os.path.join(folder, "sapwood"))
 
 
+def whose_processors(processors):
+    """Whose processors the hosts compute on, for people."""
+    return f"{processors:g} processors for each alone" if processors else f"{os.cpu_count()} processors for all together"
+
+
 def parser(description):
     """The options that all have."""
     made = argparse.ArgumentParser(description=description.splitlines()[0])
     made.add_argument("program", nargs="?", default=os.path.join(HERE, "../target/release/sapwood"))
     made.add_argument("--json", action="store_true")
     return made
+
+
+def chosen(made, option, text, known):
+    """Which of the known names an option lists."""
+    names = text.split(",")
+    for one in names:
+        if one not in known:
+            made.error(f"{option}: there is no '{one}'; there are {', '.join(known)}")
+    return names
 
 
 def main(requirements, arguments, measure):
