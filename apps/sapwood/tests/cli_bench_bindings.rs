@@ -5,11 +5,9 @@
 mod cli;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Command;
 
-use cli::{assert_refused, run, text};
+use cli::{assert_refused, run, text, write_program};
 use serde_json::Value;
 
 /// Takes turns as a program in another language does: so many times 30 microseconds.
@@ -23,20 +21,7 @@ done
 fn put(folder: &Path, name: &str, script: &str) {
     let path = folder.join(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
-    // Written by another process: what this one has open to be written may be held by a child that
-    // a test beside it is just starting, and cannot be run meanwhile.
-    let status =
-        Command::new("cp").arg("/dev/stdin").arg(&path).stdin(script_file(script)).status();
-    assert!(status.unwrap().success());
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-}
-
-fn script_file(script: &str) -> fs::File {
-    use std::io::{Seek, Write};
-    let mut file = tempfile::tempfile().unwrap();
-    file.write_all(script.as_bytes()).unwrap();
-    file.rewind().unwrap();
-    file
+    write_program(&path, script);
 }
 
 #[test]

@@ -12,6 +12,10 @@ use sapwood_launch::{
     Work,
 };
 
+mod written;
+
+use written::write_program;
+
 /// How long anything may take before it counts as hung.
 const DEADLINE: Duration = Duration::from_secs(10);
 
@@ -66,18 +70,16 @@ fn work_is_what_computes_and_not_what_waits() {
 fn a_program_that_cannot_run_is_told_at_once_with_its_name() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
-    let write = |name: &str, text: &str, mode| {
-        fs::write(path(name), text).unwrap();
-        fs::set_permissions(path(name), fs::Permissions::from_mode(mode)).unwrap();
-        Order::new(path(name))
-    };
     let missing = refusal(&Order::new(path("nowhere")));
     assert!(missing.contains("nowhere' does not exist: check its path"), "{missing}");
     let bare = refusal(&Order::new("no-such-back-end"));
     assert!(bare.contains("'no-such-back-end' is in no folder of PATH: install it"), "{bare}");
-    let rights = refusal(&write("notes", "text", 0o644));
+    fs::write(path("notes"), "text").unwrap();
+    fs::set_permissions(path("notes"), fs::Permissions::from_mode(0o644)).unwrap();
+    let rights = refusal(&Order::new(path("notes")));
     assert!(rights.contains("notes' cannot be run: the file is not executable"), "{rights}");
-    let script = refusal(&write("script", "#!/no/such/interpreter\n", 0o755));
+    write_program(&path("script"), "#!/no/such/interpreter\n");
+    let script = refusal(&Order::new(path("script")));
     assert!(script.contains("script': ") && script.contains("interpreter"), "{script}");
 }
 
@@ -140,10 +142,7 @@ fn a_file_that_is_no_program_ends_at_once_and_is_named() {
     // The C library gives a file of unknown format to the shell, which does not know it either.
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("junk");
-    // Another process writes it: what other tests fork meanwhile would have it open to write.
-    let script = "echo no-such-word > \"$0\" && chmod 755 \"$0\"";
-    let writer = std::process::Command::new("sh").args(["-c", script]).arg(&path).status();
-    assert!(writer.unwrap().success());
+    write_program(&path, "no-such-word\n");
     let mut process = start(&Order::new(&path));
     assert_eq!(process.wait(DEADLINE), Some(Exit::Status(127)));
     let epitaph = process.epitaph();

@@ -4,16 +4,18 @@
 //! ahead by a known number of seconds. Who may not make those has clocks that agree.
 
 mod support;
+#[path = "../../launch/tests/written/mod.rs"]
+mod written;
 
 use std::fs;
 use std::io::{Read, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use sapwood::{Clocks, Network, Program};
 use support::{Links, MARK_VARIABLE, builder, new_mark, sapwood, trial};
+use written::write_program;
 
 const WAIT: Duration = Duration::from_secs(5);
 
@@ -68,8 +70,7 @@ impl Clockwork {
         let text = format!(
             "#!/bin/sh\nexec nsenter --time=\"$(cat '{own}'/$SAPWOOD_RANK)\" '{program}' \"$@\"\n"
         );
-        fs::write(&path, text).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+        write_program(&path, &text);
         path
     }
 }

@@ -3,10 +3,11 @@
 //! rules.
 
 mod support;
+#[path = "../../launch/tests/written/mod.rs"]
+mod written;
 
 use std::fs;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -15,6 +16,7 @@ use std::time::Duration;
 use sapwood::{Answer, Error, Event, FilterSpec, Network, Stream, TransportKind, Values};
 use support::{HANG, back_ends, marked, new_mark, tags, topology, tree_below_us, trial};
 use support::{of_rank, wait_until_gone};
+use written::write_program;
 
 /// Fan-outs 1, 2 and the default of 8, each with and without processes in between.
 const SHAPES: [&str; 4] = ["1x1", "2x2", "8", "8x2"];
@@ -174,8 +176,7 @@ fn a_file_that_one_process_lacks_is_named_with_the_process() {
         libraries().display(),
         trial().display()
     );
-    fs::write(&node, script).unwrap();
-    fs::set_permissions(&node, fs::Permissions::from_mode(0o700)).unwrap();
+    write_program(&node, &script);
     let (network, mark) = network_of("2x2", &node, TransportKind::Unix);
     let tree = tree_below_us(&mark);
     let everyone = network.everyone();

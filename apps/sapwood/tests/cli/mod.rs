@@ -4,13 +4,16 @@
 #![allow(dead_code, reason = "each test file uses some of these")]
 
 pub mod user;
+#[path = "../../../../crates/launch/tests/written/mod.rs"]
+mod written;
 
 use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+
+pub use written::write_program;
 
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_sapwood");
 
@@ -79,8 +82,7 @@ pub fn assert_signals_end_reaching(command: impl Fn(&[&str]) -> Command) {
     let folder = tempfile::tempdir().unwrap();
     let [shell, called] = ["silent", "called"].map(|name| folder.path().join(name));
     let script = format!("#!/bin/sh\necho $$ >>{}\nexec sleep 1000\n", called.display());
-    std::fs::write(&shell, script).unwrap();
-    std::fs::set_permissions(&shell, PermissionsExt::from_mode(0o755)).unwrap();
+    write_program(&shell, &script);
     for signal in [Signal::INT, Signal::TERM] {
         std::fs::write(&called, "").unwrap();
         let shell = shell.to_str().unwrap();
