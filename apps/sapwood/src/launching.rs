@@ -146,22 +146,24 @@ impl Launching {
         }
     }
 
-    /// Says so if hosts are missing because the allocation that they are in has ended.
-    pub(crate) fn tell_of_ended_job(&self) {
+    /// Whether hosts are missing because the allocation that they are in has ended; says so.
+    pub(crate) fn tell_of_ended_job(&self) -> bool {
         let around = || std::env::var("SLURM_JOB_ID").ok();
         let job = self.jobid.clone().or_else(around).filter(|_| self.road() == "slurm");
-        let Some(job) = job else { return };
+        let Some(job) = job else { return false };
         let mut order = Order::new("squeue");
         let words = ["--noheader", "--states=all", "--format=%T", "--jobs", &job];
         order.arguments = words.map(Into::into).into();
-        let Ok((_, state)) = answer(order, JOB_STATE_LIMIT) else { return };
+        let Ok((_, state)) = answer(order, JOB_STATE_LIMIT) else { return false };
         let state = state.trim();
-        if !state.is_empty() && !LIVE_STATES.contains(&state) {
+        let has_ended = !state.is_empty() && !LIVE_STATES.contains(&state);
+        if has_ended {
             eprintln!(
                 "sapwood: the allocation of job {job} has ended ({state}), and with it all that ran \
                  in it"
             );
         }
+        has_ended
     }
 
     /// How many hosts one process reaches at the same time.

@@ -129,11 +129,11 @@ pub(super) fn run(arguments: &Arguments, list: &str, as_json: bool) -> Result<Ex
     let hosts = names.iter().map(unheard).collect();
     let (round_trip, found) = (Duration::ZERO, None);
     let mut round = Round { hosts, startup, round_trip, rounds: 0, depth, why, found };
-    round.take_failures(&mut network);
+    round.take_start(&mut network);
     let limit = WaveRule::Timeout { milliseconds: ANSWER_MILLISECONDS };
     let everyone = network.everyone();
     let mut stream = network.stream(&everyone).up("concatenate").wave(limit).open()?;
-    round.ask(&mut stream)?;
+    round.ask(&mut network, &mut stream)?;
     let reaches = !matches!(launching.launcher(), Launcher::Local | Launcher::Attach)
         && names.iter().any(|name| !sapwood_launch::is_own_name(name));
     if arguments.watch.is_none() && reaches && round.is_whole() {
@@ -144,19 +144,20 @@ pub(super) fn run(arguments: &Arguments, list: &str, as_json: bool) -> Result<Ex
         round.found = Some(links::measure(&mut network, &seen)?);
         round.keep_links();
     }
+    if arguments.watch.is_none() {
+        round.take_ended_job(&launching);
+    }
     if !as_json {
         print(&round.table())?;
     }
     if let Some(time) = arguments.watch {
         round.watch(&mut network, &mut stream, time, as_json)?;
+        round.take_ended_job(&launching);
     }
     drop(stream);
     network.close()?;
     if as_json {
         print(&format!("{}\n", round.to_json()))?;
-    }
-    if !round.is_whole() {
-        launching.tell_of_ended_job();
     }
     Ok(if round.is_whole() { ExitCode::SUCCESS } else { ExitCode::from(OWN_FAILURE) })
 }
@@ -204,14 +205,8 @@ impl Round {
     }
 
     /// Who has not started, and why.
-    fn take_failures(&mut self, network: &mut Network) {
-        while let Some(event) = network.next_event() {
-            if let Event::StartFailed { rank, text } = event
-                && let Some(host) = self.hosts.get_mut(rank as usize)
-            {
-                host.reason = one_line(&text);
-            }
-        }
+    fn take_start(&mut self, network: &mut Network) {
+        self.take_events(network);
         let there = network.everyone();
         for (rank, host) in (0..).zip(&mut self.hosts) {
             if host.reason.is_empty() && !there.ranks().contains(rank) {
@@ -220,7 +215,46 @@ impl Round {
         }
     }
 
-    fn ask(&mut self, stream: &mut Stream) -> Result<(), Failure> {
+    /// Who is gone, and why.
+    fn take_events(&mut self, network: &mut Network) {
+        let mut gone = BTreeMap::new();
+        while let Some(event) = network.next_event() {
+            match event {
+                Event::StartFailed { rank, text } => {
+                    gone.insert(rank, text);
+                }
+                Event::Broken { back_ends, reason, .. } | Event::Lost { back_ends, reason, .. } => {
+                    gone.extend(back_ends.iter().map(|rank| (rank, reason.clone())));
+                }
+                Event::Joined { back_ends } | Event::Repaired { back_ends, .. } => {
+                    gone.retain(|rank, _| !back_ends.contains(*rank));
+                }
+                _ => {}
+            }
+        }
+        for (rank, reason) in gone {
+            if let Some(host) = self.hosts.get_mut(rank as usize)
+                && host.reason.is_empty()
+            {
+                host.reason = one_line(&reason);
+            }
+        }
+    }
+
+    /// If hosts are missing because their allocation has ended, so are those that answered before.
+    fn take_ended_job(&mut self, launching: &Launching) {
+        if self.is_whole() || !launching.tell_of_ended_job() {
+            return;
+        }
+        let is_away = |host: &&mut Host| !sapwood_launch::is_own_name(&host.name);
+        for host in self.hosts.iter_mut().filter(is_away) {
+            if host.reason.is_empty() {
+                host.reason = "it has answered, and then its allocation has ended".to_owned();
+            }
+        }
+    }
+
+    fn ask(&mut self, network: &mut Network, stream: &mut Stream) -> Result<(), Failure> {
         if stream.members().size() == 0 {
             return Ok(());
         }
@@ -234,7 +268,10 @@ impl Round {
         };
         self.round_trip = begun.elapsed();
         self.rounds += 1;
-        self.take(&answer)
+        self.take(&answer)?;
+        // Who has answered may be gone before the last of the others has.
+        self.take_events(network);
+        Ok(())
     }
 
     fn take(&mut self, answer: &Answer) -> Result<(), Failure> {
@@ -270,7 +307,7 @@ impl Round {
         eprintln!("sapwood: watching for {} s", time.as_secs());
         while Instant::now() < until {
             network.turn(WATCH_INTERVAL.min(until.saturating_duration_since(Instant::now())))?;
-            self.ask(stream)?;
+            self.ask(network, stream)?;
             let now: BTreeMap<String, String> = self.hosts.iter().map(state).collect();
             if now != before && !is_quiet {
                 let changed = self.hosts.iter().filter(|host| before[&host.name] != host.reason);
