@@ -15,11 +15,14 @@ use crate::cost::{LogGp, Prediction};
 use crate::error::Error;
 use crate::hosts::Hosts;
 use crate::limits::{DEPTH_MAX, FAN_OUT_MAX, NODES_MAX};
-use crate::shape::Shape;
+use crate::shape::{Shape, UNIT};
 use crate::tree::{Role, Topology};
 
 /// Within this part of the best the model is no reason to start more processes.
 const INDIFFERENCE: f64 = 0.05;
+
+/// A log-in is a message of this length: it has no other.
+const LOG_IN_BYTES: u64 = 1;
 
 /// What the tree is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -185,21 +188,12 @@ fn knomial(back_ends: u32, factor: u32, fan_out_max: u32) -> Option<Shape> {
 
 /// The postal tree by this model, if it has levels.
 fn postal(model: &LogGp, back_ends: u32) -> Option<Shape> {
-    let hundredths = (100.0 * log_in_us(model) / interval_us(model)).round();
+    let unit = f64::from(UNIT);
+    let latency = (unit * model.message_us(LOG_IN_BYTES) / model.interval_us(LOG_IN_BYTES)).round();
     // Where one that is under way delays no other, no tree is faster than a flat one.
-    let is_tree = hundredths < 100.0 * f64::from(back_ends);
-    let shape = is_tree.then(|| Shape::postal((hundredths as u32).max(100), back_ends).ok());
+    let is_tree = latency < unit * f64::from(back_ends);
+    let shape = is_tree.then(|| Shape::postal((latency as u32).max(UNIT), back_ends).ok());
     shape.flatten().filter(|shape| shape.depth() > 1)
-}
-
-/// One log-in alone.
-fn log_in_us(model: &LogGp) -> f64 {
-    model.latency_us() + 2.0 * model.overhead_us()
-}
-
-/// Between the log-ins of one host.
-fn interval_us(model: &LogGp) -> f64 {
-    model.overhead_us().max(model.gap_us())
 }
 
 /// Microseconds until all back-ends have started, each on a host of its own. A communication
@@ -222,8 +216,8 @@ fn start_us(model: &LogGp, topology: &Topology) -> f64 {
             ready_us[child as usize] = ready_us[rank as usize];
             if there != here {
                 let start_us = free_us[here].max(ready_us[rank as usize]);
-                free_us[here] = start_us + interval_us(model);
-                ready_us[child as usize] = start_us + log_in_us(model);
+                free_us[here] = start_us + model.interval_us(LOG_IN_BYTES);
+                ready_us[child as usize] = start_us + model.message_us(LOG_IN_BYTES);
             }
         }
     }
@@ -252,7 +246,8 @@ pub fn judge(
         // waits for anyway.
         Pattern::Start if site.hosts <= 1 => {
             let others = f64::from(shape.back_end_count() - 1);
-            (log_in_us(model) + others * interval_us(model)) * f64::from(site.processors)
+            (model.message_us(LOG_IN_BYTES) + others * model.interval_us(LOG_IN_BYTES))
+                * f64::from(site.processors)
         }
         Pattern::Start => 0.0,
     };

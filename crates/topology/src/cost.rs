@@ -204,8 +204,14 @@ impl LogGp {
         bytes.saturating_sub(1) as f64 * self.gap_per_byte_us
     }
 
+    /// Microseconds from the start of a send until the receiver has the packet, if nobody sends or
+    /// receives anything else.
+    pub fn message_us(&self, bytes: u64) -> f64 {
+        self.flight_us(bytes) + self.overhead_us
+    }
+
     /// Least distance between the starts of two sends, or two receives, of one node.
-    fn interval_us(&self, bytes: u64) -> f64 {
+    pub(crate) fn interval_us(&self, bytes: u64) -> f64 {
         self.overhead_us.max(self.gap_us + self.bytes_us(bytes))
     }
 
@@ -220,7 +226,7 @@ impl LogGp {
         for rank in topology.breadth_first() {
             let mut start_us = times[rank as usize].arrival_us;
             for child in topology.children(rank) {
-                let arrival_us = start_us + self.flight_us(bytes) + self.overhead_us;
+                let arrival_us = start_us + self.message_us(bytes);
                 times[*child as usize].arrival_us = arrival_us;
                 times[rank as usize].free_us = start_us + self.overhead_us;
                 start_us += self.interval_us(bytes);

@@ -282,12 +282,7 @@ impl Shape {
     pub fn fan_out(&self) -> u32 {
         let inner = match &self.family {
             Family::Levels(fan_outs) => fan_outs.iter().copied().max(),
-            // No node gains children in more rounds than the front-end.
-            Family::Knomial { .. } => {
-                Some(self.parents().iter().skip(1).filter(|parent| **parent == 0).count() as u32)
-            }
-            // A host that the front-end has reached may have as many, and its own back-end.
-            Family::Postal { .. } => Some(most_children(&self.parents())),
+            Family::Knomial { .. } | Family::Postal { .. } => Some(most_children(&self.parents())),
             Family::Generic(levels) => levels.iter().flatten().map(|(_, fan_out)| *fan_out).max(),
         };
         inner.unwrap_or(0).max(self.attach.unwrap_or(0))
@@ -343,7 +338,9 @@ impl Shape {
             }
             Family::Knomial { factor, nodes } => push_knomial(&mut parents, *factor, *nodes),
             Family::Generic(levels) => push_levels(&mut parents, levels),
-            Family::Postal { latency, back_ends } => parents = postal(*latency, *back_ends),
+            Family::Postal { latency, back_ends } => {
+                push_postal(&mut parents, *latency, *back_ends);
+            }
         }
         if let Some(per_leaf) = self.attach {
             for leaf in leaves(&parents) {
@@ -391,8 +388,7 @@ fn push_knomial(parents: &mut Vec<u32>, factor: u32, nodes: u32) {
     }
 }
 
-/// The parents of a postal tree's processes.
-fn postal(latency: u32, back_ends: u32) -> Vec<u32> {
+fn push_postal(parents: &mut Vec<u32>, latency: u32, back_ends: u32) {
     // Hosts, the front-end's first: when each can have reached one more, and whom it has reached.
     let mut reached: Vec<Vec<u32>> = vec![Vec::new()];
     let mut next = BinaryHeap::from([Reverse((u64::from(latency), 0_u32))]);
@@ -405,7 +401,6 @@ fn postal(latency: u32, back_ends: u32) -> Vec<u32> {
         next.push(Reverse((time + u64::from(UNIT), host)));
         next.push(Reverse((time + u64::from(latency), new)));
     }
-    let mut parents = vec![0];
     // Hosts with a process that has children: the host, and the process.
     let mut callers = VecDeque::from([(0_u32, 0_u32)]);
     while let Some((host, process)) = callers.pop_front() {
@@ -419,7 +414,6 @@ fn postal(latency: u32, back_ends: u32) -> Vec<u32> {
             parents.push(process);
         }
     }
-    parents
 }
 
 /// The most children of any node.
@@ -477,7 +471,9 @@ fn measure_postal(latency: u32, back_ends: u32, spec: &str) -> Result<Size, Erro
     if back_ends > NODES_MAX / 2 {
         return Err(Error::TooManyNodes { what: spec.to_string() });
     }
-    measure_parents(&postal(latency, back_ends), spec)
+    let mut parents = vec![0];
+    push_postal(&mut parents, latency, back_ends);
+    measure_parents(&parents, spec)
 }
 
 fn measure_parents(parents: &[u32], spec: &str) -> Result<Size, Error> {

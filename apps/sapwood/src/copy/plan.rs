@@ -28,8 +28,8 @@ impl Costs {
     pub(super) fn of(links: &Measured) -> Self {
         let (message, log_in) = (links.message(), links.log_in(1));
         let measured = links.is_there().then(|| message.gap_per_byte_us() / 1e6);
-        let log_in_us = log_in.latency_us() + 2.0 * log_in.overhead_us();
-        Self { byte: measured.unwrap_or(1.0 / LINK_RATE), level: log_in_us / 1e6 + START_SECONDS }
+        let level = log_in.message_us(1) / 1e6 + START_SECONDS;
+        Self { byte: measured.unwrap_or(1.0 / LINK_RATE), level }
     }
 }
 

@@ -64,7 +64,7 @@ impl Starts {
         let more_us = self.several.as_secs_f64() * 1e6 - alone_us;
         let gap_us = match self.hosts {
             // One host says nothing of others beside it.
-            0 | 1 => LogIn::GUESS.gap_us,
+            0 | 1 => LogIn::guess().gap_us,
             hosts => more_us / (hosts - 1) as f64,
         };
         LogIn { alone_us, gap_us: gap_us.clamp(0.0, alone_us) }

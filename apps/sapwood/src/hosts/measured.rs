@@ -30,8 +30,11 @@ pub(crate) struct LogIn {
 }
 
 impl LogIn {
-    /// A client of ssh takes a tenth of a second of a processor, and log-in nodes have ten of them.
-    pub(crate) const GUESS: Self = Self { alone_us: 170_000.0, gap_us: 10_000.0 };
+    /// What is taken where nothing was measured.
+    pub(crate) fn guess() -> Self {
+        let model = LogGp::LOG_IN;
+        Self { alone_us: model.message_us(1), gap_us: model.gap_us() }
+    }
 
     /// The model in which it is a message. At most so many are under way at a time. What delays the
     /// next is the caller's own work, as far as the time of one has room for as much at either end.
@@ -84,7 +87,7 @@ impl Measured {
 
     /// What starting a process on another host costs, if one process reaches so many at a time.
     pub(crate) fn log_in(&self, concurrent: u32) -> LogGp {
-        let log_in = self.0.as_ref().map_or(LogIn::GUESS, |one| one.log_in);
+        let log_in = self.0.as_ref().map_or_else(LogIn::guess, |one| one.log_in);
         log_in.model(concurrent).unwrap_or(LogGp::LOG_IN)
     }
 
@@ -251,7 +254,7 @@ mod tests {
         {
             let model = model(gap_us);
             assert_eq!(model.gap_us(), spaced_us);
-            assert_eq!(model.latency_us() + 2.0 * model.overhead_us(), 320_000.0, "one alone");
+            assert_eq!(model.message_us(1), 320_000.0, "one alone");
         }
         assert_eq!(age(Duration::ZERO, Duration::from_secs(3 * 86_400)), "3 days ago");
     }
