@@ -200,16 +200,17 @@ impl Remote {
 
     /// How many are called now. Who is first matters only to those who have others to reach.
     fn room_now(&mut self, now: Instant) -> usize {
-        let is_under_way = |call: &&mut Call| !call.has_joined;
-        let mut under_way = self.calls.values_mut().filter(is_under_way);
-        let has_others = |start: &Start| start.child.role() != Role::BackEnd;
-        if !self.waiting.iter().any(has_others) && !under_way.any(|call| has_others(&call.start)) {
-            return self.room();
-        }
+        // Once all are called, a turn of the loop looks no further.
         if !self.waiting.iter().any(|start| start.not_before <= now) {
             return 0;
         }
-        let under_way = self.calls.values_mut().filter(is_under_way);
+        let has_others = |start: &Start| start.child.role() != Role::BackEnd;
+        let under_way = || self.calls.values().filter(|call| !call.has_joined);
+        let mut starts = self.waiting.iter().chain(under_way().map(|call| &call.start));
+        if !starts.any(has_others) {
+            return self.room();
+        }
+        let under_way = self.calls.values_mut().filter(|call| !call.has_joined);
         let under_way = under_way.map(|call| (&mut call.pass, call.session.work()));
         let room = self.pace.room(under_way, now);
         room.min(self.room())
