@@ -11,12 +11,12 @@ import glob
 import os
 import time
 
-PREFIX = "testbed-"
+import network
+
 LOGIN = "login"
 # The kernel knows no shorter allowance. A host that has used its own waits for the period's end.
 ALLOWANCE_MIN_MICROSECONDS = 1000
 PERIOD_MICROSECONDS = 10_000
-END_DEADLINE_SECONDS = 10.0
 
 
 def controller():
@@ -41,20 +41,24 @@ def allowance(share):
     return round(share * period), period
 
 
+def check(count, share):
+    """Whether so many hosts and the log-in node can have that share each."""
+    there = len(os.sched_getaffinity(0))
+    wanted = (count + 1) * share
+    if not 0 < wanted <= there:
+        raise LookupError(
+            f"{count} hosts and the log-in node with {share:g} processors each are {wanted:g}, and there are {there}"
+        )
+
+
 def limit(hosts, share):
     """Makes a group for each host and one for the log-in node."""
-    there = len(os.sched_getaffinity(0))
-    wanted = (len(hosts) + 1) * share
-    if share <= 0 or wanted > there:
-        raise LookupError(
-            f"{len(hosts)} hosts and the log-in node with {share:g} processors each are {wanted:g}, and there are {there}"
-        )
     root, is_unified = controller()
     if is_unified:
         write(root, "cgroup.subtree_control", text="+cpu")
     quota, period = allowance(share)
     for host in [*hosts, LOGIN]:
-        group = os.path.join(root, PREFIX + host)
+        group = os.path.join(root, network.PREFIX + host)
         os.mkdir(group)
         if is_unified:
             write(group, "cpu.max", text=f"{quota} {period}")
@@ -66,7 +70,7 @@ def limit(hosts, share):
 def group_of(host):
     """Where a process writes that it belongs to a host, or to the log-in node; none if nothing is limited."""
     try:
-        path = os.path.join(controller()[0], PREFIX + host, "cgroup.procs")
+        path = os.path.join(controller()[0], network.PREFIX + host, "cgroup.procs")
     except OSError:
         return None
     return path if os.path.exists(path) else None
@@ -80,20 +84,25 @@ def enter(host):
 
 
 def remove():
-    """Removes all groups; a process that has just ended may hold one a little longer."""
+    """Removes all groups."""
     try:
-        groups = glob.glob(os.path.join(controller()[0], PREFIX + "*"))
+        groups = glob.glob(os.path.join(controller()[0], network.PREFIX + "*"))
     except OSError:
         return
-    until = time.monotonic() + END_DEADLINE_SECONDS
+    until = time.monotonic() + network.END_DEADLINE_SECONDS
     for group in groups:
-        while True:
-            try:
-                os.rmdir(group)
-                break
-            except FileNotFoundError:
-                break
-            except OSError:
-                if time.monotonic() > until:
-                    raise
-                time.sleep(0.01)
+        while not is_removed(group):
+            if time.monotonic() > until:
+                raise TimeoutError(f"the control group {group} does not go away")
+            time.sleep(0.01)
+
+
+def is_removed(group):
+    """Removes a group, unless a process that has just ended holds it a little longer."""
+    try:
+        os.rmdir(group)
+    except FileNotFoundError:
+        pass
+    except OSError:
+        return False
+    return True

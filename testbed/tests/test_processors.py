@@ -41,6 +41,7 @@ class Processors(Story):
         testbed("down")
         self.afterwards("up", str(LIMITED), "--sshd", "--processors", str(SHARE))
         for words, why in ((["40", "--processors", "9"], "are 369, and there are"), (["2", "--processors", "-1"], "are -3"),
+                           (["2", "--processors", "0"], "are 0, and there are"),
                            (["2", "--bare", "--processors", "0.1"], "bare hosts are only networks")):
             done = subprocess.run([TESTBED, "up", *words], capture_output=True, text=True, check=False)
             self.assertEqual(done.returncode, 2)
