@@ -13,9 +13,8 @@ HERE = os.path.dirname(os.path.realpath(__file__))
 TESTBED = os.path.join(HERE, "..", "testbed", "testbed")
 REQUIREMENTS = os.path.join(HERE, "..", "testbed", "requirements")
 
-# Longest time that one command may take, and that a log-in may, where a host has a small share of a processor.
+# Longest time that one command may take.
 SECONDS_MAX = 900
-LOG_IN_SECONDS_MAX = 600
 
 USAGE = 2
 OWN_FAILURE = 125
@@ -76,7 +75,7 @@ class Progress:
 @contextlib.contextmanager
 def standing(hosts, processors=None):
     """So many hosts with an ssh server each; with a share of the processors of their own, if one is given."""
-    own = ["--processors", str(processors)] if processors else []
+    own = [] if processors is None else ["--processors", str(processors)]
     subprocess.run([TESTBED, "up", str(hosts), "--sshd", *own], check=True, stdout=sys.stderr)
     try:
         yield
@@ -92,9 +91,16 @@ def workplace(program):
         yield folder, shutil.copy(program, os.path.join(folder, "sapwood"))
 
 
+def log_in_seconds(processors):
+    """How long a log-in may take: minutes, where each host has a small share of a processor."""
+    return "60" if processors is None else "600"
+
+
 def whose_processors(processors):
     """Whose processors the hosts compute on, for people."""
-    return f"{processors:g} processors for each alone" if processors else f"{os.cpu_count()} processors for all together"
+    if processors is None:
+        return f"{os.cpu_count()} processors for all together"
+    return f"{processors:g} processors for each alone"
 
 
 def parser(description):
