@@ -4,7 +4,8 @@
 //! Most of a log-in is the client's own work. Clients that share a processor all end late. One
 //! after another, the first hosts, which have the largest subtrees, are reached early, and reach
 //! others while this one goes on. A client that waits for its host before it has done its work has
-//! a processor kept for as long as it took until then, so that a host that is down holds up nobody.
+//! a processor kept for some times as long as it took until then, so that a host that is down
+//! holds up nobody for long.
 
 use std::num::NonZero;
 use std::time::Duration;
@@ -14,6 +15,11 @@ use sapwood_node::Instant;
 
 /// How often is looked whether there is a processor for one more.
 const LOOK: Duration = Duration::from_millis(2);
+
+/// How long a host may take before it says something, in times of what its client took until then.
+/// It starts a process for the client first: ssh's takes half as long again, before keys are
+/// exchanged.
+const ANSWER_TIMES: u32 = 4;
 
 /// How long a client may keep a processor from others: one that computes for longer is not sound.
 const SOUND_MAX: Duration = Duration::from_secs(30);
@@ -88,7 +94,7 @@ impl Pace {
         // Its host says something first, and then it exchanges keys.
         let first_work = *pass.first_work.get_or_insert(pass.last_busy.since(pass.begun).max(LOOK));
         let is_ahead = self.whole_work.is_none_or(|whole| work.taken < whole / 2);
-        is_ahead && now.since(pass.last_busy) <= first_work
+        is_ahead && now.since(pass.last_busy) <= ANSWER_TIMES * first_work
     }
 }
 
@@ -143,11 +149,13 @@ mod tests {
         let (mut pace, mut pass) = (two_processors(), Pass::new(STARTED));
         assert_eq!(room(&mut pace, &mut pass, work(true, 5), after(10)), 1);
         assert_eq!(room(&mut pace, &mut pass, work(false, 6), after(20)), 1);
-        assert_eq!(room(&mut pace, &mut pass, work(false, 6), after(21)), 2, "as long as it took");
+        assert_eq!(room(&mut pace, &mut pass, work(false, 6), after(50)), 1, "its host starts");
+        assert_eq!(room(&mut pace, &mut pass, work(false, 6), after(51)), 2, "its host is silent");
         // One that has never been seen to compute is given the time between two looks.
         let mut pass = Pass::new(STARTED);
         assert_eq!(room(&mut pace, &mut pass, work(false, 1), after(2)), 1);
-        assert_eq!(room(&mut pace, &mut pass, work(false, 1), after(4)), 2);
+        assert_eq!(room(&mut pace, &mut pass, work(false, 1), after(8)), 1);
+        assert_eq!(room(&mut pace, &mut pass, work(false, 1), after(9)), 2);
         // Nor does a client that never ends to compute.
         assert_eq!(room(&mut pace, &mut pass, work(true, 29_000), after(29_000)), 1);
         assert_eq!(room(&mut pace, &mut pass, work(true, 31_000), after(31_000)), 2);
