@@ -189,7 +189,8 @@ fn knomial(back_ends: u32, factor: u32, fan_out_max: u32) -> Option<Shape> {
 /// The postal tree by this model, if it has levels.
 fn postal(model: &LogGp, back_ends: u32) -> Option<Shape> {
     let unit = f64::from(UNIT);
-    let latency = (unit * model.message_us(LOG_IN_BYTES) / model.interval_us(LOG_IN_BYTES)).round();
+    let interval = model.interval_us(LOG_IN_BYTES);
+    let latency = libm::round(unit * model.message_us(LOG_IN_BYTES) / interval);
     // Where one that is under way delays no other, no tree is faster than a flat one.
     let is_tree = latency < unit * f64::from(back_ends);
     let shape = is_tree.then(|| Shape::postal((latency as u32).max(UNIT), back_ends).ok());
