@@ -10,7 +10,7 @@ use crate::link::Peer;
 use crate::membership::END;
 use crate::stream::Stream;
 use crate::telemetry::Asked;
-use crate::{AffectedWaves, AttachPoint, Event, LinkId, Node, Output, Role};
+use crate::{AffectedWaves, AttachPoint, Event, LinkId, Node, NodeError, Output, Role};
 
 impl Node {
     pub(crate) fn control(&mut self, link: LinkId, peer: Peer, control: Control) {
@@ -182,7 +182,7 @@ impl Node {
             local.down.clear();
             local.rule = None;
         }
-        let stream = match Stream::new(local, &self.settings.registry, self.membership.height) {
+        let stream = match self.new_stream(local) {
             Ok(stream) => stream,
             Err(error) => return self.cannot_open(request, &alloc::format!("{error}")),
         };
@@ -197,7 +197,6 @@ impl Node {
         }
         if self.settings.recovery.is_on {
             self.streams.at(at).keep();
-            self.streams.at(at).mutation = self.mutation;
         }
         if self.settings.role == Role::BackEnd {
             if self.streams.at(at).telemetry.is_none() {
@@ -208,6 +207,14 @@ impl Node {
             // Its members here may have died while the message was on its way.
             self.end_if_deserted(at);
         }
+    }
+
+    /// A stream as its request says, at this node.
+    pub(crate) fn new_stream(&self, request: StreamRequest) -> Result<Stream, NodeError> {
+        let mut stream = Stream::new(request, &self.settings.registry, self.membership.height)?;
+        stream.chunk_bytes = self.chunk_bytes;
+        stream.mutation = self.mutation;
+        Ok(stream)
     }
 
     /// A filter cannot be made here: the front-end is told why no wave will have what lies below,
@@ -231,7 +238,7 @@ impl Node {
             rule: None,
             ..request
         };
-        if let Ok(stream) = Stream::new(bare, &self.settings.registry, self.membership.height) {
+        if let Ok(stream) = self.new_stream(bare) {
             let at = self.streams.insert(stream);
             self.end_if_deserted(at);
         }

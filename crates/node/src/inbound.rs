@@ -365,11 +365,7 @@ impl Stream {
             }
         }
         if is_new {
-            wave.begun = now;
-            if let Some(patience) = self.patience {
-                wave.deadline = Some(now + patience);
-                self.waves.bound_deadline(index);
-            }
+            self.waves.begin(index, now, self.patience);
         }
         let until = match chunk {
             Some(chunk) if place.offset + length < chunk.total => {
@@ -395,6 +391,16 @@ impl Stream {
             {
                 wave.fold_held(fold, &self.slots, false);
             }
+        }
+    }
+
+    /// A chunk has gone on: the next one of its packet is open from now on, whether a child has
+    /// sent it or not, so that the wave ends even if none ever does.
+    pub(crate) fn begin_rest(&mut self, place: Place, now: Instant) {
+        let hint = self.waves.number_of(0);
+        let (index, _, is_new) = self.waves.at(place, &self.slots, hint);
+        if is_new {
+            self.waves.begin(index, now, self.patience);
         }
     }
 

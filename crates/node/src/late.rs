@@ -98,9 +98,8 @@ impl Stream {
         // A packet that was late further down may overtake what the child sends of this wave
         // itself.
         let is_own = !arrived.packet.header.late;
-        // Of a packet that has missed its beginning, the rest is of no use either.
-        let ends = is_own && (arrived.packet.header.ends_wave || arrived.packet.chunk.is_some());
         let is_late = self.is_late(&arrived, place);
+        let until = self.behind_late(&arrived, place, is_late).filter(|_| is_own);
         if !is_late || arrived.packet.chunk.is_some() || arrived.packet.header.void {
             let is_loss = is_late && !arrived.packet.header.void;
             self.dropped += u64::from(is_loss);
@@ -109,9 +108,22 @@ impl Stream {
             arrived.packet.header.late = true;
             self.queue_single(slot, arrived, is_own);
         }
-        if ends {
-            self.advance(slot, Place::start_of(place.wave + 1));
+        if let Some(until) = until {
+            self.advance(slot, until);
         }
+    }
+
+    /// How far a child has come when it has sent this of a wave that has gone on, or has begun to.
+    fn behind_late(&self, arrived: &Arrived<'_>, place: Place, is_late: bool) -> Option<Place> {
+        let end = Place::start_of(place.wave + 1);
+        let ends_wave = arrived.packet.header.ends_wave;
+        if arrived.packet.chunk.is_none() {
+            return ends_wave.then_some(end);
+        }
+        // Of a packet whose beginning came too late, the rest is of no use either. But what was
+        // counted already, and comes again, has a rest that is still waited for.
+        let is_useless = is_late || place.wave < self.ended;
+        Some(if is_useless { end } else { behind(arrived, place) })
     }
 
     /// Whether what comes for a wave that has gone on is not in it.
@@ -157,11 +169,7 @@ impl Stream {
         let Arrived { packet, owned, charge } = arrived;
         wave.add(slot, &packet, owned, charge, fold);
         if is_new {
-            wave.begun = now;
-            if let Some(patience) = self.patience {
-                wave.deadline = Some(now + patience);
-                self.waves.bound_deadline(index);
-            }
+            self.waves.begin(index, now, self.patience);
         }
     }
 

@@ -79,13 +79,10 @@ impl Node {
             rule: spec.rule.map(request_of),
         };
         check_request(&request)?;
-        let stream =
-            crate::stream::Stream::new(request, &self.settings.registry, self.membership.height)?;
+        let mut stream = self.new_stream(request)?;
         let id = stream.id;
-        let mut stream = stream;
         if self.settings.recovery.is_on {
             stream.keep();
-            stream.mutation = self.mutation;
         }
         self.next_stream += 1;
         let at = self.streams.insert(stream);

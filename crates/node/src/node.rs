@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 
 use sapwood_filter::{Emitter, Registry};
 use sapwood_packet::{Rank, RankSet, Slab, StreamId, Values};
+use sapwood_wire::limits::CHUNK_BYTES;
 
 use crate::apart::Jobs;
 use crate::file::Files;
@@ -90,6 +91,8 @@ pub struct Node {
     pub(crate) wake: Option<Instant>,
     /// A rule that this node breaks, in tests.
     pub(crate) mutation: Option<Mutation>,
+    /// A longer body is cut into chunks of this length.
+    pub(crate) chunk_bytes: usize,
     pub(crate) counted: Counted,
     pub(crate) visitors: Visitors,
     /// Its host, for people.
@@ -102,6 +105,13 @@ impl Node {
     /// Names whom to tell of memory in which large packets are put together.
     pub fn set_memory_advice(&mut self, advice: MemoryAdvice) {
         self.pool.set_advice(advice);
+    }
+
+    /// Cuts large packets into chunks of this many bytes, a multiple of 256; the same in all
+    /// processes of a network, and before this one's first input. Short chunks make tests of them
+    /// cheap.
+    pub fn set_chunk_bytes(&mut self, bytes: usize) {
+        self.chunk_bytes = bytes;
     }
 
     /// A node without links. A front-end is given its children with [`Node::expect`].
@@ -130,6 +140,7 @@ impl Node {
             reclaim_due: Instant::default(),
             wake: None,
             mutation: None,
+            chunk_bytes: CHUNK_BYTES,
             counted: Counted::default(),
             visitors: Visitors::default(),
             host: String::new(),

@@ -6,7 +6,6 @@ use alloc::vec::Vec;
 
 use sapwood_packet::{Body, Header, Packet, PacketRef, RankSet, Slab};
 use sapwood_wire::Control;
-use sapwood_wire::limits::CHUNK_BYTES;
 
 use crate::assembly::Assembled;
 use crate::lane::{Lane, Passage};
@@ -62,7 +61,7 @@ impl Node {
 
     /// Sends a packet down to the children that lead to its destinations.
     pub(crate) fn send_down(&mut self, at: usize, packet: PacketRef<'_>, shared: Option<&Body>) {
-        if packet.body.len() <= CHUNK_BYTES {
+        if packet.body.len() <= self.chunk_bytes {
             let mut scratch = core::mem::take(&mut self.scratch);
             scratch.clear();
             let is_small = packet.body.len() < SHARED_BODY_BYTES;
@@ -85,7 +84,7 @@ impl Node {
                 &copied
             }
         };
-        for (part, bytes) in chunk::cut(packet, body) {
+        for (part, bytes) in chunk::cut(packet, body, self.chunk_bytes) {
             if let Ok(frame) = EncodedFrame::split(&part, bytes) {
                 self.fan_out(at, part, &[], Some(&frame));
             }
@@ -306,8 +305,9 @@ impl Stream {
     fn queue_up(&mut self, packet: PacketRef<'_>, body: &Body, mut outbox: Option<&mut Outbox>) {
         let whole = PacketRef { body: body.as_bytes(), ..packet };
         // A chunk is not cut again.
-        let is_cut = packet.chunk.is_none() && body.len() > CHUNK_BYTES;
-        let chunks = is_cut.then(|| chunk::cut(whole, body)).into_iter().flatten();
+        let is_cut = packet.chunk.is_none() && body.len() > self.chunk_bytes;
+        let chunk_bytes = self.chunk_bytes;
+        let chunks = is_cut.then(|| chunk::cut(whole, body, chunk_bytes)).into_iter().flatten();
         let uncut = (!is_cut).then(|| (whole, body.clone()));
         for (mut part, bytes) in chunks.chain(uncut) {
             self.number(&mut part);

@@ -8,7 +8,7 @@ use core::time::Duration;
 
 use sapwood_filter::{Chain, Filter, FilterSpec, Registry};
 use sapwood_packet::{Format, FormatRef, Rank, RankSet, StreamId, Values, ValuesRef, Wave};
-use sapwood_wire::limits::KEPT_BYTES;
+use sapwood_wire::limits::{CHUNK_BYTES, KEPT_BYTES};
 use sapwood_wire::{FilterRequest, Policy, StreamRequest, WaitRule};
 
 use crate::absence::Absences;
@@ -122,6 +122,8 @@ pub(crate) struct Stream {
     pub(crate) down_reached: Place,
     /// A rule that the node breaks, in tests.
     pub(crate) mutation: Option<Mutation>,
+    /// A longer body is cut into chunks of this length.
+    pub(crate) chunk_bytes: usize,
     /// What went down and may have to be sent to another child.
     pub(crate) down_kept: Kept,
     /// Members that were given up, for whom it is kept as well.
@@ -202,6 +204,7 @@ impl Stream {
             down_heeded: 1,
             down_reached: Place::default(),
             mutation: None,
+            chunk_bytes: CHUNK_BYTES,
             down_kept: Kept::default(),
             away: Away::default(),
             assemblies: Assemblies::default(),

@@ -141,10 +141,7 @@ impl Node {
         if place >= stream.gone_until && wave >= stream.ended {
             let (index, open, _) = stream.waves.at(place, &stream.slots, u64::MAX);
             open.header.tag = TELEMETRY_TAG;
-            if let Some(patience) = stream.patience {
-                open.deadline = Some(now + patience);
-                stream.waves.bound_deadline(index);
-            }
+            stream.waves.begin(index, now, stream.patience);
         }
         links.extend(self.membership.parent);
         for link in links {

@@ -210,6 +210,11 @@ impl Node {
             body: if owned.is_some() { &[] } else { wave.folded_bytes().unwrap_or_default() },
         };
         self.send_up(at, packet, owned);
+        if let Some(chunk) = chunk.filter(|_| !is_last) {
+            let rest = Place { wave: wave.place.wave, offset: chunk.offset + length };
+            let now = self.now;
+            self.streams.at(at).begin_rest(rest, now);
+        }
     }
 
     /// The packets of a wave go on as they came, each with its own contributors.

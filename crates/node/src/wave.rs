@@ -9,6 +9,7 @@ use alloc::collections::VecDeque;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::ops::Range;
+use core::time::Duration;
 
 use sapwood_filter::{FilterError, Fold};
 use sapwood_packet::{Body, Chunk, Format, Header, PacketRef, RankSet, Slab};
@@ -550,8 +551,17 @@ impl WaveTable {
         self.open.get(index + 1).is_none_or(|wave| wave.place >= until)
     }
 
+    /// The wave at a position has just been opened, and may wait for so long, if not for ever.
+    pub(crate) fn begin(&mut self, index: usize, now: Instant, patience: Option<Duration>) {
+        self.open[index].begun = now;
+        if let Some(patience) = patience {
+            self.open[index].deadline = Some(now + patience);
+            self.bound_deadline(index);
+        }
+    }
+
     /// Gives a wave that lies after others their deadline, if that is earlier.
-    pub(crate) fn bound_deadline(&mut self, index: usize) {
+    fn bound_deadline(&mut self, index: usize) {
         let earliest = self.open.range(index..).filter_map(|wave| wave.deadline).min();
         self.open[index].deadline = earliest;
     }

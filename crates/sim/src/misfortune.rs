@@ -105,11 +105,20 @@ impl World {
         let how = if is_abrupt { "its machine is gone" } else { "is killed" };
         self.note(victim, || String::from(how));
         self.harm(victim);
+        self.goes(victim);
         if is_abrupt {
             self.lose_in_flight(victim);
         }
         self.exit(victim, State::Crashed);
         true
+    }
+
+    /// A process goes for good: a back-end may take the rest of its packet along.
+    fn goes(&mut self, process: usize) {
+        let one = &self.processes[process];
+        if let (Role::BackEnd, Some(rank)) = (one.role, one.rank) {
+            self.oracle.died(rank);
+        }
     }
 
     /// Of what a process has written, and of what is under way to it, some is lost.
@@ -224,6 +233,7 @@ impl World {
         if self.processes[victim].role == Role::Communication {
             self.harmed.union_with(ranks.as_ref());
         }
+        self.goes(victim);
         self.notify(victim, Notice::Leave);
         true
     }

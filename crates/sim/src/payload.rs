@@ -7,7 +7,6 @@ use alloc::vec::Vec;
 
 use sapwood_filter::{EquivalenceClasses, Statistics};
 use sapwood_packet::{Packet, Rank, RankSet, StreamId, Values, Wave};
-use sapwood_wire::limits::CHUNK_BYTES;
 
 use crate::scenario::Kind;
 
@@ -24,6 +23,8 @@ pub(crate) struct Recipe {
     pub(crate) stream: StreamId,
     /// How many numbers; 0 for one that is no array.
     pub(crate) length: usize,
+    /// Longer packets are cut.
+    pub(crate) chunk_bytes: usize,
 }
 
 impl Recipe {
@@ -51,7 +52,7 @@ impl Recipe {
     /// such a packet is no late part, and is counted as dropped wherever it comes to.
     pub(crate) fn is_cut_and_folded(&self) -> bool {
         let is_folded = matches!(self.kind, Kind::Sum | Kind::Max);
-        is_folded && self.length * size_of::<i64>() + COUNT_BYTES > CHUNK_BYTES
+        is_folded && self.length * size_of::<i64>() + COUNT_BYTES > self.chunk_bytes
     }
 
     /// What a back-end sends in a wave.

@@ -8,6 +8,7 @@ use sapwood_node::Role;
 use sapwood_packet::{Rank, RankSet, StreamId};
 
 use crate::agenda::{MILLISECOND, SECOND, Time};
+use crate::dropped::Dropped;
 use crate::oracle::Rule;
 use crate::process::{Notice, Process, State};
 use crate::scenario::{ENDING_MAX, SETTLE_MAX};
@@ -154,8 +155,7 @@ impl World {
         self.check_programs();
         self.check_view(&there);
         let dropped = self.dropped();
-        let count = |rank, stream| dropped_by(&dropped, rank, stream);
-        self.oracle.demand_complete(self.now, &demanded, count);
+        self.oracle.demand_complete(self.now, &demanded, &dropped);
         there
     }
 
@@ -175,13 +175,12 @@ impl World {
         let there = self.connected();
         let demanded = self.demanded(&there);
         let dropped = self.dropped();
-        let count = |rank, stream| dropped_by(&dropped, rank, stream);
         let leaves = |one: &Process| one.role == Role::BackEnd && one.has_left && one.is_alive();
         self.front_end.is_done()
             && !self.processes.iter().any(leaves)
             && self.processes.iter().all(|one| one.jobs.is_empty())
             && demanded.iter().all(|rank| self.unfinished(rank).is_none())
-            && self.oracle.is_complete(&demanded, count)
+            && self.oracle.is_complete(&demanded, &dropped)
             && self.is_healed(&there)
     }
 
@@ -267,24 +266,15 @@ impl World {
 
     /// Writes down what back-ends have dropped.
     fn note_dropped(&mut self) {
-        for (rank, stream, count) in self.dropped() {
+        for &(rank, stream, count) in self.dropped().by_back_ends() {
             if let Some(&process) = self.by_rank.get(&rank) {
                 self.note(process, || format!("has dropped {count} on stream {stream}"));
             }
         }
     }
 
-    /// What back-ends have dropped, by rank and stream.
-    fn dropped(&self) -> Vec<(Rank, StreamId, u64)> {
-        let mut dropped = Vec::new();
-        for one in self.processes.iter().filter(|one| one.role == Role::BackEnd) {
-            for &stream in self.streams.keys() {
-                if let (Some(rank), 1..) = (one.rank, one.node.dropped(stream)) {
-                    dropped.push((rank, stream, one.node.dropped(stream)));
-                }
-            }
-        }
-        dropped
+    fn dropped(&self) -> Dropped {
+        Dropped::of(&self.processes, self.streams.keys())
     }
 
     /// The front-end ends the network, and everybody ends.
@@ -359,12 +349,6 @@ impl World {
 const FREE_BYTES: usize = 256 << 10;
 /// What a packet takes besides its values, at most.
 const HEAD_BYTES: usize = 300;
-
-/// By all processes that have had a rank, one after another.
-fn dropped_by(dropped: &[(Rank, StreamId, u64)], rank: Rank, stream: StreamId) -> u64 {
-    let of = |&&(by, on, _): &&(Rank, StreamId, u64)| by == rank && on == stream;
-    dropped.iter().filter(of).map(|&(_, _, count)| count).sum()
-}
 
 impl core::fmt::Display for Outcome {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {

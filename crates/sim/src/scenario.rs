@@ -6,6 +6,7 @@ use core::time::Duration;
 use sapwood_filter::WaveRule;
 use sapwood_node::{Policy, Recovery};
 use sapwood_topology::Shape;
+use sapwood_wire::limits::CHUNK_BYTES;
 
 use crate::agenda::{MICROSECOND, MILLISECOND, SECOND, Time};
 use crate::pipe::Speed;
@@ -110,6 +111,8 @@ pub(crate) struct Scenario {
     pub(crate) taken_at_once: usize,
     pub(crate) strikes: Vec<Strike>,
     pub(crate) recovery: Recovery,
+    /// Longer packets are cut into chunks of this many bytes.
+    pub(crate) chunk_bytes: usize,
 }
 
 impl Scenario {
@@ -137,6 +140,7 @@ impl Scenario {
             streams,
             duration,
             strikes,
+            chunk_bytes: CHUNK_BYTES,
         }
     }
 }

@@ -12,6 +12,7 @@ use sapwood_topology::{Hosts, Topology};
 
 use crate::agenda::{Agenda, Happening, Time};
 use crate::apart::{Slowness, register};
+use crate::focus::Focus;
 use crate::log::Log;
 use crate::oracle::{Oracle, Rule};
 use crate::pipe::{Pipe, Speed};
@@ -94,7 +95,8 @@ impl World {
     pub(crate) fn new(seed: u64, options: &Options) -> Self {
         let mut chance = Chance::new(seed);
         let recovers = options.expect == crate::Expect::Recovery;
-        let scenario = Scenario::draw(&mut chance, options.faults, recovers);
+        let mut scenario = Scenario::draw(&mut chance, options.faults, recovers);
+        Focus::of(seed).apply(seed, options.faults, &mut scenario);
         let topology = Topology::from_shape(&scenario.shape, &Hosts::local());
         let root = topology.root().rank();
         let mut world = Self {
@@ -105,7 +107,7 @@ impl World {
             processes: Vec::new(),
             by_rank: BTreeMap::new(),
             wires: Vec::new(),
-            oracle: Oracle::new(options.expect),
+            oracle: Oracle::new(options.expect, scenario.chunk_bytes),
             log: Log::new(options.log),
             front_end: FrontEnd::new(&scenario),
             streams: BTreeMap::new(),
@@ -149,6 +151,7 @@ impl World {
             recovery: self.scenario.recovery,
         };
         let mut node = Node::new(settings);
+        node.set_chunk_bytes(self.scenario.chunk_bytes);
         if let Some(prepare) = self.options.prepare {
             prepare(&mut node);
         }

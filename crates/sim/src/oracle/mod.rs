@@ -16,6 +16,7 @@ use sapwood_node::{Answer, Policy};
 use sapwood_packet::{Rank, RankSet, StreamId, Wave};
 
 use crate::agenda::Time;
+use crate::dropped::Dropped;
 use crate::payload::Recipe;
 use crate::scenario::StreamPlan;
 
@@ -113,6 +114,13 @@ const EXCUSED: u8 = 8;
 /// It may come once more, from another process of that rank.
 const REPEATED: u8 = 16;
 
+/// Whom faults have met.
+#[derive(Clone, Copy, Debug)]
+struct Struck<'a> {
+    disturbed: &'a RankSet,
+    gone: &'a RankSet,
+}
+
 /// What is known of one stream.
 #[derive(Debug)]
 struct Known {
@@ -141,11 +149,15 @@ struct Known {
 #[derive(Debug, Default)]
 pub(crate) struct Oracle {
     repairs: bool,
+    /// Longer packets are cut.
+    chunk_bytes: usize,
     streams: BTreeMap<StreamId, Known>,
     /// Back-ends to which something was done, or to a process or link above them.
     disturbed: RankSet,
     /// Those who were told of as lost: what went down meanwhile is not kept for them.
     given_up: RankSet,
+    /// Back-ends that died, left, or were told of as lost: only these can tear a large packet.
+    gone: RankSet,
     pub(crate) answers: u64,
     pub(crate) contributions: u64,
     pub(crate) received: u64,
@@ -154,8 +166,8 @@ pub(crate) struct Oracle {
 
 impl Oracle {
     /// Of a tree that repairs itself, or only names who is missing.
-    pub(crate) fn new(expect: Expect) -> Self {
-        Self { repairs: expect == Expect::Recovery, ..Self::default() }
+    pub(crate) fn new(expect: Expect, chunk_bytes: usize) -> Self {
+        Self { repairs: expect == Expect::Recovery, chunk_bytes, ..Self::default() }
     }
 
     pub(crate) fn violate(&mut self, now: Time, rule: Rule, text: String) {
@@ -170,7 +182,8 @@ impl Oracle {
 
     /// A stream has opened.
     pub(crate) fn opened(&mut self, stream: StreamId, plan: &StreamPlan, members: RankSet) {
-        let recipe = Recipe { kind: plan.kind, stream, length: plan.length };
+        let Self { chunk_bytes, .. } = *self;
+        let recipe = Recipe { kind: plan.kind, stream, length: plan.length, chunk_bytes };
         let known = Known {
             recipe,
             wave: plan.wave,
@@ -203,6 +216,12 @@ impl Oracle {
     /// The front-end was told that these are lost; they may come back.
     pub(crate) fn given_up(&mut self, ranks: &RankSet) {
         self.given_up.union_with(ranks.as_ref());
+        self.gone.union_with(ranks.as_ref());
+    }
+
+    /// A back-end has died, or leaves.
+    pub(crate) fn died(&mut self, rank: Rank) {
+        self.gone.insert(rank);
     }
 
     /// Something was done to these back-ends, or to what they depend on.
@@ -242,7 +261,8 @@ impl Oracle {
             return self.violate(now, Rule::Order, text);
         };
         let mut found = Vec::new();
-        self.contributions += known.take(answer, &self.disturbed, &mut found);
+        let fates = Struck { disturbed: &self.disturbed, gone: &self.gone };
+        self.contributions += known.take(answer, fates, &mut found);
         for (rule, text) in found {
             let (stream, wave) = (answer.stream, answer.wave);
             let late = if answer.is_late { ", late" } else { "" };
@@ -278,28 +298,19 @@ impl Oracle {
     }
 
     /// Whether nothing is missing that these back-ends, which are still there, sent or are to
-    /// receive. `dropped` says how many packets a back-end has dropped on a stream.
-    pub(crate) fn is_complete(
-        &self,
-        there: &RankSet,
-        dropped: impl Fn(Rank, StreamId) -> u64,
-    ) -> bool {
+    /// receive.
+    pub(crate) fn is_complete(&self, there: &RankSet, dropped: &Dropped) -> bool {
         self.streams.iter().all(|(&stream, known)| {
-            known.lacking(there, |rank| dropped(rank, stream)).is_empty()
+            known.lacking(there, stream, dropped).is_empty()
                 && known.down_lacking(&self.kept_for(there), &self.disturbed).is_none()
         })
     }
 
     /// As [`Oracle::is_complete`], and writes down what is missing.
-    pub(crate) fn demand_complete(
-        &mut self,
-        now: Time,
-        there: &RankSet,
-        dropped: impl Fn(Rank, StreamId) -> u64,
-    ) {
+    pub(crate) fn demand_complete(&mut self, now: Time, there: &RankSet, dropped: &Dropped) {
         let mut found = Vec::new();
         for (&stream, known) in &self.streams {
-            for text in known.lacking(there, |rank| dropped(rank, stream)) {
+            for text in known.lacking(there, stream, dropped) {
                 found.push((Rule::Lost, alloc::format!("stream {stream}: {text}")));
             }
             if let Some(text) = known.down_lacking(&self.kept_for(there), &self.disturbed) {

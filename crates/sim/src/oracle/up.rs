@@ -6,9 +6,10 @@ use alloc::vec::Vec;
 
 use sapwood_filter::WaveRule;
 use sapwood_node::Answer;
-use sapwood_packet::{Rank, RankSet, Wave};
+use sapwood_packet::{Rank, RankSet, StreamId, Wave};
 
-use super::{ENTERED, EXCUSED, Known, NAMED, REPEATED, Rule, SENT};
+use super::{ENTERED, EXCUSED, Known, NAMED, REPEATED, Rule, SENT, Struck};
+use crate::dropped::Dropped;
 use crate::scenario::Kind;
 
 /// What an answer did wrong.
@@ -16,7 +17,7 @@ type Found = Vec<(Rule, String)>;
 
 impl Known {
     /// Looks at an answer and remembers it. Gives how many contributions it brought.
-    pub(super) fn take(&mut self, answer: &Answer, disturbed: &RankSet, found: &mut Found) -> u64 {
+    pub(super) fn take(&mut self, answer: &Answer, struck: Struck<'_>, found: &mut Found) -> u64 {
         if self.is_closed {
             found.push((Rule::Order, "it comes after the stream was closed".into()));
         }
@@ -52,7 +53,7 @@ impl Known {
                 found.push((Rule::Missing, format!("missing are {:?}", answer.missing)));
             }
         } else if !answer.is_late {
-            self.take_on_time(answer, disturbed, found);
+            self.take_on_time(answer, struck, found);
         }
         answer.contributors.len()
     }
@@ -71,7 +72,7 @@ impl Known {
         fates.and_then(|fates| fates.get(wave as usize)).copied().unwrap_or(0)
     }
 
-    fn take_on_time(&mut self, answer: &Answer, disturbed: &RankSet, found: &mut Found) {
+    fn take_on_time(&mut self, answer: &Answer, struck: Struck<'_>, found: &mut Found) {
         let mut present = answer.contributors.clone();
         if self.recipe.kind == Kind::None {
             // Its packets come one by one; the last one says who is missing.
@@ -96,14 +97,14 @@ impl Known {
             found.push((Rule::Order, format!("it comes after that of wave {last}")));
         }
         self.last = Some(answer.wave);
-        self.check_missing(answer, present, disturbed, found);
+        self.check_missing(answer, present, struck, found);
     }
 
     fn check_missing(
         &mut self,
         answer: &Answer,
         mut all: RankSet,
-        disturbed: &RankSet,
+        struck: Struck<'_>,
         found: &mut Found,
     ) {
         for missing in &answer.missing {
@@ -111,8 +112,7 @@ impl Known {
                 if all.contains(rank) {
                     found.push((Rule::Missing, format!("rank {rank} is missing and there")));
                 }
-                if let Err(text) = self.check_reason(rank, answer.wave, &missing.reason, disturbed)
-                {
+                if let Err(text) = self.check_reason(rank, answer.wave, &missing.reason, struck) {
                     found.push((Rule::Missing, text));
                 }
             }
@@ -132,16 +132,21 @@ impl Known {
         rank: Rank,
         wave: Wave,
         reason: &str,
-        disturbed: &RankSet,
+        struck: Struck<'_>,
     ) -> Result<(), String> {
+        let Struck { disturbed, gone } = struck;
         let has_sent = self.fate(rank, wave) & SENT != 0;
-        let is_torn = reason.contains("in the middle of a large packet") && !disturbed.is_empty();
+        let is_torn = reason.contains("in the middle of a large packet");
+        if is_torn && !self.is_tearable(wave, gone) {
+            return Err(format!("no back-end that sent in it is gone, and it is torn: '{reason}'"));
+        }
         let was_away = reason.contains("not back within") || reason.contains("was away");
-        let is_lost = is_torn || self.recipe.is_cut_and_folded() && !disturbed.is_empty();
+        // Of one that was given up itself, or came too late, what it sends only after that comes
+        // too late as well.
+        let is_too_late = reason.starts_with("back-end") || was_away || self.is_timed();
+        let is_lost = is_torn || self.recipe.is_cut_and_folded() && is_too_late;
         let fates = self.fates.entry(rank).or_default();
-        // Of one that was given up itself, what it sends only after that comes too late as well.
-        let is_given_up = reason.starts_with("back-end") || was_away;
-        if fates.len() <= wave as usize && is_lost && is_given_up {
+        if fates.len() <= wave as usize && is_lost {
             fates.resize(wave as usize + 1, 0);
         }
         if let Some(fate) = fates.get_mut(wave as usize) {
@@ -155,7 +160,7 @@ impl Known {
         let is_true = if reason.contains("sent nothing") {
             !has_sent || self.drops || self.reborn.contains(rank)
         } else if reason.contains("no answer within") {
-            matches!(self.wave, WaveRule::Timeout { .. })
+            self.is_timed()
         } else {
             // Who hangs below whom after repairs is the tree's business: those who were given up,
             // or away, are believed where something was done to anybody.
@@ -168,8 +173,26 @@ impl Known {
         Err(format!("rank {rank} {did}, nothing was done to it, and it is missing: '{reason}'"))
     }
 
+    /// Whether a large packet of a wave may have lost a contributor in its middle: a back-end that
+    /// had sent in the wave is gone, or the stream's time-out may have passed between two chunks.
+    fn is_tearable(&self, wave: Wave, gone: &RankSet) -> bool {
+        let mut members = gone.clone();
+        members.intersect_with(self.members.as_ref());
+        let has_lost_one = || members.iter().any(|rank| self.fate(rank, wave) & SENT != 0);
+        self.recipe.is_cut_and_folded() && (self.is_timed() || has_lost_one())
+    }
+
+    fn is_timed(&self) -> bool {
+        matches!(self.wave, WaveRule::Timeout { .. })
+    }
+
     /// What back-ends that are there have sent, and what is in no answer at rest.
-    pub(super) fn lacking(&self, there: &RankSet, dropped: impl Fn(Rank) -> u64) -> Vec<String> {
+    pub(super) fn lacking(
+        &self,
+        there: &RankSet,
+        stream: StreamId,
+        dropped: &Dropped,
+    ) -> Vec<String> {
         let mut lacking = Vec::new();
         if self.is_closed {
             return lacking;
@@ -177,7 +200,10 @@ impl Known {
         for (&rank, fates) in self.fates.iter().filter(|(rank, _)| there.contains(**rank)) {
             let is_lost = |fate: u8| fate & (SENT | ENTERED | EXCUSED) == SENT;
             let lost = fates.iter().filter(|&&fate| is_lost(fate)).count() as u64;
-            if lost == 0 || self.drops && lost <= dropped(rank) {
+            // A wave that has timed out before any of its chunks came is in no answer at all.
+            let are_refused =
+                self.is_timed() && self.recipe.is_cut_and_folded() && lost <= dropped.above(stream);
+            if lost == 0 || are_refused || self.drops && lost <= dropped.by(rank, stream) {
                 continue;
             }
             let wave = fates.iter().position(|&fate| is_lost(fate)).unwrap_or(0);

@@ -1,0 +1,127 @@
+//! What a run is made of more than chance alone would have it: the rare combinations in which
+//! faults of the engine have hidden.
+//!
+//! Half of all seeds have no focus. The others are drawn as those are, and changed here from
+//! numbers of their own, so that a seed without focus stays the run that it was.
+
+use sapwood_filter::WaveRule;
+use sapwood_node::Policy;
+use sapwood_topology::Shape;
+
+use crate::agenda::{MILLISECOND, Time};
+use crate::scenario::{Kind, Members, Scenario, StreamPlan};
+use crate::strike::{Strike, Target};
+use crate::{Chance, Class, Faults};
+
+/// Packets are cut into chunks of this many bytes where chunks are the focus. Shorter bodies are
+/// not shared with the kept frames, and would take another way than large packets do.
+const CHUNK_BYTES: usize = 8 << 10;
+
+/// What a seed has more of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Focus {
+    Nothing,
+    /// Large arrays that are folded chunk by chunk, and communication processes that go meanwhile.
+    Chunks,
+    /// Processes that are cut off, replaced by those below them, and come back.
+    Superseded,
+}
+
+impl Focus {
+    pub(crate) fn of(seed: u64) -> Self {
+        match seed % 4 {
+            0 => Self::Chunks,
+            1 => Self::Superseded,
+            _ => Self::Nothing,
+        }
+    }
+
+    /// Changes a run as it was drawn.
+    pub(crate) fn apply(self, seed: u64, faults: Faults, scenario: &mut Scenario) {
+        let mut draws = Chance::new(seed ^ 0x00f0_c050_f5ee_d000);
+        match self {
+            Self::Nothing => {}
+            Self::Chunks => have_chunks(&mut draws, faults, scenario),
+            Self::Superseded => have_superseded(&mut draws, faults, scenario),
+        }
+    }
+}
+
+/// Streams of large folded waves, one behind the other, and most faults while they flow.
+fn have_chunks(draws: &mut Chance, faults: Faults, scenario: &mut Scenario) {
+    scenario.chunk_bytes = CHUNK_BYTES;
+    if draws.one_in(2) {
+        scenario.shape = deep_shape(draws);
+    }
+    scenario.duration = draws.between(20, 200) * MILLISECOND;
+    scenario.streams.truncate(2);
+    for plan in &mut scenario.streams {
+        *plan = chunked(draws, scenario.duration);
+    }
+    // A chunk takes a while to come, so that faults strike between chunks.
+    scenario.speed.bytes_per_microsecond = *draws.pick(&[20, 20, 200, 1000]);
+    scenario.cut_bytes = *draws.pick(&[2000, 8000, 70_000]);
+    strike_at(draws, faults, Class::Crash, scenario);
+}
+
+fn chunked(draws: &mut Chance, duration: Time) -> StreamPlan {
+    let waves = draws.between(2, 8);
+    StreamPlan {
+        kind: *draws.pick(&[Kind::Sum, Kind::Max]),
+        wave: match draws.below(8) {
+            0 => WaveRule::Timeout { milliseconds: draws.between(2, 200) as u32 },
+            _ => WaveRule::All,
+        },
+        policy: Policy::default(),
+        window_bytes: *draws.pick(&[None, None, Some(4096), Some(65_536)]),
+        members: Members::Everyone,
+        length: *draws.pick(&[1500, 3000, 6000]),
+        opens: 0,
+        closes: None,
+        waves,
+        period: if draws.one_in(3) { 0 } else { 2 * duration / waves },
+        skips: draws.one_in(8),
+        broadcasts: alloc::vec::Vec::new(),
+    }
+}
+
+/// Deep trees in which communication processes are cut off for about as long as they are waited
+/// for.
+fn have_superseded(draws: &mut Chance, faults: Faults, scenario: &mut Scenario) {
+    if !draws.one_in(4) {
+        scenario.shape = deep_shape(draws);
+    }
+    if !scenario.recovery.silence.is_zero() {
+        scenario.recovery.silence = core::time::Duration::from_millis(300);
+    }
+    for class in [Class::Partition, Class::Reset] {
+        strike_at(draws, faults, class, scenario);
+    }
+}
+
+fn deep_shape(draws: &mut Chance) -> Shape {
+    let levels: &[u32] =
+        *draws.pick::<&[u32]>(&[&[2, 2], &[1, 2, 2], &[2, 2, 2], &[3, 3], &[1, 1, 3], &[2, 4]]);
+    Shape::levels(levels).unwrap_or_else(|_| Shape::flat(2).expect("two are few"))
+}
+
+/// One to three more faults of a class that may happen, mostly at communication processes.
+fn strike_at(draws: &mut Chance, faults: Faults, class: Class, scenario: &mut Scenario) {
+    if !faults.has(class) {
+        return;
+    }
+    for _ in 0..draws.between(1, 3) {
+        let target = match draws.below(8) {
+            0 => Target::BackEnd,
+            1 => Target::Relative,
+            _ => Target::Communication,
+        };
+        scenario.strikes.push(Strike {
+            class,
+            at: draws.below(scenario.duration + 40 * MILLISECOND),
+            target,
+            lasts: draws.below(*draws.clone().pick(&[100, 1000, 6000]) * MILLISECOND),
+            is_abrupt: draws.one_in(2),
+        });
+    }
+}
