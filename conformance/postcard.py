@@ -107,6 +107,7 @@ CONTROL = Enum((
     ("File", Struct((
         ("name", "file_name"), ("digest", DIGEST), ("total", "u32"), ("offset", "u32"),
         ("bytes", List("u8", FILE_PART_BYTES_MAX, False, 1))))),
+    ("Referred", Struct((("rank", "u32"), ("reason", "reason")))),
 ))
 
 

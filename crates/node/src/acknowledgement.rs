@@ -62,7 +62,9 @@ impl Stream {
     #[inline]
     pub(crate) fn safe_up(&self, is_root: bool) -> (Place, u32) {
         let is_early = self.breaks(Mutation::AcknowledgeEarly);
-        (self.safe(is_root || is_early), self.sender.acknowledged_single)
+        let mut safe = self.safe(is_root || is_early);
+        safe.wave += u64::from(self.breaks(Mutation::AcknowledgeTooFar));
+        (safe, self.sender.acknowledged_single)
     }
 
     /// Remembers who was not in a wave that has gone on. Waves before it that nobody has sent in
@@ -80,7 +82,7 @@ impl Stream {
         if first > self.recorded {
             self.absences.record(self.recorded, first, self.below.clone());
         }
-        if wave.contributors != self.below {
+        if wave.contributors != self.below && !self.breaks(Mutation::ForgetAbsences) {
             let absent = self.below.difference(wave.contributors.as_ref());
             self.absences.record(first, until, absent);
         }

@@ -184,7 +184,7 @@ impl Node {
                 continue;
             };
             let reason = alloc::format!("process {fence} is there: turn to it");
-            self.refuse(applicant.link, reason);
+            self.turn_away(applicant.link, &Control::Referred { rank: fence, reason });
         }
     }
 
@@ -244,7 +244,7 @@ impl Node {
     /// What these processes have kept must not be used any more: all ancestors are told.
     pub(crate) fn supersede(&mut self, ranks: &RankSet) {
         let news = ranks.difference(self.membership.superseded.as_ref());
-        if news.is_empty() {
+        if news.is_empty() || self.breaks(Mutation::ForgetSuperseded) {
             return;
         }
         self.membership.superseded.union_with(news.as_ref());

@@ -95,6 +95,7 @@ impl Node {
                 self.outputs.push_back(Output::Hangup(link));
                 self.link_down(link, &reason);
             }
+            Control::Referred { rank, reason } => self.referred(link, rank, &reason),
             Control::Shutdown => self.end(true, String::from("the front-end ended the network")),
             Control::Probe { number } => self.echo(link, number),
             _ => return Err(WireError::Control),

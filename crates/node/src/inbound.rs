@@ -9,6 +9,7 @@ use crate::head::Head;
 use crate::lane::Place;
 use crate::link::Peer;
 use crate::membership::END;
+use crate::mutation::Mutation;
 use crate::outbox::EncodedFrame;
 use crate::stream::{Stream, Way};
 use crate::wave::{Arrived, OwnedBody};
@@ -348,7 +349,11 @@ impl Stream {
         let total = chunk.map(|chunk| chunk.total);
         let fold = if self.way == Way::Fold { self.up.as_fold() } else { None };
         let hint = self.slots[slot].hint;
+        let replaces = self.breaks(Mutation::ReplaceContributors);
         let (index, wave, is_new) = self.waves.at(place, &self.slots, hint);
+        if replaces {
+            wave.contributors.clear();
+        }
         if header.void {
             wave.charges.push((slot as u16, arrived.charge));
             wave.contributors.union_with(arrived.packet.contributors);

@@ -81,8 +81,10 @@ impl Stream {
         }
         let behind = behind(&arrived, place);
         let ranks = arrived.packet.contributors;
+        let is_blind = self.breaks(Mutation::RepeatSingles);
         let seen = &mut self.seen;
-        let is_repeated = !ranks.is_empty()
+        let is_repeated = !is_blind
+            && !ranks.is_empty()
             && ranks.iter().all(|rank| seen.get(&rank).is_some_and(|&until| place < until));
         if is_repeated {
             return self.repeat(slot, arrived);
@@ -180,9 +182,14 @@ impl Stream {
         if self.breaks(Mutation::SkipOverlapCheck) {
             return false;
         }
+        let finds_whole_only = self.breaks(Mutation::FindWholeOverlapsOnly);
         let Some(wave) = self.waves.open_at(place) else { return false };
         let ranks = arrived.packet.contributors;
-        if ranks.is_empty() || !wave.contributors.as_ref().intersects(ranks) {
+        let has_met = match finds_whole_only {
+            true => ranks.is_within(wave.contributors.as_ref()),
+            false => wave.contributors.as_ref().intersects(ranks),
+        };
+        if ranks.is_empty() || !has_met {
             return false;
         }
         // What came first is a union of what comes again. Anything else would be a loss, and is

@@ -22,6 +22,26 @@ pub enum Mutation {
     SkipFence,
     /// Late parts are acknowledged with their wave, not when they are safe themselves.
     LoseLateParts,
+    /// On a stream that waits for nobody, what comes a second time is taken a second time.
+    RepeatSingles,
+    /// Children are told that one wave more is safe than is.
+    AcknowledgeTooFar,
+    /// Who was not in a wave is not remembered.
+    ForgetAbsences,
+    /// A wave's contributors are those of the packet that came last.
+    ReplaceContributors,
+    /// Children are granted half of the credit that they have used.
+    HalveCredit,
+    /// The first frame that is kept is not sent again to a new parent.
+    SkipFirstKept,
+    /// A new parent is told one wave more than is safe.
+    ResumeTooFar,
+    /// Chunks of one packet may stand for different back-ends.
+    SkipChunkCheck,
+    /// What a new child sends again is found only where all of it has come before.
+    FindWholeOverlapsOnly,
+    /// Processes whose children have been taken in elsewhere are not remembered.
+    ForgetSuperseded,
 }
 
 impl Node {

@@ -39,6 +39,7 @@ enum Step {
 /// The search for a new parent.
 #[derive(Debug)]
 pub(crate) struct Search {
+    /// When it began, or came nearer to its end.
     since: Instant,
     step: Step,
     until: Instant,
@@ -48,6 +49,8 @@ pub(crate) struct Search {
     between: RankSet,
     /// Whether nobody took connections where the front-end was.
     is_root_gone: bool,
+    /// The position of the nearest ancestor that this process was referred to.
+    nearest: Option<usize>,
 }
 
 impl Search {
@@ -85,6 +88,7 @@ impl Node {
             reason: reason.to_string(),
             between: RankSet::new(),
             is_root_gone: false,
+            nearest: None,
         });
         // A parent that was silent is asked last: it may be stopped.
         self.turn_to(usize::from(was_silent));
@@ -162,6 +166,31 @@ impl Node {
             search.reason = reason.to_string();
             self.turn_to(index + 1);
         }
+    }
+
+    /// The ancestor that was asked hears of a process between, which is to be asked instead.
+    ///
+    /// Each time that such a process is nearer than those before, the search begins anew: the tree
+    /// above is whole again as far as there. There are as many ancestors as that can happen.
+    pub(crate) fn referred(&mut self, link: LinkId, rank: Rank, reason: &str) {
+        self.links.close(link);
+        self.outputs.push_back(Output::Hangup(link));
+        let Self { membership, now, .. } = self;
+        let Some(search) = &mut membership.search else { return };
+        let Step::Asking { index, link: asked } = search.step else { return };
+        if asked != link {
+            return;
+        }
+        search.reason = reason.to_string();
+        let between = membership.ancestors[..index].iter();
+        let position = between.map(|&(rank, _)| rank).position(|other| other == rank);
+        if let Some(position) = position
+            && search.nearest.is_none_or(|nearest| position < nearest)
+        {
+            search.nearest = Some(position);
+            search.since = *now;
+        }
+        self.turn_to(position.unwrap_or(index + 1));
     }
 
     /// Goes on with the search when an attempt has taken too long, or a pause is over.
@@ -289,8 +318,12 @@ impl Node {
         if stream.breaks(Mutation::RepeatDownwards) {
             stream.down_next = Place::default();
         }
+        if stream.breaks(Mutation::SkipFirstKept) {
+            stream.sender.forget_first();
+        }
         stream.sender.restart(window);
-        let up = stream.sender.acknowledged;
+        let mut up = stream.sender.acknowledged;
+        up.wave += u64::from(stream.breaks(Mutation::ResumeTooFar));
         let down = stream.down_next;
         let resume = Control::Resume {
             stream: stream.id,

@@ -231,6 +231,12 @@ impl Sender {
         self.singles = Kept::default();
     }
 
+    /// Forgets the first frame that is kept (a rule broken on purpose).
+    pub(crate) fn forget_first(&mut self) {
+        let lane = if self.waves.is_empty() { &mut self.singles } else { &mut self.waves };
+        lane.forget_first(&mut Pool::default());
+    }
+
     /// There is a new link to a parent, with a whole window: what is kept goes first.
     pub(crate) fn restart(&mut self, window: u32) {
         let again = self.waves.take().into_iter().chain(self.singles.take());

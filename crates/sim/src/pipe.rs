@@ -17,6 +17,17 @@ pub(crate) struct Speed {
     pub(crate) room_bytes: usize,
 }
 
+impl Speed {
+    /// Makes room for as many bytes under way that so many pass within a time: a run whose links
+    /// are too slow for its streams would not come to rest.
+    pub(crate) fn let_pass(&mut self, bytes: u64, within: Time) {
+        // What is read makes room again after a round trip.
+        let round_trip = 2 * (self.latency + self.jitter);
+        let room = bytes.saturating_mul(round_trip) / within.max(1);
+        self.room_bytes = self.room_bytes.max(room as usize);
+    }
+}
+
 /// One direction of a link.
 #[derive(Debug, Default)]
 pub(crate) struct Pipe {

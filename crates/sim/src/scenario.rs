@@ -120,12 +120,14 @@ impl Scenario {
     pub(crate) fn draw(chance: &mut Chance, faults: Faults, recovers: bool) -> Self {
         let shape = draw_shape(&mut chance.split(), faults);
         let mut draws = chance.split();
-        let speed = draw_speed(&mut draws);
+        let mut speed = draw_speed(&mut draws);
         let duration = draws.between(20, 800) * MILLISECOND;
         let streams = draw_streams(&mut draws, &shape, duration);
         let volume: usize = streams.iter().map(|plan| plan.waves as usize * volume_of(plan)).sum();
         let volume = volume * shape.node_count() as usize;
         // Byte by byte, much would take as many events.
+        let share = |plan| plan_share(plan, &shape);
+        speed.let_pass(streams.iter().map(|plan| plan.waves * share(plan)).sum(), SETTLE_MAX / 4);
         let cuts = [7, 64, 300, 4096, 70_000].map(|cut| cut.max(volume / 40_000));
         let strikes = draw_strikes(&mut chance.split(), faults, duration, recovers);
         Self {
@@ -147,6 +149,13 @@ impl Scenario {
 
 fn volume_of(plan: &StreamPlan) -> usize {
     plan.packet_bytes() + 64
+}
+
+/// At most about how many bytes of a wave go over one of the front-end's links.
+fn plan_share(plan: &StreamPlan, shape: &Shape) -> u64 {
+    let is_folded = !matches!(plan.kind, Kind::None | Kind::Concatenate | Kind::Equivalence);
+    let back_ends = if is_folded { 1 } else { shape.back_end_count() };
+    u64::from(back_ends) * volume_of(plan) as u64
 }
 
 /// Mostly small trees, where a strike meets something; a few of some hundred processes.

@@ -335,4 +335,4 @@ impl World {
 }
 
 /// A run in which more happens does not come to rest.
-const HAPPENINGS_MAX: u64 = 4_000_000;
+const HAPPENINGS_MAX: u64 = 8_000_000;

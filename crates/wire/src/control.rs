@@ -381,4 +381,13 @@ pub enum Control {
         #[serde(with = "part")]
         bytes: Vec<u8>,
     },
+    /// Answer to the hello of an orphan: a process between the sender and the orphan is there, and
+    /// is to be asked. The link is closed after it.
+    Referred {
+        /// The process, one of those that the orphan named.
+        rank: Rank,
+        /// The reason.
+        #[serde(with = "text")]
+        reason: String,
+    },
 }

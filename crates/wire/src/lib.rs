@@ -28,4 +28,4 @@ pub use frame::{
 };
 
 /// Version of the wire format; peers must agree on it.
-pub const WIRE_VERSION: u16 = 2;
+pub const WIRE_VERSION: u16 = 3;

@@ -290,6 +290,7 @@ fn any_of_repairs() -> impl Strategy<Value = Control> {
         any_repaired(),
         any_state(),
         any_ranges().prop_map(|ranks| Control::Superseded { ranks }),
+        (any::<u32>(), any_text()).prop_map(|(rank, reason)| Control::Referred { rank, reason }),
     ]
 }
 
