@@ -99,7 +99,7 @@ impl Node {
             return stream.record_absences(wave);
         }
         let own = if is_root { 0 } else { stream.sender.last_single() };
-        if wave.has_become_late {
+        if wave.is_late_part {
             stream.late_parts.note_gone(wave.place.wave, own);
         }
         let Some(&(slot, _)) = wave.charges.first() else { return };

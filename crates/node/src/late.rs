@@ -19,7 +19,8 @@ use crate::wave::Arrived;
 
 /// A part of a wave that came when its wave had gone on: it becomes a single packet here, and the
 /// children that sent it in its wave must keep it until that one is safe, wherever in this process
-/// it is meanwhile, and over whatever link it comes again.
+/// it is meanwhile, and over whatever link it comes again. That holds for parts that were late
+/// further down already, too: who sent them may come to this process when the one between is gone.
 #[derive(Debug)]
 struct LatePart {
     wave: Wave,
@@ -64,14 +65,14 @@ impl LateParts {
 
 impl Stream {
     /// A packet that goes on by itself.
-    fn queue_single(&mut self, slot: usize, arrived: Arrived<'_>, has_become_late: bool) {
+    fn queue_single(&mut self, slot: usize, arrived: Arrived<'_>, is_late_part: bool) {
         self.slots[slot].expect_single(arrived.packet.header.generation);
-        if has_become_late && self.keeps && !self.breaks(Mutation::LoseLateParts) {
+        if is_late_part && self.keeps && !self.breaks(Mutation::LoseLateParts) {
             let ranks = arrived.packet.contributors.to_set();
             let wave = arrived.packet.header.wave;
             self.late_parts.waiting.push_back(LatePart { wave, ranks });
         }
-        self.waves.add_single(slot, arrived, has_become_late);
+        self.waves.add_single(slot, arrived, is_late_part);
     }
 
     /// A packet of a stream that waits for nobody: each goes on by itself.
@@ -108,7 +109,7 @@ impl Stream {
             self.repeat(slot, arrived);
         } else {
             arrived.packet.header.late = true;
-            self.queue_single(slot, arrived, is_own);
+            self.queue_single(slot, arrived, true);
         }
         if let Some(until) = until {
             self.advance(slot, until);

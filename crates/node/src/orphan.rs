@@ -94,10 +94,23 @@ impl Node {
         self.turn_to(usize::from(was_silent));
     }
 
-    /// Connects to the ancestor at a position; behind the last, waits and begins anew.
+    /// Connects to the ancestor at a position; behind the last, waits and begins anew. Ends this
+    /// process when the search has taken too long.
     fn turn_to(&mut self, index: usize) {
         let now = self.now;
+        let limit = self.settings.recovery.search_limit(self.settings.role);
         let Some(search) = &mut self.membership.search else { return };
+        if now.since(search.since) >= limit {
+            let waited = limit.as_millis();
+            let why = &search.reason;
+            let reason =
+                alloc::format!("no ancestor took this process in within {waited} ms: {why}");
+            // Where the front-end was gone, those below would find no ancestor either.
+            return match search.is_root_gone {
+                true => self.end(false, reason),
+                false => self.dissolve(reason),
+            };
+        }
         let Some((_, address)) = self.membership.ancestors.get(index) else {
             search.step = Step::Pausing;
             search.until = now + search.pause;
@@ -199,20 +212,6 @@ impl Node {
         let Some(search) = &self.membership.search else { return };
         if search.until > now {
             return;
-        }
-        let limit = self.settings.recovery.search_limit(self.settings.role);
-        if now.since(search.since) >= limit {
-            let reason = alloc::format!(
-                "no ancestor took this process in within {} ms: {}",
-                limit.as_millis(),
-                search.reason
-            );
-            // Where the front-end was gone, those below would find nobody either.
-            return if search.is_root_gone {
-                self.end(false, reason)
-            } else {
-                self.dissolve(reason)
-            };
         }
         match search.step {
             Step::Pausing => self.turn_to(0),

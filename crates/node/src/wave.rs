@@ -116,8 +116,8 @@ pub(crate) struct OpenWave {
     /// When it was opened.
     pub(crate) begun: Instant,
     pub(crate) fault: Option<FilterError>,
-    /// Whether its child takes it to be in the order of waves, but its wave has gone on.
-    pub(crate) has_become_late: bool,
+    /// Whether it is a part of a wave that has gone on.
+    pub(crate) is_late_part: bool,
     /// Header of the first packet: its tag is the result's.
     pub(crate) header: Header,
     pub(crate) format: Format,
@@ -145,7 +145,7 @@ impl Default for OpenWave {
             deadline: None,
             begun: Instant::default(),
             fault: None,
-            has_become_late: false,
+            is_late_part: false,
             header: Header::default(),
             format: Format::empty(),
             contributors: RankSet::new(),
@@ -169,7 +169,7 @@ impl OpenWave {
         self.waiting = waiting;
         self.deadline = None;
         self.fault = None;
-        self.has_become_late = false;
+        self.is_late_part = false;
         self.header = Header::default();
         self.contributors.clear();
         self.charges.clear();
@@ -481,7 +481,7 @@ pub(crate) struct WaveTable {
 
 impl WaveTable {
     /// A packet that is its own wave.
-    pub(crate) fn add_single(&mut self, slot: usize, arrived: Arrived<'_>, has_become_late: bool) {
+    pub(crate) fn add_single(&mut self, slot: usize, arrived: Arrived<'_>, is_late_part: bool) {
         let mut wave = self.spare.pop().unwrap_or_default();
         let place = Place {
             wave: arrived.packet.header.wave,
@@ -489,7 +489,7 @@ impl WaveTable {
         };
         wave.reset(place, 0);
         wave.total = arrived.packet.chunk.map(|chunk| chunk.total);
-        wave.has_become_late = has_become_late;
+        wave.is_late_part = is_late_part;
         if arrived.packet.header.void {
             wave.header = arrived.packet.header;
             wave.charges.push((slot as u16, arrived.charge));

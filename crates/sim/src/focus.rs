@@ -1,8 +1,10 @@
 //! What a run is made of more than chance alone would have it: the rare combinations in which
 //! faults of the engine have hidden.
 //!
-//! Half of all seeds have no focus. The others are drawn as those are, and changed here from
+//! Three of eight seeds have no focus. The others are drawn as those are, and changed here from
 //! numbers of their own, so that a seed without focus stays the run that it was.
+
+use core::time::Duration;
 
 use sapwood_filter::WaveRule;
 use sapwood_node::Policy;
@@ -25,13 +27,16 @@ pub(crate) enum Focus {
     Chunks,
     /// Processes that are cut off, replaced by those below them, and come back.
     Superseded,
+    /// Parts that come when their wave has gone on.
+    LateParts,
 }
 
 impl Focus {
     pub(crate) fn of(seed: u64) -> Self {
-        match seed % 4 {
-            0 => Self::Chunks,
-            1 => Self::Superseded,
+        match seed % 8 {
+            0 | 4 => Self::Chunks,
+            1 | 5 => Self::Superseded,
+            6 => Self::LateParts,
             _ => Self::Nothing,
         }
     }
@@ -43,6 +48,7 @@ impl Focus {
             Self::Nothing => {}
             Self::Chunks => have_chunks(&mut draws, faults, scenario),
             Self::Superseded => have_superseded(&mut draws, faults, scenario),
+            Self::LateParts => have_late_parts(&mut draws, faults, scenario),
         }
     }
 }
@@ -85,16 +91,63 @@ fn chunked(draws: &mut Chance, duration: Time) -> StreamPlan {
     }
 }
 
-/// Deep trees in which communication processes are cut off for about as long as they are waited
-/// for.
+/// Deep trees in which a communication process is cut off until those below it have gone to its
+/// parent, and comes back when that one is gone, too.
 fn have_superseded(draws: &mut Chance, faults: Faults, scenario: &mut Scenario) {
     if !draws.one_in(4) {
         scenario.shape = deep_shape(draws);
     }
-    if !scenario.recovery.silence.is_zero() {
-        scenario.recovery.silence = core::time::Duration::from_millis(300);
+    scenario.duration = draws.between(500, 1500) * MILLISECOND;
+    for plan in &mut scenario.streams {
+        plan.opens = 0;
+        plan.closes = None;
+        plan.waves = plan.waves.max(12);
+        plan.period = 2 * scenario.duration / plan.waves;
     }
-    for class in [Class::Partition, Class::Reset] {
+    let recovery = &mut scenario.recovery;
+    let silence = *draws.pick(&[100, 300]) * MILLISECOND;
+    if !recovery.silence.is_zero() {
+        recovery.silence = Duration::from_nanos(silence);
+        recovery.grace = Duration::from_secs(10);
+    }
+    if !faults.has(Class::Partition) {
+        return;
+    }
+    for _ in 0..draws.between(1, 3) {
+        let lasts = silence + draws.below(2 * silence);
+        let at = draws.below(scenario.duration);
+        let cut = Strike {
+            class: Class::Partition,
+            at,
+            target: Target::Communication,
+            lasts,
+            is_abrupt: false,
+        };
+        scenario.strikes.push(cut);
+        let class = *draws.pick(&[Class::Crash, Class::Crash, Class::Reset]);
+        if faults.has(class) {
+            let at = at + lasts + draws.below(40 * MILLISECOND);
+            scenario.strikes.push(Strike { class, at, target: Target::Parent, ..cut });
+        }
+    }
+}
+
+/// Small waves that go on without those who are slow, whose parts come late while communication
+/// processes go.
+fn have_late_parts(draws: &mut Chance, faults: Faults, scenario: &mut Scenario) {
+    scenario.shape = deep_shape(draws);
+    scenario.duration = draws.between(100, 600) * MILLISECOND;
+    scenario.recovery.grace = Duration::from_secs(10);
+    for plan in &mut scenario.streams {
+        plan.wave = WaveRule::Timeout { milliseconds: draws.between(1, 20) as u32 };
+        plan.policy = Policy::default();
+        plan.length = plan.length.min(50);
+        plan.opens = 0;
+        plan.closes = None;
+        plan.waves = draws.between(20, 80);
+        plan.period = 2 * scenario.duration / plan.waves;
+    }
+    for class in [Class::Stop, Class::Slow, Class::Crash, Class::Crash] {
         strike_at(draws, faults, class, scenario);
     }
 }

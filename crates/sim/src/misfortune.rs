@@ -59,10 +59,13 @@ impl World {
         {
             return Some(one);
         }
+        if strike.target == Target::Parent {
+            return self.parent_of_last().filter(|one| is_there(self, one));
+        }
         let role = match strike.target {
             Target::FrontEnd => return Some(FRONT_END).filter(|one| is_there(self, one)),
             Target::BackEnd => Role::BackEnd,
-            Target::Communication | Target::Relative => Role::Communication,
+            Target::Communication | Target::Relative | Target::Parent => Role::Communication,
         };
         let all: Vec<usize> =
             (0..self.processes.len()).filter(|index| is_there(self, index)).collect();
@@ -73,6 +76,13 @@ impl World {
             return None;
         }
         Some(*self.chance.pick(&fit))
+    }
+
+    /// The communication process above the one that was struck last.
+    fn parent_of_last(&self) -> Option<usize> {
+        let rank = self.processes[self.last_struck?].rank?;
+        let parent = self.topology.parent(rank)?.rank();
+        self.by_rank.get(&parent).copied().filter(|&index| index != FRONT_END)
     }
 
     /// A process beside, above or below one, which is no front-end.

@@ -13,6 +13,8 @@ pub(crate) enum Target {
     FrontEnd,
     /// The parent, some child or some sibling of the process that was struck last.
     Relative,
+    /// The parent that the process that was struck last was planned to have.
+    Parent,
 }
 
 /// A fault of the plan.
