@@ -230,7 +230,9 @@ impl Node {
                 || self.is_replaced(rank));
         if is_stale {
             self.turn_away(link, &Control::Dissolve);
-            return self.membership.forget_child(rank);
+            self.membership.forget_child(rank);
+            // The start may have waited for it alone.
+            return self.report_if_ready();
         }
         let Some(child) = self.membership.child_mut(rank) else { return };
         child.covers = covers;
@@ -244,7 +246,9 @@ impl Node {
     /// What these processes have kept must not be used any more: all ancestors are told.
     pub(crate) fn supersede(&mut self, ranks: &RankSet) {
         let news = ranks.difference(self.membership.superseded.as_ref());
-        if news.is_empty() || self.breaks(Mutation::ForgetSuperseded) {
+        let forgets =
+            self.breaks(Mutation::ForgetSuperseded) || self.breaks(Mutation::FindWholeOverlapsOnly);
+        if news.is_empty() || forgets {
             return;
         }
         self.membership.superseded.union_with(news.as_ref());

@@ -38,7 +38,8 @@ pub enum Mutation {
     ResumeTooFar,
     /// Chunks of one packet may stand for different back-ends.
     SkipChunkCheck,
-    /// What a new child sends again is found only where all of it has come before.
+    /// What a new child sends again is found only where all of it has come before. As long as
+    /// superseded processes are remembered, nothing comes again in part: they are forgotten, too.
     FindWholeOverlapsOnly,
     /// Processes whose children have been taken in elsewhere are not remembered.
     ForgetSuperseded,

@@ -12,7 +12,7 @@ use sapwood_topology::Shape;
 
 use crate::agenda::{MILLISECOND, Time};
 use crate::scenario::{Kind, Members, Scenario, StreamPlan};
-use crate::strike::{Strike, Target};
+use crate::strike::{Cut, Strike, Target};
 use crate::{Chance, Class, Faults};
 
 /// Packets are cut into chunks of this many bytes where chunks are the focus. Shorter bodies are
@@ -94,40 +94,66 @@ fn chunked(draws: &mut Chance, duration: Time) -> StreamPlan {
 /// Deep trees in which a communication process is cut off until those below it have gone to its
 /// parent, and comes back when that one is gone, too.
 fn have_superseded(draws: &mut Chance, faults: Faults, scenario: &mut Scenario) {
-    if !draws.one_in(4) {
-        scenario.shape = deep_shape(draws);
+    match draws.below(8) {
+        0..5 => scenario.shape = Shape::levels(&[2, 2]).unwrap_or_else(|_| deep_shape(draws)),
+        5..7 => scenario.shape = deep_shape(draws),
+        _ => {}
     }
-    scenario.duration = draws.between(500, 1500) * MILLISECOND;
+    scenario.duration = draws.between(300, 900) * MILLISECOND;
+    // What a process has sent is under way when it is cut off.
+    if !draws.one_in(4) {
+        scenario.speed.latency = 20 * MILLISECOND;
+        scenario.speed.room_bytes = scenario.speed.room_bytes.max(65_536);
+    }
     for plan in &mut scenario.streams {
         plan.opens = 0;
         plan.closes = None;
-        plan.waves = plan.waves.max(12);
+        plan.waves = plan.waves.max(60);
+        plan.length = plan.length.min(100);
         plan.period = 2 * scenario.duration / plan.waves;
+        if draws.one_in(2) {
+            plan.wave = WaveRule::All;
+            plan.policy = Policy::default();
+        }
     }
     let recovery = &mut scenario.recovery;
     let silence = *draws.pick(&[100, 300]) * MILLISECOND;
-    if !recovery.silence.is_zero() {
+    if recovery.is_on {
         recovery.silence = Duration::from_nanos(silence);
         recovery.grace = Duration::from_secs(10);
+        recovery.orphan_limit = Duration::from_secs(3);
     }
     if !faults.has(Class::Partition) {
         return;
     }
-    for _ in 0..draws.between(1, 3) {
-        let lasts = silence + draws.below(2 * silence);
-        let at = draws.below(scenario.duration);
+    // Other faults would often end those that this is about.
+    if !draws.one_in(4) {
+        scenario.strikes.clear();
+    }
+    for _ in 0..draws.between(1, 2) {
+        let lasts = 2 * silence + draws.below(2 * silence);
+        // Most when the tree has started, and packets flow.
+        let at = scenario.duration / 4 + draws.below(scenario.duration / 2);
         let cut = Strike {
             class: Class::Partition,
             at,
             target: Target::Communication,
             lasts,
             is_abrupt: false,
+            cut: *draws.pick(&[Cut::Split, Cut::Split, Cut::Random]),
         };
         scenario.strikes.push(cut);
-        let class = *draws.pick(&[Class::Crash, Class::Crash, Class::Reset]);
-        if faults.has(class) {
+        let class = *draws.pick(&[Class::Crash, Class::Reset]);
+        if faults.has(class) && draws.one_in(2) {
             let at = at + lasts + draws.below(40 * MILLISECOND);
             scenario.strikes.push(Strike { class, at, target: Target::Parent, ..cut });
+        }
+        // One that has gone to the parent dies there, before the others come back.
+        if faults.has(Class::Crash) && !draws.one_in(4) {
+            let gone = silence * 3 / 2;
+            let at = cut.at + gone + draws.below(lasts - gone);
+            let class = Class::Crash;
+            scenario.strikes.push(Strike { class, at, target: Target::Left, ..cut });
         }
     }
 }
@@ -138,17 +164,38 @@ fn have_late_parts(draws: &mut Chance, faults: Faults, scenario: &mut Scenario) 
     scenario.shape = deep_shape(draws);
     scenario.duration = draws.between(100, 600) * MILLISECOND;
     scenario.recovery.grace = Duration::from_secs(10);
+    // What has come late is under way for so long that its wave is safe before it.
+    scenario.speed.latency = *draws.pick(&[1, 5]) * MILLISECOND;
+    scenario.speed.room_bytes = scenario.speed.room_bytes.max(65_536);
     for plan in &mut scenario.streams {
         plan.wave = WaveRule::Timeout { milliseconds: draws.between(1, 20) as u32 };
         plan.policy = Policy::default();
-        plan.length = plan.length.min(50);
+        plan.length = plan.length.min(20);
         plan.opens = 0;
         plan.closes = None;
-        plan.waves = draws.between(20, 80);
+        plan.waves = draws.between(40, 120);
         plan.period = 2 * scenario.duration / plan.waves;
+        // What a back-end has held back comes little by little.
+        plan.window_bytes = Some(500);
     }
-    for class in [Class::Stop, Class::Slow, Class::Crash, Class::Crash] {
-        strike_at(draws, faults, class, scenario);
+    for _ in 0..draws.between(1, 3) {
+        let at = scenario.duration / 4 + draws.below(scenario.duration / 2);
+        let lasts = draws.between(50, 300) * MILLISECOND;
+        let stop = Strike {
+            class: Class::Stop,
+            at,
+            target: Target::BackEnd,
+            lasts,
+            is_abrupt: true,
+            cut: Cut::Random,
+        };
+        if !faults.has(Class::Stop) || !faults.has(Class::Crash) {
+            continue;
+        }
+        scenario.strikes.push(stop);
+        let at = at + lasts + draws.below(80 * MILLISECOND);
+        let target = *draws.pick(&[Target::Parent, Target::Parent, Target::Communication]);
+        scenario.strikes.push(Strike { class: Class::Crash, at, target, ..stop });
     }
 }
 
@@ -175,6 +222,7 @@ fn strike_at(draws: &mut Chance, faults: Faults, class: Class, scenario: &mut Sc
             target,
             lasts: draws.below(*draws.clone().pick(&[100, 1000, 6000]) * MILLISECOND),
             is_abrupt: draws.one_in(2),
+            cut: Cut::Random,
         });
     }
 }

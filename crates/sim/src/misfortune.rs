@@ -9,7 +9,7 @@ use sapwood_packet::RankSet;
 use crate::Class;
 use crate::agenda::{Happening, MILLISECOND, Time};
 use crate::process::{Notice, State};
-use crate::strike::{Strike, Target};
+use crate::strike::{Cut, Strike, Target};
 use crate::world::{FRONT_END, LOWER, UPPER, World};
 
 /// How many times slower a slow process is, at most.
@@ -59,13 +59,15 @@ impl World {
         {
             return Some(one);
         }
-        if strike.target == Target::Parent {
-            return self.parent_of_last().filter(|one| is_there(self, one));
+        match strike.target {
+            Target::Parent => return self.parent_of_last().filter(|one| is_there(self, one)),
+            Target::Left => return self.left_by_last(),
+            _ => {}
         }
         let role = match strike.target {
             Target::FrontEnd => return Some(FRONT_END).filter(|one| is_there(self, one)),
             Target::BackEnd => Role::BackEnd,
-            Target::Communication | Target::Relative | Target::Parent => Role::Communication,
+            _ => Role::Communication,
         };
         let all: Vec<usize> =
             (0..self.processes.len()).filter(|index| is_there(self, index)).collect();
@@ -83,6 +85,18 @@ impl World {
         let rank = self.processes[self.last_struck?].rank?;
         let parent = self.topology.parent(rank)?.rank();
         self.by_rank.get(&parent).copied().filter(|&index| index != FRONT_END)
+    }
+
+    /// A back-end planned below the process that was struck last, which nothing cuts off.
+    fn left_by_last(&mut self) -> Option<usize> {
+        let ranks = self.below(self.processes[self.last_struck?].rank?);
+        let found: Vec<usize> = ranks
+            .iter()
+            .filter_map(|rank| self.by_rank.get(&rank).copied())
+            .filter(|&index| self.processes[index].is_alive())
+            .filter(|&index| self.processes[index].side_bits == 0)
+            .collect();
+        if found.is_empty() { None } else { Some(*self.chance.pick(&found)) }
     }
 
     /// A process beside, above or below one, which is no front-end.
@@ -205,19 +219,10 @@ impl World {
     /// Cuts some processes off from the others.
     fn part(&mut self, number: usize, victim: usize) -> bool {
         let bit = 1 << (number % 64);
-        let whole_subtree = self.chance.one_in(2);
-        let rank = self.processes[victim].rank;
-        let mut far = alloc::vec![victim];
-        for index in 1..self.processes.len() {
-            let is_below = whole_subtree
-                && self.processes[index].rank.is_some_and(|other| {
-                    self.topology.node(other).is_some()
-                        && self.topology.ancestors(other).any(|node| Some(node.rank()) == rank)
-                });
-            if is_below || self.chance.one_in(6) {
-                far.push(index);
-            }
-        }
+        let mut far = match self.scenario.strikes[number].cut {
+            Cut::Random => self.far_side(victim),
+            Cut::Split => self.split_side(victim),
+        };
         if victim == FRONT_END {
             far.retain(|&index| index == FRONT_END);
         }
@@ -232,6 +237,42 @@ impl World {
             self.oracle.disturbed(&everyone);
         }
         true
+    }
+
+    /// A process, maybe all below it, and others here and there.
+    fn far_side(&mut self, victim: usize) -> Vec<usize> {
+        let whole_subtree = self.chance.one_in(2);
+        let rank = self.processes[victim].rank;
+        let mut far = alloc::vec![victim];
+        for index in 1..self.processes.len() {
+            let is_below = whole_subtree
+                && self.processes[index].rank.is_some_and(|other| {
+                    self.topology.node(other).is_some()
+                        && self.topology.ancestors(other).any(|node| Some(node.rank()) == rank)
+                });
+            if is_below || self.chance.one_in(6) {
+                far.push(index);
+            }
+        }
+        far
+    }
+
+    /// A process with some of its children, and all below those.
+    fn split_side(&mut self, victim: usize) -> Vec<usize> {
+        let Some(rank) = self.processes[victim].rank else { return alloc::vec![victim] };
+        let mut with_it = RankSet::new();
+        with_it.insert(rank);
+        for &child in self.topology.children(rank) {
+            if self.chance.one_in(2) {
+                with_it.insert(child);
+            }
+        }
+        let is_with = |other: u32| {
+            let mut above = self.topology.ancestors(other).map(|node| node.rank());
+            with_it.contains(other) || above.any(|one| one != rank && with_it.contains(one))
+        };
+        let ranks = self.by_rank.iter().filter(|&(&other, _)| is_with(other));
+        ranks.map(|(_, &index)| index).collect()
     }
 
     /// A process leaves on purpose.

@@ -15,6 +15,8 @@ pub(crate) enum Target {
     Relative,
     /// The parent that the process that was struck last was planned to have.
     Parent,
+    /// A back-end below the process that was struck last, and not cut off with it.
+    Left,
 }
 
 /// A fault of the plan.
@@ -27,6 +29,17 @@ pub(crate) struct Strike {
     pub(crate) lasts: Time,
     /// Whether what the process had written is lost with it, as when its machine goes.
     pub(crate) is_abrupt: bool,
+    /// Who is cut off with the process.
+    pub(crate) cut: Cut,
+}
+
+/// Who is on the far side of a partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// The process, maybe all below it, and others here and there.
+    Random,
+    /// The process with some of its children and all below those.
+    Split,
 }
 
 /// Draws the faults of a run. They come singly and in pairs, close together or apart.
@@ -82,5 +95,12 @@ fn draw_strike(draws: &mut Chance, class: Class, span: Time, recovers: bool) -> 
         2 => draws.below(1000 * MILLISECOND),
         _ => draws.below(10_000 * MILLISECOND),
     };
-    Strike { class, at: draws.below(span), target, lasts, is_abrupt: draws.one_in(2) }
+    Strike {
+        class,
+        at: draws.below(span),
+        target,
+        lasts,
+        is_abrupt: draws.one_in(2),
+        cut: Cut::Random,
+    }
 }

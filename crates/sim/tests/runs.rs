@@ -35,6 +35,17 @@ fn without_recovery_losses_are_named_and_nothing_else_is_lost() {
     assert_clean(Faults::ALL, Expect::Losses, 150);
 }
 
+/// Runs that once broke a rule: a wave of chunks that was never answered, an orphan that did not go
+/// where it was sent, streams that were too slow for their links, a start that waited for a process
+/// that had been turned away, late parts that were forgotten, and an orphan sent round in a circle.
+#[test]
+fn runs_that_once_broke_a_rule_are_clean() {
+    for seed in [990_013_170, 990_012_675, 990_017_823, 61, 1630, 1822, 1802] {
+        let outcome = run(seed, &Options::default());
+        assert!(outcome.violations.is_empty(), "seed {seed}:\n{outcome}");
+    }
+}
+
 #[test]
 fn a_seed_is_a_run() {
     let options = Options { log: true, ..Options::default() };
