@@ -60,7 +60,7 @@ FILTERS = List(FILTER, FILTERS_MAX)
 STREAM = Struct((
     ("stream", "u32"), ("members", RANKS), ("up", FILTERS), ("down", FILTERS), ("wait", WAIT),
     ("policy", POLICY), ("window_bytes", "u32"), ("height", "u32"), ("first_wave", "u64"),
-    ("rule", Option(FILTER)),
+    ("rule", Option(FILTER)), ("at_back_ends", "bool"),
 ))
 CONTROL = Enum((
     ("Hello", Struct((

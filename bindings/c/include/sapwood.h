@@ -45,7 +45,7 @@
       SAPWOOD_RECOVERY_ON, 0, NULL, NULL, NULL, NULL, NULL, 0 }
 #define SAPWOOD_STREAM_OPTIONS_INIT \
     { sizeof(sapwood_stream_options_t), NULL, NULL, SAPWOOD_WAVE_ALL, 0, SAPWOOD_POLICY_BLOCK, 0, \
-      NULL, NULL, NULL, NULL }
+      NULL, NULL, NULL, NULL, 0 }
 
 /** Length of the text of an error in bytes, its final NUL included. Longer texts are cut. */
 #define SAPWOOD_ERROR_TEXT_BYTES 512
@@ -462,6 +462,12 @@ typedef struct {
     const char *rule;
     /** A text that the rule is given as its one parameter; NULL for none. */
     const char *rule_text;
+    /**
+     * Not 0: the filters run in back-ends, too, on what each of them sends and receives: in those
+     * that `sapwood_back_end_attach_with_filters` has attached. Each packet that a filter emits
+     * there is a wave of that back-end.
+     */
+    int filters_at_back_ends;
 } sapwood_stream_options_t;
 
 /** Back-ends that an answer lacks for one reason. All of it is lent until the answer is freed. */
@@ -1364,6 +1370,21 @@ int sapwood_back_end_attach_by_file(sapwood_back_end_t **back_end,
                                     const char *path,
                                     uint32_t rank,
                                     sapwood_error_t *error);
+
+/**
+ * Joins as the two above do, by a file or with NULL in the place of its path as the environment
+ * says (`rank` is then not looked at), and runs the filters of streams that ask for them in their
+ * back-ends: see `filters_at_back_ends` of sapwood_stream_options_t. They run in the calls of this
+ * back-end's thread, without any limit of time.
+ *
+ * Errors: USAGE, FILE, START, ENDED, TIMEOUT, SYSTEM, INTERNAL.
+ * Threads: any.
+ * Memory: the handle is the caller's, to be given back by sapwood_back_end_close.
+ */
+int sapwood_back_end_attach_with_filters(sapwood_back_end_t **back_end,
+                                         const char *path,
+                                         uint32_t rank,
+                                         sapwood_error_t *error);
 
 /**
  * Leaves the network; what was sent is written first. Sets the handle to NULL; nothing happens if

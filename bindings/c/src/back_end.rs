@@ -6,6 +6,7 @@ use sapwood::{BackEnd, Packet};
 
 use crate::error::{Failure, Result, guard, sapwood_error_t, shield};
 use crate::event::{Told, sapwood_event_t};
+use crate::filters;
 use crate::handle::{Handle, bring, give, lend, take};
 use crate::packet::sapwood_packet_t;
 use crate::text;
@@ -69,6 +70,39 @@ pub unsafe extern "C" fn sapwood_back_end_attach_by_file(
                 let path = text::path("attach file", path)?;
                 let rank = (rank != SAPWOOD_ANY_RANK).then_some(rank);
                 let back_end = BackEnd::attach_by_file(&path, rank).map_err(Failure::of_start)?;
+                Ok(Leaf { back_end, told: Told::default() })
+            })
+        })
+    }
+}
+
+/// Joins as the two above do, by a file or with NULL in the place of its path as the environment
+/// says (`rank` is then not looked at), and runs the filters of streams that ask for them in their
+/// back-ends: see `filters_at_back_ends` of sapwood_stream_options_t. They run in the calls of this
+/// back-end's thread, without any limit of time.
+///
+/// # Safety
+/// As the opening of the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sapwood_back_end_attach_with_filters(
+    back_end: *mut *mut sapwood_back_end_t,
+    path: *const c_char,
+    rank: u32,
+    error: *mut sapwood_error_t,
+) -> c_int {
+    // SAFETY: as the header's opening says.
+    unsafe {
+        guard(error, || {
+            give(back_end, || {
+                let registry = filters::registry();
+                let attached = if path.is_null() {
+                    BackEnd::attach_with(registry)
+                } else {
+                    let path = text::path("attach file", path)?;
+                    let rank = (rank != SAPWOOD_ANY_RANK).then_some(rank);
+                    BackEnd::attach_by_file_with(&path, rank, &registry)
+                };
+                let back_end = attached.map_err(Failure::of_start)?;
                 Ok(Leaf { back_end, told: Told::default() })
             })
         })

@@ -162,6 +162,10 @@ pub struct sapwood_stream_options_t {
     pub rule: *const c_char,
     /// A text that the rule is given as its one parameter; NULL for none.
     pub rule_text: *const c_char,
+    /// Not 0: the filters run in back-ends, too, on what each of them sends and receives: in those
+    /// that `sapwood_back_end_attach_with_filters` has attached. Each packet that a filter emits
+    /// there is a wave of that back-end.
+    pub filters_at_back_ends: c_int,
 }
 
 /// What the first version of the options had, in bytes. Members come behind it.
@@ -389,6 +393,9 @@ pub(crate) unsafe fn stream(
     // SAFETY: as the caller says.
     if let Some(rule) = unsafe { text::optional("rule", options.rule) }? {
         builder = builder.rule(filters::rule(rule, rule_text));
+    }
+    if options.filters_at_back_ends != 0 {
+        builder = builder.at_back_ends();
     }
     let window = options.window_bytes;
     Ok(if window == 0 { builder } else { builder.window_bytes(window) })

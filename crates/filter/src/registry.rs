@@ -216,6 +216,12 @@ impl Registry {
         Some((self.sources.get(prefix)?.as_ref(), rest))
     }
 
+    /// Whether it can make no filter.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.makers.is_empty() && self.sources.is_empty()
+    }
+
     /// The names of all filters, separated by spaces.
     #[must_use]
     pub fn known(&self) -> String {

@@ -8,6 +8,7 @@ use sapwood_wire::{Control, Ranges, StreamRequest, WireError};
 use crate::lane::Place;
 use crate::link::Peer;
 use crate::membership::END;
+use crate::own::OwnFilters;
 use crate::stream::Stream;
 use crate::telemetry::Asked;
 use crate::{AffectedWaves, AttachPoint, Event, LinkId, Node, NodeError, Output, Role};
@@ -176,9 +177,10 @@ impl Node {
     /// A stream opens: here, and at the children that lead to its members.
     pub(crate) fn open(&mut self, request: StreamRequest) {
         let id = request.stream;
+        let is_back_end = self.settings.role == Role::BackEnd;
         let mut local = request.clone();
-        if self.settings.role == Role::BackEnd {
-            // Filters run at inner nodes; a back-end need not know them.
+        if is_back_end {
+            // Filters run at inner nodes; a back-end has its own, or none.
             local.up.clear();
             local.down.clear();
             local.rule = None;
@@ -187,26 +189,34 @@ impl Node {
             Ok(stream) => stream,
             Err(error) => return self.cannot_open(request, &alloc::format!("{error}")),
         };
+        let own = if is_back_end { OwnFilters::of(registry, &request) } else { None };
         if let Some(before) = self.streams.find(id) {
             self.retire_filters(before);
         }
         let at = self.streams.insert(stream);
-        self.streams.at(at).telemetry = Asked::on(&request);
-        self.streams.at(at).request = request;
-        if self.settings.role == Role::BackEnd {
-            self.streams.at(at).request.up = alloc::vec::Vec::new();
+        let stream = self.streams.at(at);
+        stream.telemetry = Asked::on(&request);
+        stream.own = own;
+        stream.request = request;
+        if is_back_end {
+            stream.request.up = alloc::vec::Vec::new();
+            stream.request.down = alloc::vec::Vec::new();
         }
         if self.settings.recovery.is_on {
-            self.streams.at(at).keep();
+            stream.keep();
         }
-        if self.settings.role == Role::BackEnd {
-            if self.streams.at(at).telemetry.is_none() {
-                self.outputs.push_back(Output::Event(Event::StreamOpened { stream: id }));
-            }
-        } else {
+        if !is_back_end {
             self.open_to_children(at);
             // Its members here may have died while the message was on its way.
+            return self.end_if_deserted(at);
+        }
+        if let Some(error) = self.streams.at(at).refusal().cloned() {
+            let rank = self.membership.rank_or_max();
+            self.tell_unmade(id, &RankSet::range(rank, rank), &alloc::format!("{error}"));
             self.end_if_deserted(at);
+        }
+        if self.streams.at(at).telemetry.is_none() {
+            self.outputs.push_back(Output::Event(Event::StreamOpened { stream: id }));
         }
     }
 
@@ -221,17 +231,8 @@ impl Node {
     /// A filter cannot be made here: the front-end is told why no wave will have what lies below,
     /// and the stream is open without children, so that nobody waits for it.
     fn cannot_open(&mut self, request: StreamRequest, reason: &str) {
-        let rank = self.membership.rank_or_max();
-        if let Some(parent) = self.membership.parent {
-            let fault = Control::Fault {
-                stream: request.stream,
-                wave: END.wave,
-                rank,
-                back_ends: Ranges::from(&self.membership.connected()),
-                reason: alloc::format!("{reason} (at rank {rank}{})", self.host_phrase()),
-            };
-            self.send_control(parent, &fault);
-        }
+        let below = self.membership.connected();
+        self.tell_unmade(request.stream, &below, reason);
         let bare = StreamRequest {
             members: Ranges::default(),
             up: alloc::vec::Vec::new(),
@@ -242,6 +243,21 @@ impl Node {
         if let Ok(stream) = self.new_stream(bare) {
             let at = self.streams.insert(stream);
             self.end_if_deserted(at);
+        }
+    }
+
+    /// Tells why no wave of a stream will have these back-ends.
+    fn tell_unmade(&mut self, stream: StreamId, ranks: &RankSet, reason: &str) {
+        let rank = self.membership.rank_or_max();
+        if let Some(parent) = self.membership.parent {
+            let fault = Control::Fault {
+                stream,
+                wave: END.wave,
+                rank,
+                back_ends: Ranges::from(ranks),
+                reason: alloc::format!("{reason} (at rank {rank}{})", self.host_phrase()),
+            };
+            self.send_control(parent, &fault);
         }
     }
 

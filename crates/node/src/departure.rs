@@ -128,7 +128,8 @@ impl Node {
             return;
         }
         stream.has_said_end = true;
-        if self.settings.role == Role::Communication {
+        let is_refused = stream.refusal().is_some();
+        if self.settings.role == Role::Communication || is_refused {
             let header = sapwood_packet::Header {
                 stream: stream.id,
                 wave: END.wave,

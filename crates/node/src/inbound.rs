@@ -13,7 +13,7 @@ use crate::mutation::Mutation;
 use crate::outbox::EncodedFrame;
 use crate::stream::{Stream, Way};
 use crate::wave::{Arrived, OwnedBody};
-use crate::{Delivery, Instant, LinkId, Node, Output};
+use crate::{Instant, LinkId, Node, Output};
 
 /// Longest frame of a peer that has not said who it is, in bytes; a hello is shorter.
 const HELLO_BYTES_MAX: usize = 4096;
@@ -292,13 +292,10 @@ impl Node {
                 }
             }
         };
-        let delivery = Delivery::Packet(whole);
-        stream.unread += u64::from(delivery.cost());
-        if self.deliveries.capacity() == 0 {
-            // Most back-ends take each packet before the next one comes.
-            self.deliveries.reserve_exact(1);
+        match stream.filters_delivered() {
+            true => self.deliver_filtered(at, &whole),
+            false => self.deliver(at, whole),
         }
-        self.deliveries.push_back(delivery);
     }
 
     /// A peer broke the format: nothing more can be believed of this link.

@@ -50,6 +50,7 @@ mod orphan;
 mod outbound;
 mod outbox;
 mod output;
+mod own;
 mod pulse;
 mod reclaim;
 mod record;

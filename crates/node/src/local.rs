@@ -7,8 +7,8 @@ use core::time::Duration;
 
 use sapwood_filter::{FilterSpec, WaveRule};
 use sapwood_packet::{
-    Body, DIRECTIVES_MAX, Header, IntoValues, Packet, PacketRef, RankSet, RankSetRef, Slab,
-    StreamId, Tag, Values, ValuesRef, Wave,
+    Body, DIRECTIVES_MAX, FormatRef, Header, IntoValues, Packet, PacketRef, RankSet, RankSetRef,
+    Slab, StreamId, Tag, Values, ValuesRef, Wave,
 };
 use sapwood_wire::limits::{FILTERS_MAX, PACKET_BYTES_MAX, WINDOW_BYTES};
 use sapwood_wire::{Control, Policy, Ranges, StreamRequest, WaitRule, encode_control};
@@ -42,6 +42,9 @@ pub struct StreamSpec {
     pub rule: Option<FilterSpec>,
     /// What a full window does.
     pub policy: Policy,
+    /// Whether the filters run in its back-ends, too, on what each of them sends and receives: in
+    /// those whose processes can make filters.
+    pub at_back_ends: bool,
     /// Bytes under way per link and direction; `None` for [`WINDOW_BYTES`].
     pub window_bytes: Option<u32>,
 }
@@ -77,6 +80,7 @@ impl Node {
             height: self.membership.height,
             first_wave: 0,
             rule: spec.rule.map(request_of),
+            at_back_ends: spec.at_back_ends,
         };
         check_request(&request)?;
         let mut stream = self.new_stream(request)?;
@@ -252,20 +256,23 @@ impl Node {
         if wave < next || wave == crate::membership::END.wave {
             return Err(NodeError::WavePassed { wave, next });
         }
-        // A wave that is dropped is skipped, which the packet that follows tells the parent.
-        if open.drops() {
-            open.dropped += open.sender.make_room(open.request.window_bytes as usize);
+        if let Some(error) = open.refusal() {
+            return Err(NodeError::Filter(error.clone()));
         }
+        let has_filters = open.filters_sent();
         let built = self.build(values);
         check_count(built.as_ref().len())?;
         let header =
             Header { stream, tag, wave, origin: rank, ends_wave: true, ..Header::default() };
         let values = built.as_ref();
         let length = values.body().len();
-        self.counted.sent(length);
+        if has_filters {
+            let sent = self.send_filtered(at, header, values);
+            self.built = built;
+            return Ok(sent);
+        }
         if length < SHARED_BODY_BYTES {
-            self.streams.at(at).next_wave = wave + 1;
-            self.send_small(at, header, values);
+            self.send_in_wave(at, header, values);
             self.built = built;
             return Ok(length);
         }
@@ -273,14 +280,40 @@ impl Node {
         let body = Body::from(slab);
         self.note_large(&body);
         check_length(&body)?;
-        let contributors = [[rank, rank]];
+        self.send_large(at, header, format.as_ref(), body);
+        Ok(length)
+    }
+
+    /// Sends values in a wave that is open to this back-end.
+    #[inline]
+    pub(crate) fn send_in_wave(&mut self, at: usize, header: Header, values: ValuesRef<'_>) {
+        if values.body().len() >= SHARED_BODY_BYTES {
+            let body = Body::from(Slab::copy_of(values.body()));
+            return self.send_large(at, header, values.format(), body);
+        }
+        self.begin_wave(at, header.wave, values.body().len());
+        self.send_small(at, header, values);
+    }
+
+    fn send_large(&mut self, at: usize, header: Header, format: FormatRef<'_>, body: Body) {
+        self.begin_wave(at, header.wave, body.len());
+        let contributors = [[header.origin; 2]];
         let contributors =
             RankSetRef::from_ranges(&contributors).expect("one range of one rank is in order");
-        let format = format.as_ref();
         let packet = PacketRef { header, contributors, format, ..PacketRef::default() };
-        self.streams.at(at).next_wave = wave + 1;
         self.send_up(at, packet, Some(body));
-        Ok(length)
+    }
+
+    /// A wave of this back-end is about to be sent.
+    #[inline]
+    fn begin_wave(&mut self, at: usize, wave: Wave, length: usize) {
+        self.counted.sent(length);
+        let open = self.streams.at(at);
+        // A wave that is dropped is skipped, which the packet that follows tells the parent.
+        if open.drops() {
+            open.dropped += open.sender.make_room(open.request.window_bytes as usize);
+        }
+        open.next_wave = wave + 1;
     }
 
     /// Sends a small packet of this back-end, in a run with those before it where that can be.

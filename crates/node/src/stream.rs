@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use sapwood_filter::{Chain, Filter, FilterSpec, Registry};
+use sapwood_filter::{Chain, Filter, FilterError, FilterSpec, Registry};
 use sapwood_packet::{Format, FormatRef, Rank, RankSet, StreamId, Values, ValuesRef, Wave};
 use sapwood_wire::limits::{CHUNK_BYTES, KEPT_BYTES};
 use sapwood_wire::{FilterRequest, Policy, StreamRequest, WaitRule};
@@ -24,6 +24,7 @@ use crate::late::LateParts;
 use crate::membership::END;
 use crate::mutation::Mutation;
 use crate::outbox::EncodedFrame;
+use crate::own::OwnFilters;
 use crate::replica::Handover;
 use crate::sender::Sender;
 use crate::slot::Slot;
@@ -151,6 +152,8 @@ pub(crate) struct Stream {
     pub(crate) dropped: u64,
     /// Set on a telemetry stream.
     pub(crate) telemetry: Option<Box<Asked>>,
+    /// Filters between the application of this back-end and the stream, if it has some there.
+    pub(crate) own: Option<Box<OwnFilters>>,
 }
 
 impl Stream {
@@ -218,6 +221,7 @@ impl Stream {
             passed_on: RankSet::new(),
             dropped: 0,
             telemetry: Asked::on(&request),
+            own: None,
             request,
         })
     }
@@ -467,7 +471,7 @@ fn patience(wait: WaitRule, height: u32, whole_height: u32) -> Option<Duration> 
     Some(share.min(whole))
 }
 
-fn chain(registry: &Registry, requests: &[FilterRequest]) -> Result<Chain, NodeError> {
+pub(crate) fn chain(registry: &Registry, requests: &[FilterRequest]) -> Result<Chain, FilterError> {
     let spec = |request: &FilterRequest| FilterSpec {
         name: request.name.clone(),
         parameters: values_of(request),
@@ -478,9 +482,9 @@ fn chain(registry: &Registry, requests: &[FilterRequest]) -> Result<Chain, NodeE
     {
         // Every node can make this one, whatever its program knows.
         let own = Registry::empty().with(TELEMETRY, crate::record::make);
-        return Ok(Chain::new(&own, &specs)?);
+        return Chain::new(&own, &specs);
     }
-    Ok(Chain::new(registry, &specs)?)
+    Chain::new(registry, &specs)
 }
 
 fn rule_of(

@@ -67,10 +67,21 @@ impl BackEnd {
     /// [`Error::Runtime`] when the environment names no network, or the parent cannot be reached,
     /// has ended or does not share the key; [`Error::Ended`] when the parent refuses.
     pub fn attach() -> Result<Self> {
+        Self::attach_with(Registry::empty())
+    }
+
+    /// The same, with filters for streams that ask for them in their back-ends
+    /// ([`StreamBuilder::at_back_ends`](crate::StreamBuilder::at_back_ends)). They run in the calls
+    /// of this back-end's thread, without any limit of time: what it sends passes the upward ones,
+    /// what comes for it the downward ones.
+    ///
+    /// # Errors
+    /// As [`BackEnd::attach`].
+    pub fn attach_with(registry: Registry) -> Result<Self> {
         sapwood_launch::bind_to_starter().map_err(sapwood_runtime::RuntimeError::from)?;
         match Summons::from_environment()? {
-            Some(summons) => summons.follow(),
-            None => Self::join(Attachment::from_environment()?),
+            Some(summons) => summons.follow(&registry),
+            None => Self::join(Attachment::from_environment()?, registry),
         }
     }
 
@@ -79,9 +90,21 @@ impl BackEnd {
     /// # Errors
     /// As [`BackEnd::attach`], and [`Error::File`].
     pub fn attach_by_file(path: &Path, rank: Option<Rank>) -> Result<Self> {
+        Self::attach_by_file_with(path, rank, &Registry::empty())
+    }
+
+    /// The same, with filters, as [`BackEnd::attach_with`] takes them.
+    ///
+    /// # Errors
+    /// As [`BackEnd::attach_by_file`].
+    pub fn attach_by_file_with(
+        path: &Path,
+        rank: Option<Rank>,
+        registry: &Registry,
+    ) -> Result<Self> {
         let mut refused = None;
         for attachment in AttachFile::read(path)?.attachments(rank)? {
-            match Self::join(attachment) {
+            match Self::join(attachment, registry.clone()) {
                 // Another place may have a rank to give, and one that is written may be gone.
                 Err(error @ (Error::Ended { .. } | Error::Runtime(_))) if rank.is_none() => {
                     refused = Some(error);
@@ -93,8 +116,8 @@ impl BackEnd {
         Err(refused.unwrap_or_else(|| Error::File { path: path.to_path_buf(), reason }))
     }
 
-    pub(crate) fn join(attachment: Attachment) -> Result<Self> {
-        let driver = Driver::attach(attachment, Role::BackEnd, Registry::empty())?;
+    pub(crate) fn join(attachment: Attachment, registry: Registry) -> Result<Self> {
+        let driver = Driver::attach(attachment, Role::BackEnd, registry)?;
         let mut back_end = Self {
             shared: Shared::new(driver),
             unwritten: 0,

@@ -9,6 +9,7 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use sapwood_filter::Registry;
 use sapwood_launch::{JOIN_TIMEOUT_VARIABLE, JOIN_VARIABLE, rank_by_manager};
 use sapwood_packet::Rank;
 use sapwood_runtime::{Attachment, PARENT_VARIABLE, RANK_VARIABLE, RuntimeError};
@@ -74,11 +75,11 @@ impl Summons {
     }
 
     /// Goes there, again and again while nobody is there yet.
-    pub(crate) fn follow(&self) -> Result<BackEnd> {
+    pub(crate) fn follow(&self, registry: &Registry) -> Result<BackEnd> {
         let until = Instant::now() + self.patience;
         let mut pause = PAUSE_FIRST;
         loop {
-            match self.try_once() {
+            match self.try_once(registry) {
                 Err(error) if may_pass(&error) && Instant::now() + pause < until => {
                     std::thread::sleep(pause);
                     pause = (2 * pause).min(PAUSE_LONGEST);
@@ -88,10 +89,12 @@ impl Summons {
         }
     }
 
-    fn try_once(&self) -> Result<BackEnd> {
+    fn try_once(&self, registry: &Registry) -> Result<BackEnd> {
         match &self.place {
-            Place::File(path) => BackEnd::attach_by_file(path, self.rank),
-            Place::Address(address) => BackEnd::join(Attachment::at(address.clone(), self.rank)?),
+            Place::File(path) => BackEnd::attach_by_file_with(path, self.rank, registry),
+            Place::Address(address) => {
+                BackEnd::join(Attachment::at(address.clone(), self.rank)?, registry.clone())
+            }
         }
     }
 }

@@ -56,6 +56,18 @@ impl StreamBuilder {
         self
     }
 
+    /// Runs the filters in the stream's back-ends as well, on what each of them sends and
+    /// receives: in those that were attached with filters
+    /// ([`BackEnd::attach_with`](crate::BackEnd::attach_with)). Without this they run at the
+    /// front-end and in communication processes, which is what filters that merge need.
+    ///
+    /// In a back-end a filter is given one packet at a time, before it gets its wave: each packet
+    /// that it emits is a wave of that back-end, and where it emits none, none was sent.
+    pub fn at_back_ends(mut self) -> Self {
+        self.spec.at_back_ends = true;
+        self
+    }
+
     /// Opens the stream at all of its nodes.
     ///
     /// # Errors

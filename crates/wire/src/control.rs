@@ -142,6 +142,8 @@ pub struct StreamRequest {
     pub first_wave: Wave,
     /// What decides besides `wait` when a wave goes on: a synchronisation rule by name.
     pub rule: Option<FilterRequest>,
+    /// Whether the filters run in its back-ends, too: in those that can make filters.
+    pub at_back_ends: bool,
 }
 
 /// A control message.

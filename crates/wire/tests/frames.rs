@@ -120,6 +120,7 @@ fn open_with(up: usize, down: usize) -> Control {
         height: 1,
         first_wave: 0,
         rule: None,
+        at_back_ends: false,
     })
 }
 

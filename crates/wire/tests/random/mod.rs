@@ -220,10 +220,10 @@ fn any_request() -> impl Strategy<Value = StreamRequest> {
     ];
     let policy = prop_oneof![Just(Policy::Block), Just(Policy::DropOldest)];
     let numbers = (any::<u32>(), any::<u32>(), any::<u32>(), any::<u64>());
-    let filters = (any_filters(), any_filters(), any_filters());
+    let filters = (any_filters(), any_filters(), any_filters(), any::<bool>());
     (any_ranges(), filters, wait, policy, numbers).prop_map(
         |(members, filters, wait, policy, (stream, window_bytes, height, first_wave))| {
-            let (up, down, mut rule) = filters;
+            let (up, down, mut rule, at_back_ends) = filters;
             let rule = rule.pop();
             StreamRequest {
                 stream,
@@ -236,6 +236,7 @@ fn any_request() -> impl Strategy<Value = StreamRequest> {
                 height,
                 first_wave,
                 rule,
+                at_back_ends,
             }
         },
     )
