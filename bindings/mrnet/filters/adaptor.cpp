@@ -3,7 +3,7 @@
  *
  * The processes of a tree load this library, and it loads the tool's. A stream gives it one text: a
  * mark of the network, then a line `path function` for every filter that the tool has loaded, an
- * empty line, and the topology. Which of the lines is meant is in the filter's name: mrnet0 is the
+ * empty line, and the tree (src/filter_site.hpp). Which of the lines is meant is in the filter's name: mrnet0 is the
  * first. The filters mrnet-state0 and so on are the same for functions that give their state away
  * when a process dies; mrnet-parameters takes what goes down for the others.
  *
@@ -11,6 +11,9 @@
  * a function is called with each packet that comes, keeps those that have to wait in its state, and gives
  * all that go on together at once. So the stream waits for nobody, and this filter stands before the
  * one that transforms: what it lets go is one wave of that.
+ *
+ * Back-ends in C++ load this library, too: there a stream's filters run on what the back-end sends and
+ * receives, but for those that synchronise.
  */
 #include <dlfcn.h>
 #include <sapwood_filter.h>
@@ -23,6 +26,7 @@
 
 #include "contents.hpp"
 #include "engine.hpp"
+#include "filter_site.hpp"
 #include "mrnet/NetworkTopology.h"
 
 namespace {
@@ -58,9 +62,17 @@ struct Instance {
     void* state = NULL;
     uint32_t stream = 0;
     bool is_synchronisation = false;
-    std::unique_ptr<NetworkTopology> topology;
+    /* The tree and the stream's members, and this process among them once its rank is known. */
+    std::string tree;
+    std::shared_ptr<FilterSite> site;
     /* What instances of processes that are gone have given away. */
     std::vector<PacketPtr> inherited;
+
+    ~Instance()
+    {
+        if (site)
+            site->leave(stream);
+    }
 };
 
 int32_t fail(sapwood_filter_out_t* out, const std::string& text)
@@ -113,7 +125,7 @@ void copy_value(const sapwood_filter_value_t& from, mrn_value& to)
 }
 
 PacketPtr packet_of(const sapwood_filter_value_t* values, uint32_t first, uint32_t count, int tag,
-                    Rank origin, uint32_t stream)
+                    Rank origin, Rank inlet, uint32_t stream)
 {
     PacketContents* made = new PacketContents;
     made->values.count = count - first;
@@ -124,7 +136,8 @@ PacketPtr packet_of(const sapwood_filter_value_t* values, uint32_t first, uint32
         made->format += (at > first ? " " : "") + directive(values[at]);
     }
     made->tag = tag;
-    made->source = made->inlet = origin;
+    made->source = origin;
+    made->inlet = inlet;
     made->stream_id = stream + USER_STRM_BASE_ID;
     return PacketPtr(new Packet(made));
 }
@@ -163,21 +176,6 @@ int32_t emit(sapwood_filter_out_t* out, uint32_t way, const PacketPtr& packet)
         made[at].bytes = encoded[at].size();
     }
     return sapwood_filter_send(out, way, packet->get_Tag(), made.data(), uint32_t(made.size()));
-}
-
-/* The tree, as the front-end has planned it. */
-void read_topology(Instance& instance, const std::string& text)
-{
-    sapwood_topology_t* read = NULL;
-    sapwood_topology_node_t node;
-    instance.topology.reset(new NetworkTopology(NULL));
-    if (sapwood_topology_read(&read, NULL, text.c_str(), 0, NULL) != SAPWOOD_OK)
-        return;
-    for (size_t place = 0; place < sapwood_topology_size(read); place++)
-        if (sapwood_topology_node(read, place, &node, NULL) == SAPWOOD_OK)
-            instance.topology->add(node.host, 0, node.rank, node.parent,
-                                   node.role == SAPWOOD_ROLE_BACK_END);
-    sapwood_topology_free(&read);
 }
 
 /* Loads the function of one line; gives what is wrong. */
@@ -219,7 +217,7 @@ int32_t create(const sapwood_filter_value_t* values, uint32_t count, void** stat
         return fail(out, wrong);
     std::ostringstream rest;
     rest << text.rdbuf();
-    read_topology(*instance, rest.str());
+    instance->tree = rest.str();
     *state = instance.release();
     return 0;
 }
@@ -248,8 +246,7 @@ int32_t run(Instance& instance, const sapwood_filter_wave_t* wave, std::vector<P
     std::vector<PacketPtr> onward, back;
     bool is_upward = wave->contributor_ranges > 0;
     PacketPtr given = parameters_of(instance, wave->stream, is_upward);
-    TopologyLocalInfo info(instance.topology.get(), instance.topology->find_Node(wave->rank), NULL);
-    instance.stream = wave->stream;
+    TopologyLocalInfo info = instance.site->place();
     try {
         instance.function(in, onward, back, &instance.state, given, info);
     } catch (...) {
@@ -263,21 +260,42 @@ int32_t run(Instance& instance, const sapwood_filter_wave_t* wave, std::vector<P
     return failed;
 }
 
+/* Packets pass as they came: of the layer's own, and where a filter that synchronises has nothing to do. */
+int32_t pass(const sapwood_filter_packet_t& packet, sapwood_filter_out_t* out)
+{
+    return sapwood_filter_emit(out, packet.tag, packet.values, packet.value_count);
+}
+
 int32_t transform(void* state, const sapwood_filter_wave_t* wave, sapwood_filter_out_t* out)
 {
     Instance& instance = *static_cast<Instance*>(state);
+    if (!instance.site) {
+        instance.stream = wave->stream;
+        instance.site = FilterSite::enter(instance.mark, instance.tree, wave->rank, wave->stream);
+    }
+    FilterSite& site = *instance.site;
+    bool is_upward = wave->contributor_ranges > 0, is_back_end = site.kind() == BE_NODE;
     std::vector<PacketPtr> in = std::move(instance.inherited);
     instance.inherited.clear();
+    int32_t failed = 0;
     for (uint32_t at = 0; at < wave->packet_count; at++) {
         const sapwood_filter_packet_t& packet = wave->packets[at];
-        in.push_back(packet_of(packet.values, 0, packet.value_count, packet.tag, packet.origin,
-                               wave->stream));
+        if (packet.tag < TAGS_OWN_END || (is_back_end && instance.is_synchronisation)) {
+            failed |= pass(packet, out);
+            continue;
+        }
+        bool is_of_child = is_upward && !is_back_end;
+        if (is_of_child && (packet.flags & SAPWOOD_FILTER_LATE) == 0)
+            site.note_child(packet.origin);
+        Rank origin = site.shown(packet.origin);
+        in.push_back(packet_of(packet.values, 0, packet.value_count, packet.tag, origin,
+                               is_of_child || !is_upward ? origin : UnknownRank, wave->stream));
         const std::string& format = in.back()->contents().format;
         if (!instance.format.empty() && format != instance.format)
             return fail(out, "the filter takes packets of the format \"" + instance.format +
                                  "\", not \"" + format + "\"");
     }
-    return run(instance, wave, in, out);
+    return in.empty() ? failed : failed | run(instance, wave, in, out);
 }
 
 int32_t save(void* state, sapwood_filter_out_t* out)
@@ -294,7 +312,7 @@ int32_t merge(void* state, const sapwood_filter_value_t* values, uint32_t count,
 {
     Instance& instance = *static_cast<Instance*>(state);
     instance.inherited.push_back(
-        packet_of(values, 0, count, 0, UnknownRank, instance.stream));
+        packet_of(values, 0, count, 0, UnknownRank, UnknownRank, instance.stream));
     return 0;
 }
 
@@ -305,7 +323,7 @@ int32_t take_parameters(void* state, const sapwood_filter_wave_t* wave, sapwood_
     int32_t failed = 0;
     for (uint32_t at = 0; at < wave->packet_count; at++) {
         const sapwood_filter_packet_t& packet = wave->packets[at];
-        failed |= sapwood_filter_emit(out, packet.tag, packet.values, packet.value_count);
+        failed |= pass(packet, out);
         if (packet.tag != TAG_PARAMETERS || packet.value_count == 0 ||
             packet.values[0].element != SAPWOOD_FILTER_INT32)
             continue;
@@ -315,7 +333,8 @@ int32_t take_parameters(void* state, const sapwood_filter_wave_t* wave, sapwood_
         Parameters& kept = parameters();
         std::lock_guard<std::mutex> guard(kept.mutex);
         kept.of_type[type][{instance.mark, wave->stream}] =
-            packet_of(packet.values, 1, packet.value_count, packet.tag, packet.origin, wave->stream);
+            packet_of(packet.values, 1, packet.value_count, packet.tag, packet.origin,
+                      packet.origin, wave->stream);
     }
     return failed;
 }

@@ -29,10 +29,9 @@ bool BackEnd::attach()
     const char* started = getenv("SAPWOOD_RANK");
     sapwood_error_t error;
     is_started_ = parent != NULL && started != NULL && strtoul(started, NULL, 10) == rank;
-    int code = is_started_
-                   ? sapwood_back_end_attach(&back_end_, &error)
-                   : sapwood_back_end_attach_by_file(&back_end_, attach_file(parent_port_).c_str(),
-                                                     SAPWOOD_ANY_RANK, &error);
+    std::string file = is_started_ ? "" : attach_file(parent_port_);
+    int code = sapwood_back_end_attach_with_filters(&back_end_, is_started_ ? NULL : file.c_str(),
+                                                    SAPWOOD_ANY_RANK, &error);
     if (code != SAPWOOD_OK) {
         network.error(code_of(error), rank, "%s", error.text);
         ended = true;

@@ -20,6 +20,7 @@ class BackEnd : public Engine {
     int open(StreamContents&) override { return 0; }
     Stream* direct(Rank rank) override;
     bool is_front_end() const override { return false; }
+    node_type_t kind() const override { return BE_NODE; }
 
   protected:
     int bring() override;

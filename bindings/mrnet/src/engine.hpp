@@ -60,10 +60,13 @@ class Engine {
     virtual int open(StreamContents& stream) = 0;
     virtual Stream* direct(Rank rank) = 0;
     virtual bool is_front_end() const = 0;
+    virtual node_type_t kind() const = 0;
+    /* Ranks as tools know them, of the library's; and back. */
     virtual Rank shown(Rank rank) const { return rank; }
+    virtual Rank real(Rank rank) const { return rank; }
     void notice();
     int keep(Stream& stream);
-    std::string filter_text() const;
+    std::string filter_text(const std::set<Rank>& members);
 
     Network& network;
     NetworkTopology topology;
@@ -78,7 +81,7 @@ class Engine {
     std::vector<Communicator*> communicators;
     std::map<Rank, CommunicationNode*> end_points;
     std::vector<std::string> loaded_filters;
-    std::string filter_lines, topology_text;
+    std::string filter_lines;
     bool ended;
     bool is_recovering;
     /* Streams whose data somebody waits for by a descriptor. */

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "engine.hpp"
+#include "filter_site.hpp"
 
 namespace MRN {
 
@@ -56,7 +57,8 @@ struct Assignment {
     std::string rank;
 };
 
-bool read_assignments(const std::string& text, std::vector<Assignment>& assignments)
+/* An empty text assigns the filter that a stream has where none is named. */
+bool read_assignments(const std::string& text, int otherwise, std::vector<Assignment>& assignments)
 {
     std::istringstream parts(text);
     for (std::string part; std::getline(parts, part, ';');) {
@@ -73,7 +75,9 @@ bool read_assignments(const std::string& text, std::vector<Assignment>& assignme
             return false;
         assignments.push_back(one);
     }
-    return !assignments.empty();
+    if (assignments.empty())
+        assignments.push_back({otherwise, "*"});
+    return true;
 }
 
 /* The words of sapwood.h for an assignment, by what gives each number its name; empty if there are
@@ -133,8 +137,9 @@ Stream* Network::new_Stream(Communicator* communicator, std::string up, std::str
 {
     std::vector<Assignment> ups, syncs, downs;
     StreamContents contents;
-    bool is_good = read_assignments(up, ups) && read_assignments(sync, syncs) &&
-                   read_assignments(down, downs);
+    bool is_good = read_assignments(up, TFILTER_NULL, ups) &&
+                   read_assignments(sync, SFILTER_WAITFORALL, syncs) &&
+                   read_assignments(down, TFILTER_NULL, downs);
     if (is_good) {
         const std::vector<std::string>& loaded = engine_->loaded_filters;
         auto name_of = [&](int id) { return filter_name(id, loaded); };
@@ -153,17 +158,17 @@ Stream* Network::new_Stream(Communicator* communicator, std::string up, std::str
     made->down = contents.down;
     made->sync = contents.sync;
     made->wave = contents.wave;
+    for (CommunicationNode* node : communicator->get_EndPoints())
+        made->ranks.insert(node->get_Rank());
     for (const std::string& part : {made->up, made->sync, made->down})
         made->has_loaded = made->has_loaded || part.find("native:") != std::string::npos;
     if (made->has_loaded) {
-        made->text = engine_->filter_text();
+        made->text = engine_->filter_text(made->ranks);
         std::string taker = "native:" + adaptor_path() + "#mrnet-parameters";
         made->down = made->down == "null" ? taker : taker + "," + made->down;
     }
     made->is_lenient = made->up.find("average") != std::string::npos ||
                        made->up.find("concatenate") != std::string::npos;
-    for (CommunicationNode* node : communicator->get_EndPoints())
-        made->ranks.insert(node->get_Rank());
     Stream* stream = new Stream(*engine_, made);
     bool is_kept = true;
     if (made->wave != SAPWOOD_WAVE_TIMEOUT) {
@@ -221,11 +226,11 @@ int Network::load_FilterFuncs(const char* shared_object, const std::vector<const
     return loaded == int(functions.size()) ? 0 : -1;
 }
 
-/* What the adaptor is told: which network, which filters, which tree. */
-std::string Engine::filter_text() const
+/* What the adaptor is told: which network, which filters, which tree and which of its back-ends. */
+std::string Engine::filter_text(const std::set<Rank>& members)
 {
     return std::to_string(getpid()) + "-" + std::to_string(reinterpret_cast<uintptr_t>(this)) +
-           "\n" + filter_lines + "\n" + topology_text;
+           "\n" + filter_lines + "\n" + told_tree(*this, members);
 }
 
 }  // namespace MRN

@@ -177,7 +177,6 @@ bool FrontEnd::start(const std::string& topology_text, const char* program,
                      const char** arguments, const Settings& settings)
 {
     is_attaching_ = program == NULL;
-    this->topology_text = topology_text;
     is_recovering = settings.text("MRNET_FAILURE_RECOVERY") != "0";
     if (!read_topology(topology_text, is_attaching_ ? ATTACH_PER_LEAF : 0))
         return false;
@@ -259,6 +258,9 @@ int FrontEnd::open(StreamContents& stream)
     options.up = up.c_str();
     options.down = stream.down.c_str();
     options.up_text = options.down_text = stream.has_loaded ? stream.text.c_str() : NULL;
+    /* Built-in filters that are the same everywhere have nothing to do in back-ends. */
+    bool is_assigned = (up + stream.down).find('@') != std::string::npos;
+    options.filters_at_back_ends = stream.has_loaded || is_assigned;
     options.wave = stream.wave;
     options.wave_timeout_ms = stream.wave_milliseconds;
     sapwood_error_t error;

@@ -24,7 +24,9 @@ class FrontEnd : public Engine {
     int open(StreamContents& stream) override;
     Stream* direct(Rank rank) override;
     bool is_front_end() const override { return true; }
+    node_type_t kind() const override { return FE_NODE; }
     Rank shown(Rank real) const override;
+    Rank real(Rank shown) const override;
 
   protected:
     int bring() override;
@@ -55,7 +57,6 @@ class FrontEnd : public Engine {
     int take_of(Stream& stream, PacketPtr& packet, int milliseconds);
     int take_queued(Stream* only, PacketPtr& packet, Stream** stream);
     int fail(const sapwood_error_t& error);
-    Rank real(Rank shown) const;
 
     sapwood_network_t* network_;
     bool is_attaching_;

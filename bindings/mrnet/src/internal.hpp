@@ -16,6 +16,7 @@ class Internal : public Engine {
     int open(StreamContents&) override { return -1; }
     Stream* direct(Rank) override { return NULL; }
     bool is_front_end() const override { return false; }
+    node_type_t kind() const override { return CP_NODE; }
     void wait_for_end() override;
 
   protected:

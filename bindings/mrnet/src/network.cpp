@@ -144,7 +144,7 @@ Rank Network::get_LocalRank() const
 
 bool Network::is_LocalNodeChild() const
 {
-    return !engine_->is_front_end();
+    return engine_->kind() != FE_NODE;
 }
 
 bool Network::is_LocalNodeParent() const
@@ -154,17 +154,23 @@ bool Network::is_LocalNodeParent() const
 
 bool Network::is_LocalNodeInternal() const
 {
-    return dynamic_cast<Internal*>(engine_) != NULL;
+    return engine_->kind() == CP_NODE;
 }
 
 bool Network::is_LocalNodeFrontEnd() const
 {
-    return engine_->is_front_end();
+    return engine_->kind() == FE_NODE;
 }
 
 bool Network::is_LocalNodeBackEnd() const
 {
-    return dynamic_cast<BackEnd*>(engine_) != NULL;
+    return engine_->kind() == BE_NODE;
+}
+
+bool Network::node_Failed(Rank rank)
+{
+    engine_->refresh();
+    return engine_->topology.node_Failed(rank);
 }
 
 Stream* Network::get_Stream(unsigned int id) const

@@ -84,6 +84,12 @@ const std::set<Rank>& Stream::get_EndPoints() const
     return contents_->ranks;
 }
 
+void Stream::get_ChildRanks(std::set<Rank>& ranks) const
+{
+    Engine::Hold hold(engine_);
+    engine_.topology.add_ChildrenTo(contents_->ranks, engine_.rank, ranks);
+}
+
 unsigned int Stream::get_Id() const
 {
     Engine::Hold hold(engine_);

@@ -252,6 +252,35 @@ NetworkTopology::Node* NetworkTopology::find_Node(Rank rank) const
     return found == nodes_.end() || found->second->has_failed_ ? NULL : found->second;
 }
 
+bool NetworkTopology::node_Failed(Rank rank) const
+{
+    Locked locked(monitor_);
+    auto found = nodes_.find(rank);
+    return found != nodes_.end() && found->second->has_failed_;
+}
+
+bool NetworkTopology::leads_To(const Node* node, const std::set<Rank>& members) const
+{
+    if (members.count(node->rank_) != 0)
+        return true;
+    for (const Node* child : node->children_)
+        if (leads_To(child, members))
+            return true;
+    return false;
+}
+
+void NetworkTopology::add_ChildrenTo(const std::set<Rank>& members, Rank rank,
+                                     std::set<Rank>& children) const
+{
+    Locked locked(monitor_);
+    auto found = nodes_.find(rank);
+    if (found == nodes_.end())
+        return;
+    for (const Node* child : found->second->children_)
+        if (leads_To(child, members))
+            children.insert(child->rank_);
+}
+
 void NetworkTopology::get_Leaves(std::vector<Node*>& leaves) const
 {
     Locked locked(monitor_);
@@ -300,9 +329,8 @@ size_t NetworkTopology::num_InternalNodes() const
     return count;
 }
 
-TopologyLocalInfo::TopologyLocalInfo(const NetworkTopology* topology,
-                                     const NetworkTopology::Node* node, const Network* network)
-    : topology_(topology), node_(node), network_(network)
+TopologyLocalInfo::TopologyLocalInfo(NetworkTopology* topology, NetworkTopology::Node* node)
+    : topology_(topology), node_(node)
 {
 }
 
@@ -358,7 +386,7 @@ unsigned int TopologyLocalInfo::get_RootDistance() const
 
 unsigned int TopologyLocalInfo::get_MaxLeafDistance() const
 {
-    return node_ == NULL ? 0 : const_cast<NetworkTopology::Node*>(node_)->find_SubTreeHeight();
+    return node_ == NULL ? 0 : node_->find_SubTreeHeight();
 }
 
 const NetworkTopology* TopologyLocalInfo::get_Topology() const
@@ -368,7 +396,7 @@ const NetworkTopology* TopologyLocalInfo::get_Topology() const
 
 const Network* TopologyLocalInfo::get_Network() const
 {
-    return network_;
+    return topology_ == NULL ? NULL : topology_->network_;
 }
 
 }  // namespace MRN

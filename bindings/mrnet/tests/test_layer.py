@@ -1,6 +1,7 @@
 """Tools written against MRNet's interface do what they do with MRNet, and bad input is answered."""
 
 import itertools
+import math
 import os
 import pathlib
 import subprocess
@@ -76,6 +77,20 @@ class Layer(unittest.TestCase):
         for back_end in BACK_ENDS:
             with self.subTest(back_end=back_end):
                 self.good("filtered", "loaded_filters", topology, program(back_end), library)
+
+    def test_filters_run_in_every_process_and_in_full_back_ends(self):
+        library = OUT / "tests/filters.so"
+        # Processes that run an upward filter, and processes on the way to a back-end.
+        for spec, processes, on_the_way in [("b:1", 2, 2), ("b:2", 3, 2), ("b:2x2", 7, 3), ("b:1x1x1", 4, 4),
+                                            ("b:2x2x2", 15, 4)]:
+            back_ends = math.prod(map(int, spec[2:].split("x")))
+            for back_end in BACK_ENDS:
+                kind = "full" if back_end == "back_end" else "light"
+                runs = (processes, on_the_way) if kind == "full" else (processes - back_ends, on_the_way - 1)
+                with self.subTest(topology=spec, back_end=back_end):
+                    topology = harness.topology(self.folder, spec)
+                    self.good(f"{runs[0]} runs up, {runs[1]} down\n", "every_process", topology, program(back_end),
+                              library, kind)
 
 
 class Installed(unittest.TestCase):

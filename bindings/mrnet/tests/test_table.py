@@ -10,7 +10,7 @@ OWN = {
     "Network": {"engine"},
     "Stream": {"contents"},
     "Packet": {"contents"},
-    "NetworkTopology": {"add", "remove", "move", "set_Port", "count"},
+    "NetworkTopology": {"add", "remove", "move", "set_Port", "count", "leads_To", "add_ChildrenTo"},
 }
 
 

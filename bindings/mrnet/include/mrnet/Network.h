@@ -49,6 +49,8 @@ class Network : public Error {
     bool is_LocalNodeInternal() const;
     bool is_LocalNodeFrontEnd() const;
     bool is_LocalNodeBackEnd() const;
+    /* Whether there was a process of that rank and it is known to be gone. */
+    bool node_Failed(Rank rank);
 
     Communicator* get_BroadcastCommunicator() const;
     Communicator* new_Communicator();
@@ -104,6 +106,7 @@ class Network : public Error {
     Engine& engine() const;
 
   private:
+    friend class FilterSite;
     Network();
     Network(const Network&);
     Network& operator=(const Network&);

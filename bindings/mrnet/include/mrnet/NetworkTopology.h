@@ -23,6 +23,8 @@ typedef enum {
 } update_type;
 
 class NetworkTopology : public Error {
+    friend class TopologyLocalInfo;
+
   public:
     class Node {
         friend class NetworkTopology;
@@ -61,6 +63,7 @@ class NetworkTopology : public Error {
                             unsigned int& max_fanout, double& avg_fanout, double& stddev_fanout);
     Node* get_Root() const;
     Node* find_Node(Rank rank) const;
+    bool node_Failed(Rank rank) const;
     void get_Leaves(std::vector<Node*>& leaves) const;
     void get_ParentNodes(std::set<Node*>& nodes) const;
     void get_OrphanNodes(std::set<Node*>& nodes) const;
@@ -73,10 +76,12 @@ class NetworkTopology : public Error {
     void remove(Rank rank);
     void move(Rank rank, Rank parent);
     void set_Port(Rank rank, Port port);
+    void add_ChildrenTo(const std::set<Rank>& members, Rank rank, std::set<Rank>& children) const;
 
   private:
     NetworkTopology(const NetworkTopology&);
     NetworkTopology& operator=(const NetworkTopology&);
+    bool leads_To(const Node* node, const std::set<Rank>& members) const;
     void count(const Node* node, unsigned int depth, unsigned int& nodes, unsigned int& deepest,
                std::vector<unsigned int>& fanouts) const;
 
@@ -89,8 +94,7 @@ class NetworkTopology : public Error {
 /* What a filter may know of the process that it runs in. */
 class TopologyLocalInfo {
   public:
-    TopologyLocalInfo(const NetworkTopology* topology, const NetworkTopology::Node* node,
-                      const Network* network);
+    TopologyLocalInfo(NetworkTopology* topology, NetworkTopology::Node* node);
 
     Rank get_Rank() const;
     unsigned int get_NumChildren() const;
@@ -103,9 +107,8 @@ class TopologyLocalInfo {
     const Network* get_Network() const;
 
   private:
-    const NetworkTopology* topology_;
-    const NetworkTopology::Node* node_;
-    const Network* network_;
+    NetworkTopology* topology_;
+    NetworkTopology::Node* node_;
 };
 
 }  // namespace MRN

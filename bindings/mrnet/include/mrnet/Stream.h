@@ -45,6 +45,8 @@ class Stream {
     int recv(int* tag, PacketPtr& packet, bool blocking = true);
 
     const std::set<Rank>& get_EndPoints() const;
+    /* Adds the children of this process that lead to end-points. */
+    void get_ChildRanks(std::set<Rank>& ranks) const;
     unsigned int get_Id() const;
     unsigned int size() const;
     bool has_Data();

@@ -79,12 +79,18 @@ int identity(Network* net, const std::string& folder)
     DEMAND(printed != NULL);
     topology->print(printed);
     fclose(printed);
-    TopologyLocalInfo info(topology, node, net);
+    TopologyLocalInfo info(topology, node);
     DEMAND(info.get_Rank() == 5 && info.get_NumChildren() == 2 && info.get_NumSiblings() == 1);
     DEMAND(info.get_NumDescendants() == 2 && info.get_NumLeafDescendants() == 2);
     DEMAND(info.get_RootDistance() == 1 && info.get_MaxLeafDistance() == 1);
     DEMAND(info.get_Topology() == topology && info.get_Network() == net);
+    DEMAND(!net->node_Failed(5) && !topology->node_Failed(0) && !topology->node_Failed(77));
     return 0;
+}
+
+Rank topology_parent(Network* net, Rank rank)
+{
+    return net->get_NetworkTopology()->find_Node(rank)->get_Parent();
 }
 
 int communicators(Network* net)
@@ -104,6 +110,9 @@ int communicators(Network* net)
     Communicator* one = net->new_Communicator(nodes);
     DEMAND(one->size() == 1);
     Stream* stream = net->new_Stream(one, TFILTER_NULL);
+    std::set<Rank> children;
+    stream->get_ChildRanks(children);
+    DEMAND(children.size() == 1 && *children.begin() == topology_parent(net, 2));
     PacketPtr packet;
     Rank rank = 0;
     DEMAND(stream->send(TAG_RANK, "") == 0 && stream->recv(NULL, packet) == 1);

@@ -67,7 +67,7 @@ int main(int argc, char* argv[])
     DEMAND(sum == 8);
     for (int waited = 0; (removed == 0 || moved < 2) && waited < 3000; waited++)
         usleep(10000);
-    DEMAND(removed == 1 && moved == 2);
+    DEMAND(removed == 1 && moved == 2 && (net->node_Failed(5) || net->node_Failed(6)));
     DEMAND(net->get_NetworkTopology()->num_InternalNodes() == 1);
     DEMAND(net->get_NetworkTopology()->num_BackEndNodes() == 4);
     DEMAND(net->remove_EventCallbacks(Event::TOPOLOGY_EVENT, Event::EVENT_TYPE_ALL));
