@@ -92,7 +92,7 @@ CONTROL = Enum((
     ("Resume", Struct((("stream", "u32"), ("up", PLACE), ("down", PLACE)))),
     ("Resumed", None),
     ("Dissolve", None),
-    ("Ancestry", Struct((("ancestors", ANCESTORS),))),
+    ("Ancestry", Struct((("ancestors", ANCESTORS), ("repairs", "bool")))),
     ("Broken", Struct((("rank", "u32"), ("back_ends", RANKS), ("reason", "reason")))),
     ("Repaired", Struct((
         ("rank", "u32"), ("adopter", "u32"), ("orphans", List("u32", ORPHANS_MAX)),

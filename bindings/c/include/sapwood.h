@@ -815,6 +815,18 @@ int sapwood_network_turn(sapwood_network_t *network, int32_t timeout_ms, sapwood
 int sapwood_network_flush(sapwood_network_t *network, sapwood_error_t *error);
 
 /**
+ * Has the tree repair itself from now on, or not: SAPWOOD_RECOVERY_ON or SAPWOOD_RECOVERY_OFF. A
+ * network that was opened with SAPWOOD_RECOVERY_OFF cannot begin with it.
+ *
+ * Errors: USAGE, THREAD, FORKED, SYSTEM, INTERNAL.
+ * Threads: the network's own.
+ * Memory: nothing is kept of what it is given.
+ */
+int sapwood_network_switch_recovery(sapwood_network_t *network,
+                                    int recovery,
+                                    sapwood_error_t *error);
+
+/**
  * A descriptor that is readable when there is something to do, for select, poll or epoll; it stays
  * the network's own. -1 for a handle that may not be used here.
  *

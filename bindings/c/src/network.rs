@@ -247,6 +247,26 @@ pub unsafe extern "C" fn sapwood_network_flush(
     unsafe { guard(error, || Ok(lend(network)?.network.flush()?)) }
 }
 
+/// Has the tree repair itself from now on, or not: SAPWOOD_RECOVERY_ON or SAPWOOD_RECOVERY_OFF. A
+/// network that was opened with SAPWOOD_RECOVERY_OFF cannot begin with it.
+///
+/// # Safety
+/// As the opening of the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sapwood_network_switch_recovery(
+    network: *mut sapwood_network_t,
+    recovery: c_int,
+    error: *mut sapwood_error_t,
+) -> c_int {
+    // SAFETY: as the header's opening says.
+    unsafe {
+        guard(error, || {
+            let is_on = options::is_recovering(recovery)?;
+            Ok(lend(network)?.network.switch_recovery(is_on)?)
+        })
+    }
+}
+
 /// A descriptor that is readable when there is something to do, for select, poll or epoll; it stays
 /// the network's own. -1 for a handle that may not be used here.
 ///

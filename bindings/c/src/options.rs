@@ -247,13 +247,9 @@ pub(crate) unsafe fn network(options: *const sapwood_network_options_t) -> Resul
         }
         other => return Err(unknown("encryption", other)),
     };
-    builder = match options.recovery {
-        r if r == sapwood_recovery_t::SAPWOOD_RECOVERY_ON as c_int => builder,
-        r if r == sapwood_recovery_t::SAPWOOD_RECOVERY_OFF as c_int => {
-            builder.recovery(Recovery::off())
-        }
-        other => return Err(unknown("recovery", other)),
-    };
+    if !is_recovering(options.recovery)? {
+        builder = builder.recovery(Recovery::off());
+    }
     if options.startup_timeout_ms != 0 {
         builder = builder.startup_timeout(text::limited(options.startup_timeout_ms)?);
     }
@@ -299,6 +295,15 @@ unsafe fn launched(
         0 => builder,
         time => builder.connect_timeout(text::limited(time)?),
     })
+}
+
+/// Whether a sapwood_recovery_t is SAPWOOD_RECOVERY_ON.
+pub(crate) fn is_recovering(recovery: c_int) -> Result<bool> {
+    match recovery {
+        r if r == sapwood_recovery_t::SAPWOOD_RECOVERY_ON as c_int => Ok(true),
+        r if r == sapwood_recovery_t::SAPWOOD_RECOVERY_OFF as c_int => Ok(false),
+        other => Err(unknown("recovery", other)),
+    }
 }
 
 /// The topology of a shape or of the text of a file, whose leaves may take back-ends that attach.

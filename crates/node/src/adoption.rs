@@ -70,7 +70,7 @@ impl Node {
         back_ends: &RankSet,
         why: &str,
     ) -> bool {
-        let is_off = !self.settings.recovery.is_on || self.breaks(Mutation::ForgetOrphans);
+        let is_off = !self.repairs() || self.breaks(Mutation::ForgetOrphans);
         if is_off || back_ends.is_empty() || self.has_ended {
             return false;
         }
@@ -129,7 +129,7 @@ impl Node {
         pid: u32,
         keeps_time: bool,
     ) -> Result<(), String> {
-        if !self.settings.recovery.is_on {
+        if !self.repairs() {
             return Err(String::from("this network does not repair itself"));
         }
         if self.membership.rank.is_none_or(|own| own == rank) || between.contains(&rank) {

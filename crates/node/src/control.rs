@@ -62,8 +62,9 @@ impl Node {
                 let single = singles as u32;
                 self.acknowledged_by_parent(link, stream, Place { wave, offset }, single);
             }
-            Control::Ancestry { ancestors } => {
+            Control::Ancestry { ancestors, repairs } => {
                 self.membership.ancestors = ancestors;
+                self.membership.repairs = repairs;
                 self.tell_ancestry();
             }
             Control::Dissolve => {

@@ -51,6 +51,9 @@ pub enum NodeError {
         /// Its length.
         bytes: usize,
     },
+    /// The network cannot begin to repair itself, since nothing has been kept for that. Cure: open
+    /// it with recovery on.
+    NotRecovering,
     /// Only the front-end may do this.
     NotFrontEnd,
     /// Only a back-end may do this.
@@ -105,6 +108,9 @@ impl fmt::Display for NodeError {
                 sapwood_wire::limits::FILE_BYTES_MAX,
                 sapwood_wire::limits::FILES_BYTES_MAX,
                 sapwood_wire::limits::FILE_NAME_BYTES_MAX
+            ),
+            Self::NotRecovering => f.write_str(
+                "the network was opened without recovery and cannot begin with it; open it with",
             ),
             Self::NotFrontEnd => f.write_str("only the front-end may do this"),
             Self::NotBackEnd => f.write_str("only a back-end may do this"),

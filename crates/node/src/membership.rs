@@ -123,6 +123,8 @@ pub(crate) struct Membership {
     pub(crate) former: RankSet,
     /// Whether the parent answers probes at any time.
     pub(crate) parent_keeps_time: bool,
+    /// Whether those whose parent is gone look for a new one, where the terms allow it.
+    pub(crate) repairs: bool,
     /// The search for a new parent, while there is none.
     pub(crate) search: Option<Search>,
     /// Places of children that are gone, held open for those below them.
@@ -175,6 +177,7 @@ impl Membership {
             ancestors: Vec::new(),
             former: RankSet::new(),
             parent_keeps_time: false,
+            repairs: true,
             search: None,
             vacancies: Vec::new(),
             next_vacancy: 0,
@@ -552,6 +555,10 @@ impl Node {
             keeps_time: self.settings.role == Role::Communication,
         };
         self.send_control(link, &welcome);
+        if !self.membership.repairs {
+            let ancestors = self.ancestry_of_children();
+            self.send_control(link, &Control::Ancestry { ancestors, repairs: false });
+        }
         let carries = |child: &Child| child.keeps_time && !child.is_orphan;
         if self.membership.child(rank).is_some_and(carries) {
             self.send_files(link, &[]);

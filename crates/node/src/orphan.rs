@@ -74,7 +74,7 @@ impl Node {
             return;
         }
         let is_planned = self.membership.is_planned && self.membership.rank.is_some();
-        if !self.settings.recovery.is_on || !is_planned || self.membership.ancestors.is_empty() {
+        if !self.repairs() || !is_planned || self.membership.ancestors.is_empty() {
             return self.end(false, alloc::format!("the link to the parent is gone: {reason}"));
         }
         if let Some(&(rank, _)) = self.membership.ancestors.first() {
@@ -377,7 +377,9 @@ impl Node {
     pub(crate) fn tell_ancestry(&mut self) {
         let ancestors = self.ancestry_of_children();
         for link in self.membership.child_links() {
-            self.send_control(link, &Control::Ancestry { ancestors: ancestors.clone() });
+            let ancestors = ancestors.clone();
+            let repairs = self.membership.repairs;
+            self.send_control(link, &Control::Ancestry { ancestors, repairs });
         }
     }
 

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use sapwood_wire::RecoveryTerms;
 
-use crate::Role;
+use crate::{Node, NodeError, Role};
 
 /// What happens when a process of the tree is gone. The front-end's terms are those of the whole
 /// network: every process is told of them when it is welcomed.
@@ -23,6 +23,34 @@ pub struct Recovery {
     pub silence: Duration,
     /// How long the tree waits for a front-end to come back; zero to end with it.
     pub front_end_wait: Duration,
+}
+
+impl Node {
+    /// Has the tree repair itself from now on, or not (front-end): without, what is below a process
+    /// that dies is lost, as with [`Recovery::off`]. What is sent is kept either way, so that it can
+    /// be switched on again.
+    ///
+    /// # Errors
+    /// [`NodeError::NotFrontEnd`]; [`NodeError::NotRecovering`] when it is to be on and the network
+    /// has begun without.
+    pub fn switch_recovery(&mut self, is_on: bool) -> Result<(), NodeError> {
+        if self.settings.role != Role::FrontEnd {
+            return Err(NodeError::NotFrontEnd);
+        }
+        if !self.settings.recovery.is_on {
+            return if is_on { Err(NodeError::NotRecovering) } else { Ok(()) };
+        }
+        if self.membership.repairs != is_on {
+            self.membership.repairs = is_on;
+            self.tell_ancestry();
+        }
+        Ok(())
+    }
+
+    /// Whether those whose parent is gone find a new one.
+    pub(crate) fn repairs(&self) -> bool {
+        self.settings.recovery.is_on && self.membership.repairs
+    }
 }
 
 impl Default for Recovery {

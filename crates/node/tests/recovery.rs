@@ -218,3 +218,48 @@ fn a_frame_that_takes_longer_than_the_silence_is_no_silence() {
         }
     });
 }
+
+#[test]
+fn repairs_can_be_switched_off_and_on_again() {
+    each_seed("recovery", "repairs_can_be_switched", 50, |seed| {
+        let mut tree = Tree::recovering("2x2x2", seed, terms());
+        let everyone = tree.everyone();
+        let stream = tree.stream(&everyone, "sum", WaveRule::All);
+        tree.run();
+        let victims = tree.communication_ranks();
+        let [first, .., last] = victims[..] else { panic!("there are several") };
+        tree.switch_recovery(false);
+        tree.run();
+        let lost = tree.below(last);
+        tree.oracle.killed(last, &lost);
+        tree.kill(last);
+        tree.run();
+        let is_told =
+            |event: &Event| matches!(event, Event::Lost { back_ends, .. } if *back_ends == lost);
+        assert!(tree.events.iter().any(is_told), "{:?}", tree.events);
+        let is_repair =
+            |event: &Event| matches!(event, Event::Broken { .. } | Event::Repaired { .. });
+        assert!(!tree.events.iter().any(is_repair), "{:?}", tree.events);
+        assert!(lost.iter().all(|rank| tree.process(rank).node.has_ended()), "orphans end");
+
+        tree.switch_recovery(true);
+        tree.run();
+        let left = everyone.difference(lost.as_ref());
+        for rank in left.iter() {
+            tree.send_many(rank, stream, 5).expect("the stream is open");
+        }
+        let moves = tree.schedule.below(300) as u64;
+        tree.run_some(moves);
+        tree.kill(first);
+        let answers = tree.answers();
+        assert_eq!(answers.len(), 5, "{:?}", tree.events);
+        assert!(answers.iter().all(|answer| answer.contributors == left), "{answers:?}");
+    });
+}
+
+#[test]
+fn what_began_without_repairs_stays_without() {
+    let mut tree = Tree::of("2x2", 1);
+    assert!(tree.front_end().switch_recovery(false).is_ok());
+    assert!(tree.front_end().switch_recovery(true).is_err());
+}

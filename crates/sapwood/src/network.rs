@@ -595,6 +595,18 @@ impl Network {
         self.shared.borrow().driver.descriptor().as_raw_fd()
     }
 
+    /// Has the tree repair itself from now on, or not: without, what is below a process that dies is
+    /// lost and named, as with [`Recovery::off`](crate::Recovery::off). Places that are held open
+    /// already are not closed. It can be switched on again.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] when it is to be on and the network was opened without recovery.
+    pub fn switch_recovery(&mut self, is_on: bool) -> Result<()> {
+        let mut shared = self.shared.borrow_mut();
+        shared.change(|node, _| node.switch_recovery(is_on))?;
+        Ok(shared.driver.carry_out()?)
+    }
+
     /// How long [`Network::turn`] has nothing to do while the descriptor is not readable;
     /// `None` for ever.
     #[must_use]

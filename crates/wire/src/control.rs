@@ -295,11 +295,14 @@ pub enum Control {
     /// Down, to an orphan that has been welcomed: others have come in the place of its children, so
     /// that what it has kept must not be used. It ends, and its children turn to their ancestors.
     Dissolve,
-    /// Down: the receiver's ancestors have changed.
+    /// Down: the receiver's ancestors have changed, or whether the tree repairs itself.
     Ancestry {
         /// As in a welcome.
         #[serde(deserialize_with = "at_most::<_, _, ANCESTORS_MAX>")]
         ancestors: Vec<(Rank, String)>,
+        /// Whether those whose parent is gone look for a new one, if the terms of the network allow
+        /// it at all.
+        repairs: bool,
     },
     /// Up: a communication process is gone, and those below it look for a new parent.
     Broken {

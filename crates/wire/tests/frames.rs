@@ -147,7 +147,7 @@ fn welcome(ancestors: usize) -> Control {
 }
 
 fn ancestry(ancestors: usize) -> Control {
-    Control::Ancestry { ancestors: vec![(4, String::new()); ancestors] }
+    Control::Ancestry { ancestors: vec![(4, String::new()); ancestors], repairs: true }
 }
 
 fn orphaned_below(between: usize) -> Control {

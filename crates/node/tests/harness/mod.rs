@@ -261,6 +261,12 @@ impl Tree {
         }
     }
 
+    /// The front-end has the tree repair itself from now on, or not. Nothing has moved yet.
+    pub fn switch_recovery(&mut self, is_on: bool) {
+        self.front_end().switch_recovery(is_on).expect("the network began with recovery");
+        self.drain(0);
+    }
+
     /// All back-ends.
     pub fn everyone(&self) -> RankSet {
         self.topology.back_ends().collect()

@@ -285,7 +285,8 @@ fn any_of_repairs() -> impl Strategy<Value = Control> {
         }),
         Just(Control::Resumed),
         Just(Control::Dissolve),
-        any_ancestors().prop_map(|ancestors| Control::Ancestry { ancestors }),
+        (any_ancestors(), any::<bool>())
+            .prop_map(|(ancestors, repairs)| Control::Ancestry { ancestors, repairs }),
         (any::<u32>(), any_ranges(), any_text())
             .prop_map(|(rank, back_ends, reason)| Control::Broken { rank, back_ends, reason }),
         any_repaired(),
