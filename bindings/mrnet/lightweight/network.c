@@ -11,6 +11,8 @@
 
 #include "state.h"
 
+/* The filter that a stream synchronises by where none is named. */
+enum { SFILTER_WAITFORALL = 51 };
 enum { USAGE_COLUMNS = 5, ROW_COLUMNS = 9, HOST_BYTES = 256, PATH_BYTES = 4096 };
 
 #ifdef MRN_WITH_THREADS
@@ -60,6 +62,7 @@ Stream_t *mrn_stream(Network_t *net, uint32_t id)
         return NULL;
     made->network = net;
     made->id = id;
+    made->sync_filter_id = SFILTER_WAITFORALL;
     made->next = net->streams;
     net->streams = made;
     return made;
@@ -92,6 +95,35 @@ static void tell_usage(Network_t *net, uint32_t stream)
     sapwood_back_end_flush(state->back_end, NULL);
 }
 
+/* The number that `id => rank ; id => * ;` has for a rank; as it was if it has none. */
+static void read_assigned(const char *text, Rank rank, unsigned int *id)
+{
+    unsigned int number, named;
+    for (const char *at = text; at != NULL && *at != '\0'; at = strchr(at, ';'), at += at != NULL) {
+        if (sscanf(at, " %u => %u", &number, &named) == 2) {
+            if (named == rank) {
+                *id = number;
+                return;
+            }
+        } else if (sscanf(at, " %u => *", &number) == 1) {
+            *id = number;
+        }
+    }
+}
+
+/* The front-end says which filters a stream has. */
+static void learn_filters(Network_t *net, const sapwood_packet_t *packet)
+{
+    Stream_t *stream = mrn_stream(net, sapwood_packet_stream(packet));
+    const char *up = NULL, *sync = NULL, *down = NULL;
+    void *places[] = {&up, &sync, &down};
+    if (stream == NULL || sapwood_packet_read_values(packet, "%s %s %s", places, 3, NULL) != SAPWOOD_OK)
+        return;
+    read_assigned(up, net->local_rank, &stream->us_filter_id);
+    read_assigned(sync, net->local_rank, &stream->sync_filter_id);
+    read_assigned(down, net->local_rank, &stream->ds_filter_id);
+}
+
 /* Keeps a packet for the tool, or does what the layer itself asks. */
 static void sort(Network_t *net, sapwood_packet_t *packet)
 {
@@ -102,6 +134,8 @@ static void sort(Network_t *net, sapwood_packet_t *packet)
             say_hello(net, sapwood_packet_stream(packet), packet);
         else if (tag == TAG_USAGE)
             tell_usage(net, sapwood_packet_stream(packet));
+        else if (tag == TAG_FILTERS_ARE)
+            learn_filters(net, packet);
         sapwood_packet_free(&packet);
         return;
     }

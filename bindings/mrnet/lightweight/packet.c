@@ -74,7 +74,7 @@ Packet_t *new_Packet_t(Rank rank, unsigned int stream_id, int tag, const char *f
         free(contents);
         return NULL;
     }
-    contents->format = strdup(format);
+    contents->format = strdup(format == NULL ? "" : format);
     packet->stream_id = stream_id;
     packet->tag = tag;
     packet->src_rank = rank;

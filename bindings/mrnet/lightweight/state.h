@@ -13,7 +13,8 @@
 #define TAG_HELLO (INT32_MIN + 1)
 #define TAG_USAGE (INT32_MIN + 2)
 #define TAG_PARAMETERS (INT32_MIN + 3)
-#define TAGS_OWN_END (INT32_MIN + 4)
+#define TAG_FILTERS_ARE (INT32_MIN + 4)
+#define TAGS_OWN_END (INT32_MIN + 5)
 
 /* The number that C++ adds to a stream's own. */
 #define USER_STREAM_BASE ((1u << 30) + 10)

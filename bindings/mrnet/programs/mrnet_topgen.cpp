@@ -2,6 +2,7 @@
  * Writes a topology file for a tree on given hosts.
  */
 #include <getopt.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -18,7 +19,7 @@ const char USAGE[] =
     "  -h, --hosts FILE      hosts for all processes, one host[:processes] a line\n"
     "  -b, --behosts FILE    hosts for back-ends\n"
     "  -c, --cphosts FILE    hosts for communication processes\n"
-    "  -f, --fehost HOST     the front-end's host; else the first one\n"
+    "  -f, --fehost HOST     the front-end's host; else this one\n"
     "  -o, --output FILE     the topology file; else standard output\n"
     "  -p, --maxprocs N      processes on each of the hosts, 1024 at most if not given\n"
     "  -q, --beprocs N       the same for back-ends\n"
@@ -42,6 +43,12 @@ int wrong(const char* what)
 {
     fprintf(stderr, "mrnet_topgen: %s\n%s", what, USAGE);
     return 2;
+}
+
+std::string local_host()
+{
+    char name[256] = "";
+    return gethostname(name, sizeof name - 1) == 0 && name[0] != '\0' ? name : "localhost";
 }
 
 bool read_number(unsigned int& number)
@@ -103,7 +110,7 @@ int main(int argc, char* argv[])
     if (!is_read || hosts.empty() || (has_own && internal.empty()))
         return wrong("there are no hosts");
     if (arguments.front_end.empty())
-        arguments.front_end = has_own ? internal.front().first : hosts.front().first;
+        arguments.front_end = local_host();
     std::string spec = arguments.topology.substr(2);
     std::unique_ptr<MRN::Tree> tree;
     switch (arguments.topology[0]) {

@@ -68,6 +68,8 @@ struct StreamContents {
     bool is_opened;
     /* `sync` is empty where a filter that is built in decides when a wave goes on, which is `wave`. */
     std::string up, sync, down;
+    /* The same by the numbers that the tool has assigned. */
+    std::string assigned_up, assigned_sync, assigned_down;
     /* Whether filters of the tool's are among them, and what they are told. */
     bool has_loaded;
     std::string text;

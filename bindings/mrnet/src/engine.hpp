@@ -26,7 +26,7 @@
 namespace MRN {
 
 /* Tags of the layer's own packets; a tool's begin at FirstApplicationTag. */
-enum { TAG_HELLO = INT32_MIN + 1, TAG_USAGE, TAG_PARAMETERS, TAGS_OWN_END };
+enum { TAG_HELLO = INT32_MIN + 1, TAG_USAGE, TAG_PARAMETERS, TAG_FILTERS_ARE, TAGS_OWN_END };
 
 /* What a back-end tells of itself: the columns of sapwood_usage, then its traffic on a stream. */
 enum { USAGE_COLUMNS = 5, TRAFFIC_COLUMNS = 4, ROW_COLUMNS = USAGE_COLUMNS + TRAFFIC_COLUMNS };
@@ -59,6 +59,8 @@ class Engine {
     virtual bool has_data(StreamContents& stream) = 0;
     virtual int open(StreamContents& stream) = 0;
     virtual Stream* direct(Rank rank) = 0;
+    /* Whether the network repairs itself from now on as asked. */
+    virtual bool set_recovering(bool enable) { return is_recovering == enable; }
     virtual bool is_front_end() const = 0;
     virtual node_type_t kind() const = 0;
     /* Ranks as tools know them, of the library's; and back. */

@@ -80,6 +80,15 @@ bool read_assignments(const std::string& text, int otherwise, std::vector<Assign
     return true;
 }
 
+/* An assignment as it was read. */
+std::string written(const std::vector<Assignment>& assignments)
+{
+    std::string text;
+    for (const Assignment& one : assignments)
+        text += std::to_string(one.id) + " => " + one.rank + " ; ";
+    return text;
+}
+
 /* The words of sapwood.h for an assignment, by what gives each number its name; empty if there are
    none. Names of what a tool has loaded begin with a slash. */
 template <class NAME_OF>
@@ -158,6 +167,9 @@ Stream* Network::new_Stream(Communicator* communicator, std::string up, std::str
     made->down = contents.down;
     made->sync = contents.sync;
     made->wave = contents.wave;
+    made->assigned_up = written(ups);
+    made->assigned_sync = written(syncs);
+    made->assigned_down = written(downs);
     for (CommunicationNode* node : communicator->get_EndPoints())
         made->ranks.insert(node->get_Rank());
     for (const std::string& part : {made->up, made->sync, made->down})

@@ -221,6 +221,19 @@ bool FrontEnd::start(const std::string& topology_text, const char* program,
     return true;
 }
 
+/* A network that has begun without recovery has kept nothing that it could repair itself with. */
+bool FrontEnd::set_recovering(bool enable)
+{
+    sapwood_error_t error;
+    int recovery = enable ? SAPWOOD_RECOVERY_ON : SAPWOOD_RECOVERY_OFF;
+    if (ended || network_ == NULL)
+        return is_recovering == enable;
+    if (sapwood_network_switch_recovery(network_, recovery, &error) != SAPWOOD_OK)
+        return false;
+    is_recovering = enable;
+    return true;
+}
+
 void FrontEnd::add_end_point(Rank shown_rank)
 {
     NetworkTopology::Node* node = topology.find_Node(shown_rank);
@@ -271,7 +284,20 @@ int FrontEnd::open(StreamContents& stream)
         return fail(error);
     stream.is_opened = true;
     stream.id = sapwood_stream_id(stream.handle);
-    return 0;
+    return tell_filters(stream);
+}
+
+/* Back-ends in C know the numbers of a stream's filters. A filter that is built in would take the packet that says
+   so for one of the tool's. */
+int FrontEnd::tell_filters(StreamContents& stream)
+{
+    for (const char* name : {"sum", "average", "max", "min", "concatenate", "classes"})
+        if (stream.down.find(name) != std::string::npos)
+            return 0;
+    sapwood_error_t error;
+    const void* values[] = {stream.assigned_up.c_str(), stream.assigned_sync.c_str(), stream.assigned_down.c_str()};
+    int code = sapwood_stream_broadcast_values(stream.handle, TAG_FILTERS_ARE, "%s %s %s", values, 3, &error);
+    return code == SAPWOOD_OK ? 0 : fail(error);
 }
 
 void FrontEnd::close_handle(Stream& stream)

@@ -23,6 +23,7 @@ class FrontEnd : public Engine {
     bool has_data(StreamContents& stream) override;
     int open(StreamContents& stream) override;
     Stream* direct(Rank rank) override;
+    bool set_recovering(bool enable) override;
     bool is_front_end() const override { return true; }
     node_type_t kind() const override { return FE_NODE; }
     Rank shown(Rank real) const override;
@@ -46,6 +47,7 @@ class FrontEnd : public Engine {
         sapwood_communicator_t* members;
     };
 
+    int tell_filters(StreamContents& stream);
     bool read_topology(const std::string& text, uint32_t attach_per_leaf);
     void publish_attach_points();
     Line* open_line(const std::vector<uint32_t>& ranks, bool says_hello);

@@ -328,7 +328,8 @@ bool Network::remove_EventCallbacks(EventClass event_class, EventType type)
 
 bool Network::set_FailureRecovery(bool enable)
 {
-    return engine_->is_recovering == enable;
+    Engine::Hold hold(*engine_);
+    return engine_->set_recovering(enable);
 }
 
 }  // namespace MRN

@@ -36,11 +36,17 @@ static int fail(sapwood_error_t *error, int code, const char *text)
     return code;
 }
 
+/* A packet without a format is an empty one. */
+static const char *or_empty(const char *format)
+{
+    return format == NULL ? "" : format;
+}
+
 int mrn_check(const char *format, sapwood_error_t *error)
 {
     uint8_t codes[SAPWOOD_DIRECTIVES_MAX];
     size_t count;
-    return sapwood_format_parse(format, codes, sizeof codes, &count, error);
+    return sapwood_format_parse(or_empty(format), codes, sizeof codes, &count, error);
 }
 
 /* A tool uses few formats again and again: the last short ones of each length are kept. */
@@ -51,10 +57,11 @@ struct kept_format {
     size_t count;
 };
 
-static int parse(const char *format, uint8_t *codes, size_t *count, sapwood_error_t *error)
+static int parse(const char *given, uint8_t *codes, size_t *count, sapwood_error_t *error)
 {
     static _Thread_local struct kept_format kept[KEPT_FORMATS];
-    size_t length = format == NULL ? KEPT_BYTES : strlen(format);
+    const char *format = or_empty(given);
+    size_t length = strlen(format);
     struct kept_format *same = &kept[length % KEPT_FORMATS];
     int code;
     if (length < KEPT_BYTES && same->count > 0 && memcmp(same->text, format, length + 1) == 0) {

@@ -1,9 +1,11 @@
 """Tools written against MRNet's interface do what they do with MRNet, and bad input is answered."""
 
+import contextlib
 import itertools
 import math
 import os
 import pathlib
+import socket
 import subprocess
 import tempfile
 import unittest
@@ -70,6 +72,12 @@ class Layer(unittest.TestCase):
         for back_end in BACK_ENDS:
             with self.subTest(back_end=back_end):
                 self.good("recovered", "recovery", topology, program(back_end))
+
+    def test_failure_recovery_is_switched_off(self):
+        topology = harness.topology(self.folder, "b:2x2")
+        for back_end, way in itertools.product(BACK_ENDS, ["attribute", "call"]):
+            with self.subTest(back_end=back_end, way=way):
+                self.good("recovered", "recovery", topology, program(back_end), way)
 
     def test_loaded_filters(self):
         topology = harness.topology(self.folder, "b:2x2")
@@ -170,6 +178,14 @@ class Programs(unittest.TestCase):
         self.assertEqual(code, 0)
         self.assertTrue(text.startswith("zero:0 =>"))
         self.assertIn("one:1", text)
+
+    def test_the_front_end_is_here_if_nothing_else_is_said(self):
+        for words in [[], ["-b", "hosts", "-c", "hosts"]]:
+            with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+                pathlib.Path("hosts").write_text("one:8\ntwo:8\n")
+                code, text = self.topgen("-t", "b:2x2", *words, hosts="one:8\ntwo:8\n")
+            self.assertEqual(code, 0)
+            self.assertTrue(text.startswith(socket.gethostname() + ":0 =>"), text)
 
     def test_wrong_arguments_are_refused(self):
         for words in [[], ["-t", "x:4"], ["-t", "b:4", "-b", "/none"], ["-t", "b:0"], ["-t", "b:4", "-p", "x"]]:

@@ -98,8 +98,8 @@ class Network : public Error {
     bool remove_EventCallback(evt_cb_func function, EventClass event_class, EventType type);
     bool remove_EventCallbacks(EventClass event_class, EventType type);
 
-    /* Whether the network does so: it is settled when the network starts (see the attribute
-       MRNET_FAILURE_RECOVERY). */
+    /* Whether the network does so from now on. One that was started without (see the attribute
+       MRNET_FAILURE_RECOVERY) cannot begin to. */
     bool set_FailureRecovery(bool enable);
 
     /* What the layer itself needs. */

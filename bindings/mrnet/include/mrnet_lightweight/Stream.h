@@ -16,6 +16,10 @@ struct Network_s;
 typedef struct Stream_s {
     struct Network_s *network;
     unsigned int id;
+    /* Numbers of the filters that the front-end has given this process: of synchronisation, upward, downward. */
+    unsigned int sync_filter_id;
+    unsigned int us_filter_id;
+    unsigned int ds_filter_id;
     bool_t is_closed;
     struct Stream_s *next;
 } Stream_t;

@@ -315,6 +315,26 @@ int waves(Network* net)
     return 0;
 }
 
+/* Packets without a format are empty ones, both ways; empty assignments are the filters of every stream. */
+int empty(Network* net)
+{
+    Communicator* everyone = net->get_BroadcastCommunicator();
+    Stream* stream = net->new_Stream(everyone, "", "", "");
+    PacketPtr packet;
+    DEMAND(stream != NULL && stream->send(TAG_EMPTY, NULL) == 0);
+    for (int at = 0; at < 12; at++) {
+        DEMAND(stream->recv(NULL, packet) == 1 && packet->get_FormatString()[0] == '\0');
+        DEMAND(packet->unpack("") == 0 && packet->unpack(NULL) == 0 && packet->unpack("%d", &at) == -1);
+    }
+    delete stream;
+    stream = net->new_Stream(everyone, "1 => * ;", "", " ");
+    int sum = 0;
+    DEMAND(stream != NULL && stream->send(TAG_SUM, "%d", 5) == 0 && stream->recv(NULL, packet) == 1);
+    DEMAND(packet->unpack("%d", &sum) == 0 && sum == 20);
+    delete stream;
+    return 0;
+}
+
 }  // namespace
 
 int main(int argc, char* argv[])
@@ -326,8 +346,8 @@ int main(int argc, char* argv[])
     if (net->has_Error())
         net->print_error("api_front_end");
     DEMAND(!net->has_Error() && identity(net, argv[3]) == 0 && communicators(net) == 0);
-    DEMAND(net->set_FailureRecovery(true) && !net->set_FailureRecovery(false));
-    DEMAND(filters(net) == 0);
+    DEMAND(net->set_FailureRecovery(true) && net->set_FailureRecovery(false) && net->set_FailureRecovery(true));
+    DEMAND(filters(net) == 0 && empty(net) == 0);
     Stream* stream = net->new_Stream(net->get_BroadcastCommunicator(), TFILTER_SUM);
     DEMAND(stream != NULL && sending(net, stream) == 0 && direct(net) == 0);
     DEMAND(descriptors(net, stream) == 0 && events(net, stream) == 0);

@@ -72,6 +72,11 @@ int answer(Network* net, Stream* stream, int tag, PacketPtr& packet)
         (void)stream->send(tag, "%d", 1);
         return 0;
     case TAG_INSPECT: return stream->send(tag, "%d", inspect(net, stream, rank) == 0 ? 1 : 0);
+    case TAG_EMPTY: {
+        PacketPtr empty(new Packet(stream->get_Id(), tag, NULL));
+        DEMAND(!empty->has_Error() && stream->send(tag, NULL, NULL) == 0);
+        return stream->send(empty) | stream->send(tag, NULL);
+    }
     case TAG_LEAVE: _exit(0);
     default: return 0;
     }

@@ -189,6 +189,29 @@ int synchronised(const Shape& tree, int one_of_each, int add_one)
     return 0;
 }
 
+/* Lightweight back-ends know which filters they would have. */
+int known(const Shape& tree, int add_one, int turn_back)
+{
+    if (tree.is_full)
+        return 0;
+    Stream* stream = tree.net->new_Stream(
+        tree.everyone, std::to_string(add_one) + " => 0 ; " + std::to_string(TFILTER_NULL) + " => * ;", "50 => * ;",
+        std::to_string(turn_back) + " => * ;");
+    DEMAND(stream != NULL && stream->send(TAG_FILTERS, "") == 0);
+    int assigned = 0;
+    for (int answer = 0; answer < tree.back_ends; answer++) {
+        PacketPtr packet;
+        unsigned int up, sync, down;
+        DEMAND(stream->recv(NULL, packet) == 1 && packet->unpack("%ud %ud %ud", &up, &sync, &down) == 0);
+        DEMAND(up == unsigned(add_one) || up == TFILTER_NULL);
+        DEMAND(sync == SFILTER_DONTWAIT && down == unsigned(turn_back));
+        assigned += up == unsigned(add_one);
+    }
+    DEMAND(assigned == 1);
+    delete stream;
+    return 0;
+}
+
 }  // namespace
 
 int main(int argc, char* argv[])
@@ -206,6 +229,7 @@ int main(int argc, char* argv[])
     DEMAND(reversed(tree, ids[8], ids[9]) == 0);
     DEMAND(failing(tree, ids[10]) == 0);
     DEMAND(synchronised(tree, ids[7], ids[0]) == 0);
+    DEMAND(known(tree, ids[0], ids[9]) == 0);
     delete net;
     printf("%d runs up, %d down\n", tree.up_runs, tree.down_runs);
     return 0;

@@ -125,6 +125,16 @@ static int answer(Network_t *net, Stream_t *stream, int tag, Packet_t *packet)
         (void)Stream_send(stream, tag, "%d", 1);
         return 0;
     case TAG_INSPECT: return Stream_send(stream, tag, "%d", inspect(net, stream) == 0 ? 1 : 0);
+    case TAG_EMPTY: {
+        Packet_t *empty = new_Packet_t_2(Stream_get_Id(stream), tag, NULL);
+        DEMAND(empty != NULL && Packet_get_FormatString(empty)[0] == '\0');
+        number = Stream_send_packet(stream, empty) | Stream_send(stream, tag, "");
+        delete_Packet_t(empty);
+        return number | Stream_send(stream, tag, NULL);
+    }
+    case TAG_FILTERS:
+        return Stream_send(stream, tag, "%ud %ud %ud", stream->us_filter_id, stream->sync_filter_id,
+                           stream->ds_filter_id);
     case TAG_LEAVE: _exit(0);
     default: return 0;
     }

@@ -17,6 +17,8 @@ enum {
     TAG_INSPECT,      /* "": look at everything that a back-end can ask, then send "%d", 1 if good */
     TAG_LEAVE,        /* "": end without a word */
     TAG_EXIT,         /* "": the end */
+    TAG_EMPTY,        /* "": send a packet without a format */
+    TAG_FILTERS,      /* "": send the numbers of the stream's filters, if they are known, as "%ud %ud %ud" */
     TAG_ECHO = 130    /* "%d": send it back, as the benchmarks' own back-ends do */
 };
 

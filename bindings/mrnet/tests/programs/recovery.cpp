@@ -2,7 +2,9 @@
  * A communication process is killed: its back-ends find another parent, the topology and the events
  * say so, and sums are whole again.
  *
- *     recovery TOPOLOGY BACK-END
+ *     recovery TOPOLOGY BACK-END [attribute|call]
+ *
+ * With failure recovery switched off, by its attribute or by a call, what was below the process is gone.
  */
 #include <dirent.h>
 #include <signal.h>
@@ -49,15 +51,26 @@ pid_t communication_process()
 
 }  // namespace
 
-int main(int argc, char* argv[])
+/* What is left of a tree that does not repair itself. */
+int without_recovery(Network* net, Stream* stream)
 {
-    DEMAND(argc == 3);
-    Network* net = Network::CreateNetworkFE(argv[1], argv[2], NULL);
-    DEMAND(!net->has_Error());
-    DEMAND(net->register_EventCallback(Event::TOPOLOGY_EVENT, Event::EVENT_TYPE_ALL, note, NULL));
-    Stream* stream = net->new_Stream(net->get_BroadcastCommunicator(), TFILTER_SUM);
-    pid_t victim = communication_process();
-    DEMAND(victim > 0 && kill(victim, SIGKILL) == 0);
+    for (int waited = 0; waited < 3000; waited++) {
+        if (net->get_NetworkTopology()->num_BackEndNodes() == 2 && removed == 1)
+            break;
+        usleep(10000);
+    }
+    DEMAND(net->get_NetworkTopology()->num_BackEndNodes() == 2);
+    PacketPtr packet;
+    int sum = 0;
+    DEMAND(stream->send(TAG_SUM, "%d", 3) == 0 && stream->recv(NULL, packet) == 1);
+    DEMAND(packet->unpack("%d", &sum) == 0 && sum == 6);
+    DEMAND(removed == 1 && moved == 0 && net->get_NetworkTopology()->num_InternalNodes() == 1);
+    DEMAND(net->node_Failed(0) || net->node_Failed(2));
+    return 0;
+}
+
+int with_recovery(Network* net, Stream* stream)
+{
     int sum = 0;
     for (int wave = 0; wave < 5; wave++) {
         PacketPtr packet;
@@ -70,6 +83,28 @@ int main(int argc, char* argv[])
     DEMAND(removed == 1 && moved == 2 && (net->node_Failed(5) || net->node_Failed(6)));
     DEMAND(net->get_NetworkTopology()->num_InternalNodes() == 1);
     DEMAND(net->get_NetworkTopology()->num_BackEndNodes() == 4);
+    return 0;
+}
+
+int main(int argc, char* argv[])
+{
+    DEMAND(argc == 3 || argc == 4);
+    std::string off = argc == 4 ? argv[3] : "";
+    std::map<std::string, std::string> attributes;
+    if (off == "attribute")
+        attributes["MRNET_FAILURE_RECOVERY"] = "0";
+    Network* net = Network::CreateNetworkFE(argv[1], argv[2], NULL, &attributes);
+    DEMAND(!net->has_Error());
+    DEMAND(off != "call" || net->set_FailureRecovery(false));
+    DEMAND(off != "attribute" || (net->set_FailureRecovery(false) && !net->set_FailureRecovery(true)));
+    DEMAND(net->register_EventCallback(Event::TOPOLOGY_EVENT, Event::EVENT_TYPE_ALL, note, NULL));
+    Stream* stream = net->new_Stream(net->get_BroadcastCommunicator(), TFILTER_SUM);
+    PacketPtr packet;
+    /* The stream, and what was switched, has come everywhere. */
+    DEMAND(stream->send(TAG_SUM, "%d", 1) == 0 && stream->recv(NULL, packet) == 1);
+    pid_t victim = communication_process();
+    DEMAND(victim > 0 && kill(victim, SIGKILL) == 0);
+    DEMAND((off.empty() ? with_recovery(net, stream) : without_recovery(net, stream)) == 0);
     DEMAND(net->remove_EventCallbacks(Event::TOPOLOGY_EVENT, Event::EVENT_TYPE_ALL));
     delete net;
     printf("recovered\n");
