@@ -77,7 +77,7 @@ static void say_hello(Network_t *net, uint32_t stream, const sapwood_packet_t *p
     state->direct_stream = stream;
     if (state->is_started)
         return;
-    const void *values[] = {&net->local_rank, net->local_host, &state->parent};
+    const void *values[] = {&net->local_rank, net->local_hostname, &state->parent};
     sapwood_back_end_send_values(state->back_end, stream, TAG_HELLO, "%ud %s %ud", values, 3,
                                  NULL);
     sapwood_back_end_flush(state->back_end, NULL);
@@ -267,17 +267,16 @@ static void read_topology(Network_t *net)
     known->rank = net->local_rank;
     known->parent = net->state->parent;
     known->root = UnknownRank;
-    known->num_nodes = 2;
-    known->num_back_ends = 1;
-    if (text == NULL || sapwood_topology_read(&topology, NULL, text, 0, NULL) != SAPWOOD_OK)
+    if (text == NULL || sapwood_topology_read(&topology, NULL, text, 0, NULL) != SAPWOOD_OK) {
+        mrn_add_node(known, net->local_hostname, known->parent, UnknownRank, 0);
+        mrn_add_node(known, net->local_hostname, known->rank, known->parent, 1);
         return;
-    known->num_nodes = (unsigned int)sapwood_topology_size(topology);
-    known->num_back_ends = 0;
-    for (size_t at = 0; at < known->num_nodes; at++) {
+    }
+    for (size_t at = 0; at < sapwood_topology_size(topology); at++) {
         sapwood_topology_node(topology, at, &node, NULL);
-        known->num_back_ends += node.role == SAPWOOD_ROLE_BACK_END;
-        if (node.role == SAPWOOD_ROLE_FRONT_END)
-            known->root = node.rank;
+        Rank parent = node.role == SAPWOOD_ROLE_FRONT_END ? UnknownRank : node.parent;
+        if (mrn_add_node(known, node.host, node.rank, parent, node.role == SAPWOOD_ROLE_BACK_END) != 0)
+            break;
     }
     sapwood_topology_free(&topology);
 }
@@ -308,15 +307,15 @@ Network_t *Network_CreateNetworkBE(int argc, char *argv[])
     if (net == NULL)
         return NULL;
     net->state = calloc(1, sizeof *net->state);
-    net->network_topology = calloc(1, sizeof *net->network_topology);
-    net->local_host = calloc(1, HOST_BYTES);
-    if (net->state == NULL || net->network_topology == NULL || net->local_host == NULL) {
+    net->network_topology = mrn_new_topology();
+    net->local_hostname = calloc(1, HOST_BYTES);
+    if (net->state == NULL || net->network_topology == NULL || net->local_hostname == NULL) {
         delete_Network_t(net);
         return NULL;
     }
     net->state->last = &net->state->first;
     pthread_mutex_init(&net->state->mutex, NULL);
-    gethostname(net->local_host, HOST_BYTES - 1);
+    gethostname(net->local_hostname, HOST_BYTES - 1);
     net->local_rank = (Rank)strtoul(place[4], NULL, 10);
     net->state->parent = (Rank)strtoul(place[2], NULL, 10);
     if (!attach(net, (unsigned int)strtoul(place[1], NULL, 10))) {
@@ -350,15 +349,15 @@ void delete_Network_t(Network_t *net)
         free(net->streams);
         net->streams = next;
     }
-    free(net->network_topology);
-    free(net->local_host);
+    mrn_delete_topology(net->network_topology);
+    free(net->local_hostname);
     free(net->state);
     free(net);
 }
 
 char *Network_get_LocalHostName(Network_t *net)
 {
-    return net->local_host;
+    return net->local_hostname;
 }
 
 Port Network_get_LocalPort(Network_t *net)

@@ -61,5 +61,9 @@ void mrn_unlock(struct mrn_state *state);
 /* The stream of the library's number, made if it is not known. With the lock held. */
 Stream_t *mrn_stream(Network_t *net, uint32_t id);
 void mrn_say(const char *text);
+NetworkTopology_t *mrn_new_topology(void);
+void mrn_delete_topology(NetworkTopology_t *topology);
+/* 0, or -1 where there is no memory. */
+int mrn_add_node(NetworkTopology_t *topology, const char *host, Rank rank, Rank parent, int is_back_end);
 
 #endif

@@ -16,7 +16,7 @@ extern "C" {
 struct mrn_state;
 
 typedef struct Network_s {
-    char *local_host;
+    char *local_hostname;
     Port local_port;
     Rank local_rank;
     NetworkTopology_t *network_topology;

@@ -70,6 +70,16 @@ static int inspect(Network_t *net, Stream_t *stream)
     Network_set_OutputLevel(0);
     Network_set_DebugLogDir("/tmp");
     DEMAND(topology != NULL && topology->num_nodes >= 2 && topology->rank == Network_get_LocalRank(net));
+    Node_t *node = NetworkTopology_find_Node(topology, Network_get_LocalRank(net));
+    DEMAND(node != NULL && NetworkTopology_Node_get_Rank(node) == topology->rank);
+    DEMAND(NetworkTopology_Node_get_Parent(node) == topology->parent);
+    DEMAND(NetworkTopology_Node_find_SubTreeHeight(node) == 0 && NetworkTopology_Node_get_Port(node) != UnknownPort);
+    DEMAND(NetworkTopology_Node_get_HostName(node)[0] != '\0');
+    node = NetworkTopology_get_Root(topology);
+    DEMAND(node != NULL && NetworkTopology_Node_get_Parent(node) == UnknownRank);
+    DEMAND(NetworkTopology_Node_find_SubTreeHeight(node) >= 1);
+    DEMAND(NetworkTopology_get_NumNodes(topology) == topology->num_nodes);
+    DEMAND(NetworkTopology_find_Node(topology, 777777) == NULL);
     DEMAND(Network_get_LocalHostName(net)[0] != '\0' && Network_get_LocalPort(net) != UnknownPort);
     DEMAND(!Network_is_ShutDown(net) && !Stream_is_Closed(stream) && !Stream_is_ShutDown(stream));
     DEMAND(Network_get_Stream(net, id) == stream);
