@@ -26,9 +26,9 @@ pub struct Recovery {
 }
 
 impl Node {
-    /// Has the tree repair itself from now on, or not (front-end): without, what is below a process
-    /// that dies is lost, as with [`Recovery::off`]. What is sent is kept either way, so that it can
-    /// be switched on again.
+    /// Has the tree repair itself from now on, or not (front-end): without, what is below a
+    /// process that dies is lost, as with [`Recovery::off`]. What is sent is kept either way, so
+    /// that it can be switched on again.
     ///
     /// # Errors
     /// [`NodeError::NotFrontEnd`]; [`NodeError::NotRecovering`] when it is to be on and the network

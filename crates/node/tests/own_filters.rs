@@ -1,5 +1,5 @@
-//! A stream's filters in back-ends, where the stream asks for them: on what a back-end sends before it
-//! gets its wave, and on what comes before it is delivered.
+//! A stream's filters in back-ends, where the stream asks for them: on what a back-end sends before
+//! it gets its wave, and on what comes before it is delivered.
 
 mod harness;
 

@@ -595,9 +595,9 @@ impl Network {
         self.shared.borrow().driver.descriptor().as_raw_fd()
     }
 
-    /// Has the tree repair itself from now on, or not: without, what is below a process that dies is
-    /// lost and named, as with [`Recovery::off`](crate::Recovery::off). Places that are held open
-    /// already are not closed. It can be switched on again.
+    /// Has the tree repair itself from now on, or not: without, what is below a process that dies
+    /// is lost and named, as with [`Recovery::off`](crate::Recovery::off). Places that are held
+    /// open already are not closed. It can be switched on again.
     ///
     /// # Errors
     /// [`Error::Misuse`] when it is to be on and the network was opened without recovery.

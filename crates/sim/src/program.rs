@@ -266,6 +266,7 @@ impl World {
             rule: None,
             policy: plan.policy,
             window_bytes: plan.window_bytes,
+            at_back_ends: false,
         };
         match self.processes[FRONT_END].node.open_stream(spec) {
             Ok(stream) => {

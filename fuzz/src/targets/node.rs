@@ -258,6 +258,7 @@ impl Run {
             rule: None,
             policy: if source.flag() { Policy::Block } else { Policy::DropOldest },
             window_bytes: source.flag().then(|| source.number() as u32),
+            at_back_ends: source.flag(),
         };
         let opened = self.world.processes[0].node.open_stream(spec);
         self.world.note(&opened);
