@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cctype>
 #include <cstdarg>
 #include <cstdlib>
 #include <cstring>
@@ -13,11 +12,9 @@
 #include "mrnet/Error.h"
 #include "mrnet/FilterIds.h"
 #include "mrnet/ParadynFilterIds.h"
+#include "xplat/words.hpp"
 
 namespace MRN {
-
-const Port UnknownPort = Port(-1);
-const Rank UnknownRank = Rank(-1);
 
 const int MIN_OUTPUT_LEVEL = 0;
 const int MAX_OUTPUT_LEVEL = 5;
@@ -217,30 +214,7 @@ std::string Settings::text(const char* name, const char* other_name) const
 
 std::vector<std::string> Settings::words(const char* name) const
 {
-    std::vector<std::string> words;
-    std::string value = text(name);
-    bool is_inside = false;
-    char quote = '\0';
-    for (size_t at = 0; at < value.size(); at++) {
-        char letter = value[at];
-        bool is_escape = letter == '\\' && quote != '\'' && at + 1 < value.size();
-        if (quote == '\0' && !is_escape && isspace(static_cast<unsigned char>(letter))) {
-            is_inside = false;
-            continue;
-        }
-        if (!is_inside)
-            words.emplace_back();
-        is_inside = true;
-        if (is_escape)
-            words.back() += value[++at];
-        else if (quote == '\0' && (letter == '"' || letter == '\''))
-            quote = letter;
-        else if (letter == quote)
-            quote = '\0';
-        else
-            words.back() += letter;
-    }
-    return words;
+    return XPlat::words_of(text(name));
 }
 
 int Settings::number(const char* name, int otherwise) const

@@ -16,7 +16,8 @@ OWN = {
 
 def without_comments(text):
     text = re.sub(r"/\*.*?\*/", " ", text, flags=re.S)
-    text = re.sub(r"^\s*#.*(\\\n.*)*$", "", text, flags=re.M)
+    text = re.sub(r"^\s*#(?:.*\\\n)*.*$", "", text, flags=re.M)
+    text = re.sub(r"template\s*<[^>]*>", " ", text)
     return re.sub(r"__attribute__\(\(.*?\)\)\)?", "", text)
 
 
@@ -26,8 +27,10 @@ def functions_of(text):
     for character in without_comments(text):
         if character == "{":
             head = re.search(r"\b(class|struct|union|enum|namespace)\b\s*(\w*)", statement)
-            kind, name = head.groups() if head else ("body", "")
-            scopes.append([kind, name, kind != "class"])
+            kind, name = head.groups() if head else ("linkage" if "extern" in statement else "body", "")
+            if kind == "body":
+                add_function(statement, scopes, found)
+            scopes.append([kind, name, kind not in ("class", "body")])
             statement = ""
         elif character == "}":
             scopes.pop()
@@ -85,7 +88,8 @@ class Table(unittest.TestCase):
 
     def test_every_program_names_its_functions(self):
         for _, function, program in rows():
-            text = (FOLDER / "tests/programs" / program).read_text()
+            folder = "tests/headers" if "/" in program else "tests/programs"
+            text = (FOLDER / folder / program).read_text()
             text += "".join(path.read_text() for path in (FOLDER / "tests/programs").glob("answer.hpp")
                             if '"answer.hpp"' in text)
             name = function.rsplit("::", 1)[-1]
@@ -96,6 +100,8 @@ class Table(unittest.TestCase):
     def test_names_are_read_from_headers(self):
         text = "class A { public: int f(int (*)(int)); private: void g(); }; void h(void);"
         self.assertEqual(functions_of(text), {"A::f", "h"})
+        text = 'template <class T> class B { public: T f() { g(); return t; } }; extern "C" { void h(); }'
+        self.assertEqual(functions_of(text), {"B::f", "h"})
 
 
 if __name__ == "__main__":

@@ -8,9 +8,6 @@
 
 namespace MRN {
 
-/* DataType, which both languages have. */
-#include "mrnet_lightweight/DataElement.h"
-
 /* The type of a directive without its percent sign; UNKNOWN_T for what is none. */
 DataType Fmt2Type(const char* directive);
 

@@ -4,12 +4,11 @@
 #ifndef MRNET_ERROR_H
 #define MRNET_ERROR_H
 
+#include <list>
+
 #include "mrnet/Types.h"
 
 namespace MRN {
-
-/* ErrorCode, which both languages have. */
-#include "mrnet_lightweight/Error.h"
 
 typedef enum {
     ERR_LEVEL_INFO = 0,

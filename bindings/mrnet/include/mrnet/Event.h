@@ -4,6 +4,7 @@
 #ifndef MRNET_EVENT_H
 #define MRNET_EVENT_H
 
+#include <algorithm>
 #include <deque>
 #include <list>
 

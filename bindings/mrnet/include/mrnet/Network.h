@@ -6,6 +6,9 @@
 #define MRNET_NETWORK_H
 
 #include <cstdarg>
+#include <iostream>
+#include <list>
+#include <sstream>
 
 #include "mrnet/CommunicationNode.h"
 #include "mrnet/Communicator.h"
@@ -15,6 +18,7 @@
 #include "mrnet/NetworkTopology.h"
 #include "mrnet/Packet.h"
 #include "mrnet/Stream.h"
+#include "mrnet/Tree.h"
 #include "mrnet/Types.h"
 #include "xplat/Monitor.h"
 #include "xplat/Mutex.h"

@@ -4,6 +4,9 @@
 #ifndef MRNET_NETWORKTOPOLOGY_H
 #define MRNET_NETWORKTOPOLOGY_H
 
+#include <cmath>
+#include <cstdio>
+
 #include "mrnet/Error.h"
 #include "mrnet/Types.h"
 #include "xplat/Monitor.h"

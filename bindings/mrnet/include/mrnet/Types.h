@@ -4,7 +4,6 @@
 #ifndef MRNET_TYPES_H
 #define MRNET_TYPES_H
 
-#include <cstdint>
 #include <cstdio>
 #include <map>
 #include <set>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "boost/shared_ptr.hpp"
+#include "mrnet_lightweight/Shared.h"
 #include "xplat/Types.h"
 
 #define MRNET_VERSION_MAJOR 5
@@ -24,11 +24,8 @@
 
 namespace MRN {
 
-typedef XPlat::XPlat_Port Port;
-typedef uint32_t Rank;
-
-extern const Port UnknownPort;
-extern const Rank UnknownRank;
+/* Port, Rank, DataType, ErrorCode. */
+using namespace MRN_shared;
 
 class Packet;
 typedef boost::shared_ptr<Packet> PacketPtr;

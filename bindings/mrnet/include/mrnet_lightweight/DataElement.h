@@ -1,44 +1,9 @@
 /*
- * Types of values.
+ * Types of values: Shared.h has them for both languages.
  */
 #ifndef MRNET_LIGHTWEIGHT_DATAELEMENT_H
 #define MRNET_LIGHTWEIGHT_DATAELEMENT_H
 
-typedef enum {
-    UNKNOWN_T,
-    CHAR_T,
-    UCHAR_T,
-    CHAR_ARRAY_T,
-    UCHAR_ARRAY_T,
-    STRING_T,
-    STRING_ARRAY_T,
-    INT16_T,
-    UINT16_T,
-    INT16_ARRAY_T,
-    UINT16_ARRAY_T,
-    INT32_T,
-    UINT32_T,
-    INT32_ARRAY_T,
-    UINT32_ARRAY_T,
-    INT64_T,
-    UINT64_T,
-    INT64_ARRAY_T,
-    UINT64_ARRAY_T,
-    FLOAT_T,
-    DOUBLE_T,
-    FLOAT_ARRAY_T,
-    DOUBLE_ARRAY_T,
-    CHAR_LRG_ARRAY_T,
-    UCHAR_LRG_ARRAY_T,
-    STRING_LRG_ARRAY_T,
-    INT16_LRG_ARRAY_T,
-    UINT16_LRG_ARRAY_T,
-    INT32_LRG_ARRAY_T,
-    UINT32_LRG_ARRAY_T,
-    INT64_LRG_ARRAY_T,
-    UINT64_LRG_ARRAY_T,
-    FLOAT_LRG_ARRAY_T,
-    DOUBLE_LRG_ARRAY_T
-} DataType;
+#include "mrnet_lightweight/Types.h"
 
 #endif

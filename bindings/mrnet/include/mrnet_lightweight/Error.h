@@ -1,20 +1,9 @@
 /*
- * What can be wrong.
+ * What can be wrong: Shared.h has it for both languages.
  */
 #ifndef MRNET_LIGHTWEIGHT_ERROR_H
 #define MRNET_LIGHTWEIGHT_ERROR_H
 
-typedef enum {
-    ERR_NONE = 0,
-    ERR_TOPOLOGY_FORMAT,
-    ERR_TOPOLOGY_CYCLE,
-    ERR_TOPOLOGY_NOTCONNECTED,
-    ERR_NETWORK_FAILURE,
-    ERR_FORMATSTR,
-    ERR_PACKING,
-    ERR_INTERNAL,
-    ERR_SYSTEM,
-    ERR_CODE_LAST
-} ErrorCode;
+#include "mrnet_lightweight/Types.h"
 
 #endif

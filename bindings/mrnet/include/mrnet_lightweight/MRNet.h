@@ -1,8 +1,8 @@
 /*
  * MRNet's interface in C, for back-ends: no threads, and nothing but C beneath.
  *
- * The library with `_r` may be used by several threads at once. Not to be included beside the C++
- * headers: the names are the same.
+ * The library with `_r` may be used by several threads at once. The headers in C++ may stand in the
+ * same unit.
  */
 #ifndef MRNET_LIGHTWEIGHT_MRNET_H
 #define MRNET_LIGHTWEIGHT_MRNET_H

@@ -4,10 +4,12 @@
 #ifndef MRNET_LIGHTWEIGHT_TYPES_H
 #define MRNET_LIGHTWEIGHT_TYPES_H
 
-#include <stdint.h>
-#include <stdio.h>
-
+#include "mrnet_lightweight/Shared.h"
 #include "xplat_lightweight/Types.h"
+
+#ifdef __cplusplus
+using namespace MRN_shared;
+#endif
 
 #define MRNET_VERSION_MAJOR 5
 #define MRNET_VERSION_MINOR 0
@@ -16,12 +18,6 @@
 #define FirstSystemTag 0
 #define FirstApplicationTag 100
 
-typedef XPlat_Port Port;
-typedef uint32_t Rank;
-typedef char bool_t;
-
-#define UnknownPort ((Port)-1)
-#define UnknownRank ((Rank)-1)
 #define INVALID_STREAM_ID ((unsigned int)-1)
 
 typedef enum { UNKNOWN_NODE = 0, FE_NODE, BE_NODE, CP_NODE } node_type_t;

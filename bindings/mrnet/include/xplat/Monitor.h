@@ -4,6 +4,8 @@
 #ifndef XPLAT_MONITOR_H
 #define XPLAT_MONITOR_H
 
+#include <cstdlib>
+
 namespace XPlat {
 
 class Monitor {

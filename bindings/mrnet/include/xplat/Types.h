@@ -1,16 +1,10 @@
 /*
- * Types of the platform that MRNet's headers are written in.
+ * Types of the platform that MRNet's headers are written in; both languages have the same.
  */
 #ifndef XPLAT_TYPES_H
 #define XPLAT_TYPES_H
 
-#include <cstdint>
-
-namespace XPlat {
-
-typedef uint16_t XPlat_Port;
-typedef int XPlat_Socket;
-
-}  // namespace XPlat
+#include "xplat/Types-unix.h"
+#include "xplat_lightweight/Types.h"
 
 #endif

@@ -1,15 +1,25 @@
 /*
- * Types of the platform that the headers are written in.
+ * Types of the platform that the headers are written in, and what they bring in by themselves.
+ *
+ * Names that are macros in MRNet are types here, so that <rpc/types.h> and headers in C++ may have
+ * them, too; a macro that is there already stays.
  */
 #ifndef XPLAT_LIGHTWEIGHT_TYPES_H
 #define XPLAT_LIGHTWEIGHT_TYPES_H
 
-#include <stdint.h>
+#include "xplat_lightweight/Types-unix.h"
 
-typedef uint16_t XPlat_Port;
-typedef int XPlat_Socket;
-
-/* The version of MRNet whose names these are. */
-const char *xplat_lightweight_version(void);
+#ifndef bool_t
+typedef int bool_t;
+#endif
+#ifndef char_t
+typedef char char_t;
+#endif
+#ifndef uchar_t
+typedef unsigned char uchar_t;
+#endif
+#ifndef enum_t
+typedef int32_t enum_t;
+#endif
 
 #endif
