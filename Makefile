@@ -94,8 +94,8 @@ guide-test: ## only the user's guide: builds it into target/guide/html
 	docs/guide/run-tests
 
 .PHONY: install
-install: build ## the C and C++ interfaces and the program: PREFIX, DESTDIR, LIBDIR
-	$(MAKE) -C bindings/c install
+install: build ## the program, the C and C++ interfaces and MRNet's: PREFIX, DESTDIR, LIBDIR
+	$(MAKE) -C bindings/mrnet install
 
 .PHONY: python-environment
 python-environment:

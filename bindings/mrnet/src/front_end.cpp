@@ -31,11 +31,11 @@ std::string node_program(const Settings& settings)
     if (dladdr(reinterpret_cast<void*>(&ranks_of), &here) != 0 && here.dli_fname != NULL) {
         std::string library = here.dli_fname;
         size_t slash = library.rfind('/');
-        std::string beside = slash == std::string::npos
-                                 ? "../bin/mrnet_commnode"
-                                 : library.substr(0, slash) + "/../bin/mrnet_commnode";
-        if (access(beside.c_str(), X_OK) == 0)
-            return beside;
+        std::string folder = slash == std::string::npos ? "." : library.substr(0, slash);
+        /* Libraries may be in a folder of their own, such as lib/x86_64-linux-gnu. */
+        for (const char* way : {"/../bin/mrnet_commnode", "/../../bin/mrnet_commnode"})
+            if (access((folder + way).c_str(), X_OK) == 0)
+                return folder + way;
     }
     return "mrnet_commnode";
 }

@@ -11,7 +11,7 @@ import tempfile
 import unittest
 
 import harness
-from harness import BACK_ENDS, HERE, OUT, TOPOLOGIES, program
+from harness import BACK_ENDS, OUT, TOPOLOGIES, program
 
 
 class Layer(unittest.TestCase):
@@ -99,64 +99,6 @@ class Layer(unittest.TestCase):
                     topology = harness.topology(self.folder, spec)
                     self.good(f"{runs[0]} runs up, {runs[1]} down\n", "every_process", topology, program(back_end),
                               library, kind)
-
-
-class Installed(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.folder = pathlib.Path(folder.name)
-        root, libraries = HERE.parent.parent, os.environ["SAPWOOD_LIBRARIES"]
-        cls.make(root / "c", f"BUILT={libraries}", f"PREFIX={cls.folder}")
-        cls.make(root / "mrnet", f"OUT={OUT}", f"SAPWOOD_LIBRARIES={libraries}", f"PREFIX={cls.folder}")
-
-    @staticmethod
-    def make(folder, *words):
-        subprocess.run(["make", "-C", str(folder), "install", *words], check=True, timeout=600,
-                       stdout=subprocess.DEVNULL)
-
-    def build(self, name, package, *words):
-        """A program of these tests as the package of that name says; of archives alone, where there are any,
-        if `--static` is asked for."""
-        is_static = "--static" in words
-        command = ["pkg-config", "--cflags", "--libs", *words, package]
-        flags = subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE, timeout=60,
-                               env={**os.environ, "PKG_CONFIG_PATH": f"{self.folder}/lib/pkgconfig"}).stdout.split()
-        archives = {path.name[3:-2]: path.name for path in (self.folder / "lib").glob("*.a")}
-        if is_static:
-            flags = [f"-l:{archives[flag[2:]]}" if flag[2:] in archives else flag for flag in flags]
-        else:
-            flags.append(f"-Wl,-rpath,{self.folder}/lib")
-        program = self.folder / "bin" / f"{name.replace('.', '-')}{'-static' if is_static else ''}-{package}"
-        compiler = [os.environ.get("CXX", "c++"), "-std=c++17"] if name.endswith(".cpp") else ["cc", "-std=c11", "-D_GNU_SOURCE"]
-        subprocess.run([*compiler, str(HERE / "programs" / name), *flags, "-o", str(program)], check=True, timeout=300)
-        needed = subprocess.run(["ldd", str(program)], check=True, text=True, stdout=subprocess.PIPE, timeout=60).stdout
-        self.assertEqual("libsapwood" in needed or "libmrnet" in needed, not is_static, needed)
-        return program
-
-    def test_a_tool_is_built_with_what_is_installed(self):
-        topology = harness.topology(self.folder, "b:1x2")
-        for words in [[], ["--static"]]:
-            with self.subTest(words=words):
-                tool, back_end = (self.build(f"add_{name}.cpp", "mrnet", *words) for name in ["front_end", "back_end"])
-                code, output, errors = harness.run(tool, topology, back_end)
-                self.assertEqual((code, output), (0, "2 back-ends\n"), errors)
-
-    def test_a_back_end_in_c_is_built_with_what_is_installed(self):
-        topology = harness.topology(self.folder, "b:1x2")
-        for package, words in itertools.product(["mrnet_lightweight", "mrnet_lightweight_r"], [[], ["--static"]]):
-            with self.subTest(package=package, words=words):
-                back_end = self.build("light_back_end.c", package, *words)
-                code, output, errors = harness.run("directives_front_end", topology, back_end)
-                self.assertEqual(code, 0, errors)
-                self.assertIn("33 directives", output)
-
-    def test_a_tool_of_archives_finds_the_library_that_runs_its_filters(self):
-        tool = self.build("loaded_filters.cpp", "mrnet", "--static")
-        topology = harness.topology(self.folder, "b:2x2")
-        code, output, errors = harness.run(tool, topology, program("back_end"), OUT / "tests/filters.so")
-        self.assertEqual((code, output), (0, "filtered\n"), errors)
 
 
 class Programs(unittest.TestCase):
