@@ -9,6 +9,8 @@
 #include <list>
 
 #include "mrnet/Types.h"
+#include "xplat/Monitor.h"
+#include "xplat/Mutex.h"
 
 namespace MRN {
 

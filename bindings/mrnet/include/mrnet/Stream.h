@@ -83,4 +83,7 @@ class Stream {
 
 }  // namespace MRN
 
+/* Tools take a stream's network from here; it needs the class above. */
+#include "mrnet/Network.h"
+
 #endif

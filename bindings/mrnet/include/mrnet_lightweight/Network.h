@@ -8,6 +8,8 @@
 #include "mrnet_lightweight/Packet.h"
 #include "mrnet_lightweight/Stream.h"
 #include "mrnet_lightweight/Types.h"
+#include "xplat_lightweight/Monitor.h"
+#include "xplat_lightweight/SocketUtils.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -31,6 +31,9 @@ int main(void)
     DEMAND(usleep(1) == 0 && gettimeofday(&now, NULL) == 0 && now.tv_sec > 0 && errno == 0);
     DEMAND(gethostbyname("localhost") != NULL && htons(1) != 0 && getpid() > 0);
     DEMAND(wide == -7 && letter + byte == 352 && INT_MAX > SHRT_MAX);
+    Monitor_t *monitor = Monitor_construct();
+    DEMAND(monitor != NULL && Monitor_Lock(monitor) == 0 && Monitor_Unlock(monitor) == 0);
+    DEMAND(Monitor_destruct(monitor) == 0 && InvalidPort == UnknownPort && InvalidSocket == -1);
     DEMAND(UnknownRank == (Rank)-1 && UnknownPort == (Port)-1 && INVALID_STREAM_ID == (unsigned int)-1);
     packet = new_Packet_t_2(7, FirstApplicationTag, "%d", 5);
     DEMAND(packet != NULL && number_of(packet) == 5);
