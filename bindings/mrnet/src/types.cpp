@@ -113,16 +113,16 @@ void say(int level, const char* format, ...)
 }
 
 ErrorDef errors[] = {
-    {ERR_NONE, ERR_LEVEL_INFO, ERR_IGNORE, "no error"},
-    {ERR_TOPOLOGY_FORMAT, ERR_LEVEL_CRIT, ERR_ALERT, "the topology cannot be read"},
-    {ERR_TOPOLOGY_CYCLE, ERR_LEVEL_CRIT, ERR_ALERT, "the topology has a cycle"},
-    {ERR_TOPOLOGY_NOTCONNECTED, ERR_LEVEL_CRIT, ERR_ALERT, "the topology is not one tree"},
-    {ERR_NETWORK_FAILURE, ERR_LEVEL_CRIT, ERR_ALERT, "the network did not start or has failed"},
-    {ERR_FORMATSTR, ERR_LEVEL_ERR, ERR_ALERT, "a format string does not fit"},
-    {ERR_PACKING, ERR_LEVEL_ERR, ERR_ALERT, "values cannot be packed or unpacked"},
-    {ERR_INTERNAL, ERR_LEVEL_CRIT, ERR_ALERT, "a fault of the library or a wrong use of it"},
-    {ERR_SYSTEM, ERR_LEVEL_ERR, ERR_ALERT, "the system has failed this process"},
-    {ERR_CODE_LAST, ERR_LEVEL_ERR, ERR_IGNORE, "no such error"},
+    {ERR_NONE, ERR_INFO, ERR_IGNORE, "no error"},
+    {ERR_TOPOLOGY_FORMAT, ERR_CRIT, ERR_ALERT, "the topology cannot be read"},
+    {ERR_TOPOLOGY_CYCLE, ERR_CRIT, ERR_ALERT, "the topology has a cycle"},
+    {ERR_TOPOLOGY_NOTCONNECTED, ERR_CRIT, ERR_ALERT, "the topology is not one tree"},
+    {ERR_NETWORK_FAILURE, ERR_CRIT, ERR_ALERT, "the network did not start or has failed"},
+    {ERR_FORMATSTR, ERR_ERR, ERR_ALERT, "a format string does not fit"},
+    {ERR_PACKING, ERR_ERR, ERR_ALERT, "values cannot be packed or unpacked"},
+    {ERR_INTERNAL, ERR_CRIT, ERR_ALERT, "a fault of the library or a wrong use of it"},
+    {ERR_SYSTEM, ERR_ERR, ERR_ALERT, "the system has failed this process"},
+    {ERR_CODE_LAST, ERR_ERR, ERR_IGNORE, "no such error"},
 };
 
 Error::Error() : code_(ERR_NONE) {}

@@ -10,29 +10,6 @@
 
 namespace MRN {
 
-typedef enum {
-    ERR_LEVEL_INFO = 0,
-    ERR_LEVEL_WARN,
-    ERR_LEVEL_ERR,
-    ERR_LEVEL_CRIT,
-    ERR_LEVEL_LAST
-} ErrorLevel;
-
-typedef enum {
-    ERR_IGNORE = 0,
-    ERR_ALERT,
-    ERR_RETRY,
-    ERR_ABORT,
-    ERR_RESPONSE_LAST
-} ErrorResponse;
-
-typedef struct {
-    ErrorCode code;
-    ErrorLevel level;
-    ErrorResponse response;
-    const char* msg;
-} ErrorDef;
-
 extern ErrorDef errors[];
 
 /* The last error of an object, with the words that were found for it. */

@@ -24,7 +24,7 @@
 
 namespace MRN {
 
-/* Port, Rank, DataType, ErrorCode. */
+/* Port, Rank, DataType, what is said of errors, and kinds of performance data. */
 using namespace MRN_shared;
 
 class Packet;
@@ -63,53 +63,7 @@ typedef enum {
 } net_settings_key_t;
 
 /* Performance data. */
-typedef union {
-    int64_t i;
-    uint64_t u;
-    double d;
-} perfdata_t;
-
 typedef std::map<Rank, std::vector<perfdata_t>> rank_perfdata_map;
-
-typedef enum { PERFDATA_TYPE_UINT = 0, PERFDATA_TYPE_INT, PERFDATA_TYPE_FLOAT } perfdata_mettype_t;
-
-typedef struct {
-    const char* name;
-    const char* units;
-    const char* description;
-    perfdata_mettype_t type;
-} perfdata_metinfo_t;
-
-typedef enum {
-    PERFDATA_MET_NUM_BYTES = 0,
-    PERFDATA_MET_NUM_PKTS,
-    PERFDATA_MET_ELAPSED_SEC,
-    PERFDATA_MET_CPU_SYS_PCT,
-    PERFDATA_MET_CPU_USR_PCT,
-    PERFDATA_MET_MEM_VIRT_KB,
-    PERFDATA_MET_MEM_PHYS_KB,
-    PERFDATA_MAX_MET
-} perfdata_metric_t;
-
-typedef enum {
-    PERFDATA_CTX_NONE = 0,
-    PERFDATA_CTX_SEND,
-    PERFDATA_CTX_RECV,
-    PERFDATA_CTX_FILT_IN,
-    PERFDATA_CTX_FILT_OUT,
-    PERFDATA_CTX_SYNCFILT_IN,
-    PERFDATA_CTX_SYNCFILT_OUT,
-    PERFDATA_CTX_PKT_RECV,
-    PERFDATA_CTX_PKT_SEND,
-    PERFDATA_CTX_PKT_NET_SENDCHILD,
-    PERFDATA_CTX_PKT_NET_SENDPAR,
-    PERFDATA_CTX_PKT_INT_DATAPAR,
-    PERFDATA_CTX_PKT_INT_DATACHILD,
-    PERFDATA_CTX_PKT_FILTER,
-    PERFDATA_CTX_PKT_RECV_TO_FILTER,
-    PERFDATA_CTX_PKT_FILTER_TO_SEND,
-    PERFDATA_MAX_CTX
-} perfdata_context_t;
 
 typedef enum {
     PERFDATA_PKT_TIMERS_RECV = 0,

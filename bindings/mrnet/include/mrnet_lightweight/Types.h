@@ -20,7 +20,7 @@ using namespace MRN_shared;
 
 #define INVALID_STREAM_ID ((unsigned int)-1)
 
-typedef enum { UNKNOWN_NODE = 0, FE_NODE, BE_NODE, CP_NODE } node_type_t;
+typedef enum { NODE_TYPE_FRONTEND = 0, NODE_TYPE_BACKEND, NODE_TYPE_INTERNALNODE } node_type_t;
 
 /* Fewer keys than in C++: numbers from 4 on differ. */
 typedef enum {
@@ -32,12 +32,6 @@ typedef enum {
     XPLAT_RSH_ARGS,
     XPLAT_REMCMD
 } net_settings_key_t;
-
-typedef union {
-    int64_t i;
-    uint64_t u;
-    double d;
-} perfdata_t;
 
 typedef enum {
     PERFDATA_PKT_TIMERS_RECV = 0,

@@ -43,6 +43,12 @@ static int in_cpp()
     DEMAND((*packet)[0]->get_int32_t() == 5 && (*packet)[0]->get_Type() == INT32_T);
     DEMAND(packet->get_SourceRank() == MRN::UnknownRank && packet->get_Error() == code);
     DEMAND(rank == MRN::UnknownRank && port == MRN::UnknownPort && type == MRN::CHAR_T);
+    perfdata_metric_t metric = PERFDATA_MET_NUM_PKTS;
+    perfdata_context_t context = PERFDATA_CTX_PKT_FILTER_TO_SEND;
+    perfdata_t value = {7};
+    DEMAND(metric == 1 && context == 15 && value.i == 7 && PERFDATA_TYPE_FLOAT == 2);
+    DEMAND(errors[ERR_FORMATSTR].level == ERR_ERR && errors[ERR_NONE].response == ERR_IGNORE);
+    DEMAND(FE_NODE == 1 && NODE_TYPE_BACKEND == 1 && ERR_INFO == 0 && ERR_CRIT == 3);
     DEMAND(Fmt2Type("c") == type && &MRN::UnknownRank == &::UnknownRank);
     DEMAND(INVALID_STREAM_ID == 0xffffffffu && MRNET_VERSION_MAJOR == 5);
     std::string name;

@@ -35,6 +35,10 @@ int main(void)
     DEMAND(monitor != NULL && Monitor_Lock(monitor) == 0 && Monitor_Unlock(monitor) == 0);
     DEMAND(Monitor_destruct(monitor) == 0 && InvalidPort == UnknownPort && InvalidSocket == -1);
     DEMAND(UnknownRank == (Rank)-1 && UnknownPort == (Port)-1 && INVALID_STREAM_ID == (unsigned int)-1);
+    ErrorDef words = {ERR_SYSTEM, ERR_WARN, ERR_RETRY, "words"};
+    perfdata_metinfo_t metric = {"packets", "", "", PERFDATA_TYPE_UINT};
+    DEMAND(words.level == 1 && metric.type == PERFDATA_TYPE_UINT && PERFDATA_MAX_MET == 7);
+    DEMAND(PERFDATA_MAX_CTX == 16 && PERFDATA_PKT_TIMERS_MAX == 9 && NODE_TYPE_INTERNALNODE == 2);
     packet = new_Packet_t_2(7, FirstApplicationTag, "%d", 5);
     DEMAND(packet != NULL && number_of(packet) == 5);
     Packet_set_DestroyData(packet, wide);
