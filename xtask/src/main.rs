@@ -1,9 +1,11 @@
 //! The project's checks, as code: `cargo xtask check` is the quick loop, `cargo xtask ci` is all.
 //!
 //! Owns the list of commands and of their steps. What a step looks for is in the module of its
-//! name: [`layers`] and [`io_line`] for what may use what, [`tidy`] for the house style,
-//! [`packet_path`] for the names in that page, [`fuzz`] and [`demo`] for the longer runs.
+//! name: [`alone`] for crates built by themselves, [`layers`] and [`io_line`] for what may use what,
+//! [`tidy`] for the house style, [`packet_path`] for the names in that page, [`fuzz`] and [`demo`] for
+//! the longer runs.
 
+mod alone;
 mod command;
 mod demo;
 mod files;
@@ -28,13 +30,14 @@ const USAGE: &str = "\
 cargo xtask COMMAND
 
   check        format, layers, house style, lints, unit tests: the quick loop
-  ci           check, then documentation, release build, conformance, simulated faults, a short
-               storm and soak, tests of a scraper, of MPI programs, of MRNet's interface, of the
+  ci           check, then each crate alone, documentation, release build, conformance, simulated
+               faults, a short storm and soak, tests of a scraper, of MPI programs, of MRNet's interface, of the
                Python package, of launchers, of the tools of examples and of the guide, fuzzing, a
                short demo
   layers       only: which crate may use which, and what may touch the world
   tidy         only: the house style
   packet-path  only: the names in docs/packet-path.md
+  alone        only: every crate of crates/ built by itself
   fuzz         only: build the fuzz targets and run each for a short while
 ";
 
@@ -55,6 +58,7 @@ fn main() -> ExitCode {
         ["layers"] => vec![look("layers", layers_look)],
         ["tidy"] => vec![look("tidy", tidy_look)],
         ["packet-path"] => vec![look("packet path", packet_path_look)],
+        ["alone"] => vec![look("crates alone", alone::look)],
         ["fuzz"] => vec![look("fuzz", fuzz::smoke)],
         [] | ["help" | "-h" | "--help"] => {
             print!("{USAGE}");
@@ -84,6 +88,7 @@ fn check_steps() -> Vec<Step> {
 fn ci_steps() -> Vec<Step> {
     let mut steps = check_steps();
     steps.extend([
+        look("crates alone", alone::look),
         program("documentation", "env RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps", 10),
         program("release build and MPI shims", "make build shim", 20),
         program("conformance", "python3 conformance/check.py", 2),
