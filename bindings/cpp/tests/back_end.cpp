@@ -40,6 +40,7 @@ static void answer(sapwood::BackEnd &back_end, const sapwood::Packet &packet)
         THROWS(sapwood::Misuse, USAGE, "wave 2 has passed",
                (back_end.send_in_wave(packet.stream(), 2, WAVE, 1), 0));
         THROWS(sapwood::FormatError, FORMAT, "not '%lf'", packet.read<double>());
+        THROWS(sapwood::Misuse, USAGE, "tag 0 is the network's own", (back_end.send(packet.stream(), 0, 1), 0));
         THROWS(sapwood::Misuse, USAGE, "is not open", (back_end.send(packet.stream() + 99, WAVE, 1), 0));
         break;
     case SILENT:

@@ -38,6 +38,8 @@ static void streams_that_cannot_be(sapwood::Network &network, sapwood::Stream &s
     THROWS(Misuse, USAGE, "17", network.open_stream(sapwood::Communicator{17}));
     THROWS(Misuse, USAGE, "'5-x'", sapwood::Communicator::parse("5-x"));
     THROWS(Misuse, USAGE, "17", (stream.send_to(17, RANK, 1), 0));
+    THROWS(Misuse, USAGE, "tag 99 is the network's own", (stream.broadcast(99, 1), 0));
+    THROWS(Misuse, USAGE, "tag -1 is the network's own", (stream.send_to(0, -1, 1), 0));
     THROWS(Misuse, USAGE, "NUL", (stream.broadcast(RANK, std::string("a\0b", 3)), 0));
     const char *nothing = nullptr;
     THROWS(Misuse, USAGE, "NULL", (stream.broadcast(RANK, nothing), 0));

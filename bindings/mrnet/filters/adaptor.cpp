@@ -280,7 +280,7 @@ int32_t transform(void* state, const sapwood_filter_wave_t* wave, sapwood_filter
     int32_t failed = 0;
     for (uint32_t at = 0; at < wave->packet_count; at++) {
         const sapwood_filter_packet_t& packet = wave->packets[at];
-        if (packet.tag < TAGS_OWN_END || (is_back_end && instance.is_synchronisation)) {
+        if (packet.tag >= TAGS_OWN || (is_back_end && instance.is_synchronisation)) {
             failed |= pass(packet, out);
             continue;
         }

@@ -129,7 +129,7 @@ static void sort(Network_t *net, sapwood_packet_t *packet)
 {
     struct mrn_state *state = net->state;
     int tag = sapwood_packet_tag(packet);
-    if (tag > INT32_MIN && tag < TAGS_OWN_END) {
+    if (tag >= TAGS_OWN) {
         if (tag == TAG_HELLO)
             say_hello(net, sapwood_packet_stream(packet), packet);
         else if (tag == TAG_USAGE)

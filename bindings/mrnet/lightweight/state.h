@@ -10,11 +10,11 @@
 #include "values.h"
 
 /* Tags of the layer's own packets, as in src/engine.hpp. */
-#define TAG_HELLO (INT32_MIN + 1)
-#define TAG_USAGE (INT32_MIN + 2)
-#define TAG_PARAMETERS (INT32_MIN + 3)
-#define TAG_FILTERS_ARE (INT32_MIN + 4)
-#define TAGS_OWN_END (INT32_MIN + 5)
+#define TAG_HELLO (INT32_MAX - 4)
+#define TAG_USAGE (INT32_MAX - 3)
+#define TAG_PARAMETERS (INT32_MAX - 2)
+#define TAG_FILTERS_ARE (INT32_MAX - 1)
+#define TAGS_OWN TAG_HELLO
 
 /* The number that C++ adds to a stream's own. */
 #define USER_STREAM_BASE ((1u << 30) + 10)

@@ -43,6 +43,10 @@ int Stream_send_packet(Stream_t *stream, Packet_t *packet)
     struct mrn_pointers values;
     if (packet == NULL || packet->contents == NULL || stream->is_closed)
         return -1;
+    if (packet->tag < FirstApplicationTag || packet->tag >= TAGS_OWN) {
+        mrn_say("a tool's tags begin at FirstApplicationTag");
+        return -1;
+    }
     struct mrn_state *state = stream->network->state;
     mrn_point(&packet->contents->values, &values);
     mrn_lock(state);

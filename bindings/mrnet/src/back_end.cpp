@@ -115,7 +115,7 @@ void BackEnd::sort(sapwood_packet_t* packet)
 {
     uint32_t id = sapwood_packet_stream(packet);
     int tag = sapwood_packet_tag(packet);
-    if (tag > INT32_MIN && tag < TAGS_OWN_END) {
+    if (tag >= TAGS_OWN) {
         if (tag == TAG_HELLO)
             say_hello(id, packet);
         else if (tag == TAG_USAGE)

@@ -25,8 +25,9 @@
 
 namespace MRN {
 
-/* Tags of the layer's own packets; a tool's begin at FirstApplicationTag. */
-enum { TAG_HELLO = INT32_MIN + 1, TAG_USAGE, TAG_PARAMETERS, TAG_FILTERS_ARE, TAGS_OWN_END };
+/* Tags of the layer's own packets, the last that there are: to the tree they are an application's. A
+   tool's begin at FirstApplicationTag and end before these. */
+enum { TAG_HELLO = INT32_MAX - 4, TAG_USAGE, TAG_PARAMETERS, TAG_FILTERS_ARE, TAGS_OWN = TAG_HELLO };
 
 /* What a back-end tells of itself: the columns of sapwood_usage, then its traffic on a stream. */
 enum { USAGE_COLUMNS = 5, TRAFFIC_COLUMNS = 4, ROW_COLUMNS = USAGE_COLUMNS + TRAFFIC_COLUMNS };

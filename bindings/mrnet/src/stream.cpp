@@ -66,6 +66,12 @@ int Stream::send(PacketPtr& packet)
         engine_.network.error(ERR_PACKING, engine_.rank, "a packet that is none was sent");
         return -1;
     }
+    int tag = packet->get_Tag();
+    if (tag < FirstApplicationTag || tag >= TAGS_OWN) {
+        engine_.network.error(ERR_PACKING, engine_.rank, "tag %d is none of a tool's: those are %d to %d",
+                              tag, FirstApplicationTag, TAGS_OWN - 1);
+        return -1;
+    }
     return engine_.send(*this, packet->contents());
 }
 

@@ -88,6 +88,15 @@ def test_what_a_stream_cannot_have_is_refused(opened: Opener) -> None:
         network.stream(0).send("rank", to=1)
 
 
+def test_tags_that_are_the_networks_own_are_refused(opened: Opener) -> None:
+    stream = opened("2").stream(up="sum")
+    for tag in (sapwood.FIRST_TAG - 1, 1, 0, -1):
+        for to in (None, 0, [0, 1]):
+            with pytest.raises(sapwood.MisuseError, match=f"tag {tag} is the network's own"):
+                stream.send("rank", tag=tag, to=to)
+    assert stream.ask("tags", timeout=HANG).value == 2
+
+
 def test_two_threads_are_not_let_in_at_once_but_one_after_another(opened: Opener) -> None:
     network = opened("2")
     stream = network.stream(up="sum")

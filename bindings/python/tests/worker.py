@@ -34,12 +34,24 @@ def answer(back_end: sapwood.BackEnd, packet: sapwood.Packet) -> None:
         return
     elif what == "sample":
         back_end.reply(packet, sample(rest[0], rank))
+    elif what == "tags":
+        refused = [is_refused(back_end, packet, tag) for tag in (sapwood.FIRST_TAG - 1, 0, -1)]
+        back_end.reply(packet, int(all(refused)))
     elif what == "hush":
         # Waves go without those that are named, so that the stream may be closed when others answer.
         if rank not in rest:
             back_end.reply(packet, rank)
     else:
         back_end.reply(packet, f"what is '{what}'?")
+
+
+def is_refused(back_end: sapwood.BackEnd, packet: sapwood.Packet, tag: int) -> bool:
+    """Whether no packet goes up with that tag."""
+    try:
+        back_end.send(packet.stream, 1, tag=tag)
+    except sapwood.MisuseError:
+        return True
+    return False
 
 
 def sample(kind: str, rank: int) -> Any:

@@ -4,7 +4,7 @@ use alloc::string::String;
 use core::fmt;
 
 use sapwood_filter::FilterError;
-use sapwood_packet::{Rank, StreamId};
+use sapwood_packet::{Rank, StreamId, Tag};
 
 /// A call that the node refuses; nothing has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +33,13 @@ pub enum NodeError {
     TooLong {
         /// Their length in bytes.
         bytes: u64,
+    },
+    /// A packet's tag is one of the network's own. Cure: tags from [`FIRST_TAG`] on.
+    ///
+    /// [`FIRST_TAG`]: sapwood_packet::FIRST_TAG
+    Tag {
+        /// The tag.
+        tag: Tag,
     },
     /// A packet has more values than one may have. Cure: send arrays, or several packets.
     TooManyValues {
@@ -88,6 +95,11 @@ impl fmt::Display for NodeError {
                 f,
                 "a packet of {bytes} bytes is too long; at most {} are allowed, send several",
                 sapwood_wire::limits::PACKET_BYTES_MAX
+            ),
+            Self::Tag { tag } => write!(
+                f,
+                "tag {tag} is the network's own; an application's begin at {}",
+                sapwood_packet::FIRST_TAG
             ),
             Self::TooManyValues { count } => write!(
                 f,

@@ -9,6 +9,7 @@ use sapwood_node::{Delivery, Event, Role};
 use sapwood_packet::{IntoValues, Packet, Rank, RankSet, StreamId, Tag, ValuesRef, Wave};
 use sapwood_runtime::{Attachment, Driver, clock};
 
+use crate::error::check_tag;
 use crate::joining::Summons;
 use crate::shared::{Interrupt, Shared};
 use crate::{AttachFile, Error, Result};
@@ -236,7 +237,8 @@ impl BackEnd {
     /// before a long computation. Waits while the window is full.
     ///
     /// # Errors
-    /// [`Error::Misuse`] when the stream is not open or the values too long, [`Error::Ended`].
+    /// [`Error::Misuse`] when the stream is not open, the values are too long or the tag is below
+    /// [`FIRST_TAG`](crate::FIRST_TAG); [`Error::Ended`].
     pub fn send(&mut self, stream: StreamId, tag: Tag, values: impl IntoValues) -> Result<()> {
         self.send_wave(stream, tag, values, None)
     }
@@ -262,6 +264,7 @@ impl BackEnd {
         values: impl IntoValues,
         wave: Option<Wave>,
     ) -> Result<()> {
+        check_tag(tag)?;
         if let Some(reason) = &self.shared.ended {
             return Err(Error::Ended { reason: reason.clone() });
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sapwood_filter::FilterError;
 use sapwood_node::{Missing, NodeError};
-use sapwood_packet::{PacketError, Rank, RankSet, StreamId};
+use sapwood_packet::{FIRST_TAG, PacketError, Rank, RankSet, StreamId, Tag};
 use sapwood_runtime::RuntimeError;
 
 /// A result of this crate.
@@ -121,6 +121,14 @@ impl fmt::Display for Error {
             Self::File { path, reason } => write!(f, "{}: {reason}", path.display()),
         }
     }
+}
+
+/// Refuses the tags that are the network's own.
+pub(crate) fn check_tag(tag: Tag) -> Result<()> {
+    if tag < FIRST_TAG {
+        return Err(NodeError::Tag { tag }.into());
+    }
+    Ok(())
 }
 
 fn write_missing(f: &mut fmt::Formatter<'_>, missing: &[Missing]) -> fmt::Result {

@@ -8,6 +8,7 @@ use sapwood_filter::{FilterSpec, WaveRule};
 use sapwood_node::{Delivery, Policy, StreamSpec};
 use sapwood_packet::{IntoValues, Rank, RankSet, StreamId, Tag};
 
+use crate::error::check_tag;
 use crate::shared::Shared;
 use crate::{Answer, Communicator, Error, Result};
 
@@ -107,7 +108,8 @@ impl Stream {
     /// they leave.
     ///
     /// # Errors
-    /// [`Error::Misuse`] when the stream is closed or the values too long, [`Error::Ended`].
+    /// [`Error::Misuse`] when the stream is closed, the values are too long or the tag is below
+    /// [`FIRST_TAG`](crate::FIRST_TAG); [`Error::Ended`].
     pub fn broadcast(&mut self, tag: Tag, values: impl IntoValues) -> Result<()> {
         self.send(tag, values, &RankSet::new())
     }
@@ -170,12 +172,14 @@ impl Stream {
     }
 
     fn send(&mut self, tag: Tag, values: impl IntoValues, ranks: &RankSet) -> Result<()> {
+        check_tag(tag)?;
         let mut shared = self.shared.borrow_mut();
         shared.wait_for_room(self.id, ranks)?;
         shared.change(|node, now| node.broadcast(now, self.id, tag, values, ranks))
     }
 
     fn try_send(&mut self, tag: Tag, values: impl IntoValues, ranks: &RankSet) -> Result<()> {
+        check_tag(tag)?;
         let mut shared = self.shared.borrow_mut();
         if !shared.makes_room(self.id, ranks)? {
             return Err(Error::WouldWait { stream: self.id });

@@ -184,6 +184,28 @@ fn a_packet_to_one_rank_is_answered_by_that_rank() {
 }
 
 #[test]
+fn the_networks_own_tags_are_refused() {
+    let (network, _) = network("2", Links::Unix);
+    let mut stream = network.stream(&network.everyone()).up("sum").open().unwrap();
+    for tag in [FIRST_TAG - 1, 1, 0, -1, i32::MIN] {
+        for error in [
+            stream.broadcast(tag, 1_i64).unwrap_err(),
+            stream.try_broadcast(tag, 1_i64).unwrap_err(),
+            stream.send_to(0, tag, 1_i64).unwrap_err(),
+            stream.send_to_ranks(&RankSet::range(0, 1), tag, 1_i64).unwrap_err(),
+            stream.try_send_to_ranks(&RankSet::range(0, 1), tag, 1_i64).unwrap_err(),
+        ] {
+            let expected =
+                format!("tag {tag} is the network's own; an application's begin at {FIRST_TAG}");
+            assert!(matches!(error, Error::Misuse(_)) && error.to_string() == expected, "{error}");
+        }
+    }
+    stream.broadcast(tags::ECHO, 4_i64).unwrap();
+    assert_eq!(answer_of(&mut stream).value().unwrap().scalar::<i64>(0), Ok(8));
+    network.close().unwrap();
+}
+
+#[test]
 fn both_directions_are_busy_at_once_and_nothing_is_lost() {
     let (network, _) = network("2x2", Links::Unix);
     let everyone = network.everyone();

@@ -73,6 +73,10 @@ static void misuse(const sapwood_packet_t *packet)
             "is not open");
     REFUSED(sapwood_back_end_send(back_end, stream, TAG_MISUSE, &error, "%y", 1), FORMAT, "'%y'");
     REFUSED(sapwood_back_end_send(back_end, stream, TAG_MISUSE, &error, NULL), USAGE, "NULL");
+    REFUSED(sapwood_back_end_send(back_end, stream, SAPWOOD_FIRST_TAG - 1, &error, "%d", 1), USAGE,
+            "tag 99 is the network's own");
+    REFUSED(sapwood_back_end_send_in_wave(back_end, stream, 5, -1, &error, "%d", 1), USAGE,
+            "tag -1 is the network's own");
     REFUSED(sapwood_back_end_wait_for_stream(back_end, NULL, 0, &error), USAGE, "NULL");
     REFUSED(sapwood_back_end_recv(back_end, NULL, 0, &error), USAGE, "NULL");
     OK(sapwood_back_end_send_in_wave(back_end, stream, 5, TAG_MISUSE, &error, "%d", 1));

@@ -96,6 +96,24 @@ static void formats_that_are_none(void)
     REFUSED(sapwood_stream_broadcast_values(stream, 100, "%d", NULL, 0, &error), USAGE, "wants more");
 }
 
+/* Those below SAPWOOD_FIRST_TAG are the network's. */
+static void tags_that_are_the_networks(void)
+{
+    static const int32_t tags[] = {SAPWOOD_FIRST_TAG - 1, 1, 0, -1, INT32_MIN};
+    const char *words = "is the network's own; an application's begin at 100";
+    sapwood_communicator_t *some = NULL;
+    uint32_t rank = 1;
+    OK(sapwood_communicator_of_ranks(&some, &rank, 1, &error));
+    for (size_t at = 0; at < sizeof tags / sizeof tags[0]; at++) {
+        REFUSED(sapwood_stream_broadcast(stream, tags[at], &error, "%d", 1), USAGE, words);
+        REFUSED(sapwood_stream_broadcast_values(stream, tags[at], "", NULL, 0, &error), USAGE, words);
+        REFUSED(sapwood_stream_send_to(stream, 0, tags[at], &error, "%d", 1), USAGE, words);
+        REFUSED(sapwood_stream_send_to_some_values(stream, some, tags[at], "", NULL, 0, &error), USAGE,
+                words);
+    }
+    sapwood_communicator_free(&some);
+}
+
 static void waits_that_end(void)
 {
     sapwood_answer_t *answer = NULL;
@@ -194,6 +212,7 @@ int main(int argc, char **argv)
     OK(sapwood_stream_open(&stream, network, NULL, &stream_options, &error));
     streams_that_cannot_be();
     formats_that_are_none();
+    tags_that_are_the_networks();
     waits_that_end();
     CHECK(pthread_create(&thread, NULL, on_another_thread, NULL) == 0);
     CHECK(pthread_join(thread, NULL) == 0);

@@ -222,6 +222,8 @@ int direct(Network* net)
         DEMAND(packet->unpack("%d", &number) == 0 && number == 3 && from->get_Id() < CTL_STRM_ID);
     }
     DEMAND(net->send(99, TAG_SUM, "%d", 3) == -1);
+    for (int own : {INT32_MIN, -1, 0, FirstApplicationTag - 1, INT32_MAX})
+        DEMAND(net->send(2, own, "%d", 3) == -1 && from->send(own, "%d", 3) == -1);
     return 0;
 }
 

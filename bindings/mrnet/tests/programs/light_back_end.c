@@ -90,6 +90,8 @@ static int inspect(Network_t *net, Stream_t *stream)
     DEMAND(Network_get_Stream(net, id + 1000) == NULL);
     Stream_t *other = Network_new_Stream(net, id + 2000, NULL, 0, 0, 0, 0);
     DEMAND(Stream_send(other, TAG_SUM, "%d", 1) == -1);
+    DEMAND(Stream_send(stream, FirstApplicationTag - 1, "%d", 1) == -1);
+    DEMAND(Stream_send(stream, INT32_MAX, "%d", 1) == -1 && Stream_send(stream, -1, "%d", 1) == -1);
     delete_Stream_t(other);
     return inspect_packets(stream);
 }
