@@ -101,6 +101,11 @@ typedef enum {
     SAPWOOD_ERROR_FORKED = 13,
     /** A fault of this library. Please report the text. */
     SAPWOOD_ERROR_INTERNAL = 14,
+    /**
+     * This process has no memory for a packet, which is not sent, or is lost. The text says how
+     * many bytes it takes. Small ones go on.
+     */
+    SAPWOOD_ERROR_MEMORY = 15,
 } sapwood_error_code_t;
 
 /** What one element of a value is: the low four bits of a directive's code. */

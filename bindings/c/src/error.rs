@@ -46,6 +46,9 @@ pub enum sapwood_error_code_t {
     SAPWOOD_ERROR_FORKED = 13,
     /// A fault of this library. Please report the text.
     SAPWOOD_ERROR_INTERNAL = 14,
+    /// This process has no memory for a packet, which is not sent, or is lost. The text says how
+    /// many bytes it takes. Small ones go on.
+    SAPWOOD_ERROR_MEMORY = 15,
 }
 
 use sapwood_error_code_t as Code;
@@ -80,6 +83,7 @@ pub extern "C" fn sapwood_error_name(code: c_int) -> *const c_char {
         c"thread",
         c"forked",
         c"internal",
+        c"memory",
     ];
     let name = usize::try_from(code).ok().and_then(|code| names.get(code));
     name.copied().unwrap_or(c"unknown").as_ptr()
@@ -119,6 +123,7 @@ impl From<Error> for Failure {
             Error::Misuse(NodeError::Filter(_)) => Code::SAPWOOD_ERROR_FILTER,
             Error::Misuse(_) => Code::SAPWOOD_ERROR_USAGE,
             Error::Packet(_) => Code::SAPWOOD_ERROR_FORMAT,
+            Error::Memory(_) => Code::SAPWOOD_ERROR_MEMORY,
             Error::Start(_) | Error::NodeProgram => Code::SAPWOOD_ERROR_START,
             Error::Timeout { .. } => Code::SAPWOOD_ERROR_TIMEOUT,
             Error::NobodyLeft { .. } => Code::SAPWOOD_ERROR_NOBODY_LEFT,

@@ -2,6 +2,8 @@
 //! built and run in `harness`.
 
 mod harness;
+#[path = "../../../crates/launch/tests/written/mod.rs"]
+mod written;
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -88,6 +90,25 @@ fn misuse_is_an_error_code_and_changes_nothing() {
     programs.run("misuse", &[&programs.path("back_end")]);
 }
 
+/// Memory of a communication process that one packet of 48 MB is too long for, in KiB.
+const NODE_KIB: u32 = 110_000;
+
+#[test]
+fn a_packet_that_there_is_no_memory_for_is_an_error_and_small_ones_go_on() {
+    let programs = Programs::new(&["memory"]);
+    for who in ["front", "back"] {
+        programs.run("memory", &[os(who)]);
+    }
+    // Its limit is that of the shell that becomes it.
+    let node = programs.folder.path().join("node");
+    let program = built().node.to_str().expect("its path is a text");
+    let script = format!("#!/bin/sh\nulimit -v {NODE_KIB}\nexec '{program}' \"$@\"\n");
+    written::write_program(&node, &script);
+    let mut limited = command(&[&programs.path("memory"), os("node")]);
+    let said = text(&succeed(limited.env("SAPWOOD_NODE", &node)).stdout);
+    assert!(said.contains("(at rank 5)") || said.contains("(at rank 6)"), "{said}");
+}
+
 #[test]
 fn handles_that_are_closed_forked_or_on_another_thread_are_refused() {
     let programs = Programs::new(&["wrong_use"]);
@@ -110,6 +131,15 @@ fn run_filters(programs: &Programs) {
 #[test]
 fn filters_and_rules_of_ones_own_are_found_and_shipped() {
     run_filters(&Programs::new(&["filters", "back_end"]));
+}
+
+/// `make library-test` runs this with the released library and program, too.
+#[test]
+fn loops_in_webassembly_take_no_stack_in_library_and_program() {
+    let programs = Programs::new(&["loops", "back_end"]);
+    let faults = package("../../crates/extension/tests/filters/faults.wasm");
+    let mean = package("../../crates/extension/filters/mean.wasm");
+    programs.run("loops", &[&programs.path("back_end"), faults.as_os_str(), mean.as_os_str()]);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! The classes are Python's, so that they can be what Python programs catch already: a time-out is
 //! a `TimeoutError`, a wrong value a `ValueError`. Nothing here decides what is an error.
 
+use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
@@ -55,6 +56,9 @@ pub(crate) fn value(py: Python<'_>, class: &str, index: usize, text: &str) -> Py
 
 /// The network's error, with the ranks that it names.
 pub(crate) fn of_network(py: Python<'_>, error: &sapwood::Error) -> PyErr {
+    if let sapwood::Error::Memory(_) = error {
+        return PyMemoryError::new_err(error.to_string());
+    }
     let made = instance(py, class_of(error), &error.to_string()).and_then(|made| {
         match error {
             sapwood::Error::NobodyLeft { missing } | sapwood::Error::NoValue { missing } => {

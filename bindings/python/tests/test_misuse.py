@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy
 import pytest
 import sapwood
 
@@ -95,6 +97,22 @@ def test_tags_that_are_the_networks_own_are_refused(opened: Opener) -> None:
             with pytest.raises(sapwood.MisuseError, match=f"tag {tag} is the network's own"):
                 stream.send("rank", tag=tag, to=to)
     assert stream.ask("tags", timeout=HANG).value == 2
+
+
+def test_values_that_there_is_no_memory_for_are_not_sent(opened: Opener) -> None:
+    stream = opened("2").stream(up="sum")
+    values = numpy.zeros(6_000_000)
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    resource.setrlimit(
+        resource.RLIMIT_AS, (pages * resource.getpagesize() + (32 << 20), before[1])
+    )
+    try:
+        with pytest.raises(MemoryError, match="out of memory: 48000008 bytes"):
+            stream.send("silent", values)
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+    assert stream.ask("rank", timeout=HANG).value == 1
 
 
 def test_two_threads_are_not_let_in_at_once_but_one_after_another(opened: Opener) -> None:

@@ -9,7 +9,9 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use sapwood_packet::{Directive, ElementType, Numeric, PacketRef, Shape, Slab, ValuesRef};
+use sapwood_packet::{
+    Directive, ElementType, Numeric, PacketRef, Shape, Slab, ValuesRef, try_reserve,
+};
 
 use crate::number::{elements, numbers, with_number};
 use crate::registry::no_parameters;
@@ -36,6 +38,7 @@ impl Filter for Average {
         let mut weights = weight(first);
         for value in numbers(numeric(first)?) {
             let (directive, bytes) = value?;
+            try_reserve(&mut self.sums, bytes.len() / directive.element.size())?;
             let scaled = |number: f64| weights * number;
             with_number!(directive.element, Number => {
                 self.sums.extend(elements::<Number>(bytes).map(|n| scaled(n.to_f64())));
@@ -50,7 +53,8 @@ impl Filter for Average {
         }
         let doubles = |directive: Directive| Directive::new(ElementType::Double, directive.shape);
         let format = first.format.directives().map(doubles).collect();
-        out.emit_built(first.header.tag, format, |bytes| write(bytes, first, &self.sums))
+        let length = size_of_val(&self.sums[..]);
+        out.emit_built(first.header.tag, format, length, |bytes| write(bytes, first, &self.sums))
     }
 }
 

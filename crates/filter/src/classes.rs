@@ -92,7 +92,8 @@ impl Filter for ClassesFilter {
         // Stable: the order of the keys decides between classes that share their smallest rank.
         classes.sort_by_key(|(_, class)| class.ranks.as_ref().first());
         leave_out_longest(&mut classes);
-        out.emit_built(first.header.tag, LAYOUT.into_iter().collect(), |bytes| {
+        let length = wave.packets.iter().map(|packet| packet.body.len()).sum();
+        out.emit_built(first.header.tag, LAYOUT.into_iter().collect(), length, |bytes| {
             write(&classes, bytes);
             Ok(())
         })

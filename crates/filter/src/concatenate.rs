@@ -58,7 +58,9 @@ impl Filter for Concatenate {
             Directive::new(ElementType::Uint32, Shape::Array),
         ]);
         let interleave = parts.windows(2).any(|pair| pair[0].ranks.last() >= pair[1].ranks.first());
-        out.emit_built(first.header.tag, format, |bytes| {
+        let lengths = contributors as usize * size_of::<u32>();
+        let length = parts.iter().map(|part| part.elements.len()).sum::<usize>() + lengths;
+        out.emit_built(first.header.tag, format, length, |bytes| {
             if interleave { merge(&parts, bytes) } else { append(&parts, bytes) }
         })
     }

@@ -19,7 +19,7 @@ impl Filter for Count {
     fn transform(&mut self, wave: &WaveRef<'_>, out: &mut Emitter) -> Result<(), FilterError> {
         let [first, ..] = wave.packets else { return Ok(()) };
         let format = Format::from_iter([Directive::new(ElementType::Uint64, Shape::Scalar)]);
-        out.emit_built(first.header.tag, format, |bytes| {
+        out.emit_built(first.header.tag, format, 8, |bytes| {
             bytes.extend_u64(wave.contributors.len());
             Ok(())
         })

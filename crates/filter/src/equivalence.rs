@@ -22,6 +22,7 @@ use core::cmp::Reverse;
 
 use sapwood_packet::{
     Directive, ElementType, FormatRef, PacketRef, RankSet, RankSetRef, Shape, Values, ValuesRef,
+    try_reserve,
 };
 
 use crate::rank_columns::{self, EncodedSets, write_strings};
@@ -56,13 +57,14 @@ impl Filter for Equivalence {
                     add(&mut classes, Cow::Borrowed(key), ranks);
                 }
             } else {
-                add(&mut classes, Cow::Owned(key_of(packet)), packet.contributors);
+                add(&mut classes, Cow::Owned(key_of(packet)?), packet.contributors);
             }
         }
         let mut classes: Vec<_> = classes.into_iter().collect();
         // Stable: the order of the keys decides between classes that share their smallest rank.
         classes.sort_by_key(|(_, ranks)| ranks.as_ref().first());
-        out.emit_built(first.header.tag, LAYOUT.into_iter().collect(), |bytes| {
+        let length = wave.packets.iter().map(|packet| packet.body.len()).sum();
+        out.emit_built(first.header.tag, LAYOUT.into_iter().collect(), length, |bytes| {
             rank_columns::write(classes.iter().map(|(_, ranks)| ranks.as_ref()), bytes);
             write_strings(classes.iter().map(|(key, _)| &key[..]), bytes);
             Ok(())
@@ -79,9 +81,14 @@ fn add<'a>(
 }
 
 /// The key of a back-end's own packet. A format has at most 64 directives.
-fn key_of(packet: &PacketRef<'_>) -> Vec<u8> {
+fn key_of(packet: &PacketRef<'_>) -> Result<Vec<u8>, FilterError> {
     let codes = packet.format.codes();
-    [&[codes.len() as u8][..], codes, packet.body].concat()
+    let mut key = Vec::new();
+    try_reserve(&mut key, 1 + codes.len() + packet.body.len())?;
+    key.push(codes.len() as u8);
+    key.extend_from_slice(codes);
+    key.extend_from_slice(packet.body);
+    Ok(key)
 }
 
 fn is_layout(format: FormatRef<'_>) -> bool {

@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use core::fmt;
 
-use sapwood_packet::{FormatRef, PacketError, Shape, ValuesRef};
+use sapwood_packet::{FormatRef, OutOfMemory, PacketError, Shape, ValuesRef};
 
 /// An error of a filter. It fails the wave at hand, never the process that runs the filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +42,8 @@ pub enum FilterError {
         /// What came.
         format: String,
     },
+    /// The process has no memory for the packet that the filter makes.
+    Memory(OutOfMemory),
     /// A packet's values could not be read.
     Values(PacketError),
     /// A filter's own reason.
@@ -85,6 +87,12 @@ fn outline(values: ValuesRef<'_>) -> String {
     text
 }
 
+impl From<OutOfMemory> for FilterError {
+    fn from(error: OutOfMemory) -> Self {
+        Self::Memory(error)
+    }
+}
+
 impl From<PacketError> for FilterError {
     fn from(error: PacketError) -> Self {
         Self::Values(error)
@@ -106,6 +114,7 @@ impl fmt::Display for FilterError {
             Self::Format { name, takes, format } => {
                 write!(f, "filter '{name}' takes {takes}, not '{format}'")
             }
+            Self::Memory(error) => write!(f, "{error}"),
             Self::Values(error) => write!(f, "{error}"),
             Self::Failed(reason) => f.write_str(reason),
         }

@@ -121,7 +121,7 @@ impl<O: Operation> Filter for FoldFilter<O> {
     fn transform(&mut self, wave: &WaveRef<'_>, out: &mut Emitter) -> Result<(), FilterError> {
         let [first, others @ ..] = wave.packets else { return Ok(()) };
         self.check(first.format)?;
-        out.emit_built(first.header.tag, first.format.to_format(), |bytes| {
+        out.emit_built(first.header.tag, first.format.to_format(), first.body.len(), |bytes| {
             let start = bytes.len();
             bytes.extend(first.body);
             let accumulator = &mut bytes.as_mut_bytes()[start..];

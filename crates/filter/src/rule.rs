@@ -4,8 +4,8 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use sapwood_packet::{
-    Format, FormatRef, IntoValues, PacketRef, Rank, RankSetRef, Slab, StreamId, Tag, Values,
-    ValuesRef, Wave,
+    Format, FormatRef, IntoValues, OutOfMemory, PacketRef, Rank, RankSetRef, Slab, StreamId, Tag,
+    Values, ValuesRef, Wave,
 };
 
 use crate::FilterError;
@@ -187,6 +187,8 @@ pub struct Emission {
 pub struct Emitter {
     bytes: Slab,
     emissions: Vec<Emission>,
+    /// What the system had no memory for: a packet is missing then.
+    lacking: Option<OutOfMemory>,
 }
 
 impl Emitter {
@@ -198,7 +200,7 @@ impl Emitter {
 
     /// A packet that travels on in the wave's direction.
     pub fn emit(&mut self, tag: Tag, values: impl IntoValues) {
-        self.push(false, tag, values.into_values().as_ref());
+        self.push_built(false, tag, &values.into_values());
     }
 
     /// A packet whose values lie encoded somewhere, that travels on.
@@ -208,7 +210,7 @@ impl Emitter {
 
     /// A packet that travels back: down from an upward filter, up from a downward one.
     pub fn reply(&mut self, tag: Tag, values: impl IntoValues) {
-        self.push(true, tag, values.into_values().as_ref());
+        self.push_built(true, tag, &values.into_values());
     }
 
     /// A packet whose values lie encoded somewhere, that travels back.
@@ -216,30 +218,33 @@ impl Emitter {
         self.push(true, tag, values);
     }
 
-    /// A packet that travels on and whose body `build` appends to the bytes, which begin for it at
-    /// the slab's length. When `build` fails there is no packet.
+    /// A packet that travels on and whose body, of about so many bytes, `build` appends to the bytes,
+    /// which begin for it at the slab's length. When `build` fails there is no packet.
     pub(crate) fn emit_built(
         &mut self,
         tag: Tag,
         format: Format,
+        length: usize,
         build: impl FnOnce(&mut Slab) -> Result<(), FilterError>,
     ) -> Result<(), FilterError> {
-        self.build(false, tag, format, build)
+        self.build(false, tag, format, length, build)
     }
 
-    /// A packet that travels on, or back as a reply, and whose body `build` appends to the bytes,
-    /// which begin for it at the slab's length, a multiple of 8. It must be a body of that format,
-    /// each value at a multiple of 8 from its beginning.
+    /// A packet that travels on, or back as a reply, and whose body, of about so many bytes, `build`
+    /// appends to the bytes, which begin for it at the slab's length, a multiple of 8. It must be a
+    /// body of that format, each value at a multiple of 8 from its beginning.
     ///
     /// # Errors
-    /// Those of `build`; there is no packet then.
+    /// [`FilterError::Memory`], and those of `build`; there is no packet then.
     pub fn build(
         &mut self,
         is_reply: bool,
         tag: Tag,
         format: Format,
+        length: usize,
         build: impl FnOnce(&mut Slab) -> Result<(), FilterError>,
     ) -> Result<(), FilterError> {
+        self.bytes.try_reserve(length)?;
         let start = self.bytes.len();
         let built = build(&mut self.bytes);
         if built.is_err() {
@@ -252,7 +257,18 @@ impl Emitter {
         Ok(())
     }
 
+    fn push_built(&mut self, is_reply: bool, tag: Tag, values: &Values) {
+        match values.check_memory() {
+            Ok(()) => self.push(is_reply, tag, values.as_ref()),
+            Err(lacking) => self.lacking = Some(lacking),
+        }
+    }
+
     fn push(&mut self, is_reply: bool, tag: Tag, values: ValuesRef<'_>) {
+        if let Err(lacking) = self.bytes.try_reserve(values.body().len()) {
+            self.lacking = Some(lacking);
+            return;
+        }
         let start = self.bytes.len();
         self.bytes.extend(values.body());
         self.bytes.pad();
@@ -269,6 +285,14 @@ impl Emitter {
         })
     }
 
+    /// That all packets are there: the system had memory for each.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`] with the bytes that were asked for when it had none.
+    pub fn check_memory(&self) -> Result<(), OutOfMemory> {
+        self.lacking.map_or(Ok(()), Err)
+    }
+
     /// Whether nothing was made.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -279,5 +303,6 @@ impl Emitter {
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.emissions.clear();
+        self.lacking = None;
     }
 }

@@ -27,6 +27,7 @@ use alloc::vec::Vec;
 
 use sapwood_packet::{
     Directive, ElementType, FormatRef, Numeric, PacketRef, Rank, Shape, Slab, ValuesRef,
+    try_reserve,
 };
 
 use crate::number::{elements, numbers, with_number};
@@ -136,6 +137,7 @@ impl Filter for StatisticsFilter {
     fn transform(&mut self, wave: &WaveRef<'_>, out: &mut Emitter) -> Result<(), FilterError> {
         let [first, others @ ..] = wave.packets else { return Ok(()) };
         self.moments.clear();
+        try_reserve(&mut self.moments, element_count(first))?;
         each_moments(first, |_, moments| self.moments.push(moments))?;
         for other in others {
             let mut count = 0;
@@ -149,7 +151,8 @@ impl Filter for StatisticsFilter {
                 return Err(FilterError::mixed(NAME, first.values(), other.values()));
             }
         }
-        out.emit_built(first.header.tag, LAYOUT.into_iter().collect(), |bytes| {
+        let length = size_of_val(&self.moments[..]);
+        out.emit_built(first.header.tag, LAYOUT.into_iter().collect(), length, |bytes| {
             let moments = &self.moments[..];
             write_column(bytes, moments, |moments| moments.count.to_le_bytes());
             write_column(bytes, moments, |moments| moments.mean.to_le_bytes());
@@ -175,6 +178,15 @@ fn write_column<const SIZE: usize>(
     let slots = bytes.as_mut_bytes()[start..].chunks_exact_mut(SIZE);
     slots.zip(moments).for_each(|(slot, moments)| slot.copy_from_slice(&bytes_of(moments)));
     bytes.pad();
+}
+
+/// How many moments a packet has at most.
+fn element_count(packet: &PacketRef<'_>) -> usize {
+    if packet.header.filtered && is_layout(packet.format) {
+        return packet.values().array::<u64>(0).map_or(0, <[u64]>::len);
+    }
+    let directive = packet.format.directive(0).filter(|directive| directive.element.is_numeric());
+    directive.map_or(0, |directive| packet.body.len() / directive.element.size())
 }
 
 /// Hands out the moments of each element of a packet, with the element's index.

@@ -2,7 +2,7 @@
 
 use alloc::collections::BTreeMap;
 
-use sapwood_packet::{Chunk, Rank, RankSet, Slab, Wave};
+use sapwood_packet::{Chunk, OutOfMemory, Rank, RankSet, Slab, Wave};
 
 use crate::inbox::Pool;
 
@@ -19,6 +19,8 @@ pub(crate) enum Assembled {
     Whole(Slab, RankSet),
     /// The chunks do not belong together: some are missing, or they stand for different back-ends.
     Torn,
+    /// The process has no memory for the packet; its further chunks will be torn.
+    Lacking(OutOfMemory),
 }
 
 #[derive(Debug)]
@@ -31,10 +33,11 @@ struct Assembly {
 impl Assembly {
     /// Asks for memory for so many bytes, and more.
     #[cold]
-    fn grow(&mut self, needed: usize) {
+    fn grow(&mut self, needed: usize) -> Result<(), OutOfMemory> {
         let total = usize::try_from(self.total).unwrap_or(usize::MAX);
         let length = total.min((2 * needed).max(RESERVED_BYTES_MAX));
-        self.body.reserve(length.saturating_sub(self.body.len()));
+        let reserved = self.body.try_reserve(length.saturating_sub(self.body.len()));
+        reserved.map_err(|_| OutOfMemory { bytes: total })
     }
 }
 
@@ -82,8 +85,11 @@ impl Assemblies {
             return Assembled::Torn;
         }
         let needed = assembly.body.len() + bytes.len();
-        if needed > assembly.body.capacity() {
-            assembly.grow(needed);
+        if needed > assembly.body.capacity()
+            && let Err(lacking) = assembly.grow(needed)
+        {
+            self.open.remove(&key);
+            return Assembled::Lacking(lacking);
         }
         pool.advise(&mut assembly.body, bytes.len());
         assembly.body.extend(bytes);

@@ -4,7 +4,7 @@ use alloc::string::String;
 use core::fmt;
 
 use sapwood_filter::FilterError;
-use sapwood_packet::{Rank, StreamId, Tag};
+use sapwood_packet::{OutOfMemory, Rank, StreamId, Tag};
 
 /// A call that the node refuses; nothing has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +34,8 @@ pub enum NodeError {
         /// Their length in bytes.
         bytes: u64,
     },
+    /// The process has no memory for the packet.
+    Memory(OutOfMemory),
     /// A packet's tag is one of the network's own. Cure: tags from [`FIRST_TAG`] on.
     ///
     /// [`FIRST_TAG`]: sapwood_packet::FIRST_TAG
@@ -74,6 +76,12 @@ pub enum NodeError {
     },
 }
 
+impl From<OutOfMemory> for NodeError {
+    fn from(error: OutOfMemory) -> Self {
+        Self::Memory(error)
+    }
+}
+
 impl From<FilterError> for NodeError {
     fn from(error: FilterError) -> Self {
         Self::Filter(error)
@@ -96,6 +104,7 @@ impl fmt::Display for NodeError {
                 "a packet of {bytes} bytes is too long; at most {} are allowed, send several",
                 sapwood_wire::limits::PACKET_BYTES_MAX
             ),
+            Self::Memory(error) => write!(f, "{error}"),
             Self::Tag { tag } => write!(
                 f,
                 "tag {tag} is the network's own; an application's begin at {}",

@@ -183,6 +183,10 @@ impl Node {
             arrived.body(),
             &self.pool,
         );
+        if let Assembled::Lacking(lacking) = &assembled {
+            self.tell_failure(at, packet.header.wave, contributors, lacking);
+        }
+        let stream = self.streams.at(at);
         let void = Slab::default();
         let mut whole = PacketRef { chunk: None, body: void.as_bytes(), ..packet };
         let mut charge = arrived.charge;
@@ -203,14 +207,14 @@ impl Node {
                 let arrived = Arrived { packet: whole, owned: Some(owned), charge };
                 stream.arrive(slot, arrived, now);
             }
-            Assembled::Torn if packet.header.ends_wave => {
+            Assembled::Torn | Assembled::Lacking(_) if packet.header.ends_wave => {
                 let header = Header { void: true, ..packet.header };
                 whole = PacketRef { header, contributors: Default::default(), ..whole };
                 whole.format = FormatRef::default();
                 let arrived = Arrived { packet: whole, owned: None, charge };
                 stream.arrive(slot, arrived, now);
             }
-            Assembled::Torn => {}
+            Assembled::Torn | Assembled::Lacking(_) => {}
         }
         if early > 0 {
             self.release(at, slot, early);
@@ -288,6 +292,12 @@ impl Node {
                     Assembled::Torn => {
                         stream.dropped += 1;
                         return;
+                    }
+                    Assembled::Lacking(lacking) => {
+                        stream.dropped += 1;
+                        let next = stream.next_wave;
+                        self.undelivered = Some(lacking);
+                        return self.complain(at, next, &alloc::format!("{lacking}"));
                     }
                 }
             }

@@ -9,7 +9,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::mem::MaybeUninit;
 
-use sapwood_packet::{Body, Slab};
+use sapwood_packet::{Body, OutOfMemory, Slab};
 use sapwood_wire::{PREFIX_BYTES, WireError, frame_length};
 
 use crate::reclaim::{Spares, shorten};
@@ -74,7 +74,7 @@ impl Inbox {
     pub(crate) fn lend(&mut self, pool: &mut Pool) -> Option<&mut [u8]> {
         if self.large.is_none() {
             let length = self.expected.filter(|_| self.tail.is_empty())?;
-            self.large = Some(Filling { slab: pool.take(length), filled: 0 });
+            self.large = Some(Filling { slab: pool.take(length).ok()?, filled: 0 });
         }
         let large = self.large.as_mut()?;
         Some(&mut large.slab.as_mut_bytes()[large.filled..])
@@ -84,7 +84,7 @@ impl Inbox {
     pub(crate) fn keep(&mut self, rest: &[u8], pool: &mut Pool) -> Result<(), WireError> {
         match frame_length(rest)? {
             Some(length) if length >= LARGE_FRAME_BYTES => {
-                let mut slab = pool.take(length);
+                let mut slab = pool.take(length)?;
                 slab.as_mut_bytes()[..rest.len()].copy_from_slice(rest);
                 self.large = Some(Filling { slab, filled: rest.len() });
             }
@@ -122,6 +122,7 @@ impl Inbox {
             }
             // The guess was too short.
             Some(length) if length > large.slab.len() => {
+                large.slab.try_reserve(length - large.slab.len())?;
                 large.slab.set_length(length);
                 self.large = Some(large);
                 Ok(Filled::Partial)
@@ -181,10 +182,12 @@ impl Pool {
     }
 
     /// A slab of that length; its contents are whatever they were.
-    pub(crate) fn take(&mut self, length: usize) -> Slab {
-        let mut slab = self.take_used(length).unwrap_or_else(|| Slab::with_capacity(length));
+    pub(crate) fn take(&mut self, length: usize) -> Result<Slab, OutOfMemory> {
+        let mut slab = self.take_used(length).unwrap_or_default();
+        slab.clear();
+        slab.try_reserve(length)?;
         slab.set_length(length);
-        slab
+        Ok(slab)
     }
 
     /// A slab that is there and fits.
@@ -313,12 +316,12 @@ mod tests {
     #[test]
     fn memory_serves_again_once_nobody_holds_it() {
         let mut pool = Pool::default();
-        let body = Body::from(pool.take(LARGE_FRAME_BYTES));
+        let body = Body::from(pool.take(LARGE_FRAME_BYTES).unwrap());
         let place = body.as_bytes().as_ptr();
         pool.give_later(&body);
-        assert_ne!(pool.take(LARGE_FRAME_BYTES).as_bytes().as_ptr(), place, "it is held");
+        assert_ne!(pool.take(LARGE_FRAME_BYTES).unwrap().as_bytes().as_ptr(), place, "it is held");
         drop(body);
-        assert_eq!(pool.take(LARGE_FRAME_BYTES).as_bytes().as_ptr(), place);
+        assert_eq!(pool.take(LARGE_FRAME_BYTES).unwrap().as_bytes().as_ptr(), place);
         assert_eq!(pool.bytes, 0);
     }
 

@@ -187,7 +187,9 @@ impl Node {
         if let Some(rank) = strangers.as_ref().first() {
             return Err(NodeError::NotMember { rank });
         }
-        let packet = Packet::new(stream, tag, self.build(values));
+        let values = self.build(values);
+        values.check_memory()?;
+        let packet = Packet::new(stream, tag, values);
         check_length(packet.body())?;
         self.note_large(packet.body());
         check_count(packet.format().len())?;
@@ -261,6 +263,7 @@ impl Node {
         }
         let has_filters = open.filters_sent();
         let built = self.build(values);
+        built.check_memory()?;
         check_count(built.as_ref().len())?;
         let header =
             Header { stream, tag, wave, origin: rank, ends_wave: true, ..Header::default() };

@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use sapwood_filter::{Emitter, Registry};
-use sapwood_packet::{Rank, RankSet, Slab, StreamId, Values};
+use sapwood_packet::{OutOfMemory, Rank, RankSet, Slab, StreamId, Values};
 use sapwood_wire::limits::CHUNK_BYTES;
 
 use crate::apart::Jobs;
@@ -73,6 +73,8 @@ pub struct Node {
     /// Length of the last packet's values, if they went away with the memory of `built`.
     pub(crate) large_bytes: usize,
     pub(crate) deliveries: VecDeque<Delivery>,
+    /// What a packet for this back-end was longer than there was memory for.
+    pub(crate) undelivered: Option<OutOfMemory>,
     pub(crate) outputs: VecDeque<Output>,
     /// The number of the next stream that this front-end opens.
     pub(crate) next_stream: StreamId,
@@ -130,6 +132,7 @@ impl Node {
             built: Values::new(),
             large_bytes: 0,
             deliveries: VecDeque::new(),
+            undelivered: None,
             outputs: VecDeque::with_capacity(OUTPUTS),
             next_stream: 1,
             has_ended: false,
@@ -228,6 +231,11 @@ impl Node {
     /// The next thing for the application.
     pub fn poll_delivery(&mut self) -> Option<Delivery> {
         self.deliveries.pop_front()
+    }
+
+    /// Whether a packet from the front-end was lost since there was no memory for it (back-end).
+    pub fn take_undelivered(&mut self) -> Option<OutOfMemory> {
+        self.undelivered.take()
     }
 
     /// The node's rank, once it has one.

@@ -163,10 +163,10 @@ impl Node {
             return;
         }
         let stream = self.streams.at(at);
-        let header = packet.header;
+        let mut header = packet.header;
         let body = match (packet.chunk, shared) {
-            (None, Some(body)) => body,
-            (None, None) => Body::from(Slab::copy_of(packet.body)),
+            (None, Some(body)) => Some(body),
+            (None, None) => Some(Body::from(Slab::copy_of(packet.body))),
             (Some(chunk), shared) => {
                 let bytes = shared.as_ref().map_or(packet.body, Body::as_bytes);
                 let key = (header.origin, header.wave);
@@ -179,18 +179,27 @@ impl Node {
                     Assembled::Whole(slab, _) => {
                         let body = Body::from(slab);
                         self.pool.give_later(&body);
-                        body
+                        Some(body)
                     }
-                    Assembled::Torn => {
+                    lost => {
                         stream.dropped += 1;
-                        return;
+                        if let Assembled::Lacking(lacking) = lost {
+                            self.tell_failure(at, header.wave, contributors, &lacking);
+                        }
+                        if !header.ends_wave {
+                            return;
+                        }
+                        // The wave has its answer all the same, which says why it lacks a value.
+                        header.void = true;
+                        None
                     }
                 }
             }
         };
         // A filter that made nothing of its packets has dealt with them all the same.
-        let contributors = packet.contributors.to_set();
-        let packet = (!header.void).then(|| {
+        let is_lost = body.is_none();
+        let contributors = if is_lost { RankSet::new() } else { packet.contributors.to_set() };
+        let packet = body.filter(|_| !header.void).map(|body| {
             let mut whole = Packet::from_parts(header, packet.format.to_format(), body);
             whole.contributors = packet.contributors.to_set();
             whole

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 
 use sapwood_filter::{Emitter, Filter, FilterError, WaveRef};
-use sapwood_packet::{DIRECTIVES_MAX, Header, PacketRef, RankSet, Wave};
+use sapwood_packet::{Body, DIRECTIVES_MAX, Header, OutOfMemory, PacketRef, RankSet, Slab, Wave};
 use sapwood_wire::limits::PACKET_BYTES_MAX;
 use sapwood_wire::{Control, Ranges};
 use smallvec::SmallVec;
@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 use crate::job::Item;
 use crate::lane::Place;
 use crate::mutation::Mutation;
+use crate::outbox::SHARED_BODY_BYTES;
 use crate::stream::{Stream, Way};
 use crate::wave::{Bodies, OpenWave, OwnedBody};
 use crate::{Node, Role};
@@ -296,14 +297,18 @@ impl Node {
                 more_waves: 0,
                 body: values.body(),
             };
+            let shared = match shared(packet.body) {
+                Ok(shared) => shared,
+                Err(lacking) => return self.fail(at, wave.place.wave, wave, &lacking.into()),
+            };
             if emission.is_reply {
                 packet.header.direct = true;
                 packet.contributors = Default::default();
-                self.send_down(at, packet, None);
+                self.send_down(at, packet, shared.as_ref());
                 continue;
             }
             left -= 1;
-            self.send_up(at, packet, None);
+            self.send_up(at, packet, shared);
         }
         if ups == 0 {
             return self.end_void(at, wave, is_single);
@@ -331,20 +336,31 @@ impl Node {
     /// A filter failed: its reason goes up with the back-ends that this costs, and the wave ends.
     fn fail(&mut self, at: usize, number: Wave, wave: &OpenWave, error: &FilterError) {
         let rank = self.membership.rank_or_max();
-        let reason = alloc::format!("{error} (at rank {rank})");
-        let ranks = wave.contributors.clone();
-        if self.settings.role == Role::FrontEnd {
-            self.streams.at(at).add_fault(number, ranks, reason);
-        } else if let Some(parent) = self.membership.parent {
-            let back_ends = Ranges::from(&ranks);
-            let (stream, wave) = (self.streams.at(at).id, number);
-            self.send_control(parent, &Control::Fault { stream, wave, rank, back_ends, reason });
-        }
+        self.tell_failure(at, number, wave.contributors.clone(), error);
         let mut header = self.streams.at(at).header_of(wave, rank, true);
         header.void = true;
         header.wave = number;
         self.streams.at(at).ended = self.streams.at(at).ended.max(number + 1);
         self.send_up(at, PacketRef { header, ..PacketRef::default() }, None);
+    }
+
+    /// Says why a wave lacks back-ends: here at the front-end, else upwards.
+    pub(crate) fn tell_failure(
+        &mut self,
+        at: usize,
+        wave: Wave,
+        ranks: RankSet,
+        why: &dyn core::fmt::Display,
+    ) {
+        let rank = self.membership.rank_or_max();
+        let reason = alloc::format!("{why} (at rank {rank})");
+        if self.settings.role == Role::FrontEnd {
+            self.streams.at(at).add_fault(wave, ranks, reason);
+        } else if let Some(parent) = self.membership.parent {
+            let back_ends = Ranges::from(&ranks);
+            let stream = self.streams.at(at).id;
+            self.send_control(parent, &Control::Fault { stream, wave, rank, back_ends, reason });
+        }
     }
 
     /// A packet from the parent goes through the stream's downward filters.
@@ -360,6 +376,9 @@ impl Node {
                 crate::assembly::Assembled::Torn => {
                     stream.dropped += 1;
                     return;
+                }
+                crate::assembly::Assembled::Lacking(lacking) => {
+                    return self.fail_down(at, &lacking.into());
                 }
             }
             whole = PacketRef { chunk: None, body: assembled.as_bytes(), ..packet };
@@ -433,20 +452,34 @@ impl Node {
                 body: values.body(),
                 ..PacketRef::default()
             };
+            let shared = match shared(made.body) {
+                Ok(shared) => shared,
+                Err(lacking) => return self.fail_down(at, &lacking.into()),
+            };
             if emission.is_reply {
                 made.header.direct = true;
                 made.header.generation = 0;
                 made.destinations = Default::default();
-                self.send_up(at, made, None);
+                self.send_up(at, made, shared);
             } else {
-                self.send_down(at, made, None);
+                self.send_down(at, made, shared.as_ref());
             }
         }
     }
 }
 
+/// A copy of a large body, to be shared by those that it goes to; a small one is copied with its
+/// frame.
+fn shared(body: &[u8]) -> Result<Option<Body>, OutOfMemory> {
+    if body.len() < SHARED_BODY_BYTES {
+        return Ok(None);
+    }
+    Slab::try_copy_of(body).map(|slab| Some(Body::from(slab)))
+}
+
 /// What no frame can carry fails the wave; it would not arrive, and its wave be waited for.
 pub(crate) fn check_emissions(out: &Emitter) -> Result<(), FilterError> {
+    out.check_memory()?;
     let is_carried = |values: sapwood_packet::ValuesRef<'_>| {
         values.len() <= DIRECTIVES_MAX && values.body().len() as u64 <= PACKET_BYTES_MAX
     };

@@ -45,7 +45,7 @@ pub use error::PacketError;
 pub use format::{DIRECTIVES_MAX, Directive, Format, FormatRef, Shape};
 pub use packet::{Chunk, Header, Packet, PacketRef};
 pub use rank_set::{RankRange, RankSet, RankSetRef};
-pub use slab::{Body, Slab};
+pub use slab::{Body, OutOfMemory, Slab, try_reserve};
 pub use values::{IntoValues, Strings, Values, ValuesRef};
 
 /// Place of a process in its network; never reused within one network.

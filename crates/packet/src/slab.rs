@@ -10,6 +10,25 @@ use crate::padded;
 /// Bytes from which it pays to append them without clearing their place first.
 const DIRECT_BYTES: usize = 4 << 10;
 
+/// Memory that must be left when a slab has been given more than as much, in bytes: what is small is
+/// asked for without being prepared to be refused.
+const HEADROOM_BYTES: usize = 4 << 20;
+
+/// Memory for a packet that the system does not give.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutOfMemory {
+    /// How many bytes were asked for.
+    pub bytes: usize,
+}
+
+impl fmt::Display for OutOfMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "out of memory: {} bytes", self.bytes)
+    }
+}
+
+impl core::error::Error for OutOfMemory {}
+
 /// A growable run of bytes that starts at an 8-aligned address.
 ///
 /// Memory once reached is kept and never cleared again, so that a slab taken from a pool costs
@@ -41,6 +60,17 @@ impl Slab {
         let mut slab = Self::with_capacity(bytes.len());
         slab.extend(bytes);
         slab
+    }
+
+    /// A copy of bytes that may be many.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`].
+    pub fn try_copy_of(bytes: &[u8]) -> Result<Self, OutOfMemory> {
+        let mut slab = Self::default();
+        slab.try_reserve(bytes.len())?;
+        slab.extend(bytes);
+        Ok(slab)
     }
 
     /// Length in bytes.
@@ -103,10 +133,28 @@ impl Slab {
         &mut bytemuck::cast_slice_mut(&mut self.words)[at..at + bytes]
     }
 
-    /// Makes sure that so many more bytes can be appended without moving what is there.
-    pub fn reserve(&mut self, bytes: usize) {
-        let words = padded(self.length + bytes) / 8;
-        self.words.reserve_exact(words.saturating_sub(self.words.len()));
+    /// Makes sure that so many more bytes, and their padding, can be appended without moving what is
+    /// there. Where the system has no memory for them, or would have none left, nothing changes.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`].
+    #[inline]
+    pub fn try_reserve(&mut self, bytes: usize) -> Result<(), OutOfMemory> {
+        match self.length.checked_add(bytes) {
+            Some(end) if end <= self.words.capacity() * 8 => Ok(()),
+            end => self.try_enlarge(end, bytes),
+        }
+    }
+
+    #[cold]
+    fn try_enlarge(&mut self, end: Option<usize>, bytes: usize) -> Result<(), OutOfMemory> {
+        let lacks = OutOfMemory { bytes };
+        let more = end.ok_or(lacks)?.div_ceil(8).saturating_sub(self.words.len());
+        // What comes in small parts makes room for further ones, if there is any.
+        if bytes < DIRECT_BYTES && self.words.try_reserve(more).is_ok() {
+            return Ok(());
+        }
+        try_reserve(&mut self.words, more).map_err(|_| lacks)
     }
 
     /// Memory beyond what has been reached so far, for whoever wants to say how it will be used.
@@ -145,6 +193,29 @@ impl Slab {
         self.set_length(end);
         self.as_mut_bytes()[at..].fill(0);
     }
+}
+
+/// Makes sure that so many more elements can be appended without moving what is there. Where the
+/// system has no memory for them, or would have none left, nothing changes.
+///
+/// # Errors
+/// [`OutOfMemory`].
+pub fn try_reserve<T>(elements: &mut Vec<T>, more: usize) -> Result<(), OutOfMemory> {
+    let lacks = OutOfMemory { bytes: more.saturating_mul(size_of::<T>()) };
+    let before = elements.capacity();
+    elements.try_reserve_exact(more).map_err(|_| lacks)?;
+    if (elements.capacity() - before) * size_of::<T>() > HEADROOM_BYTES && !has_headroom() {
+        elements.shrink_to(before);
+        return Err(lacks);
+    }
+    Ok(())
+}
+
+/// Whether the system would give more memory.
+fn has_headroom() -> bool {
+    let mut room: Vec<u8> = Vec::new();
+    // Seen from outside, so that the compiler does not leave the question out.
+    core::hint::black_box(&mut room).try_reserve_exact(HEADROOM_BYTES).is_ok()
 }
 
 impl fmt::Debug for Slab {

@@ -12,16 +12,22 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use crate::{Directive, Element, ElementType, Format, FormatRef, PacketError, Shape, Slab, padded};
+use crate::{
+    Directive, Element, ElementType, Format, FormatRef, OutOfMemory, PacketError, Shape, Slab,
+    padded,
+};
 
 /// Length of an array from which its place is not cleared first, in bytes.
 const LARGE_ARRAY_BYTES: usize = 16 << 10;
 
-/// Values being built, with the format that grows with them.
+/// Values being built, with the format that grows with them. Where the system has no memory for one,
+/// it is left out, and [`Values::check_memory`] says so: nothing sends such values.
 #[derive(Clone, Debug, Default)]
 pub struct Values {
     format: Format,
     slab: Slab,
+    /// What the system had no memory for: one value is missing then, and all behind it.
+    lacking: Option<OutOfMemory>,
 }
 
 impl Values {
@@ -35,13 +41,34 @@ impl Values {
     #[must_use]
     pub fn in_memory(mut slab: Slab) -> Self {
         slab.clear();
-        Self { format: Format::empty(), slab }
+        Self { format: Format::empty(), slab, lacking: None }
+    }
+
+    /// Makes room for so many bytes; whether they, and all before them, are there.
+    #[inline]
+    fn makes_room(&mut self, bytes: usize) -> bool {
+        if self.lacking.is_none() {
+            self.lacking = self.slab.try_reserve(bytes).err();
+        }
+        self.lacking.is_none()
+    }
+
+    /// That all values are there: the system had memory for each.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`] with the bytes that were asked for when it had none.
+    #[inline]
+    pub fn check_memory(&self) -> Result<(), OutOfMemory> {
+        self.lacking.map_or(Ok(()), Err)
     }
 
     /// Adds a scalar.
     #[must_use]
     pub fn scalar<T: Element>(mut self, value: T) -> Self {
         self.format.push(Directive::new(T::TYPE, Shape::Scalar));
+        if !self.makes_room(8) {
+            return self;
+        }
         self.slab.extend(bytemuck::bytes_of(&value));
         self.slab.pad();
         self
@@ -63,8 +90,10 @@ impl Values {
     fn shaped<T: Element>(mut self, elements: &[T], shape: Shape) -> Self {
         self.format.push(Directive::new(T::TYPE, shape));
         let bytes: &[u8] = bytemuck::cast_slice(elements);
+        if !self.makes_room(8 + padded(bytes.len())) {
+            return self;
+        }
         if bytes.len() >= LARGE_ARRAY_BYTES {
-            self.slab.reserve(8 + padded(bytes.len()));
             self.slab.extend_u64(elements.len() as u64);
             self.slab.extend(bytes);
             self.slab.pad();
@@ -99,6 +128,9 @@ impl Values {
 
     fn shaped_strings<S: AsRef<[u8]>>(mut self, strings: &[S], shape: Shape) -> Self {
         self.format.push(Directive::new(ElementType::String, shape));
+        if !self.makes_room(8) {
+            return self;
+        }
         self.slab.extend_u64(strings.len() as u64);
         for string in strings {
             self.push_string(string.as_ref());
@@ -107,6 +139,9 @@ impl Values {
     }
 
     fn push_string(&mut self, bytes: &[u8]) {
+        if !self.makes_room(8 + padded(bytes.len())) {
+            return;
+        }
         self.slab.extend_u64(bytes.len() as u64);
         self.slab.extend(bytes);
         self.slab.pad();
@@ -115,14 +150,17 @@ impl Values {
     /// Adds a value that lies encoded somewhere else; `bytes` must be one value of that directive.
     pub fn push_encoded(&mut self, directive: Directive, bytes: &[u8]) {
         self.format.push(directive);
-        self.slab.extend(bytes);
-        self.slab.pad();
+        if self.makes_room(padded(bytes.len())) {
+            self.slab.extend(bytes);
+            self.slab.pad();
+        }
     }
 
     /// Forgets all values, keeping the memory.
     pub fn clear(&mut self) {
         self.format.clear();
         self.slab.clear();
+        self.lacking = None;
     }
 
     /// Lends the values built so far.
@@ -279,7 +317,11 @@ impl<'a> ValuesRef<'a> {
     /// A copy that owns its bytes.
     #[must_use]
     pub fn to_values(self) -> Values {
-        Values { format: self.format.to_format(), slab: Slab::copy_of(self.body) }
+        let mut values = Values { format: self.format.to_format(), ..Values::default() };
+        if values.makes_room(self.body.len()) {
+            values.slab.extend(self.body);
+        }
+        values
     }
 }
 
@@ -370,6 +412,7 @@ impl IntoValues for Values {
         if values.format == Format::empty() {
             return self;
         }
+        values.lacking = values.lacking.or(self.lacking);
         for (index, directive) in self.format.as_ref().directives().enumerate() {
             if let Ok((_, bytes)) = self.as_ref().encoded(index) {
                 values.push_encoded(directive, bytes);

@@ -222,7 +222,9 @@ impl BackEnd {
             self.unwritten = 0;
         }
         self.shared.wait("packet", timeout, |shared| {
-            let Some(packet) = shared.packets.pop_front() else { return Ok(None) };
+            let Some(packet) = shared.packets.pop_front() else {
+                return shared.undelivered.take().map_or(Ok(None), |lacking| Err(lacking.into()));
+            };
             let delivery = Delivery::Packet(packet);
             shared.consumed(delivery.stream(), delivery.cost());
             let Delivery::Packet(packet) = delivery else {

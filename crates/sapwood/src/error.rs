@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sapwood_filter::FilterError;
 use sapwood_node::{Missing, NodeError};
-use sapwood_packet::{FIRST_TAG, PacketError, Rank, RankSet, StreamId, Tag};
+use sapwood_packet::{FIRST_TAG, OutOfMemory, PacketError, Rank, RankSet, StreamId, Tag};
 use sapwood_runtime::RuntimeError;
 
 /// A result of this crate.
@@ -31,6 +31,10 @@ pub enum Error {
     Misuse(NodeError),
     /// Values could not be read or built.
     Packet(PacketError),
+    /// This process has no memory for a packet: one that it sends, which is not sent then, or one
+    /// that has come for it, which is lost. Small ones go on. Cure: send less at once, or give the
+    /// process more.
+    Memory(OutOfMemory),
     /// The system, a connection or a process failed.
     Runtime(RuntimeError),
     /// Processes of the tree did not start. Nothing is left running.
@@ -87,6 +91,7 @@ impl fmt::Display for Error {
             Self::Topology(error) => write!(f, "{error}"),
             Self::Misuse(error) => write!(f, "{error}"),
             Self::Packet(error) => write!(f, "{error}"),
+            Self::Memory(error) => write!(f, "{error}"),
             Self::Runtime(error) => write!(f, "{error}"),
             Self::Start(failures) => {
                 let Some((first, others)) = failures.split_first() else {
@@ -140,6 +145,15 @@ fn write_missing(f: &mut fmt::Formatter<'_>, missing: &[Missing]) -> fmt::Result
 
 impl std::error::Error for Error {}
 
+impl From<NodeError> for Error {
+    fn from(error: NodeError) -> Self {
+        match error {
+            NodeError::Memory(error) => Self::Memory(error),
+            error => Self::Misuse(error),
+        }
+    }
+}
+
 macro_rules! from {
     ($($error:ty => $variant:ident),* $(,)?) => {$(
         impl From<$error> for Error {
@@ -152,7 +166,7 @@ macro_rules! from {
 
 from! {
     sapwood_topology::Error => Topology,
-    NodeError => Misuse,
+    OutOfMemory => Memory,
     PacketError => Packet,
     RuntimeError => Runtime,
 }

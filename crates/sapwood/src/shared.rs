@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use sapwood_node::{Answer, AttachPoint, Delivery, Event, Instant, Node};
-use sapwood_packet::{Packet, RankSet, StreamId};
+use sapwood_packet::{OutOfMemory, Packet, RankSet, StreamId};
 use sapwood_runtime::{Driver, clock};
 
 use crate::inquiry::Inquiries;
@@ -17,6 +17,8 @@ pub(crate) struct Shared {
     pub(crate) answers: BTreeMap<StreamId, VecDeque<Answer>>,
     /// Packets in order of arrival, at a back-end.
     pub(crate) packets: VecDeque<Packet>,
+    /// A packet that would have come behind these and that there was no memory for.
+    pub(crate) undelivered: Option<OutOfMemory>,
     pub(crate) events: VecDeque<Event>,
     pub(crate) failures: Vec<StartFailure>,
     pub(crate) ready: Option<RankSet>,
@@ -51,6 +53,7 @@ impl Shared {
             driver,
             answers: BTreeMap::new(),
             packets: VecDeque::new(),
+            undelivered: None,
             events: VecDeque::new(),
             failures: Vec::new(),
             ready: None,
@@ -71,6 +74,7 @@ impl Shared {
                 Delivery::Packet(packet) => self.packets.push_back(packet),
             }
         }
+        self.undelivered = self.driver.node().take_undelivered().or(self.undelivered);
         while let Some(event) = self.driver.next_event() {
             if let Event::Asked { visitor, question } = &event {
                 self.take_question(*visitor, question);

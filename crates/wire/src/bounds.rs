@@ -48,6 +48,7 @@ impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for Bounded<T, MO
             if elements.len() == MOST {
                 return Err(A::Error::invalid_length(MOST + 1, &self));
             }
+            elements.try_reserve(1).map_err(|_| A::Error::custom("out of memory"))?;
             elements.push(element);
         }
         Ok(elements)

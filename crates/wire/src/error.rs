@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use sapwood_packet::PacketError;
+use sapwood_packet::{OutOfMemory, PacketError};
 
 /// A peer broke the wire format; its link must be closed, since nothing after this can be trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +30,14 @@ pub enum WireError {
     Packet(PacketError),
     /// A control message could not be read.
     Control,
+    /// This process has no memory for what the peer sends.
+    Memory(OutOfMemory),
+}
+
+impl From<OutOfMemory> for WireError {
+    fn from(error: OutOfMemory) -> Self {
+        Self::Memory(error)
+    }
 }
 
 impl From<PacketError> for WireError {
@@ -49,6 +57,7 @@ impl fmt::Display for WireError {
             }
             Self::Chunk => f.write_str("peer sent a chunk that lies outside its packet"),
             Self::Packet(error) => write!(f, "peer sent a broken packet: {error}"),
+            Self::Memory(error) => write!(f, "{error}"),
             Self::Control => f.write_str("peer sent a control message that cannot be read"),
         }
     }

@@ -1,7 +1,8 @@
 //! Builds what C programs need, compiles them and runs them.
 //!
 //! The library and the `sapwood` command are built by cargo into the target folder that the test
-//! itself lies in, in its profile; `SAPWOOD_NODE` names another command instead.
+//! itself lies in, in its profile; `SAPWOOD_NODE` names another command instead, and
+//! `SAPWOOD_LIBRARIES` the folder of a library that is there, such as the released one.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -44,6 +45,11 @@ const BUILT_VARIABLE: &str = "SAPWOOD_TESTS_BUILT";
 pub fn built() -> &'static Built {
     static BUILT: OnceLock<Built> = OnceLock::new();
     BUILT.get_or_init(|| {
+        if let Some(folder) = std::env::var_os("SAPWOOD_LIBRARIES").map(PathBuf::from) {
+            let node = std::env::var_os("SAPWOOD_NODE");
+            let node = node.unwrap_or_else(|| folder.join("sapwood").into_os_string());
+            return Built { folder, node };
+        }
         let test = std::env::current_exe().expect("a test knows its own path");
         let folder = test.ancestors().nth(2).expect("tests lie in target/PROFILE/deps").to_owned();
         let named = std::env::var_os("SAPWOOD_NODE");

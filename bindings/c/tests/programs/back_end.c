@@ -63,6 +63,20 @@ static void answer_doubles(const sapwood_packet_t *packet)
                              (uint32_t)2));
 }
 
+/* As many doubles as are asked for: 0, 1, ... */
+static void answer_series(const sapwood_packet_t *packet)
+{
+    int32_t count;
+    OK(sapwood_packet_read(packet, &error, "%d", &count));
+    double *series = calloc((size_t)count, sizeof *series);
+    CHECK(series != NULL);
+    for (int32_t at = 0; at < count; at++)
+        series[at] = at;
+    OK(sapwood_back_end_send(back_end, sapwood_packet_stream(packet), TAG_SERIES, &error, "%alf", series,
+                             (uint32_t)count));
+    free(series);
+}
+
 static void misuse(const sapwood_packet_t *packet)
 {
     uint32_t stream = sapwood_packet_stream(packet);
@@ -94,6 +108,7 @@ static void answer(const sapwood_packet_t *packet)
     case TAG_MISUSE: misuse(packet); break;
     case TAG_SILENT: answer_or_be_silent(packet); break;
     case TAG_DOUBLES: answer_doubles(packet); break;
+    case TAG_SERIES: answer_series(packet); break;
     default: fail(__FILE__, __LINE__, "tag", "is unknown");
     }
 }

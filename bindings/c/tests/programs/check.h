@@ -11,7 +11,7 @@
 /* Longer than any wait of these programs; it passes only when something hangs. */
 #define HANG_MS 60000
 
-enum { TAG_ALL = SAPWOOD_FIRST_TAG, TAG_RANK, TAG_END, TAG_TEXTS, TAG_MISUSE, TAG_SILENT, TAG_DOUBLES };
+enum { TAG_ALL = SAPWOOD_FIRST_TAG, TAG_RANK, TAG_END, TAG_TEXTS, TAG_MISUSE, TAG_SILENT, TAG_DOUBLES, TAG_SERIES };
 
 static inline void fail(const char *file, int line, const char *what, const char *text)
 {

@@ -77,10 +77,12 @@ unsafe extern "C" fn send(
         _ => unsafe { slice::from_raw_parts(values, count as usize) },
     };
     let mut format = Format::empty();
+    let mut room = 0_usize;
     for value in values {
         match check_value(value.element, value.shape, value.count, value.bytes) {
             Ok((directive, length)) if length == 0 || !value.data.is_null() => {
                 format.push(directive);
+                room = room.saturating_add(length + 16);
             }
             Ok(_) => {
                 out.refuse("emitted a value that lies at NULL");
@@ -93,7 +95,7 @@ unsafe extern "C" fn send(
         }
     }
     let mut problem = "";
-    let built = out.emitter.build(way == BACK, tag, format, |body| {
+    let built = out.emitter.build(way == BACK, tag, format, room, |body| {
         for value in values {
             let checked = check_value(value.element, value.shape, value.count, value.bytes);
             let (directive, length) = checked.map_err(|reason| refusal(&mut problem, reason))?;
@@ -109,6 +111,10 @@ unsafe extern "C" fn send(
     });
     match built {
         Ok(()) => 0,
+        Err(FilterError::Memory(error)) => {
+            out.refuse(&error.to_string());
+            1
+        }
         Err(_) => {
             out.refuse(problem);
             1
@@ -148,13 +154,15 @@ unsafe extern "C" fn send_array(
     let mut format = Format::empty();
     format.push(directive);
     let mut room = ptr::null_mut();
-    let built = out.emitter.build(way == BACK, tag, format, |body| {
+    let built = out.emitter.build(way == BACK, tag, format, length + 8, |body| {
         body.extend_u64(count);
         // It moves only when more is emitted, from when on the filter must not use it.
         room = body.grow(length).as_mut_ptr().cast();
         Ok(())
     });
-    debug_assert!(built.is_ok(), "the closure cannot fail");
+    if let Err(error) = built {
+        out.refuse(&error.to_string());
+    }
     room
 }
 

@@ -10,7 +10,7 @@ use wasmi::{
 
 use super::layout::{VALUE_BYTES, u32_at, u64_at};
 use super::module::WasmModule;
-use super::{CALL_FUEL, MEMORY_BYTES_MAX};
+use super::{CALL_FUEL, MEMORY_BYTES_MAX, START_FUEL};
 use crate::ExtensionError;
 use crate::place::{check_value, push_value};
 
@@ -61,15 +61,16 @@ impl Instance {
         let engine = module.module().engine();
         let mut store = Store::new(engine, host);
         store.limiter(|host| &mut host.limits);
-        store.set_fuel(CALL_FUEL).map_err(|error| load(error.to_string()))?;
+        store.set_fuel(START_FUEL).map_err(|error| load(error.to_string()))?;
         let mut linker = Linker::<Host>::new(engine);
         let defined = linker
             .func_wrap("sapwood", "emit", emit)
             .and_then(|linker| linker.func_wrap("sapwood", "fail", fail).map(|_| ()));
         defined.map_err(|error| load(error.to_string()))?;
-        let running = linker
-            .instantiate_and_start(&mut store, module.module())
-            .map_err(|error| load(format!("it does not start: {}", reason_of(&error))))?;
+        let running =
+            linker.instantiate_and_start(&mut store, module.module()).map_err(|error| {
+                load(format!("it does not start: {}", reason_of(&error, START_FUEL)))
+            })?;
         let memory = running.get_memory(&store, "memory");
         let memory = memory.ok_or_else(|| load("it exports no 'memory'".into()))?;
         let tables = running.exports(&store).filter_map(|export| match export.into_extern() {
@@ -92,7 +93,7 @@ impl Instance {
             .map_err(|_| ExtensionError::Symbol { file: file.to_string() })?;
         let at = function.call(&mut self.store, ()).map_err(|error| ExtensionError::Load {
             file: file.to_string(),
-            reason: reason_of(&error),
+            reason: reason_of(&error, START_FUEL),
         })?;
         Ok(at.cast_unsigned())
     }
@@ -162,7 +163,7 @@ impl Instance {
         let reason = host.reason.take();
         match called {
             Ok(code) => Ok(Outcome { code, reason }),
-            Err(error) => Err(reason_of(&error)),
+            Err(error) => Err(reason_of(&error, CALL_FUEL)),
         }
     }
 }
@@ -188,14 +189,14 @@ impl Outcome {
 
 /// Why the interpreter has ended a call.
 #[cold]
-fn reason_of(error: &wasmi::Error) -> String {
+fn reason_of(error: &wasmi::Error, fuel: u64) -> String {
     match (error.as_trap_code(), error.kind()) {
         (Some(TrapCode::OutOfFuel), _) => {
-            format!("runs too long: it has used up the {CALL_FUEL} steps of one call")
+            format!("runs too long: it has used up the {fuel} steps of one call")
         }
         (Some(code), _) => format!("was ended: {code}"),
         (None, ErrorKind::Fuel(_)) => {
-            format!("runs too long: it needs more than {CALL_FUEL} steps")
+            format!("runs too long: it needs more than {fuel} steps")
         }
         (None, _) => error.to_string(),
     }
@@ -209,7 +210,7 @@ fn emit(caller: Caller<'_, Host>, _: i32, way: i32, tag: i32, values: i32, count
     match emit_from(memory, host, way == 1, tag, values.cast_unsigned(), count.cast_unsigned()) {
         Ok(()) => 0,
         Err(reason) => {
-            host.refuse(reason);
+            host.refuse(&reason);
             1
         }
     }
@@ -222,10 +223,10 @@ fn emit_from(
     tag: i32,
     values: u32,
     count: u32,
-) -> Result<(), &'static str> {
+) -> Result<(), String> {
     const OUTSIDE: &str = "emitted values that do not lie in its memory";
     if count as usize > DIRECTIVES_MAX {
-        return Err("emitted more than 64 values, or none at NULL");
+        return Err("emitted more than 64 values, or none at NULL".into());
     }
     let table = memory.get(values as usize..).ok_or(OUTSIDE)?;
     let table = table.get(..count as usize * VALUE_BYTES).ok_or(OUTSIDE)?;
@@ -237,11 +238,15 @@ fn emit_from(
         Ok((directive, number, elements.get(..length).ok_or(OUTSIDE)?))
     };
     let mut format = Format::empty();
+    // Values may share their place in its memory, so that they are longer than it together.
+    let mut length = 0_usize;
     for value in table.chunks_exact(VALUE_BYTES) {
-        format.push(read(value)?.0);
+        let (directive, _, elements) = read(value)?;
+        format.push(directive);
+        length += elements.len() + 16;
     }
     let mut problem = "";
-    let built = host.emitter.build(is_reply, tag, format, |body| {
+    let built = host.emitter.build(is_reply, tag, format, length, |body| {
         for value in table.chunks_exact(VALUE_BYTES) {
             let pushed = read(value).and_then(|(directive, number, elements)| {
                 push_value(body, directive, number, elements)
@@ -253,7 +258,10 @@ fn emit_from(
         }
         Ok(())
     });
-    built.map_err(|_| problem)
+    built.map_err(|error| match error {
+        FilterError::Memory(_) => error.to_string(),
+        _ => problem.to_string(),
+    })
 }
 
 /// `fail(out, text, bytes) -> 1`
