@@ -65,15 +65,20 @@ shim: build ## the MPI shims, one per MPI that is installed
 
 .PHONY: test-mpi
 test-mpi: shim ## only the tests that run MPI programs
-	cargo build --release -p sapwood-cli --example rank_rows
+	[ -n "$$SAPWOOD_TESTS_BUILT" ] || cargo build -p sapwood-cli --example rank_rows
 	$(MPI_ENVIRONMENT) $(MAKE) -C bindings/mpi check
 	$(MPI_ENVIRONMENT) SAPWOOD=$(abspath $(PROGRAM)) \
-	    RANK_ROWS=$(abspath $(TARGET))/release/examples/rank_rows \
+	    RANK_ROWS=$(abspath $(TARGET))/debug/examples/rank_rows \
 	    $(MAKE) -C bindings/mpi truth OUT=$(SHIMS)
 
 .PHONY: c-test
 c-test: ## only the C and C++ interfaces: sanitizers, valgrind, installed packages
 	cargo test -p sapwood-c
+
+.PHONY: library-test
+library-test: build ## only loops in WebAssembly, in the C library and the program as they are released
+	SAPWOOD_LIBRARIES=$(abspath $(TARGET))/release SAPWOOD_NODE=$(abspath $(PROGRAM)) \
+	    cargo test -p sapwood-c --test c_programs loops_in_webassembly
 
 .PHONY: compat-test
 compat-test: build ## only MRNet's interface: its programs over all topologies

@@ -85,18 +85,21 @@ fn check_steps() -> Vec<Step> {
     ]
 }
 
+/// All of it. What is released is built once, as users get it, and every step from there on runs that:
+/// library, program and wheel. The steps before run what is built for tests.
 fn ci_steps() -> Vec<Step> {
     let mut steps = check_steps();
     steps.extend([
         look("crates alone", alone::look),
         program("documentation", "env RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps", 10),
         program("release build and MPI shims", "make build shim", 20),
+        program("library as released", "env SAPWOOD_TESTS_BUILT=1 make library-test", 5),
         program("conformance", "python3 conformance/check.py", 2),
         program("simulated faults", simulation(), 5),
         program("short storm", format!("make storm STORM_SECONDS={STORM_SECONDS}"), 5),
         program("short soak", format!("make soak SOAK_SECONDS={SOAK_SECONDS}"), 5),
         program("scraped by Prometheus", scrape(), 3),
-        program("MPI tests", "make test-mpi", 15),
+        program("MPI tests", "env SAPWOOD_TESTS_BUILT=1 make test-mpi", 15),
         program("MRNet's interface", "make compat-test", 10),
         program("Python package", "make python-test", 15),
         program("launchers on hosts", launchers(), 10),

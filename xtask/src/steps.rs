@@ -14,12 +14,6 @@ use crate::finding::Finding;
 /// A look's answer: a line for the reader, or what is wrong.
 pub type Look = Result<String, Vec<Finding>>;
 
-/// Release builds of the steps are not optimised across crates: linking the four things that are
-/// released takes minutes then, and no step measures speed. `make build` and `make demo` by
-/// themselves link as users get it.
-const QUICK_RELEASE: [(&str, &str); 2] =
-    [("CARGO_PROFILE_RELEASE_LTO", "off"), ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")];
-
 /// One named step.
 pub struct Step {
     pub name: &'static str,
@@ -111,7 +105,6 @@ fn prepare(root: &Path, line: &str) -> Command {
     for name in ["MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES"] {
         command.env_remove(name);
     }
-    command.envs(QUICK_RELEASE);
     command
 }
 

@@ -104,6 +104,20 @@ def test_an_instance_keeps_its_state(tree: sapwood.Network) -> None:
     assert sums == [106, 112, 118]
 
 
+# The library and the program in the wheel are optimised otherwise than those of other tests.
+@pytest.mark.parametrize(("shape", "back_ends"), [("2", 2), ("2x2", 4)])
+def test_loops_in_webassembly_take_no_stack(opened: Opener, shape: str, back_ends: int) -> None:
+    filters = Path(__file__).resolve().parents[3] / "crates" / "extension"
+    network = opened(shape)
+    mean, endless = filters / "filters/mean.wasm", filters / "tests/filters/faults.wasm"
+    for length in (3000, 30000):
+        count, means = asked(network, f"wasm:{mean}#mean", "array", length, "f8").value
+        assert count == back_ends and list(means) == [(back_ends + 1) / 2] * length
+        answer = asked(network, f"wasm:{endless}#loop", "array", 3, "f8")
+        with pytest.raises(sapwood.NoValueError, match="runs too long"):
+            assert answer.value
+
+
 def test_its_source_may_be_shipped(tree: sapwood.Network, tmp_path: Path) -> None:
     def product(wave: sapwood.Wave, start: int) -> int:
         import math

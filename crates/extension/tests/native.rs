@@ -135,6 +135,46 @@ fn a_file_that_cannot_be_used_is_refused_in_words() {
 }
 
 #[test]
+fn a_symbol_that_is_nowhere_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("lacking.c");
+    let text = "#include <stddef.h>\n#include <sapwood_filter.h>\nextern int sapwood_nowhere(void);\n\
+                const sapwood_filter_library_t *sapwood_filter_v1(void)\n\
+                { return sapwood_nowhere() ? NULL : NULL; }\n";
+    std::fs::write(&source, text).unwrap();
+    let library = Library::build(&source.display().to_string(), &[]);
+    let error = make(&library.filter("x"), ValuesRef::default()).err().unwrap().to_string();
+    let words = ["cannot be loaded", "undefined symbol: sapwood_nowhere"];
+    assert!(words.iter().all(|words| error.contains(words)), "{error}");
+}
+
+#[test]
+fn a_constructor_that_exits_ends_the_process_which_says_whose_it_was() {
+    const FILE: &str = "SAPWOOD_TEST_LEAVING";
+    if let Ok(file) = std::env::var(FILE) {
+        // This is the process that ends.
+        let _ = make(&format!("native:{file}#first"), ValuesRef::default());
+        return;
+    }
+    let library = Library::build("tests/filters/leaving.c", &[]);
+    let name = "a_constructor_that_exits_ends_the_process_which_says_whose_it_was";
+    let ended = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", name, "--nocapture"])
+        .env(FILE, library.path())
+        .env("SAPWOOD_RANK", "5")
+        .output()
+        .unwrap();
+    let words = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(3), "{words}");
+    let file = library.path();
+    let line = format!(
+        "sapwood: filters '{}' have ended this process while they were being loaded\n",
+        file.display()
+    );
+    assert!(words.contains(&line), "{words}");
+}
+
+#[test]
 fn a_file_that_has_travelled_is_used_from_memory() {
     let library = Library::build("filters/sums.c", &[]);
     let file = FilterFile::read(&library.path()).unwrap();

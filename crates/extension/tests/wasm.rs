@@ -158,6 +158,128 @@ fn what_is_no_file_of_filters_is_refused_in_words() {
 }
 
 #[test]
+fn every_cut_and_every_broken_byte_is_refused_or_harmless() {
+    let whole = std::fs::read(path("filters/sums.wasm")).unwrap();
+    for length in (0..whole.len()).step_by(whole.len() / 64) {
+        assert!(take(&whole[..length]).is_err(), "cut after {length} bytes");
+    }
+    for at in (0..whole.len()).step_by(whole.len() / 256) {
+        let mut broken = whole.clone();
+        broken[at] ^= 0xff;
+        // Some bytes do not matter, such as those of a name: then it loads as well.
+        let _ = take(&broken);
+    }
+}
+
+#[test]
+fn a_module_for_something_else_is_refused_with_what_it_lacks() {
+    let import = [&[3][..], b"env", &[5], b"print", &[0, 0]].concat();
+    let module = module_of(&[(2, [&[1][..], &import].concat())], &[], None);
+    let error = take(&module).unwrap_err();
+    assert!(error.contains("does not start") && error.contains("print"), "{error}");
+    let error = take(&module_of(&[], &[READY], None)).unwrap_err();
+    assert!(error.contains("no table of functions"), "{error}");
+    assert!(FilterFile::new("m.wasm", b"\x7fELF".to_vec()).unwrap().name().starts_with("native:"));
+}
+
+#[test]
+fn a_module_that_never_gets_ready_is_ended() {
+    for start in [Some(0), None] {
+        let table = (4, vec![1, 0x70, 0, 1]);
+        let module = module_of(&[table], &[READY, ("table", 1, 0)], start);
+        let error = take(&module).unwrap_err();
+        assert!(error.contains("runs too long"), "{error}");
+        assert!(error.contains("25000000 steps"), "{error}");
+    }
+}
+
+#[test]
+fn many_turns_of_a_loop_need_no_stack() {
+    // Small, so that a turn that took a few bytes of it would be seen.
+    let thread = std::thread::Builder::new().stack_size(256 << 10);
+    let loops = thread.spawn(|| {
+        let mut mean = make(&name("filters/mean.wasm", ""), ValuesRef::default()).unwrap();
+        let numbers: Vec<f64> = (0..300_000).map(f64::from).collect();
+        let packets = [packet_of(&numbers[..]), packet_of(&numbers[..])];
+        let emitted = given(mean.as_mut(), 0, &packets).unwrap();
+        assert_eq!(emitted[0].as_ref().array::<f64>(1), Ok(&numbers[..]));
+        let mut endless =
+            make(&name("tests/filters/faults.wasm", "loop"), ValuesRef::default()).unwrap();
+        given(endless.as_mut(), 0, &[wave_of([1.0])]).unwrap_err().to_string()
+    });
+    let error = loops.unwrap().join().unwrap();
+    assert!(error.contains("runs too long"), "{error}");
+}
+
+#[test]
+fn as_many_modules_as_a_network_takes_run_at_once() {
+    let registry = with_extensions(Registry::empty());
+    let whole = std::fs::read(path("filters/sums.wasm")).unwrap();
+    let mut filters = Vec::new();
+    for number in 0..64_u8 {
+        // A section of its own makes it another file.
+        let bytes = [&whole[..], &[0, 2, 1, number]].concat();
+        let file = FilterFile::new("sums.wasm", bytes).unwrap();
+        registry.take_file(&file.shipped()).unwrap();
+        let name = file.filter_name("sum3");
+        filters.push(registry.make(&name, ValuesRef::default()).unwrap());
+    }
+    std::thread::scope(|scope| {
+        for filter in &mut filters {
+            scope.spawn(|| {
+                let packets = [wave_of([1.0, 2.0]), wave_of([10.0, 20.0]), wave_of([0.5, 0.5])];
+                for wave in 0..20 {
+                    let emitted = given(filter.as_mut(), wave, &packets).unwrap();
+                    assert_eq!(emitted[0].as_ref().array::<f64>(0), Ok(&[11.5, 22.5][..]));
+                }
+            });
+        }
+    });
+}
+
+/// What comes of a file that has travelled.
+fn take(bytes: &[u8]) -> Result<(), String> {
+    let digest = match FilterFile::for_source("wasm", "m.wasm", bytes.to_vec()) {
+        Ok(file) => *file.digest(),
+        Err(error) => return Err(error.to_string()),
+    };
+    let shipped = ShippedFile { name: "wasm:m.wasm", digest: &digest, bytes };
+    let registry = with_extensions(Registry::empty());
+    registry.take_file(&shipped).map_err(|error| error.to_string())
+}
+
+/// The first function, by the name that the interface asks for.
+const READY: (&str, u8, u8) = ("sapwood_filter_v1", 0, 0);
+
+/// A module with a memory and one function, which takes nothing and never comes back; with further
+/// sections and exports: name, kind and index. It begins with a function if one is named; the
+/// function gives no number then.
+fn module_of(sections: &[(u8, Vec<u8>)], exports: &[(&str, u8, u8)], start: Option<u8>) -> Vec<u8> {
+    let result: &[u8] = if start.is_some() { &[0] } else { &[1, 0x7f] };
+    let mut all = vec![(1, [&[1, 0x60, 0][..], result].concat()), (3, vec![1, 0])];
+    all.push((5, vec![1, 0, 1]));
+    let mut exported = vec![exports.len() as u8 + 1, 6];
+    exported.extend(b"memory\x02\x00");
+    for (name, kind, index) in exports {
+        exported.push(name.len() as u8);
+        exported.extend(name.as_bytes());
+        exported.extend([*kind, *index]);
+    }
+    all.push((7, exported));
+    all.extend(start.map(|function| (8, vec![function])));
+    // loop br 0 end unreachable end
+    all.push((10, vec![1, 8, 0, 0x03, 0x40, 0x0c, 0, 0x0b, 0, 0x0b]));
+    all.extend(sections.iter().cloned());
+    all.sort_by_key(|(kind, _)| *kind);
+    let mut module = b"\0asm\x01\0\0\0".to_vec();
+    for (kind, bytes) in all {
+        module.extend([kind, bytes.len() as u8]);
+        module.extend(bytes);
+    }
+    module
+}
+
+#[test]
 fn a_module_that_has_travelled_is_used_by_its_checksum() {
     let file = FilterFile::read(&path("filters/mean.wasm")).unwrap();
     assert!(file.name().starts_with("wasm:"));

@@ -333,6 +333,64 @@ fn a_filter_that_crashes_takes_its_process_and_the_tree_goes_on() {
 }
 
 #[test]
+fn a_constructor_that_exits_is_the_death_of_its_process_which_says_so() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let library = folder.path().join("libleaving.so");
+    compile("tests/filters/leaving.c", &[], &library);
+    let (mut network, mark) = network("2x2");
+    let tree = tree_below_us(&mark);
+    let everyone = network.everyone();
+    // Its constructor ends the process of rank 5, which says so in a line that comes to our own error
+    // output; its children turn to the front-end.
+    let name = format!("native:{}#first", library.display());
+    let mut stream = network.stream(&everyone).up(name).open().unwrap();
+    stream.broadcast(tags::RANK, ()).unwrap();
+    let answer = stream.recv_timeout(HANG).unwrap();
+    assert!(answer.is_complete(), "{:?}", answer.missing);
+    let events: Vec<Event> = std::iter::from_fn(|| network.next_event()).collect();
+    let reason = events.iter().find_map(|event| match event {
+        Event::Broken { rank: 5, reason, .. } => Some(reason.clone()),
+        _ => None,
+    });
+    let reason = reason.unwrap_or_else(|| panic!("rank 5 has not died: {events:?}"));
+    assert!(reason.starts_with("communication process 5 is gone: "), "{reason}");
+    assert!(!reason.contains('\n'), "{reason}");
+    network.close().unwrap();
+    wait_until_gone(&tree);
+}
+
+#[test]
+fn as_many_modules_as_a_network_takes_are_in_use_at_once() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let (mut network, mark) = network("2x2");
+    let tree = tree_below_us(&mark);
+    let module = fs::read(source("filters/sums.wasm")).unwrap();
+    let mut files = Vec::new();
+    for number in 0..64_u8 {
+        // A section of its own makes it another file.
+        let path = folder.path().join(format!("sums{number}.wasm"));
+        fs::write(&path, [&module[..], &[0, 2, 1, number]].concat()).unwrap();
+        files.push(network.ship(&path).unwrap());
+    }
+    let everyone = network.everyone();
+    let open = |file: &sapwood::FilterFile| {
+        network.stream(&everyone).up(file.filter("sum3")).open().unwrap()
+    };
+    let mut streams: Vec<Stream> = files.iter().map(open).collect();
+    for stream in &mut streams {
+        stream.broadcast(tags::ADD_RANK, [1.0_f64, 100.0]).unwrap();
+    }
+    for stream in &mut streams {
+        let answer = stream.recv_timeout(HANG).unwrap();
+        assert!(answer.is_complete(), "{:?}", answer.missing);
+        assert_eq!(answer.value().unwrap().array::<f64>(0).unwrap(), [10.0, 406.0]);
+    }
+    drop(streams);
+    network.close().unwrap();
+    wait_until_gone(&tree);
+}
+
+#[test]
 fn a_rule_lets_waves_go_without_the_last() {
     let (network, mark) = network("8");
     let tree = tree_below_us(&mark);

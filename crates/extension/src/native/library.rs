@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::io::Write as _;
+use std::sync::{Arc, Mutex, Once, PoisonError};
 
 use sapwood_filter::ShippedFile;
 
@@ -54,9 +55,11 @@ impl Library {
     pub(super) fn load(file: &str, path: &str) -> Result<Self, ExtensionError> {
         let load = |reason: String| ExtensionError::Load { file: file.to_string(), reason };
         let c_path = CString::new(path).map_err(|error| load(error.to_string()))?;
+        let loading = Loading::begin(file);
         // SAFETY: the path is a text with an end. That the object's own initialisers are sound is
         // what trusting it means.
         let handle = unsafe { libc::dlopen(c_path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+        drop(loading);
         if handle.is_null() {
             return Err(load(loader_error().replace(path, file)));
         }
@@ -76,6 +79,43 @@ impl Library {
     /// The filter of a name, or with an empty one the only filter.
     pub(super) fn find(&self, name: &str) -> Result<(&str, RawFilter), ExtensionError> {
         find_in(&self.filters, &self.file, name)
+    }
+}
+
+/// The file that is being loaded. An initialiser of its that ends the process ends it here, and nothing
+/// else would say whose doing that was.
+static LOADING: Mutex<Option<String>> = Mutex::new(None);
+
+/// A file is being loaded until this is dropped.
+struct Loading;
+
+impl Loading {
+    fn begin(file: &str) -> Self {
+        static SAY: Once = Once::new();
+        SAY.call_once(|| {
+            // SAFETY: the function takes and gives nothing, and stays as long as this library does.
+            // If there is no room for it, a process may end without a word.
+            let _ = unsafe { libc::atexit(say_who_has_ended_this) };
+        });
+        *LOADING.lock().unwrap_or_else(PoisonError::into_inner) = Some(file.to_string());
+        Self
+    }
+}
+
+impl Drop for Loading {
+    fn drop(&mut self) {
+        *LOADING.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+/// Called when the process ends in an orderly way.
+extern "C" fn say_who_has_ended_this() {
+    if let Ok(loading) = LOADING.try_lock()
+        && let Some(file) = &*loading
+    {
+        let words = "have ended this process while they were being loaded";
+        // Where nobody reads it, there is nothing else to be done.
+        let _ = writeln!(std::io::stderr(), "sapwood: filters '{file}' {words}");
     }
 }
 
