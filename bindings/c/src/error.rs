@@ -136,6 +136,12 @@ impl From<Error> for Failure {
     }
 }
 
+impl From<sapwood::OutOfMemory> for Failure {
+    fn from(error: sapwood::OutOfMemory) -> Self {
+        Self::new(Code::SAPWOOD_ERROR_MEMORY, error.to_string())
+    }
+}
+
 impl From<sapwood::PacketError> for Failure {
     fn from(error: sapwood::PacketError) -> Self {
         Self::new(Code::SAPWOOD_ERROR_FORMAT, error.to_string())

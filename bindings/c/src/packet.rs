@@ -3,7 +3,7 @@
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::sync::OnceLock;
 
-use sapwood::{Packet, ValuesRef};
+use sapwood::{OutOfMemory, Packet, ValuesRef};
 
 use crate::error::{Failure, Result, guard, sapwood_error_code_t as Code, sapwood_error_t, shield};
 use crate::format::{for_element, is_array, is_large, is_string, parse, single};
@@ -64,6 +64,12 @@ impl sapwood_packet_t {
     fn strings(&self, index: usize) -> Result<&[*const c_char]> {
         let (_, encoded) = self.packet.values().encoded(index)?;
         let strings = self.packet.values().strings(index)?;
+        // Longer than the strings where these are short.
+        let mut pointers = Vec::new();
+        if self.lent[index].get().is_none() {
+            let bytes = strings.len().saturating_mul(size_of::<*const c_char>());
+            pointers.try_reserve_exact(strings.len()).map_err(|_| OutOfMemory { bytes })?;
+        }
         let make = || {
             let mut copies = Vec::new();
             let mut pointer = |string: &[u8]| {
@@ -75,7 +81,7 @@ impl sapwood_packet_t {
                 copies.push(copy);
                 pointer
             };
-            let pointers = strings.map(&mut pointer).collect();
+            pointers.extend(strings.map(&mut pointer));
             Lent::Strings { pointers, _copies: copies }
         };
         match self.lent[index].get_or_init(make) {

@@ -7,7 +7,7 @@
 use std::ffi::c_ulong;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyMemoryError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 use sapwood::{
@@ -253,7 +253,9 @@ impl Wave {
     fn new(py: Python<'_>, wave: &WaveRef<'_>) -> PyResult<Self> {
         // Copies: a callable may keep what it is given, the node's memory is lent for this call.
         let copy = |packet: &sapwood_packet::PacketRef<'_>| {
-            Py::new(py, Packet::new(packet.to_packet(), wave.stream))
+            let copy = packet.try_to_packet();
+            let copy = copy.map_err(|lacking| PyMemoryError::new_err(lacking.to_string()))?;
+            Py::new(py, Packet::new(copy, wave.stream))
         };
         Ok(Self {
             stream: wave.stream,

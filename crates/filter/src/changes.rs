@@ -43,18 +43,19 @@ fn identity<'a>(packet: &PacketRef<'a>) -> (Tag, ValuesRef<'a>) {
 
 impl Changes {
     /// Keeps the packets of one sender; whether they are others than before.
-    fn note(&mut self, sender: Rank, packets: &[&PacketRef<'_>]) -> bool {
+    fn note(&mut self, sender: Rank, packets: &[&PacketRef<'_>]) -> Result<bool, FilterError> {
         if let Some(last) = self.last.get(&sender)
             && last.len() == packets.len()
             && last.iter().zip(packets).all(|(last, now)| identity(&last.as_ref()) == identity(now))
         {
-            return false;
+            return Ok(false);
         }
         if self.last.len() >= SENDERS_MAX {
             self.last.clear();
         }
-        self.last.insert(sender, packets.iter().map(|packet| packet.to_packet()).collect());
-        true
+        let copies = packets.iter().map(|packet| packet.try_to_packet());
+        self.last.insert(sender, copies.collect::<Result<_, _>>()?);
+        Ok(true)
     }
 }
 
@@ -73,7 +74,7 @@ impl Filter for Changes {
         }
         let mut has_changed = compared < wave.packets.len();
         for (sender, packets) in senders {
-            has_changed |= self.note(sender, &packets);
+            has_changed |= self.note(sender, &packets)?;
         }
         if has_changed {
             null::pass(wave, out);

@@ -588,8 +588,12 @@ impl Node {
             stream.dropped += 1;
             return;
         }
+        let copy = match packet.try_to_packet() {
+            Ok(copy) => copy,
+            Err(lacking) => return self.fail_down(at, &lacking.into()),
+        };
         apart.bytes += packet.body.len();
-        apart.waiting.push_back(packet.to_packet());
+        apart.waiting.push_back(copy);
         self.ask_for_work_down(at);
     }
 

@@ -1,7 +1,8 @@
 //! The unit of data: typed values with what the tree must know to carry and combine them.
 
 use crate::{
-    Body, Format, FormatRef, IntoValues, Rank, RankSet, RankSetRef, StreamId, Tag, ValuesRef, Wave,
+    Body, Format, FormatRef, IntoValues, OutOfMemory, Rank, RankSet, RankSetRef, Slab, StreamId,
+    Tag, ValuesRef, Wave,
 };
 
 /// What the tree knows of a packet besides its values and sets of ranks.
@@ -154,12 +155,24 @@ impl<'a> PacketRef<'a> {
     /// A copy that owns its values.
     #[must_use]
     pub fn to_packet(&self) -> Packet {
+        self.with_body(Slab::copy_of(self.body))
+    }
+
+    /// A copy that owns its values, which may be many.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`].
+    pub fn try_to_packet(&self) -> Result<Packet, OutOfMemory> {
+        Ok(self.with_body(Slab::try_copy_of(self.body)?))
+    }
+
+    fn with_body(&self, body: Slab) -> Packet {
         Packet {
             header: self.header,
             contributors: self.contributors.to_set(),
             destinations: self.destinations.to_set(),
             format: self.format.to_format(),
-            body: Body::from(crate::Slab::copy_of(self.body)),
+            body: Body::from(body),
         }
     }
 }

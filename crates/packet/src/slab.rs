@@ -319,3 +319,26 @@ impl fmt::Debug for Body {
         write!(f, "Body({} bytes)", self.length)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::string::ToString as _;
+
+    #[test]
+    fn memory_that_is_not_there_is_refused_and_nothing_changes() {
+        let mut slab = Slab::copy_of(b"eight by");
+        let much = usize::MAX / 4;
+        let lacks = slab.try_reserve(much).expect_err("no machine has so much");
+        assert_eq!(lacks, OutOfMemory { bytes: much });
+        assert_eq!(lacks.to_string(), std::format!("out of memory: {much} bytes"));
+        assert!(slab.try_reserve(usize::MAX).is_err(), "a length that is none");
+        assert_eq!(slab.as_bytes(), b"eight by");
+        slab.try_reserve(HEADROOM_BYTES + 8).expect("this much is there");
+        slab.extend(b" more");
+        assert_eq!(slab.as_bytes(), b"eight by more");
+        let mut numbers = std::vec![1_u32];
+        assert_eq!(try_reserve(&mut numbers, much), Err(OutOfMemory { bytes: 4 * much }));
+        assert_eq!(numbers, [1]);
+    }
+}
