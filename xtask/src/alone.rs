@@ -1,8 +1,8 @@
 //! Each crate built by itself.
 //!
-//! In one build of the workspace the crates share their dependencies' features, so that one can live
-//! off what another asks for: a pure crate finds the standard library's methods there because some
-//! other has brought it in. Who depends on that crate alone does not.
+//! In one build of the workspace the crates share their dependencies' features, so that one can
+//! live off what another asks for: a pure crate finds the standard library's methods there because
+//! some other has brought it in. Who depends on that crate alone does not.
 
 use std::path::Path;
 

@@ -1,9 +1,9 @@
 //! The project's checks, as code: `cargo xtask check` is the quick loop, `cargo xtask ci` is all.
 //!
 //! Owns the list of commands and of their steps. What a step looks for is in the module of its
-//! name: [`alone`] for crates built by themselves, [`layers`] and [`io_line`] for what may use what,
-//! [`tidy`] for the house style, [`packet_path`] for the names in that page, [`fuzz`] and [`demo`] for
-//! the longer runs.
+//! name: [`alone`] for crates built by themselves, [`layers`] and [`io_line`] for what may use
+//! what, [`tidy`] for the house style, [`packet_path`] for the names in that page, [`fuzz`] and
+//! [`demo`] for the longer runs.
 
 mod alone;
 mod command;
@@ -85,8 +85,8 @@ fn check_steps() -> Vec<Step> {
     ]
 }
 
-/// All of it. What is released is built once, as users get it, and every step from there on runs that:
-/// library, program and wheel. The steps before run what is built for tests.
+/// All of it. What is released is built once, as users get it, and every step from there on runs
+/// that: library, program and wheel. The steps before run what is built for tests.
 fn ci_steps() -> Vec<Step> {
     let mut steps = check_steps();
     steps.extend([

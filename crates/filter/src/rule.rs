@@ -218,8 +218,8 @@ impl Emitter {
         self.push(true, tag, values);
     }
 
-    /// A packet that travels on and whose body, of about so many bytes, `build` appends to the bytes,
-    /// which begin for it at the slab's length. When `build` fails there is no packet.
+    /// A packet that travels on and whose body, of about so many bytes, `build` appends to the
+    /// bytes, which begin for it at the slab's length. When `build` fails there is no packet.
     pub(crate) fn emit_built(
         &mut self,
         tag: Tag,
@@ -230,9 +230,9 @@ impl Emitter {
         self.build(false, tag, format, length, build)
     }
 
-    /// A packet that travels on, or back as a reply, and whose body, of about so many bytes, `build`
-    /// appends to the bytes, which begin for it at the slab's length, a multiple of 8. It must be a
-    /// body of that format, each value at a multiple of 8 from its beginning.
+    /// A packet that travels on, or back as a reply, and whose body, of about so many bytes,
+    /// `build` appends to the bytes, which begin for it at the slab's length, a multiple of 8. It
+    /// must be a body of that format, each value at a multiple of 8 from its beginning.
     ///
     /// # Errors
     /// [`FilterError::Memory`], and those of `build`; there is no packet then.

@@ -10,8 +10,8 @@ use crate::padded;
 /// Bytes from which it pays to append them without clearing their place first.
 const DIRECT_BYTES: usize = 4 << 10;
 
-/// Memory that must be left when a slab has been given more than as much, in bytes: what is small is
-/// asked for without being prepared to be refused.
+/// Memory that must be left when a slab has been given more than as much, in bytes: what is small
+/// is asked for without being prepared to be refused.
 const HEADROOM_BYTES: usize = 4 << 20;
 
 /// Memory for a packet that the system does not give.
@@ -133,8 +133,9 @@ impl Slab {
         &mut bytemuck::cast_slice_mut(&mut self.words)[at..at + bytes]
     }
 
-    /// Makes sure that so many more bytes, and their padding, can be appended without moving what is
-    /// there. Where the system has no memory for them, or would have none left, nothing changes.
+    /// Makes sure that so many more bytes, and their padding, can be appended without moving what
+    /// is there. Where the system has no memory for them, or would have none left, nothing
+    /// changes.
     ///
     /// # Errors
     /// [`OutOfMemory`].

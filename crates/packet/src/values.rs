@@ -20,8 +20,8 @@ use crate::{
 /// Length of an array from which its place is not cleared first, in bytes.
 const LARGE_ARRAY_BYTES: usize = 16 << 10;
 
-/// Values being built, with the format that grows with them. Where the system has no memory for one,
-/// it is left out, and [`Values::check_memory`] says so: nothing sends such values.
+/// Values being built, with the format that grows with them. Where the system has no memory for
+/// one, it is left out, and [`Values::check_memory`] says so: nothing sends such values.
 #[derive(Clone, Debug, Default)]
 pub struct Values {
     format: Format,

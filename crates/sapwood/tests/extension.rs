@@ -340,8 +340,8 @@ fn a_constructor_that_exits_is_the_death_of_its_process_which_says_so() {
     let (mut network, mark) = network("2x2");
     let tree = tree_below_us(&mark);
     let everyone = network.everyone();
-    // Its constructor ends the process of rank 5, which says so in a line that comes to our own error
-    // output; its children turn to the front-end.
+    // Its constructor ends the process of rank 5, which says so in a line that comes to our own
+    // error output; its children turn to the front-end.
     let name = format!("native:{}#first", library.display());
     let mut stream = network.stream(&everyone).up(name).open().unwrap();
     stream.broadcast(tags::RANK, ()).unwrap();

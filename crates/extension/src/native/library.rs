@@ -82,8 +82,8 @@ impl Library {
     }
 }
 
-/// The file that is being loaded. An initialiser of its that ends the process ends it here, and nothing
-/// else would say whose doing that was.
+/// The file that is being loaded. An initialiser of its that ends the process ends it here, and
+/// nothing else would say whose doing that was.
 static LOADING: Mutex<Option<String>> = Mutex::new(None);
 
 /// A file is being loaded until this is dropped.

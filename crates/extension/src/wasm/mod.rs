@@ -31,8 +31,8 @@ pub(crate) const MEMORY_BYTES_MAX: usize = 64 << 20;
 /// work. One that adds up as many numbers as there is memory for needs a third of it.
 pub(crate) const CALL_FUEL: u64 = 250_000_000;
 
-/// Most steps in which a module gets ready: its start function, and its `sapwood_filter_v1`. They are
-/// taken where a stream is opened or a file comes, which nothing else waits behind for long.
+/// Most steps in which a module gets ready: its start function, and its `sapwood_filter_v1`. They
+/// are taken where a stream is opened or a file comes, which nothing else waits behind for long.
 pub(crate) const START_FUEL: u64 = CALL_FUEL / 10;
 
 /// Files of which the filters' names begin with `wasm:`.
