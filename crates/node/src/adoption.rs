@@ -42,12 +42,24 @@ pub(crate) struct Vacancy {
     grace: Duration,
     /// Whether it is a back-end itself, whose link has closed.
     is_back_end: bool,
+    /// Whether it was silent before it had told who is below it: it has not started if nobody comes.
+    pub(crate) is_starting: bool,
     /// What was seen of its end.
     reason: String,
     /// Its number, by which streams know the slots that it had.
     number: u64,
     /// The first wave of each stream that it had not ended.
     waves: Vec<(StreamId, u64)>,
+}
+
+/// In which manner a child has gone.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Manner {
+    pub(crate) is_back_end: bool,
+    /// Its link is open, or was.
+    pub(crate) was_silent: bool,
+    /// It was silent while it started others.
+    pub(crate) is_starting: bool,
 }
 
 /// An orphan whose hello waits.
@@ -66,7 +78,7 @@ impl Node {
         &mut self,
         rank: Rank,
         link: LinkId,
-        (is_back_end, was_silent): (bool, bool),
+        Manner { is_back_end, was_silent, is_starting }: Manner,
         back_ends: &RankSet,
         why: &str,
     ) -> bool {
@@ -100,6 +112,7 @@ impl Node {
             until,
             grace,
             is_back_end,
+            is_starting,
             reason: why.into(),
             number,
             waves,
@@ -231,7 +244,7 @@ impl Node {
         if is_stale {
             self.turn_away(link, &Control::Dissolve);
             self.membership.forget_child(rank);
-            // The start may have waited for it alone.
+            // The start may have waited for it.
             return self.report_if_ready();
         }
         let Some(child) = self.membership.child_mut(rank) else { return };
@@ -400,6 +413,9 @@ impl Node {
                 0 => reason,
                 waited => alloc::format!("{reason}; not back within {waited} ms"),
             };
+            if vacancy.is_starting && !self.membership.has_rejoined(rank) {
+                self.pass_on_failure(rank, reason.clone());
+            }
             self.lost(rank, awaited, reason);
         }
         let is_back = orphans.contains(&rank) || self.membership.has_rejoined(rank);
@@ -422,6 +438,19 @@ impl Node {
             let adopter = self.membership.rank_or_max();
             self.tell_repaired(rank, adopter, orphans, returned, affected);
         }
+        if vacancy.is_starting {
+            self.report_if_ready();
+        }
+    }
+
+    /// A child has told who is below it: if it was thought gone before, nobody else comes.
+    pub(crate) fn close_place_of_slow(&mut self, rank: Rank) {
+        for place in &mut self.membership.vacancies {
+            if place.is_starting && place.rank == rank {
+                place.awaited = RankSet::new();
+            }
+        }
+        self.close_vacancies();
     }
 
     /// Tells the parent, or the application, that a place has been taken.

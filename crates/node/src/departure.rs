@@ -5,6 +5,7 @@ use alloc::string::String;
 use sapwood_packet::{Rank, RankSet};
 use sapwood_wire::{Control, Ranges};
 
+use crate::adoption::Manner;
 use crate::link::Peer;
 use crate::membership::{END, LOSSES_MAX, State};
 use crate::{Event, LinkId, Missing, Node, Output, Role};
@@ -71,6 +72,10 @@ impl Node {
         let is_leaving = child.is_leaving;
         let is_orphan = child.is_orphan;
         let may_return = !is_back_end || !(is_leaving || child.has_exited);
+        let is_unheard = !had_reported && !is_orphan;
+        // Who starts others may be slow: it has not started when nobody comes in its place.
+        let is_starting = is_unheard && was_silent && !is_back_end && self.settings.recovery.is_on;
+        let awaited = if is_starting { child.expected.clone() } else { back_ends.clone() };
         if self.has_ended {
             return;
         }
@@ -80,14 +85,17 @@ impl Node {
             true => alloc::format!("{kind} {rank} has left"),
             false => alloc::format!("{kind} {rank} is gone: {reason}"),
         };
-        if !had_reported && !is_orphan {
+        if is_unheard && !is_starting {
             self.pass_on_failure(rank, reason.clone());
         }
         self.close_replicas(link);
-        let manner = (is_back_end, was_silent);
-        if may_return && self.hold_open(rank, link, manner, &back_ends, &reason) {
+        let manner = Manner { is_back_end, was_silent, is_starting };
+        if may_return && self.hold_open(rank, link, manner, &awaited, &reason) {
             self.report_if_ready();
             return self.answer_applicants();
+        }
+        if is_starting {
+            self.pass_on_failure(rank, reason.clone());
         }
         // Before the waves go on, which name the reason.
         if !back_ends.is_empty() || !is_orphan {

@@ -3,6 +3,7 @@
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use sapwood_packet::{Rank, RankSet};
 use sapwood_wire::{Claim, Control, Ranges, WIRE_VERSION};
@@ -99,6 +100,11 @@ impl Child {
             suspected: None,
         }
     }
+
+    /// Whether it has ever connected.
+    fn has_come(&self) -> bool {
+        self.link.is_some() || self.pid != 0
+    }
 }
 
 /// The members below this node, and its parent.
@@ -148,6 +154,8 @@ pub(crate) struct Membership {
     pub(crate) beat_due: Option<Instant>,
     /// When somebody who does not answer counts as gone.
     pub(crate) judgement_due: Option<Instant>,
+    /// By how much this process's own wake-ups have come late: the most, which fades.
+    pub(crate) lateness: Duration,
     /// Processes that must not come back with their filters' states, which others have taken over,
     /// here or below.
     pub(crate) absorbed: RankSet,
@@ -189,6 +197,7 @@ impl Membership {
             is_asked: false,
             beat_due: None,
             judgement_due: None,
+            lateness: Duration::ZERO,
             absorbed: RankSet::new(),
             departs_until: None,
             guests: None,
@@ -213,10 +222,11 @@ impl Membership {
         all
     }
 
-    /// The back-ends that are on their way to another parent.
+    /// The back-ends that are on their way to another parent. Of those that a slow process may still
+    /// start, nobody has been told.
     fn awaited(&self) -> RankSet {
         let mut all = RankSet::new();
-        for vacancy in &self.vacancies {
+        for vacancy in self.vacancies.iter().filter(|vacancy| !vacancy.is_starting) {
             all.union_with(vacancy.awaited.as_ref());
         }
         all
@@ -246,6 +256,11 @@ impl Membership {
     /// Whether a child that was to be started has not come yet.
     pub(crate) fn is_awaited(&self, rank: Rank) -> bool {
         self.children.get(&rank).is_some_and(|child| child.state == State::Awaited)
+    }
+
+    /// Whether a child that was to be started has ever come; so has whoever is no child.
+    pub(crate) fn has_come(&self, rank: Rank) -> bool {
+        self.children.get(&rank).is_none_or(Child::has_come)
     }
 
     /// The link of a child that is there.
@@ -480,9 +495,10 @@ impl Node {
         match *claim {
             Claim::Started { rank } => {
                 let child = self.membership.children.get(&rank);
-                match child.map(|child| child.state) {
-                    Some(State::Awaited) => Ok(rank),
-                    Some(_) => Err(alloc::format!("rank {rank} has connected already")),
+                match child.map(Child::has_come) {
+                    // One that was given up was only slow.
+                    Some(false) => Ok(rank),
+                    Some(true) => Err(alloc::format!("rank {rank} has connected already")),
                     None => Err(alloc::format!("rank {rank} is no child of this process")),
                 }
             }
@@ -599,6 +615,8 @@ impl Node {
         let Some(child) = self.membership.children.get_mut(&rank) else { return };
         child.connected.union_with(back_ends.as_ref());
         child.state = State::Reported;
+        self.close_place_of_slow(rank);
+        let Some(child) = self.membership.children.get_mut(&rank) else { return };
         if !child.is_resuming {
             self.admit_members(rank, &back_ends);
         }
@@ -645,6 +663,7 @@ impl Node {
         let membership = &mut self.membership;
         let is_ready = membership.is_planned
             && !membership.has_reported
+            && !membership.vacancies.iter().any(|place| place.is_starting)
             && membership.children.values().all(is_settled);
         if !is_ready {
             return;

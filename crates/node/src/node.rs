@@ -151,6 +151,12 @@ impl Node {
         }
     }
 
+    /// Says what time it is. A front-end is asked to do things before its first input, and would
+    /// take the time since its clock began for its own lateness.
+    pub fn set_time(&mut self, now: Instant) {
+        self.now = now;
+    }
+
     /// Changes the node. Drain [`Node::poll_output`] before the next change.
     pub fn handle_input(&mut self, now: Instant, input: Input<'_>) {
         self.now = now;
@@ -274,6 +280,13 @@ impl Node {
     #[must_use]
     pub fn is_awaited(&self, rank: Rank) -> bool {
         self.membership.is_awaited(rank)
+    }
+
+    /// Whether a child that was to be started has ever come, though it may be gone again. One that
+    /// was given up with [`Input::StartFailed`] may still come.
+    #[must_use]
+    pub fn has_come(&self, rank: Rank) -> bool {
+        self.membership.has_come(rank)
     }
 
     /// Whether this process has been told its place in the tree.

@@ -209,10 +209,12 @@ impl Node {
     /// Goes on with the search when an attempt has taken too long, or a pause is over.
     pub(crate) fn continue_search(&mut self) {
         let now = self.now;
-        let Some(search) = &self.membership.search else { return };
+        let Some(search) = &mut self.membership.search else { return };
         if search.until > now {
             return;
         }
+        // Who did not run has not searched.
+        search.since = search.since + now.since(search.until);
         match search.step {
             Step::Pausing => self.turn_to(0),
             Step::Connecting { index } => self.turn_to(index + 1),

@@ -2,7 +2,11 @@
 //!
 //! Only a process that runs by itself can be judged by its silence. An application may be busy for
 //! minutes without a look at its network, so that back-ends and the front-end are asked, but not
-//! judged. A judge that has not run itself for a while judges nobody.
+//! judged.
+//!
+//! **The judge is judged first.** A wake-up that comes late says that this process did not run, and
+//! likely that no other on its host did. That time is nobody's silence; and others are given as
+//! much more as this process was late itself, to run and to be heard.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -11,9 +15,11 @@ use core::time::Duration;
 use sapwood_packet::Rank;
 use sapwood_wire::{Control, UNASKED};
 
+use crate::membership::State;
 use crate::{Instant, LinkId, Node, Role};
 
-/// How long a process may take to answer while an orphan of its waits to be taken in.
+/// How long a process may take to answer while an orphan of its waits to be taken in. One that is
+/// just starting others may take as long as any silence.
 const SUSPICION: Duration = Duration::from_millis(300);
 
 /// Probes are sent so many times within the silence that counts as death.
@@ -58,12 +64,8 @@ impl Node {
         if beat.is_some() {
             self.membership.beat_due = Some(self.now + silence / BEATS);
         }
-        let has_slept = |due: Instant| self.now.since(due) >= (silence / 2).max(SUSPICION / 2);
-        if beat.or(judgement).is_some_and(has_slept) {
-            // This process did not run: what came meanwhile has not been read yet.
-            return self.forgive();
-        }
-        if beat.is_some() || judgement.is_some() {
+        if let Some(due) = beat.into_iter().chain(judgement).min() {
+            self.excuse(self.now.since(due));
             self.judge_children(silence);
             self.judge_parent(silence);
         }
@@ -79,7 +81,7 @@ impl Node {
 
     /// Children that have not answered for too long are gone.
     fn judge_children(&mut self, silence: Duration) {
-        let now = self.now;
+        let (now, indulgence) = (self.now, self.indulgence());
         let (mut dead, mut is_cleared, mut next) = (Vec::new(), false, None::<Instant>);
         let Self { membership, links, .. } = self;
         for (_, child) in membership.children_mut() {
@@ -90,11 +92,13 @@ impl Node {
                 child.suspected = None;
                 is_cleared = true;
             } else if let Some(since) = child.suspected {
-                limit = Some(since + SUSPICION);
+                let is_starting = child.state != State::Reported;
+                let patience = if is_starting { SUSPICION.max(silence) } else { SUSPICION };
+                limit = Some(since + patience + indulgence);
             }
             let is_asked = child.probed.is_some_and(|probed| heard < probed);
             if is_asked && child.keeps_time && !silence.is_zero() {
-                let limit_of_silence = heard + silence;
+                let limit_of_silence = heard + silence + indulgence;
                 limit = Some(limit.map_or(limit_of_silence, |limit| limit.min(limit_of_silence)));
             }
             match limit {
@@ -122,7 +126,7 @@ impl Node {
         let parent = self.membership.parent.filter(|_| self.membership.parent_keeps_time);
         let Some(link) = parent.filter(|_| !silence.is_zero()) else { return };
         let Some(heard) = self.links.link(link).map(|open| open.heard) else { return };
-        let limit = heard + silence;
+        let limit = heard + silence + self.indulgence();
         if limit > self.now {
             if self.now.since(heard) > silence / BEATS * 2 {
                 self.judge_by(limit);
@@ -132,26 +136,32 @@ impl Node {
         self.link_silent(link, &silent(self.now.since(heard)));
     }
 
-    fn forgive(&mut self) {
+    /// This process has run late: for so long nobody can have been heard.
+    fn excuse(&mut self, late: Duration) {
         let now = self.now;
-        let mut links: Vec<LinkId> = self.membership.child_links();
-        links.extend(self.membership.parent);
-        for link in links {
-            if let Some(open) = self.links.link_mut(link) {
-                open.heard = now;
+        // What is not late any more is believed step by step.
+        self.membership.lateness = late.max(self.membership.lateness / 2);
+        let later = |time: Instant| (time + late).min(now);
+        let Self { membership, links, .. } = self;
+        if let Some(open) = membership.parent.and_then(|link| links.link_mut(link)) {
+            open.heard = later(open.heard);
+        }
+        for (_, child) in membership.children_mut() {
+            let Some(open) = child.link.and_then(|link| links.link_mut(link)) else { continue };
+            // Who has answered has answered.
+            let waits = |asked: &&mut Instant| open.heard <= **asked;
+            for asked in [&mut child.probed, &mut child.suspected] {
+                if let Some(asked) = asked.as_mut().filter(waits) {
+                    *asked = later(*asked);
+                }
             }
+            open.heard = later(open.heard);
         }
-        let mut is_suspicious = false;
-        for (_, child) in self.membership.children_mut() {
-            child.probed = None;
-            if child.suspected.is_some() {
-                child.suspected = Some(now);
-                is_suspicious = true;
-            }
-        }
-        if is_suspicious {
-            self.judge_by(now + SUSPICION);
-        }
+    }
+
+    /// How much longer than usual others may take, since this process itself is late.
+    fn indulgence(&self) -> Duration {
+        self.membership.lateness.min(self.settings.recovery.silence.max(SUSPICION))
     }
 
     /// Answers a probe.

@@ -27,6 +27,9 @@ const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
 /// takes the first connection. Whose parent ends meanwhile is refused at once.
 const STARTED_CONNECT_DEADLINE: Duration = Duration::from_secs(30);
 
+/// A wake-up that comes so much later than it was due shows that this process has not run.
+const LATE_MIN: Duration = Duration::from_millis(10);
+
 /// The monotonic clock, as the node wants it. One read costs about 25 ns.
 #[must_use]
 pub fn clock() -> Instant {
@@ -203,6 +206,7 @@ impl Driver {
     ) -> Result<Self, RuntimeError> {
         let is_back_end = settings.role == Role::BackEnd;
         let mut node = Node::new(settings);
+        node.set_time(clock());
         node.set_host(crate::visitor::host_name());
         node.set_wall(wall());
         node.set_memory_advice(sapwood_transport::back_with_pages);
@@ -412,11 +416,22 @@ impl Driver {
 
     #[inline]
     fn wake_node(&mut self, now: Instant) {
-        if self.wake.is_some_and(|wake| wake <= now) {
-            self.wake = None;
+        if let Some(due) = self.wake.take_if(|wake| *wake <= now) {
+            self.excuse(now.since(due));
             self.node.set_wall(wall());
             self.node.handle_input(now, Input::Timeout);
             self.sockets.measure(&mut self.node, now);
+        }
+    }
+
+    /// This process has run late: whoever starts may take as much longer.
+    #[inline]
+    fn excuse(&mut self, late: Duration) {
+        if late >= LATE_MIN {
+            if let Some((at, _)) = &mut self.startup {
+                *at = *at + late;
+            }
+            self.processes.excuse(late);
         }
     }
 

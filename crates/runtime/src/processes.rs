@@ -210,7 +210,8 @@ impl Processes {
         node.handle_input(now, Input::StartFailed { rank, text });
     }
 
-    /// Time is up: those that have not connected by now count as not started, and end.
+    /// Time is up: those that have not connected by now count as not started. They go on all the
+    /// same, since they may only be slow, and are taken in when they come.
     pub(crate) fn give_up(
         &mut self,
         waited: Duration,
@@ -218,19 +219,28 @@ impl Processes {
         poller: &Poller,
         now: Instant,
     ) {
+        let mut slow = Vec::new();
         if let Some(remote) = &mut self.remote {
-            for (rank, text) in remote.take_unheard(node, poller, waited) {
-                node.handle_input(now, Input::StartFailed { rank, text });
-            }
+            slow = remote.give_up(node, poller, waited);
         }
-        for (rank, process) in self.take_unheard(node, poller) {
+        for (&rank, process) in self.running.iter().filter(|&(&rank, _)| node.is_awaited(rank)) {
             let text = format!(
                 "'{}' (process {}) runs, but has not joined the network within {} ms",
                 process.program().display(),
                 process.pid(),
                 waited.as_millis()
             );
+            slow.push((rank, text));
+        }
+        for (rank, text) in slow {
             node.handle_input(now, Input::StartFailed { rank, text });
+        }
+    }
+
+    /// This process has run late: hosts may take as much longer to answer.
+    pub(crate) fn excuse(&mut self, late: Duration) {
+        if let Some(remote) = &mut self.remote {
+            remote.excuse(late);
         }
     }
 
@@ -240,18 +250,15 @@ impl Processes {
     pub(crate) fn kill_unheard(&mut self, node: &Node, poller: &Poller) {
         self.kept = None;
         if let Some(remote) = &mut self.remote {
-            drop(remote.take_unheard(node, poller, Duration::ZERO));
+            remote.end_unheard(node, poller);
         }
-        drop(self.take_unheard(node, poller));
-    }
-
-    fn take_unheard(&mut self, node: &Node, poller: &Poller) -> BTreeMap<u32, Process> {
-        let running = std::mem::take(&mut self.running).into_iter();
-        let (unheard, heard): (BTreeMap<_, _>, _) =
-            running.partition(|&(rank, _)| node.is_awaited(rank));
-        self.running = heard;
-        unheard.values().for_each(|process| forget(process, poller));
-        unheard
+        self.running.retain(|&rank, process| {
+            let has_come = node.has_come(rank);
+            if !has_come {
+                forget(process, poller);
+            }
+            has_come
+        });
     }
 
     /// Whether none is left.

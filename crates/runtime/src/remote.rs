@@ -157,7 +157,7 @@ impl Remote {
     /// answer.
     pub(crate) fn step(&mut self, node: &mut Node, poller: &Poller, now: Instant) {
         for (rank, call) in &mut self.calls {
-            if !call.has_joined && !node.is_awaited(*rank) {
+            if !call.has_joined && node.has_come(*rank) {
                 call.has_joined = true;
                 self.under_way -= 1;
                 call.session.joined();
@@ -454,8 +454,16 @@ impl Remote {
         self.plan_for(child).to_bytes()
     }
 
-    /// Gives up all that have not joined; who they are, and why.
-    pub(crate) fn take_unheard(
+    /// Hosts may take so much longer to answer.
+    pub(crate) fn excuse(&mut self, late: Duration) {
+        for answer_by in self.calls.values_mut().filter_map(|call| call.answer_by.as_mut()) {
+            *answer_by = *answer_by + late;
+        }
+    }
+
+    /// Gives up all that have not joined; who they are, and why. A program that runs may still
+    /// join.
+    pub(crate) fn give_up(
         &mut self,
         node: &Node,
         poller: &Poller,
@@ -471,15 +479,28 @@ impl Remote {
         let ranks: Vec<u32> =
             self.calls.keys().copied().filter(|&rank| node.is_awaited(rank)).collect();
         for rank in ranks {
-            let Some(call) = self.forget(rank, poller) else { continue };
-            let what = match call.answer_by {
-                Some(_) => "has not answered",
-                None => "runs the program, which has not joined the network",
+            let Some(call) = self.calls.get(&rank) else { continue };
+            let (is_silent, host) = (call.answer_by.is_some(), call.start.child.host());
+            let what = match is_silent {
+                true => "has not answered",
+                false => "runs the program, which has not joined the network",
             };
-            let host = call.start.child.host();
             unheard.push((rank, format!("host {host} {what} within {} ms", waited.as_millis())));
+            if is_silent {
+                self.forget(rank, poller);
+            }
         }
         unheard
+    }
+
+    /// Ends the sessions of all that have not joined, and starts no others.
+    pub(crate) fn end_unheard(&mut self, node: &Node, poller: &Poller) {
+        self.waiting.clear();
+        let ranks: Vec<u32> =
+            self.calls.keys().copied().filter(|&rank| !node.has_come(rank)).collect();
+        for rank in ranks {
+            self.forget(rank, poller);
+        }
     }
 
     /// Ends all sessions. What has joined goes on as long as the front-end is there.

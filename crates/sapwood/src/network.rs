@@ -17,16 +17,14 @@ use sapwood_runtime::{Driver, Plan, TransportKind, TreeOptions, clock};
 use sapwood_topology::Topology;
 use sapwood_transport::Key;
 
-#[cfg(doc)]
-use crate::Error;
 use crate::launcher::RemoteTerms;
 use crate::leaves::{JoinFile, absolute};
 use crate::resumption::StateFile;
 use crate::shared::{Interrupt, Shared};
 use crate::visible::Publication;
 use crate::{
-    Attach, AttachFile, Clocks, Launcher, Program, Result, StartCommand, Status, StreamBuilder,
-    node_program,
+    Attach, AttachFile, Clocks, Error, Launcher, Program, Result, StartCommand, Status,
+    StreamBuilder, node_program,
 };
 
 /// How long a tree may take to start, if nothing else is said.
@@ -436,6 +434,8 @@ impl Network {
         let result = match result {
             Ok(Some(ready)) => Ok(ready),
             Ok(None) => Err(shared.start_error(FURTHER_FAILURES_TIME)),
+            // Those whose answer does not come in time may be slow, and join later.
+            Err(Error::Timeout { .. }) if allow_missing => Ok(shared.driver.node().back_ends()),
             Err(error) => Err(error),
         };
         drop(shared);

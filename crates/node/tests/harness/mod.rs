@@ -162,6 +162,11 @@ impl Tree {
         Self::planned_on(spec, seed, registry, is_attaching, Recovery::off())
     }
 
+    /// The same, which will repair itself on these terms.
+    pub fn planned_to_recover(spec: &str, seed: u64, recovery: Recovery) -> Self {
+        Self::planned_on(spec, seed, Registry::built_in(), false, recovery)
+    }
+
     fn planned_on(
         spec: &str,
         seed: u64,
@@ -325,8 +330,10 @@ impl Tree {
             registry: self.registry.clone(),
             recovery: self.recovery,
         };
+        let mut node = Node::new(settings);
+        node.set_time(self.now);
         self.processes.push(Process {
-            node: Node::new(settings),
+            node,
             role,
             is_alive: true,
             is_stalled: false,
@@ -377,6 +384,19 @@ impl Tree {
         let child = self.add_process(role, Some(rank), true);
         self.by_rank.insert(rank, child);
         self.connect(parent, child);
+    }
+
+    /// A process that was to be started comes after all.
+    pub fn start_late(&mut self, rank: Rank) {
+        self.unable.remove(&rank);
+        let parent = self.topology.parent(rank).map(|node| node.rank());
+        let parent = self.by_rank[&parent.expect("the front-end is not started")];
+        self.start_one((parent, rank));
+    }
+
+    /// Whether a process has been told its place.
+    pub fn is_welcomed(&self, rank: Rank) -> bool {
+        self.by_rank.get(&rank).is_some_and(|&index| self.processes[index].node.is_planned())
     }
 
     /// The front-end sends a file with filters. Nothing has moved yet.
