@@ -36,7 +36,7 @@ pub(crate) struct Arguments {
     /// Run only this one.
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
-    /// What may go wrong: all, none, or some of crash,stop,reset,partition,slow,join,deaf.
+    /// What may go wrong: all, none, or some of crash,stop,reset,partition,slow,join,deaf,lag.
     #[arg(long, value_name = "LIST", default_value = "all")]
     faults: Faults,
     /// Stop after so many seconds, whatever is left of the seeds.

@@ -36,6 +36,8 @@ pub(crate) enum Happening {
     Mend(usize),
     /// A back-end comes by itself.
     Join(usize),
+    /// All processes run late from now on.
+    Lag(usize),
 }
 
 #[derive(Debug)]

@@ -15,6 +15,8 @@ use crate::world::{End, FRONT_END, LOWER, UPPER, Wire, World};
 const START_LIMIT: Time = 5 * SECOND;
 /// How long a process waits for the answer when it connects.
 const DIAL_LIMIT: Time = 10 * SECOND;
+/// The same of one that was started.
+const STARTED_DIAL_LIMIT: Time = 30 * SECOND;
 /// After which time a back-end that comes by itself tries once more.
 const JOIN_AGAIN: Time = 50 * MILLISECOND;
 
@@ -114,10 +116,12 @@ impl World {
         one.is_dialing = true;
         one.dialed = target;
         one.dialed_at = self.now;
-        let attempt = one.attempt;
+        let (attempt, one_is_started) = (one.attempt, one.starter.is_some());
         let at = self.now + self.latency();
         self.agenda.put(at, Happening::Knock { dialer, attempt, target });
-        self.agenda.put(self.now + DIAL_LIMIT, Happening::DialLimit { dialer, attempt });
+        let is_started = one_is_started && !self.has_been_welcomed(dialer);
+        let limit = if is_started { STARTED_DIAL_LIMIT } else { DIAL_LIMIT };
+        self.agenda.put(self.now + limit, Happening::DialLimit { dialer, attempt });
     }
 
     fn latency(&mut self) -> Time {

@@ -22,12 +22,22 @@ pub enum Class {
     Join,
     /// The front-end's application takes no answers for a while.
     Deaf,
+    /// All processes run late by themselves for a while.
+    Lag,
 }
 
 impl Class {
     /// All classes.
-    pub const ALL: [Self; 7] =
-        [Self::Crash, Self::Stop, Self::Reset, Self::Partition, Self::Slow, Self::Join, Self::Deaf];
+    pub const ALL: [Self; 8] = [
+        Self::Crash,
+        Self::Stop,
+        Self::Reset,
+        Self::Partition,
+        Self::Slow,
+        Self::Join,
+        Self::Deaf,
+        Self::Lag,
+    ];
 
     /// Its name on the command line.
     #[must_use]
@@ -40,6 +50,7 @@ impl Class {
             Self::Slow => "slow",
             Self::Join => "join",
             Self::Deaf => "deaf",
+            Self::Lag => "lag",
         }
     }
 
@@ -53,7 +64,7 @@ impl Class {
 /// A set of classes; read from and written as `crash,stop`, `all` or `none`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
-    bits: u8,
+    bits: u16,
 }
 
 impl Faults {
@@ -134,7 +145,7 @@ mod tests {
 
     #[test]
     fn sets_read_back_what_they_print() {
-        for text in ["all", "none", "crash", "crash,stop", "reset,partition,deaf"] {
+        for text in ["all", "none", "crash", "crash,stop", "reset,partition,deaf", "lag"] {
             let faults: Faults = text.parse().expect("a list of classes");
             assert_eq!(faults.to_string(), text);
         }

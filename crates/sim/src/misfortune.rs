@@ -29,6 +29,7 @@ impl World {
             Class::Partition => self.part(number, victim),
             Class::Slow => self.slow(victim),
             Class::Join => self.send_away(victim),
+            Class::Lag => false,
             Class::Deaf => {
                 self.front_end.deafness += 1;
                 self.note(FRONT_END, || String::from("takes no answers"));
@@ -321,7 +322,7 @@ impl World {
                 self.note(FRONT_END, || String::from("takes answers again"));
                 self.poke(FRONT_END, self.now);
             }
-            Class::Crash | Class::Reset | Class::Join => {}
+            Class::Crash | Class::Reset | Class::Join | Class::Lag => {}
         }
     }
 

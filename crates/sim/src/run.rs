@@ -95,7 +95,7 @@ impl World {
         }
         let end = self.now + self.scenario.duration;
         let last = self.scenario.strikes.iter().map(|strike| strike.at + strike.lasts).max();
-        let end = end.max(last.unwrap_or(0));
+        let end = end.max(last.unwrap_or(0)).max(self.lags.end());
         while self.now < end && !self.is_given_up() {
             self.pass((self.now + SECOND).min(end));
         }
@@ -234,6 +234,9 @@ impl World {
             let text = format!("the front-end knows of '{view}', there are '{there}'");
             self.oracle.violate(self.now, Rule::View, text);
         }
+        if let Some(text) = self.missing_for_good(there) {
+            self.oracle.violate(self.now, Rule::View, text);
+        }
         if self.options.expect == Expect::Recovery {
             self.check_survivors(there);
         }
@@ -260,8 +263,13 @@ impl World {
     fn tries_patience(&self) -> bool {
         let limit = self.scenario.recovery.orphan_limit.as_nanos() / 4;
         let is_silent = |class| matches!(class, Class::Stop | Class::Partition | Class::Slow);
+        let is_late = self.injected[Class::Lag.index()] > 0 && !self.was_only_late();
         let strikes = self.scenario.strikes.iter();
-        strikes.filter(|one| is_silent(one.class)).any(|one| u128::from(one.lasts) > limit)
+        is_late
+            || strikes
+                .clone()
+                .filter(|one| is_silent(one.class))
+                .any(|one| u128::from(one.lasts) > limit)
     }
 
     /// Writes down what back-ends have dropped.

@@ -49,7 +49,8 @@ pub(crate) fn draw_strikes(
     duration: Time,
     recovers: bool,
 ) -> Vec<Strike> {
-    let classes: Vec<Class> = faults.classes().collect();
+    // Lateness strikes no process by itself.
+    let classes: Vec<Class> = faults.classes().filter(|&class| class != Class::Lag).collect();
     let mut strikes = Vec::new();
     if classes.is_empty() {
         return strikes;

@@ -26,6 +26,9 @@ impl World {
             return;
         }
         one.turn_at = None;
+        if one.busy_until > now {
+            return self.poke(process, now);
+        }
         one.turns += 1;
         let mut inputs = 0;
         while let Some(notice) = self.processes[process].notices.pop_front() {
@@ -51,6 +54,7 @@ impl World {
         let one = &mut self.processes[process];
         let cost = TURN_COST + inputs * self.scenario.input_cost;
         one.busy_until = now + cost * one.slowness;
+        self.delay(process);
         self.plan_next_turn(process);
     }
 

@@ -13,6 +13,7 @@ use sapwood_topology::{Hosts, Topology};
 use crate::agenda::{Agenda, Happening, Time};
 use crate::apart::{Slowness, register};
 use crate::focus::Focus;
+use crate::lag::Lags;
 use crate::log::Log;
 use crate::oracle::{Oracle, Rule};
 use crate::pipe::{Pipe, Speed};
@@ -83,6 +84,7 @@ pub(crate) struct World {
     pub(crate) buffer: Slab,
     pub(crate) options: Options,
     pub(crate) slowness: Slowness,
+    pub(crate) lags: Lags,
 }
 
 /// Bytes that one read takes at most.
@@ -97,6 +99,8 @@ impl World {
         let recovers = options.expect == crate::Expect::Recovery;
         let mut scenario = Scenario::draw(&mut chance, options.faults, recovers);
         Focus::of(seed).apply(seed, options.faults, &mut scenario);
+        let lags = Lags::draw(seed, options.faults, scenario.duration);
+        scenario.recovery = lags.terms(scenario.recovery);
         let topology = Topology::from_shape(&scenario.shape, &Hosts::local());
         let root = topology.root().rank();
         let mut world = Self {
@@ -121,6 +125,7 @@ impl World {
             buffer: Slab::of_length(TAIL_BYTES + READ_BYTES),
             options: options.clone(),
             slowness: Slowness::draw(seed),
+            lags,
             scenario,
         };
         let front_end = world.add_process(Role::FrontEnd, Some(root), true);
@@ -129,6 +134,7 @@ impl World {
             let at = world.scenario.strikes[number].at;
             world.agenda.put(at, Happening::Strike(number));
         }
+        world.plan_lags();
         world
     }
 
@@ -157,8 +163,11 @@ impl World {
         }
         let mut process = Process::new(node, role, rank);
         process.clock_offset = self.chance.below(1 << 50);
+        process.node.set_time(process.clock(self.now));
         self.processes.push(process);
-        self.processes.len() - 1
+        let process = self.processes.len() - 1;
+        self.delay(process);
+        process
     }
 
     /// Lets everything happen that is due until then.
@@ -201,6 +210,7 @@ impl World {
             Happening::Strike(number) => self.strike(number),
             Happening::Mend(number) => self.mend(number),
             Happening::Join(number) => self.join(number),
+            Happening::Lag(number) => self.begin_lag(number),
         }
     }
 

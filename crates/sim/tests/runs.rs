@@ -47,6 +47,13 @@ fn runs_that_once_broke_a_rule_are_clean() {
 }
 
 #[test]
+fn nobody_is_lost_who_is_only_late() {
+    let lag: Faults = "lag".parse().expect("a class of faults");
+    assert_clean(lag, Expect::Recovery, 150);
+    assert_clean(lag, Expect::Losses, 100);
+}
+
+#[test]
 fn a_seed_is_a_run() {
     let options = Options { log: true, ..Options::default() };
     let (first, second) = (run(11, &options), run(11, &options));
