@@ -279,7 +279,12 @@ impl Emitter {
 
     /// The packets made so far, with their values.
     pub fn emissions(&self) -> impl Iterator<Item = (&Emission, ValuesRef<'_>)> {
-        self.emissions.iter().map(|emission| {
+        self.emissions_from(0)
+    }
+
+    /// The same without the first so many.
+    pub fn emissions_from(&self, first: usize) -> impl Iterator<Item = (&Emission, ValuesRef<'_>)> {
+        self.emissions.get(first..).unwrap_or_default().iter().map(|emission| {
             let body = &self.bytes.as_bytes()[emission.bytes.clone()];
             (emission, ValuesRef::new(emission.format.as_ref(), body))
         })

@@ -481,7 +481,8 @@ impl Node {
             let stream = self.streams.at(at);
             let window = stream.request.window_bytes as usize;
             let is_enough = items.len() == most || !items.is_empty() && bytes >= window;
-            if is_leaving || is_enough || !stream.has_room_up(is_root) {
+            let is_held = !stream.replies.is_empty() || !stream.has_room_up(is_root);
+            if is_leaving || is_enough || is_held {
                 break;
             }
             if stream.rule.is_some() {
@@ -558,7 +559,7 @@ impl Node {
     fn finish_items(&mut self, at: usize, items: Vec<Item>, made: &mut Vec<Made>) {
         for item in items {
             let made = if item.runs() { made.pop() } else { None };
-            let Some(Made { made, copy }) = made else {
+            let Some(Made { mut made, copy }) = made else {
                 self.emit_finished(at, &item, None);
                 self.recycle(at, item.wave);
                 continue;
@@ -566,7 +567,7 @@ impl Node {
             if made.is_ok() && !item.is_single {
                 self.note_taken_in_apart(at, item.wave.place.wave, copy);
             }
-            self.emit_finished(at, &item, Some(made.as_ref()));
+            self.emit_finished(at, &item, Some(made.as_mut().map_err(|error| &*error)));
             if let (Ok(emitter), Some(apart)) = (made, &mut self.streams.at(at).apart)
                 && apart.spare.len() < SPARE_EMITTERS_MAX
             {

@@ -322,6 +322,9 @@ impl Node {
         if let Some(outbox) = links.outbox(link) {
             stream.slots[slot].down.grant(bytes, outbox);
         }
+        if !stream.replies.is_empty() {
+            self.emit_ready(at);
+        }
         self.grant_to_parent(at);
     }
 }

@@ -56,6 +56,7 @@ mod reclaim;
 mod record;
 mod recovery;
 mod replica;
+mod replies;
 mod resumption;
 mod run;
 mod sender;

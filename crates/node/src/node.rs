@@ -209,7 +209,9 @@ impl Node {
         }
         // A wave that has no room to go on is looked at again when there is room, not by the clock.
         let is_root = self.settings.role == Role::FrontEnd;
-        let may_go = |stream: &&Stream| stream.has_room_up(is_root) && !stream.is_busy();
+        let may_go = |stream: &&Stream| {
+            stream.has_room_up(is_root) && !stream.is_busy() && stream.replies.is_empty()
+        };
         let streams = self.streams.timed().filter(may_go);
         let waves = streams.filter_map(|stream| stream.wave_due()).min();
         let others = [

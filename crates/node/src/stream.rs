@@ -1,7 +1,7 @@
 //! One stream at one node.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -26,6 +26,7 @@ use crate::mutation::Mutation;
 use crate::outbox::EncodedFrame;
 use crate::own::OwnFilters;
 use crate::replica::Handover;
+use crate::replies::Replies;
 use crate::sender::Sender;
 use crate::slot::Slot;
 use crate::telemetry::Asked;
@@ -103,6 +104,8 @@ pub(crate) struct Stream {
     pub(crate) resumed_until: Wave,
     /// Whether its upward filters have been slow, and how many waves they may take in one input.
     pub(crate) pace: Pace,
+    /// What its upward filters have answered downward and has not gone yet, the first wave's first.
+    pub(crate) replies: VecDeque<Replies>,
     /// Whether it lets others have their turn, and goes on then.
     pub(crate) yields: bool,
     /// The number of the front-end's next packet.
@@ -198,6 +201,7 @@ impl Stream {
             seen: BTreeMap::new(),
             resumed_until: 0,
             pace: Pace::default(),
+            replies: VecDeque::new(),
             yields: false,
             next_down: 0,
             down_made: (0, 0),

@@ -20,6 +20,9 @@ impl Node {
     /// Sends on every wave of a stream that may go, while there is room for what comes of it.
     #[inline]
     pub(crate) fn emit_ready(&mut self, at: usize) {
+        if !self.streams.at(at).replies.is_empty() && !self.go_on_replying(at) {
+            return;
+        }
         let is_root = self.settings.role == Role::FrontEnd;
         let mut has_emitted = false;
         loop {
@@ -35,6 +38,9 @@ impl Node {
             let Some((wave, is_single)) = stream.waves.take_ready(now) else { break };
             self.emit(at, wave, is_single);
             has_emitted = true;
+            if !self.streams.at(at).replies.is_empty() {
+                break;
+            }
         }
         if is_root && has_emitted {
             self.owe_acknowledgement(at);
@@ -124,7 +130,7 @@ impl Node {
         &mut self,
         at: usize,
         item: &Item,
-        made: Option<Result<&Emitter, &FilterError>>,
+        made: Option<Result<&mut Emitter, &FilterError>>,
     ) {
         let Item { wave, is_single, way } = item;
         if let Some(error) = &wave.fault {
@@ -274,21 +280,21 @@ impl Node {
                 if !is_single {
                     self.note_taken_in(at, wave.place.wave);
                 }
-                self.send_emissions(at, wave, &emitter, is_single);
+                self.send_emissions(at, wave, &mut emitter, is_single);
             }
             Err(error) => self.fail(at, wave.place.wave, wave, &error),
         }
         self.emitter = emitter;
     }
 
-    fn send_emissions(&mut self, at: usize, wave: &OpenWave, out: &Emitter, is_single: bool) {
+    fn send_emissions(&mut self, at: usize, wave: &OpenWave, out: &mut Emitter, is_single: bool) {
         let rank = self.membership.rank_or_max();
         let ups = out.emissions().filter(|(emission, _)| !emission.is_reply).count();
         let mut left = ups;
-        for (emission, values) in out.emissions() {
+        for (emission, values) in out.emissions().filter(|(emission, _)| !emission.is_reply) {
             let mut header = self.streams.at(at).header_of(wave, rank, left == 1);
             header.tag = emission.tag;
-            let mut packet = PacketRef {
+            let packet = PacketRef {
                 header,
                 format: values.format(),
                 contributors: wave.contributors.as_ref(),
@@ -301,15 +307,11 @@ impl Node {
                 Ok(shared) => shared,
                 Err(lacking) => return self.fail(at, wave.place.wave, wave, &lacking.into()),
             };
-            if emission.is_reply {
-                packet.header.direct = true;
-                packet.contributors = Default::default();
-                self.send_down(at, packet, shared.as_ref());
-                continue;
-            }
             left -= 1;
             self.send_up(at, packet, shared);
         }
+        let header = self.streams.at(at).header_of(wave, rank, false);
+        self.answer_down(at, header, out);
         if ups == 0 {
             return self.end_void(at, wave, is_single);
         }
@@ -470,7 +472,7 @@ impl Node {
 
 /// A copy of a large body, to be shared by those that it goes to; a small one is copied with its
 /// frame.
-fn shared(body: &[u8]) -> Result<Option<Body>, OutOfMemory> {
+pub(crate) fn shared(body: &[u8]) -> Result<Option<Body>, OutOfMemory> {
     if body.len() < SHARED_BODY_BYTES {
         return Ok(None);
     }
