@@ -187,6 +187,26 @@ fn a_host_that_was_lost_is_missing_from_then_on() {
 }
 
 #[test]
+fn a_host_that_was_silent_in_one_command_is_waited_for_briefly_in_the_next() {
+    let user = User::new();
+    user.up(&["-w", "n[0-2]"]);
+    let agent = pid_of(user.agent(&["-w", "n1"]));
+    kill_process(agent, Signal::STOP).unwrap();
+    for reason in ["no sign of life for 15 s", "for 2 s, and none in the last command"] {
+        let output = user.run(&["-b", "-w", "n[0-2]", "echo here"]);
+        assert!(text(&output.stdout).contains("n[0,2] (2)"), "{}", text(&output.stdout));
+        assert!(text(&output.stderr).contains(reason), "{}", text(&output.stderr));
+        assert_eq!(code(&output), Some(255));
+    }
+    kill_process(agent, Signal::CONT).unwrap();
+    for _ in 0..2 {
+        let output = user.run(&["-b", "-w", "n[0-2]", "echo here"]);
+        assert!(text(&output.stdout).contains("n[0-2] (3)"), "{}", text(&output.stderr));
+        assert_eq!(code(&output), Some(0));
+    }
+}
+
+#[test]
 fn a_tree_is_had_again_with_the_hosts_that_it_had_wherever_they_were_named() {
     let user = User::new();
     let up = user.command(&["up"]).env("SLURM_JOB_NODELIST", "n[0-1]").output().unwrap();

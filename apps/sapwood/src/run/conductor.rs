@@ -101,6 +101,7 @@ impl<'a> Conductor<'a> {
         for (ranks, reason) in tree.absent() {
             results.lose(&ranks, &reason);
         }
+        results.suspect(&tree.suspects());
         let channels = tree.begin(&members, reads_input)?;
         order.members = results.everyone();
         order.live = channels.live;
@@ -149,6 +150,8 @@ impl<'a> Conductor<'a> {
             self.take_signals()?;
             let now = Instant::now();
             self.results.lose_silent(now);
+            let (silent, heard) = self.results.silence();
+            self.tree.note_silence(silent, heard);
             if let Some((signal, until)) = self.ending
                 && (self.results.is_complete() || now >= until)
             {

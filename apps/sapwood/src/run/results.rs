@@ -17,6 +17,9 @@ use crate::hosts::absence::{Absence, by_reason};
 /// After so much silence a host that has not told its outcome counts as missing.
 pub(super) const SILENCE_MAX: Duration = Duration::from_secs(15);
 
+/// The same of a host that was silent in the last command already, and has said nothing since.
+pub(super) const SUSPECT_SILENCE_MAX: Duration = Duration::from_secs(2);
+
 /// Hosts with the same outcome.
 #[derive(Clone, Debug)]
 pub(super) struct Class {
@@ -64,13 +67,30 @@ pub(super) struct Results {
     missing: BTreeMap<Rank, String>,
     /// When each host gave its last sign of life.
     heard: BTreeMap<Rank, Instant>,
+    /// Who was silent in the last command, and has said nothing in this one.
+    suspects: RankSet,
+    /// Who counts as missing for its silence.
+    silent: RankSet,
+    /// Who has given a sign of life.
+    has_spoken: RankSet,
 }
 
 impl Results {
     pub(super) fn new(hosts: BTreeMap<Rank, String>, now: Instant) -> Self {
         let heard = hosts.keys().map(|&rank| (rank, now)).collect();
         let (classes, missing) = (BTreeMap::new(), BTreeMap::new());
-        Self { hosts, classes, ended: RankSet::new(), missing, heard }
+        let [ended, suspects, silent, has_spoken] = std::array::from_fn(|_| RankSet::new());
+        Self { hosts, classes, ended, missing, heard, suspects, silent, has_spoken }
+    }
+
+    /// These hosts were silent in the last command: they are waited for briefly.
+    pub(super) fn suspect(&mut self, ranks: &RankSet) {
+        self.suspects.union_with(ranks.as_ref());
+    }
+
+    /// Who counts as missing for its silence, and who has given a sign of life.
+    pub(super) fn silence(&self) -> (&RankSet, &RankSet) {
+        (&self.silent, &self.has_spoken)
     }
 
     /// Takes the answer of a wave.
@@ -78,6 +98,9 @@ impl Results {
     /// # Errors
     /// [`Error::Misuse`] for a packet that no agent makes.
     pub(super) fn take(&mut self, answer: &Answer, now: Instant) -> Result<(), Error> {
+        self.suspects.subtract(answer.contributors.as_ref());
+        self.silent.subtract(answer.contributors.as_ref());
+        self.has_spoken.union_with(answer.contributors.as_ref());
         for rank in answer.contributors.iter() {
             if let Some(heard) = self.heard.get_mut(&rank) {
                 *heard = now;
@@ -121,9 +144,13 @@ impl Results {
     pub(super) fn lose_silent(&mut self, now: Instant) {
         for rank in self.running().iter() {
             let heard = self.heard.get(&rank).copied().unwrap_or(now);
-            if now.saturating_duration_since(heard) >= SILENCE_MAX {
-                let reason = format!("gave no sign of life for {} s", SILENCE_MAX.as_secs());
+            let is_suspect = self.suspects.contains(rank);
+            let limit = if is_suspect { SUSPECT_SILENCE_MAX } else { SILENCE_MAX };
+            if now.saturating_duration_since(heard) >= limit {
+                let before = if is_suspect { ", and none in the last command" } else { "" };
+                let reason = format!("gave no sign of life for {} s{before}", limit.as_secs());
                 self.missing.insert(rank, reason);
+                self.silent.insert(rank);
             }
         }
     }
@@ -321,5 +348,22 @@ mod tests {
         let part = (exited(0, b""), &b""[..], RankSet::range(0, 0));
         results.take(&answer(&[part]), now).unwrap();
         assert!(results.is_complete() && results.missing().is_empty());
+    }
+
+    #[test]
+    fn who_was_silent_in_the_last_command_is_waited_for_briefly_and_taken_back() {
+        let now = Instant::now();
+        let mut results = Results::new(hosts(2), now);
+        let (first, second) = (RankSet::range(0, 0), RankSet::range(1, 1));
+        results.suspect(&first);
+        results.lose_silent(now + SUSPECT_SILENCE_MAX);
+        assert_eq!(results.running(), second, "the other one has its usual time");
+        let said = results.missing();
+        assert!(said[0].1.contains("2 s, and none in the last command"), "{said:?}");
+        assert_eq!(results.silence(), (&first, &RankSet::new()));
+        let part = (exited(0, b""), &b""[..], first.clone());
+        results.take(&answer(&[part]), now + SUSPECT_SILENCE_MAX).unwrap();
+        assert!(results.missing().is_empty());
+        assert_eq!(results.silence(), (&RankSet::new(), &first));
     }
 }

@@ -18,6 +18,9 @@ use crate::hosts::absence::{Absence, NOT_REACHED, below, by_reason, everyone, no
 /// After the first answer to a wave, those that stay silent are waited for so long.
 pub(crate) const WAVE_MILLISECONDS: u32 = 5000;
 
+/// The same where some of them were silent in the last command already.
+const SUSPECT_WAVE_MILLISECONDS: u32 = 1000;
+
 /// What the user cannot change of a command's streams. Tests can, which do not wait for hours.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct Flow {
@@ -54,6 +57,12 @@ pub(crate) trait Tree {
 
     /// Who has gone since the last call, and why.
     fn take_losses(&mut self) -> Absence;
+
+    /// Who is there as far as is known, and was silent in the last command.
+    fn suspects(&self) -> RankSet;
+
+    /// Who is silent in a command, and who has been heard in it.
+    fn note_silence(&mut self, silent: &RankSet, heard: &RankSet);
 
     /// Opens the streams of a command.
     ///
@@ -141,6 +150,7 @@ pub(crate) struct Owned {
     /// Why back-ends are gone, or have never come.
     reasons: BTreeMap<Rank, String>,
     losses: Absence,
+    suspects: RankSet,
 }
 
 impl Owned {
@@ -148,7 +158,8 @@ impl Owned {
     pub(crate) fn new(network: Network, hosts: usize) -> Self {
         let (streams, reasons, losses) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
         let flow = Flow { window_bytes: None, wave_milliseconds: WAVE_MILLISECONDS };
-        let mut tree = Self { network, hosts, streams, flow, reasons, losses };
+        let suspects = RankSet::new();
+        let mut tree = Self { network, hosts, streams, flow, reasons, losses, suspects };
         tree.take_events();
         tree
     }
@@ -218,10 +229,21 @@ impl Tree for Owned {
         std::mem::take(&mut self.losses)
     }
 
+    fn suspects(&self) -> RankSet {
+        self.suspects.clone()
+    }
+
+    fn note_silence(&mut self, silent: &RankSet, heard: &RankSet) {
+        self.suspects.subtract(heard.as_ref());
+        self.suspects.union_with(silent.as_ref());
+    }
+
     fn begin(&mut self, members: &RankSet, has_input: bool) -> Result<Channels, Error> {
+        let has_suspects = members.as_ref().intersects(self.suspects.as_ref());
         let members = self.network.communicator(members.iter());
         // Whoever has something for several of them takes the lower numbers first.
-        let rule = WaveRule::Timeout { milliseconds: self.flow.wave_milliseconds };
+        let most = if has_suspects { SUSPECT_WAVE_MILLISECONDS } else { u32::MAX };
+        let rule = WaveRule::Timeout { milliseconds: self.flow.wave_milliseconds.min(most) };
         let mut control = self.network.stream(&members).up("classes").wave(rule);
         if let Some(bytes) = self.flow.window_bytes {
             control = control.window_bytes(bytes);

@@ -43,6 +43,9 @@ pub(crate) struct Borrowed {
     losses: Absence,
     begun: Option<Result<Channels, String>>,
     is_gone: bool,
+    /// Who was silent in the last command, and what the keeper was told of this one.
+    suspects: RankSet,
+    told: (RankSet, RankSet),
 }
 
 /// A tree that covers these hosts and reaches them in this way, and under which ranks; none if
@@ -112,6 +115,7 @@ impl Borrowed {
         let absent = absence_of_text(&description.absent).unwrap_or_default();
         let hosts = description.hosts.parse::<NodeSet>().map_or(0, |hosts| hosts.len());
         let everyone = everyone(hosts);
+        let suspects = ranks(&description.suspects).unwrap_or_default();
         Ok(Self {
             description,
             line,
@@ -124,6 +128,8 @@ impl Borrowed {
             losses: Vec::new(),
             begun: None,
             is_gone: false,
+            suspects,
+            told: Default::default(),
         })
     }
 
@@ -234,8 +240,23 @@ impl Tree for Borrowed {
         std::mem::take(&mut self.losses)
     }
 
+    fn suspects(&self) -> RankSet {
+        self.suspects.clone()
+    }
+
+    fn note_silence(&mut self, silent: &RankSet, heard: &RankSet) {
+        if (&self.told.0, &self.told.1) == (silent, heard) {
+            return;
+        }
+        self.told = (silent.clone(), heard.clone());
+        self.suspects.subtract(heard.as_ref());
+        self.suspects.union_with(silent.as_ref());
+        let (silent, heard) = (silent.to_string(), heard.to_string());
+        self.line.push(&Request::Silence { silent, heard });
+    }
+
     fn begin(&mut self, members: &RankSet, has_input: bool) -> Result<Channels, Error> {
-        self.begun = None;
+        (self.begun, self.told) = (None, Default::default());
         self.line.push(&Request::Begin { members: members.to_string(), has_input });
         let until = Instant::now() + BEGIN_TIME;
         loop {

@@ -96,6 +96,11 @@ impl Borrower {
                         self.end(at, tree);
                     }
                 }
+                Request::Silence { silent, heard } => {
+                    if let (Some(silent), Some(heard)) = (ranks(&silent), ranks(&heard)) {
+                        tree.note_silence(&silent, &heard);
+                    }
+                }
                 Request::Stop => wish = Wish::Stop,
             }
         }

@@ -94,6 +94,7 @@ impl Keeper {
             pid: std::process::id(),
             commands: self.borrowers.iter().map(Borrower::commands).sum(),
             absent: absence_as_text(&self.tree.absent()),
+            suspects: self.tree.suspects().to_string(),
             options: self.terms.options.clone(),
         }
     }

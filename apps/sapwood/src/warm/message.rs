@@ -21,7 +21,7 @@ use crate::hosts::absence::Absence;
 
 /// Which messages these are, and which agents the tree has: processes of another version do
 /// without each other. To be raised with every change of either.
-pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/2");
+pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/3");
 
 /// Longest message, in bytes: room for a packet with an outcome of every host.
 const FRAME_BYTES_MAX: usize = 64 << 20;
@@ -39,6 +39,8 @@ pub(crate) enum Request {
     Send { stream: StreamId, to: String, packet: Part },
     /// Closes the streams of the command with this control stream.
     End { control: StreamId },
+    /// Who is silent in a command, and who has been heard in it.
+    Silence { silent: String, heard: String },
     /// Ends the tree.
     Stop,
 }
@@ -80,6 +82,8 @@ pub(crate) struct Description {
     pub(crate) commands: usize,
     /// Who of the hosts is not there, and why.
     pub(crate) absent: Vec<(String, String)>,
+    /// Who of those that are there was silent in the last command.
+    pub(crate) suspects: String,
     /// The options of `sapwood up` by which the tree was started, with its hosts.
     pub(crate) options: Vec<String>,
 }
