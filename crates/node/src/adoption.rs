@@ -431,7 +431,6 @@ impl Node {
                 }
                 self.await_absentees(at, slot, &returned);
                 self.give_up(at, slot);
-                self.forget_down(at);
             }
         }
         if !orphans.is_empty() && !vacancy.is_back_end {

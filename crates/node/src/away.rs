@@ -86,6 +86,8 @@ impl Node {
         };
         if stream.keeps && !members.is_empty() {
             stream.away.list.push(Absentees { members, from, until });
+            // Nobody may come to send more, since there is no room.
+            stream.bound_away();
         }
     }
 

@@ -120,8 +120,9 @@ impl Node {
         stream.slots[slot].down.clear();
         self.emit_ready(at);
         self.end_if_deserted(at);
-        // It may have been the slowest, for which the parent was made to wait.
-        self.grant_to_parent(at);
+        // It may have been the slowest, for which others were made to wait: what it alone had not
+        // read need not be kept any more.
+        self.forget_down(at);
     }
 
     /// When no child of a stream is left, the parent is told so, behind the last wave.

@@ -150,3 +150,44 @@ fn nothing_is_kept_for_one_that_can_not_come_any_more() {
     tree.run();
     assert_eq!(tree.process(1).received.len(), 2);
 }
+
+/// How a back-end goes that has not read what was sent last.
+#[derive(Clone, Copy, Debug)]
+enum Manner {
+    Dies,
+    Leaves,
+    IsCutOff,
+}
+
+#[test]
+fn what_a_back_end_had_not_read_takes_no_room_when_it_is_gone() {
+    for spec in ["1", "2", "3", "2x2", "1x1"] {
+        for manner in [Manner::Dies, Manner::Leaves, Manner::IsCutOff] {
+            let (mut tree, stream) = answering(spec, 1);
+            tree.program(|_, _| None);
+            tree.process(AWAY).is_stalled = true;
+            tree.broadcast(stream, &RankSet::new(), vec![7_u8; 1_100_000]);
+            // Whoever reads tells so within this time.
+            tree.advance(200);
+            assert_eq!(tree.front_end().has_room(stream), Ok(false), "{spec}: it is waited for");
+            match manner {
+                Manner::Dies => tree.kill(AWAY),
+                Manner::Leaves => {
+                    tree.process(AWAY).is_stalled = false;
+                    tree.shutdown(AWAY);
+                    tree.process(AWAY).is_stalled = true;
+                    tree.kill(AWAY);
+                }
+                Manner::IsCutOff => {
+                    tree.cut_off.insert(AWAY);
+                    tree.cut(AWAY);
+                }
+            }
+            tree.advance(1500);
+            let is_lost =
+                |event: &Event| matches!(event, Event::Lost { rank, .. } if *rank == AWAY);
+            assert!(tree.events.iter().any(is_lost), "{spec}, {manner:?}: {:?}", tree.events);
+            assert_eq!(tree.front_end().has_room(stream), Ok(true), "{spec}, {manner:?}");
+        }
+    }
+}
