@@ -53,6 +53,8 @@ impl Node {
             self.keep_runs();
         }
         let Some(open) = self.links.close(link) else { return };
+        // Its number is another link's before long.
+        self.membership.applicants.retain(|applicant| applicant.link != link);
         match open.peer {
             Peer::Parent => self.parent_lost(reason, was_silent),
             Peer::Ancestor => self.ancestor_down(link, reason),
