@@ -31,6 +31,7 @@ mod dropped;
 mod faults;
 mod focus;
 mod frames;
+mod fresh;
 mod lag;
 mod log;
 mod misfortune;

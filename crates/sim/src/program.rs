@@ -84,6 +84,11 @@ impl FrontEnd {
         Self { script, ready_at: None, streams, deafness: 0 }
     }
 
+    /// There is one stream more in the plan, which the script does not open.
+    pub(crate) fn add_stream(&mut self) {
+        self.streams.push(None);
+    }
+
     pub(crate) fn is_ready(&mut self, now: Time) {
         self.ready_at.get_or_insert(now);
     }
@@ -246,13 +251,14 @@ impl World {
             if let Delivery::Answer(answer) = delivery {
                 self.note(FRONT_END, || describe(&answer));
                 self.oracle.answer(self.now, &answer);
+                self.fresh.answered(self.now, &answer);
             }
         }
         // There may be more.
         self.poke(FRONT_END, self.now + 1);
     }
 
-    fn open(&mut self, index: usize) -> bool {
+    pub(crate) fn open(&mut self, index: usize) -> bool {
         let plan = self.scenario.streams[index].clone();
         let members = self.choose(plan.members);
         if members.is_empty() || self.processes[FRONT_END].node.has_ended() {

@@ -55,6 +55,9 @@ pub fn run(seed: u64, options: &Options) -> Outcome {
     let mut world = World::new(seed, options);
     world.begin();
     world.play();
+    if world.is_leading() && world.front_end.has_begun() {
+        world.ask_everyone();
+    }
     let there = world.settle();
     world.finish(&there);
     Outcome {
@@ -154,6 +157,7 @@ impl World {
         }
         self.check_programs();
         self.check_view(&there);
+        self.check_fresh(&there);
         let dropped = self.dropped();
         self.oracle.demand_complete(self.now, &demanded, &dropped);
         there
@@ -168,9 +172,12 @@ impl World {
         demanded
     }
 
-    fn is_at_rest(&self) -> bool {
+    fn is_at_rest(&mut self) -> bool {
         if !self.is_leading() {
             return true;
+        }
+        if self.waits_for_answer() {
+            return false;
         }
         let there = self.connected();
         let demanded = self.demanded(&there);

@@ -8,7 +8,7 @@ use sapwood_node::{Event, Input, LinkId, Output, Role};
 use crate::agenda::{Happening, MICROSECOND, MILLISECOND, Time};
 use crate::oracle::Rule;
 use crate::process::{Notice, State};
-use crate::world::{LOWER, READ_BYTES, UPPER, World};
+use crate::world::{FRONT_END, LOWER, READ_BYTES, UPPER, World};
 
 /// What a turn costs by itself.
 const TURN_COST: Time = 2 * MICROSECOND;
@@ -110,10 +110,16 @@ impl World {
                 Output::Wake(at) => self.processes[process].wake = Some(at),
             }
         }
+        if process == FRONT_END {
+            self.check_list();
+        }
     }
 
     fn event(&mut self, process: usize, event: &Event) {
         self.note(process, || alloc::format!("event: {event:?}"));
+        if process == FRONT_END {
+            self.fresh.told(event);
+        }
         match event {
             Event::Ready { .. } => self.front_end.is_ready(self.now),
             Event::StreamOpened { stream } => self.leaf_opened(process, *stream),

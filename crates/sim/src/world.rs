@@ -14,6 +14,7 @@ use crate::agenda::{Agenda, Happening, Time};
 use crate::apart::{Slowness, register};
 use crate::focus::Focus;
 use crate::lag::Lags;
+use crate::fresh::Fresh;
 use crate::log::Log;
 use crate::oracle::{Oracle, Rule};
 use crate::pipe::{Pipe, Speed};
@@ -65,6 +66,8 @@ pub(crate) struct World {
     pub(crate) oracle: Oracle,
     pub(crate) log: Log,
     pub(crate) front_end: FrontEnd,
+    /// The stream that is opened when nothing strikes any more.
+    pub(crate) fresh: Fresh,
     /// Open streams, and which plan each follows.
     pub(crate) streams: BTreeMap<StreamId, usize>,
     /// How many faults of each class have struck.
@@ -114,6 +117,7 @@ impl World {
             oracle: Oracle::new(options.expect, scenario.chunk_bytes),
             log: Log::new(options.log),
             front_end: FrontEnd::new(&scenario),
+            fresh: Fresh::default(),
             streams: BTreeMap::new(),
             injected: [0; Class::ALL.len()],
             parked: Vec::new(),
