@@ -22,7 +22,7 @@ use crate::captured::Captured;
 use crate::descriptors::{Inheritance, Withheld, has_other_threads, keep_only, strays};
 use crate::lifeline::LIFELINE_VARIABLE;
 use crate::stderr::{STDERR_VARIABLE, variable};
-use crate::{Bond, LaunchError, Launcher, Order, Process, locate, require_local};
+use crate::{Bond, LaunchError, Launcher, Order, Process, Reserve, locate, require_local};
 
 /// Starts processes on this machine.
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,11 +42,19 @@ impl Local {
         start(order, &mut None)
     }
 
-    /// Starts several processes, and answers for each order in turn. Cheaper than one start after
-    /// another, since what they have in common is looked at only once.
+    /// Starts several processes that are to connect to this one, and answers for each order in
+    /// turn. Each leaves a descriptor free for its link: one for which there is none is not
+    /// started. Cheaper than one start after another, since what they have in common is looked at
+    /// only once.
     pub fn start_all(&self, orders: &[Order<'_>]) -> Vec<Result<Process, LaunchError>> {
         let mut alone = None;
-        orders.iter().map(|order| start(order, &mut alone)).collect()
+        let mut links = Reserve::default();
+        let linked = |order: &Order<'_>| {
+            let refused = |cause| LaunchError::Refused { program: order.program.clone(), cause };
+            links.hold_one().map_err(refused)?;
+            start(order, &mut alone).inspect_err(|_| links.free_one())
+        };
+        orders.iter().map(linked).collect()
     }
 }
 

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sapwood_launch::{
-    COPY_VARIABLE, Greeting, GuardProgram, LaunchError, Launcher, Session, Slurm, Ssh, Task, quoted,
+    COPY_VARIABLE, Greeting, GuardProgram, LaunchError, Launcher, Reserve, Session, Slurm, Ssh,
+    Task, quoted,
 };
 use sapwood_node::{Instant, Node};
 use sapwood_topology::{HostName, Role, Subtree};
@@ -235,8 +236,15 @@ impl Remote {
         let host = start.child.host().as_str();
         self.renew_plan(&start, node);
         let task = self.task_for(&start.child);
-        let called = Session::start(&*self.launcher, host, &self.program, &task)
-            .map_err(RuntimeError::from)
+        // One for the link of each that has not joined, which cannot be taken in otherwise.
+        let links = Reserve::of(self.under_way + 1)
+            .map_err(|source| RuntimeError::System { what: "keep descriptors for links", source });
+        let called = links
+            .and_then(|links| {
+                let session = Session::start(&*self.launcher, host, &self.program, &task);
+                drop(links);
+                Ok(session?)
+            })
             .and_then(|mut session| watch(rank, &mut session, poller).map(|()| session));
         match called {
             Ok(session) => {

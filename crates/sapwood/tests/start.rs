@@ -10,10 +10,11 @@ use std::process::{Child, Command, Output, Stdio};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use sapwood::{Error, Hosts, Network, Program, RankSet, Topology};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use sapwood::{Error, Event, Hosts, Network, Program, RankSet, Topology};
 use support::{
-    ENDING, HANG, Links, MARK_VARIABLE, back_ends, builder, new_mark, sapwood, tags, topology,
-    tree_below_us, trial, wait_until, wait_until_gone,
+    ENDING, HANG, Links, MARK_VARIABLE, back_ends, builder, is_alone, new_mark, sapwood, tags,
+    topology, tree_below_us, trial, wait_until, wait_until_gone,
 };
 
 fn error_of(result: sapwood::Result<Network>) -> Error {
@@ -144,6 +145,46 @@ fn whoever_wants_to_wait_no_more_need_not() {
     stream.broadcast(tags::RANK, ()).unwrap();
     assert_eq!(stream.recv().unwrap().value().unwrap().scalar::<i64>(0), Ok(1));
     network.close().unwrap();
+}
+
+/// Opens a network with few descriptors, which must not wait for those that cannot start.
+fn opens_with_few_descriptors(shape: &str, links: Links) {
+    let (mark, begin) = (new_mark(), Instant::now());
+    let opening = builder(shape, links).back_end(back_ends(&mark, &["serve"])).allow_missing();
+    // As good as for ever.
+    let opening = opening.startup_timeout(10 * HANG);
+    let mut network = opening.interrupt(move || begin.elapsed() > HANG).open().unwrap();
+    let there = network.everyone();
+    let mut named = there.ranks().clone();
+    while let Some(event) = network.next_event() {
+        if let Event::StartFailed { rank, text } = event {
+            assert!(text.contains("open files"), "{text}");
+            named.insert(rank);
+        }
+    }
+    println!("{shape} over {links:?} with 40 descriptors: '{}' are there", there.ranks());
+    let back_ends = network.topology().back_end_count();
+    assert_eq!(named, RankSet::range(0, back_ends - 1), "all others are named");
+    assert!((5..u64::from(back_ends)).contains(&there.size()), "{}", there.size());
+    let mut stream = network.stream(&there).up("count").open().unwrap();
+    stream.broadcast(tags::RANK, ()).unwrap();
+    assert!(stream.recv_timeout(HANG).unwrap().is_complete());
+    network.close().unwrap();
+    wait_until("nothing left", ENDING, || support::marked(&mark).is_empty());
+}
+
+#[test]
+fn whoever_cannot_start_for_want_of_descriptors_is_missing_at_once() {
+    if !is_alone("whoever_cannot_start_for_want_of_descriptors_is_missing_at_once") {
+        return;
+    }
+    // The programs are built with as many descriptors as that takes.
+    let _ = (sapwood(), trial());
+    let before = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: Some(40), ..before }).unwrap();
+    opens_with_few_descriptors("64", Links::Unix);
+    opens_with_few_descriptors("64", Links::EncryptedTcp);
+    setrlimit(Resource::Nofile, before).unwrap();
 }
 
 #[test]
