@@ -481,6 +481,7 @@ impl Driver {
             let has_asked = self.give_out_jobs()?;
             let is_done = self.dirty.is_empty() && leaving.is_empty() && wanted.is_none();
             if is_done && !has_asked {
+                self.sockets.free_numbers();
                 return Ok(());
             }
             let now = self.now;

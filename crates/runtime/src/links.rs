@@ -139,6 +139,9 @@ struct Newcomer {
 /// All sockets of one process.
 pub(crate) struct SocketTable {
     links: Vec<Option<OpenLink>>,
+    /// Numbers of links that have closed since the node's outputs were carried out: what these say
+    /// of them is not meant for others.
+    freed: Vec<usize>,
     listener: Option<Listener>,
     /// Where others find it.
     door: Option<Address>,
@@ -159,6 +162,7 @@ impl SocketTable {
     pub(crate) fn new(key: Key, encryption: Encryption) -> Self {
         Self {
             links: Vec::new(),
+            freed: Vec::new(),
             listener: None,
             door: None,
             listener_paused: None,
@@ -209,7 +213,9 @@ impl SocketTable {
 
     /// A link that has proved the key; gives its number.
     pub(crate) fn add(&mut self, link: Link, poller: &Poller) -> Result<LinkId, RuntimeError> {
-        let index = self.links.iter().position(Option::is_none).unwrap_or(self.links.len());
+        let is_open = |index: &usize| self.links.get(*index).is_some_and(Option::is_some);
+        let is_taken = |index: &usize| is_open(index) || self.freed.contains(index);
+        let index = (0..).find(|index| !is_taken(index)).unwrap_or(self.links.len());
         let id = LinkId(u32::try_from(index).unwrap_or(u32::MAX));
         poller.add(&link, Token::Link(id).to_number(), READ)?;
         if link.has_buffered() {
@@ -223,12 +229,18 @@ impl SocketTable {
             is_watched: false,
             is_full: false,
         };
-        if index == self.links.len() {
-            self.links.push(Some(open));
-        } else {
-            self.links[index] = Some(open);
+        if index >= self.links.len() {
+            self.links.resize_with(index + 1, || None);
         }
+        self.links[index] = Some(open);
         Ok(id)
+    }
+
+    /// All that the node has said of links that are closed has been carried out: others may have
+    /// their numbers.
+    #[inline]
+    pub(crate) fn free_numbers(&mut self) {
+        self.freed.clear();
     }
 
     /// Links that have bytes though no poller will say so.
@@ -352,6 +364,7 @@ impl SocketTable {
 
     fn close(&mut self, id: LinkId) {
         self.links[id.0 as usize] = None;
+        self.freed.push(id.0 as usize);
         while let Some(None) = self.links.last() {
             self.links.pop();
         }
@@ -631,6 +644,19 @@ mod tests {
         table.close(LinkId(1));
         assert_eq!((table.only_link(), table.open_count()), (None, 0));
         assert!(!table.limit_wait(LinkId(1), None), "it is gone");
+    }
+
+    #[test]
+    fn a_number_is_given_to_another_link_when_all_that_was_said_of_it_is_carried_out() {
+        let (mut table, poller, _others) = table_of(3);
+        let added = |table: &mut SocketTable| table.add(Link::pair().unwrap().0, &poller);
+        table.close(LinkId(1));
+        assert_eq!(added(&mut table).unwrap(), LinkId(3), "it may be hung up yet");
+        table.close(LinkId(3));
+        assert_eq!(added(&mut table).unwrap(), LinkId(4));
+        table.free_numbers();
+        assert_eq!(added(&mut table).unwrap(), LinkId(1));
+        assert_eq!(added(&mut table).unwrap(), LinkId(3));
     }
 
     #[test]
