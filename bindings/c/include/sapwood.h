@@ -923,7 +923,7 @@ uint64_t sapwood_stream_dropped(const sapwood_stream_t *stream);
  * As `sapwood_stream_broadcast`, with `count` pointers to the values: for a scalar one to it, for
  * `%s` the string itself, for an array one to its first element and one to its count.
  *
- * Errors: USAGE, THREAD, FORKED, FORMAT, ENDED, SYSTEM, INTERNAL.
+ * Errors: USAGE, THREAD, FORKED, FORMAT, NOBODY_LEFT, ENDED, SYSTEM, INTERNAL.
  * Threads: the stream's own.
  * Memory: nothing is kept of what it is given.
  */
@@ -937,7 +937,7 @@ int sapwood_stream_broadcast_values(sapwood_stream_t *stream,
 /**
  * As `sapwood_stream_send_to`, with pointers as `sapwood_stream_broadcast_values` takes them.
  *
- * Errors: USAGE, THREAD, FORKED, FORMAT, ENDED, SYSTEM, INTERNAL.
+ * Errors: USAGE, THREAD, FORKED, FORMAT, NOBODY_LEFT, ENDED, SYSTEM, INTERNAL.
  * Threads: the stream's own.
  * Memory: nothing is kept of what it is given.
  */
@@ -953,7 +953,7 @@ int sapwood_stream_send_to_values(sapwood_stream_t *stream,
  * Sends values down to those members of the stream that are in `members`; pointers as
  * `sapwood_stream_broadcast_values` takes them.
  *
- * Errors: USAGE, THREAD, FORKED, FORMAT, ENDED, SYSTEM, INTERNAL.
+ * Errors: USAGE, THREAD, FORKED, FORMAT, NOBODY_LEFT, ENDED, SYSTEM, INTERNAL.
  * Threads: the stream's own.
  * Memory: nothing is kept of what it is given.
  */
@@ -1605,7 +1605,7 @@ int sapwood_usage(double *columns, sapwood_error_t *error);
  * a string. An array takes two arguments, a pointer and a count: uint32_t for "%ad" and its
  * like, uint64_t for "%Ad" and its like. Arguments must have exactly these types.
  *
- * Errors: USAGE, THREAD, FORKED, FORMAT, ENDED, SYSTEM, INTERNAL.
+ * Errors: USAGE, THREAD, FORKED, FORMAT, NOBODY_LEFT, ENDED, SYSTEM, INTERNAL.
  * Threads: the stream's own.
  * Memory: nothing is kept of what it is given.
  */
@@ -1618,7 +1618,7 @@ extern int sapwood_stream_broadcast(sapwood_stream_t *stream,
 /**
  * Sends values down to one member; as `sapwood_stream_broadcast`.
  *
- * Errors: USAGE, THREAD, FORKED, FORMAT, ENDED, SYSTEM, INTERNAL.
+ * Errors: USAGE, THREAD, FORKED, FORMAT, NOBODY_LEFT, ENDED, SYSTEM, INTERNAL.
  * Threads: the stream's own.
  * Memory: nothing is kept of what it is given.
  */

@@ -85,6 +85,12 @@ fn a_back_end_that_ends_is_named_in_the_answer() {
 }
 
 #[test]
+fn a_send_ends_when_no_back_end_is_left() {
+    let programs = Programs::new(&["gone", "back_end"]);
+    programs.run("gone", &[&programs.path("back_end")]);
+}
+
+#[test]
 fn misuse_is_an_error_code_and_changes_nothing() {
     let programs = Programs::new(&["misuse", "back_end"]);
     programs.run("misuse", &[&programs.path("back_end")]);

@@ -296,7 +296,8 @@ struct StreamOptions {
 class Stream {
 public:
     // Sends values down to all members, in a format that follows from their types. Waits while the
-    // stream's window is full; what is sent leaves with Network::flush or the next receive.
+    // stream's window is full; what is sent leaves with Network::flush or the next receive. Throws
+    // NobodyLeft when all members are gone, and Ended.
     template <class... T>
     void broadcast(std::int32_t tag, const T &...values)
     {

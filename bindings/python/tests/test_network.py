@@ -6,6 +6,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy
 import pytest
 import sapwood
 
@@ -78,6 +79,18 @@ def test_a_back_end_that_dies_is_named(opened: Opener) -> None:
     with pytest.raises(sapwood.NobodyLeftError) as raised:
         stream.recv(HANG)
         stream.recv(HANG)
+    assert raised.value.missing
+
+
+@pytest.mark.parametrize("topology", ["1", "1x1"])
+def test_a_send_ends_when_no_back_end_is_left(opened: Opener, topology: str) -> None:
+    stream = opened(topology).stream(up="sum")
+    stream.send("die", to=0)
+    # More than a process keeps of a stream.
+    load = numpy.zeros(140_000)
+    with pytest.raises(sapwood.NobodyLeftError) as raised:
+        for _ in range(8):
+            stream.send("rank", load)
     assert raised.value.missing
 
 

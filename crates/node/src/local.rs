@@ -136,11 +136,12 @@ impl Node {
         })
     }
 
-    /// Whether a stream can bring no answer any more, since all of its back-ends are gone and what
-    /// they sent has been delivered.
+    /// Whether a stream of the front-end can bring no answer any more, since all of its back-ends
+    /// are gone and what they sent has been delivered.
     #[must_use]
     pub fn is_deserted(&self, stream: StreamId) -> bool {
-        self.streams.get(stream).is_some_and(|stream| {
+        let is_root = self.settings.role == Role::FrontEnd;
+        self.streams.get(stream).filter(|_| is_root).is_some_and(|stream| {
             stream.slots.iter().all(|slot| slot.next >= crate::membership::END)
                 && stream.waves.is_empty()
         })

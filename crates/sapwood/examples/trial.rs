@@ -105,6 +105,10 @@ fn serve(mut back_end: BackEnd) -> Result<()> {
             Err(Error::Ended { .. }) => return Ok(()),
             Err(error) => return Err(error),
         };
+        if request.tag() == tags::LEAVE && is_named(tags::LEAVE, request.values(), back_end.rank())?
+        {
+            return back_end.leave();
+        }
         match answer(&mut back_end, &request) {
             Ok(()) | Err(Error::Misuse(_)) => {}
             Err(Error::Ended { .. }) => return Ok(()),
@@ -160,7 +164,7 @@ fn answer(back_end: &mut BackEnd, request: &Received) -> Result<()> {
 /// Whether a request that names ranks names this one.
 fn is_named(tag: Tag, values: ValuesRef<'_>, rank: u32) -> Result<bool> {
     match tag {
-        tags::DIE | tags::SLEEP | tags::SPIN | tags::HUSH | tags::MIX => {
+        tags::DIE | tags::SLEEP | tags::SPIN | tags::HUSH | tags::MIX | tags::LEAVE => {
             Ok(values.array::<u32>(0)?.contains(&rank))
         }
         _ => Ok(false),

@@ -179,25 +179,41 @@ impl Shared {
     /// Waits until a packet can be sent on a stream to these members, or to all where none are
     /// named, without piling up.
     pub(crate) fn wait_for_room(&mut self, stream: StreamId, to: &RankSet) -> Result<()> {
-        if self.driver.node().has_room_to(stream, to)? {
+        if self.has_room(stream, to)? {
             return Ok(());
         }
         self.driver.carry_out()?;
         self.wait("room on the stream", None, |shared| {
-            Ok(shared.driver.node().has_room_to(stream, to)?.then_some(()))
+            Ok(shared.has_room(stream, to)?.then_some(()))
         })
     }
 
     /// Whether such a packet can be sent now; if not at first, then after one turn of the loop.
     pub(crate) fn makes_room(&mut self, stream: StreamId, to: &RankSet) -> Result<bool> {
-        if self.driver.node().has_room_to(stream, to)? {
+        if self.has_room(stream, to)? {
             return Ok(true);
         }
         self.turn(Some(clock()))?;
         if let Some(reason) = &self.ended {
             return Err(Error::Ended { reason: reason.clone() });
         }
+        self.has_room(stream, to)
+    }
+
+    /// Whether such a packet can be sent now; an error at the front-end when no member is left to
+    /// read it.
+    fn has_room(&mut self, stream: StreamId, to: &RankSet) -> Result<bool> {
+        self.check_members(stream)?;
         Ok(self.driver.node().has_room_to(stream, to)?)
+    }
+
+    /// Whether somebody may still send or receive on a stream of the front-end's.
+    pub(crate) fn check_members(&mut self, stream: StreamId) -> Result<()> {
+        let node = self.driver.node();
+        if node.is_deserted(stream) {
+            return Err(Error::NobodyLeft { missing: node.missing_members(stream) });
+        }
+        Ok(())
     }
 
     /// The application takes a delivery: the sender may send as much again.

@@ -109,7 +109,8 @@ impl Stream {
     ///
     /// # Errors
     /// [`Error::Misuse`] when the stream is closed, the values are too long or the tag is below
-    /// [`FIRST_TAG`](crate::FIRST_TAG); [`Error::Ended`].
+    /// [`FIRST_TAG`](crate::FIRST_TAG); [`Error::NobodyLeft`] when all members are gone;
+    /// [`Error::Ended`].
     pub fn broadcast(&mut self, tag: Tag, values: impl IntoValues) -> Result<()> {
         self.send(tag, values, &RankSet::new())
     }
@@ -289,8 +290,6 @@ fn take(shared: &mut Shared, id: StreamId) -> Result<Option<Answer>> {
     if node.members(id).is_none() {
         return Err(Error::Misuse(sapwood_node::NodeError::Stream { stream: id }));
     }
-    if node.is_deserted(id) {
-        return Err(Error::NobodyLeft { missing: node.missing_members(id) });
-    }
+    shared.check_members(id)?;
     Ok(None)
 }

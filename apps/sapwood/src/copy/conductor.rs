@@ -14,7 +14,7 @@ use super::results::Results;
 use crate::exit::Failure;
 use crate::mpi::signals::Signals;
 use crate::run::questions::{Pace, Questions};
-use crate::run::unanswered::had_room;
+use crate::run::unanswered::{had_room, said};
 
 /// For how long a wave is held for those for whom it is not over.
 const HOLD: Duration = Duration::from_millis(400);
@@ -249,7 +249,7 @@ impl<'a> Conductor<'a> {
 
     fn say_again(&mut self, ranks: &RankSet, data: u32) -> Result<(), Failure> {
         self.results.ask_again(self.questions.last() + 1);
-        self.control.send_to_ranks(ranks, AGAIN, data)?;
+        said(self.control.send_to_ranks(ranks, AGAIN, data))?;
         Ok(self.network.flush()?)
     }
 

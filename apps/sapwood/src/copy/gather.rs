@@ -15,6 +15,7 @@ use super::receiver::{Receiver, Step};
 use super::results::Results;
 use crate::exit::Failure;
 use crate::run::substitute;
+use crate::run::unanswered::said;
 
 /// Steps of one receiver before the others have their turn.
 const STEPS_MAX: usize = 16;
@@ -156,7 +157,7 @@ impl Gather {
                 match receiver.step() {
                     Step::Say(message) => {
                         let (tag, values) = message.encode();
-                        self.data.send_to(rank, tag, values)?;
+                        said(self.data.send_to(rank, tag, values))?;
                     }
                     Step::Busy => {}
                     Step::Nothing => {
@@ -166,7 +167,7 @@ impl Gather {
                             self.refused.insert(rank);
                             let ready = Message::Ready { known: NOTHING_MORE, lacking: Vec::new() };
                             let (tag, values) = ready.encode();
-                            self.data.send_to(rank, tag, values)?;
+                            said(self.data.send_to(rank, tag, values))?;
                         }
                         if receiver.is_over() {
                             self.close(rank);

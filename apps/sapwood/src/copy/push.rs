@@ -8,6 +8,7 @@ use sapwood::{Answer, Network, Rank, RankSet, Stream, WaveRule};
 use super::protocol::Message;
 use super::source::{Source, Step};
 use crate::exit::Failure;
+use crate::run::unanswered::said;
 
 /// Messages that are sent before the network has its turn.
 const STEPS_MAX: usize = 16;
@@ -108,10 +109,10 @@ impl Push {
                 Step::Say(to, message) => {
                     let (tag, values) = message.encode();
                     let everybody = self.data.members();
-                    match to == *everybody.ranks() {
-                        true => self.data.broadcast(tag, values)?,
-                        false => self.data.send_to_ranks(&to, tag, values)?,
-                    }
+                    said(match to == *everybody.ranks() {
+                        true => self.data.broadcast(tag, values),
+                        false => self.data.send_to_ranks(&to, tag, values),
+                    })?;
                 }
                 Step::Busy => {}
                 Step::Nothing => return Ok(false),

@@ -14,6 +14,7 @@ use sapwood::{
 };
 
 use crate::hosts::absence::{Absence, NOT_REACHED, below, by_reason, everyone, not_started};
+use crate::run::unanswered::said;
 
 /// After the first answer to a wave, those that stay silent are waited for so long.
 pub(crate) const WAVE_MILLISECONDS: u32 = 5000;
@@ -276,8 +277,8 @@ impl Tree for Owned {
         values: Values,
     ) -> Result<(), Error> {
         match self.streams.get_mut(&stream) {
-            Some(stream) if to.is_empty() => stream.broadcast(tag, values),
-            Some(stream) => stream.send_to_ranks(to, tag, values),
+            Some(stream) if to.is_empty() => said(stream.broadcast(tag, values)),
+            Some(stream) => said(stream.send_to_ranks(to, tag, values)),
             None => Ok(()),
         }
     }
@@ -292,7 +293,7 @@ impl Tree for Owned {
         let Some(stream) = self.streams.get_mut(&stream) else { return Ok(true) };
         match stream.try_send_to_ranks(to, tag, values) {
             Err(Error::WouldWait { .. }) => Ok(false),
-            sent => sent.map(|()| true),
+            sent => said(sent).map(|()| true),
         }
     }
 

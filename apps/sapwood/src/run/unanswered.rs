@@ -19,9 +19,21 @@ const SELDOM: u64 = 32;
 /// When it could not be sent for another reason.
 pub(crate) fn had_room(sent: Result<(), Error>) -> Result<bool, Error> {
     match sent {
-        Ok(()) | Err(Error::Misuse(_)) => Ok(true),
+        Ok(()) | Err(Error::Misuse(_) | Error::NobodyLeft { .. }) => Ok(true),
         Err(Error::WouldWait { .. }) => Ok(false),
         Err(error) => Err(error),
+    }
+}
+
+/// Whether something could be said to hosts. Where all have gone nobody lacks it, as in
+/// [`had_room`].
+///
+/// # Errors
+/// When it could not be sent for another reason.
+pub(crate) fn said(sent: Result<(), Error>) -> Result<(), Error> {
+    match sent {
+        Err(Error::NobodyLeft { .. }) => Ok(()),
+        sent => sent,
     }
 }
 

@@ -152,7 +152,10 @@ impl<'a> FrontEnd<'a> {
     fn request(&mut self) -> Result<(), Failure> {
         let number = self.outcome.requests;
         for (kind, stream) in self.streams.iter_mut().enumerate() {
-            stream.broadcast(TAG, Request::Wave { kind, number }.values())?;
+            match stream.broadcast(TAG, Request::Wave { kind, number }.values()) {
+                Ok(()) | Err(Error::NobodyLeft { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
         }
         self.outcome.requests += 1;
         Ok(self.network.flush()?)
@@ -262,7 +265,9 @@ impl<'a> FrontEnd<'a> {
 
     /// Asks every survivor what it has received, and looks who has ended without a reason.
     fn settle(&mut self) -> Result<(), Failure> {
-        self.accounts.broadcast(TAG, Request::Account.values())?;
+        if !self.survivors().is_empty() {
+            self.accounts.broadcast(TAG, Request::Account.values())?;
+        }
         let until = Instant::now() + ACCOUNT_LIMIT;
         let mut accounted = RankSet::new();
         while !self.survivors().difference(accounted.as_ref()).is_empty() {

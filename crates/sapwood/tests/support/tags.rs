@@ -30,3 +30,5 @@ pub const MIX: Tag = FIRST_TAG + 11;
 pub const SEND_ON: Tag = FIRST_TAG + 12;
 /// `%s` the name of a filter: send a sample for it, raw or as a sketch (`samples.rs`).
 pub const SAMPLE: Tag = FIRST_TAG + 13;
+/// `%aud`: back-ends of these ranks leave, the others send their rank.
+pub const LEAVE: Tag = FIRST_TAG + 14;
