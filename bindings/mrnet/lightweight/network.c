@@ -18,6 +18,9 @@ enum { USAGE_COLUMNS = 5, ROW_COLUMNS = 9, HOST_BYTES = 256, PATH_BYTES = 4096 }
 #ifdef MRN_WITH_THREADS
 /* How long a thread waits for the descriptor before it looks again, in milliseconds. */
 enum { WAIT_MS = 50 };
+#else
+/* How long is waited for one stream before it is looked whether it has closed, in milliseconds. */
+enum { SLICE_MS = 100 };
 #endif
 
 static int output_level;
@@ -200,6 +203,13 @@ static int read_more(Network_t *net, int milliseconds)
     return state->has_ended ? -1 : 0;
 }
 
+/* Whether nothing more comes, of one stream or, for 0, of any. */
+static int is_over(Network_t *net, uint32_t only)
+{
+    Stream_t *stream = only == 0 ? NULL : mrn_stream(net, only);
+    return net->state->has_ended || (stream != NULL && stream->is_closed);
+}
+
 int mrn_recv(Network_t *net, uint32_t only, int *tag, Packet_t *packet, Stream_t **stream,
              int is_blocking)
 {
@@ -208,21 +218,27 @@ int mrn_recv(Network_t *net, uint32_t only, int *tag, Packet_t *packet, Stream_t
     int result = 0;
     mrn_lock(state);
     while ((came = take_queued(state, only)) == NULL && result == 0) {
+        if (is_over(net, only)) {
+            result = -1;
+            break;
+        }
 #ifdef MRN_WITH_THREADS
-        result = state->has_ended ? -1 : read_more(net, 0);
-        if (result == 0 && is_blocking && state->first == NULL) {
+        result = read_more(net, 0);
+        if (result == 0 && is_blocking && (came = take_queued(state, only)) == NULL) {
             struct pollfd watched = {sapwood_back_end_descriptor(state->back_end), POLLIN, 0};
             mrn_unlock(state);
             poll(&watched, 1, WAIT_MS);
             mrn_lock(state);
         }
 #else
-        result = state->has_ended ? -1 : read_more(net, is_blocking ? -1 : 0);
+        result = read_more(net, !is_blocking ? 0 : only == 0 ? -1 : SLICE_MS);
 #endif
-        if (!is_blocking && (came = take_queued(state, only)) == NULL)
-            break;
         if (came != NULL)
             break;
+        if (!is_blocking) {
+            came = take_queued(state, only);
+            break;
+        }
     }
     if (came != NULL) {
         Stream_t *from = mrn_stream(net, sapwood_packet_stream(came));

@@ -400,6 +400,12 @@ int FrontEnd::take_queued(Stream* only, PacketPtr& packet, Stream** stream)
     return 0;
 }
 
+/* Whether the back-end at the other end of a direct stream may still send. */
+bool FrontEnd::is_there(const StreamContents& stream) const
+{
+    return !stream.is_closed && gone_.count(real(stream.peer)) == 0;
+}
+
 int FrontEnd::take(Stream* only, PacketPtr& packet, Stream** stream, int milliseconds)
 {
     if (ended || network_ == NULL)
@@ -426,7 +432,9 @@ int FrontEnd::take(Stream* only, PacketPtr& packet, Stream** stream, int millise
         turn(milliseconds);
         collect();
     }
-    bool is_deserted = only == NULL && !is_attaching_ && sapwood_network_size(network_) == 0;
+    /* Nothing more can come: of a single back-end that is gone, or of a tree that takes no others. */
+    bool is_deserted = only == NULL ? !is_attaching_ && sapwood_network_size(network_) == 0
+                                    : !is_there(only->contents());
     return ended || is_deserted ? -1 : 0;
 }
 

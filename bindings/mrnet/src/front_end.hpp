@@ -58,6 +58,7 @@ class FrontEnd : public Engine {
     void lose(Rank rank);
     int take_of(Stream& stream, PacketPtr& packet, int milliseconds);
     int take_queued(Stream* only, PacketPtr& packet, Stream** stream);
+    bool is_there(const StreamContents& stream) const;
     int fail(const sapwood_error_t& error);
 
     sapwood_network_t* network_;
@@ -65,6 +66,8 @@ class FrontEnd : public Engine {
     uint32_t last_answering_;
     std::map<Rank, Rank> shown_by_real_, real_by_shown_;
     std::map<Rank, size_t> line_of_;
+    /* Back-ends that are told of as lost, and have not come back. */
+    std::set<Rank> gone_;
     std::vector<Line> lines_;
     std::deque<std::pair<Stream*, PacketPtr>> direct_arrivals_;
     std::vector<std::string> attach_files_;

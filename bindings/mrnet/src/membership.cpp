@@ -47,11 +47,14 @@ void FrontEnd::tell(const sapwood_event_t& event)
     say(3, "event %d: rank %u, back-ends %s: %s", event.kind, event.rank, event.ranks, event.text);
     switch (event.kind) {
     case SAPWOOD_EVENT_JOINED:
+        for (uint32_t each : ranks_of(event.ranks))
+            gone_.erase(each);
         if (is_attaching_)
             greet(event.ranks);
         break;
     case SAPWOOD_EVENT_LOST: {
         std::vector<uint32_t> ranks = ranks_of(event.ranks);
+        gone_.insert(ranks.begin(), ranks.end());
         for (uint32_t each : ranks)
             lose(shown(each));
         if (topology.find_Node(shown(event.rank)) != NULL)
