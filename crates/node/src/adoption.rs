@@ -406,8 +406,14 @@ impl Node {
     }
 
     fn close_vacancy(&mut self, vacancy: Vacancy) {
-        let Vacancy { rank, awaited, returned, orphans, reason, number, waves, grace, .. } =
+        let Vacancy { rank, mut awaited, returned, orphans, reason, number, waves, grace, .. } =
             vacancy;
+        match grace.is_zero() {
+            // They cannot come to another place either.
+            true => self.membership.await_no_longer(&awaited),
+            // One that had come and has gone before it had told all has a place of its own besides.
+            false => awaited.subtract(self.membership.awaited().as_ref()),
+        }
         if !awaited.is_empty() {
             let reason = match grace.as_millis() {
                 0 => reason,
@@ -476,9 +482,7 @@ impl Node {
 
     /// Back-ends that are awaited have died for good: nobody waits for them any more.
     pub(crate) fn no_longer_awaited(&mut self, back_ends: &RankSet) {
-        for vacancy in &mut self.membership.vacancies {
-            vacancy.awaited.subtract(back_ends.as_ref());
-        }
+        self.membership.await_no_longer(back_ends);
         self.close_vacancies();
     }
 

@@ -101,7 +101,8 @@ impl Node {
         }
         // Before the waves go on, which name the reason.
         if !back_ends.is_empty() || !is_orphan {
-            self.lost(rank, back_ends, reason);
+            self.lost(rank, back_ends.clone(), reason);
+            self.no_longer_awaited(&back_ends);
         }
         for at in 0..self.streams.len() {
             if let Some(slot) = self.streams.at(at).slot_of(link) {

@@ -222,9 +222,16 @@ impl Membership {
         all
     }
 
+    /// No place is held open for these any more.
+    pub(crate) fn await_no_longer(&mut self, back_ends: &RankSet) {
+        for vacancy in &mut self.vacancies {
+            vacancy.awaited.subtract(back_ends.as_ref());
+        }
+    }
+
     /// The back-ends that are on their way to another parent. Of those that a slow process may still
-    /// start, nobody has been told.
-    fn awaited(&self) -> RankSet {
+    /// start, no process has been told.
+    pub(crate) fn awaited(&self) -> RankSet {
         let mut all = RankSet::new();
         for vacancy in self.vacancies.iter().filter(|vacancy| !vacancy.is_starting) {
             all.union_with(vacancy.awaited.as_ref());

@@ -1,9 +1,16 @@
-//! Orphans whose hello waits, while links close and their numbers are given to others.
+//! Orphans that come to a front-end and go again at every step: while their hello waits, and before
+//! they have told all.
+
+use std::time::Duration;
 
 use sapwood_filter::Registry;
-use sapwood_node::{ChildPlan, Input, Instant, LinkId, Node, Output, Recovery, Role, Settings};
+use sapwood_node::{
+    ChildPlan, Event, Input, Instant, LinkId, Node, Output, Recovery, Role, Settings,
+};
 use sapwood_packet::{Rank, RankSet, Slab};
-use sapwood_wire::{Claim, Control, Frame, WIRE_VERSION, decode, encode_control, frame_length};
+use sapwood_wire::{
+    Claim, Control, Frame, Ranges, WIRE_VERSION, decode, encode_control, frame_length,
+};
 
 /// A communication process below the front-end, and what is below it.
 const PARENT: Rank = 10;
@@ -11,8 +18,11 @@ const FRONT_END: Rank = 8;
 const FIRST: LinkId = LinkId(0);
 const SECOND: LinkId = LinkId(1);
 
-/// A front-end alone, whose clock stands.
-struct FrontEnd(Node);
+/// A front-end alone.
+struct FrontEnd {
+    node: Node,
+    now: Instant,
+}
 
 impl FrontEnd {
     fn new() -> Self {
@@ -27,20 +37,39 @@ impl FrontEnd {
         });
         let child = ChildPlan { rank: PARENT, back_ends: RankSet::range(4, 7), plan: vec![1] };
         node.expect(vec![child], RankSet::new(), 3, 8);
-        Self(node)
+        Self { node, now: Instant(1) }
     }
 
     fn input(&mut self, input: Input<'_>) {
-        self.0.handle_input(Instant(1), input);
+        self.node.handle_input(self.now, input);
     }
 
     fn comes(&mut self, link: LinkId, claim: Claim) {
         self.input(Input::ChildUp { link });
-        let mut bytes = Slab::default();
         let address = Some("there".into());
-        let hello = Control::Hello { version: WIRE_VERSION, claim, pid: 7 + link.0, address };
-        encode_control(&mut bytes, &hello).expect("short");
+        self.says(link, &Control::Hello { version: WIRE_VERSION, claim, pid: 7 + link.0, address });
+    }
+
+    fn says(&mut self, link: LinkId, message: &Control) {
+        let mut bytes = Slab::default();
+        encode_control(&mut bytes, message).expect("short");
         self.input(Input::Bytes { link, bytes: bytes.as_bytes() });
+    }
+
+    /// Lets time pass, and gives who is told to be lost, each time.
+    fn lost_within(&mut self, milliseconds: u64) -> Vec<RankSet> {
+        let until = self.now + Duration::from_millis(milliseconds);
+        let mut lost = Vec::new();
+        while self.now < until {
+            self.now = until.min(self.now + Duration::from_millis(100));
+            self.input(Input::Timeout);
+            while let Some(output) = self.node.poll_output() {
+                if let Output::Event(Event::Lost { back_ends, .. }) = output {
+                    lost.push(back_ends);
+                }
+            }
+        }
+        lost
     }
 
     fn goes(&mut self, link: LinkId) {
@@ -49,11 +78,11 @@ impl FrontEnd {
 
     /// The ranks that are welcomed over a link.
     fn welcomed(&mut self, link: LinkId) -> Vec<Rank> {
-        while let Some(output) = self.0.poll_output() {
+        while let Some(output) = self.node.poll_output() {
             assert!(!matches!(output, Output::Hangup(gone) if gone == link), "it is hung up");
         }
         let mut bytes = Vec::new();
-        self.0.gather(link, |part| {
+        self.node.gather(link, |part| {
             bytes.extend_from_slice(part);
             true
         });
@@ -81,4 +110,26 @@ fn an_orphan_is_not_taken_for_one_that_waited_on_a_link_of_the_same_number() {
     front_end.comes(SECOND, Claim::Orphan { rank: 5, between: vec![13, PARENT] });
     front_end.goes(FIRST);
     assert_eq!(front_end.welcomed(SECOND), [5]);
+}
+
+#[test]
+fn a_back_end_that_goes_before_it_has_told_all_is_listed_until_it_is_told_of_as_lost() {
+    let mut front_end = FrontEnd::new();
+    let below = RankSet::range(4, 5);
+    front_end.comes(FIRST, Claim::Started { rank: PARENT });
+    let back_ends = Ranges::from(&below);
+    front_end.says(FIRST, &Control::Reached { back_ends, attach_points: Vec::new() });
+    front_end.goes(FIRST);
+    front_end.comes(SECOND, Claim::Orphan { rank: 5, between: vec![PARENT] });
+    assert_eq!(front_end.welcomed(SECOND), [5]);
+    let own = || Ranges::from(&RankSet::range(5, 5));
+    let former = Ranges::from(&RankSet::range(PARENT, PARENT));
+    let (back_ends, covers, files) = (own(), own(), Vec::new());
+    front_end.says(SECOND, &Control::Rejoin { back_ends, covers, former, files });
+    front_end.goes(SECOND);
+    // Its own place is held for a second, and its parent's for longer.
+    assert_eq!(front_end.lost_within(5000), []);
+    assert_eq!(front_end.node.back_ends(), below);
+    assert_eq!(front_end.lost_within(20_000), [below], "once, and both");
+    assert_eq!(front_end.node.back_ends(), RankSet::new());
 }
