@@ -15,7 +15,7 @@ pub struct Reserve {
 }
 
 impl Reserve {
-    /// Holds so many descriptors back at once.
+    /// Holds this number of descriptors back at once.
     ///
     /// # Errors
     /// The system's, if there are not as many.

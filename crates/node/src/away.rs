@@ -86,7 +86,7 @@ impl Node {
         };
         if stream.keeps && !members.is_empty() {
             stream.away.list.push(Absentees { members, from, until });
-            // Nobody may come to send more, since there is no room.
+            // There may be no next packet with which this is looked at, since there is no room.
             stream.bound_away();
         }
     }

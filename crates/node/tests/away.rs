@@ -167,7 +167,7 @@ fn what_a_back_end_had_not_read_takes_no_room_when_it_is_gone() {
             tree.program(|_, _| None);
             tree.process(AWAY).is_stalled = true;
             tree.broadcast(stream, &RankSet::new(), vec![7_u8; 1_100_000]);
-            // Whoever reads tells so within this time.
+            // Back-ends that read say so within this time.
             tree.advance(200);
             assert_eq!(tree.front_end().has_room(stream), Ok(false), "{spec}: it is waited for");
             match manner {

@@ -207,7 +207,7 @@ impl Shared {
         Ok(self.driver.node().has_room_to(stream, to)?)
     }
 
-    /// Whether somebody may still send or receive on a stream of the front-end's.
+    /// An error where no member of a stream of the front-end's is left.
     pub(crate) fn check_members(&mut self, stream: StreamId) -> Result<()> {
         let node = self.driver.node();
         if node.is_deserted(stream) {

@@ -59,7 +59,7 @@ fn lose_first(network: &mut Network, stream: &mut Stream, tree: &[Seen], manner:
     support::wait_until("rank 0 gone", HANG, || !first.is_alive());
 }
 
-/// The back-ends that rank 0 makes nobody wait for: no process is above both but the front-end.
+/// The back-ends that do not wait for rank 0: no process is above both but the front-end.
 fn apart_from_first(network: &Network) -> Vec<u32> {
     let topology = network.topology();
     let front_end = topology.root().rank();

@@ -174,8 +174,8 @@ fn opens_with_few_descriptors(shape: &str, links: Links) {
 }
 
 #[test]
-fn whoever_cannot_start_for_want_of_descriptors_is_missing_at_once() {
-    if !is_alone("whoever_cannot_start_for_want_of_descriptors_is_missing_at_once") {
+fn a_process_for_whose_link_no_descriptor_is_left_is_missing_at_once() {
+    if !is_alone("a_process_for_whose_link_no_descriptor_is_left_is_missing_at_once") {
         return;
     }
     // The programs are built with as many descriptors as that takes.

@@ -1,8 +1,8 @@
 //! Whether a tree answers once nothing strikes any more: a fresh stream to all back-ends that the
 //! front-end lists, opened after the last fault, before the tree has come to rest.
 //!
-//! Whoever has ended without the front-end's knowledge is a member of it, so that it waits for
-//! ever where nobody tells. Its answer itself is judged by the oracle, as any other: contributors
+//! A back-end that has ended without the front-end's knowledge is a member of it, so that it waits
+//! for ever where that is not told. Its answer is judged by the oracle, as any other: contributors
 //! and missing together are its members.
 
 use alloc::format;
@@ -52,7 +52,7 @@ impl Fresh {
 }
 
 impl World {
-    /// Nobody whom the front-end's application was told to be gone is on its list.
+    /// No back-end that the front-end's application was told to be gone is on its list.
     pub(crate) fn check_list(&mut self) {
         if self.fresh.named.is_empty() {
             return;
@@ -66,7 +66,7 @@ impl World {
         }
     }
 
-    /// Opens a stream to everybody that the front-end lists.
+    /// Opens a stream to all back-ends that the front-end lists.
     pub(crate) fn ask_everyone(&mut self) {
         if self.processes[FRONT_END].node.back_ends().is_empty() {
             return;
@@ -89,7 +89,7 @@ impl World {
         self.fresh.answered_at.is_none()
     }
 
-    /// The fresh stream has answered in time, and whoever has ended was named.
+    /// The fresh stream has answered in time, and every back-end that has ended was named.
     pub(crate) fn check_fresh(&mut self, there: &RankSet) {
         let limit = answer_limit(&self.scenario.recovery);
         let waits = self.waits_for_answer();

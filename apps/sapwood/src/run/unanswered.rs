@@ -25,8 +25,7 @@ pub(crate) fn had_room(sent: Result<(), Error>) -> Result<bool, Error> {
     }
 }
 
-/// Whether something could be said to hosts. Where all have gone nobody lacks it, as in
-/// [`had_room`].
+/// Sends something to hosts. Where all have gone no host lacks it, as in [`had_room`].
 ///
 /// # Errors
 /// When it could not be sent for another reason.
