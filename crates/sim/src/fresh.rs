@@ -54,7 +54,8 @@ impl Fresh {
 impl World {
     /// No back-end that the front-end's application was told to be gone is on its list.
     pub(crate) fn check_list(&mut self) {
-        if self.fresh.named.is_empty() {
+        // Who comes before the tree stands is told of when it does.
+        if self.fresh.named.is_empty() || !self.front_end.has_begun() {
             return;
         }
         let mut both = self.processes[FRONT_END].node.back_ends();
