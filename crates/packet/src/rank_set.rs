@@ -255,10 +255,19 @@ impl<'a> RankSetRef<'a> {
         self.ranges.get(at).is_some_and(|range| range[0] <= rank)
     }
 
-    /// Whether all of its ranks are among those.
+    /// Whether all of its ranks are among those; without memory, O(ranges of both).
     #[must_use]
+    #[inline]
     pub fn is_within(self, all: RankSetRef<'_>) -> bool {
-        self.to_set().difference(all).is_empty()
+        let [first, ..] = self.ranges else { return true };
+        // Both are in order, and no range of theirs touches the next: each of these lies in one.
+        let mut at = all.ranges.partition_point(|range| range[1] < first[0]);
+        self.ranges.iter().all(|range| {
+            while all.ranges.get(at).is_some_and(|theirs| theirs[1] < range[0]) {
+                at += 1;
+            }
+            all.ranges.get(at).is_some_and(|theirs| theirs[0] <= range[0] && range[1] <= theirs[1])
+        })
     }
 
     /// Whether the two sets have a rank in common; O(ranges of both).
@@ -310,6 +319,7 @@ impl fmt::Display for RankSetRef<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::vec::Vec;
 
     #[test]
     fn ranks_in_any_order_become_sorted_ranges() {
@@ -332,6 +342,19 @@ mod tests {
         set.insert_range(Rank::MAX - 1, Rank::MAX);
         set.insert(0);
         assert_eq!(set.len(), 3);
+    }
+
+    #[test]
+    fn a_set_is_within_another_when_nothing_is_left_without_that() {
+        let sets = ["", "0", "3-5", "0-9", "0-2,4-6", "1,3,5,7", "4294967295", "2-3,8-9"];
+        let sets: Vec<RankSet> = sets.iter().map(|text| text.parse().unwrap()).collect();
+        for one in &sets {
+            for other in &sets {
+                let left = one.difference(other.as_ref());
+                let is_within = one.as_ref().is_within(other.as_ref());
+                assert_eq!(is_within, left.is_empty(), "'{one}' within '{other}'");
+            }
+        }
     }
 
     #[test]
