@@ -31,6 +31,12 @@ impl Ranges {
     pub fn to_set(&self) -> Result<RankSet, PacketError> {
         Ok(RankSetRef::from_ranges(&self.0)?.to_set())
     }
+
+    /// The set, lent; empty for ranges that are no set, which no frame brings.
+    #[must_use]
+    pub fn as_set(&self) -> RankSetRef<'_> {
+        RankSetRef::from_ranges(&self.0).unwrap_or_default()
+    }
 }
 
 impl From<&RankSet> for Ranges {

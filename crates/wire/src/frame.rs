@@ -90,6 +90,14 @@ pub fn frame_length(bytes: &[u8]) -> Result<Option<usize>, WireError> {
     Ok(Some(length))
 }
 
+/// Whether the frame that begins with these bytes is a control message; not while too little of it
+/// is there.
+#[must_use]
+#[inline]
+pub fn is_control(frame: &[u8]) -> bool {
+    frame.get(4) == Some(&KIND_CONTROL)
+}
+
 /// Reads one whole frame. `bytes` must start at a multiple of 8 and be exactly the frame.
 ///
 /// # Errors

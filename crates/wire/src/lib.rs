@@ -17,6 +17,7 @@ mod control;
 mod error;
 pub mod frame;
 pub mod limits;
+mod name;
 
 pub use control::{
     Claim, Control, FilterRequest, Policy, Ranges, RecoveryTerms, StreamRequest, UNASKED, WaitRule,
@@ -24,8 +25,9 @@ pub use control::{
 pub use error::WireError;
 pub use frame::{
     Frame, PREFIX_BYTES, decode, destinations_of, encode_control, encode_head, encode_packet,
-    extend_run, frame_length, may_run, run_key, run_waves_max,
+    extend_run, frame_length, is_control, may_run, run_key, run_waves_max,
 };
+pub use name::control_name;
 
 /// Version of the wire format; peers must agree on it.
 pub const WIRE_VERSION: u16 = 3;
