@@ -152,6 +152,11 @@ impl Node {
         if self.membership.child(rank).is_some_and(is_other) {
             return Err(alloc::format!("another process has taken rank {rank}"));
         }
+        if self.membership.child(rank).is_some_and(|child| child.standing.is_distrusted) {
+            return Err(alloc::format!(
+                "the link of rank {rank} was broken: it broke the protocol"
+            ));
+        }
         // Its old link, if it is still here, is of no use any more.
         if let Some(old) = self.membership.link_of(rank) {
             self.outputs.push_back(Output::Hangup(old));
@@ -207,7 +212,8 @@ impl Node {
         child.pid = applicant.pid;
         child.is_orphan = true;
         let between: RankSet = applicant.between.iter().copied().collect();
-        self.supersede(&between);
+        child.standing = self.membership.standing_of_orphan(applicant.rank, &applicant.between);
+        self.supersede(&between, &child.standing.domain);
         child.is_resuming = true;
         if let Some(old) = self.membership.child(applicant.rank) {
             child.expected = old.expected.clone();
@@ -226,7 +232,7 @@ impl Node {
         covers: RankSet,
         former: &RankSet,
     ) {
-        self.supersede(former);
+        self.supersede_for(rank, former);
         let is_back_end = covers == RankSet::range(rank, rank);
         if is_back_end {
             // A back-end knows best where it is.
@@ -239,7 +245,7 @@ impl Node {
         let others = self.membership.connected_but(rank);
         let is_stale = !is_back_end
             && (others.as_ref().intersects(covers.as_ref())
-                || self.membership.superseded.contains(rank)
+                || self.membership.is_superseded(rank)
                 || self.is_replaced(rank));
         if is_stale {
             self.turn_away(link, &Control::Dissolve);
@@ -256,8 +262,16 @@ impl Node {
         self.returned(rank, back_ends);
     }
 
-    /// What these processes have kept must not be used any more: all ancestors are told.
-    pub(crate) fn supersede(&mut self, ranks: &RankSet) {
+    /// A child says that what these processes have kept must not be used any more.
+    pub(crate) fn supersede_for(&mut self, child: Rank, ranks: &RankSet) {
+        let domain = self.membership.child(child).map(|child| child.standing.domain.clone());
+        self.supersede(ranks, &domain.unwrap_or_default());
+    }
+
+    /// What these processes have kept must not be used any more, as processes say that speak for
+    /// these back-ends: all ancestors are told.
+    fn supersede(&mut self, ranks: &RankSet, domain: &RankSet) {
+        self.membership.note_superseded(ranks, domain);
         let news = ranks.difference(self.membership.superseded.as_ref());
         let forgets =
             self.breaks(Mutation::ForgetSuperseded) || self.breaks(Mutation::FindWholeOverlapsOnly);
@@ -495,6 +509,15 @@ impl Node {
             place.grace = Duration::ZERO;
         }
         self.close_vacancies();
+    }
+
+    /// A back-end's link was broken for this reason: nobody comes back in its place.
+    pub(crate) fn close_place_because(&mut self, rank: Rank, why: &str) {
+        let places = self.membership.vacancies.iter_mut();
+        for place in places.filter(|place| place.is_back_end && place.rank == rank) {
+            place.reason = alloc::format!("back-end {rank} is gone: {why}");
+        }
+        self.close_place_of(rank);
     }
 
     /// When the next place is closed though it is not filled.

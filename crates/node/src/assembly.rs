@@ -102,6 +102,11 @@ impl Assemblies {
         }
     }
 
+    /// How many packets are not whole.
+    pub(crate) fn len(&self) -> usize {
+        self.open.len()
+    }
+
     /// Bytes that have come of packets that are not whole.
     pub(crate) fn bytes(&self) -> usize {
         self.open.values().map(|assembly| assembly.body.len()).sum()

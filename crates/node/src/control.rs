@@ -15,6 +15,9 @@ use crate::{AffectedWaves, AttachPoint, Event, LinkId, Node, NodeError, Output, 
 
 impl Node {
     pub(crate) fn control(&mut self, link: LinkId, peer: Peer, control: Control) {
+        if let Err(breach) = self.heed(link, peer, &control) {
+            return self.break_off(link, &breach);
+        }
         let result = match peer {
             Peer::Parent => self.control_from_parent(link, control),
             Peer::Child(rank) => self.control_from_child(link, rank, control),
@@ -150,7 +153,7 @@ impl Node {
             }
             Control::Superseded { ranks } => {
                 let ranks = set(&ranks)?;
-                self.supersede(&ranks);
+                self.supersede_for(child, &ranks);
             }
             Control::Resume { stream, up, down } => {
                 let place = |(wave, offset)| Place { wave, offset };

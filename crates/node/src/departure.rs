@@ -7,7 +7,7 @@ use sapwood_wire::{Control, Ranges};
 
 use crate::adoption::Manner;
 use crate::link::Peer;
-use crate::membership::{END, LOSSES_MAX, State};
+use crate::membership::{END, State, bound_losses};
 use crate::{Event, LinkId, Missing, Node, Output, Role};
 
 /// Tells numbers behind losses from those of probes, which are times.
@@ -60,7 +60,9 @@ impl Node {
             Peer::Ancestor => self.ancestor_down(link, reason),
             Peer::Child(rank) => self.child_down(rank, link, reason, was_silent),
             Peer::Visitor => self.visitor_down(link),
-            Peer::Stranger | Peer::Leaving => {}
+            // The number of its link may be given to another, who has not said its own hello.
+            Peer::Stranger => self.membership.applicants.retain(|other| other.link != link),
+            Peer::Leaving => {}
         }
     }
 
@@ -73,7 +75,8 @@ impl Node {
         let is_back_end = child.expected == RankSet::range(rank, rank);
         let is_leaving = child.is_leaving;
         let is_orphan = child.is_orphan;
-        let may_return = !is_back_end || !(is_leaving || child.has_exited);
+        let is_distrusted = child.standing.is_distrusted;
+        let may_return = !is_back_end || !(is_leaving || child.has_exited || is_distrusted);
         let is_unheard = !had_reported && !is_orphan;
         // Who starts others may be slow: it has not started when nobody comes in its place.
         let is_starting = is_unheard && was_silent && !is_back_end && self.settings.recovery.is_on;
@@ -164,11 +167,9 @@ impl Node {
         self.membership.remember_loss(back_ends.clone(), reason.clone());
         if self.settings.role == Role::Communication && self.settings.recovery.is_on {
             // The link to the parent may be broken already.
-            if self.membership.untold.len() == LOSSES_MAX {
-                self.membership.untold.remove(0);
-            }
             let untold = Missing { ranks: back_ends.clone(), reason: reason.clone() };
             self.membership.untold.push(untold);
+            bound_losses(&mut self.membership.untold);
         }
         if self.settings.role == Role::FrontEnd {
             self.outputs.push_back(Output::Event(Event::Lost { rank, back_ends, reason }));

@@ -27,6 +27,11 @@ impl Gate {
         self.credit > 0 && self.waiting.is_empty()
     }
 
+    /// Whether a grant of so many bytes is more than the receiver can have dealt with.
+    pub(crate) fn exceeds(&self, bytes: u32, window: u32) -> bool {
+        self.credit.saturating_add(i64::from(bytes)) > i64::from(window)
+    }
+
     /// A frame of so many bytes passes.
     #[inline]
     pub(crate) fn pass(&mut self, bytes: usize) {

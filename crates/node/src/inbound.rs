@@ -46,6 +46,11 @@ impl Node {
         {
             return self.break_link(link, &WireError::Length { bytes: length });
         }
+        if let (Some(peer), Ok(Some(length))) = (peer, frame_length(rest))
+            && let Err(breach) = self.heed_length(peer, rest, length)
+        {
+            return self.break_off(link, &breach);
+        }
         let Self { links, pool, .. } = self;
         if let Some(open) = links.link_mut(link)
             && !rest.is_empty()
@@ -58,13 +63,16 @@ impl Node {
     #[inline]
     fn frame(&mut self, link: LinkId, frame: &[u8]) {
         let Some(peer) = self.links.link(link).map(|open| open.peer) else { return };
+        if let Err(breach) = self.heed_length(peer, frame, frame.len()) {
+            return self.break_off(link, &breach);
+        }
         match (decode(frame), peer) {
             (Ok(Frame::Packet(packet)), Peer::Child(_)) => {
                 let arrived = Arrived { packet, owned: None, charge: frame.len() as u32 };
                 self.packet_up(link, arrived);
             }
             (Ok(Frame::Packet(packet)), Peer::Parent) if packet.more_waves == 0 => {
-                self.packet_down(packet, frame, None);
+                self.packet_from_parent(link, packet, frame, None);
             }
             // Runs go up only.
             (Ok(Frame::Packet(_)), Peer::Parent) => self.break_link(link, &WireError::Parts),
@@ -101,7 +109,8 @@ impl Node {
                 let body = whole.part(start, length - start);
                 let packet = head.with_body(body.as_bytes());
                 let frame = EncodedFrame::whole(whole.clone());
-                self.packet_down(packet, whole.as_bytes(), Some((frame, body.clone())));
+                let shared = Some((frame, body.clone()));
+                self.packet_from_parent(link, packet, whole.as_bytes(), shared);
             }
             Peer::Parent | Peer::Stranger | Peer::Visitor => {
                 self.break_link(link, &WireError::Parts);
@@ -113,11 +122,18 @@ impl Node {
     /// A packet from a child.
     #[inline]
     pub(crate) fn packet_up(&mut self, link: LinkId, arrived: Arrived<'_>) {
-        let Some(at) = self.streams.find(arrived.packet.header.stream) else { return };
+        let Some(at) = self.streams.find(arrived.packet.header.stream) else {
+            return self.heed_stray(link, &arrived.packet);
+        };
         let now = self.now;
         let is_end = arrived.packet.header.wave == END.wave;
+        let Some(slot) = self.streams.at(at).slot_of(link) else {
+            return self.heed_stray(link, &arrived.packet);
+        };
+        if let Err(breach) = self.heed_packet(at, slot, &arrived.packet) {
+            return self.break_off(link, &breach);
+        }
         let stream = self.streams.at(at);
-        let Some(slot) = stream.slot_of(link) else { return };
         match &mut stream.telemetry {
             None => {
                 self.counted.packets += 1;
@@ -221,6 +237,20 @@ impl Node {
         }
     }
 
+    /// A packet that the parent may send; `frame` and `shared` as below.
+    fn packet_from_parent(
+        &mut self,
+        link: LinkId,
+        packet: PacketRef<'_>,
+        frame: &[u8],
+        shared: Option<(EncodedFrame, Body)>,
+    ) {
+        match self.heed_packet_down(&packet) {
+            Ok(()) => self.packet_down(packet, frame, shared),
+            Err(breach) => self.break_off(link, &breach),
+        }
+    }
+
     /// A packet from the parent; `frame` is all of its bytes, `shared` the same in shared memory.
     pub(crate) fn packet_down(
         &mut self,
@@ -310,8 +340,12 @@ impl Node {
 
     /// A peer broke the format: nothing more can be believed of this link.
     pub(crate) fn break_link(&mut self, link: LinkId, error: &WireError) {
+        let reason = alloc::format!("{error}");
+        if self.links.link(link).is_some() {
+            self.distrusts = Some(reason.clone());
+        }
         self.outputs.push_back(Output::Hangup(link));
-        self.link_down(link, &alloc::format!("{error}"));
+        self.link_down(link, &reason);
     }
 }
 

@@ -32,6 +32,8 @@ mod error;
 mod fairness;
 mod file;
 mod gate;
+mod guard;
+mod guard_above;
 mod guests;
 mod head;
 mod inbound;
@@ -67,6 +69,7 @@ mod telemetry;
 mod time;
 mod transform;
 mod visitor;
+mod warrant;
 mod wave;
 
 pub use apart::FILTER_LIMIT;

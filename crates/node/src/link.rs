@@ -46,6 +46,8 @@ pub(crate) struct Link {
     pub(crate) round_trip: u64,
     /// How far the clock at the other end is ahead.
     pub(crate) skew: Skew,
+    /// Bytes of answers to what its peer has asked that may not have been written yet.
+    pub(crate) owed_bytes: usize,
     /// Whether an output that asks for transmission is waiting to be taken.
     pub(crate) transmit_asked: bool,
 }
@@ -60,6 +62,7 @@ impl Link {
             heard: now,
             round_trip: 0,
             skew: Skew::default(),
+            owed_bytes: 0,
             transmit_asked: false,
         }
     }

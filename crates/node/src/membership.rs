@@ -9,6 +9,7 @@ use sapwood_packet::{Rank, RankSet};
 use sapwood_wire::{Claim, Control, Ranges, WIRE_VERSION};
 
 use crate::adoption::{Applicant, Vacancy};
+use crate::guard::Standing;
 use crate::guests::Guests;
 use crate::lane::Place;
 use crate::link::Peer;
@@ -40,6 +41,9 @@ pub struct AttachPoint {
 
 /// Losses that are remembered to explain who is missing.
 pub(crate) const LOSSES_MAX: usize = 4096;
+
+/// Most ranges of ranks in all of these.
+const LOST_RANGES_MAX: usize = 1 << 18;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
@@ -78,12 +82,16 @@ pub(crate) struct Child {
     pub(crate) probed: Option<Instant>,
     /// Since when somebody has been waiting to know whether it is there.
     pub(crate) suspected: Option<Instant>,
+    /// What it may say.
+    pub(crate) standing: Standing,
 }
 
 impl Child {
     pub(crate) fn awaited(expected: RankSet, plan: Vec<u8>) -> Self {
+        let standing = Standing { domain: expected.clone(), ..Standing::default() };
         Self {
             link: None,
+            standing,
             expected,
             connected: RankSet::new(),
             covers: RankSet::new(),
@@ -167,6 +175,10 @@ pub(crate) struct Membership {
     pub(crate) is_joining: bool,
     /// Whether this process has ended while its network goes on.
     pub(crate) has_dissolved: bool,
+    /// Whether the parent has said its welcome over the link that there is.
+    pub(crate) is_welcomed: bool,
+    /// Who was named as superseded, and for whom those spoke who said so.
+    pub(crate) superseded_by: Vec<(RankSet, RankSet)>,
 }
 
 impl Membership {
@@ -203,7 +215,14 @@ impl Membership {
             guests: None,
             is_joining: false,
             has_dissolved: false,
+            is_welcomed: false,
+            superseded_by: Vec::new(),
         }
+    }
+
+    /// How many back-ends the network was planned with.
+    pub(crate) fn total(&self) -> u32 {
+        self.total
     }
 
     /// The rank for headers; a process without one sends nothing.
@@ -252,6 +271,11 @@ impl Membership {
     pub(crate) fn has_rejoined(&self, rank: Rank) -> bool {
         let is_there = |child: &Child| child.link.is_some() && child.state == State::Reported;
         self.children.get(&rank).is_some_and(is_there)
+    }
+
+    /// The same of some of these.
+    pub(crate) fn has_rejoined_any(&self, ranks: &RankSet) -> bool {
+        self.children.keys().any(|&rank| ranks.contains(rank) && self.has_rejoined(rank))
     }
 
     /// The child at the other end of a link.
@@ -338,10 +362,8 @@ impl Membership {
     }
 
     pub(crate) fn remember_loss(&mut self, ranks: RankSet, reason: String) {
-        if self.losses.len() == LOSSES_MAX {
-            self.losses.remove(0);
-        }
         self.losses.push(Missing { ranks, reason });
+        bound_losses(&mut self.losses);
     }
 
     /// Back-ends that are there again are not explained as gone.
@@ -430,6 +452,7 @@ impl Node {
         self.links.open(link, Peer::Parent, now);
         self.counted.begin(now);
         self.membership.parent = Some(link);
+        self.membership.is_welcomed = false;
         let claim = match (self.settings.is_started, self.membership.rank) {
             (true, Some(rank)) => Claim::Started { rank },
             _ if self.membership.is_joining => Claim::Joining,
@@ -551,6 +574,7 @@ impl Node {
         let plan = core::mem::take(&mut child.plan);
         let is_back_end = plan.is_empty();
         let expected = child.expected.clone();
+        child.standing.is_back_end = is_back_end;
         self.take_as_child(link, rank, plan);
         self.open_streams_to(link, &expected);
         if is_back_end {
@@ -691,6 +715,15 @@ impl Node {
             }
             (_, None) => {}
         }
+    }
+}
+
+/// Forgets the oldest losses until those that are left are few, and of few ranges.
+pub(crate) fn bound_losses(losses: &mut Vec<Missing>) {
+    let ranges = |lost: &Missing| lost.ranks.as_ref().ranges().len();
+    let mut held: usize = losses.iter().map(ranges).sum();
+    while losses.len() > LOSSES_MAX || held > LOST_RANGES_MAX && losses.len() > 1 {
+        held -= ranges(&losses.remove(0));
     }
 }
 

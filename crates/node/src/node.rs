@@ -101,6 +101,8 @@ pub struct Node {
     pub(crate) host: String,
     /// See [`Node::set_wall`].
     pub(crate) wall: i64,
+    /// See [`Node::distrusts`].
+    pub(crate) distrusts: Option<String>,
 }
 
 impl Node {
@@ -148,6 +150,7 @@ impl Node {
             visitors: Visitors::default(),
             host: String::new(),
             wall: 0,
+            distrusts: None,
         }
     }
 
@@ -175,6 +178,7 @@ impl Node {
                 }
                 if let Some(open) = self.links.link_mut(link) {
                     open.outbox.transmitted(bytes, &mut self.pool);
+                    open.owed_bytes = open.owed_bytes.saturating_sub(bytes);
                 }
             }
             Input::LinkDown { link, reason } => self.link_down(link, &reason),
@@ -385,6 +389,8 @@ pub(crate) struct Streams {
     last: usize,
     /// How many have waves with deadlines.
     timed: usize,
+    /// The greatest number that one has ever had here.
+    latest: StreamId,
 }
 
 impl Streams {
@@ -438,8 +444,14 @@ impl Streams {
         self.list.len()
     }
 
+    /// The greatest number that a stream has ever had here: later ones open behind it.
+    pub(crate) fn latest(&self) -> StreamId {
+        self.latest
+    }
+
     pub(crate) fn insert(&mut self, stream: Stream) -> usize {
         self.remove(stream.id);
+        self.latest = self.latest.max(stream.id);
         if self.list.is_empty() {
             // Most back-ends have one stream, and a tree may have a million of them.
             self.list.reserve_exact(1);

@@ -37,6 +37,12 @@ pub(crate) const WAVES: u64 = 64;
 /// forgotten, and lost if the child dies before a later one counts.
 const PENDING_BYTES_MAX: usize = 2 * STATE_BYTES_MAX;
 
+/// Most copies of one child and stream; a child has fewer waves under way.
+const REPLICAS_MAX: usize = 1 << 15;
+
+/// Most ranges of processes that have been absorbed, in all of these.
+const ABSORBED_RANGES_MAX: usize = 1 << 18;
+
 /// The copy of the state of one filter of a child.
 #[derive(Debug)]
 struct Replica {
@@ -72,6 +78,13 @@ impl Replicas {
                 old.state = None;
             }
         }
+    }
+
+    /// Whether more copies are here than waves can be under way between two processes.
+    pub(crate) fn is_full(&self) -> bool {
+        let ranges = |replica: &Replica| replica.absorbed.as_ref().ranges().len();
+        self.list.len() >= REPLICAS_MAX
+            || self.list.iter().map(ranges).sum::<usize>() > ABSORBED_RANGES_MAX
     }
 
     /// Forgets the copies that later ones have taken the place of.
@@ -281,7 +294,7 @@ impl Node {
         let Some(slot) = stream.slot_of(link) else { return Ok(()) };
         let filter = filter as usize;
         let takes = stream.handover.as_ref().is_some_and(|kept| kept.filters.contains(&filter));
-        if takes && absorbed.iter().any(|rank| self.membership.has_rejoined(rank)) {
+        if takes && self.membership.has_rejoined_any(&absorbed) {
             // It has taken over the state of a process that is here, and has it.
             if let Some(rank) = self.membership.rank_of(link) {
                 self.membership.absorbed.insert(rank);

@@ -188,6 +188,11 @@ impl Sender {
         self.gate.make_room(window)
     }
 
+    /// Whether a grant of so many bytes is more than the parent can have dealt with.
+    pub(crate) fn exceeds(&self, bytes: u32, window: u32) -> bool {
+        self.gate.exceeds(bytes, window)
+    }
+
     /// The parent has granted more.
     pub(crate) fn grant(&mut self, bytes: u32, outbox: &mut Outbox) {
         self.gate.add(bytes);

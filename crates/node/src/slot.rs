@@ -12,6 +12,7 @@ use crate::lane::{Place, has_reached};
 use crate::membership::END;
 use crate::reclaim::shorten;
 use crate::replica::Replicas;
+use crate::warrant::Warrant;
 
 /// After so many bytes a child is told what is safe, though nothing else goes to it: before what it
 /// may keep is used up.
@@ -60,6 +61,8 @@ pub(crate) struct Slot {
     safe_number: u32,
     /// What it has handed over of its filters' states.
     pub(crate) replicas: Replicas,
+    /// For whom it may send, once it has.
+    pub(crate) warrant: Option<Warrant>,
 }
 
 /// What has to be safe for a single packet of a child to be safe.
@@ -93,6 +96,7 @@ impl Slot {
             untold_bytes: 0,
             safe_number: 0,
             replicas: Replicas::default(),
+            warrant: None,
         }
     }
 

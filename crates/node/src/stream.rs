@@ -456,7 +456,13 @@ impl Stream {
 
     /// Remembers that a filter failed a wave.
     pub(crate) fn add_fault(&mut self, wave: Wave, ranks: RankSet, reason: String) {
-        self.faults.entry(wave).or_default().push(Missing { ranks, reason });
+        let of_wave = self.faults.entry(wave).or_default();
+        let mut news = ranks.clone();
+        of_wave.iter().for_each(|known| news.subtract(known.ranks.as_ref()));
+        // What explains nobody more is not kept, however often it is said.
+        if of_wave.is_empty() || !news.is_empty() {
+            of_wave.push(Missing { ranks, reason });
+        }
         while self.faults.len() > FAULTS_MAX {
             self.faults.pop_first();
         }

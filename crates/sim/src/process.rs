@@ -103,6 +103,8 @@ pub(crate) struct Process {
     /// Whether it left because its application said so.
     pub(crate) has_left: bool,
     pub(crate) leaf: Leaf,
+    /// Why it last broke a link, as far as that has been written down.
+    pub(crate) distrusted: Option<String>,
     /// Filters at work, and until when.
     pub(crate) jobs: Vec<(Time, Job)>,
 }
@@ -139,6 +141,7 @@ impl Process {
             over_since: None,
             has_left: false,
             leaf: Leaf::default(),
+            distrusted: None,
             jobs: Vec::new(),
         }
     }

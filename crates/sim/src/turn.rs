@@ -89,6 +89,7 @@ impl World {
     }
 
     pub(crate) fn do_outputs(&mut self, process: usize) {
+        self.look_for_distrust(process);
         while let Some(output) = self.processes[process].node.poll_output() {
             match output {
                 Output::Transmit(link) => self.arm(process, link, false),
@@ -113,6 +114,18 @@ impl World {
         if process == FRONT_END {
             self.check_list();
         }
+    }
+
+    /// All processes of a run keep the rules, so that no link is broken for what was said over it.
+    fn look_for_distrust(&mut self, process: usize) {
+        let one = &mut self.processes[process];
+        if one.node.distrusts() == one.distrusted.as_deref() {
+            return;
+        }
+        one.distrusted = one.node.distrusts().map(String::from);
+        let why = one.distrusted.clone().unwrap_or_default();
+        let text = alloc::format!("{} broke a link: its peer {why}", one.name());
+        self.oracle.violate(self.now, Rule::Distrust, text);
     }
 
     fn event(&mut self, process: usize, event: &Event) {

@@ -99,6 +99,8 @@ pub struct Tree {
     pub delays_jobs: bool,
     /// Whether they are not given back at all.
     pub holds_jobs: bool,
+    /// Whether some process breaks the protocol on purpose.
+    pub has_liars: bool,
     /// Orphans that connect to an address.
     connecting: Vec<(usize, String)>,
     buffer: sapwood_packet::Slab,
@@ -198,6 +200,7 @@ impl Tree {
             jobs: Vec::new(),
             delays_jobs: false,
             holds_jobs: false,
+            has_liars: false,
             connecting: Vec::new(),
             buffer: sapwood_packet::Slab::of_length(pipes::BUFFER_BYTES),
         };
@@ -245,6 +248,7 @@ impl Tree {
             jobs: Vec::new(),
             delays_jobs: false,
             holds_jobs: false,
+            has_liars: false,
             connecting: Vec::new(),
             buffer: sapwood_packet::Slab::of_length(pipes::BUFFER_BYTES),
         };
@@ -461,6 +465,8 @@ impl Tree {
     /// Carries out what a node has decided, and runs its filters.
     fn drain(&mut self, process: usize) {
         self.carry_out(process);
+        let distrusts = self.processes[process].node.distrusts();
+        assert!(self.has_liars || distrusts.is_none(), "nobody lies here: {distrusts:?}");
         while self.processes[process].node.has_job() {
             let job = self.processes[process].node.take_job(self.now);
             self.carry_out(process);

@@ -47,6 +47,8 @@ pub enum Rule {
     View,
     /// Nobody takes an orphan in who is still connected to the process that it has left.
     Fence,
+    /// Nobody breaks a link for what an honest process has said.
+    Distrust,
     /// A node's own code failed.
     Panic,
 }
@@ -68,6 +70,7 @@ impl Rule {
             Self::Wakes => "wakes",
             Self::View => "view",
             Self::Fence => "fence",
+            Self::Distrust => "distrust",
             Self::Panic => "panic",
         }
     }
