@@ -444,7 +444,7 @@ impl Node {
         }
     }
 
-    /// A stream that a child names, if it is open: a child is in those of its subtree's members. One
+    /// A stream that a child names, if it is open. A child is in those with members below it; one
     /// that is closed here may still be open there.
     pub(crate) fn heed_stream(
         &mut self,
