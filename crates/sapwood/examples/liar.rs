@@ -2,13 +2,13 @@
 //! planned, is welcomed, tells one lie, and waits until its link is closed.
 //!
 //! Arguments: the address of a process of the tree, the file with the key, `on` or `off` for
-//! encryption, and the lie's name. It ends well if the link was closed upon the lie.
+//! encryption, and the lie's name; `member` is told on the first stream that it is a member of. It ends well if the link was closed upon the lie.
 
 use std::io::{ErrorKind, IoSlice};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use sapwood_packet::{Header, PacketRef, Rank, RankSet, Slab, Values};
+use sapwood_packet::{Header, PacketRef, Rank, RankSet, Slab, StreamId, Values};
 use sapwood_transport::{Address, Encryption, Key, Link, WhenRefused, connect};
 use sapwood_wire::{
     Claim, Control, Frame, Ranges, WIRE_VERSION, decode, encode_control, encode_packet,
@@ -24,10 +24,10 @@ fn control(message: &Control) -> Vec<u8> {
     frame.as_bytes().to_vec()
 }
 
-/// A value of the first stream that stands for these back-ends.
-fn packet(rank: Rank, contributors: RankSet) -> Vec<u8> {
+/// A value of a stream that stands for these back-ends.
+fn packet(rank: Rank, stream: StreamId, contributors: RankSet) -> Vec<u8> {
     let values = Values::new().scalar(1_000_000_i64);
-    let header = Header { stream: 1, tag: 100, origin: rank, ends_wave: true, ..Header::default() };
+    let header = Header { stream, tag: 100, origin: rank, ends_wave: true, ..Header::default() };
     let packet = PacketRef {
         header,
         contributors: contributors.as_ref(),
@@ -51,8 +51,8 @@ fn lie(name: &str, rank: Rank) -> Vec<u8> {
         files: Vec::new(),
     };
     let message = match name {
-        "others" => return packet(rank, RankSet::range(0, 3)),
-        "outside" => return packet(rank, RankSet::range(0, 2000)),
+        "others" => return packet(rank, 1, RankSet::range(0, 3)),
+        "outside" => return packet(rank, 1, RankSet::range(0, 2000)),
         "rejoin" => rejoin(set(5, 6)),
         "wide-rejoin" => rejoin(wide()),
         "resume" => Control::Resume { stream: 1, up: (0, 0), down: (0, 0) },
@@ -76,6 +76,10 @@ fn exchange(link: &mut Link, mut words: &[u8], heard: &mut Slab) -> Option<usize
     let mut buffer = [0; 4096];
     loop {
         assert!(begin.elapsed() < PATIENCE, "the link is not closed");
+        let length = frame_length(heard.as_bytes()).expect("a frame");
+        if let Some(length) = length.filter(|&length| words.is_empty() && length <= heard.len()) {
+            return Some(length);
+        }
         if !words.is_empty() {
             match link.write_vectored(&[IoSlice::new(words)]) {
                 Ok(count) => words = &words[count..],
@@ -94,10 +98,17 @@ fn exchange(link: &mut Link, mut words: &[u8], heard: &mut Slab) -> Option<usize
             }
             Err(_) => return None,
         }
-        let length = frame_length(heard.as_bytes()).expect("a frame");
-        if let Some(length) = length.filter(|&length| length <= heard.len()) {
-            return Some(length);
+    }
+}
+
+/// Waits for a stream; others' messages are passed over.
+fn opened(link: &mut Link, heard: &mut Slab) -> StreamId {
+    loop {
+        let length = exchange(link, &[], heard).expect("the link is open");
+        if let Ok(Frame::Control(Control::Open(request))) = decode(&heard.as_bytes()[..length]) {
+            return request.stream;
         }
+        *heard = Slab::copy_of(&heard.as_bytes()[length..]);
     }
 }
 
@@ -117,12 +128,20 @@ fn main() -> ExitCode {
     else {
         panic!("it is not welcomed");
     };
-    let mut heard = Slab::default();
-    let mut words = lie(name, rank);
+    let mut heard = Slab::copy_of(&heard.as_bytes()[length..]);
+    let mut words = match name.as_str() {
+        "member" => {
+            let stream = opened(&mut link, &mut heard);
+            let mut all = RankSet::range(0, 3);
+            all.insert(rank);
+            packet(rank, stream, all)
+        }
+        _ => lie(name, rank),
+    };
     // What is said to it meanwhile is not looked at.
-    while exchange(&mut link, &words, &mut heard).is_some() {
+    while let Some(length) = exchange(&mut link, &words, &mut heard) {
         words.clear();
-        heard = Slab::default();
+        heard = Slab::copy_of(&heard.as_bytes()[length..]);
     }
     ExitCode::SUCCESS
 }

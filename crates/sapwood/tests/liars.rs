@@ -58,6 +58,20 @@ fn named(network: &mut Network) -> String {
     }
 }
 
+/// A stream with a member that claims everybody's ranks in its first wave: the others are in that
+/// wave once, with their own values. Gives why the liar is missing.
+fn forged(network: &mut Network) -> String {
+    let mut all = network.stream(&network.everyone()).up("sum").open().unwrap();
+    all.broadcast(tags::RANK, ()).unwrap();
+    let answer = all.recv_timeout(HANG).unwrap();
+    assert_eq!(answer.contributors.to_string(), "0-3", "{answer:?}");
+    assert_eq!(answer.value().unwrap().scalar::<i64>(0), Ok(6));
+    let reason = answer.missing[0].reason.clone();
+    assert!(reason.contains("for back-ends that are not below it"), "{reason}");
+    named(network);
+    reason
+}
+
 fn lies_to(links: Links) {
     let mark = new_mark();
     let serving = back_ends(&mark, &["serve"]);
@@ -92,6 +106,16 @@ fn lies_to(links: Links) {
             println!("{lie}: {}", named(&mut network));
             whole(&mut sum);
         }
+    }
+    for door in doors.iter().flatten() {
+        let is_on = if matches!(links, Links::EncryptedTcp) { "on" } else { "off" };
+        let mut command = Command::new(&program);
+        command.arg(door).arg(&key).arg(is_on).arg("member").stdin(Stdio::null());
+        let mut liar = command.spawn().unwrap();
+        network.wait_for_back_ends(5, HANG).unwrap();
+        println!("member: {}", forged(&mut network));
+        assert!(liar.wait().unwrap().success());
+        whole(&mut sum);
     }
     let after = sizes();
     println!(
