@@ -76,6 +76,7 @@ impl Run {
         }
         run.check_bounds();
         run.finish();
+        run.world.nobody_is_distrusted();
         run.world.fingerprint()
     }
 

@@ -158,6 +158,14 @@ impl World {
         }
     }
 
+    /// All processes of a tree keep the rules: no link was broken for what was said over it.
+    pub fn nobody_is_distrusted(&self) {
+        for process in &self.processes {
+            let distrusts = process.node.distrusts();
+            assert!(distrusts.is_none(), "an honest process was broken off: {distrusts:?}");
+        }
+    }
+
     /// Tells a process its children, and has them started.
     fn grow(&mut self, process: usize, rank: Rank) {
         let Some(node) = self.topology.node(rank) else { return };
