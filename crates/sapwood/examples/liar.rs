@@ -2,7 +2,8 @@
 //! planned, is welcomed, tells one lie, and waits until its link is closed.
 //!
 //! Arguments: the address of a process of the tree, the file with the key, `on` or `off` for
-//! encryption, and the lie's name; `member` is told on the first stream that it is a member of. It ends well if the link was closed upon the lie.
+//! encryption, and the lie's name; `member` is told on the first stream that it is a member of. It
+//! ends well if the link was closed upon the lie.
 
 use std::io::{ErrorKind, IoSlice};
 use std::process::ExitCode;
