@@ -193,7 +193,8 @@ impl Node {
             Ok(stream) => stream,
             Err(error) => return self.cannot_open(request, &alloc::format!("{error}")),
         };
-        let own = if is_back_end { OwnFilters::of(&self.settings.registry, &request) } else { None };
+        let own =
+            if is_back_end { OwnFilters::of(&self.settings.registry, &request) } else { None };
         if let Some(before) = self.streams.find(id) {
             self.retire_filters(before);
         }

@@ -492,7 +492,8 @@ fn may_say(standing: &Standing, repairs: bool, said: &Control) -> Result<(), Bre
         | C::Shutdown
         | C::Dissolve
         | C::Ancestry { .. }
-        | C::File { .. } => {
+        | C::File { .. }
+        | C::Referred { .. } => {
             return breach!("{name}, which only goes down");
         }
         C::Question { .. } | C::Reply { .. } => {
