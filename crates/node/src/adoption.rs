@@ -348,7 +348,8 @@ impl Node {
     /// The parent was told that nothing more comes on a stream, which is not so any more.
     pub(crate) fn take_back_end(&mut self, at: usize) {
         let stream = self.streams.at(at);
-        if !core::mem::take(&mut stream.has_said_end) {
+        let has_told = core::mem::take(&mut stream.has_said_end) && !stream.sender.withdraw_end();
+        if !has_told {
             return;
         }
         let up = (stream.ended.max(stream.waves.end()), 0);

@@ -3,7 +3,7 @@
 
 use alloc::collections::VecDeque;
 
-use crate::lane::Passage;
+use crate::lane::{Passage, Place};
 use crate::outbox::{EncodedFrame, Outbox};
 use crate::reclaim::shorten;
 
@@ -76,6 +76,14 @@ impl Gate {
         });
         self.waiting_bytes -= dropped;
         Some(packets)
+    }
+
+    /// Forgets what waits for a place; gives whether there was some.
+    pub(crate) fn withdraw(&mut self, place: Place) -> bool {
+        let before = self.waiting.len();
+        self.waiting.retain(|(_, passage)| passage.place != place);
+        self.waiting_bytes = self.waiting.iter().map(|(frame, _)| frame.len()).sum();
+        self.waiting.len() < before
     }
 
     /// Forgets what waits, since nobody is left to have it.

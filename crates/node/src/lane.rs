@@ -83,8 +83,10 @@ impl Passage {
         let Header { wave, generation, direct, origin, .. } = packet.header;
         let offset = packet.chunk.map_or(0, |chunk| chunk.offset);
         let (begins, ends) = bounds_of(packet);
-        let (lane, place) = if direct || wave == END.wave {
+        let (lane, place) = if direct {
             (Lane::Outside, Place::default())
+        } else if wave == END.wave {
+            (Lane::Outside, END)
         } else if generation > 0 {
             (Lane::Singles, Place::start_of(generation.into()))
         } else {

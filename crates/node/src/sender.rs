@@ -12,6 +12,7 @@ use crate::gate::Gate;
 use crate::inbox::Pool;
 use crate::kept::Kept;
 use crate::lane::{Lane, Passage, Place, has_reached};
+use crate::membership::END;
 use crate::outbox::{EncodedFrame, EndedRun, Outbox};
 
 /// The upward side of one stream at one node.
@@ -181,6 +182,12 @@ impl Sender {
     /// A frame waits for credit.
     pub(crate) fn wait(&mut self, frame: EncodedFrame, passage: Passage) {
         self.gate.wait(frame, passage);
+    }
+
+    /// The stream has members again: that it has none is not said, if it still waits. Gives whether
+    /// it did.
+    pub(crate) fn withdraw_end(&mut self) -> bool {
+        self.gate.withdraw(END)
     }
 
     /// Drops the oldest that waits until less than a window does; gives how many packets.

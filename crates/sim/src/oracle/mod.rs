@@ -304,7 +304,7 @@ impl Oracle {
     /// receive.
     pub(crate) fn is_complete(&self, there: &RankSet, dropped: &Dropped) -> bool {
         self.streams.iter().all(|(&stream, known)| {
-            known.lacking(there, stream, dropped).is_empty()
+            known.lacking(there, stream, (&self.gone, dropped)).is_empty()
                 && known.down_lacking(&self.kept_for(there), &self.disturbed).is_none()
         })
     }
@@ -313,7 +313,7 @@ impl Oracle {
     pub(crate) fn demand_complete(&mut self, now: Time, there: &RankSet, dropped: &Dropped) {
         let mut found = Vec::new();
         for (&stream, known) in &self.streams {
-            for text in known.lacking(there, stream, dropped) {
+            for text in known.lacking(there, stream, (&self.gone, dropped)) {
                 found.push((Rule::Lost, alloc::format!("stream {stream}: {text}")));
             }
             if let Some(text) = known.down_lacking(&self.kept_for(there), &self.disturbed) {
