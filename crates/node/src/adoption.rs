@@ -271,11 +271,14 @@ impl Node {
     /// What these processes have kept must not be used any more, as processes say that speak for
     /// these back-ends: all ancestors are told.
     fn supersede(&mut self, ranks: &RankSet, domain: &RankSet) {
-        self.membership.note_superseded(ranks, domain);
-        let news = ranks.difference(self.membership.superseded.as_ref());
         let forgets =
             self.breaks(Mutation::ForgetSuperseded) || self.breaks(Mutation::FindWholeOverlapsOnly);
-        if news.is_empty() || forgets {
+        if forgets {
+            return;
+        }
+        self.membership.note_superseded(ranks, domain);
+        let news = ranks.difference(self.membership.superseded.as_ref());
+        if news.is_empty() {
             return;
         }
         self.membership.superseded.union_with(news.as_ref());

@@ -45,7 +45,7 @@ fn from_above() -> Vec<Lie> {
         ("close", "Close, which only goes down", Control::Close { stream: 1 }),
         ("shutdown", "Shutdown, which only goes down", Control::Shutdown),
         ("dissolve", "Dissolve, which only goes down", Control::Dissolve),
-        ("ancestry", "Ancestry, which", Control::Ancestry { ancestors: Vec::new() }),
+        ("ancestry", "Ancestry, which", Control::Ancestry { ancestors: Vec::new(), repairs: true }),
         ("question", "Question, which is for visitors", Control::Question { bytes: vec![1] }),
         ("reply", "Reply", Control::Reply { is_last: true, bytes: Vec::new() }),
     ];

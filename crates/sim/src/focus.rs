@@ -178,7 +178,7 @@ fn have_late_parts(draws: &mut Chance, faults: Faults, scenario: &mut Scenario) 
         // What a back-end has held back comes little by little.
         plan.window_bytes = Some(500);
     }
-    for _ in 0..draws.between(1, 3) {
+    for _ in 0..draws.between(2, 4) {
         let at = scenario.duration / 4 + draws.below(scenario.duration / 2);
         let lasts = draws.between(50, 300) * MILLISECOND;
         let stop = Strike {
@@ -193,7 +193,7 @@ fn have_late_parts(draws: &mut Chance, faults: Faults, scenario: &mut Scenario) 
             continue;
         }
         scenario.strikes.push(stop);
-        let at = at + lasts + draws.below(80 * MILLISECOND);
+        let at = at + lasts + draws.below(40 * MILLISECOND);
         let target = *draws.pick(&[Target::Parent, Target::Parent, Target::Communication]);
         scenario.strikes.push(Strike { class: Class::Crash, at, target, ..stop });
     }

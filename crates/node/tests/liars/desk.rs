@@ -196,6 +196,7 @@ impl Desk {
     pub fn open(&mut self, members: &RankSet, wave: WaveRule) -> StreamId {
         let spec = StreamSpec {
             members: members.clone(),
+            at_back_ends: false,
             up: vec![FilterSpec::from("sum")],
             down: Vec::new(),
             wave,
