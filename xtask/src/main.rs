@@ -45,6 +45,8 @@ cargo xtask COMMAND
 const DEMO_STEPS: u32 = 400;
 /// Seeds of the simulator, each one run of a whole tree under faults of every class.
 const SIM_SEEDS: u32 = 10_000;
+/// And so many seeds that no run before has seen: the first follows from the commit.
+const FRESH_SEEDS: u32 = 3_000;
 /// The short storm and soak: time for some dozens of faults, and for memory to settle.
 const STORM_SECONDS: u32 = 32;
 const SOAK_SECONDS: u32 = 40;
@@ -96,6 +98,7 @@ fn ci_steps() -> Vec<Step> {
         program("library as released", "env SAPWOOD_TESTS_BUILT=1 make library-test", 5),
         program("conformance", "python3 conformance/check.py", 2),
         program("simulated faults", simulation(), 5),
+        program("simulated faults, fresh seeds", fresh_simulation(), 5),
         program("short storm", format!("make storm STORM_SECONDS={STORM_SECONDS}"), 5),
         program("short soak", format!("make soak SOAK_SECONDS={SOAK_SECONDS}"), 5),
         program("scraped by Prometheus", scrape(), 3),
@@ -132,6 +135,15 @@ fn scrape() -> String {
 /// Real nodes on a virtual clock, in the release build of the step before.
 fn simulation() -> String {
     format!("{} sim --seeds {SIM_SEEDS} --faults all", release_program())
+}
+
+/// The same with seeds of this commit's own, which its report names: the same commit repeats them.
+fn fresh_simulation() -> String {
+    let head = std::process::Command::new("git").args(["rev-parse", "HEAD"]).output();
+    let head = head.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    let first = head.ok().and_then(|head| u64::from_str_radix(head.get(..12)?, 16).ok());
+    let first = first.unwrap_or(1 << 40);
+    format!("{} sim --first {first} --seeds {FRESH_SEEDS} --faults all", release_program())
 }
 
 /// What the step before has built.

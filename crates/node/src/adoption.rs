@@ -42,7 +42,8 @@ pub(crate) struct Vacancy {
     grace: Duration,
     /// Whether it is a back-end itself, whose link has closed.
     is_back_end: bool,
-    /// Whether it was silent before it had told who is below it: it has not started if nobody comes.
+    /// Whether it was silent before it had told who is below it: if no process comes in its place,
+    /// it has not started.
     pub(crate) is_starting: bool,
     /// What was seen of its end.
     reason: String,

@@ -248,8 +248,8 @@ impl Membership {
         }
     }
 
-    /// The back-ends that are on their way to another parent. Of those that a slow process may still
-    /// start, no process has been told.
+    /// The back-ends that are on their way to another parent. Of those that a slow process may
+    /// still start, no process has been told.
     pub(crate) fn awaited(&self) -> RankSet {
         let mut all = RankSet::new();
         for vacancy in self.vacancies.iter().filter(|vacancy| !vacancy.is_starting) {

@@ -201,7 +201,7 @@ fn have_late_parts(draws: &mut Chance, faults: Faults, scenario: &mut Scenario) 
 
 fn deep_shape(draws: &mut Chance) -> Shape {
     let levels: &[u32] =
-        *draws.pick::<&[u32]>(&[&[2, 2], &[1, 2, 2], &[2, 2, 2], &[3, 3], &[1, 1, 3], &[2, 4]]);
+        draws.pick::<&[u32]>(&[&[2, 2], &[1, 2, 2], &[2, 2, 2], &[3, 3], &[1, 1, 3], &[2, 4]]);
     Shape::levels(levels).unwrap_or_else(|_| Shape::flat(2).expect("two are few"))
 }
 

@@ -65,7 +65,7 @@ fn answer_all(back_end: &mut BackEnd) -> Result<(), Error> {
                 let wave = requests[kind];
                 if number != wave {
                     faults += 1;
-                    let filter = Kind::ALL[kind].filter();
+                    let filter = Kind::ALL[kind].name();
                     eprintln!("storm: rank {rank}: {filter}: request {number} and not {wave}");
                 }
                 requests[kind] += 1;

@@ -13,6 +13,9 @@ pub(super) const TAG: Tag = 100;
 /// Elements of a packet on the streams that are folded.
 const FOLDED_ELEMENTS: i64 = 8;
 
+/// Elements of a packet on the stream of large sums: 1.28 MB, cut into ten chunks.
+const LARGE_ELEMENTS: i64 = 160_000;
+
 /// A back-end's packet on the concatenating stream has one to this many elements.
 const CONCATENATED_ELEMENTS_MAX: u64 = 3;
 
@@ -30,16 +33,40 @@ pub(super) enum Kind {
     Concatenate,
     /// Each goes to the front-end by itself.
     Single,
+    /// Large arrays are added, chunk by chunk.
+    LargeSum,
 }
 
 impl Kind {
     /// All of them; a request names its stream by its place here.
-    pub(super) const ALL: [Self; 4] = [Self::Sum, Self::Max, Self::Concatenate, Self::Single];
+    pub(super) const ALL: [Self; 5] =
+        [Self::Sum, Self::Max, Self::Concatenate, Self::Single, Self::LargeSum];
+
+    /// Those of small packets, at the same places.
+    pub(super) const SMALL: [Self; 4] = [Self::Sum, Self::Max, Self::Concatenate, Self::Single];
+
+    /// Its name in reports.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::LargeSum => "large_sum",
+            other => other.filter(),
+        }
+    }
+
+    /// One request of this many on small streams is one here, too.
+    pub(super) fn requests_per_wave(self) -> u64 {
+        if self == Self::LargeSum { 40 } else { 1 }
+    }
+
+    /// How many waves that many requests have asked for.
+    pub(super) fn waves(self, requests: u64) -> u64 {
+        requests.div_ceil(self.requests_per_wave())
+    }
 
     /// The filter's name.
     pub(super) fn filter(self) -> &'static str {
         match self {
-            Self::Sum => "sum",
+            Self::Sum | Self::LargeSum => "sum",
             Self::Max => "max",
             Self::Concatenate => "concatenate",
             Self::Single => "null",
@@ -49,7 +76,7 @@ impl Kind {
     /// When a wave of the stream is complete.
     pub(super) fn wave_rule(self) -> WaveRule {
         match self {
-            Self::Sum | Self::Concatenate => WaveRule::All,
+            Self::Sum | Self::LargeSum | Self::Concatenate => WaveRule::All,
             Self::Max => WaveRule::Timeout { milliseconds: WAIT_MILLISECONDS },
             Self::Single => WaveRule::Immediate,
         }
@@ -66,6 +93,7 @@ impl Kind {
         let first = (seed >> 32) as i64;
         match self {
             Self::Sum | Self::Max => (first..first + FOLDED_ELEMENTS).collect(),
+            Self::LargeSum => (first..first + LARGE_ELEMENTS).collect(),
             Self::Concatenate => vec![first; 1 + (seed % CONCATENATED_ELEMENTS_MAX) as usize],
             Self::Single => vec![i64::from(rank), wave as i64, first],
         }
@@ -94,7 +122,9 @@ impl Kind {
             parts.reduce(|left, right| left.iter().zip(&right).map(|(l, r)| with(*l, *r)).collect())
         };
         match self {
-            Self::Sum => fold(&mut parts, |left, right| left + right).unwrap_or_default(),
+            Self::Sum | Self::LargeSum => {
+                fold(&mut parts, |left, right| left + right).unwrap_or_default()
+            }
             Self::Max => fold(&mut parts, i64::max).unwrap_or_default(),
             Self::Concatenate | Self::Single => parts.flatten().collect(),
         }
@@ -131,7 +161,7 @@ mod tests {
     #[test]
     fn no_two_waves_or_ranks_or_streams_send_the_same() {
         let mut seen = std::collections::BTreeSet::new();
-        for kind in Kind::ALL {
+        for kind in Kind::SMALL {
             for rank in 0..64 {
                 for wave in 0..64 {
                     assert!(seen.insert(kind.elements(rank, wave)), "{kind:?} {rank} {wave}");

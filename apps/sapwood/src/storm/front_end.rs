@@ -34,6 +34,10 @@ const END_LIMIT: Duration = Duration::from_secs(10);
 const EVENTS_PER_FAULT: u64 = 200;
 const EVENTS_AT_LEAST: u64 = 1000;
 
+/// A back-end that is lost can lack in large waves for so long: until its place is given up, and
+/// what was asked for before is answered.
+const LOSS_LIMIT: Duration = Duration::from_secs(15);
+
 /// How long the network is let work before everything is looked at again.
 const TURN: Duration = Duration::from_millis(5);
 
@@ -64,6 +68,8 @@ pub(super) struct FrontEnd<'a> {
     /// Communication processes that are gone and whose children have not all been taken in.
     broken: BTreeMap<Rank, Instant>,
     began: Instant,
+    /// When a back-end was lost, or killed, last.
+    lost: Option<Instant>,
     outcome: Outcome,
 }
 
@@ -107,6 +113,7 @@ impl<'a> FrontEnd<'a> {
             answered: vec![Instant::now(); Kind::ALL.len()],
             broken: BTreeMap::new(),
             began: Instant::now(),
+            lost: None,
             outcome: Outcome::default(),
         })
     }
@@ -150,8 +157,13 @@ impl<'a> FrontEnd<'a> {
 
     /// One request on each stream.
     fn request(&mut self) -> Result<(), Failure> {
-        let number = self.outcome.requests;
+        let requests = self.outcome.requests;
         for (kind, stream) in self.streams.iter_mut().enumerate() {
+            let per_wave = Kind::ALL[kind].requests_per_wave();
+            let number = requests / per_wave;
+            if !requests.is_multiple_of(per_wave) {
+                continue;
+            }
             match stream.broadcast(TAG, Request::Wave { kind, number }.values()) {
                 Ok(()) | Err(Error::NobodyLeft { .. }) => {}
                 Err(error) => return Err(error.into()),
@@ -181,13 +193,15 @@ impl<'a> FrontEnd<'a> {
     }
 
     fn enter(&mut self, kind: usize, answer: &Answer) {
-        self.ledgers[kind].enter(answer);
+        let has_lost = self.lost.is_some_and(|at| at.elapsed() < LOSS_LIMIT);
+        self.ledgers[kind].enter(answer, has_lost);
         self.answered[kind] = Instant::now();
     }
 
     fn saw(&mut self, event: &Event) {
         let name = match event {
             Event::Lost { back_ends, .. } => {
+                self.lost = Some(Instant::now());
                 self.outcome.back_ends_lost += back_ends.len();
                 "lost"
             }
@@ -214,6 +228,9 @@ impl<'a> FrontEnd<'a> {
     }
 
     fn note(&mut self, deed: Deed) {
+        if deed.fault.is_kill() && deed.rank < self.plan.topology.back_end_count() {
+            self.lost = Some(Instant::now());
+        }
         self.log(&format!("{deed:?}"));
         self.outcome.deeds.push(deed);
     }
@@ -228,7 +245,7 @@ impl<'a> FrontEnd<'a> {
         let stalled = |at: &Instant| at.elapsed() > STALL_LIMIT;
         let which: Vec<&str> = (0..self.answered.len())
             .filter(|kind| stalled(&self.answered[*kind]))
-            .map(|kind| Kind::ALL[kind].filter())
+            .map(|kind| Kind::ALL[kind].name())
             .collect();
         if which.is_empty() || self.survivors().is_empty() {
             return false;
@@ -251,14 +268,17 @@ impl<'a> FrontEnd<'a> {
         while Instant::now() < until {
             self.turn(10 * TURN)?;
             let survivors = self.survivors();
-            let waves = self.outcome.requests;
-            if self.ledgers.iter().all(|ledger| ledger.is_whole(&survivors, waves)) {
+            let requests = self.outcome.requests;
+            let is_whole = |(kind, ledger): (&Kind, &Ledger)| {
+                ledger.is_whole(&survivors, kind.waves(requests))
+            };
+            if Kind::ALL.iter().zip(&self.ledgers).all(is_whole) {
                 break;
             }
         }
         let survivors = self.survivors();
-        for ledger in &mut self.ledgers {
-            ledger.close(&survivors, self.outcome.requests);
+        for (kind, ledger) in Kind::ALL.iter().zip(&mut self.ledgers) {
+            ledger.close(&survivors, kind.waves(self.outcome.requests));
         }
         Ok(())
     }
@@ -316,10 +336,10 @@ impl<'a> FrontEnd<'a> {
             let (rank, requests) = (account[0], &account[1..=Kind::ALL.len()]);
             accounted.insert(u32::try_from(rank).unwrap_or(u32::MAX));
             let faults = account[ACCOUNT_NUMBERS - 1];
-            let sent = self.outcome.requests;
-            if faults > 0 || requests.iter().any(|count| *count != sent) {
+            let sent = Kind::ALL.map(|kind| kind.waves(self.outcome.requests));
+            if faults > 0 || requests != sent {
                 self.outcome.violations.push(format!(
-                    "back-end {rank} has received {requests:?} of {sent} requests on each stream, \
+                    "back-end {rank} has received {requests:?} of {sent:?} requests on the streams, \
                      {faults} out of order"
                 ));
             }

@@ -64,8 +64,9 @@ impl Ledger {
         }
     }
 
-    /// Checks an answer and enters it.
-    pub(super) fn enter(&mut self, answer: &Answer) {
+    /// Checks an answer and enters it. `has_lost` says whether a back-end has been lost so lately
+    /// that large packets may have lost it in their middle.
+    pub(super) fn enter(&mut self, answer: &Answer, has_lost: bool) {
         self.counts.answers += 1;
         self.counts.contributions += answer.contributors.len();
         self.counts.late += u64::from(answer.is_late);
@@ -84,6 +85,27 @@ impl Ledger {
             }
         }
         self.enter_contributors(answer);
+        if self.kind == Kind::LargeSum {
+            self.excuse_missing(answer, has_lost);
+        }
+    }
+
+    /// What comes late of a large folded packet is refused, and a wave that loses a back-end in its
+    /// middle has no value: only then may a survivor be missing for good.
+    fn excuse_missing(&mut self, answer: &Answer, has_lost: bool) {
+        let mut named = RankSet::new();
+        answer.missing.iter().for_each(|missing| named.union_with(missing.ranks.as_ref()));
+        if named.is_empty() {
+            return;
+        }
+        if !has_lost {
+            let reasons: Vec<&str> = answer.missing.iter().map(|m| m.reason.as_str()).collect();
+            let text = format!("lacks {named}, and no back-end is lost: {}", reasons.join("; "));
+            self.violated(answer.wave, &text);
+        }
+        if let Some(entered) = self.entered.get_mut(&answer.wave) {
+            entered.union_with(named.as_ref());
+        }
     }
 
     /// First answers come in the order of their waves. A late part is late at the node where its
@@ -178,7 +200,7 @@ impl Ledger {
     fn violated(&mut self, wave: Wave, what: &str) {
         self.counts.violations += 1;
         if self.violations.len() < VIOLATIONS_KEPT_MAX {
-            self.violations.push(format!("{} wave {wave}: {what}", self.kind.filter()));
+            self.violations.push(format!("{} wave {wave}: {what}", self.kind.name()));
         }
     }
 }
@@ -215,7 +237,7 @@ mod tests {
 
     fn violations(answers: &[Answer]) -> String {
         let mut ledger = ledger();
-        answers.iter().for_each(|answer| ledger.enter(answer));
+        answers.iter().for_each(|answer| ledger.enter(answer, true));
         ledger.close(&RankSet::range(0, 1), 2);
         ledger.violations.join("; ")
     }
@@ -225,6 +247,18 @@ mod tests {
         let mut late = answer(0, &[1]);
         (late.is_late, late.missing) = (true, Vec::new());
         assert_eq!(violations(&[answer(0, &[0, 2]), late, answer(1, &[0, 1, 2])]), "");
+    }
+
+    #[test]
+    fn a_large_sum_may_lack_a_survivor_only_when_a_back_end_was_lost() {
+        for (has_lost, expected) in [(true, 0), (false, 1)] {
+            let mut ledger = Ledger::new(Kind::LargeSum, RankSet::range(0, 2));
+            let mut torn = answer(0, &[]);
+            torn.packet = None;
+            ledger.enter(&torn, has_lost);
+            ledger.close(&RankSet::range(0, 2), 1);
+            assert_eq!(ledger.counts.violations, expected, "{:?}", ledger.violations);
+        }
     }
 
     #[test]

@@ -75,7 +75,7 @@ impl Report {
                 "answers": answers, "complete": complete, "late": late,
                 "contributions": contributions, "violations": violations,
             });
-            streams.insert(kind.filter().to_string(), stream);
+            streams.insert(kind.name().to_string(), stream);
         }
         let faults: Map<String, Value> =
             self.faults.iter().map(|(fault, count)| (name(*fault), json!(count))).collect();
@@ -134,7 +134,7 @@ impl Report {
                 text,
                 "  {:<12} {answers:>10} {complete:>10} {late:>10} {contributions:>14} \
                  {violations:>10}",
-                kind.filter()
+                kind.name()
             );
         }
         for violation in &self.violations {

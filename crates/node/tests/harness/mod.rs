@@ -3,11 +3,12 @@
 //!
 //! A story builds a [`Tree`], opens streams, lets back-ends send, and asks for answers. Every
 //! answer passes the [`oracle`] on its way to the story.
-#![allow(dead_code, reason = "every story uses its own part of the harness")]
+#![allow(dead_code, unused_imports, reason = "every story uses its own part of the harness")]
 
 pub mod oracle;
 mod pipes;
 mod schedule;
+mod sending;
 mod stories;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,9 +17,9 @@ use std::time::Duration;
 use sapwood_filter::Registry;
 use sapwood_node::{
     Answer, ChildPlan, Delivery, Event, GUEST_RANKS_BEGIN, Input, Instant, Job, LinkId, Node,
-    NodeError, Output, Recovery, Role, Settings, StreamSpec,
+    Output, Recovery, Role, Settings, StreamSpec,
 };
-use sapwood_packet::{IntoValues, Packet, Rank, RankSet, StreamId, Wave};
+use sapwood_packet::{IntoValues, Packet, Rank, RankSet, StreamId};
 use sapwood_topology::{Hosts, Shape, Topology};
 
 use oracle::Oracle;
@@ -582,65 +583,6 @@ impl Tree {
         let sent = self.front_end().broadcast(now, stream, TAG, values, ranks);
         sent.expect("the stream is open");
         self.drain(0);
-    }
-
-    /// A back-end sends a number in its next wave.
-    pub fn send(&mut self, rank: Rank, stream: StreamId, value: i64) -> Result<(), NodeError> {
-        let wave = self.oracle.next_wave(stream, rank);
-        self.send_in(rank, stream, value, wave)
-    }
-
-    /// A back-end sends a number in a wave of its choice.
-    pub fn send_in(
-        &mut self,
-        rank: Rank,
-        stream: StreamId,
-        value: i64,
-        wave: Wave,
-    ) -> Result<(), NodeError> {
-        let index = self.by_rank[&rank];
-        self.processes[index].node.send(stream, TAG, value, Some(wave))?;
-        self.oracle.sent(stream, wave, rank, value);
-        self.drain(index);
-        Ok(())
-    }
-
-    /// A back-end sends anything.
-    pub fn send_values(
-        &mut self,
-        rank: Rank,
-        stream: StreamId,
-        values: impl IntoValues,
-        wave: Option<Wave>,
-    ) -> Result<(), NodeError> {
-        let index = self.by_rank[&rank];
-        self.processes[index].node.send(stream, TAG, values, wave)?;
-        self.drain(index);
-        Ok(())
-    }
-
-    /// A back-end sends anything under a tag of its own, in a wave of its choice.
-    pub fn send_tagged(
-        &mut self,
-        rank: Rank,
-        stream: StreamId,
-        tag: i32,
-        values: impl IntoValues,
-        wave: Wave,
-    ) -> Result<(), NodeError> {
-        let index = self.by_rank[&rank];
-        self.processes[index].node.send(stream, tag, values, Some(wave))?;
-        self.drain(index);
-        Ok(())
-    }
-
-    /// A back-end sends numbers in its next waves, before anything moves.
-    pub fn send_many(&mut self, rank: Rank, stream: StreamId, count: u64) -> Result<(), NodeError> {
-        for _ in 0..count {
-            let wave = self.oracle.next_wave(stream, rank);
-            self.send_in(rank, stream, number_of(rank, wave), wave)?;
-        }
-        Ok(())
     }
 
     /// Ends a process as if by a signal: what it has written may still be read.

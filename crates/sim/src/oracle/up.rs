@@ -200,8 +200,8 @@ impl Known {
         for (&rank, fates) in self.fates.iter().filter(|(rank, _)| there.contains(**rank)) {
             let is_lost = |fate: u8| fate & (SENT | ENTERED | EXCUSED) == SENT;
             let lost = fates.iter().filter(|&&fate| is_lost(fate)).count() as u64;
-            // A wave that timed out before any of its chunks came is in no answer at all, nor is one
-            // that all others skipped, and a member sent in only when it had come back.
+            // A wave that timed out before any of its chunks came is in no answer at all, nor is
+            // one that all others skipped, and a member sent in only when it had come back.
             let are_refused = (self.is_timed() || gone.contains(rank))
                 && self.recipe.is_cut_and_folded()
                 && lost <= dropped.above(stream);

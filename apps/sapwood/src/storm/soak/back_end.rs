@@ -17,9 +17,9 @@ pub(super) const PACKETS_PER_ANSWER: u64 = 128;
 /// What it answers to [`Word::End`]: it has sent its last wave.
 pub(super) const LAST_ANSWER: u64 = u64::MAX;
 
-/// Waves in a row on each stream of [`Kind::ALL`], between looks at what has come: enough that a
+/// Waves in a row on each stream of [`Kind::SMALL`], between looks at what has come: enough that a
 /// look costs little, and most on the stream that is cheapest.
-const WAVES_IN_A_ROW: [u64; Kind::ALL.len()] = [64, 16, 8, 4];
+const WAVES_IN_A_ROW: [u64; Kind::SMALL.len()] = [64, 16, 8, 4];
 
 /// What the front-end sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ impl Word {
         let words = received.values().array::<u64>(0)?;
         let word = |at: usize| words.get(at).copied().unwrap_or(u64::MAX);
         Ok(match (word(0), usize::try_from(word(1))) {
-            (0, Ok(kind)) if kind < Kind::ALL.len() => Self::Begin { kind },
+            (0, Ok(kind)) if kind < Kind::SMALL.len() => Self::Begin { kind },
             (1, _) => Self::Packet { number: word(1) },
             _ => Self::End,
         })
@@ -66,8 +66,8 @@ pub(crate) fn back_end() -> Result<ExitCode, Failure> {
 
 #[derive(Default)]
 struct Flood {
-    streams: [Option<StreamId>; Kind::ALL.len()],
-    waves: [u64; Kind::ALL.len()],
+    streams: [Option<StreamId>; Kind::SMALL.len()],
+    waves: [u64; Kind::SMALL.len()],
     packets: u64,
     has_ended: bool,
 }
@@ -85,7 +85,7 @@ impl Flood {
             while let Some(received) = back_end.try_recv()? {
                 self.hear(back_end, &received)?;
             }
-            for (at, kind) in Kind::ALL.into_iter().enumerate() {
+            for (at, kind) in Kind::SMALL.into_iter().enumerate() {
                 let Some(stream) = self.streams[at] else { continue };
                 for _ in 0..WAVES_IN_A_ROW[at] {
                     back_end.send(stream, TAG, kind.values(rank, self.waves[at]))?;
