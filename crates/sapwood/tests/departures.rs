@@ -52,10 +52,8 @@ fn lose_first(network: &mut Network, stream: &mut Stream, tree: &[Seen], manner:
             pause.recv_timeout(HANG).unwrap();
         }
     }
-    if manner == Manner::Killed {
-        signal(first, Signal::KILL);
-    }
-    signal(first, Signal::CONT);
+    // A process that is stopped is killed at once, and leaves when it goes on.
+    signal(first, if manner == Manner::Killed { Signal::KILL } else { Signal::CONT });
     support::wait_until("rank 0 gone", HANG, || !first.is_alive());
 }
 
