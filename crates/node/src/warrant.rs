@@ -37,10 +37,19 @@ impl Warrant {
 
     /// What only holds for back-ends, which bring nobody's data but their own, once.
     #[inline]
-    fn heed_back_end(&mut self, rank: Rank, packet: &PacketRef<'_>) -> Result<(), Breach> {
+    fn heed_back_end(
+        &mut self,
+        rank: Rank,
+        packet: &PacketRef<'_>,
+        runs_filters: bool,
+    ) -> Result<(), Breach> {
         let header = packet.header;
         if header.origin != rank {
             return breach!("a packet of rank {}", header.origin);
+        }
+        if header.wave == END.wave && header.void && runs_filters {
+            // It could not make the stream's filters, and sends nothing.
+            return Ok(());
         }
         if header.wave == END.wave || header.late {
             return breach!("a packet that only a communication process sends");
@@ -78,7 +87,7 @@ impl Stream {
             return breach!("a packet on stream {id} with destinations");
         }
         if let Some(rank) = warrant.back_end {
-            return warrant.heed_back_end(rank, packet);
+            return warrant.heed_back_end(rank, packet, self.request.at_back_ends);
         }
         let origin = packet.header.origin;
         if self.members.contains(origin) && !warrant.members.contains(origin) {

@@ -53,6 +53,8 @@ pub struct Process {
     pub received: Vec<Packet>,
     /// Whether deliveries stay in the node.
     pub is_deaf: bool,
+    /// Whether its program is at work: what comes meanwhile is taken when it is done.
+    is_at_work: bool,
     /// Link number to wire and side.
     links: Vec<Option<(usize, Side)>>,
     wake: Option<Instant>,
@@ -346,6 +348,7 @@ impl Tree {
             events: Vec::new(),
             received: Vec::new(),
             is_deaf: false,
+            is_at_work: false,
             links: Vec::new(),
             wake: None,
             wakes: 0,
@@ -540,7 +543,8 @@ impl Tree {
     }
 
     fn let_program_work(&mut self, process: usize) {
-        if self.processes[process].is_deaf || !self.processes[process].is_alive {
+        let one = &mut self.processes[process];
+        if one.is_deaf || !one.is_alive || std::mem::replace(&mut one.is_at_work, true) {
             return;
         }
         while let Some(delivery) = self.processes[process].node.poll_delivery() {
@@ -557,6 +561,7 @@ impl Tree {
             }
             self.drain(process);
         }
+        self.processes[process].is_at_work = false;
     }
 
     /// What every back-end does with a packet: the value that it sends back on the same stream.
