@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -12,13 +13,19 @@ from stories import (
     CONNECT_SECONDS, END_SECONDS_MAX, PROGRAM, STORY_SECONDS_MAX, Story, TESTBED, name, testbed,
 )
 
+# After which a host without a cable counts as lost for good: the tree's `silence` and `grace`, and
+# another `silence` where a communication process is gone with it.
+SILENCE_SECONDS = 5
+LOST_SECONDS_MAX = 60
+
 
 class Commands(Story):
     """Commands on hosts that are reached by ssh."""
 
     def command(self, *words):
         """The command line, as on a log-in node."""
-        return [TESTBED, "login", PROGRAM, "run", "-t", str(CONNECT_SECONDS), *words]
+        timeout = () if "-t" in words else ("-t", str(CONNECT_SECONDS))
+        return [TESTBED, "login", PROGRAM, "run", *timeout, *words]
 
     def run_it(self, *words, given=""):
         """What a command on hosts comes to."""
@@ -49,6 +56,21 @@ class Commands(Story):
         self.assertRegex(done.stderr, "node03 .*missing: .*(timed out|No route|no answer)")
         done = self.run_it("-b", "--quorum", "1", "-w", "node[00-07]", "exit 4")
         self.assertEqual(done.returncode, 4, done.stderr)
+
+    def test_only_the_host_that_is_down_is_missing_though_it_was_to_reach_others(self):
+        # The first of all, one that reaches others, and one that reaches nobody.
+        for index in (0, 4, 7):
+            testbed("kill", name(index))
+            self.afterwards("boot", name(index))
+            for shape in (["-f", "2"], ["-f", "8"], []):
+                done = self.run_it("-t", "4", "-b", *shape, "-w", "node[00-07]", "echo here")
+                self.assertEqual(done.returncode, 255, done.stderr)
+                said = [line for line in done.stderr.splitlines() if "missing: " in line]
+                self.assertEqual(len(said), 1, done.stderr)
+                self.assertRegex(said[0], f"{name(index)} .*missing: ")
+                self.assertRegex(done.stdout, r"node\[.*\] \(7\)", done.stderr)
+            testbed("boot", name(index))
+            self.repairs.clear()
 
     def test_a_host_that_goes_down_meanwhile_is_named(self):
         line = self.command("-w", "node[00-03]", "-f", "2", "echo begun; sleep 6; echo done")
@@ -168,6 +190,49 @@ class WarmTree(Story):
         done = self.say("run", "-b", "-w", "node[00-07]", "echo here")
         self.assertEqual(done.returncode, 255, done.stderr)
         done = self.say("run", "--cold", "-b", "-w", "node[00-07]", "echo here")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("node[00-07] (8)", done.stdout)
+
+
+    def test_hosts_without_a_cable_are_soon_counted_as_lost(self):
+        # One has only a back-end, the other one a communication process, too.
+        cut = {name(3), name(4)}
+        for host in cut:
+            testbed("cut", host)
+            self.afterwards("heal", host)
+        left = re.escape("node[00-02,05-07] (6)")
+        for reason in ("for 15 s", "for 2 s, and none in the last command|is gone"):
+            done = self.say("run", "-b", "-w", "node[00-07]", "echo here")
+            self.assertEqual(done.returncode, 255, done.stderr)
+            self.assertRegex(done.stdout, left, done.stderr)
+            self.assertRegex(done.stderr, "node(03|\\[03-04\\]) .*missing: ")
+            self.assertRegex(done.stderr, reason)
+        until = time.monotonic() + LOST_SECONDS_MAX
+        said = ""
+        while "  6/8 back-ends" not in said:
+            self.assertLess(time.monotonic(), until, said)
+            said = self.say("status", "--network", "warm").stdout
+        for host in cut:
+            testbed("heal", host)
+        self.repairs.clear()
+        done = self.say("run", "-b", "-w", "node[00-07]", "echo here")
+        self.assertEqual(done.returncode, 255, done.stderr)
+        self.assertRegex(done.stdout, left, done.stderr)
+        done = self.say("up", "--replace", "-t", str(CONNECT_SECONDS), "-w", "node[00-07]", "-f", "2")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        done = self.say("run", "-b", "-w", "node[00-07]", "echo here")
+        self.assertIn("node[00-07] (8)", done.stdout, done.stderr)
+
+    def test_a_host_that_only_hangs_is_not_counted_as_lost(self):
+        hung = name(3)
+        self.afterwards("thaw", hung)
+        testbed("freeze", hung)
+        until = time.monotonic() + 3 * SILENCE_SECONDS
+        while time.monotonic() < until:
+            said = self.say("status", "--network", "warm").stdout
+            self.assertIn("  8/8 back-ends", said)
+        testbed("thaw", hung)
+        done = self.say("run", "-b", "-w", "node[00-07]", "echo here")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("node[00-07] (8)", done.stdout)
 

@@ -421,6 +421,7 @@ impl Driver {
             self.node.set_wall(wall());
             self.node.handle_input(now, Input::Timeout);
             self.sockets.measure(&mut self.node, now);
+            self.sockets.close_deaf(&mut self.node, now);
         }
     }
 

@@ -24,6 +24,9 @@ const TAIL_BYTES: usize = 16 << 10;
 /// Bytes given to one write.
 const WRITE_BYTES_MAX: usize = 1 << 20;
 
+/// So often within the silence that counts as death it is looked which hosts acknowledge.
+const LOOKS: u32 = 8;
+
 const KIND_SHIFT: u32 = 32;
 
 /// What a token of the poller stands for.
@@ -156,6 +159,8 @@ pub(crate) struct SocketTable {
     again: Vec<LinkId>,
     /// When it was last measured how long filters ran.
     measured: Instant,
+    /// When it was last looked which hosts acknowledge.
+    listened: Instant,
 }
 
 impl SocketTable {
@@ -173,6 +178,7 @@ impl SocketTable {
             encryption,
             again: Vec::new(),
             measured: Instant::default(),
+            listened: Instant::default(),
         }
     }
 
@@ -459,6 +465,28 @@ impl SocketTable {
             if let (Some(open), Ok(number)) = (open, u32::try_from(number)) {
                 open.watch_silence(LinkId(number), node);
             }
+        }
+    }
+
+    /// Closes links with bytes under way to hosts that are cut off. Those to processes that read at
+    /// any time are the system's matter; nothing else is known of one that may be stopped.
+    pub(crate) fn close_deaf(&mut self, node: &mut Node, now: Instant) {
+        let terms = node.recovery();
+        let period = terms.silence / LOOKS;
+        if !terms.is_on || terms.silence.is_zero() || now < self.listened + period {
+            return;
+        }
+        self.listened = now;
+        let is_deaf = |id: LinkId, open: &OpenLink| {
+            open.is_watched && !node.keeps_time(id) && open.link.is_deaf_for(terms.silence)
+        };
+        let numbered = (0..).map(LinkId).zip(&self.links);
+        let open = numbered.filter_map(|(id, open)| Some((id, open.as_ref()?)));
+        let deaf: Vec<LinkId> =
+            open.filter(|(id, open)| is_deaf(*id, open)).map(|(id, _)| id).collect();
+        for id in deaf {
+            let reason = format!("host acknowledged nothing for {} ms", terms.silence.as_millis());
+            self.down(id, node, now, &reason);
         }
     }
 

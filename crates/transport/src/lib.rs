@@ -32,6 +32,7 @@ mod connect;
 mod dial;
 mod error;
 mod handshake;
+mod hearing;
 mod inherited;
 mod interface;
 mod key;

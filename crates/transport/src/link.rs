@@ -15,6 +15,7 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use snow::TransportState;
 
 use crate::cipher::Cipher;
+use crate::hearing::is_deaf_for;
 use crate::{Encryption, Error, Peer, PeerCredentials, Result};
 
 /// The most slices that one plain write takes (`UIO_MAXIOV`); further ones wait for the next.
@@ -173,8 +174,9 @@ impl Link {
     /// silent. Does nothing for Unix sockets, whose other end cannot be cut off.
     ///
     /// `always_reads` says that the peer is never too busy to read for that long. Bytes under way
-    /// are watched as well then; otherwise the system has no means to tell a host that is cut off
-    /// from a process that does not read, and only a link with nothing under way is watched.
+    /// are watched as well then; otherwise the system does not tell a host that is cut off from a
+    /// process that does not read, and it watches only while nothing is under way:
+    /// [`Self::is_deaf_for`] is to be asked meanwhile.
     ///
     /// # Errors
     /// The socket's.
@@ -196,6 +198,15 @@ impl Link {
             sockopt::set_tcp_keepcnt(&self.socket, probes.clamp(1, PROBES_MAX))?;
         }
         Ok(())
+    }
+
+    /// Whether bytes are under way of which the peer's host has acknowledged nothing for so long,
+    /// and two seconds at least, though some were sent again. A host acknowledges for a process
+    /// that is stopped. Never so for
+    /// Unix sockets.
+    #[must_use]
+    pub fn is_deaf_for(&self, silence: Duration) -> bool {
+        !matches!(self.peer, Peer::Local(_)) && is_deaf_for(&self.socket, silence)
     }
 
     /// How long [`Self::read_waiting`] waits at most, to a few milliseconds; zero for no limit.
