@@ -22,7 +22,7 @@ const LOOK: Duration = Duration::from_millis(2);
 const ANSWER_TIMES: u32 = 4;
 
 /// How long a client may keep a processor from others: one that computes for longer is not sound.
-const SOUND_MAX: Duration = Duration::from_secs(30);
+pub(crate) const SOUND_MAX: Duration = Duration::from_secs(30);
 
 /// What is known of one client's work.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +54,11 @@ impl Pace {
     pub(crate) fn new() -> Self {
         let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
         Self { processors, whole_work: None, next_look: Instant::default() }
+    }
+
+    /// How many clients can compute at the same time.
+    pub(crate) fn processors(&self) -> usize {
+        self.processors
     }
 
     /// When there is something to look at.

@@ -20,7 +20,7 @@ use sapwood_transport::{Encryption, Interest, Poller};
 
 use crate::attach::STARTED_VARIABLE;
 use crate::links::Token;
-use crate::pace::{Pace, Pass};
+use crate::pace::{Pace, Pass, SOUND_MAX};
 use crate::processes::Invitation;
 use crate::{
     ENCRYPTION_VARIABLE, KEY_VARIABLE, PARENT_VARIABLE, Plan, RANK_VARIABLE, Reach, RemoteOptions,
@@ -165,9 +165,7 @@ impl Remote {
                 write(*rank, call, poller);
             }
         }
-        let is_late = |call: &Call| call.answer_by.is_some_and(|by| by <= now);
-        let late = self.calls.iter().filter(|(_, call)| is_late(call)).map(|(&rank, _)| rank);
-        for rank in late.collect::<Vec<u32>>() {
+        for rank in self.late(now) {
             self.no_answer(rank, poller, now);
         }
         let mut room = self.room_now(now);
@@ -177,6 +175,32 @@ impl Remote {
         {
             room -= usize::from(self.call(start, node, poller, now));
         }
+    }
+
+    /// Those whose time is over. A client that computes, or shares processors with more of them
+    /// than there are, has not given its host all of that time: the host has it once more.
+    fn late(&mut self, now: Instant) -> Vec<u32> {
+        let is_late = |call: &Call| call.answer_by.is_some_and(|by| by <= now);
+        if !self.calls.values().any(is_late) {
+            return Vec::new();
+        }
+        let asked = self.calls.iter().filter(|(_, call)| call.answer_by.is_some());
+        let computes = |call: &Call| call.session.work().is_some_and(|work| work.is_computing);
+        let computing: Vec<u32> =
+            asked.filter(|(_, call)| computes(call)).map(|(&rank, _)| rank).collect();
+        let is_short = computing.len() > self.pace.processors();
+        let patience = self.patience();
+        let most = patience + SOUND_MAX;
+        let mut late = Vec::new();
+        for (&rank, call) in self.calls.iter_mut().filter(|(_, call)| is_late(call)) {
+            let is_held_up = is_short || computing.contains(&rank);
+            if is_held_up && now.since(call.begun) < most {
+                call.answer_by = Some((now + patience).min(call.begun + most));
+            } else {
+                late.push(rank);
+            }
+        }
+        late
     }
 
     /// What has come of starts since the last time.
