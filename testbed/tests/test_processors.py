@@ -48,6 +48,17 @@ class Processors(Story):
             self.assertRegex(done.stderr, f"^testbed: .*{why}.*\n$")
             self.assertEqual(testbed("list"), "")
 
+    def test_hosts_whose_clients_lack_processors_are_not_called_missing(self):
+        """All log-ins at once are more work than this host has done when the host's time is over."""
+        down = name(LIMITED - 1)
+        testbed("kill", down)
+        self.afterwards("boot", down)
+        run = [TESTBED, "login", PROGRAM, "run", "--cold", "-n", "-b", "-t", "1", "-f", str(LIMITED)]
+        done = subprocess.run([*run, "-w", names(LIMITED), "true"], capture_output=True, text=True, check=False)
+        said = [line for line in done.stderr.splitlines() if "missing: " in line]
+        self.assertEqual(len(said), 1, done.stderr)
+        self.assertIn(down, said[0])
+
     def test_hosts_that_were_reached_reach_others(self):
         """Log-ins that delay each other are shared out over the hosts, as soon as that was measured."""
         report = examine(names(LIMITED), "-t", "60")
