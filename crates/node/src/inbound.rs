@@ -406,8 +406,11 @@ impl Stream {
                 let Arrived { packet, owned, charge } = arrived;
                 wave.add(slot, &packet, owned, charge, fold);
             } else {
+                // It has sent, and is named with those that its packet does not fit to.
                 wave.charges.push((slot as u16, arrived.charge));
-                wave.fault = Some(unequal_lengths(wave.total, total));
+                wave.contributors.union_with(arrived.packet.contributors);
+                let name = fold.map_or("null", |fold| fold.name());
+                wave.fault = Some(unequal_lengths(name, wave.total, total));
             }
         }
         if is_new {
@@ -464,13 +467,13 @@ impl Stream {
     }
 }
 
-fn unequal_lengths(first: Option<u64>, other: Option<u64>) -> sapwood_filter::FilterError {
+fn unequal_lengths(
+    name: &'static str,
+    first: Option<u64>,
+    other: Option<u64>,
+) -> sapwood_filter::FilterError {
     let text = |total: Option<u64>| {
         total.map_or_else(|| "a short packet".into(), |total| alloc::format!("{total} bytes"))
     };
-    sapwood_filter::FilterError::Mixed {
-        name: "of this stream",
-        first: text(first),
-        other: text(other),
-    }
+    sapwood_filter::FilterError::Mixed { name, first: text(first), other: text(other) }
 }

@@ -55,7 +55,13 @@ impl Warrant {
             return breach!("a packet that only a communication process sends");
         }
         if header.direct {
-            return Ok(());
+            return match runs_filters {
+                true => Ok(()),
+                false => breach!("a reply of a filter, and runs none"),
+            };
+        }
+        if !header.void && packet.contributors.is_empty() {
+            return breach!("values for no back-end");
         }
         if header.wave < self.ended {
             return breach!("wave {} a second time", header.wave);

@@ -132,6 +132,7 @@ fn of_back_ends() -> Vec<Lie> {
     let own = Header { ends_wave: true, ..Header::default() };
     let twice = [packet(own, 1, "0", 1), packet(own, 1, "0", 1)].concat();
     let late = Header { late: true, ..own };
+    let direct = Header { direct: true, ..own };
     let end = Header { wave: u64::MAX, void: true, ..own };
     let end = {
         let header = Header { stream: 1, ..end };
@@ -140,6 +141,8 @@ fn of_back_ends() -> Vec<Lie> {
     vec![
         lie("own rank twice", "wave 0 a second time", twice),
         lie("late", "that only a communication process sends", packet(late, 1, "0", 1)),
+        lie("for nobody", "values for no back-end", packet(own, 1, "", 1)),
+        lie("direct", "a reply of a filter, and runs none", packet(direct, 1, "0", 1)),
         lie("the end", "a packet that only a communication process sends", end),
         lie("origin", "a packet of rank 2", packet(Header { origin: 2, ..own }, 1, "0", 1)),
     ]
