@@ -134,6 +134,21 @@ fn a_file_that_cannot_be_used_is_refused_in_words() {
     }
 }
 
+/// The loader would map what is not there, and the process end by a signal.
+#[test]
+fn a_shared_object_without_its_end_is_refused() {
+    let library = Library::build("tests/filters/faults.c", &[]);
+    let whole = std::fs::read(library.path()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("libcut.so");
+    for length in [64, 1000, 5000, whole.len() / 2, whole.len() - 1] {
+        std::fs::write(&path, &whole[..length.min(whole.len() - 1)]).unwrap();
+        let name = format!("native:{}#refuse", path.display());
+        let error = make(&name, ValuesRef::default()).err().map(|error| error.to_string());
+        assert!(error.is_some_and(|error| error.contains("cannot be loaded")), "{length} bytes");
+    }
+}
+
 #[test]
 fn a_symbol_that_is_nowhere_is_named() {
     let folder = tempfile::tempdir().unwrap();

@@ -114,6 +114,23 @@ fn a_filter_that_breaks_a_limit_fails_its_wave_and_goes_on_with_the_next() {
     }
 }
 
+/// What a filter has this side do counts among its steps, and what it emits among its memory.
+#[test]
+fn a_filter_that_floods_is_ended_by_its_limits() {
+    let large = packet_of(&vec![1.0_f64; 20_000][..]);
+    let small = packet_of(1.0_f64);
+    for (filter, packet, reason) in [
+        ("flood", large, "emitted more than the 67108864 bytes that one call may"),
+        ("flood", small.clone(), "runs too long: it has used up the 250000000 steps of one call"),
+        ("nag", small, "runs too long: it has used up the 250000000 steps of one call"),
+    ] {
+        let mut faulty =
+            make(&name("tests/filters/faults.wasm", filter), ValuesRef::default()).unwrap();
+        let error = given(faulty.as_mut(), 0, &[packet]).unwrap_err();
+        assert_eq!(error.to_string(), format!("filter '{filter}': {reason}"));
+    }
+}
+
 #[test]
 fn a_trap_leaves_a_fresh_instance_behind() {
     let crash = name("tests/filters/faults.wasm", "crash");

@@ -5,6 +5,7 @@ use std::ffi::{CStr, CString};
 use std::io::Write as _;
 use std::sync::{Arc, Mutex, Once, PoisonError};
 
+use object::{Object as _, ObjectSegment as _};
 use sapwood_filter::ShippedFile;
 
 use super::interface::{RawFilter, RawLibrary};
@@ -55,6 +56,7 @@ impl Library {
     pub(super) fn load(file: &str, path: &str) -> Result<Self, ExtensionError> {
         let load = |reason: String| ExtensionError::Load { file: file.to_string(), reason };
         let c_path = CString::new(path).map_err(|error| load(error.to_string()))?;
+        check_whole(path).map_err(load)?;
         let loading = Loading::begin(file);
         // SAFETY: the path is a text with an end. That the object's own initialisers are sound is
         // what trusting it means.
@@ -79,6 +81,25 @@ impl Library {
     /// The filter of a name, or with an empty one the only filter.
     pub(super) fn find(&self, name: &str) -> Result<(&str, RawFilter), ExtensionError> {
         find_in(&self.filters, &self.file, name)
+    }
+}
+
+/// Refuses a shared object of which the end is missing: the loader would map what is not there, and
+/// the process end when it is touched. What is no shared object is left to the loader, which says
+/// so.
+fn check_whole(path: &str) -> Result<(), String> {
+    let Ok(bytes) = std::fs::read(path) else { return Ok(()) };
+    if !bytes.starts_with(&object::elf::ELFMAG) {
+        return Ok(());
+    }
+    let parsed = object::File::parse(&*bytes).map_err(|error| error.to_string())?;
+    let ends_inside = |segment: object::Segment<'_, '_>| {
+        let (start, length) = segment.file_range();
+        start.checked_add(length).is_some_and(|end| end <= bytes.len() as u64)
+    };
+    match parsed.segments().all(ends_inside) {
+        true => Ok(()),
+        false => Err(format!("its end is missing: the file has {} bytes", bytes.len())),
     }
 }
 

@@ -19,12 +19,19 @@ const PAGE_BYTES: usize = 64 << 10;
 /// Longest reason that is kept, in bytes.
 const REASON_BYTES_MAX: usize = 4096;
 
+/// Steps that a call of `emit` or `fail` costs, beside one for each few bytes that it copies: as
+/// much as the work takes here, so that the limit of steps bounds that, too.
+const IMPORT_FUEL: u64 = 200;
+const BYTES_PER_STEP: u64 = 4;
+
 /// What the functions that an instance imports work on.
 pub(super) struct Host {
     limits: StoreLimits,
     memory: Option<Memory>,
     /// The node's emitter, during a call.
     pub(super) emitter: Emitter,
+    /// Bytes that the call has emitted.
+    emitted: usize,
     reason: Option<String>,
 }
 
@@ -57,7 +64,7 @@ impl Instance {
             .tables(4)
             .memories(1)
             .build();
-        let host = Host { limits, memory: None, emitter: Emitter::new(), reason: None };
+        let host = Host { limits, memory: None, emitter: Emitter::new(), emitted: 0, reason: None };
         let engine = module.module().engine();
         let mut store = Store::new(engine, host);
         store.limiter(|host| &mut host.limits);
@@ -156,7 +163,9 @@ impl Instance {
     ) -> Result<Outcome, String> {
         self.store.set_fuel(CALL_FUEL).map_err(|error| error.to_string())?;
         // The functions that it imports need the emitter for themselves.
-        std::mem::swap(emitter, &mut self.store.data_mut().emitter);
+        let host = self.store.data_mut();
+        std::mem::swap(emitter, &mut host.emitter);
+        host.emitted = 0;
         let called = function.call(&mut self.store, parameters);
         let host = self.store.data_mut();
         std::mem::swap(emitter, &mut host.emitter);
@@ -202,18 +211,41 @@ fn reason_of(error: &wasmi::Error, fuel: u64) -> String {
     }
 }
 
+/// Takes the steps that a call of this side costs: some, and one for each few bytes it copies.
+fn charge(caller: &mut Caller<'_, Host>, bytes: usize) -> Result<(), wasmi::Error> {
+    let cost = IMPORT_FUEL + bytes as u64 / BYTES_PER_STEP;
+    let left = caller.get_fuel()?.checked_sub(cost).ok_or(TrapCode::OutOfFuel)?;
+    caller.set_fuel(left)
+}
+
 /// `emit(out, way, tag, values, count) -> 0 or 1`
-fn emit(caller: Caller<'_, Host>, _: i32, way: i32, tag: i32, values: i32, count: i32) -> i32 {
-    let mut caller = caller;
-    let Some(memory) = caller.data().memory else { return 1 };
+fn emit(
+    mut caller: Caller<'_, Host>,
+    _: i32,
+    way: i32,
+    tag: i32,
+    values: i32,
+    count: i32,
+) -> Result<i32, wasmi::Error> {
+    let Some(memory) = caller.data().memory else { return Ok(1) };
     let (memory, host) = memory.data_and_store_mut(&mut caller);
-    match emit_from(memory, host, way == 1, tag, values.cast_unsigned(), count.cast_unsigned()) {
-        Ok(()) => 0,
-        Err(reason) => {
+    let before = host.emitted;
+    let made =
+        emit_from(memory, host, way == 1, tag, values.cast_unsigned(), count.cast_unsigned());
+    let emitted = host.emitted;
+    if emitted > MEMORY_BYTES_MAX {
+        let text = format!("emitted more than the {MEMORY_BYTES_MAX} bytes that one call may");
+        return Err(wasmi::Error::new(text));
+    }
+    let code = made.map_or_else(
+        |reason| {
             host.refuse(&reason);
             1
-        }
-    }
+        },
+        |()| 0,
+    );
+    charge(&mut caller, emitted - before)?;
+    Ok(code)
 }
 
 fn emit_from(
@@ -245,6 +277,11 @@ fn emit_from(
         format.push(directive);
         length += elements.len() + 16;
     }
+    // What is too much is not copied first.
+    host.emitted = host.emitted.saturating_add(length);
+    if host.emitted > MEMORY_BYTES_MAX {
+        return Err("emitted too much".into());
+    }
     let mut problem = "";
     let built = host.emitter.build(is_reply, tag, format, length, |body| {
         for value in table.chunks_exact(VALUE_BYTES) {
@@ -265,9 +302,9 @@ fn emit_from(
 }
 
 /// `fail(out, text, bytes) -> 1`
-fn fail(caller: Caller<'_, Host>, _: i32, text: i32, bytes: i32) -> i32 {
-    let mut caller = caller;
-    let Some(memory) = caller.data().memory else { return 1 };
+fn fail(mut caller: Caller<'_, Host>, _: i32, text: i32, bytes: i32) -> Result<i32, wasmi::Error> {
+    charge(&mut caller, REASON_BYTES_MAX)?;
+    let Some(memory) = caller.data().memory else { return Ok(1) };
     let (memory, host) = memory.data_and_store_mut(&mut caller);
     let length = (bytes.cast_unsigned() as usize).min(REASON_BYTES_MAX);
     let text = memory.get(text.cast_unsigned() as usize..).and_then(|rest| rest.get(..length));
@@ -275,5 +312,5 @@ fn fail(caller: Caller<'_, Host>, _: i32, text: i32, bytes: i32) -> i32 {
         Some(text) if !text.is_empty() => host.refuse(&String::from_utf8_lossy(text)),
         _ => host.refuse("failed and gave no reason"),
     }
-    1
+    Ok(1)
 }

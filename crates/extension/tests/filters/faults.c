@@ -150,6 +150,24 @@ static int32_t outside(void *state, const sapwood_filter_wave_t *wave, sapwood_f
     sapwood_filter_emit(out, 0, &value, 1);
     return 0;
 }
+
+/* One that emits without end, whatever it is told. */
+static int32_t flood(void *state, const sapwood_filter_wave_t *wave, sapwood_filter_out_t *out)
+{
+    (void)state;
+    for (;;)
+        sapwood_filter_emit(out, wave->packets[0].tag, wave->packets[0].values,
+                            wave->packets[0].value_count);
+}
+
+/* One that gives reasons without end. */
+static int32_t nag(void *state, const sapwood_filter_wave_t *wave, sapwood_filter_out_t *out)
+{
+    (void)state;
+    (void)wave;
+    for (;;)
+        sapwood_filter_fail(out, "does not like this wave");
+}
 #endif
 
 static const sapwood_filter_t filters[] = {
@@ -166,6 +184,8 @@ static const sapwood_filter_t filters[] = {
 #if defined(__wasm__)
     {.name = "grow", .transform = grow},
     {.name = "outside", .transform = outside},
+    {.name = "flood", .transform = flood},
+    {.name = "nag", .transform = nag},
 #endif
 };
 
