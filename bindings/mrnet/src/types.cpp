@@ -7,6 +7,8 @@
 #include <cstdarg>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
+#include <set>
 
 #include "contents.hpp"
 #include "mrnet/Error.h"
@@ -139,10 +141,23 @@ ErrorCode Error::get_Error() const
     return code_;
 }
 
+/* A text that stays, as MRNet's do: tools keep the pointer. The texts of errors are few; should they
+   ever be many, the last are good until the next error. */
+static const char* lasting(const std::string& text)
+{
+    static const size_t TEXTS_MAX = 4096;
+    static std::mutex lock;
+    static std::set<std::string>* texts = new std::set<std::string>;
+    std::lock_guard<std::mutex> guard(lock);
+    if (texts->size() >= TEXTS_MAX && texts->count(text) == 0)
+        return text.c_str();
+    return texts->insert(text).first->c_str();
+}
+
 const char* Error::get_ErrorStr(ErrorCode code) const
 {
     if (code == code_ && code != ERR_NONE)
-        return text_.c_str();
+        return lasting(text_);
     return errors[code >= ERR_NONE && code < ERR_CODE_LAST ? code : ERR_CODE_LAST].msg;
 }
 
