@@ -467,11 +467,13 @@ impl Node {
         }
     }
 
-    /// A child has told who is below it: if it was thought gone before, nobody else comes.
-    pub(crate) fn close_place_of_slow(&mut self, rank: Rank) {
-        for place in &mut self.membership.vacancies {
-            if place.is_starting && place.rank == rank {
-                place.awaited = RankSet::new();
+    /// A child has told who is below it: places of processes that were slow to start are held for
+    /// these no more. If it was thought gone itself, no other back-ends come in its place.
+    pub(crate) fn close_place_of_slow(&mut self, rank: Rank, back_ends: &RankSet) {
+        for place in self.membership.vacancies.iter_mut().filter(|place| place.is_starting) {
+            match place.rank == rank {
+                true => place.awaited = RankSet::new(),
+                false => place.awaited.subtract(back_ends.as_ref()),
             }
         }
         self.close_vacancies();

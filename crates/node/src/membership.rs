@@ -646,7 +646,7 @@ impl Node {
         let Some(child) = self.membership.children.get_mut(&rank) else { return };
         child.connected.union_with(back_ends.as_ref());
         child.state = State::Reported;
-        self.close_place_of_slow(rank);
+        self.close_place_of_slow(rank, &back_ends);
         let Some(child) = self.membership.children.get_mut(&rank) else { return };
         if !child.is_resuming {
             self.admit_members(rank, &back_ends);
