@@ -60,9 +60,7 @@ impl Node {
             Peer::Ancestor => self.ancestor_down(link, reason),
             Peer::Child(rank) => self.child_down(rank, link, reason, was_silent),
             Peer::Visitor => self.visitor_down(link),
-            // The number of its link may be given to another, who has not said its own hello.
-            Peer::Stranger => self.membership.applicants.retain(|other| other.link != link),
-            Peer::Leaving => {}
+            Peer::Stranger | Peer::Leaving => {}
         }
     }
 
