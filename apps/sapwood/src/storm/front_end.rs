@@ -34,8 +34,8 @@ const END_LIMIT: Duration = Duration::from_secs(10);
 const EVENTS_PER_FAULT: u64 = 200;
 const EVENTS_AT_LEAST: u64 = 1000;
 
-/// A back-end that is lost can lack in large waves for so long: until its place is given up, and
-/// what was asked for before is answered.
+/// How long a lost back-end may be missing from large waves: until its place is given up, and the
+/// requests before that are answered.
 const LOSS_LIMIT: Duration = Duration::from_secs(15);
 
 /// How long the network is let work before everything is looked at again.

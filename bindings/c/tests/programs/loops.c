@@ -32,7 +32,7 @@ static void check_endless(const char *file)
     OK(sapwood_stream_close(&stream, &error));
 }
 
-/* The project's own mean, over arrays of so many doubles: of all back-ends, which send the same. */
+/* The project's own mean over arrays of this length; all back-ends send the same. */
 static void check_mean(const char *file, int32_t count, uint64_t back_ends)
 {
     sapwood_stream_t *stream = open_stream(file, "mean");

@@ -101,7 +101,7 @@ static void check_sum(sapwood_stream_t *stream, int32_t tag, double wanted)
     sapwood_answer_free(&answer);
 }
 
-/* Packets that are too long for somebody: the answer says for whom. */
+/* Packets that are too long for one process's memory: the answer names its ranks. */
 static void check_missing(sapwood_stream_t *stream, const char *words)
 {
     sapwood_answer_t *answer = NULL;

@@ -21,7 +21,7 @@ int mrn_lock_take(struct mrn_lock *lock);
 int mrn_lock_try(struct mrn_lock *lock);
 int mrn_lock_leave(struct mrn_lock *lock);
 int mrn_lock_register(struct mrn_lock *lock, unsigned int number);
-/* With the lock held. ETIMEDOUT after so many milliseconds. */
+/* With the lock held. Gives ETIMEDOUT after this many milliseconds. */
 int mrn_lock_wait(struct mrn_lock *lock, unsigned int number, int milliseconds);
 int mrn_lock_wake(struct mrn_lock *lock, unsigned int number, int is_for_all);
 

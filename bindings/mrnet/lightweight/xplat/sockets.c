@@ -141,7 +141,7 @@ XPlat_NCBuf_t *XPlat_new_NCBuf(void)
     return calloc(1, sizeof(XPlat_NCBuf_t));
 }
 
-/* What is left of the buffers after so many bytes, as far as one call of the system takes it. */
+/* The buffers without their first bytes, as many of them as one system call takes. */
 static size_t rest_of(const XPlat_NCBuf_t *buffers, unsigned int count, size_t done,
                       struct iovec *rest)
 {

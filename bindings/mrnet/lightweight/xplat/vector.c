@@ -5,7 +5,7 @@
 
 #define FIRST_ROOM 8
 
-/* Whether there is room for so many elements. */
+/* Whether there is room for this many elements. */
 static int reserve(vector_t *vector, size_t wanted)
 {
     if (wanted <= vector->alloc_size)
