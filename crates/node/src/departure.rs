@@ -239,7 +239,25 @@ impl Node {
         if let Some(parent) = self.membership.parent {
             self.outputs.push_back(Output::Hangup(parent));
         }
+        self.leave_links();
         self.outputs.push_back(Output::Event(Event::Ended { on_purpose, reason }));
+    }
+
+    /// The links of this process only drain: nothing more is written to them or read from them.
+    ///
+    /// Their numbers soon are those of other links, so no child and no stream may keep one.
+    pub(crate) fn leave_links(&mut self) {
+        let mut links = self.membership.child_links();
+        links.extend(self.membership.parent.take());
+        for link in links {
+            if let Some(open) = self.links.link_mut(link) {
+                open.peer = Peer::Leaving;
+            }
+        }
+        self.membership.children.values_mut().for_each(|child| child.link = None);
+        for at in 0..self.streams.len() {
+            self.streams.at(at).slots.iter_mut().for_each(|slot| slot.alive = false);
+        }
     }
 
     /// Lets everything that waits on a stream go down, whatever the credit.

@@ -407,6 +407,7 @@ impl Node {
         if let Some(parent) = self.membership.parent {
             self.outputs.push_back(Output::Hangup(parent));
         }
+        self.leave_links();
         self.outputs.push_back(Output::Event(Event::Ended { on_purpose: false, reason }));
     }
 
