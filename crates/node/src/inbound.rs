@@ -460,6 +460,9 @@ impl Stream {
         if until <= from {
             return;
         }
+        if until == END {
+            self.slots[slot].next_before_end = from;
+        }
         self.waves.split_at(until);
         let hint = self.slots[slot].hint;
         self.slots[slot].next = until;

@@ -33,6 +33,8 @@ pub(crate) struct Slot {
     pub(crate) vacancy: Option<u64>,
     /// Everything before this place has come, or will never come.
     pub(crate) next: Place,
+    /// What that was before the child said that nothing more comes.
+    pub(crate) next_before_end: Place,
     /// Where in the open waves the next packet is likely to belong, counted from the stream's
     /// start.
     pub(crate) hint: u64,
@@ -82,6 +84,7 @@ impl Slot {
             alive: true,
             vacancy: None,
             next: first,
+            next_before_end: first,
             hint: 0,
             owed: 0,
             granted_early: 0,
@@ -167,7 +170,10 @@ impl Slot {
             self.numbers.pop_front();
         }
         let held = held.map_or(END, Place::start_of);
-        let place = held.min(safe).min(self.next).max(self.told.0);
+        // One that has said that nothing more comes may have members again, who send what they
+        // have kept of waves that have gone on without them.
+        let come = if self.next < END { self.next } else { self.next_before_end };
+        let place = held.min(safe).min(come).max(self.told.0);
         let now = (place, self.safe_number);
         if !self.alive || now == self.told {
             return None;

@@ -191,3 +191,32 @@ fn what_a_back_end_had_not_read_takes_no_room_when_it_is_gone() {
         }
     }
 }
+
+#[test]
+fn what_it_brings_is_safe_no_sooner_though_its_parent_had_nobody_meanwhile() {
+    each_seed("away", "what_it_brings_is_safe", 40, |seed| {
+        for spec in ["2x1", "2x1x1", "3x1x1x1"] {
+            let mut tree = Tree::recovering(spec, seed, terms());
+            let everyone = tree.everyone();
+            let mut wanted = harness::spec(&everyone, &["sum"], WaveRule::All);
+            wanted.window_bytes = Some(600);
+            let stream = tree.open(wanted);
+            tree.run();
+            cut_off(&mut tree);
+            tree.send_many(AWAY, stream, 20).expect("the stream is open");
+            let others = everyone.difference(RankSet::range(AWAY, AWAY).as_ref());
+            for rank in others.iter() {
+                tree.send_many(rank, stream, 60).expect("the stream is open");
+            }
+            // The waves go on without it, until the front-end has no room for more answers.
+            tree.advance(200);
+            come_back(&mut tree);
+            let parent = tree.topology.parent(AWAY).expect("a parent").rank();
+            tree.kill(parent);
+            tree.advance(1500);
+            let answers = tree.answers();
+            let with_it = answers.iter().filter(|answer| answer.contributors.contains(AWAY));
+            assert_eq!(with_it.count(), 20, "{spec}: {answers:?}");
+        }
+    });
+}
