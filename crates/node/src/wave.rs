@@ -579,6 +579,13 @@ impl WaveTable {
         self.open.get_mut(index).filter(|wave| wave.place == place).map(|wave| &mut **wave)
     }
 
+    /// The first place from this one on that is open in its wave; itself if there is none.
+    pub(crate) fn first_open_of(&self, place: Place) -> Place {
+        let index = self.open.partition_point(|wave| wave.place < place);
+        let open = self.open.get(index).map(|wave| wave.place);
+        open.filter(|open| open.wave == place.wave).unwrap_or(place)
+    }
+
     /// A child will send nothing more before `until`: the waves from `from` to there need not wait.
     /// Gives the place where its next packet is likely to belong.
     #[inline]

@@ -3,7 +3,7 @@
 
 mod harness;
 
-use harness::{Tree, each_seed, missing_ranks};
+use harness::{Tree, each_seed, missing_ranks, says};
 use sapwood_filter::WaveRule;
 use sapwood_node::{Answer, Event, Recovery};
 use sapwood_packet::RankSet;
@@ -100,5 +100,39 @@ fn a_wave_that_loses_all_who_were_in_its_first_chunks_is_closed_with_its_missing
             assert_eq!(all, everyone, "everyone is in it or named: {answer:?}");
         }
         assert_eq!(on_time[1].contributors, RankSet::range(last, last), "{answers:?}");
+    });
+}
+
+/// Back-end 0 is lost while its array is under way, and 1 has sent its own: the answer names that, if
+/// it lacks 1.
+fn assert_torn_with_reason(tree: &mut Tree, spec: &str) {
+    for answer in tree.answers() {
+        assert_value(&answer);
+        assert!(!says(&answer, 1, "sent nothing"), "{spec}: it has sent: {answer:?}");
+    }
+}
+
+#[test]
+fn a_wave_that_is_torn_below_one_that_was_an_orphan_comes_with_its_reason() {
+    each_seed("torn", "a_wave_that_is_torn_below_one", 20, |seed| {
+        let spec = ["2x1x1", "1x2x1x1"][seed as usize % 2];
+        let mut tree = Tree::recovering(spec, seed, terms());
+        tree.schedule.widen();
+        let everyone = tree.everyone();
+        let stream = tree.stream(&everyone, "sum", WaveRule::All);
+        tree.oracle.forget(stream);
+        // It does not hear that it may send the rest.
+        tree.process(0).is_stalled = true;
+        everyone.iter().for_each(|rank| send_array(&mut tree, rank, stream));
+        tree.advance(200);
+        // Its place is held for a second.
+        tree.cut_off.insert(0);
+        tree.cut(0);
+        tree.run();
+        let above = tree.topology.parent(0).expect("a parent").rank();
+        let upper = tree.topology.parent(above).expect("another").rank();
+        tree.kill(upper);
+        tree.advance(3000);
+        assert_torn_with_reason(&mut tree, spec);
     });
 }
