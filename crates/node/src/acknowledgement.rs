@@ -169,9 +169,13 @@ impl Node {
     ) {
         let Some(at) = self.streams.find(id) else { return };
         let Self { streams, links, pool, .. } = self;
-        let Stream { sender, slots, .. } = streams.at(at);
+        let Stream { sender, slots, faults, .. } = streams.at(at);
         let before = sender.kept_bytes();
         sender.acknowledge(place, single, pool);
+        let safe = sender.acknowledged.wave;
+        while faults.first_key_value().is_some_and(|(&wave, _)| wave < safe) {
+            faults.pop_first();
+        }
         let left = sender.kept_bytes();
         let mut has_much = left == 0;
         for slot in slots.iter_mut() {

@@ -135,9 +135,8 @@ impl Node {
                     } else if let Some(stream) = self.streams.get_mut(stream) {
                         stream.add_fault(wave, ranks, reason);
                     }
-                } else if let Some(parent) = self.membership.parent {
-                    let fault = Control::Fault { stream, wave, rank, back_ends, reason };
-                    self.send_control(parent, &fault);
+                } else {
+                    self.pass_on_fault(stream, wave, rank, ranks, reason);
                 }
             }
             Control::Credit { stream, bytes } => self.credit_from_child(link, stream, bytes),

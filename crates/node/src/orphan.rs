@@ -332,6 +332,22 @@ impl Node {
             down: (down.wave, down.offset),
         };
         self.send_control(link, &resume);
+        self.tell_faults(at, link);
+    }
+
+    /// Tells a new parent why waves that are not safe lack back-ends: the old one may not have
+    /// passed it on.
+    fn tell_faults(&mut self, at: usize, link: LinkId) {
+        let rank = self.membership.rank_or_max();
+        let stream = self.streams.at(at);
+        let (id, faults) = (stream.id, stream.faults.clone());
+        for (wave, faults) in faults {
+            for Missing { ranks, reason } in faults {
+                let back_ends = Ranges::from(&ranks);
+                let fault = Control::Fault { stream: id, wave, rank, back_ends, reason };
+                self.send_control(link, &fault);
+            }
+        }
     }
 
     /// The back-ends whose packets this process may have kept, or that it waits for.

@@ -233,6 +233,13 @@ impl Node {
         let stream = self.streams.at(at);
         if header.ends_wave && header.wave != END.wave {
             stream.faults.remove(&header.wave);
+            // Those of waves that have been answered have been told again by an orphan.
+            let is_in_order = !stream.is_immediate() && !header.late;
+            while is_in_order
+                && stream.faults.first_key_value().is_some_and(|(&wave, _)| wave < header.wave)
+            {
+                stream.faults.pop_first();
+            }
         }
         if packet.is_none() && missing.is_empty() {
             return;

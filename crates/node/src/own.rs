@@ -13,7 +13,7 @@ use sapwood_filter::{Chain, Emitter, Filter, FilterError, Registry, WaveRef};
 use sapwood_packet::{
     Body, Header, Packet, PacketRef, RankSet, RankSetRef, Slab, StreamId, Tag, ValuesRef, Wave,
 };
-use sapwood_wire::{Control, Ranges, StreamRequest};
+use sapwood_wire::StreamRequest;
 
 use crate::stream::{Stream, chain};
 use crate::transform::check_emissions;
@@ -150,10 +150,7 @@ impl Node {
     ) {
         let rank = self.membership.rank_or_max();
         let reason = alloc::format!("{error} ({way}at rank {rank})");
-        if let Some(parent) = self.membership.parent {
-            let back_ends = Ranges::from(ranks);
-            self.send_control(parent, &Control::Fault { stream, wave, rank, back_ends, reason });
-        }
+        self.pass_on_fault(stream, wave, rank, ranks.clone(), reason);
     }
 
     /// What an upward filter sends back goes down: to the application of this back-end.

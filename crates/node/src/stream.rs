@@ -134,8 +134,9 @@ pub(crate) struct Stream {
     pub(crate) away: Away,
     /// Large packets from the parent, or at the front-end answers, that are not whole yet.
     pub(crate) assemblies: Assemblies,
-    /// Filter failures by wave: who lost what (front-end). Those of the last wave of all are of
-    /// every wave: a filter could not be made.
+    /// Filter failures by wave: who lost what. At the front-end until they are delivered, elsewhere
+    /// until the wave is safe. Those of the last wave of all are of every wave: a filter could not
+    /// be made.
     pub(crate) faults: BTreeMap<Wave, Vec<Missing>>,
     /// Bytes delivered to the application that it has not taken.
     pub(crate) unread: u64,

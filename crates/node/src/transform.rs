@@ -1,9 +1,12 @@
 //! Complete waves go through the stream's filters, and what comes out goes on.
 
 use alloc::boxed::Box;
+use alloc::string::String;
 
 use sapwood_filter::{Emitter, Filter, FilterError, WaveRef};
-use sapwood_packet::{Body, DIRECTIVES_MAX, Header, OutOfMemory, PacketRef, RankSet, Slab, Wave};
+use sapwood_packet::{
+    Body, DIRECTIVES_MAX, Header, OutOfMemory, PacketRef, Rank, RankSet, Slab, StreamId, Wave,
+};
 use sapwood_wire::limits::PACKET_BYTES_MAX;
 use sapwood_wire::{Control, Ranges};
 use smallvec::SmallVec;
@@ -358,10 +361,33 @@ impl Node {
         let reason = alloc::format!("{why} (at rank {rank})");
         if self.settings.role == Role::FrontEnd {
             self.streams.at(at).add_fault(wave, ranks, reason);
-        } else if let Some(parent) = self.membership.parent {
-            let back_ends = Ranges::from(&ranks);
+        } else {
             let stream = self.streams.at(at).id;
-            self.send_control(parent, &Control::Fault { stream, wave, rank, back_ends, reason });
+            self.pass_on_fault(stream, wave, rank, ranks, reason);
+        }
+    }
+
+    /// Tells the parent why a wave lacks back-ends. The next parent is told again, if there is one
+    /// before the wave is safe.
+    pub(crate) fn pass_on_fault(
+        &mut self,
+        id: StreamId,
+        wave: Wave,
+        rank: Rank,
+        ranks: RankSet,
+        reason: String,
+    ) {
+        let back_ends = Ranges::from(&ranks);
+        if let Some(stream) = self.streams.get_mut(id)
+            && stream.keeps
+            && !stream.is_immediate()
+            && !ranks.is_empty()
+        {
+            stream.add_fault(wave, ranks, reason.clone());
+        }
+        if let Some(parent) = self.membership.parent {
+            let fault = Control::Fault { stream: id, wave, rank, back_ends, reason };
+            self.send_control(parent, &fault);
         }
     }
 

@@ -113,6 +113,29 @@ fn assert_torn_with_reason(tree: &mut Tree, spec: &str) {
 }
 
 #[test]
+fn a_wave_that_is_torn_below_an_orphan_comes_with_its_reason() {
+    each_seed("torn", "a_wave_that_is_torn_below", 60, |seed| {
+        let spec = ["1x2", "1x1x2", "2x2"][seed as usize % 3];
+        let mut tree = Tree::recovering(spec, seed, terms());
+        tree.schedule.widen();
+        let everyone = tree.everyone();
+        let stream = tree.stream(&everyone, "sum", WaveRule::All);
+        tree.oracle.forget(stream);
+        everyone.iter().for_each(|rank| send_array(&mut tree, rank, stream));
+        let moves = tree.schedule.below(400) as u64;
+        tree.run_some(moves);
+        let orphan = tree.topology.parent(0).expect("a parent").rank();
+        tree.cut_off.insert(orphan);
+        tree.kill(0);
+        tree.cut(orphan);
+        tree.advance(1500);
+        tree.cut_off = RankSet::new();
+        tree.advance(3000);
+        assert_torn_with_reason(&mut tree, spec);
+    });
+}
+
+#[test]
 fn a_wave_that_is_torn_below_one_that_was_an_orphan_comes_with_its_reason() {
     each_seed("torn", "a_wave_that_is_torn_below_one", 20, |seed| {
         let spec = ["2x1x1", "1x2x1x1"][seed as usize % 2];
