@@ -13,7 +13,7 @@ use sapwood_packet::ValuesRef;
 
 use crate::Chance;
 use crate::agenda::{MICROSECOND, MILLISECOND, Time};
-use crate::scenario::Kind;
+use crate::scenario::{Kind, SETTLE_MAX, Scenario};
 use crate::world::World;
 
 /// One run in so many has such streams.
@@ -29,13 +29,17 @@ pub(crate) struct Slowness {
 }
 
 impl Slowness {
-    /// Of the run of a seed.
-    pub(crate) fn draw(seed: u64) -> Self {
+    /// Of the run of a seed. No stream is so slow that it would take longer than a run has.
+    pub(crate) fn draw(seed: u64, scenario: &Scenario) -> Self {
         let mut chance = Chance::new(seed ^ 0x0a9a_97f1_17e2);
         let is_used = chance.one_in(RUNS);
         let times = [10 * MICROSECOND, MILLISECOND, 20 * MILLISECOND, 200 * MILLISECOND];
+        // Each packet may go by itself, where windows are small one behind the other, and a process
+        // waits for its parent's filters before its own go on.
+        let packets = scenario.streams.iter().map(|plan| plan.waves).max().unwrap_or(0)
+            * u64::from(scenario.shape.back_end_count());
         let time_max = *chance.pick(&times);
-        Self { chance, is_used, time_max }
+        Self { chance, is_used, time_max: time_max.min(SETTLE_MAX / 2 / packets.max(1)) }
     }
 
     /// The filter of a stream that computes this.

@@ -128,7 +128,7 @@ impl World {
             happenings: 0,
             buffer: Slab::of_length(TAIL_BYTES + READ_BYTES),
             options: options.clone(),
-            slowness: Slowness::draw(seed),
+            slowness: Slowness::draw(seed, &scenario),
             lags,
             scenario,
         };
