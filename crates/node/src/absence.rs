@@ -39,6 +39,26 @@ impl Absences {
         }
     }
 
+    /// Nothing of these back-ends has ever come here, so that they were absent from what has gone on
+    /// from `first` to before `end`, too.
+    pub(crate) fn record_newcomers(&mut self, first: Wave, end: Wave, ranks: &RankSet) {
+        let mut all = VecDeque::with_capacity(self.stretches.len() + 1);
+        let mut next = first;
+        for mut stretch in core::mem::take(&mut self.stretches) {
+            if next < stretch.first {
+                all.push_back(Stretch { first: next, end: stretch.first, ranks: ranks.clone() });
+            }
+            next = next.max(stretch.end);
+            stretch.ranks.union_with(ranks.as_ref());
+            all.push_back(stretch);
+        }
+        if next < end {
+            all.push_back(Stretch { first: next, end, ranks: ranks.clone() });
+        }
+        all.drain(..all.len().saturating_sub(STRETCHES_MAX));
+        self.stretches = all;
+    }
+
     /// Whether all of these back-ends were absent from a wave; they are not any more.
     pub(crate) fn take(&mut self, wave: Wave, ranks: RankSetRef<'_>) -> bool {
         let at = self.stretches.partition_point(|stretch| stretch.end <= wave);
@@ -91,6 +111,22 @@ mod tests {
             assert!(absences.take(wave, ranks(2, 3).as_ref()), "wave {wave}");
         }
         assert!(absences.stretches.is_empty());
+    }
+
+    #[test]
+    fn who_comes_for_the_first_time_was_absent_from_all() {
+        let mut absences = Absences::default();
+        absences.record(2, 4, ranks(2, 3));
+        absences.record(6, 8, ranks(3, 3));
+        absences.record_newcomers(1, 10, &ranks(5, 5));
+        assert!(!absences.take(0, ranks(5, 5).as_ref()), "it takes part from wave 1 on");
+        for wave in 1..10 {
+            assert!(absences.take(wave, ranks(5, 5).as_ref()), "wave {wave}");
+            assert!(!absences.take(wave, ranks(5, 5).as_ref()), "wave {wave} has it");
+        }
+        assert!(absences.take(3, ranks(2, 3).as_ref()));
+        assert!(absences.take(7, ranks(3, 3).as_ref()));
+        assert!(!absences.take(5, ranks(3, 3).as_ref()), "3 was there");
     }
 
     #[test]

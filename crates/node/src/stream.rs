@@ -262,6 +262,11 @@ impl Stream {
     /// Puts a child among the slots, in order of its smallest member. Waves that are open from
     /// where it begins wait for it.
     pub(crate) fn add_slot(&mut self, slot: Slot) {
+        let newcomers = slot.members.difference(self.below.as_ref());
+        if !newcomers.is_empty() && slot.next.wave < self.recorded {
+            // An orphan that was not yet told of the stream when it lost its parent.
+            self.absences.record_newcomers(slot.next.wave, self.recorded, &newcomers);
+        }
         self.below.union_with(slot.members.as_ref());
         self.away.returned(&slot.members);
         self.waves.wait_from(slot.next);

@@ -220,3 +220,36 @@ fn what_it_brings_is_safe_no_sooner_though_its_parent_had_nobody_meanwhile() {
         }
     });
 }
+
+#[test]
+fn a_back_end_that_was_away_when_a_stream_opened_is_late_in_its_waves() {
+    each_seed("away", "a_back_end_that_was_away_when", 40, |seed| {
+        for spec in ["1x2", "1x3", "2x2"] {
+            let mut tree = Tree::recovering(spec, seed, terms());
+            let everyone = tree.everyone();
+            // The front-end has not heard of it when it opens the stream.
+            tree.processes[0].is_stalled = true;
+            tree.cut_off.insert(AWAY);
+            tree.cut(AWAY);
+            tree.oracle.lost.insert(AWAY);
+            tree.advance(1500);
+            let stream = tree.open(harness::spec(&everyone, &["sum"], WaveRule::All));
+            tree.run();
+            let others = everyone.difference(RankSet::range(AWAY, AWAY).as_ref());
+            for rank in others.iter() {
+                tree.send_many(rank, stream, 6).expect("the stream is open");
+            }
+            tree.advance(100);
+            // Another one comes anew, with what may have been counted.
+            tree.cut(1);
+            tree.advance(100);
+            tree.processes[0].is_stalled = false;
+            tree.run();
+            come_back(&mut tree);
+            tree.send_many(AWAY, stream, 6).expect("the stream is open");
+            let answers = tree.answers();
+            let with_it = answers.iter().filter(|answer| answer.contributors.contains(AWAY));
+            assert_eq!(with_it.count(), 6, "{spec}: {answers:?}");
+        }
+    });
+}

@@ -42,7 +42,8 @@ fn without_recovery_losses_are_named_and_nothing_else_is_lost() {
 /// children of a process that was slow to start, an orphan sent round in a circle, what had come
 /// behind the word that nothing more comes and was taken for safe, credit of a child for what an
 /// end of the network had let pass without, large packets torn below processes that were on their
-/// way to another parent, or had been, and filters that were too slow for their streams.
+/// way to another parent, or had been, filters that were too slow for their streams, and what a
+/// back-end sent that had been away when its stream opened.
 #[test]
 fn runs_that_once_broke_a_rule_are_clean() {
     for seed in [
@@ -59,6 +60,7 @@ fn runs_that_once_broke_a_rule_are_clean() {
         9_912_026_112_307_759,
         1_795_425_956_549_561_488,
         1_795_425_956_549_582_108,
+        1_795_425_956_549_552_219,
         9_912_026_112_334_162,
         1_795_427_111_680_326_610,
     ] {
