@@ -2,7 +2,8 @@
 mod harness;
 
 use harness::*;
-use sapwood_node::{Event, NodeError};
+use sapwood_filter::WaveRule;
+use sapwood_node::{Event, NodeError, Recovery};
 use sapwood_packet::RankSet;
 
 #[test]
@@ -67,6 +68,27 @@ fn a_back_end_that_leaves_is_said_to_have_left() {
             assert!(tree.one_answer().is_complete(), "what it sent before counts");
             tree.all_send(&others, stream);
             assert!(says(&tree.one_answer(), 1, "back-end 1 has left"));
+        }
+    });
+}
+
+#[test]
+fn what_still_waits_when_the_network_ends_costs_nobody_trust() {
+    each_seed("close", "what_still_waits", 20, |seed| {
+        for (shape, recovery) in [("1", Recovery::off()), ("1^3", Recovery::default())] {
+            let mut tree = Tree::recovering(shape, seed, recovery);
+            let everyone = tree.everyone();
+            let mut wanted = spec(&everyone, &["sum"], WaveRule::All);
+            wanted.window_bytes = Some(500);
+            let stream = tree.open(wanted);
+            tree.run();
+            for number in 0..20_i64 {
+                tree.broadcast(stream, &RankSet::new(), number);
+            }
+            // All of it goes, whatever the credit; the credit that comes back is more than was spent.
+            tree.shutdown(tree.topology.root().rank());
+            tree.run();
+            assert_eq!(tree.process(0).received.len(), 20, "{shape}");
         }
     });
 }
