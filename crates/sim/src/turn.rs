@@ -7,7 +7,7 @@ use sapwood_node::{Event, Input, LinkId, Output, Role};
 
 use crate::agenda::{Happening, MICROSECOND, MILLISECOND, Time};
 use crate::oracle::Rule;
-use crate::process::{Notice, State};
+use crate::process::{Notice, Process, State};
 use crate::world::{FRONT_END, LOWER, READ_BYTES, UPPER, World};
 
 /// What a turn costs by itself.
@@ -393,6 +393,20 @@ impl World {
         }
         if let (Some(starter), Some(rank)) = (starter, rank) {
             self.notify(starter, Notice::Exited { rank });
+        }
+        self.give_back_rank(process);
+    }
+
+    /// A process had come under the rank of one that was only cut off, and that came back first:
+    /// the tree takes one of the two in, and refuses the other, which ends. What that one sent is
+    /// lost like what is sent by a process that another has replaced.
+    fn give_back_rank(&mut self, process: usize) {
+        let Some(rank) = self.processes[process].rank else { return };
+        let is_same = |one: &Process| one.is_alive() && one.rank == Some(rank);
+        let Some(other) = self.processes.iter().position(is_same) else { return };
+        if self.by_rank.get(&rank) == Some(&process) && self.processes[other].node.is_planned() {
+            self.by_rank.insert(rank, other);
+            self.oracle.reborn(rank);
         }
     }
 
