@@ -681,7 +681,7 @@ impl Node {
             }
             if let Some(slot) = stream.slot_of(link) {
                 stream.slots[slot].members.union_with(members.as_ref());
-                stream.below.union_with(members.as_ref());
+                stream.gain(&members);
             } else if let Some(request) = stream.request_for(link, back_ends) {
                 self.tell_open(link, request);
                 self.take_back_end(at);

@@ -262,12 +262,7 @@ impl Stream {
     /// Puts a child among the slots, in order of its smallest member. Waves that are open from
     /// where it begins wait for it.
     pub(crate) fn add_slot(&mut self, slot: Slot) {
-        let newcomers = slot.members.difference(self.below.as_ref());
-        if !newcomers.is_empty() && slot.next.wave < self.recorded {
-            // An orphan that was not yet told of the stream when it lost its parent.
-            self.absences.record_newcomers(slot.next.wave, self.recorded, &newcomers);
-        }
-        self.below.union_with(slot.members.as_ref());
+        self.gain(&slot.members);
         self.away.returned(&slot.members);
         self.waves.wait_from(slot.next);
         let first = slot.members.as_ref().first();
@@ -280,6 +275,17 @@ impl Stream {
         };
         self.slots.insert(at, slot);
         self.map_links();
+    }
+
+    /// Members have come below. Those who come for the first time are late in what has gone on: they
+    /// may have lost their parent before it told them of the stream, and send from its beginning.
+    pub(crate) fn gain(&mut self, members: &RankSet) {
+        let newcomers = members.difference(self.below.as_ref());
+        let first = self.request.first_wave;
+        if !newcomers.is_empty() && first < self.recorded {
+            self.absences.record_newcomers(first, self.recorded, &newcomers);
+        }
+        self.below.union_with(members.as_ref());
     }
 
     fn map_links(&mut self) {

@@ -224,7 +224,7 @@ fn what_it_brings_is_safe_no_sooner_though_its_parent_had_nobody_meanwhile() {
 #[test]
 fn a_back_end_that_was_away_when_a_stream_opened_is_late_in_its_waves() {
     each_seed("away", "a_back_end_that_was_away_when", 40, |seed| {
-        for spec in ["1x2", "1x3", "2x2"] {
+        for (spec, other) in [("1x2", 1), ("1x3", 1), ("2x2", 1), ("1x1x2", 1), ("1x2x2", 7)] {
             let mut tree = Tree::recovering(spec, seed, terms());
             let everyone = tree.everyone();
             // The front-end has not heard of it when it opens the stream.
@@ -241,7 +241,7 @@ fn a_back_end_that_was_away_when_a_stream_opened_is_late_in_its_waves() {
             }
             tree.advance(100);
             // Another one comes anew, with what may have been counted.
-            tree.cut(1);
+            tree.cut(other);
             tree.advance(100);
             tree.processes[0].is_stalled = false;
             tree.run();
