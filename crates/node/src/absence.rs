@@ -39,8 +39,8 @@ impl Absences {
         }
     }
 
-    /// Nothing of these back-ends has ever come here, so that they were absent from what has gone on
-    /// from `first` to before `end`, too.
+    /// Nothing of these back-ends has ever come here, so that they were absent from what has gone
+    /// on from `first` to before `end`, too.
     pub(crate) fn record_newcomers(&mut self, first: Wave, end: Wave, ranks: &RankSet) {
         let mut all = VecDeque::with_capacity(self.stretches.len() + 1);
         let mut next = first;

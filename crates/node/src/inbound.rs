@@ -361,8 +361,8 @@ impl Stream {
         }
         let next = self.slots[slot].next;
         if header.void && place.wave == next.wave {
-            // The child ends the wave in the middle of a packet: where an orphan has come to may lie
-            // between two chunks.
+            // The child ends the wave in the middle of a packet: where an orphan has come to may
+            // lie between two chunks.
             place = self.waves.first_open_of(next);
         }
         if self.is_immediate() {

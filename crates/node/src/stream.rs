@@ -277,8 +277,9 @@ impl Stream {
         self.map_links();
     }
 
-    /// Members have come below. Those who come for the first time are late in what has gone on: they
-    /// may have lost their parent before it told them of the stream, and send from its beginning.
+    /// Members have come below. Those who come for the first time are late in what has gone on:
+    /// they may have lost their parent before it told them of the stream, and send from its
+    /// beginning.
     pub(crate) fn gain(&mut self, members: &RankSet) {
         let newcomers = members.difference(self.below.as_ref());
         let first = self.request.first_wave;

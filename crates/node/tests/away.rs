@@ -193,7 +193,7 @@ fn what_a_back_end_had_not_read_takes_no_room_when_it_is_gone() {
 }
 
 #[test]
-fn what_it_brings_is_safe_no_sooner_though_its_parent_had_nobody_meanwhile() {
+fn what_it_brings_is_safe_no_sooner_though_its_parent_had_no_children() {
     each_seed("away", "what_it_brings_is_safe", 40, |seed| {
         for spec in ["2x1", "2x1x1", "3x1x1x1"] {
             let mut tree = Tree::recovering(spec, seed, terms());

@@ -73,7 +73,7 @@ fn a_back_end_that_leaves_is_said_to_have_left() {
 }
 
 #[test]
-fn what_still_waits_when_the_network_ends_costs_nobody_trust() {
+fn what_still_waits_when_the_network_ends_breaks_no_link() {
     each_seed("close", "what_still_waits", 20, |seed| {
         for (shape, recovery) in [("1", Recovery::off()), ("1^3", Recovery::default())] {
             let mut tree = Tree::recovering(shape, seed, recovery);
@@ -85,7 +85,7 @@ fn what_still_waits_when_the_network_ends_costs_nobody_trust() {
             for number in 0..20_i64 {
                 tree.broadcast(stream, &RankSet::new(), number);
             }
-            // All of it goes, whatever the credit; the credit that comes back is more than was spent.
+            // All of it goes, whatever the credit; what comes back is more than was spent.
             tree.shutdown(tree.topology.root().rank());
             tree.run();
             assert_eq!(tree.process(0).received.len(), 20, "{shape}");

@@ -103,8 +103,8 @@ fn a_wave_that_loses_all_who_were_in_its_first_chunks_is_closed_with_its_missing
     });
 }
 
-/// Back-end 0 is lost while its array is under way, and 1 has sent its own: the answer names that, if
-/// it lacks 1.
+/// Back-end 0 is lost while its array is under way, and 1 has sent its own: the answer names that,
+/// if it lacks 1.
 fn assert_torn_with_reason(tree: &mut Tree, spec: &str) {
     for answer in tree.answers() {
         assert_value(&answer);
