@@ -33,7 +33,7 @@ impl Captured {
         self.reader.as_fd()
     }
 
-    /// Says that nobody will write to it.
+    /// Marks the stream as ended: no process will write to it.
     pub(crate) fn end(&mut self) {
         self.ended = true;
     }

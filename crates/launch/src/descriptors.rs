@@ -1,8 +1,8 @@
 //! Which descriptors a new process gets.
 //!
-//! The standard library and this project open everything close-on-exec, but the program around
-//! us and whoever started it may not have. So each start looks for such strays, and the new
-//! process closes them.
+//! The standard library and this project open everything close-on-exec, but the program around us,
+//! or its starter, may not have. Each start looks for such stray descriptors, and the new process
+//! closes them.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -100,8 +100,8 @@ pub(crate) fn strays() -> io::Result<Vec<RawFd>> {
 
 /// Withholds strays from the processes that are started during its life.
 ///
-/// For a process without other threads only: none can close, open or hand over a descriptor
-/// meanwhile, so nobody notices.
+/// For a process without other threads only: no thread can close, open or hand over a descriptor
+/// meanwhile.
 pub(crate) struct Withheld(Vec<RawFd>);
 
 impl Withheld {

@@ -1,6 +1,6 @@
 //! When to terminate and when to kill a process that shall end.
 //!
-//! A pure state machine: it takes the caller's time, signals nobody and reads no clock.
+//! A pure state machine: it takes the caller's time, sends no signal and reads no clock.
 
 use std::time::Duration;
 

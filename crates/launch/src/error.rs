@@ -71,8 +71,8 @@ pub enum LaunchError {
     },
     /// The process that started this one has ended already. Cure: none; end as well.
     StarterGone,
-    /// The variable that names the starter is damaged. Cause: somebody else set it.
-    /// Cure: unset it.
+    /// The variable that names the starter is damaged. Cause: it was set by another program. Cure:
+    /// unset it.
     InvalidStarter {
         /// What it holds.
         text: String,

@@ -21,8 +21,8 @@ impl Exit {
         self == Self::Status(0)
     }
 
-    /// The status with which a program that stands for this one ends: its own, 128 and the
-    /// signal's number, or 125 if nobody knows.
+    /// The status with which a program that stands for this one ends: its own, 128 and the signal's
+    /// number, or 125 if the status is unknown.
     pub fn code(self) -> i32 {
         match self {
             Self::Status(status) => status,

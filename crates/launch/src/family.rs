@@ -19,9 +19,10 @@ pub struct Departed {
     pub name: u32,
     /// How it ended.
     pub exit: Exit,
-    /// Who it was, how it ended, and the end of its standard error: see [`Process::epitaph`].
+    /// The process, how it ended, and the last lines of its standard error: see
+    /// [`Process::epitaph`].
     pub epitaph: String,
-    /// The member itself. What it wrote and nobody took can still be read from it.
+    /// The member itself. Output that was not taken yet can still be read from it.
     pub process: Process,
 }
 
@@ -50,7 +51,7 @@ impl Family {
     /// there are [`FAMILY_MEMBERS_MAX`], or after [`end`](Self::end).
     pub fn start(&mut self, name: u32, order: &Order<'_>) -> Result<&mut Process, LaunchError> {
         let rule = if self.ending.is_some() {
-            Some("a family that is being ended starts nobody")
+            Some("a family that is being ended starts no process")
         } else if self.members.len() >= FAMILY_MEMBERS_MAX {
             Some("a family has at most 65536 members")
         } else if self.members.contains_key(&name) {
@@ -72,7 +73,7 @@ impl Family {
         self.members.len()
     }
 
-    /// Whether nobody is left.
+    /// Whether all members have been taken as ended.
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
     }
@@ -149,8 +150,8 @@ impl Family {
 
     /// Waits until all members have ended, at most for `limit`, and answers those that did.
     ///
-    /// Blocks the caller. Meanwhile what members write to captured streams is taken, so that a
-    /// full pipe holds up nobody, and only the end of standard error is kept.
+    /// Blocks the caller. Meanwhile the output of captured streams is read, so that no member
+    /// blocks on a full pipe; only the end of standard error is kept.
     pub fn wait_ended(&mut self, limit: Duration) -> Vec<Departed> {
         let begin = Instant::now();
         let mut departed = self.take_ended();

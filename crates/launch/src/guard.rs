@@ -1,13 +1,13 @@
 //! The guard: our own program on a host that a parent has reached by ssh or the like, between that
 //! session and the process that it starts there.
 //!
-//! It is there for two things that the process cannot do itself. **Nothing is left running:** it
-//! holds the lifeline of everything of the tree that is started on this host below it, and lets go
-//! of it when the session ends before the process has joined, or when the front-end is gone. **The
-//! process outlives the session:** a session's end is no reason to end it, since the tree may have
-//! repaired itself round the parent that held the session. Then, and when the process has ended and
-//! others are left, the guard asks every second whether the front-end still takes connections. All
-//! the time it asks now and then whether the front-end's host is there at all ([`Vigil`]).
+//! It does two things that the process cannot do itself. **Nothing is left running:** it holds the
+//! liveness pipe of all processes of the tree that are started below it on this host, and closes
+//! the pipe when the session ends before the process has joined, or when the front-end has ended.
+//! **The process outlives the session:** a session's end is no reason to end it, since the tree may
+//! have repaired itself round the parent that held the session. Then, and when the process has
+//! ended and others are left, the guard probes the front-end's port every second. A [`Watchdog`]
+//! probes the front-end's host all the time.
 
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,41 +15,41 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use sapwood_transport::{Address, Error, KEY_BYTES, Key, takes_connections};
+use sapwood_transport::{Address, Error, KEY_BYTES, Key, probe_port};
 
 use crate::script::{COPY_VARIABLE, GUARD_VARIABLE};
 use crate::task::{Greeting, JOINED, TASK_BYTES_MAX, Task};
-use crate::vigil::Vigil;
+use crate::watchdog::Watchdog;
 use crate::{
-    Bond, Exit, LIFELINE_VARIABLE, LaunchError, Lifeline, Local, Order, Process, ignore_hangups,
+    DeathSignal, Exit, LIVENESS_PIPE_VARIABLE, LaunchError, LivenessPipe, Local, Order, Process,
+    ignore_hangups,
 };
 
-/// How long the parent may take to say what is to be started. A copy of the program has come by
-/// then.
+/// How long the parent may take to send the task. A copy of the program has arrived by then.
 const TASK_DEADLINE: Duration = Duration::from_secs(60);
 
-/// How often the front-end is asked after, once nobody else tells.
-const KNOCK_INTERVAL: Duration = Duration::from_secs(1);
+/// Between two probes of the front-end's port, once no session or process reports its end.
+const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long one asking may take.
-const KNOCK_DEADLINE: Duration = Duration::from_secs(2);
+/// How long one probe may take.
+const PROBE_DEADLINE: Duration = Duration::from_secs(2);
 
-/// How long a front-end that cannot be reached at all counts as being on its way back.
+/// How long a front-end that cannot be reached counts as restarting.
 const SILENCE: Duration = Duration::from_secs(8);
 
-/// How long the guard tries to get rid of the last words when all has ended.
+/// How long the guard tries to write the remaining output when all processes have ended.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// What the session has not taken yet, in bytes; the oldest goes first beyond that.
+/// Output that the session has not taken yet, in bytes; beyond that the oldest is dropped.
 const UNTOLD_BYTES_MAX: usize = 256 << 10;
 
-/// Stands guard if this process was started for that, and answers how the process that it watched
-/// over has ended; the caller is to end likewise. Nothing otherwise.
+/// Runs as a guard if this process was started as one, and returns the exit of the process that it
+/// watched; the caller is to end in the same way. Returns nothing otherwise.
 ///
 /// Call it first thing in the program's `node` command.
 ///
 /// # Errors
-/// [`LaunchError`] if it is told nothing, or what it is told cannot be started.
+/// [`LaunchError`] if no task arrives, or if its program cannot be started.
 pub fn stand_guard() -> Result<Option<Exit>, LaunchError> {
     let asked = std::env::var_os(GUARD_VARIABLE).filter(|asked| !asked.is_empty());
     let Some(asked) = asked else { return Ok(None) };
@@ -70,23 +70,23 @@ pub fn stand_guard() -> Result<Option<Exit>, LaunchError> {
     Ok(Some(guard.watch(stdin, stderr)))
 }
 
-/// Removes the copy that this program is, which runs on without a name.
+/// Removes the copied program file of this process, which goes on running without it.
 fn remove_copy() {
     let Some(folder) = std::env::var_os(COPY_VARIABLE) else { return };
     let folder = PathBuf::from(folder);
-    // Only what the script has made: one file in a folder of its own.
+    // Exactly what the script has made: one file in a folder of its own.
     let _ = std::fs::remove_file(folder.join("sapwood"));
     let _ = std::fs::remove_dir(&folder);
 }
 
-/// Waits for the task, and what is said behind it.
+/// Waits for the task; returns it with the bytes that follow it.
 fn hear(stdin: &mut BorrowedFd<'_>) -> Result<(Task, Vec<u8>), LaunchError> {
     let begun = Instant::now();
     let mut heard = zeroize::Zeroizing::new(Vec::new());
     let mut is_open = true;
     loop {
         if let Some((task, length)) = Task::from_frame(&heard)? {
-            // That the stream has ended since is seen again.
+            // An end of the stream is seen again at the next read.
             return Ok((task, heard.split_off(length)));
         }
         let left = TASK_DEADLINE.saturating_sub(begun.elapsed());
@@ -98,7 +98,7 @@ fn hear(stdin: &mut BorrowedFd<'_>) -> Result<(Task, Vec<u8>), LaunchError> {
     }
 }
 
-/// Appends what has come; false at the end of the stream.
+/// Appends the bytes that are there; false at the end of the stream.
 fn take(stream: &BorrowedFd<'_>, into: &mut Vec<u8>) -> bool {
     let mut piece = [0_u8; 8192];
     loop {
@@ -121,20 +121,20 @@ fn wait(streams: &[(BorrowedFd<'_>, PollFlags)], limit: Duration) {
 
 struct Guard {
     process: Process,
-    /// Dropping it ends all who hold it.
-    lifeline: Option<Lifeline>,
+    /// Dropping it kills all processes that hold it.
+    liveness_pipe: Option<LivenessPipe>,
     front_end: Vec<Address>,
-    /// Over the host of the front-end.
-    vigil: Vigil,
+    /// Of the front-end's host.
+    watchdog: Watchdog,
     patience: Duration,
     has_joined: bool,
     /// Whether the session is open.
     has_session: bool,
     exit: Option<Exit>,
     untold: Vec<u8>,
-    /// When the front-end is asked after next.
-    knock_at: Option<Instant>,
-    /// Since when it could not be found.
+    /// When the front-end's port is probed next.
+    probe_at: Option<Instant>,
+    /// Since when no probe was answered.
     silent_since: Option<Instant>,
 }
 
@@ -148,14 +148,14 @@ impl Guard {
         order.environment.push((GUARD_VARIABLE.into(), "".into()));
         order.directory = task.directory.clone().filter(|folder| folder.is_dir());
         order.capture_stdout = true;
-        order.bond = Bond::BeforeExec;
+        order.death_signal = DeathSignal::BeforeExec;
         let refused = |cause| LaunchError::Refused { program: order.program.clone(), cause };
-        let (lifeline, end) = Lifeline::new().map_err(refused)?;
+        let (liveness_pipe, end) = LivenessPipe::new().map_err(refused)?;
         let secret = match &task.secret {
             Some((variable, bytes)) => Some((variable.clone(), memory_file(*bytes)?)),
             None => None,
         };
-        order.inherit.push((LIFELINE_VARIABLE.to_owned(), end.as_fd()));
+        order.inherit.push((LIVENESS_PIPE_VARIABLE.to_owned(), end.as_fd()));
         if let Some((variable, file)) = &secret {
             order.inherit.push((variable.clone(), file.as_fd()));
         }
@@ -164,21 +164,21 @@ impl Guard {
             task.front_end.iter().filter_map(|text| text.parse().ok()).collect();
         Ok(Self {
             process,
-            lifeline: Some(lifeline),
-            vigil: Vigil::over(&front_end, Instant::now()),
+            liveness_pipe: Some(liveness_pipe),
+            watchdog: Watchdog::over(&front_end, Instant::now()),
             front_end,
             patience: Duration::from_millis(task.patience_milliseconds.into()),
             has_joined: false,
             has_session: true,
             exit: None,
             untold: Vec::new(),
-            knock_at: None,
+            probe_at: None,
             silent_since: None,
         })
     }
 
-    /// Watches until nobody is left, or nobody is needed any more. What is left then ends with the
-    /// lifeline.
+    /// Watches until all processes have ended or none is needed any more. The kernel then kills the
+    /// remaining ones by the liveness pipe.
     fn watch(mut self, stdin: BorrowedFd<'_>, stderr: BorrowedFd<'_>) -> Exit {
         loop {
             self.exit = self.process.try_wait();
@@ -189,13 +189,13 @@ impl Guard {
             if self.has_session && !self.listen(stdin) && !self.has_joined {
                 break;
             }
-            if self.is_abandoned() || self.vigil.is_over(self.patience, Instant::now()) {
+            if self.is_abandoned() || self.watchdog.is_over(self.patience, Instant::now()) {
                 break;
             }
             self.sleep(stdin, stderr);
         }
-        // Whoever holds the lifeline is killed by the kernel.
-        self.lifeline = None;
+        // The kernel kills the processes that hold the liveness pipe.
+        self.liveness_pipe = None;
         let _ = self.process.kill(crate::Signal::KILL);
         let exit = self.exit.or_else(|| self.process.wait(FAREWELL));
         let begun = Instant::now();
@@ -209,12 +209,12 @@ impl Guard {
         exit.unwrap_or(Exit::Unknown)
     }
 
-    /// Whether nobody else is left of what was started below this guard.
+    /// Whether all processes that were started below this guard have ended.
     fn is_alone(&self) -> bool {
-        self.lifeline.as_ref().is_none_or(Lifeline::is_free)
+        self.liveness_pipe.as_ref().is_none_or(LivenessPipe::is_free)
     }
 
-    /// What the parent says; false when the session has ended.
+    /// Reads what the parent sends; false when the session has ended.
     fn listen(&mut self, stdin: BorrowedFd<'_>) -> bool {
         let mut said = Vec::new();
         self.has_session = take(&stdin, &mut said);
@@ -222,9 +222,9 @@ impl Guard {
         self.has_session
     }
 
-    /// Passes on what the process writes, as far as the session takes it.
+    /// Forwards the output of the process, as far as the session takes it.
     fn pass_on(&mut self, stderr: BorrowedFd<'_>) {
-        // What cannot be read has ended.
+        // A stream that cannot be read has ended.
         let _ = self.process.take_stdout(&mut self.untold);
         let _ = self.process.take_stderr(&mut self.untold);
         while !self.untold.is_empty() {
@@ -232,7 +232,7 @@ impl Guard {
                 Ok(count) => drop(self.untold.drain(..count)),
                 Err(rustix::io::Errno::INTR) => {}
                 Err(rustix::io::Errno::AGAIN) => break,
-                // Nobody listens any more.
+                // The session has closed: nothing reads the output any more.
                 Err(_) => self.untold.clear(),
             }
         }
@@ -240,21 +240,19 @@ impl Guard {
         self.untold.drain(..surplus);
     }
 
-    /// Whether the front-end is gone, which is asked only where nobody else would tell.
+    /// Whether the front-end has ended. It is probed only while no session or process would report
+    /// that.
     fn is_abandoned(&mut self) -> bool {
         if self.has_session && self.exit.is_none() {
             return false;
         }
         let now = Instant::now();
-        if self.knock_at.is_some_and(|at| now < at) {
+        if self.probe_at.is_some_and(|at| now < at) {
             return false;
         }
-        self.knock_at = Some(now + KNOCK_INTERVAL);
-        let answers: Vec<_> = self
-            .front_end
-            .iter()
-            .map(|address| takes_connections(address, KNOCK_DEADLINE))
-            .collect();
+        self.probe_at = Some(now + PROBE_INTERVAL);
+        let answers: Vec<_> =
+            self.front_end.iter().map(|address| probe_port(address, PROBE_DEADLINE)).collect();
         if answers.iter().any(Result::is_ok) {
             self.silent_since = None;
             return false;
@@ -269,8 +267,8 @@ impl Guard {
         let mut streams = Vec::with_capacity(6);
         if self.exit.is_none() {
             streams.push((self.process.exit_descriptor(), PollFlags::IN));
-        } else if let Some(lifeline) = &self.lifeline {
-            streams.push((lifeline.as_fd(), PollFlags::empty()));
+        } else if let Some(liveness_pipe) = &self.liveness_pipe {
+            streams.push((liveness_pipe.as_fd(), PollFlags::empty()));
         }
         if !self.process.stderr_ended() {
             streams.push((self.process.stderr(), PollFlags::IN));
@@ -286,10 +284,10 @@ impl Guard {
         }
         let now = Instant::now();
         let is_alone = !self.has_session || self.exit.is_some();
-        let until_knock =
-            self.knock_at.map_or(Duration::ZERO, |at| at.saturating_duration_since(now));
-        let limit = if is_alone { until_knock } else { Duration::from_secs(3600) };
-        let until_asked = self.vigil.next().map(|next| next.saturating_duration_since(now));
+        let until_probe =
+            self.probe_at.map_or(Duration::ZERO, |at| at.saturating_duration_since(now));
+        let limit = if is_alone { until_probe } else { Duration::from_secs(3600) };
+        let until_asked = self.watchdog.next().map(|next| next.saturating_duration_since(now));
         wait(&streams, until_asked.map_or(limit, |asked| limit.min(asked)));
     }
 }

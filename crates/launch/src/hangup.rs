@@ -1,9 +1,9 @@
 //! Hang-ups, which are not for the processes of a tree.
 //!
-//! When a process ends, the kernel looks at the process groups of its children. A group that has
-//! nobody left outside of it in its session, and of which somebody is stopped, is sent `SIGHUP`:
-//! no shell could resume it. In a tree that repairs itself a stopped process is no dead one, and
-//! whoever started it may well end before it is resumed.
+//! When a process ends, the kernel looks at the process groups of its children. A group that
+//! becomes orphaned (no member has a parent outside the group in its session) while a member is
+//! stopped is sent `SIGHUP`, since no shell could resume it. In a tree that repairs itself a
+//! stopped process is not a dead one, and its starter may end before it is resumed.
 
 /// Has this process and those that it will start ignore `SIGHUP`, as `nohup` does. Only for a
 /// process that is Sapwood's own: what it starts can still ask for the signal by itself.

@@ -8,8 +8,8 @@
 //! A process goes through these types, in this order:
 //!
 //! 1. [`locate`] finds the program and [`is_local`] the host, before anything is started.
-//! 2. An [`Order`] says what to run, with which descriptors, and how its life is bound to ours
-//!    ([`Bond`]). [`Local`] carries it out on this machine.
+//! 2. An [`Order`] says what to run, with which descriptors, and whether it is killed when its
+//!    starter ends ([`DeathSignal`]). [`Local`] carries it out on this machine.
 //! 3. A [`Process`] has two descriptors for the caller's poll loop: one becomes readable when it
 //!    ends, the other carries its standard error. [`Process::epitaph`] explains its end.
 //! 4. An [`Ending`] says when to terminate and when to kill.
@@ -42,19 +42,19 @@
 #![deny(missing_docs)]
 
 mod attach;
-mod bond;
 mod captured;
+mod death_signal;
 mod descriptors;
 mod ending;
 mod error;
 mod exit;
 mod family;
+mod group_reaper;
 mod guard;
 mod hangup;
 mod host;
 mod launcher;
-mod leash;
-mod lifeline;
+mod liveness_pipe;
 mod local;
 mod locate;
 mod order;
@@ -67,24 +67,24 @@ mod slurm;
 mod ssh;
 mod stderr;
 mod task;
-mod vigil;
+mod watchdog;
 
 pub use attach::{Attach, JOIN_TIMEOUT_VARIABLE, JOIN_VARIABLE, rank_by_manager};
-pub use bond::{STARTER_VARIABLE, bind_to_starter};
 pub use captured::{ERROR_TEXT_BYTES_MAX, LINE_BYTES_MAX, READ_BYTES_MAX};
+pub use death_signal::{STARTER_VARIABLE, arrange_death_signal};
 pub use ending::{Ending, EndingStep, Manner};
 pub use error::LaunchError;
 pub use exit::Exit;
 pub use family::{Departed, FAMILY_MEMBERS_MAX, Family};
+pub use group_reaper::{GROUP_REAPER_VARIABLE, GroupReaper};
 pub use guard::stand_guard;
 pub use hangup::ignore_hangups;
 pub use host::{is_local, is_own_name, require_local};
 pub use launcher::Launcher;
-pub use leash::{LEASH_VARIABLE, Leash};
-pub use lifeline::{LIFELINE_VARIABLE, Lifeline, hold_lifeline};
+pub use liveness_pipe::{LIVENESS_PIPE_VARIABLE, LivenessPipe, hold_liveness_pipe};
 pub use local::Local;
 pub use locate::locate;
-pub use order::{Bond, INHERITED_MAX, Order};
+pub use order::{DeathSignal, INHERITED_MAX, Order};
 pub use own_id::own_process_id;
 pub use process::{DROP_WAIT_MS_MAX, Process, Work};
 pub use reserve::Reserve;

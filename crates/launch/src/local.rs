@@ -1,10 +1,10 @@
 //! Starting processes on this machine.
 //!
 //! There are two ways, and each order takes the cheaper one that keeps its promises. **Without a
-//! fork** (`posix_spawn`, which borrows our memory until exec) nothing can be arranged between
-//! fork and exec, so it serves only programs that bind themselves or need no bond, and only while
-//! no descriptor can slip through. **With a fork** everything can be arranged, and the cost
-//! grows with the memory of this process.
+//! fork** (`posix_spawn`, which borrows our memory until exec) nothing can be arranged between fork
+//! and exec, so it serves only programs that request the death signal themselves or need none, and
+//! only while no descriptor can slip through. **With a fork** everything can be arranged, and the
+//! cost grows with the memory of this process.
 
 use std::ffi::OsStr;
 use std::io;
@@ -17,12 +17,12 @@ use std::process::{Command, Stdio};
 use rustix::io::Errno;
 use rustix::process::getpid;
 
-use crate::bond::{STARTER_VARIABLE, bind_to};
 use crate::captured::Captured;
+use crate::death_signal::{STARTER_VARIABLE, bind_to};
 use crate::descriptors::{Inheritance, Withheld, has_other_threads, keep_only, strays};
-use crate::lifeline::LIFELINE_VARIABLE;
+use crate::liveness_pipe::LIVENESS_PIPE_VARIABLE;
 use crate::stderr::{STDERR_VARIABLE, variable};
-use crate::{Bond, LaunchError, Launcher, Order, Process, Reserve, locate, require_local};
+use crate::{DeathSignal, LaunchError, Launcher, Order, Process, Reserve, locate, require_local};
 
 /// Starts processes on this machine.
 #[derive(Clone, Copy, Debug, Default)]
@@ -95,8 +95,8 @@ fn start(order: &Order<'_>, alone: &mut Option<Alone>) -> Result<Process, Launch
     let (stderr, writer) = io::pipe().map_err(refused)?;
     let mut stderr = Captured::new(stderr).map_err(refused)?;
     if order.inherit_stderr {
-        // Nobody writes to this pipe. That is said at once: a process that another thread is just
-        // starting may hold the other end for a moment.
+        // No process writes to this pipe. It is marked as ended at once: a process that another
+        // thread is just starting may hold the other end for a moment.
         stderr.end();
     } else {
         if let Some(own) = inheritance.stderr() {
@@ -120,7 +120,8 @@ fn start(order: &Order<'_>, alone: &mut Option<Alone>) -> Result<Process, Launch
         None
     };
 
-    let withheld = prepare(&mut command, order.bond, &inheritance, alone).map_err(refused)?;
+    let withheld =
+        prepare(&mut command, order.death_signal, &inheritance, alone).map_err(refused)?;
     let child = command.spawn().map_err(refused)?;
     drop(withheld);
     // Our copies of the pipes' write ends go with the command: from here on the end of a
@@ -149,8 +150,8 @@ fn check_variables(order: &Order<'_>) -> Result<(), LaunchError> {
 fn command(order: &Order<'_>, program: &Path, inheritance: &Inheritance) -> Command {
     let mut command = Command::new(program);
     command.args(&order.arguments);
-    // The bond is between one process and its starter; it is not passed on.
-    if order.bond == Bond::ByProgram {
+    // The death signal is between one process and its starter; it is not passed on.
+    if order.death_signal == DeathSignal::ByProgram {
         command.env(STARTER_VARIABLE, getpid().to_string());
     } else if std::env::var_os(STARTER_VARIABLE).is_some() {
         command.env_remove(STARTER_VARIABLE);
@@ -158,9 +159,9 @@ fn command(order: &Order<'_>, program: &Path, inheritance: &Inheritance) -> Comm
     if inheritance.stderr().is_none() && std::env::var_os(STDERR_VARIABLE).is_some() {
         command.env_remove(STDERR_VARIABLE);
     }
-    // Nor is the lifeline, unless it is among what is handed over.
-    if std::env::var_os(LIFELINE_VARIABLE).is_some() {
-        command.env_remove(LIFELINE_VARIABLE);
+    // Nor is the liveness pipe, unless it is among what is handed over.
+    if std::env::var_os(LIVENESS_PIPE_VARIABLE).is_some() {
+        command.env_remove(LIVENESS_PIPE_VARIABLE);
     }
     for (name, value) in &order.environment {
         command.env(name, value);
@@ -185,11 +186,11 @@ fn command(order: &Order<'_>, program: &Path, inheritance: &Inheritance) -> Comm
 /// handed over and strays withheld that way only where there is no other thread.
 fn prepare(
     command: &mut Command,
-    bond: Bond,
+    death_signal: DeathSignal,
     inheritance: &Inheritance,
     alone: &mut Option<Alone>,
 ) -> io::Result<Option<Withheld>> {
-    if bond != Bond::BeforeExec {
+    if death_signal != DeathSignal::BeforeExec {
         if alone.is_none() && !has_other_threads()? {
             *alone = Some(Alone { strays: strays()? });
         }
@@ -201,15 +202,19 @@ fn prepare(
             return Ok(None);
         }
     }
-    arrange_before_exec(command, bond, inheritance);
+    arrange_before_exec(command, death_signal, inheritance);
     Ok(None)
 }
 
-fn arrange_before_exec(command: &mut Command, bond: Bond, inheritance: &Inheritance) {
+fn arrange_before_exec(
+    command: &mut Command,
+    death_signal: DeathSignal,
+    inheritance: &Inheritance,
+) {
     let starter = getpid();
     let inherited = inheritance.numbers();
     let arrange = move || {
-        if bond != Bond::Free && !bind_to(starter)? {
+        if death_signal != DeathSignal::Off && !bind_to(starter)? {
             return Err(Errno::SRCH.into());
         }
         keep_only(&inherited)

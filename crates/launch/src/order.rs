@@ -7,23 +7,24 @@ use std::path::PathBuf;
 /// How many descriptors one process can be handed beside its standard streams.
 pub const INHERITED_MAX: usize = 16;
 
-/// How a process's life is bound to the life of the thread that starts it.
+/// Whether the kernel kills a process when the thread that has started it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Bond {
+pub enum DeathSignal {
     /// The kernel kills the process when its starter ends. It is arranged between fork and exec,
     /// so it holds for any program, and it costs a fork: a copy of the starter's page tables.
     ///
-    /// A program that changes its user when executed loses the bond.
+    /// A program that changes its user when executed loses the setting.
     #[default]
     BeforeExec,
     /// The same, but arranged by the program, which first thing in its `main` calls
-    /// [`bind_to_starter`](crate::bind_to_starter). For our own binary only. It can be started
-    /// without a fork, which takes a third less time from a small process, and a tenth from one
-    /// of 200 MB.
+    /// [`arrange_death_signal`](crate::arrange_death_signal). For our own binary only. It can be
+    /// started without a fork, which takes a third less time from a small process, and a tenth from
+    /// one of 200 MB.
     ByProgram,
     /// The process outlives its starter, unless its [`Process`](crate::Process) is dropped rather
-    /// than [released](crate::Process::release), or it holds a [`Lifeline`](crate::Lifeline).
-    Free,
+    /// than [released](crate::Process::release), or it holds a
+    /// [`LivenessPipe`](crate::LivenessPipe).
+    Off,
 }
 
 /// What to run: a program with its arguments, environment, descriptors and directory.
@@ -59,7 +60,7 @@ pub struct Order<'a> {
     pub inherit_stderr: bool,
     /// Whether captured standard error can be exchanged for this process's own: the new process
     /// does so when it calls [`take_over_stderr`](crate::take_over_stderr). Set for a process that
-    /// is to outlive this one, whose pipe nobody would read any more.
+    /// is to outlive this one: its pipe would have no reader then.
     pub hand_stderr: bool,
     /// Whether the process leads a process group of its own.
     ///
@@ -68,8 +69,8 @@ pub struct Order<'a> {
     /// `mpirun`, which expects the Ctrl-C itself. The group ends with its leader: whatever else
     /// is left in it is killed.
     pub own_group: bool,
-    /// How its life is bound to ours.
-    pub bond: Bond,
+    /// Whether it is killed when its starter ends.
+    pub death_signal: DeathSignal,
 }
 
 impl Order<'_> {
@@ -87,7 +88,7 @@ impl Order<'_> {
             inherit_stderr: false,
             hand_stderr: false,
             own_group: true,
-            bond: Bond::default(),
+            death_signal: DeathSignal::default(),
         }
     }
 }

@@ -38,10 +38,10 @@ fn wiped_in_children() -> Option<&'static AtomicU32> {
     // SAFETY: a new mapping of its own, anywhere: nothing else is replaced.
     let page =
         unsafe { rustix::mm::mmap_anonymous(null_mut(), PAGE_BYTES, protection, flags) }.ok()?;
-    // SAFETY: the whole of that mapping, which nobody uses yet.
+    // SAFETY: the whole of that mapping, to which no reference exists yet.
     let wipes = unsafe { rustix::mm::madvise(page, PAGE_BYTES, Advice::LinuxWipeOnFork) };
     if wipes.is_err() {
-        // SAFETY: as above; nobody will use it.
+        // SAFETY: as above; no reference to it is made later.
         let _ = unsafe { rustix::mm::munmap(page, PAGE_BYTES) };
         return None;
     }

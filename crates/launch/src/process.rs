@@ -72,7 +72,7 @@ impl Process {
                 exit: None,
                 is_released: false,
             }),
-            // Nobody but us can have reaped it, unless other code reaps all children.
+            // The process was reaped by other code in this process that waits for all children.
             Err(Errno::SRCH) => Err(Errno::CHILD.into()),
             Err(error) => {
                 child.kill()?;
@@ -128,7 +128,7 @@ impl Process {
         self.stderr.descriptor()
     }
 
-    /// Whether all of standard error was read and nobody can write to it any more.
+    /// Whether standard error was read to its end and has no writer any more.
     pub fn stderr_ended(&self) -> bool {
         self.stderr.has_ended()
     }
@@ -276,7 +276,7 @@ impl Process {
             Ok(None) | Err(_) => return None,
         }
         if self.own_group {
-            // Most often nobody else is left, and only the ended process itself is meant.
+            // Most often the ended process was the last one of its group.
             let _ = kill_process_group(self.pid, Signal::KILL);
         }
         Some(self.child.wait().map_or(Exit::Unknown, Exit::from))

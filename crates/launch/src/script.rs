@@ -33,8 +33,9 @@ pub(crate) struct Copy {
 
 /// The command for `host`: to run `program` with these arguments as a guard.
 ///
-/// The folder of a copy is made by `mktemp -d`: a name that nobody can guess or hold, mode 0700.
-/// The empty file tells whether programs may be run there. It goes as soon as the program runs.
+/// The folder of a copy is made by `mktemp -d`: a name that other users can neither guess nor have
+/// taken before, mode 0700. The empty file tells whether programs may be run there. It goes as soon
+/// as the program runs.
 pub(crate) fn command(
     host: &str,
     program: &str,

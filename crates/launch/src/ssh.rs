@@ -1,7 +1,7 @@
 //! Reaching hosts by the user's ssh client, or by what the user has in its place.
 //!
-//! The client is called in batch mode: it never asks for anything, since nobody could answer. All
-//! else is the user's own configuration, keys and agent.
+//! The client is called in batch mode: it never asks for input, since there is no terminal to
+//! answer on. All else is the user's own configuration, keys and agent.
 
 use std::ffi::OsString;
 use std::path::Path;

@@ -2,8 +2,9 @@
 //! the pipe that the starter reads.
 //!
 //! At first a process writes into the pipe, so that its starter can tell why it failed. It is also
-//! handed the starter's own standard error, and puts that in the pipe's place once it stands on its
-//! own. From then on nobody's end makes its words fail, and the starter sees the end of the pipe.
+//! handed the starter's own standard error, and puts that in the pipe's place once it no longer
+//! depends on the starter. From then on its writes do not fail when the starter ends, and the
+//! starter sees the end of the pipe.
 //!
 //! ```text
 //! SAPWOOD_STDERR=fd:N:DEVICE:INODE    N: the starter's standard error
@@ -20,9 +21,9 @@ use sapwood_transport::take_inherited_descriptor;
 /// The variable by which a process learns which descriptor is its starter's standard error.
 pub const STDERR_VARIABLE: &str = "SAPWOOD_STDERR";
 
-/// Puts the starter's standard error in the place of the pipe to the starter, if that ordered it so
-/// ([`Order::hand_stderr`](crate::Order::hand_stderr)). Does nothing if standard error is another
-/// file by now. Answers whether it was done.
+/// Puts the starter's standard error in the place of the pipe to the starter, if the starter
+/// ordered it ([`Order::hand_stderr`](crate::Order::hand_stderr)). Does nothing if standard error
+/// is another file by now. Answers whether it was done.
 ///
 /// Call it once this process no longer needs its starter to tell others of its failure.
 pub fn take_over_stderr() -> bool {
@@ -46,8 +47,8 @@ pub(crate) fn own_stderr(first_number: RawFd) -> io::Result<OwnedFd> {
         Ok(duplicate) => Ok(duplicate),
         Err(Errno::BADF) => {
             let flags = OFlags::WRONLY | OFlags::CLOEXEC;
-            let nobody = rustix::fs::open("/dev/null", flags, Mode::empty())?;
-            Ok(rustix::io::fcntl_dupfd_cloexec(&nobody, first_number)?)
+            let null = rustix::fs::open("/dev/null", flags, Mode::empty())?;
+            Ok(rustix::io::fcntl_dupfd_cloexec(&null, first_number)?)
         }
         Err(cause) => Err(cause.into()),
     }

@@ -52,7 +52,7 @@ pub struct Task {
     pub directory: Option<PathBuf>,
     /// Where the front-end takes connections.
     pub front_end: Vec<String>,
-    /// How long processes are kept that nobody is known to need, in milliseconds.
+    /// How long processes go on without a reachable front-end, in milliseconds.
     pub patience_milliseconds: u32,
 }
 

@@ -82,7 +82,7 @@ fn a_family_is_ended_in_order_and_the_stubborn_are_killed() {
     assert_eq!(departed[0].name, 1);
     assert!(matches!(
         family.start(3, &shell("true")),
-        Err(LaunchError::ApiMisuse { rule: "a family that is being ended starts nobody" })
+        Err(LaunchError::ApiMisuse { rule: "a family that is being ended starts no process" })
     ));
     assert_eq!(family.step_ending(seconds(101)), Some(seconds(102)));
     assert_eq!(family.step_ending(seconds(102)), None);

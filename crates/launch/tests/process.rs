@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, WaitOptions, kill_process, waitpid};
 use sapwood_launch::{
-    Bond, ERROR_TEXT_BYTES_MAX, Exit, INHERITED_MAX, LaunchError, Local, Order, Process, Signal,
-    Work,
+    DeathSignal, ERROR_TEXT_BYTES_MAX, Exit, INHERITED_MAX, LaunchError, Local, Order, Process,
+    Signal, Work,
 };
 
 mod written;
@@ -245,7 +245,7 @@ fn standard_input_is_empty_unless_ordered_otherwise() {
 #[test]
 fn a_released_process_goes_on() {
     let mut order = shell("exec sleep 1000");
-    order.bond = Bond::Free;
+    order.death_signal = DeathSignal::Off;
     let process = start(&order);
     let number = process.pid();
     let watched = process.exit_descriptor().try_clone_to_owned().unwrap();

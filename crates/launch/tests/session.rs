@@ -165,7 +165,7 @@ fn what_has_joined_ends_with_the_front_end() {
         .args(["-c", "ps axo args | grep -q '^sleep 8639[3]'"])
         .status()
         .unwrap();
-    assert!(is_there.success(), "it goes on while somebody listens: {}", session.reason());
+    assert!(is_there.success(), "it goes on while the front-end listens: {}", session.reason());
     drop(listener);
     assert_gone("86393");
     assert_gone("86392");

@@ -25,7 +25,7 @@ pub(crate) struct Attempt {
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) reason: String,
-    /// Whether nobody takes connections at the address.
+    /// Whether the connection was refused: no process listens at the address.
     pub(crate) is_refused: bool,
 }
 
@@ -79,9 +79,9 @@ impl Attempt {
 
     fn fail(&mut self) -> Result<Option<Link>, Failure> {
         self.until = None;
-        let nobody =
+        let no_address =
             || Failure { reason: "the ancestor has no address".to_owned(), is_refused: true };
-        Err(self.failure.take().unwrap_or_else(nobody))
+        Err(self.failure.take().unwrap_or_else(no_address))
     }
 
     fn watch(&mut self, dial: Dial, poller: &Poller) -> Result<(), Failure> {
@@ -124,7 +124,8 @@ impl Attempt {
 }
 
 impl Failure {
-    /// What two addresses of one ancestor say together: nobody is there only if both say so.
+    /// Joins the failures at two addresses of one ancestor: it counts as refused only if both
+    /// refused.
     fn and(self, other: Self) -> Self {
         if self.is_refused { other } else { self }
     }
@@ -145,7 +146,7 @@ mod tests {
 
     const NOW: Instant = Instant(5);
 
-    /// A poller, a key, and where somebody listens.
+    /// A poller, a key and a listener.
     fn scene() -> (Poller, Key, Listener) {
         let listener = Listener::bind(&Address::local_abstract().unwrap()).unwrap();
         (Poller::new().unwrap(), Key::generate().unwrap(), listener)
@@ -158,7 +159,7 @@ mod tests {
     fn accept(listener: &mut Listener, key: &Key) -> Handshake {
         match listener.accept().unwrap() {
             Accepted::Incoming(incoming) => Handshake::responder(incoming, key, Encryption::Off),
-            other => panic!("nobody came: {other:?}"),
+            other => panic!("no connection: {other:?}"),
         }
     }
 

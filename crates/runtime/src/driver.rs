@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use sapwood_filter::Registry;
-use sapwood_launch::Lifeline;
+use sapwood_launch::LivenessPipe;
 use sapwood_node::{Event, Input, Instant, LinkId, Node, Output, Recovery, Role, Settings};
 use sapwood_packet::{RankSet, StreamId};
 use sapwood_transport::{
@@ -54,7 +54,7 @@ pub struct Driver {
     /// Threads for filters that run apart, once there was such a one.
     workers: Option<Workers>,
     /// The front-end's end of what all other processes of a tree that repairs itself hang by.
-    lifeline: Option<Lifeline>,
+    liveness_pipe: Option<LivenessPipe>,
     /// What this process hangs by itself, to be handed to its children.
     line: Option<BorrowedFd<'static>>,
     poller: Poller,
@@ -87,9 +87,9 @@ impl Driver {
         let mut driver = Self::root(plan, key, registry)?;
         let Recovery { is_on, front_end_wait, .. } = plan.options.recovery;
         if is_on && front_end_wait.is_zero() {
-            let (lifeline, end) = Lifeline::new()
-                .map_err(|source| RuntimeError::System { what: "make a lifeline", source })?;
-            driver.lifeline = Some(lifeline);
+            let (liveness_pipe, end) = LivenessPipe::new()
+                .map_err(|source| RuntimeError::System { what: "make a liveness pipe", source })?;
+            driver.liveness_pipe = Some(liveness_pipe);
             driver.grow(plan, Some(end.as_fd()))?;
         } else {
             driver.grow(plan, None)?;
@@ -113,13 +113,14 @@ impl Driver {
         Ok(driver)
     }
 
-    /// A front-end in the place of one that is gone: takes connections where that one did, and
-    /// starts nobody. Its streams are numbered from `first_stream` on; no front-end before it has
-    /// opened one of that number or a higher one. It gives no ranks to guests, since it does not
-    /// know which are given; other processes do.
+    /// A front-end that replaces one that has ended: it listens at the same address and starts no
+    /// process. Its streams are numbered from `first_stream` on; no front-end before it has opened
+    /// one of that number or a higher one. It assigns no ranks to dynamic members, since it does
+    /// not know which are in use; other processes do.
     ///
     /// # Errors
-    /// [`RuntimeError`] when this process cannot listen there: somebody does, or may not.
+    /// [`RuntimeError`] when this process cannot listen there: the address is in use, or not
+    /// permitted.
     pub fn resume(
         plan: &Plan,
         key: Key,
@@ -169,7 +170,7 @@ impl Driver {
         is_joining: bool,
     ) -> Result<Self, RuntimeError> {
         let Attachment { parent, rank, key, encryption, is_started } = attachment;
-        let line = if is_started { sapwood_launch::hold_lifeline()? } else { None };
+        let line = if is_started { sapwood_launch::hold_liveness_pipe()? } else { None };
         if line.is_some() && role == Role::Communication {
             sapwood_launch::ignore_hangups();
         }
@@ -216,7 +217,7 @@ impl Driver {
             processes: Processes::default(),
             attempt: Attempt::default(),
             workers: None,
-            lifeline: None,
+            liveness_pipe: None,
             line: None,
             poller: Poller::new()?,
             ready: Vec::new(),
@@ -380,10 +381,10 @@ impl Driver {
             Token::Answers(rank) => self.processes.answers(rank, &self.poller, now),
             Token::Task(rank) => self.processes.writable(rank, &self.poller),
             Token::Attempt => self.advance_attempt(now)?,
-            Token::Lifeline => {
-                if let Some(lifeline) = &self.lifeline {
+            Token::LivenessPipe => {
+                if let Some(liveness_pipe) = &self.liveness_pipe {
                     // It would be reported for ever.
-                    self.poller.remove(lifeline)?;
+                    self.poller.remove(liveness_pipe)?;
                 }
             }
             Token::Work => {
@@ -425,7 +426,7 @@ impl Driver {
         }
     }
 
-    /// This process has run late: whoever starts may take as much longer.
+    /// This process was delayed: the time limits of starting processes are extended by as much.
     #[inline]
     fn excuse(&mut self, late: Duration) {
         if late >= LATE_MIN {
@@ -540,12 +541,13 @@ impl Driver {
         self.grow(&plan, self.line)
     }
 
-    /// Takes connections and starts the children of a plan, each with the lifeline if there is one.
+    /// Takes connections and starts the children of a plan, each with the liveness pipe if there
+    /// is one.
     fn grow(&mut self, plan: &Plan, line: Option<BorrowedFd<'_>>) -> Result<(), RuntimeError> {
         let is_root = plan.subtree.rank() == plan.subtree.front_end();
         let door = self.listen(&self.door(&plan.options, is_root)?, &plan.options)?;
         let plan = if is_root { &plan.with_front_end(&door) } else { plan };
-        self.welcome_guests(&plan.options, plan.height());
+        self.take_dynamic_members(&plan.options, plan.height());
         let back_ends = plan.options.back_ends;
         self.node.expect(plan.children(), plan.attach_ranks(), plan.height(), back_ends);
         let invitation = Invitation {
@@ -564,12 +566,12 @@ impl Driver {
         Ok(())
     }
 
-    /// A process that has joined takes connections, and has nobody to start.
+    /// A process that has joined takes connections and starts no process.
     fn grow_alone(&mut self, plan: &JoinPlan) -> Result<(), RuntimeError> {
         self.transport = plan.options.transport;
         self.node.set_filter_limit(plan.options.filter_limit());
         self.listen(&self.door(&plan.options, false)?, &plan.options)?;
-        self.welcome_guests(&plan.options, plan.height);
+        self.take_dynamic_members(&plan.options, plan.height);
         self.node.expect(Vec::new(), RankSet::new(), plan.height, plan.options.back_ends);
         Ok(())
     }
@@ -583,8 +585,8 @@ impl Driver {
         Ok(door)
     }
 
-    fn welcome_guests(&mut self, options: &TreeOptions, height: u32) {
-        if options.takes_guests {
+    fn take_dynamic_members(&mut self, options: &TreeOptions, height: u32) {
+        if options.takes_dynamic_members {
             self.node.take_guests(JoinPlan::below(height, options).to_bytes());
         }
     }
@@ -602,9 +604,9 @@ impl Driver {
     }
 
     /// Ends this process's part of the network: what is queued is written, children are given a
-    /// short time to end by themselves, then they are killed. So is whoever else hangs by this
-    /// front-end's lifeline. Where the network goes on without this process, its children do so
-    /// too.
+    /// short time to end by themselves, then they are killed, with all other holders of this
+    /// front-end's liveness pipe. Where the network goes on without this process, its children do
+    /// so too.
     ///
     /// # Errors
     /// [`RuntimeError`] when the system fails this process.
@@ -614,10 +616,11 @@ impl Driver {
         self.sockets.stop_listening();
         self.attempt.give_up(&self.poller);
         self.processes.kill_unheard(&self.node, &self.poller);
-        self.watch_lifeline()?;
+        self.watch_liveness_pipe()?;
         let mut events = VecDeque::new();
         while clock() < until {
-            // Nobody asks for them meanwhile, and while some are there nothing is waited for.
+            // The application does not take events meanwhile, and the loop does not wait while some
+            // are queued.
             events.append(&mut self.events);
             // Filters may have been at work.
             if self.is_repaired && self.node.has_dissolved() {
@@ -625,7 +628,7 @@ impl Driver {
             }
             self.carry_out()?;
             let is_over = self.sockets.open_count() == 0 && self.processes.is_empty();
-            if is_over && self.lifeline.as_ref().is_none_or(Lifeline::is_free) {
+            if is_over && self.liveness_pipe.as_ref().is_none_or(LivenessPipe::is_free) {
                 break;
             }
             self.turn(Some(until))?;
@@ -633,14 +636,14 @@ impl Driver {
         events.append(&mut self.events);
         self.events = events;
         self.processes.kill_all(&self.poller);
-        self.lifeline = None;
+        self.liveness_pipe = None;
         Ok(())
     }
 
-    /// Has the loop return when nobody hangs by the lifeline any more.
-    fn watch_lifeline(&self) -> Result<(), RuntimeError> {
-        if let Some(lifeline) = &self.lifeline {
-            self.poller.add(lifeline, Token::Lifeline.to_number(), Interest::NONE)?;
+    /// Has the loop return when the last process closes the liveness pipe.
+    fn watch_liveness_pipe(&self) -> Result<(), RuntimeError> {
+        if let Some(liveness_pipe) = &self.liveness_pipe {
+            self.poller.add(liveness_pipe, Token::LivenessPipe.to_number(), Interest::NONE)?;
         }
         Ok(())
     }

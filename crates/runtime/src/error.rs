@@ -43,7 +43,7 @@ pub enum RuntimeError {
     /// What the parent said about this process's subtree cannot be read.
     Plan(String),
     /// No process of the network takes this one in. Cure: see the reason; the network must have
-    /// been opened for guests.
+    /// been opened for dynamic members.
     NotTaken {
         /// What the last one said.
         reason: String,
@@ -89,7 +89,9 @@ impl fmt::Display for RuntimeError {
                 waited.as_millis()
             ),
             Self::Visit { reason } => write!(f, "the front-end does not answer: {reason}"),
-            Self::NotTaken { reason } => write!(f, "nobody takes this process in: {reason}"),
+            Self::NotTaken { reason } => {
+                write!(f, "no process of the network adopts this one: {reason}")
+            }
             Self::Plan(reason) => write!(f, "the parent's plan cannot be read: {reason}"),
         }
     }

@@ -24,7 +24,7 @@ const TAIL_BYTES: usize = 16 << 10;
 /// Bytes given to one write.
 const WRITE_BYTES_MAX: usize = 1 << 20;
 
-/// So often within the silence that counts as death it is looked which hosts acknowledge.
+/// Acknowledgements of the peers' hosts are checked this many times within the silence limit.
 const LOOKS: u32 = 8;
 
 const KIND_SHIFT: u32 = 32;
@@ -45,8 +45,8 @@ pub(crate) enum Token {
     Task(u32),
     /// The attempt to reach an ancestor.
     Attempt,
-    /// Nobody hangs by the lifeline any more.
-    Lifeline,
+    /// The last process has closed the liveness pipe.
+    LivenessPipe,
     /// A filter that runs apart is done.
     Work,
     /// A descriptor of the application's.
@@ -62,7 +62,7 @@ impl Token {
             Self::Exit(index) => (3, index),
             Self::Words(index) => (4, index),
             Self::Attempt => (5, 0),
-            Self::Lifeline => (6, 0),
+            Self::LivenessPipe => (6, 0),
             Self::Foreign => (7, 0),
             Self::Work => (8, 0),
             Self::Answers(index) => (9, index),
@@ -81,7 +81,7 @@ impl Token {
             3 => Self::Exit(index),
             4 => Self::Words(index),
             5 => Self::Attempt,
-            6 => Self::Lifeline,
+            6 => Self::LivenessPipe,
             8 => Self::Work,
             9 => Self::Answers(index),
             10 => Self::Task(index),
@@ -259,7 +259,7 @@ impl SocketTable {
         !self.again.is_empty()
     }
 
-    /// The only link of a process that nobody connects to, if it is one that can be waited on in
+    /// The only link of a process that takes no connections, if it is one that can be waited on in
     /// the read itself: plain, and with nothing left to write.
     #[inline]
     pub(crate) fn only_link(&self) -> Option<LinkId> {

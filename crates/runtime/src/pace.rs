@@ -4,8 +4,8 @@
 //! Most of a log-in is the client's own work. Clients that share a processor all end late. One
 //! after another, the first hosts, which have the largest subtrees, are reached early, and reach
 //! others while this one goes on. A client that waits for its host before it has done its work has
-//! a processor kept for some times as long as it took until then, so that a host that is down
-//! holds up nobody for long.
+//! a processor reserved for a multiple of the time that it has taken, so that a host that is down
+//! delays other hosts only briefly.
 
 use std::num::NonZero;
 use std::time::Duration;
@@ -131,7 +131,7 @@ mod tests {
     fn a_client_that_computes_has_a_processor_and_one_that_has_done_its_work_has_none() {
         let (mut pace, mut pass) = (two_processors(), Pass::new(STARTED));
         assert_eq!(pace.room(std::iter::empty(), STARTED), 2);
-        assert_eq!(pace.room(std::iter::empty(), after(1)), 0, "nobody looks that often");
+        assert_eq!(pace.room(std::iter::empty(), after(1)), 0, "the load is sampled less often");
         pace.has_led(work(false, 90));
         assert_eq!(room(&mut pace, &mut pass, work(true, 10), after(10)), 1);
         assert_eq!(

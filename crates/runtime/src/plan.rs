@@ -75,7 +75,7 @@ pub struct RemoteOptions {
     pub front_end: Vec<String>,
     /// The port at which the front-end takes connections; 0 for any that is free.
     pub front_end_port: u16,
-    /// Hosts that could not be reached, and why: nobody below tries them again.
+    /// Hosts that could not be reached, and why: no process below tries them again.
     pub lost_hosts: Vec<(String, String)>,
 }
 
@@ -104,7 +104,7 @@ pub struct TreeOptions {
     #[serde(with = "RecoveryTimes")]
     pub recovery: Recovery,
     /// Whether members may come that the topology does not have.
-    pub takes_guests: bool,
+    pub takes_dynamic_members: bool,
     /// How long filters that run apart may take for one wave, in milliseconds; 0 for ever.
     pub filter_milliseconds: u32,
 }
@@ -289,7 +289,7 @@ mod tests {
                 back_ends: 3,
                 startup_milliseconds: 5,
                 recovery,
-                takes_guests: true,
+                takes_dynamic_members: true,
                 filter_milliseconds: 10_000,
             };
             let bytes = postcard::to_allocvec(&options).unwrap();

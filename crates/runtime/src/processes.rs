@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use sapwood_launch::{Bond, LIFELINE_VARIABLE, Local, Order, Process};
+use sapwood_launch::{DeathSignal, LIVENESS_PIPE_VARIABLE, Local, Order, Process};
 use sapwood_node::{Input, Instant, Node};
 use sapwood_topology::{Role, Subtree};
 use sapwood_transport::{Address, Encryption, Key, Poller};
@@ -27,7 +27,7 @@ pub(crate) struct Invitation<'a> {
     pub(crate) door: &'a Address,
     pub(crate) key: &'a Key,
     pub(crate) encryption: Encryption,
-    /// The lifeline that they are to hang by.
+    /// The liveness pipe that they are to hang by.
     pub(crate) line: Option<BorrowedFd<'a>>,
 }
 
@@ -69,7 +69,7 @@ impl Processes {
             }
         }
         let own = |cause: std::io::Error| RuntimeError::System {
-            what: "keep the lifeline",
+            what: "keep the liveness pipe",
             source: cause,
         };
         if self.remote.is_some() {
@@ -102,7 +102,7 @@ impl Processes {
         for child in children {
             let Some(mut order) = order_for(plan, &child, invitation) else { continue };
             order.inherit.push((KEY_VARIABLE.to_string(), key.as_fd()));
-            let line = invitation.line.map(|line| (LIFELINE_VARIABLE.to_string(), line));
+            let line = invitation.line.map(|line| (LIVENESS_PIPE_VARIABLE.to_string(), line));
             order.inherit.extend(line);
             ranks.push(child.rank());
             orders.push(order);
@@ -191,7 +191,7 @@ impl Processes {
             return remote.words(rank, poller);
         }
         let Some(process) = self.running.get_mut(&rank) else { return };
-        // Where our own standard error is closed there is nobody to tell.
+        // If our own standard error is closed, the output is dropped.
         let _ = process.forward_stderr("");
         if process.stderr_ended() {
             let _ = poller.remove(process.stderr());
@@ -244,9 +244,10 @@ impl Processes {
         }
     }
 
-    /// Ends those that have not connected: nobody can tell them that the network ends, and no
-    /// lifeline ends them either, since they have not taken hold of it. No others are started, and
-    /// what was kept for that goes: the lifeline is free only when this process holds none either.
+    /// Kills the processes that have not connected: no link can tell them that the network ends,
+    /// and the liveness pipe does not end them either, since they have not opened it. No further
+    /// process is started, and this process closes its own read end: the pipe counts as free only
+    /// when no process holds one.
     pub(crate) fn kill_unheard(&mut self, node: &Node, poller: &Poller) {
         self.kept = None;
         if let Some(remote) = &mut self.remote {
@@ -309,17 +310,17 @@ fn order_for<'a>(plan: &Plan, child: &Subtree, invitation: &Invitation<'_>) -> O
         let back_end = plan.options.back_end.as_ref()?;
         order = Order::new(program_here(&back_end.program, &plan.options));
         order.arguments = back_end.arguments.iter().map(OsString::from).collect();
-        order.bond = match (is_free, back_end.binds_itself) {
-            (true, _) => Bond::Free,
-            (false, true) => Bond::ByProgram,
-            (false, false) => Bond::BeforeExec,
+        order.death_signal = match (is_free, back_end.binds_itself) {
+            (true, _) => DeathSignal::Off,
+            (false, true) => DeathSignal::ByProgram,
+            (false, false) => DeathSignal::BeforeExec,
         };
         environment = &back_end.environment;
     } else {
         order = Order::new(program_here(&plan.options.node_program, &plan.options));
         order.arguments = plan.options.node_arguments.iter().map(OsString::from).collect();
         order.arguments.push(OsString::from("node"));
-        order.bond = if is_free { Bond::Free } else { Bond::ByProgram };
+        order.death_signal = if is_free { DeathSignal::Off } else { DeathSignal::ByProgram };
     }
     order.hand_stderr = recovery.is_on;
     let mut set = |name: &str, value: String| {

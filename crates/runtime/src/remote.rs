@@ -1,10 +1,10 @@
 //! The processes that this one has started on other hosts: reaching the hosts, a few at a time, and
-//! what becomes of those that cannot be reached.
+//! replacing those that cannot be reached.
 //!
-//! A host that does not answer, turns the client away, or is another than it was taken for costs
-//! the back-ends on it and nobody else: a communication process that was to run there is started on
-//! another host of its subtree, and at last on this one. Whoever is below it learns of the lost
-//! host, so that nobody tries it again.
+//! A host that does not answer, refuses the client, or has another identity than its name says
+//! costs only the back-ends on it: a communication process that was planned there is started on
+//! another host of its subtree, and finally on this one. The processes below it are told of the
+//! lost host, so that none tries it again.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};

@@ -32,8 +32,8 @@ pub fn serve_until(registry: Registry, leave: impl AsFd) -> Result<(), RuntimeEr
     run(started(registry)?, Some(leave.as_fd()))
 }
 
-/// Joins a network that takes guests as a further communication process, by the first of these
-/// places that takes it in, and goes on as [`serve_until`].
+/// Joins a network that takes dynamic members as a further communication process, by the first of
+/// these places that takes it in, and goes on as [`serve_until`].
 ///
 /// # Errors
 /// [`RuntimeError::NotTaken`] when none does; else as [`serve`].
@@ -42,7 +42,7 @@ pub fn join_until(
     registry: &Registry,
     leave: impl AsFd,
 ) -> Result<(), RuntimeError> {
-    let mut reason = String::from("there is no place that takes guests");
+    let mut reason = String::from("no attach point takes dynamic members");
     for place in places {
         let address = place.parent.to_string();
         let outcome = Driver::join(place, registry.clone())
@@ -58,10 +58,10 @@ pub fn join_until(
 
 fn started(registry: Registry) -> Result<Driver, RuntimeError> {
     if let Some(exit) = sapwood_launch::stand_guard()? {
-        // Whoever reached this host is told by the same exit code.
+        // The client that reached this host reads the same exit code.
         std::process::exit(exit.code());
     }
-    sapwood_launch::bind_to_starter()?;
+    sapwood_launch::arrange_death_signal()?;
     let attachment = Attachment::from_environment()?;
     Driver::attach(attachment, Role::Communication, registry)
 }

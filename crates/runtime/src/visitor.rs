@@ -30,7 +30,7 @@ impl Visitor {
     /// Connects to a front-end, proves its network's key and says what this process is.
     ///
     /// # Errors
-    /// [`RuntimeError::Transport`] when nobody is there or the key is another one,
+    /// [`RuntimeError::Transport`] when no process listens or the key is another one,
     /// [`RuntimeError::NoReply`] when the front-end does not let itself be visited in time.
     pub fn connect(
         address: &Address,

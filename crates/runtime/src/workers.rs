@@ -2,8 +2,8 @@
 //!
 //! The node says which ([`sapwood_node::Job`]); a thread runs one job at a time and wakes the loop
 //! when it is done. Threads are started when none is idle, and end when they have been idle for a
-//! while. One whose job never comes back cannot be ended: nobody waits for it, neither the loop nor
-//! the end of the process, and another takes its place.
+//! while. A thread whose job never returns cannot be ended: neither the loop nor the end of the
+//! process waits for it, and another thread takes its place.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -108,7 +108,7 @@ impl Shared {
     }
 
     fn wake(&self) {
-        // Only a descriptor that is not there any more cannot be woken, and then nobody waits.
+        // This fails only if the descriptor is closed, and then no loop waits on it.
         let _ = self.waker.wake();
     }
 

@@ -79,7 +79,7 @@ impl BackEnd {
     /// # Errors
     /// As [`BackEnd::attach`].
     pub fn attach_with(registry: Registry) -> Result<Self> {
-        sapwood_launch::bind_to_starter().map_err(sapwood_runtime::RuntimeError::from)?;
+        sapwood_launch::arrange_death_signal().map_err(sapwood_runtime::RuntimeError::from)?;
         match Summons::from_environment()? {
             Some(summons) => summons.follow(&registry),
             None => Self::join(Attachment::from_environment()?, registry),
@@ -113,7 +113,7 @@ impl BackEnd {
                 outcome => return outcome,
             }
         }
-        let reason = "the attach file names no place".to_string();
+        let reason = "the attach file names no attach point".to_string();
         Err(refused.unwrap_or_else(|| Error::File { path: path.to_path_buf(), reason }))
     }
 
@@ -396,7 +396,7 @@ impl BackEnd {
 impl Drop for BackEnd {
     fn drop(&mut self) {
         if !std::thread::panicking() && self.process == std::process::id() {
-            // Whoever wants to know how it went calls `leave`.
+            // A drop cannot report an error; `leave` does.
             let _ = self.leave_once();
         }
     }

@@ -1,10 +1,10 @@
 //! Where to listen or connect, as text and as a type.
 //!
 //! Three forms: `unix:@name` (abstract: leaves no file), `unix:/path` and `tcp:host:port`. A value
-//! of [`Address`] is always well formed; whether somebody listens there is another matter.
+//! of [`Address`] is always well formed; whether a process listens there is not checked.
 //!
 //! A machine with several networks is named by all of its addresses, `tcp:10.0.0.7,192.0.2.7:4000`:
-//! whoever connects tries them side by side.
+//! a connection attempt tries them side by side.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -29,11 +29,11 @@ const HOST_BYTES_MAX: usize = 253;
 /// assert!("tcp:localhost".parse::<Address>().is_err());
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Address(Place);
+pub struct Address(Form);
 
 /// The three forms; private so that none can be built malformed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Place {
+pub(crate) enum Form {
     Abstract(String),
     Path(PathBuf),
     Tcp { host: String, port: u16 },
@@ -53,7 +53,7 @@ impl Address {
         for byte in random {
             name.push_str(&format!("{byte:02x}"));
         }
-        Ok(Self(Place::Abstract(name)))
+        Ok(Self(Form::Abstract(name)))
     }
 
     /// One port at several addresses of a machine, the likeliest first. Those that the text of an
@@ -78,20 +78,20 @@ impl Address {
             }
             host.push_str(&address);
         }
-        Self(Place::Tcp { host, port })
+        Self(Form::Tcp { host, port })
     }
 
     /// Whether both ends are on one machine by construction: a Unix socket of either form.
     #[must_use]
     pub fn is_unix(&self) -> bool {
-        !matches!(self.0, Place::Tcp { .. })
+        !matches!(self.0, Form::Tcp { .. })
     }
 
     /// The TCP port, if this is a TCP address.
     #[must_use]
     pub fn port(&self) -> Option<u16> {
         match self.0 {
-            Place::Tcp { port, .. } => Some(port),
+            Form::Tcp { port, .. } => Some(port),
             _ => None,
         }
     }
@@ -100,7 +100,7 @@ impl Address {
     #[must_use]
     pub fn host(&self) -> Option<&str> {
         match &self.0 {
-            Place::Tcp { host, .. } => Some(host),
+            Form::Tcp { host, .. } => Some(host),
             _ => None,
         }
     }
@@ -113,7 +113,7 @@ impl Address {
     /// # Errors
     /// [`Error::UnresolvableHost`] if none of the names has an address.
     pub fn resolve(&self) -> Result<Vec<SocketAddr>> {
-        let Place::Tcp { host, port } = &self.0 else { return Ok(Vec::new()) };
+        let Form::Tcp { host, port } = &self.0 else { return Ok(Vec::new()) };
         let mut found = Vec::new();
         let mut cause = None;
         for host in host.split(',') {
@@ -135,7 +135,7 @@ impl Address {
         Ok(found)
     }
 
-    pub(crate) fn place(&self) -> &Place {
+    pub(crate) fn form(&self) -> &Form {
         &self.0
     }
 }
@@ -147,7 +147,7 @@ impl From<SocketAddr> for Address {
             SocketAddr::V6(v6) if v6.scope_id() != 0 => format!("{}%{}", v6.ip(), v6.scope_id()),
             other => other.ip().to_string(),
         };
-        Self(Place::Tcp { host, port: address.port() })
+        Self(Form::Tcp { host, port: address.port() })
     }
 }
 
@@ -169,10 +169,10 @@ impl FromStr for Address {
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Place::Abstract(name) => write!(f, "unix:@{name}"),
-            Place::Path(path) => write!(f, "unix:{}", path.display()),
-            Place::Tcp { host, port } if host.contains(':') => write!(f, "tcp:[{host}]:{port}"),
-            Place::Tcp { host, port } => write!(f, "tcp:{host}:{port}"),
+            Form::Abstract(name) => write!(f, "unix:@{name}"),
+            Form::Path(path) => write!(f, "unix:{}", path.display()),
+            Form::Tcp { host, port } if host.contains(':') => write!(f, "tcp:[{host}]:{port}"),
+            Form::Tcp { host, port } => write!(f, "tcp:{host}:{port}"),
         }
     }
 }
@@ -184,14 +184,14 @@ fn resolve_one(host: &str, port: u16) -> std::io::Result<Vec<SocketAddr>> {
     Ok((host, port).to_socket_addrs()?.collect())
 }
 
-fn parse_unix(rest: &str) -> std::result::Result<Place, &'static str> {
+fn parse_unix(rest: &str) -> std::result::Result<Form, &'static str> {
     if rest.bytes().any(|byte| byte < b' ' || byte == 0x7f) {
         return Err("it holds a control character");
     }
     if let Some(name) = rest.strip_prefix('@') {
         return match name.len() {
             0 => Err("the abstract name after @ is empty"),
-            1..=ABSTRACT_NAME_BYTES_MAX => Ok(Place::Abstract(name.to_owned())),
+            1..=ABSTRACT_NAME_BYTES_MAX => Ok(Form::Abstract(name.to_owned())),
             _ => Err("the abstract name is longer than 107 bytes"),
         };
     }
@@ -201,10 +201,10 @@ fn parse_unix(rest: &str) -> std::result::Result<Place, &'static str> {
     if rest.len() > PATH_BYTES_MAX {
         return Err("the path is longer than 107 bytes");
     }
-    Ok(Place::Path(PathBuf::from(rest)))
+    Ok(Form::Path(PathBuf::from(rest)))
 }
 
-fn parse_tcp(rest: &str) -> std::result::Result<Place, &'static str> {
+fn parse_tcp(rest: &str) -> std::result::Result<Form, &'static str> {
     let (host, port) = match rest.strip_prefix('[') {
         Some(bracketed) => {
             bracketed.split_once("]:").ok_or("after [ comes an address and ]:port")?
@@ -228,7 +228,7 @@ fn parse_tcp(rest: &str) -> std::result::Result<Place, &'static str> {
         return Err("the port is no number");
     }
     let port = port.parse().map_err(|_| "the port is not between 0 and 65535")?;
-    Ok(Place::Tcp { host: host.to_owned(), port })
+    Ok(Form::Tcp { host: host.to_owned(), port })
 }
 
 #[cfg(test)]

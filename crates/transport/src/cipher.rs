@@ -27,10 +27,10 @@ pub(crate) const PLAINTEXT_BYTES_MAX: usize = 65_535 - TAG_BYTES;
 const SMALL_BYTES: usize = 4 << 10;
 /// Room for a read when bytes come in bulk.
 const READ_BYTES_MAX: usize = 128 << 10;
-/// Frames are sealed until there are so many bytes to be sent at once.
+/// Frames are sealed until this many bytes are ready to be sent at once.
 const SEND_BYTES: usize = 64 << 10;
-/// A slice of so many bytes is sealed where it lies, in a frame of its own: one more frame costs
-/// less than to copy it behind what stands before it.
+/// A slice of at least this many bytes is sealed in place, in a frame of its own: one more frame
+/// costs less than to copy it behind what stands before it.
 const LARGE_BYTES: usize = 8 << 10;
 
 pub(crate) struct Cipher {
@@ -49,7 +49,7 @@ pub(crate) struct Cipher {
     outbound_end: usize,
     /// Small slices gathered into one plaintext.
     gathered: Vec<u8>,
-    /// Once somebody altered the bytes, nothing later is trusted.
+    /// Whether altered bytes were received; nothing later is trusted then.
     tampered: bool,
 }
 

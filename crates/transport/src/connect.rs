@@ -2,7 +2,8 @@
 //! until it has its link.
 //!
 //! All addresses of a host name are tried side by side; the first whose peer proves the key wins
-//! and the others are closed before their handshake is complete, so that nobody serves them.
+//! and the others are closed before their handshake is complete, so that the listener never serves
+//! them.
 
 use std::time::{Duration, Instant};
 
@@ -12,11 +13,11 @@ use rustix::io::Errno;
 use crate::dial::more_telling;
 use crate::{Address, Dial, Encryption, Error, Interest, Key, Link, Progress, Result};
 
-/// The first and the longest pause between attempts when nobody listens yet.
+/// The first and the longest pause between attempts when no process listens yet.
 const PAUSE_FIRST: Duration = Duration::from_millis(2);
 const PAUSE_LONGEST: Duration = Duration::from_millis(100);
 
-/// What to do when nobody listens at the address.
+/// What to do when no process listens at the address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenRefused {
     /// Answer [`Error::Refused`] at once.

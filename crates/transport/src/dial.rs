@@ -133,9 +133,9 @@ impl Dial {
     /// or [`Progress::Done`] drop it.
     ///
     /// # Errors
-    /// [`Error::Refused`] if nobody listens; [`Error::TimedOut`] if the system gave up;
-    /// [`Error::WrongKey`], [`Error::EncryptionMismatch`] and the others of
-    /// [`Handshake::advance`]. Of several addresses' errors it is the one that says most.
+    /// [`Error::Refused`] if no process listens; [`Error::TimedOut`] if the system gave up;
+    /// [`Error::WrongKey`], [`Error::EncryptionMismatch`] and the others of [`Handshake::advance`].
+    /// Of several addresses' errors it is the one that says most.
     pub fn advance(&mut self) -> Result<Progress> {
         loop {
             match self.advance_one() {
@@ -225,7 +225,7 @@ impl Dial {
 
     fn explain(&self, cause: Errno) -> Error {
         match cause {
-            // A path socket that nobody has made yet is refused like one that nobody serves.
+            // A path socket that does not exist yet is refused like one without a listener.
             Errno::CONNREFUSED | Errno::NOENT => self.refused(),
             Errno::TIMEDOUT => {
                 let waited = self.started.elapsed().as_millis();
@@ -272,7 +272,7 @@ fn timer_after(pause: Duration) -> rustix::io::Result<OwnedFd> {
 }
 
 /// TCP can connect a socket to itself: when the port asked for on this machine is free and the
-/// kernel happens to choose it as the local one. It means that nobody listens.
+/// kernel happens to choose it as the local one. It means that no process listens.
 fn is_own_address(socket: &OwnedFd, peer: SocketAddr) -> bool {
     let own = rustix::net::getsockname(socket).ok().and_then(|own| own.try_into().ok());
     own == Some(peer)
@@ -286,8 +286,8 @@ pub(crate) fn more_telling(one: Option<Error>, other: Error) -> Option<Error> {
     }
 }
 
-/// How much an error tells, when several addresses failed in different ways: what a process of
-/// ours said, then that nobody is there, then that the way there is closed.
+/// How much an error tells, when several addresses failed in different ways: an answer of a Sapwood
+/// process first, then a refused connection, then an unreachable host.
 fn telling(error: &Error) -> u8 {
     match error {
         Error::WrongKey { .. } | Error::EncryptionMismatch { .. } => 4,

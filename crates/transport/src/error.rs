@@ -70,7 +70,7 @@ pub enum Error {
         /// Who closed.
         peer: Peer,
     },
-    /// Nobody listens at the address. Cure: start that process first, or let `connect` retry.
+    /// No process listens at the address. Cure: start that process first, or let `connect` retry.
     Refused {
         /// The address that was tried.
         address: Address,
@@ -144,7 +144,7 @@ impl std::fmt::Display for Error {
                 write!(f, "{peer} closed the connection during the handshake")
             }
             Self::Refused { address } => {
-                write!(f, "nobody listens at {address}; is that process running?")
+                write!(f, "no process listens at {address}: check that it is running")
             }
             Self::TimedOut { address, after_ms } => {
                 write!(f, "no link to {address} within {after_ms} ms; is it reachable and alive?")

@@ -1,9 +1,9 @@
-//! Proving the network's key in both directions before anybody is served.
+//! The handshake: both ends prove the network's key before any other byte is served.
 //!
 //! The proof is Noise's NNpsk0 pattern (The Noise Protocol Framework, revision 34, sections 7 and
-//! 9) with the key as pre-shared key, then one message more. Noise's two messages alone would let
-//! a replayed first message look like a peer; the third can only be made by who knows the fresh
-//! secret of *this* connection, and the responder serves nobody before it.
+//! 9) with the key as pre-shared key, then one message more. Noise's two messages alone would let a
+//! replayed first message look like a peer; the third can only be made with the fresh secret of
+//! *this* connection, and the responder serves nothing before it.
 //!
 //! ```text
 //! every frame       length u16 LE | that many bytes, of which each step allows one number

@@ -11,7 +11,7 @@ use std::time::Duration;
 /// A host answers repetitions and probes that come within half a second once.
 const SILENCE_MIN: Duration = Duration::from_secs(2);
 
-/// What was sent may have its acknowledgement on the way for so long.
+/// An acknowledgement may be under way for this long.
 const ROUND_TRIP_MAX: Duration = Duration::from_secs(1);
 
 /// Repetitions, or probes of a closed window, of which none may have been answered. One of them
@@ -67,8 +67,8 @@ impl Hearing {
     }
 }
 
-/// Whether bytes are under way of which the other end's host has acknowledged nothing for so long.
-/// False where the system does not tell, and while nothing is under way.
+/// Whether bytes are under way of which the other end's host has acknowledged nothing for this
+/// long. False where the system does not tell, and while nothing is under way.
 pub(crate) fn is_deaf_for(socket: impl AsFd, silence: Duration) -> bool {
     Hearing::of(socket.as_fd()).is_some_and(|hearing| hearing.is_deaf_for(silence))
 }

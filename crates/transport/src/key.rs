@@ -67,7 +67,7 @@ impl Key {
         parse(&bytes[..length], place)
     }
 
-    /// Reads a key file: regular, owned by this user, readable by nobody else.
+    /// Reads a key file: regular, owned by this user, not readable by other users.
     ///
     /// # Errors
     /// [`Error::InvalidKey`] if one of these does not hold or its contents are no key;
@@ -130,8 +130,8 @@ impl Key {
     /// A sealed memory file that holds the key, for children to inherit. It can be inherited by
     /// any number of them.
     ///
-    /// It is close-on-exec: whoever starts a child makes it inheritable there, with `dup2` onto
-    /// the number that the child is told, or with [`Self::to_inheritable_descriptor`].
+    /// It is close-on-exec: the process that starts a child makes it inheritable there, with `dup2`
+    /// onto the number that the child is told, or with [`Self::to_inheritable_descriptor`].
     ///
     /// # Errors
     /// [`Error::Io`] if no descriptor is free.

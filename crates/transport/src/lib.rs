@@ -16,13 +16,13 @@
 //!
 //! Beside the links, [`TableListener`] and [`SharedTable`] take over a sealed memory file from a
 //! local program and read it while the program goes on writing. A [`PageServer`] shows a page to
-//! scrapers over HTTP; nobody proves anything there, and nothing else is done for them.
+//! scrapers over HTTP, without a key, and serves nothing else.
 //!
-//! Nobody is served before proving knowledge of the key, except processes of the same user behind a
-//! socket in a folder of their own, as each end asks for by name ([`connect_own`]). With
+//! No peer is served before it has proved knowledge of the key, except processes of the same user
+//! behind a socket in a folder of their own, as each end asks for by name ([`connect_own`]). With
 //! [`Encryption::Off`] the key is proved all the same, but later bytes are neither secret nor
-//! protected against somebody who can alter traffic on the way; that is the default only for Unix
-//! sockets, whose ends are this machine's kernel and a process of the same user.
+//! protected against an attacker who can alter traffic on the way; that is the default only for
+//! Unix sockets, whose ends are this machine's kernel and a process of the same user.
 
 #![deny(missing_docs)]
 
@@ -36,7 +36,6 @@ mod hearing;
 mod inherited;
 mod interface;
 mod key;
-mod knock;
 mod link;
 mod listener;
 mod mapping;
@@ -46,6 +45,7 @@ mod page;
 mod peer;
 mod pending;
 mod poller;
+mod port_probe;
 mod socket;
 mod table;
 
@@ -59,7 +59,6 @@ pub use handshake::{
 pub use inherited::take_inherited_descriptor;
 pub use interface::{Interface, InterfaceRule, interfaces};
 pub use key::{KEY_BYTES, Key};
-pub use knock::takes_connections;
 pub use link::{GATHER_SLICES_MAX, Link};
 pub use listener::{Accepted, Incoming, Listener};
 pub use mapping::{SharedTable, TABLE_BYTES_MAX};
@@ -69,4 +68,5 @@ pub use page::{Page, PageServer, REQUEST_BYTES_MAX, VISIT_TIME, VISITORS_MAX};
 pub use peer::{Peer, PeerCredentials};
 pub use pending::{Admission, DISPLACE_AFTER_MS, PENDING_HANDSHAKES_MAX, Pending};
 pub use poller::{Event, Interest, Poller, Waker};
+pub use port_probe::probe_port;
 pub use table::{TABLE_HELLO_BYTES, TableAccepted, TableListener, TableOffer, TablePeer};

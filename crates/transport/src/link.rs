@@ -78,8 +78,8 @@ impl Link {
     /// before waiting, since the poller does not know of it.
     ///
     /// # Errors
-    /// `WouldBlock` if nothing is there; `InvalidData` if somebody altered the encrypted bytes
-    /// and `UnexpectedEof` if they end within a frame; else the socket's.
+    /// `WouldBlock` if nothing is there; `InvalidData` if the encrypted bytes were altered and
+    /// `UnexpectedEof` if they end within a frame; else the socket's.
     #[inline]
     pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match &mut self.cipher {
@@ -200,10 +200,9 @@ impl Link {
         Ok(())
     }
 
-    /// Whether bytes are under way of which the peer's host has acknowledged nothing for so long,
-    /// and two seconds at least, though some were sent again. A host acknowledges for a process
-    /// that is stopped. Never so for
-    /// Unix sockets.
+    /// Whether bytes are under way of which the peer's host has acknowledged nothing for this long,
+    /// and two seconds at least, although some were retransmitted. A host acknowledges for a
+    /// process that is stopped. Never so for Unix sockets.
     #[must_use]
     pub fn is_deaf_for(&self, silence: Duration) -> bool {
         !matches!(self.peer, Peer::Local(_)) && is_deaf_for(&self.socket, silence)

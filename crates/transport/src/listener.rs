@@ -12,7 +12,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags};
 
-use crate::address::Place;
+use crate::address::Form;
 use crate::{Address, Error, Peer, PeerCredentials, Result, socket};
 
 /// How many connections the kernel holds for us (it may hold fewer, `net.core.somaxconn`).
@@ -172,9 +172,9 @@ struct SocketFile {
 }
 
 impl SocketFile {
-    /// Remembers the file just bound and closes it to other users, before anybody can connect.
+    /// Remembers the file just bound and closes it to other users, before any process can connect.
     fn claim(address: &Address) -> Result<Option<Self>> {
-        let Place::Path(path) = address.place() else { return Ok(None) };
+        let Form::Path(path) = address.form() else { return Ok(None) };
         let failed = |cause: std::io::Error| Error::io(format!("listen at {address}"), cause);
         let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
         std::fs::set_permissions(path, private).map_err(failed)?;

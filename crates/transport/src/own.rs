@@ -25,8 +25,8 @@ impl Incoming {
 /// Connects to a Unix socket of this user's, or of root's, without a key. Never waits.
 ///
 /// # Errors
-/// [`Error::Refused`] if nobody listens there, [`Error::ForeignUser`], [`Error::ApiMisuse`] for an
-/// address of TCP, [`Error::Io`] also where nobody has accepted others for long.
+/// [`Error::Refused`] if no process listens there, [`Error::ForeignUser`], [`Error::ApiMisuse`] for
+/// an address of TCP, [`Error::Io`] also where the listener's queue is full.
 pub fn connect_own(address: &Address) -> Result<Link> {
     let Some(place) = socket::unix_address(address)? else {
         return Err(Error::ApiMisuse { rule: "who connects by TCP proves the key" });
@@ -56,7 +56,9 @@ mod tests {
         assert!(matches!(connect_own(&address), Err(Error::Refused { .. })));
         let mut listener = Listener::bind(&address).unwrap();
         let mut here = connect_own(&address).unwrap();
-        let Accepted::Incoming(incoming) = listener.accept().unwrap() else { panic!("nobody") };
+        let Accepted::Incoming(incoming) = listener.accept().unwrap() else {
+            panic!("no connection")
+        };
         let mut there = incoming.into_own_link().unwrap();
         assert_eq!(here.write_vectored(&[IoSlice::new(b"word")]).unwrap(), 4);
         let mut buffer = [0; 8];
@@ -69,7 +71,9 @@ mod tests {
         let address = listener.address().clone();
         assert!(matches!(connect_own(&address), Err(Error::ApiMisuse { .. })));
         let _caller = std::net::TcpStream::connect(("127.0.0.1", address.port().unwrap())).unwrap();
-        let Accepted::Incoming(incoming) = listener.accept().unwrap() else { panic!("nobody") };
+        let Accepted::Incoming(incoming) = listener.accept().unwrap() else {
+            panic!("no connection")
+        };
         assert!(matches!(incoming.into_own_link(), Err(Error::ApiMisuse { .. })));
     }
 }

@@ -1,9 +1,9 @@
-//! A page over HTTP: what a program shows of itself to whoever scrapes it.
+//! A page over HTTP: the state of a program, for scrapers.
 //!
 //! No web server. It knows GET and HEAD, answers from memory, and closes each connection after one
 //! answer. Everything is bounded: [`VISITORS_MAX`] connections at a time, [`REQUEST_BYTES_MAX`] of
-//! a request, [`VISIT_TIME`] for each. Nobody proves a key here, so that nothing may be shown that
-//! is secret, and nothing is done for a visitor but showing it.
+//! a request, [`VISIT_TIME`] for each. No key is proved here, so the page must contain no secret,
+//! and a visitor can do nothing but read it.
 //!
 //! [`PageServer`] is a descriptor that is readable when it has something to do; its owner then
 //! calls [`PageServer::serve`]. What is on the page is the owner's matter.

@@ -191,7 +191,7 @@ impl Waker {
     /// The operating system's, if the descriptor is broken.
     pub fn wake(&self) -> io::Result<()> {
         match rustix::io::write(&self.counter, &1_u64.to_ne_bytes()) {
-            // A full counter is a wake-up that nobody has consumed yet.
+            // A full counter is a wake-up that is still pending.
             Ok(_) | Err(Errno::WOULDBLOCK) => Ok(()),
             Err(cause) => Err(cause.into()),
         }

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
-use crate::address::Place;
+use crate::address::Form;
 use crate::{Address, Error, Result};
 
 /// A new stream socket. Non-blocking.
@@ -15,10 +15,10 @@ pub(crate) fn stream(family: AddressFamily) -> rustix::io::Result<OwnedFd> {
 
 /// The kernel's form of a Unix address; `None` for TCP.
 pub(crate) fn unix_address(address: &Address) -> Result<Option<SocketAddrUnix>> {
-    let made = match address.place() {
-        Place::Abstract(name) => SocketAddrUnix::new_abstract_name(name.as_bytes()),
-        Place::Path(path) => SocketAddrUnix::new(path.as_path()),
-        Place::Tcp { .. } => return Ok(None),
+    let made = match address.form() {
+        Form::Abstract(name) => SocketAddrUnix::new_abstract_name(name.as_bytes()),
+        Form::Path(path) => SocketAddrUnix::new(path.as_path()),
+        Form::Tcp { .. } => return Ok(None),
     };
     made.map(Some).map_err(|cause| Error::io(format!("use the address {address}"), cause))
 }

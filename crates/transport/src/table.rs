@@ -35,7 +35,7 @@ pub struct TableListener {
 pub enum TableAccepted {
     /// A local program of this user.
     Peer(TablePeer),
-    /// Nobody is waiting.
+    /// No connection is waiting.
     Empty,
     /// A connection of a foreign user was closed unread. More may wait.
     ForeignUser(PeerCredentials),
@@ -67,7 +67,7 @@ impl TableListener {
     pub fn bind(name: &str) -> Result<Self> {
         let failed = |cause| Error::io(format!("listen for tables at @{name}"), cause);
         if name.is_empty() {
-            // The kernel would choose a name that nobody is told.
+            // The kernel would choose a name that no other process learns.
             return Err(failed(Errno::INVAL));
         }
         let address = SocketAddrUnix::new_abstract_name(name.as_bytes()).map_err(failed)?;

@@ -1,4 +1,5 @@
-//! Junk, other protocols, silence, replays and port scans: nobody is served, little is held.
+//! Junk, other protocols, silence, replays and port scans: none is served, and each holds little
+//! memory.
 
 mod harness;
 

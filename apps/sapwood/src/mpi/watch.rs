@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use sapwood_launch::{Bond, Exit, Local, Order, Process, Signal};
+use sapwood_launch::{DeathSignal, Exit, Local, Order, Process, Signal};
 
 use super::collection::{Collected, Collection};
 use super::job::Job;
@@ -78,7 +78,7 @@ fn start(job: &Job, base: &str) -> Result<Process, Failure> {
     order.inherit_stdin = true;
     order.inherit_stderr = true;
     order.own_group = false;
-    order.bond = Bond::Free;
+    order.death_signal = DeathSignal::Off;
     Local.start(&order).map_err(Failure::usage)
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use sapwood::{BackEnd, Error, StreamId, Values, Wave};
-use sapwood_launch::{Exit, LEASH_VARIABLE, Leash, Local, Process, Signal};
+use sapwood_launch::{Exit, GROUP_REAPER_VARIABLE, GroupReaper, Local, Process, Signal};
 use sapwood_topology::NodeSet;
 
 use super::lines::Lines;
@@ -35,7 +35,7 @@ const NOT_STARTED: i32 = 126;
 
 /// What the attaching to the tree needs, and no command.
 const UNSET: &str =
-    "unset SAPWOOD_PARENT SAPWOOD_KEY SAPWOOD_ENCRYPTION SAPWOOD_STARTED SAPWOOD_LEASH; ";
+    "unset SAPWOOD_PARENT SAPWOOD_KEY SAPWOOD_ENCRYPTION SAPWOOD_STARTED SAPWOOD_GROUP_REAPER; ";
 
 /// A command that was ordered.
 pub(super) struct Job {
@@ -45,7 +45,7 @@ pub(super) struct Job {
     is_live: bool,
     process: Option<Process>,
     /// Ends what is left of the command's group, should this process be killed.
-    leash: Option<Leash>,
+    reaper: Option<GroupReaper>,
     outputs: [Output; 2],
     stdin: Option<OwnedFd>,
     unwritten: Vec<u8>,
@@ -78,7 +78,7 @@ impl Job {
             input: (order.input != control).then_some(order.input),
             is_live: order.is_live,
             process: None,
-            leash: None,
+            reaper: None,
             outputs: [output(), output()],
             stdin: None,
             unwritten: Vec::new(),
@@ -95,7 +95,7 @@ impl Job {
         match start_command(rank, order, job.input.is_some()) {
             Ok(started) => {
                 (job.process, job.stdin) = (Some(started.process), started.stdin);
-                job.leash = Some(started.leash);
+                job.reaper = Some(started.reaper);
             }
             Err(text) => {
                 job.outputs[1].spool.add(format!("{text}\n").as_bytes());
@@ -207,7 +207,7 @@ impl Job {
     pub(super) fn kill(&mut self, back_end: &mut BackEnd) {
         self.unwatch(back_end);
         self.process = None;
-        self.leash = None;
+        self.reaper = None;
     }
 
     fn final_state(&self) -> Option<State> {
@@ -400,7 +400,7 @@ impl Job {
 /// A command that runs.
 struct Started {
     process: Process,
-    leash: Leash,
+    reaper: GroupReaper,
     /// The writing end of its standard input, if it has one.
     stdin: Option<OwnedFd>,
 }
@@ -413,9 +413,10 @@ fn start_command(rank: u32, order: &Order, has_input: bool) -> Result<Started, S
         true => substitute(text, &host, place),
         false => text.clone(),
     };
-    let mut leash = Leash::new().map_err(|error| format!("no pipe for the command: {error}"))?;
+    let mut reaper =
+        GroupReaper::new().map_err(|error| format!("no pipe for the command: {error}"))?;
     let mut command = sapwood_launch::Order::new("/bin/sh");
-    command.inherit.extend(leash.end().map(|end| (LEASH_VARIABLE.to_string(), end)));
+    command.inherit.extend(reaper.end().map(|end| (GROUP_REAPER_VARIABLE.to_string(), end)));
     let words: Vec<String> = order.words.iter().map(replaced).collect();
     let text = if order.is_shell {
         format!("{UNSET}{}", words.join(" "))
@@ -454,8 +455,8 @@ fn start_command(rank: u32, order: &Order, has_input: bool) -> Result<Started, S
     drop(command);
     let process = started.map_err(|error| error.to_string())?;
     // Where the kernel does not do this, the command itself is still bound to this process.
-    let _ = leash.hold(process.pid());
-    Ok(Started { process, leash, stdin: writer })
+    let _ = reaper.hold(process.pid());
+    Ok(Started { process, reaper, stdin: writer })
 }
 
 /// Where the command runs: the folder that it is told, as seen from where its caller is, if there

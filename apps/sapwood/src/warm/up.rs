@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags};
 use sapwood::{NetworkBuilder, RankSet};
-use sapwood_launch::{Bond, Exit, Local, Order, Process, Signal};
+use sapwood_launch::{DeathSignal, Exit, Local, Order, Process, Signal};
 use sapwood_transport::{Interest, Poller};
 
 use super::DEFAULT_NAME;
@@ -65,7 +65,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let mut order = Order::new(std::env::current_exe().map_err(failed)?);
     order.arguments.push(OsString::from("keep"));
     order.arguments.extend(std::env::args_os().skip(2));
-    order.bond = Bond::Free;
+    order.death_signal = DeathSignal::Off;
     order.own_group = false;
     order.capture_stdout = true;
     order.inherit_stderr = true;

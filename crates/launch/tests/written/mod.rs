@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 /// Writes a program and lets everybody run it.
 ///
 /// Another process writes it. What this one has open to be written is held for a moment by every
-/// child that a test beside it starts, and the kernel runs no file that somebody may still write
+/// child that a test beside it starts, and the kernel runs no file that is still open for writing
 /// ("text file busy").
 pub fn write_program(path: &Path, text: &str) {
     let mut writer = Command::new("sh")

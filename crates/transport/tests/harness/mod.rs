@@ -134,7 +134,7 @@ pub fn open_descriptors() -> usize {
 
 /// The error of an outcome that must be one.
 pub fn refusal(outcome: Result<Link>) -> Error {
-    outcome.map(|link| link.peer_description()).expect_err("nobody may be served here")
+    outcome.map(|link| link.peer_description()).expect_err("no peer may be served here")
 }
 
 /// Whether this test has its process for itself, as a test must that counts or limits the

@@ -1,11 +1,13 @@
-//! The lifeline of a tree: what ends with the front-end even if nobody is left to say so.
+//! The liveness pipe of a tree: its processes end with the front-end even if no link reports the
+//! end.
 //!
 //! In a tree that repairs itself no process ends with the one that has started it, so a process
 //! that is busy, asleep or stopped could be left behind when the tree ends. Therefore the front-end
 //! holds the only write end of a pipe, and every other process of the tree a read end, for which it
 //! has asked the kernel for `SIGKILL` in the place of `SIGIO` (`F_SETSIG`, `O_ASYNC`). Nothing is
-//! ever written. When the write end closes, because the front-end has let go of it or has ended,
-//! however it has, the kernel ends all of them. In return the write end tells when nobody is left.
+//! ever written. When the write end closes, because the front-end has closed it or has ended in any
+//! way, the kernel kills all of them. In the other direction, the write end is hung up when all of
+//! them have ended.
 //!
 //! The signal belongs to an open file and not to a descriptor, so each process opens the pipe for
 //! itself, by way of the descriptor that it was handed.
@@ -21,21 +23,21 @@ use sapwood_transport::take_inherited_descriptor;
 
 use crate::LaunchError;
 
-/// The variable by which a process learns which descriptor is its lifeline.
-pub const LIFELINE_VARIABLE: &str = "SAPWOOD_LIFELINE";
+/// The variable by which a process learns which descriptor is its liveness pipe.
+pub const LIVENESS_PIPE_VARIABLE: &str = "SAPWOOD_LIVENESS_PIPE";
 
 /// `F_SETSIG` of Linux (`include/uapi/asm-generic/fcntl.h`), which the libc crate does not name.
 pub(crate) const F_SETSIG: libc::c_int = 10;
 
-/// The front-end's end of the lifeline. Dropping it ends all who hold it.
+/// The front-end's end of the liveness pipe. Dropping it kills all processes that hold it.
 #[derive(Debug)]
-pub struct Lifeline {
+pub struct LivenessPipe {
     writer: PipeWriter,
 }
 
-impl Lifeline {
-    /// A new lifeline, and the end that is handed to the processes of the tree under
-    /// [`LIFELINE_VARIABLE`]. Drop that end once all are started.
+impl LivenessPipe {
+    /// A new liveness pipe, and the end that is handed to the processes of the tree under
+    /// [`LIVENESS_PIPE_VARIABLE`]. Drop that end once all are started.
     ///
     /// # Errors
     /// The system's, if no descriptor is free.
@@ -44,37 +46,37 @@ impl Lifeline {
         Ok((Self { writer }, reader))
     }
 
-    /// Whether nobody holds it any more.
+    /// Whether no process holds a read end any more.
     #[must_use]
     pub fn is_free(&self) -> bool {
         has_hung_up(self.as_fd(), PollFlags::OUT)
     }
 }
 
-/// A descriptor for the poll loop: hung up once nobody holds the lifeline any more.
-impl AsFd for Lifeline {
+/// A descriptor for the poll loop: hung up once no process holds a read end.
+impl AsFd for LivenessPipe {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.writer.as_fd()
     }
 }
 
-/// Ties this process's life to its front-end's if it was ordered so, and does nothing otherwise.
-/// Gives what is to be handed to the processes that it starts in turn. It is held as long as this
-/// process lives.
+/// Has the kernel kill this process when the front-end ends, if the starter ordered it, and does
+/// nothing otherwise. Returns the read end to hand to the processes that it starts in turn. It
+/// stays open until this process ends.
 ///
 /// # Errors
 /// [`LaunchError::StarterGone`] if the front-end has ended: end as well.
-pub fn hold_lifeline() -> Result<Option<&'static OwnedFd>, LaunchError> {
+pub fn hold_liveness_pipe() -> Result<Option<&'static OwnedFd>, LaunchError> {
     static HELD: OnceLock<OwnedFd> = OnceLock::new();
     if let Some(held) = HELD.get() {
         return Ok(Some(held));
     }
-    let handed = std::env::var(LIFELINE_VARIABLE).ok();
+    let handed = std::env::var(LIVENESS_PIPE_VARIABLE).ok();
     let number = handed.as_deref().and_then(|text| text.strip_prefix("fd:")?.parse().ok());
     let Some(Ok(handed)) = number.map(take_inherited_descriptor) else { return Ok(None) };
-    // Where the kernel does not do this, only links tell of the end.
+    // Where the kernel does not do this, only links report the front-end's end.
     let held = tie(&handed).unwrap_or(handed);
-    // After it was tied, so that no end is missed.
+    // After the request for the signal, so that no end is missed.
     if has_hung_up(held.as_fd(), PollFlags::IN) {
         return Err(LaunchError::StarterGone);
     }
@@ -116,20 +118,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lifeline_is_free_when_its_last_holder_is_gone() {
-        let (lifeline, end) = Lifeline::new().unwrap();
+    fn a_liveness_pipe_is_free_when_its_last_holder_is_gone() {
+        let (liveness_pipe, end) = LivenessPipe::new().unwrap();
         let other = end.try_clone().unwrap();
         drop(end);
-        assert!(!lifeline.is_free());
+        assert!(!liveness_pipe.is_free());
         drop(other);
-        assert!(lifeline.is_free());
+        assert!(liveness_pipe.is_free());
     }
 
     #[test]
     fn who_is_not_tied_sees_the_end() {
-        let (lifeline, end) = Lifeline::new().unwrap();
+        let (liveness_pipe, end) = LivenessPipe::new().unwrap();
         assert!(!has_hung_up(end.as_fd(), PollFlags::IN));
-        drop(lifeline);
+        drop(liveness_pipe);
         assert!(has_hung_up(end.as_fd(), PollFlags::IN));
     }
 }

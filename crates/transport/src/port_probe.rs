@@ -1,4 +1,4 @@
-//! Whether anybody listens somewhere, without saying anything to them.
+//! Port probes: whether a process listens at an address, without sending a byte.
 
 use std::time::{Duration, Instant};
 
@@ -8,15 +8,15 @@ use crate::dial::{more_telling, start_tcp};
 use crate::listener::tcp_peer;
 use crate::{Address, Error, Result};
 
-/// Asks whether somebody takes connections at a TCP address, within `deadline`. All addresses are
+/// Checks that a process takes connections at a TCP address, within `deadline`. All addresses are
 /// tried side by side, and each connection is closed at once. Blocks the caller.
 ///
 /// # Errors
-/// [`Error::Refused`] if nobody listens at any of them, [`Error::TimedOut`] if one did not answer,
-/// [`Error::UnresolvableHost`]; [`Error::ApiMisuse`] for a Unix address.
-pub fn takes_connections(address: &Address, deadline: Duration) -> Result<()> {
+/// [`Error::Refused`] if no process listens at any of them, [`Error::TimedOut`] if one did not
+/// answer, [`Error::UnresolvableHost`]; [`Error::ApiMisuse`] for a Unix address.
+pub fn probe_port(address: &Address, deadline: Duration) -> Result<()> {
     if address.is_unix() {
-        return Err(Error::ApiMisuse { rule: "only TCP addresses can be asked from elsewhere" });
+        return Err(Error::ApiMisuse { rule: "only TCP ports can be probed" });
     }
     let begun = Instant::now();
     let mut failure = None;
@@ -39,7 +39,7 @@ pub fn takes_connections(address: &Address, deadline: Duration) -> Result<()> {
         }
         let mut polled: Vec<PollFd<'_>> =
             sockets.iter().map(|socket| PollFd::new(socket, PollFlags::OUT)).collect();
-        // Whatever it says, each socket is asked itself.
+        // Its result does not matter: each socket's own error is read below.
         let _ = rustix::event::poll(&mut polled, Timespec::try_from(left).ok().as_ref());
         let mut waiting = Vec::new();
         for socket in sockets {
@@ -60,13 +60,13 @@ mod tests {
     use crate::Listener;
 
     #[test]
-    fn a_listener_takes_connections_until_it_is_gone() {
+    fn a_listener_takes_connections_until_it_is_closed() {
         let listener = Listener::bind(&"tcp:127.0.0.1:0".parse().unwrap()).unwrap();
         let port = listener.address().port().unwrap();
         let both: Address = format!("tcp:127.0.0.9,127.0.0.1:{port}").parse().unwrap();
         let limit = Duration::from_secs(10);
-        takes_connections(&both, limit).unwrap();
+        probe_port(&both, limit).unwrap();
         drop(listener);
-        assert!(matches!(takes_connections(&both, limit), Err(Error::Refused { .. })));
+        assert!(matches!(probe_port(&both, limit), Err(Error::Refused { .. })));
     }
 }

@@ -12,8 +12,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
 use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open};
 use sapwood_launch::{
-    Bond, Exit, LIFELINE_VARIABLE, Lifeline, Local, Order, Process, STARTER_VARIABLE,
-    STDERR_VARIABLE, Signal, bind_to_starter, hold_lifeline, take_over_stderr,
+    DeathSignal, Exit, LIVENESS_PIPE_VARIABLE, LivenessPipe, Local, Order, Process,
+    STARTER_VARIABLE, STDERR_VARIABLE, Signal, arrange_death_signal, hold_liveness_pipe,
+    take_over_stderr,
 };
 
 /// How long anything may take before it counts as hung.
@@ -53,10 +54,13 @@ fn run_tests() {
         ),
         ("only_the_starters_pipe_is_exchanged", only_the_starters_pipe_is_exchanged),
         (
-            "who_holds_a_lifeline_ends_with_it_and_not_with_its_starter",
-            who_holds_a_lifeline_ends_with_it_and_not_with_its_starter,
+            "who_holds_a_liveness_pipe_ends_with_it_and_not_with_its_starter",
+            who_holds_a_liveness_pipe_ends_with_it_and_not_with_its_starter,
         ),
-        ("who_comes_too_late_for_a_lifeline_ends", who_comes_too_late_for_a_lifeline_ends),
+        (
+            "who_comes_too_late_for_a_liveness_pipe_ends",
+            who_comes_too_late_for_a_liveness_pipe_ends,
+        ),
     ];
     for (name, test) in tests {
         print!("test {name} ... ");
@@ -77,7 +81,7 @@ fn sleep_order() -> Order<'static> {
 fn bound_order() -> Order<'static> {
     let mut order = Order::new(std::env::current_exe().unwrap());
     order.arguments = vec!["role:bound".into()];
-    order.bond = Bond::ByProgram;
+    order.death_signal = DeathSignal::ByProgram;
     order.capture_stdout = true;
     order
 }
@@ -99,7 +103,7 @@ fn start_and_wait(order: &Order<'_>) {
 }
 
 fn run_bound() {
-    if let Err(error) = bind_to_starter() {
+    if let Err(error) = arrange_death_signal() {
         eprintln!("{error}");
         std::process::exit(125);
     }
@@ -114,7 +118,7 @@ fn run_bound() {
 fn start_free() {
     let mut order = Order::new(std::env::current_exe().unwrap());
     order.arguments = vec!["role:free".into()];
-    order.bond = Bond::Free;
+    order.death_signal = DeathSignal::Off;
     order.hand_stderr = true;
     order.inherit_stdin = true;
     let mut process = Local::new().start(&order).unwrap();
@@ -141,24 +145,24 @@ fn run_free() {
     eprintln!("after the starter's end");
 }
 
-/// Holds the lifeline and does nothing else any more, not even look at it.
+/// Holds the liveness pipe and does nothing else any more, not even look at it.
 fn hold() {
-    match hold_lifeline() {
+    match hold_liveness_pipe() {
         Ok(held) => println!("{}", if held.is_some() { "held" } else { "none" }),
         Err(error) => {
             eprintln!("{error}");
             std::process::exit(125);
         }
     }
-    assert!(hold_lifeline().unwrap().is_none(), "it is held once");
+    assert!(hold_liveness_pipe().unwrap().is_none(), "it is held once");
     loop {
         std::hint::spin_loop();
     }
 }
 
-/// Holds the lifeline, starts another one that does, prints its number, and ends by itself.
+/// Holds the liveness pipe, starts another one that does, prints its number, and ends by itself.
 fn start_holder() {
-    let held = hold_lifeline().unwrap().unwrap();
+    let held = hold_liveness_pipe().unwrap().unwrap();
     let mut process = Local::new().start(&holder_order(held.as_fd())).unwrap();
     hear_held(&mut process);
     println!("{}", process.pid());
@@ -168,8 +172,8 @@ fn start_holder() {
 fn holder_order(line: BorrowedFd<'_>) -> Order<'_> {
     let mut order = Order::new(std::env::current_exe().unwrap());
     order.arguments = vec!["role:holder".into()];
-    order.bond = Bond::Free;
-    order.inherit = vec![(LIFELINE_VARIABLE.into(), line)];
+    order.death_signal = DeathSignal::Off;
+    order.inherit = vec![(LIVENESS_PIPE_VARIABLE.into(), line)];
     order.capture_stdout = true;
     order
 }
@@ -222,10 +226,10 @@ fn the_bond_is_not_passed_on() {
     let mut order = Order::new("sh");
     order.arguments = vec!["-c".into(), format!("echo \"<${STARTER_VARIABLE}>\"").into()];
     order.capture_stdout = true;
-    order.bond = Bond::ByProgram;
+    order.death_signal = DeathSignal::ByProgram;
     assert_eq!(output(&order), format!("<{}>\n", getpid().as_raw_nonzero()));
-    for bond in [Bond::BeforeExec, Bond::Free] {
-        order.bond = bond;
+    for death_signal in [DeathSignal::BeforeExec, DeathSignal::Off] {
+        order.death_signal = death_signal;
         assert_eq!(output(&order), "<>\n");
     }
 }
@@ -237,18 +241,18 @@ fn only_ordered_descriptors_are_inherited() {
     for has_stray in [false, true] {
         let flags = if has_stray { FdFlags::empty() } else { FdFlags::CLOEXEC };
         fcntl_setfd(&stray, flags).unwrap();
-        for bond in [Bond::BeforeExec, Bond::ByProgram, Bond::Free] {
+        for death_signal in [DeathSignal::BeforeExec, DeathSignal::ByProgram, DeathSignal::Off] {
             let mut order = Order::new(std::env::current_exe().unwrap());
             order.arguments = vec!["role:lister".into()];
             order.inherit = vec![("HANDED".into(), handed.as_fd())];
             order.capture_stdout = true;
-            order.bond = bond;
+            order.death_signal = death_signal;
             let text = output(&order);
             let mut lines = text.lines();
             let number = lines.next().unwrap().strip_prefix("fd:").unwrap();
             let mut listed: Vec<&str> = lines.collect();
             listed.sort_by_key(|number| number.parse::<i32>().unwrap());
-            assert_eq!(listed, ["0", "1", "2", number], "{bond:?}, stray {has_stray}");
+            assert_eq!(listed, ["0", "1", "2", number], "{death_signal:?}, stray {has_stray}");
             assert_eq!(fcntl_getfd(&stray).unwrap(), flags, "the start leaves it as it was");
         }
     }
@@ -257,7 +261,7 @@ fn only_ordered_descriptors_are_inherited() {
 }
 
 fn an_inherited_descriptor_works() {
-    for bond in [Bond::BeforeExec, Bond::ByProgram] {
+    for death_signal in [DeathSignal::BeforeExec, DeathSignal::ByProgram] {
         let (reader, mut writer) = std::io::pipe().unwrap();
         writer.write_all(b"the key\n").unwrap();
         drop(writer);
@@ -267,7 +271,7 @@ fn an_inherited_descriptor_works() {
         order.arguments = vec!["-c".into(), script.into()];
         order.inherit = vec![("KEY".into(), reader.as_fd())];
         order.capture_stdout = true;
-        order.bond = bond;
+        order.death_signal = death_signal;
         assert_eq!(output(&order), "the key\n");
     }
 }
@@ -320,8 +324,8 @@ fn only_the_starters_pipe_is_exchanged() {
     }
 }
 
-fn who_holds_a_lifeline_ends_with_it_and_not_with_its_starter() {
-    let (lifeline, line) = Lifeline::new().unwrap();
+fn who_holds_a_liveness_pipe_ends_with_it_and_not_with_its_starter() {
+    let (liveness_pipe, line) = LivenessPipe::new().unwrap();
     let mut child = Local::new().start(&holder_order(line.as_fd())).unwrap();
     hear_held(&mut child);
     let mut order = holder_order(line.as_fd());
@@ -332,15 +336,15 @@ fn who_holds_a_lifeline_ends_with_it_and_not_with_its_starter() {
     drop(line);
     let grandchild = pidfd_open(Pid::from_raw(number).unwrap(), PidfdFlags::empty()).unwrap();
     child.kill(Signal::STOP).unwrap();
-    assert!(!lifeline.is_free(), "both run");
-    drop(lifeline);
+    assert!(!liveness_pipe.is_free(), "both run");
+    drop(liveness_pipe);
     assert_eq!(child.wait(DEADLINE), Some(Exit::Signal(Signal::KILL.as_raw())));
     wait_readable(&grandchild);
 }
 
-fn who_comes_too_late_for_a_lifeline_ends() {
-    let (lifeline, line) = Lifeline::new().unwrap();
-    drop(lifeline);
+fn who_comes_too_late_for_a_liveness_pipe_ends() {
+    let (liveness_pipe, line) = LivenessPipe::new().unwrap();
+    drop(liveness_pipe);
     let mut process = Local::new().start(&holder_order(line.as_fd())).unwrap();
     assert_eq!(process.wait(DEADLINE), Some(Exit::Status(125)));
     assert!(process.epitaph().contains("has ended: ending as well"), "{}", process.epitaph());

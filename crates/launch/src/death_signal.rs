@@ -1,24 +1,25 @@
-//! The bond between a process and its starter: the first does not outlive the second.
+//! The parent-death signal of a process: the kernel kills it when its starter ends.
 //!
-//! The kernel keeps it (`PR_SET_PDEATHSIG`), but forgets nothing that happened before it was
-//! asked: whoever asks must look afterwards whether its parent is still the starter.
+//! The kernel sends the signal (`PR_SET_PDEATHSIG`) only for a parent that ends after the request.
+//! The process must therefore check after the request that its parent is still the starter.
 
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
 use crate::LaunchError;
 
-/// The variable by which a program of ours learns that it shall bind itself, and to whom.
+/// The variable that tells a program of ours to request the death signal; it holds the starter's
+/// process number.
 pub const STARTER_VARIABLE: &str = "SAPWOOD_STARTER";
 
-/// Binds this process to its starter if that ordered it so
-/// ([`Bond::ByProgram`](crate::Bond::ByProgram)), and does nothing otherwise.
+/// Requests the death signal if the starter ordered it
+/// ([`DeathSignal::ByProgram`](crate::DeathSignal::ByProgram)), and does nothing otherwise.
 ///
 /// Call it first thing in `main`, on the main thread.
 ///
 /// # Errors
 /// [`LaunchError::StarterGone`] if the starter has ended: end as well.
 /// [`LaunchError::InvalidStarter`] if the variable is damaged.
-pub fn bind_to_starter() -> Result<(), LaunchError> {
+pub fn arrange_death_signal() -> Result<(), LaunchError> {
     let Some(text) = std::env::var_os(STARTER_VARIABLE) else {
         return Ok(());
     };
@@ -37,9 +38,9 @@ pub fn bind_to_starter() -> Result<(), LaunchError> {
     }
 }
 
-/// Asks the kernel for the bond and answers whether the starter was still there.
+/// Requests the death signal and returns whether the starter is still the parent.
 ///
-/// Only system calls, so that it may run between fork and exec.
+/// Only system calls, which makes it safe between fork and exec.
 pub(crate) fn bind_to(starter: Pid) -> rustix::io::Result<bool> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     Ok(getppid() == Some(starter))
