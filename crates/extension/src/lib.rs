@@ -17,9 +17,9 @@ mod file;
 mod held;
 mod locate;
 mod native;
-mod place;
 mod shelf;
 mod source;
+mod value_span;
 #[cfg(feature = "wasm")]
 mod wasm;
 

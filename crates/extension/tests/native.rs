@@ -100,12 +100,12 @@ fn an_instance_that_takes_long_is_waited_for_by_its_first_wave() {
         let mut filter = make(&slow, milliseconds(time).as_ref()).unwrap();
         let emitted = given(filter.as_mut(), 0, &[wave_of([1.5])]).unwrap();
         assert_eq!(emitted[0].as_ref().array::<f64>(0), Ok(&[1.5][..]), "{time} ms");
-        // One that nobody has waited for is destroyed once it is there.
+        // A state that is dropped before it is made is destroyed once it is made.
         drop(make(&slow, milliseconds(time).as_ref()).unwrap());
     }
     let error = make(&slow, ValuesRef::default()).err().map(|error| error.to_string());
     assert_eq!(error.as_deref(), Some("filter 'slow': takes milliseconds, one %ud"));
-    // Nobody waits for these before there is a wave, and for many of them not at all.
+    // These are waited for only when a wave arrives, and many of them never.
     let unmade = || make(&slow, milliseconds(0).as_ref());
     let error = (0..32).find_map(|_| unmade().err()).map(|error| error.to_string());
     let text = error.unwrap_or_default();
@@ -124,7 +124,7 @@ fn a_file_that_cannot_be_used_is_refused_in_words() {
         (library.filter("sum9"), "has no filter 'sum9'; it has: refuse silent"),
         (format!("native:{path}"), "has several filters; name one with #"),
         ("native:/nowhere/lib.so#x".to_string(), "no file of filters '/nowhere/lib.so' in"),
-        ("native:lib-nobody-has.so#x".to_string(), "SAPWOOD_FILTER_PATH"),
+        ("native:lib-unknown.so#x".to_string(), "SAPWOOD_FILTER_PATH"),
         ("native:/etc/passwd#x".to_string(), "cannot be loaded"),
         ("native:libc.so.6#x".to_string(), "no file of filters"),
         (format!("native:lib.so={}#x", "0".repeat(64)), "have not been shipped"),

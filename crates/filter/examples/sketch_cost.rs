@@ -1,6 +1,6 @@
-//! Merges two sketches of 10,000 values each, or makes one of two packets of 128 values, so many
-//! times; prints what the sketch takes in a packet. Count the instructions of two runs that differ
-//! in the number of times:
+//! Merges two sketches of 10,000 values each, or makes one of two packets of 128 values, N times;
+//! prints what the sketch takes in a packet. Count the instructions of two runs that differ in the
+//! number of times:
 //!
 //! `valgrind --tool=callgrind sketch_cost quantiles merge 100`
 

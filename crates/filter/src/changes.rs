@@ -4,8 +4,8 @@
 //! Packets are the same when their tags, formats and bytes are. They are compared where they leave
 //! the back-ends: at the nodes above, a wave that has passed a node below has changed. Behind
 //! another filter of the same chain it compares at the front-end alone and lets everything pass at
-//! the nodes below: whoever adds up needs the values of all children, those that have not changed,
-//! too. Parts of waves that come late pass.
+//! the nodes below: a sum needs the values of all children, also of those that have not changed.
+//! Parts of waves that arrive late pass.
 //!
 //! The state is rebuildable: the last packets. An instance that begins anew lets one wave pass that
 //! may be the same as the one before; it never holds back a change.

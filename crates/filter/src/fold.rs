@@ -10,7 +10,7 @@ use core::marker::PhantomData;
 
 use sapwood_packet::{Directive, ElementType, FormatRef, Numeric, PacketError, Shape, ValuesRef};
 
-use crate::number::{place_of, with_number};
+use crate::number::{span_of, with_number};
 use crate::registry::no_parameters;
 use crate::{Emitter, Filter, FilterError, Fold, WaveRef};
 
@@ -74,7 +74,7 @@ impl<O: Operation> FoldFilter<O> {
     /// Combines bodies that hold one array each, if they are whole and equally long.
     #[inline]
     fn combine_array(directive: Directive, accumulator: &mut [u8], other: &[u8]) -> Option<()> {
-        let place = place_of(directive, accumulator, 0)?;
+        let place = span_of(directive, accumulator, 0)?;
         let is_same = place.end == accumulator.len()
             && other.len() == accumulator.len()
             && other.first_chunk::<8>() == accumulator.first_chunk::<8>();
@@ -95,8 +95,8 @@ impl<O: Operation> FoldFilter<O> {
         let mut at = 0;
         for (index, directive) in format.directives().enumerate() {
             let cut = PacketError::Truncated { index };
-            let mine = place_of(directive, accumulator, at).ok_or_else(|| cut.clone())?;
-            let theirs = place_of(directive, other, at).ok_or(cut)?;
+            let mine = span_of(directive, accumulator, at).ok_or_else(|| cut.clone())?;
+            let theirs = span_of(directive, other, at).ok_or(cut)?;
             if mine.elements != theirs.elements {
                 return Err(Self::mixed(format, accumulator, other));
             }

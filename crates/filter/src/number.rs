@@ -30,7 +30,7 @@ macro_rules! with_number {
 pub(crate) use with_number;
 
 /// Where a value of numbers lies in a body.
-pub(crate) struct Place {
+pub(crate) struct NumberSpan {
     /// Its elements, without count and padding.
     pub(crate) elements: Range<usize>,
     /// Where the next value begins.
@@ -39,7 +39,7 @@ pub(crate) struct Place {
 
 /// The place of the value of numbers that begins at `at`, if it lies inside the body.
 #[inline]
-pub(crate) fn place_of(directive: Directive, body: &[u8], at: usize) -> Option<Place> {
+pub(crate) fn span_of(directive: Directive, body: &[u8], at: usize) -> Option<NumberSpan> {
     let size = directive.element.size();
     let (start, length) = if directive.shape == Shape::Scalar {
         (at, size)
@@ -49,7 +49,7 @@ pub(crate) fn place_of(directive: Directive, body: &[u8], at: usize) -> Option<P
     };
     let stop = start.checked_add(length)?;
     let end = stop.checked_next_multiple_of(8)?;
-    (end <= body.len()).then_some(Place { elements: start..stop, end })
+    (end <= body.len()).then_some(NumberSpan { elements: start..stop, end })
 }
 
 /// The values of a packet that holds only numbers, each with the bytes of its elements.
@@ -59,7 +59,7 @@ pub(crate) fn numbers<'a>(
     let body = values.body();
     let mut at = 0;
     values.format().directives().enumerate().map(move |(index, directive)| {
-        let place = place_of(directive, body, at).ok_or(PacketError::Truncated { index })?;
+        let place = span_of(directive, body, at).ok_or(PacketError::Truncated { index })?;
         at = place.end;
         Ok((directive, &body[place.elements]))
     })

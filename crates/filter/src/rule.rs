@@ -82,11 +82,10 @@ pub trait Filter: Send {
         false
     }
 
-    /// Whether it must not be called in the loop of its process: code of which nobody here knows
-    /// how long it runs, or whether it comes back at all. It is called on a thread of its own then,
-    /// from its first wave to its end: [`Filter::transform`], [`Filter::save`], [`Filter::absorb`]
-    /// and what happens when it is dropped. Asked once, when it has been made, as is
-    /// [`Filter::state`].
+    /// Whether it must not be called in the event loop: foreign code that may run for any time, or
+    /// never return. It is then offloaded to a thread of its own, from its first wave to its end:
+    /// [`Filter::transform`], [`Filter::save`], [`Filter::absorb`] and what happens when it is
+    /// dropped. Asked once, when it has been made, as is [`Filter::state`].
     fn runs_apart(&self) -> bool {
         false
     }
@@ -218,7 +217,7 @@ impl Emitter {
         self.push(true, tag, values);
     }
 
-    /// A packet that travels on and whose body, of about so many bytes, `build` appends to the
+    /// A packet that travels on and whose body, of about `length` bytes, `build` appends to the
     /// bytes, which begin for it at the slab's length. When `build` fails there is no packet.
     pub(crate) fn emit_built(
         &mut self,
@@ -230,7 +229,7 @@ impl Emitter {
         self.build(false, tag, format, length, build)
     }
 
-    /// A packet that travels on, or back as a reply, and whose body, of about so many bytes,
+    /// A packet that travels on, or back as a reply, and whose body, of about `length` bytes,
     /// `build` appends to the bytes, which begin for it at the slab's length, a multiple of 8. It
     /// must be a body of that format, each value at a multiple of 8 from its beginning.
     ///
@@ -282,7 +281,7 @@ impl Emitter {
         self.emissions_from(0)
     }
 
-    /// The same without the first so many.
+    /// The same without the first `first` ones.
     pub fn emissions_from(&self, first: usize) -> impl Iterator<Item = (&Emission, ValuesRef<'_>)> {
         self.emissions.get(first..).unwrap_or_default().iter().map(|emission| {
             let body = &self.bytes.as_bytes()[emission.bytes.clone()];

@@ -1,4 +1,4 @@
-//! Synchronisation rules of users: when a wave goes on although somebody's part of it is missing.
+//! User-defined synchronisation rules: when an incomplete wave is forwarded.
 //!
 //! A wave goes on as soon as every child has given its part or is known to be lost, whatever a rule
 //! says, so that no rule can hold a network up. Before that a rule is asked with each packet that

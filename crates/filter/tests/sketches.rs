@@ -1,5 +1,6 @@
-//! The bound of a sketch holds against the exact answer, whatever the shape of the tree and whoever
-//! made the sketch; and what does not depend on the shape at all does not.
+//! The bound of a sketch holds against the exact answer, whatever the shape of the tree and the
+//! process that made the sketch; and results that are independent of the shape are the same for all
+//! shapes.
 
 mod harness;
 

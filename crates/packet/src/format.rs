@@ -117,8 +117,8 @@ impl Format {
         self.codes.clear();
     }
 
-    /// Adds a directive at the end. Whoever builds longer formats than [`DIRECTIVES_MAX`] is told
-    /// so when the packet is sent.
+    /// Adds a directive at the end. A format with more than [`DIRECTIVES_MAX`] directives is
+    /// refused when the packet is sent.
     pub fn push(&mut self, directive: Directive) {
         self.codes.push(directive.code());
     }

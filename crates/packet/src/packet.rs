@@ -139,7 +139,8 @@ impl<'a> PacketRef<'a> {
         ValuesRef::new(self.format, self.body)
     }
 
-    /// So many waves of a run, from one that is counted from 0: at least one, all inside the run.
+    /// `waves` waves of a run, from the wave with the index `first`: at least one, all inside the
+    /// run.
     #[must_use]
     #[inline]
     pub fn part_of_run(&self, first: u32, waves: u32) -> Self {

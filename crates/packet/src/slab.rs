@@ -125,7 +125,7 @@ impl Slab {
         &mut bytemuck::cast_slice_mut(&mut self.words)[..self.length]
     }
 
-    /// Makes room for so many more bytes and lends it, to be written in full.
+    /// Appends `bytes` bytes and lends them, to be written in full.
     #[inline]
     pub fn grow(&mut self, bytes: usize) -> &mut [u8] {
         let at = self.length;
@@ -133,9 +133,8 @@ impl Slab {
         &mut bytemuck::cast_slice_mut(&mut self.words)[at..at + bytes]
     }
 
-    /// Makes sure that so many more bytes, and their padding, can be appended without moving what
-    /// is there. Where the system has no memory for them, or would have none left, nothing
-    /// changes.
+    /// Makes sure that this many more bytes, and their padding, can be appended without moving what
+    /// is there. Where the system has no memory for them, or would have none left, nothing changes.
     ///
     /// # Errors
     /// [`OutOfMemory`].
@@ -158,7 +157,8 @@ impl Slab {
         try_reserve(&mut self.words, more).map_err(|_| lacks)
     }
 
-    /// Memory beyond what has been reached so far, for whoever wants to say how it will be used.
+    /// The memory that was not written yet, so that the caller can advise the kernel how it will be
+    /// used.
     pub fn untouched(&mut self) -> &mut [MaybeUninit<u64>] {
         self.words.spare_capacity_mut()
     }
@@ -196,7 +196,7 @@ impl Slab {
     }
 }
 
-/// Makes sure that so many more elements can be appended without moving what is there. Where the
+/// Makes sure that this many more elements can be appended without moving what is there. Where the
 /// system has no memory for them, or would have none left, nothing changes.
 ///
 /// # Errors
@@ -272,7 +272,7 @@ impl Body {
         self.length == 0
     }
 
-    /// Gives the slab back when nobody else holds it, so that a pool can use it again.
+    /// Returns the slab if this is its only holder, so that a pool can use it again.
     #[must_use]
     pub fn into_slab(self) -> Option<Slab> {
         self.try_into_slab().ok()
@@ -281,7 +281,7 @@ impl Body {
     /// As [`Body::into_slab`].
     ///
     /// # Errors
-    /// The body as it was, when somebody else holds the slab.
+    /// The unchanged body, if the slab has other holders.
     pub fn try_into_slab(self) -> Result<Slab, Self> {
         let Self { slab, start, length } = self;
         Arc::try_unwrap(slab).map_err(|slab| Self { slab, start, length })
@@ -293,7 +293,7 @@ impl Body {
         Arc::strong_count(&self.slab) > 1
     }
 
-    /// How many bytes the memory behind it can hold, whoever shares it.
+    /// The capacity of the shared memory in bytes.
     #[must_use]
     pub fn slab_capacity(&self) -> usize {
         self.slab.capacity()

@@ -44,7 +44,7 @@ impl Values {
         Self { format: Format::empty(), slab, lacking: None }
     }
 
-    /// Makes room for so many bytes; whether they, and all before them, are there.
+    /// Makes room for `bytes` bytes; returns whether they, and all before them, are there.
     #[inline]
     fn makes_room(&mut self, bytes: usize) -> bool {
         if self.lacking.is_none() {

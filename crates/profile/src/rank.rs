@@ -58,8 +58,8 @@ pub enum RankState {
     Finalized = 2,
     /// It ended without `MPI_Finalize`, in order; the profile is complete.
     Exited = 3,
-    /// It ended without a word, as by `kill -9`; the profile is what it had counted until then. No
-    /// table says this of itself: whoever watched the process end sets it.
+    /// It ended without a word, as by `kill -9`; the profile is what it had counted until then. A
+    /// table does not hold this value: the monitor that sees the process end sets it.
     Lost = 4,
 }
 

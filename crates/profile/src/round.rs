@@ -63,7 +63,7 @@ pub struct Round {
 }
 
 impl Round {
-    /// A round of a program of so many MPI ranks that covers none of them yet.
+    /// A round of a program of `world_size` MPI ranks that covers none of them yet.
     #[must_use]
     pub fn new(world_size: u32) -> Self {
         Self { world_size, ..Self::default() }

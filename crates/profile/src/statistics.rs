@@ -131,7 +131,7 @@ impl MetricStatistics {
         square.saturating_add(quotient.saturating_mul(2 * rest))
     }
 
-    /// Whether some values of so many ranks can have these statistics, as far as is easily seen.
+    /// Whether values of this many ranks can have these statistics, as far as a cheap check shows.
     pub(crate) fn is_plausible(&self) -> bool {
         let ranks = u128::from(self.ranks);
         self.ranks > 0

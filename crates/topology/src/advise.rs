@@ -54,7 +54,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// One machine with so many processors.
+    /// One machine with this many processors.
     pub fn machine(processors: u32) -> Self {
         Self { hosts: 1, processors, dedicated_hosts: 0, fan_out_max: FAN_OUT_MAX }
     }

@@ -204,8 +204,8 @@ impl LogGp {
         bytes.saturating_sub(1) as f64 * self.gap_per_byte_us
     }
 
-    /// Microseconds from the start of a send until the receiver has the packet, if nobody sends or
-    /// receives anything else.
+    /// Microseconds from the start of a send until the receiver has the packet, without other
+    /// traffic.
     pub fn message_us(&self, bytes: u64) -> f64 {
         self.flight_us(bytes) + self.overhead_us
     }

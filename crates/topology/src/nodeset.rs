@@ -145,8 +145,8 @@ impl NodeSet {
         self.combined(other, Kept { first: true, both: false, second: true })
     }
 
-    /// The names at these places, counted from 0: ranges as between brackets. Places beyond the end
-    /// hold nobody.
+    /// The names at these positions, counted from 0: ranges as between brackets. Positions beyond
+    /// the end are empty.
     ///
     /// # Errors
     /// [`Error::NodeSet`] for ranges that are none.
@@ -167,7 +167,7 @@ impl NodeSet {
         Ok((0..).zip(self.iter()).filter(|(at, _)| is_wanted(*at)).map(|(_, name)| name).collect())
     }
 
-    /// At most so many sets whose sizes differ by one at most, in the order of the names.
+    /// At most this many sets whose sizes differ by at most one, in the order of the names.
     #[must_use]
     pub fn split(&self, parts: usize) -> Vec<Self> {
         let count = self.len();

@@ -1,7 +1,7 @@
 //! A tree over a list of hosts with one back-end on each, as launchers and `sapwood run` want it.
 //!
 //! Communication processes stand beside the first back-end below them, so that a host is reached
-//! once: whoever is started there starts the others that belong there.
+//! once: the first process started there starts the others of that host.
 
 use alloc::vec;
 use alloc::vec::Vec;

@@ -75,7 +75,8 @@ pub(crate) enum Family {
     Knomial { factor: u32, nodes: u32 },
     /// Per level the runs `(parents, fan-out)` from left to right.
     Generic(Vec<Vec<(u32, u32)>>),
-    /// Postal tree with so many back-ends; the latency in hundredths of the time between two sends.
+    /// Postal tree with this many back-ends; the latency in hundredths of the time between two
+    /// sends.
     Postal { latency: u32, back_ends: u32 },
 }
 
@@ -212,7 +213,7 @@ impl Shape {
         Self::new(Family::Generic(levels.collect()), None, None)
     }
 
-    /// The least fan-out with which so many levels hold that many back-ends.
+    /// The least fan-out with which `levels` levels hold `back_ends` back-ends.
     ///
     /// ```
     /// use sapwood_topology::Shape;

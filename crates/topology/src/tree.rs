@@ -245,7 +245,7 @@ impl Topology {
         front_end: Rank,
         attaching: bool,
     ) -> Self {
-        // A front-end alone has no leaf that could wait for anybody.
+        // A front-end alone has no leaf at which a back-end could attach.
         let attaching = attaching && front_end > 0;
         Self { hosts, records, children, front_end, attaching }
     }

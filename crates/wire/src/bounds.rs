@@ -11,7 +11,7 @@ use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 
 use crate::limits::{FILE_NAME_BYTES_MAX, RANGES_MAX};
 
-/// Reads a list of at most so many elements; a count above that is refused before any is read.
+/// Reads a list of at most `MOST` elements; a count above that is refused before any is read.
 pub(crate) fn at_most<'de, D, T, const MOST: usize>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,

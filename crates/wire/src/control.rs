@@ -66,9 +66,9 @@ pub enum Claim {
         #[serde(deserialize_with = "at_most::<_, _, ANCESTORS_MAX>")]
         between: Vec<Rank>,
     },
-    /// Nobody of the tree: another process of the user's that asks the front-end something.
+    /// Not a member of the tree: another process of the same user that queries the front-end.
     Visitor,
-    /// A communication process that nobody has planned, and which comes by itself.
+    /// An unplanned communication process that joins by itself.
     Joining,
 }
 
@@ -237,7 +237,7 @@ pub enum Control {
         #[serde(with = "text")]
         reason: String,
     },
-    /// Both ways: so many more bytes may be sent on a stream over this link.
+    /// Both ways: the peer may send this many more bytes on a stream over this link.
     Credit {
         /// The stream.
         stream: StreamId,
@@ -291,15 +291,16 @@ pub enum Control {
     Resume {
         /// The stream.
         stream: StreamId,
-        /// Where what it sends again begins.
+        /// The first wave and byte that it sends again.
         up: (Wave, u64),
-        /// Everything that came down before this place has arrived.
+        /// Everything that was sent down before this position has arrived.
         down: (Wave, u64),
     },
-    /// Up, from an orphan: these were all of its streams.
+    /// Up, from an orphan: it has resumed all of its streams.
     Resumed,
-    /// Down, to an orphan that has been welcomed: others have come in the place of its children, so
-    /// that what it has kept must not be used. It ends, and its children turn to their ancestors.
+    /// Down, to an orphan that has been welcomed: other processes have replaced its children, so
+    /// that its retransmit buffers must not be used. It ends, and its children turn to their
+    /// ancestors.
     Dissolve,
     /// Down: the receiver's ancestors have changed, or whether the tree repairs itself.
     Ancestry {

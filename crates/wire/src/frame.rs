@@ -187,7 +187,7 @@ fn decode_packet(bytes: &[u8]) -> Result<PacketRef<'_>, WireError> {
 }
 
 /// The destinations that the beginning of a packet's frame names, without a look at its values,
-/// which may lie elsewhere; nobody where the bytes are no such frame.
+/// which may lie elsewhere; empty if the bytes are no such frame.
 #[must_use]
 pub fn destinations_of(frame: &[u8]) -> RankSetRef<'_> {
     fn read(frame: &[u8]) -> Result<RankSetRef<'_>, WireError> {

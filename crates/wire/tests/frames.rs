@@ -130,7 +130,7 @@ fn reached(points: usize, ranges: usize) -> Control {
 }
 
 fn ranges_apart(count: usize) -> Ranges {
-    let count = u32::try_from(count).expect("not so many");
+    let count = u32::try_from(count).expect("fits in 32 bits");
     Ranges::from(&(0..count).map(|rank| rank * 2).collect::<RankSet>())
 }
 

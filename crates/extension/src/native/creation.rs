@@ -41,7 +41,7 @@ unsafe impl Send for Made {}
 impl Drop for Made {
     fn drop(&mut self) {
         if let Some(destroy) = self.functions.destroy {
-            // SAFETY: the state is what create gave, and nobody uses it any more.
+            // SAFETY: the state is what create gave, and no reference to it is left.
             unsafe { destroy(self.state) };
         }
     }
@@ -52,7 +52,7 @@ pub(super) struct Creation(Stage);
 
 enum Stage {
     Made(Made),
-    /// Nobody has waited for it to the end yet.
+    /// A thread is making it, and its result was not received yet.
     UnderWay(Receiver<Result<Made, FilterError>>),
     Failed(FilterError),
 }
@@ -81,8 +81,7 @@ impl Creation {
         }
     }
 
-    /// The state, once it is there: whoever needs it waits, and is waited for no longer than a
-    /// filter may run.
+    /// The state, once it is made. The caller waits for it, at most as long as a filter may run.
     #[inline]
     pub(super) fn state(&mut self, name: &str) -> Result<*mut c_void, FilterError> {
         match &self.0 {
@@ -118,7 +117,7 @@ fn unmade(name: &str) -> FilterError {
     failed(name, "was not made")
 }
 
-/// Has a thread make a state. Where nobody wants it any more it is destroyed there.
+/// Has a thread make a state. If the receiver is dropped before, the thread destroys the state.
 fn start_thread(
     name: &str,
     library: Arc<Library>,
@@ -132,7 +131,7 @@ fn start_thread(
     }
     let own = name.to_string();
     let work = move || {
-        // Nobody may be waiting any more.
+        // The receiver may have been dropped.
         let _ = sender.send(make(&own, library, &parameters));
         THREADS.fetch_sub(1, Ordering::Relaxed);
     };

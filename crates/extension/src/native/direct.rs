@@ -40,7 +40,7 @@ impl DirectCall {
         Ok(Self { functions, view: View::default(), room: Vec::new(), _library: library })
     }
 
-    /// Calls it so many times with the same wave. What it emits is forgotten.
+    /// Calls it `calls` times with the same wave, and drops what it emits.
     ///
     /// # Errors
     /// [`FilterError`] when it fails.

@@ -8,7 +8,7 @@ use sapwood_packet::{DIRECTIVES_MAX, ElementType, Format, Shape};
 
 use super::interface::{BACK, RawOut, RawValue};
 use crate::ExtensionError;
-use crate::place::{check_value, push_value};
+use crate::value_span::{check_value, push_value};
 
 /// Longest reason that is kept, in bytes.
 const REASON_BYTES_MAX: usize = 4096;
@@ -56,7 +56,7 @@ fn failure(name: &str, code: i32, reason: Option<String>) -> FilterError {
 }
 
 /// # Safety
-/// `out` is what [`Emission::as_raw`] gave for the call under way, and `values` points to so many
+/// `out` is what [`Emission::as_raw`] gave for the call under way, and `values` points to `count`
 /// values, each with the elements that it states.
 unsafe extern "C" fn send(
     out: *mut RawOut,
@@ -101,7 +101,7 @@ unsafe extern "C" fn send(
             let (directive, length) = checked.map_err(|reason| refusal(&mut problem, reason))?;
             let elements: &[u8] = match length {
                 0 => &[],
-                // SAFETY: not null, and the caller promises so many bytes there.
+                // SAFETY: not null, and the caller promises `length` bytes there.
                 _ => unsafe { slice::from_raw_parts(value.data.cast(), length) },
             };
             push_value(body, directive, value.count, elements)
@@ -167,7 +167,7 @@ unsafe extern "C" fn send_array(
 }
 
 /// # Safety
-/// As [`send`], and `text` points to so many bytes.
+/// As [`send`], and `text` points to `bytes` bytes.
 unsafe extern "C" fn fail(out: *mut RawOut, text: *const c_char, bytes: u32) -> i32 {
     // SAFETY: the caller's promise; an emission begins with its raw part.
     let out = unsafe { &mut *out.cast::<Emission<'_>>() };

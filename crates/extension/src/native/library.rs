@@ -22,8 +22,8 @@ const FILTERS_MAX: u32 = 1024;
 
 type Entry = unsafe extern "C" fn() -> *const RawLibrary;
 
-/// A shared object. It stays loaded until the process ends: nobody knows what it has left running,
-/// or registered, that an unloading would pull the ground from under.
+/// A shared object. It stays loaded until the process ends: it may have started threads or
+/// registered functions, and these would crash if its code were unmapped.
 pub(crate) struct Library {
     file: String,
     filters: Vec<(String, RawFilter)>,
@@ -135,7 +135,7 @@ extern "C" fn say_who_has_ended_this() {
         && let Some(file) = &*loading
     {
         let words = "have ended this process while they were being loaded";
-        // Where nobody reads it, there is nothing else to be done.
+        // If standard error is closed, there is no other place to report it.
         let _ = writeln!(std::io::stderr(), "sapwood: filters '{file}' {words}");
     }
 }
@@ -159,7 +159,8 @@ fn read_filters(
     if library.filters.is_null() || !(1..=FILTERS_MAX).contains(&library.filter_count) {
         return Err(wrong("it states no filters, or too many"));
     }
-    // SAFETY: the library of this version states so many filters of this size at that place.
+    // SAFETY: the library of this version states this number of filters of this size at that
+    // address.
     let filters =
         unsafe { std::slice::from_raw_parts(library.filters, library.filter_count as usize) };
     let mut named = Vec::with_capacity(filters.len());

@@ -7,7 +7,7 @@ use sapwood_filter::{FilterError, WaveRef};
 use sapwood_packet::ValuesRef;
 
 use super::interface::{FILTERED, LATE, RawPacket, RawValue, RawWave};
-use crate::place::Places;
+use crate::value_span::ValueSpans;
 
 /// The tables.
 #[derive(Default)]
@@ -69,7 +69,7 @@ pub(super) fn push_values(
     if body.as_ptr().align_offset(8) != 0 {
         return Err(FilterError::Failed(String::from("values do not lie at a multiple of 8")));
     }
-    for place in Places::of(values) {
+    for place in ValueSpans::of(values) {
         let place = place?;
         into.push(RawValue {
             data: body[place.bytes.clone()].as_ptr().cast(),

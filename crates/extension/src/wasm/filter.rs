@@ -1,7 +1,7 @@
 //! A filter, or a synchronisation rule, that an instance of a module is.
 //!
-//! A call that the interpreter has ended leaves an instance nobody knows the state of: it is
-//! dropped, and the next wave is given to a new one, made of the same parameters.
+//! A call that the interpreter has ended leaves an instance in an unknown state: it is dropped, and
+//! the next wave is given to a new one, made of the same parameters.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

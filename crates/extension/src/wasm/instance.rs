@@ -12,7 +12,7 @@ use super::layout::{VALUE_BYTES, u32_at, u64_at};
 use super::module::WasmModule;
 use super::{CALL_FUEL, MEMORY_BYTES_MAX, START_FUEL};
 use crate::ExtensionError;
-use crate::place::{check_value, push_value};
+use crate::value_span::{check_value, push_value};
 
 const PAGE_BYTES: usize = 64 << 10;
 
@@ -118,8 +118,8 @@ impl Instance {
         function.val()?.typed(&self.store).ok()
     }
 
-    /// So many bytes of the instance's memory that are this side's, and where they begin: a
-    /// multiple of 8. What was in them before is not said.
+    /// An area of at least `bytes` bytes in the instance's memory that belongs to the host, and its
+    /// offset: a multiple of 8. Its contents are unspecified.
     pub(super) fn area(&mut self, bytes: usize) -> Result<(&mut [u8], u32), String> {
         if bytes > self.area.1 {
             self.enlarge_area(bytes)?;

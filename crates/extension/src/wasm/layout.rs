@@ -16,7 +16,7 @@
 use sapwood_filter::{Arrivals, FilterError, WaveRef};
 use sapwood_packet::{RankRange, ValuesRef};
 
-use crate::place::Places;
+use crate::value_span::ValueSpans;
 
 pub(super) const VALUE_BYTES: usize = 32;
 const PACKET_BYTES: usize = 32;
@@ -25,8 +25,8 @@ const ARRIVALS_BYTES: usize = 56;
 pub(super) const FILTER_BYTES: usize = 32;
 pub(super) const LIBRARY_BYTES: usize = 16;
 
-/// Where in the table of functions a filter's are; 0 for none. Nobody calls its destroy: an
-/// instance's memory goes as a whole.
+/// Where in the table of functions a filter's are; 0 for none. Its destroy function is not called:
+/// an instance's memory is freed as a whole.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FilterEntry {
     pub(super) create: u32,
@@ -93,7 +93,7 @@ impl<'a> Writer<'a> {
         Self { memory, base, at: 0 }
     }
 
-    /// Sets so many bytes aside; gives where they begin in the part.
+    /// Reserves `bytes` bytes; returns their offset in the part.
     fn set_aside(&mut self, bytes: usize) -> usize {
         let at = self.at;
         self.at += bytes;
@@ -134,7 +134,7 @@ impl<'a> Writer<'a> {
         let length = values.body().len();
         let body = self.set_aside(length.next_multiple_of(8));
         self.put(body, values.body());
-        for (index, place) in Places::of(values).enumerate() {
+        for (index, place) in ValueSpans::of(values).enumerate() {
             let place = place?;
             let at = table + index * VALUE_BYTES;
             let data = self.address(body + place.bytes.start);

@@ -77,7 +77,7 @@ static int32_t think(void *state, const sapwood_filter_arrivals_t *arrivals, int
 }
 
 #if !defined(__wasm__)
-/* One whose instance is made after so many milliseconds, or never for 0. */
+/* One whose instance is made after this many milliseconds, or never for 0. */
 static int32_t create_slowly(const sapwood_filter_value_t *parameters, uint32_t count, void **state,
                              sapwood_filter_out_t *out)
 {

@@ -99,7 +99,7 @@ impl HeavyHitters {
         self.add_times(item, 1);
     }
 
-    /// Adds an item that came so many times.
+    /// Adds `times` occurrences of an item.
     pub fn add_times(&mut self, item: impl Into<Item>, times: u64) {
         // More than 2^64 items cannot be counted.
         let times = times.min(u64::MAX - self.count);

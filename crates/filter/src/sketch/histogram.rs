@@ -41,7 +41,7 @@ const FIXED_MAX: u32 = 65536;
 const CHOSEN_MAX: u32 = 4096;
 const TAKES_PARAMETERS: &str =
     "nothing, or the most bins (2 to 4096), or low, high and the number of bins (1 to 65536)";
-/// No bin is further away than so many widths: limits are exact doubles then.
+/// No bin is further from zero than this many widths: limits are exact doubles then.
 const FIRST_MAX: i64 = 1 << 52;
 /// The exponent of the smallest double, and one at which no double is in bins but -1 and 0.
 const EXPONENTS: [i32; 2] = [-1074, 1024];
@@ -97,7 +97,7 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// An empty histogram of so many bins of equal width from `low` to `high`.
+    /// An empty histogram of `bins` bins of equal width from `low` to `high`.
     ///
     /// # Errors
     /// [`FilterError::Parameters`] when the limits are not finite or not in order, or the bins are
@@ -111,7 +111,7 @@ impl Histogram {
         Ok(Self { counts, ..Self::empty(Limits::Fixed { low, high }) })
     }
 
-    /// An empty histogram of at most so many bins whose limits the numbers will give.
+    /// An empty histogram of at most this many bins, whose limits follow from the numbers.
     ///
     /// # Errors
     /// [`FilterError::Parameters`] when the bins are not from 2 to 4096.
@@ -268,12 +268,13 @@ impl Histogram {
     }
 }
 
-/// Where a bin is after its neighbours became one so many times.
+/// The index of a bin after this many merges of neighbouring bins.
 fn halved(index: i64, halvings: u32) -> i64 {
     index >> halvings.min(63)
 }
 
-/// Adds counts of bins that begin at `first`, after so many halvings, to those that begin at `low`.
+/// Adds counts of bins that begin at `first`, after this many halvings, to those that begin at
+/// `low`.
 fn add_counts(counts: &mut [u64], low: i64, other: &[u64], first: i64, halvings: u32) {
     for (index, &count) in (first..).zip(other) {
         let slot = &mut counts[(halved(index, halvings) - low) as usize];

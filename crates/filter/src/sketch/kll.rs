@@ -234,7 +234,7 @@ impl Kll {
         weighted.collect()
     }
 
-    /// The room of a level when there are so many.
+    /// The capacity of a level for the present number of levels.
     fn room_of(&self, level: usize) -> usize {
         let below_top = (self.levels.len() - 1 - level) as i32;
         let room = libm::ceil(f64::from(self.k) * libm::pow(2.0 / 3.0, f64::from(below_top)));

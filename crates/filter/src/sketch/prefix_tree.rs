@@ -109,7 +109,7 @@ pub struct PrefixTree {
 }
 
 impl PrefixTree {
-    /// The tree of no stacks that has at most so many nodes, the root among them.
+    /// The tree of no stacks, which holds at most this many nodes including the root.
     ///
     /// # Errors
     /// [`FilterError::Parameters`] when the bound is not from 1 to 2^20.

@@ -48,7 +48,7 @@ const BINS_MIN: u32 = 16;
 const BINS_MAX: u32 = 16384;
 /// No bin of a double is beyond it at the smallest error: ln(2^1075) / 2e-6 < 2^29.
 const INDEX_MAX: u32 = 1 << 30;
-/// So many collapses take every double into one of four bins.
+/// This many collapses take every double into one of four bins.
 const COLLAPSES_MAX: u32 = 30;
 
 const LAYOUT: [Directive; 11] = [
@@ -103,7 +103,7 @@ impl Quantiles {
         Self::with_bins(relative_error, BINS)
     }
 
-    /// The sketch of no numbers, with that relative error and at most so many bins.
+    /// The sketch of no numbers, with that relative error and at most this many bins.
     ///
     /// # Errors
     /// [`FilterError::Parameters`] when the error is not from 1e-6 to 0.5, or the bins are not from
@@ -265,12 +265,12 @@ impl Quantiles {
     }
 }
 
-/// Where a bin is after so many more collapses: ceil(index / 2^collapses).
+/// The index of a bin after this many further collapses: ceil(index / 2^collapses).
 fn collapsed(index: i32, collapses: u32) -> i32 {
     -(-index >> collapses)
 }
 
-/// Bins of both, the other's after so many more collapses.
+/// Bins of both, the other's after this many further collapses.
 fn merged(mine: &[Bin], other: &[Bin], collapses: u32) -> Vec<Bin> {
     let mut bins: Vec<Bin> = Vec::with_capacity(mine.len() + other.len());
     let mut push = |(index, count): Bin| match bins.last_mut() {

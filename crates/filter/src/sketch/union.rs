@@ -62,7 +62,7 @@ pub struct ItemSet {
 }
 
 impl ItemSet {
-    /// The empty set that holds at most so many items.
+    /// The empty set that holds at most this many items.
     ///
     /// # Errors
     /// [`FilterError::Parameters`] when the bound is not from 1 to 2^24.

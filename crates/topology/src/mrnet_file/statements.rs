@@ -10,7 +10,7 @@ use crate::error::{Error, excerpt};
 use crate::hosts::HostName;
 use crate::limits::{HOST_INDEX_MAX, NODES_MAX};
 
-/// Marks a node that nobody lists.
+/// Marks a node that no statement lists.
 pub(super) const NO_NODE: u32 = u32::MAX;
 
 /// The nodes of a file in the order in which it first names them.

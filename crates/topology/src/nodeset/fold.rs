@@ -20,7 +20,7 @@ const BOTH_ORDERS_MAX: usize = 1 << 18;
 /// How a set is folded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Folding {
-    /// Write `0-98/2` where at least so many numbers have that distance; never if none.
+    /// Write `0-98/2` where at least this many numbers have that distance; never if none.
     pub step_count_min: Option<usize>,
     /// Fold only along these numbers of a name: 1 is the first, -1 the last; all if empty.
     pub axes: Vec<i32>,

@@ -86,7 +86,7 @@ pub(super) fn take_apart(name: &str, pattern: &mut String, numbers: &mut Vec<Ind
     pattern.push_str(rest);
 }
 
-/// Sorts tuples of so many numbers, and leaves each once.
+/// Sorts tuples of `dimensions` numbers and removes duplicates.
 fn sort_tuples(numbers: &mut Vec<Index>, dimensions: usize) {
     if dimensions <= 1 {
         super::index::sort(numbers);

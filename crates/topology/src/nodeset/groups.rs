@@ -1,4 +1,4 @@
-//! Groups of nodes, which somebody else knows.
+//! Groups of nodes, as defined by external sources.
 
 use alloc::string::String;
 use alloc::vec::Vec;

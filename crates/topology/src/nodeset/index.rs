@@ -22,7 +22,7 @@ const VALUE_MASK: u64 = (1 << VALUE_BITS) - 1;
 pub(super) struct Index(u64);
 
 impl Index {
-    /// A number of at least so many digits.
+    /// A number with at least this many digits.
     pub(super) fn new(value: u64, digits_min: usize) -> Self {
         let digits = digits_of(value).max(digits_min) as u64;
         Self(digits << VALUE_BITS | value & VALUE_MASK)

@@ -38,7 +38,7 @@ pub(super) struct Reader<'a> {
 
 /// A text with the source that its groups are of.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct Position<'a> {
     text: &'a str,
     source: Option<&'a str>,
     /// The byte at which the term begins.
@@ -62,14 +62,14 @@ impl<'a> Reader<'a> {
             let blank = text[at..].len() - text[at..].trim_start().len();
             at += blank;
             let end = at + end_of_term(&text[at..]);
-            let place = Place { text, source, at };
+            let position = Position { text, source, at };
             if end == at {
                 if let (None, true) = (operator, end == text.len()) {
                     break;
                 }
-                return Err(place.fault(at, "a name is missing here"));
+                return Err(position.fault(at, "a name is missing here"));
             }
-            self.apply(operator, place, &text[at..end], &mut gathering)?;
+            self.apply(operator, position, &text[at..end], &mut gathering)?;
             let rest = &text[end..];
             let behind = rest.trim_start();
             at = end + rest.len() - behind.len();
@@ -82,24 +82,24 @@ impl<'a> Reader<'a> {
                 Some(_) => Some(','),
             };
         }
-        let place = Place { text, source, at: 0 };
-        gathering.finish().ok_or_else(|| place.fault(0, TOO_MANY))
+        let position = Position { text, source, at: 0 };
+        gathering.finish().ok_or_else(|| position.fault(0, TOO_MANY))
     }
 
     fn apply(
         &mut self,
         operator: Option<char>,
-        place: Place<'_>,
+        position: Position<'_>,
         term: &str,
         gathering: &mut Gathering,
     ) -> Result<(), Error> {
-        let too_many = || place.fault(place.at, TOO_MANY);
+        let too_many = || position.fault(position.at, TOO_MANY);
         let is_union = matches!(operator, None | Some(','));
         if is_union && !term.starts_with('@') && !term.contains(['*', '?']) {
-            let fits = add_names(place, term, gathering)?;
+            let fits = add_names(position, term, gathering)?;
             return if fits { Ok(()) } else { Err(too_many()) };
         }
-        let other = self.term(place, term)?;
+        let other = self.term(position, term)?;
         if is_union {
             return if gathering.add_set(&other) { Ok(()) } else { Err(too_many()) };
         }
@@ -113,79 +113,82 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn term(&mut self, place: Place<'_>, term: &str) -> Result<NodeSet, Error> {
+    fn term(&mut self, position: Position<'_>, term: &str) -> Result<NodeSet, Error> {
         if let Some(group) = term.strip_prefix('@') {
-            return self.group_term(place, group);
+            return self.group_term(position, group);
         }
         let mut names = Gathering::default();
-        let fits = add_names(place, term, &mut names)?;
+        let fits = add_names(position, term, &mut names)?;
         let names = names.finish().filter(|_| fits);
-        let names = names.ok_or_else(|| place.fault(place.at, TOO_MANY))?;
+        let names = names.ok_or_else(|| position.fault(position.at, TOO_MANY))?;
         if !term.contains(['*', '?']) {
             return Ok(names);
         }
         if names.len() > WILDCARDS_MAX {
-            return Err(place.fault(place.at, "these are more than 1024 names with * or ?"));
+            return Err(position.fault(position.at, "these are more than 1024 names with * or ?"));
         }
-        let all = self.all(place, place.source)?;
+        let all = self.all(position, position.source)?;
         let wildcards: Vec<String> = names.iter().collect();
         let matching = all.iter().filter(|name| wildcards.iter().any(|w| matches(w, name)));
         Ok(matching.collect())
     }
 
-    fn group_term(&mut self, place: Place<'_>, text: &str) -> Result<NodeSet, Error> {
+    fn group_term(&mut self, position: Position<'_>, text: &str) -> Result<NodeSet, Error> {
         if let Some(source) = text.strip_prefix('@') {
-            let source = if source.is_empty() { place.source } else { Some(source) };
-            let names = self.groups.names(source).map_err(|why| place.group_fault(text, &why))?;
-            let names = names.ok_or_else(|| place.group_fault(text, "there is no such source"))?;
+            let source = if source.is_empty() { position.source } else { Some(source) };
+            let names =
+                self.groups.names(source).map_err(|why| position.group_fault(text, &why))?;
+            let names =
+                names.ok_or_else(|| position.group_fault(text, "there is no such source"))?;
             return Ok(names.into_iter().collect());
         }
         let (source, names) = match text.split_once(':') {
             Some((source, names)) => (Some(source), names),
-            None => (place.source, text),
+            None => (position.source, text),
         };
         if names == "*" {
-            return self.all(place, source);
+            return self.all(position, source);
         }
         let mut wanted = Gathering::default();
-        let start = place.at + 1 + text.len() - names.len();
-        let fits = add_names(Place { at: start, ..place }, names, &mut wanted)?;
+        let start = position.at + 1 + text.len() - names.len();
+        let fits = add_names(Position { at: start, ..position }, names, &mut wanted)?;
         let wanted = wanted.finish().filter(|_| fits);
-        let wanted = wanted.ok_or_else(|| place.fault(start, TOO_MANY))?;
+        let wanted = wanted.ok_or_else(|| position.fault(start, TOO_MANY))?;
         let mut wanted: Vec<String> = wanted.iter().collect();
         if names.contains(['*', '?']) {
-            let known = self.groups.names(source).map_err(|why| place.group_fault(text, &why))?;
+            let known =
+                self.groups.names(source).map_err(|why| position.group_fault(text, &why))?;
             let known = known.unwrap_or_default();
             wanted =
                 known.into_iter().filter(|name| wanted.iter().any(|w| matches(w, name))).collect();
         }
         let mut all = Gathering::default();
         for name in &wanted {
-            if !all.add_set(&self.group(place, source, name)?) {
-                return Err(place.fault(place.at, TOO_MANY));
+            if !all.add_set(&self.group(position, source, name)?) {
+                return Err(position.fault(position.at, TOO_MANY));
             }
         }
-        all.finish().ok_or_else(|| place.fault(place.at, TOO_MANY))
+        all.finish().ok_or_else(|| position.fault(position.at, TOO_MANY))
     }
 
     fn group(
         &mut self,
-        place: Place<'_>,
+        position: Position<'_>,
         source: Option<&str>,
         name: &str,
     ) -> Result<NodeSet, Error> {
         let key = (source.map(ToOwned::to_owned), name.to_string());
         match self.known.get(&key) {
             Some(Some(set)) => return Ok(set.clone()),
-            Some(None) => return Err(place.group_fault(name, "it is a member of itself")),
+            Some(None) => return Err(position.group_fault(name, "it is a member of itself")),
             None => {}
         }
         if self.depth == GROUP_DEPTH_MAX {
-            return Err(place.group_fault(name, "groups stand in groups more than 32 deep"));
+            return Err(position.group_fault(name, "groups stand in groups more than 32 deep"));
         }
         let text = self.groups.members(source, name);
-        let text = text.map_err(|why| place.group_fault(name, &why))?;
-        let text = text.ok_or_else(|| place.group_fault(name, "there is no such group"))?;
+        let text = text.map_err(|why| position.group_fault(name, &why))?;
+        let text = text.ok_or_else(|| position.group_fault(name, "there is no such group"))?;
         self.known.insert(key.clone(), None);
         self.depth += 1;
         let set = self.read_of(&text, source);
@@ -195,16 +198,16 @@ impl<'a> Reader<'a> {
         Ok(set)
     }
 
-    fn all(&mut self, place: Place<'_>, source: Option<&str>) -> Result<NodeSet, Error> {
+    fn all(&mut self, position: Position<'_>, source: Option<&str>) -> Result<NodeSet, Error> {
         let key = (source.map(ToOwned::to_owned), "*".to_string());
         match self.known.get(&key) {
             Some(Some(set)) => return Ok(set.clone()),
-            Some(None) => return Err(place.group_fault("*", "it is a member of itself")),
+            Some(None) => return Err(position.group_fault("*", "it is a member of itself")),
             None => {}
         }
-        let text = self.groups.all(source).map_err(|why| place.group_fault("*", &why))?;
-        let nobody = "nobody knows all nodes: a source of groups has to";
-        let text = text.ok_or_else(|| place.group_fault("*", nobody))?;
+        let text = self.groups.all(source).map_err(|why| position.group_fault("*", &why))?;
+        let unknown = "the list of all nodes is unknown: configure a source of groups that has one";
+        let text = text.ok_or_else(|| position.group_fault("*", unknown))?;
         self.known.insert(key.clone(), None);
         let set = self.read_of(&text, source)?;
         self.known.insert(key, Some(set.clone()));
@@ -212,7 +215,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-impl Place<'_> {
+impl Position<'_> {
     /// Something is wrong at a byte of the text.
     fn fault(&self, at: usize, problem: &'static str) -> Error {
         let at = at.min(self.text.len());
@@ -275,18 +278,18 @@ fn matches(wildcard: &str, name: &str) -> bool {
 }
 
 /// Adds the names of a term without groups. Says `false` where they were too many.
-fn add_names(place: Place<'_>, term: &str, gathering: &mut Gathering) -> Result<bool, Error> {
+fn add_names(position: Position<'_>, term: &str, gathering: &mut Gathering) -> Result<bool, Error> {
     if let Some(at) = term.find(|c: char| c.is_control() || c == '@') {
-        return Err(place.fault(place.at + at, "this character is in no name"));
+        return Err(position.fault(position.at + at, "this character is in no name"));
     }
     let mut pattern = String::new();
     let mut numbers = Vec::new();
     if !term.contains(['[', ']']) {
-        check_length(place, term.len())?;
+        check_length(position, term.len())?;
         take_apart(term, &mut pattern, &mut numbers);
         return Ok(gathering.add(&pattern, &numbers));
     }
-    let mut sets = product(place, term, &mut pattern)?;
+    let mut sets = product(position, term, &mut pattern)?;
     if sets.iter().any(Vec::is_empty) {
         return Ok(true);
     }
@@ -298,15 +301,19 @@ fn add_names(place: Place<'_>, term: &str, gathering: &mut Gathering) -> Result<
     Ok(gathering.add(&pattern, &numbers))
 }
 
-fn check_length(place: Place<'_>, bytes: usize) -> Result<(), Error> {
+fn check_length(position: Position<'_>, bytes: usize) -> Result<(), Error> {
     if bytes > NODESET_NAME_BYTES_MAX {
-        return Err(place.fault(place.at, "a name has at most 255 bytes"));
+        return Err(position.fault(position.at, "a name has at most 255 bytes"));
     }
     Ok(())
 }
 
 /// The sets of numbers of a term, and its pattern.
-fn product(place: Place<'_>, term: &str, pattern: &mut String) -> Result<Vec<Vec<Index>>, Error> {
+fn product(
+    position: Position<'_>,
+    term: &str,
+    pattern: &mut String,
+) -> Result<Vec<Vec<Index>>, Error> {
     let mut sets: Vec<Vec<Index>> = Vec::new();
     // Whether the set that came last ends right here, so that digits or brackets continue it.
     let mut is_adjacent = false;
@@ -316,29 +323,30 @@ fn product(place: Place<'_>, term: &str, pattern: &mut String) -> Result<Vec<Vec
     let mut at = 0;
     while at < term.len() {
         let rest = &term[at..];
-        let here = place.at + at;
+        let here = position.at + at;
         let numbers = if let Some(inside) = rest.strip_prefix('[') {
             let length = inside.find([']', '[']).filter(|&end| inside[end..].starts_with(']'));
-            let length = length.ok_or_else(|| place.fault(here, "this bracket is not closed"))?;
+            let length =
+                length.ok_or_else(|| position.fault(here, "this bracket is not closed"))?;
             let inside = &inside[..length];
             // Before memory is taken for them.
             if ranges::count(inside) > NODESET_NAMES_MAX as u64 {
-                return Err(place.fault(here, TOO_MANY));
+                return Err(position.fault(here, TOO_MANY));
             }
             at += length + 2;
-            ranges::parse(inside).map_err(|(within, why)| place.fault(here + 1 + within, why))?
+            ranges::parse(inside).map_err(|(within, why)| position.fault(here + 1 + within, why))?
         } else {
             let is_digit = rest.as_bytes()[0].is_ascii_digit();
             let ends = |c: char| c == '[' || c == ']' || c.is_ascii_digit() != is_digit;
             let length = rest.find(ends).unwrap_or(rest.len());
             if length == 0 {
-                return Err(place.fault(here, "this bracket was not opened"));
+                return Err(position.fault(here, "this bracket was not opened"));
             }
             let text = &rest[..length];
             at += length;
             match Index::parse(text).filter(|_| is_digit) {
                 Some(number) => vec![number],
-                None if is_digit && is_adjacent => return Err(place.fault(here, TOO_LONG)),
+                None if is_digit && is_adjacent => return Err(position.fault(here, TOO_LONG)),
                 None => {
                     bytes += text.len();
                     pattern.push_str(text);
@@ -348,12 +356,12 @@ fn product(place: Place<'_>, term: &str, pattern: &mut String) -> Result<Vec<Vec
             }
         };
         if is_behind_digits {
-            return Err(place.fault(here, TOO_LONG));
+            return Err(position.fault(here, TOO_LONG));
         }
         bytes += numbers.last().map_or(0, |number| number.digits());
-        check_length(place, bytes)?;
+        check_length(position, bytes)?;
         if is_adjacent && let Some(before) = sets.pop() {
-            sets.push(join(place, here, &before, &numbers)?);
+            sets.push(join(position, here, &before, &numbers)?);
         } else {
             pattern.push(PLACE);
             sets.push(numbers);
@@ -361,23 +369,23 @@ fn product(place: Place<'_>, term: &str, pattern: &mut String) -> Result<Vec<Vec
         is_adjacent = true;
     }
     // What is behind the last number counts, too.
-    check_length(place, bytes)?;
+    check_length(position, bytes)?;
     Ok(sets)
 }
 
 /// Numbers whose digits follow one another: `1[0-9]` is 10 to 19.
 fn join(
-    place: Place<'_>,
+    position: Position<'_>,
     at: usize,
     before: &[Index],
     behind: &[Index],
 ) -> Result<Vec<Index>, Error> {
     if (before.len() as u64).saturating_mul(behind.len() as u64) > NODESET_NAMES_MAX as u64 {
-        return Err(place.fault(at, TOO_MANY));
+        return Err(position.fault(at, TOO_MANY));
     }
     let pairs = before.iter().flat_map(|one| behind.iter().map(|other| one.joined(*other)));
     let joined: Option<Vec<Index>> = pairs.collect();
-    let mut joined = joined.ok_or_else(|| place.fault(at, TOO_LONG))?;
+    let mut joined = joined.ok_or_else(|| position.fault(at, TOO_LONG))?;
     sort(&mut joined);
     Ok(joined)
 }

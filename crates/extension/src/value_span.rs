@@ -8,7 +8,7 @@ use sapwood_packet::{Directive, ElementType, FormatRef, PacketError, Shape, Slab
 
 /// Where one value lies, without its count.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ValueSpan {
     pub(crate) directive: Directive,
     /// Elements; of a string its bytes.
     pub(crate) count: u64,
@@ -18,20 +18,20 @@ pub(crate) struct Place {
 
 /// The places of all values of a body.
 #[derive(Clone, Debug)]
-pub(crate) struct Places<'a> {
+pub(crate) struct ValueSpans<'a> {
     format: FormatRef<'a>,
     body: &'a [u8],
     index: usize,
     at: usize,
 }
 
-impl<'a> Places<'a> {
+impl<'a> ValueSpans<'a> {
     pub(crate) fn of(values: ValuesRef<'a>) -> Self {
         Self { format: values.format(), body: values.body(), index: 0, at: 0 }
     }
 
     #[inline]
-    fn place(&mut self, directive: Directive) -> Option<Place> {
+    fn span(&mut self, directive: Directive) -> Option<ValueSpan> {
         let is_string = directive.element == ElementType::String;
         let (count, start, length) = match (directive.shape, is_string) {
             (Shape::Scalar, false) => (1, self.at, directive.element.size()),
@@ -52,19 +52,19 @@ impl<'a> Places<'a> {
         let end = start.checked_add(length)?;
         self.body.get(start..end)?;
         self.at = end.checked_next_multiple_of(8)?;
-        Some(Place { directive, count, bytes: start..end })
+        Some(ValueSpan { directive, count, bytes: start..end })
     }
 }
 
-impl Iterator for Places<'_> {
-    type Item = Result<Place, FilterError>;
+impl Iterator for ValueSpans<'_> {
+    type Item = Result<ValueSpan, FilterError>;
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         let directive = self.format.directive(self.index)?;
         let index = self.index;
         self.index += 1;
-        let place = self.place(directive);
+        let place = self.span(directive);
         if place.is_none() {
             self.index = usize::MAX;
         }
@@ -78,7 +78,7 @@ fn read_count(bytes: &[u8], at: usize) -> Option<usize> {
     usize::try_from(u64::from_le_bytes(*word)).ok()
 }
 
-/// How long so many encoded strings at the beginning of some bytes are.
+/// The length of the first `count` encoded strings in `bytes`.
 fn strings_length(bytes: &[u8], count: u64) -> Option<usize> {
     let mut at = 0_usize;
     for _ in 0..count {
@@ -159,16 +159,16 @@ mod tests {
             .array(&[1.5_f64, 2.5])
             .strings(&["a", "", "longer than eight"])
             .large_array(&[1_u8, 2, 3]);
-        let places: Vec<Place> =
-            Places::of(values.as_ref()).collect::<Result<_, _>>().expect("a whole body");
-        let counts: Vec<u64> = places.iter().map(|place| place.count).collect();
+        let spans: Vec<ValueSpan> =
+            ValueSpans::of(values.as_ref()).collect::<Result<_, _>>().expect("a whole body");
+        let counts: Vec<u64> = spans.iter().map(|place| place.count).collect();
         assert_eq!(counts, [1, 5, 2, 3, 3]);
         let body = values.as_ref().body();
-        assert_eq!(&body[places[1].bytes.clone()], b"seven");
-        assert_eq!(&body[places[4].bytes.clone()], [1, 2, 3]);
+        assert_eq!(&body[spans[1].bytes.clone()], b"seven");
+        assert_eq!(&body[spans[4].bytes.clone()], [1, 2, 3]);
 
         let mut again = Slab::default();
-        for place in &places {
+        for place in &spans {
             let elements = &body[place.bytes.clone()];
             let (element, shape) = (place.directive.element as u32, place.directive.shape as u32);
             let checked = check_value(element, shape, place.count, elements.len() as u64);
@@ -184,7 +184,7 @@ mod tests {
         let (format, body) = (values.as_ref().format(), values.as_ref().body());
         for length in 0..body.len() {
             let cut = ValuesRef::new(format, &body[..length / 8 * 8]);
-            assert!(Places::of(cut).any(|place| place.is_err()));
+            assert!(ValueSpans::of(cut).any(|place| place.is_err()));
         }
     }
 
