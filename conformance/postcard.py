@@ -9,7 +9,7 @@ from collections import namedtuple
 Option = namedtuple("Option", "of")
 # Its elements, how many there are at most and at least, and whether they are ranges of a rank set.
 List = namedtuple("List", "of most is_rank_set least", defaults=(None, False, 0))
-# So many elements, without a count.
+# `count` elements, encoded without a count.
 Array = namedtuple("Array", "of count")
 Tuple = namedtuple("Tuple", "of")
 Struct = namedtuple("Struct", "fields")

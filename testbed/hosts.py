@@ -3,7 +3,7 @@
 A host's first process runs in namespaces of its own for the hostname, process numbers, shared
 memory and mounts: it has its own /tmp, /run and /dev/shm, and its end is the end of all processes
 in it. The rest of the file system is shared, like a cluster's home. A host with processors of its own
-is a machine of its own, too, for whoever asks the kernel. A bare host has none of this and is only a network.
+is a machine of its own also to programs that ask the kernel. A bare host has none of this and is only a network.
 """
 
 import os
@@ -83,7 +83,7 @@ def prepare(count, has_sshd, share):
 
 
 def prepare_ssh(connect_seconds):
-    """One key for all hosts and one for their users: a test bed trusts itself and nobody else."""
+    """One key for all hosts and one for their users: a test bed trusts only itself."""
     if not os.path.exists("/usr/sbin/sshd"):
         raise OSError("there is no sshd; install the package openssh-server")
     for key in ("identity", "host_key"):
@@ -192,7 +192,7 @@ exec "$@"
 def log_in(words):
     """Becomes a program on this machine that knows the hosts by name and may log in to them."""
     if not os.path.isdir(os.path.join(STATE, "ssh_config.d")):
-        raise LookupError("hosts without an inside are known to nobody; first 'testbed up N --sshd'")
+        raise LookupError("bare hosts have no names to log in to: run 'testbed up N --sshd' first")
     processors.enter(processors.LOGIN)
     space = ["unshare", "--mount", "--propagation", "private", "sh", "-c", LOGIN, "login", STATE]
     os.execvp(space[0], [*space, *words])

@@ -141,7 +141,7 @@ def configure_wan(configuration, state):
 
 
 def processes(space):
-    """The processes that live in a namespace, whoever started them and whatever their parent is."""
+    """The processes that live in a namespace, whatever their starter and parent are."""
     wanted = os.stat(NAMESPACES + space).st_ino
     found = []
     for entry in os.listdir("/proc"):

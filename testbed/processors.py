@@ -42,7 +42,7 @@ def allowance(share):
 
 
 def check(count, share):
-    """Whether so many hosts and the log-in node can have that share each."""
+    """Checks that `count` hosts and the log-in node can have that share each."""
     there = len(os.sched_getaffinity(0))
     wanted = (count + 1) * share
     if not 0 < wanted <= there:

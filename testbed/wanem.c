@@ -276,8 +276,8 @@ static int plug_in(const struct host *host) {
 
 /* --- The way of a packet. --- */
 
-/* When a sender of this rate has sent so many bytes that are there at `from`, and moves the time at which
-   it is free; 0 if its queue is full. */
+/* When a sender of this rate has sent `bytes` bytes that are queued at `from`. Advances the time at which
+   it is free. 0 if its queue is full. */
 static nanoseconds sent(nanoseconds from, int bytes, const struct line *line, nanoseconds *is_free) {
     if (!line->per_byte) return from;
     nanoseconds begin = *is_free > from ? *is_free : from;
@@ -393,7 +393,7 @@ int main(int count, char **words) {
         struct epoll_event event = {.events = EPOLLIN, .data.u32 = (uint32_t)at};
         if (epoll_ctl(poller, EPOLL_CTL_ADD, hosts[at].tun, &event)) fail("wanem: epoll");
     }
-    /* Whoever ends a host's processes does not mean this one. */
+    /* A kill of all processes of a host must not include this one. */
     if (own < 0 || setns(own, CLONE_NEWNET)) fail("wanem: namespace");
     prctl(PR_SET_TIMERSLACK, 1);
     struct sched_param priority = {.sched_priority = 10};

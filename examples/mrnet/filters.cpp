@@ -62,7 +62,7 @@ void largest(std::vector<PacketPtr>& in, std::vector<PacketPtr>& out, std::vecto
             all.emplace_back(-numbers[i], ranks[i]);
         free(numbers), free(ranks);
     }
-    /* So many different numbers, whoever has them. */
+    /* The number of different values over all ranks. */
     std::sort(all.begin(), all.end());
     std::vector<double> numbers;
     std::vector<uint32_t> ranks;

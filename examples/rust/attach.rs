@@ -1,5 +1,5 @@
 //! Asks the ranks of a program that another manager starts, such as `mpiexec`: `attach RANKS FILE`
-//! writes a join file, waits for so many back-ends, and asks each to add its number to 100.
+//! writes a join file, waits for RANKS back-ends, and asks each to add its number to 100.
 //!
 //! `examples/attach/ranks.c` is such a program.
 

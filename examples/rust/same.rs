@@ -58,7 +58,7 @@ fn front_end(topology: &str, file: &str) -> Result<()> {
             println!("{who}: {reason}");
             continue;
         }
-        let representative = class.ranks.as_ref().first().expect("a class has somebody in it");
+        let representative = class.ranks.as_ref().first().expect("a class has a member");
         contents.send_to(representative, CONTENT, ())?;
         let content = contents.recv_timeout(DEADLINE)?;
         let content = content.value()?.array::<u8>(0)?.to_vec();

@@ -53,7 +53,7 @@ fn front_end(topology: &str, k: u32, command: &str) -> Result<()> {
     let answer = numbers.recv_timeout(DEADLINE)?;
     for entry in TopK::from_values(answer.value()?)?.entries() {
         let number = entry.number.to_f64();
-        let holder = entry.ranks.as_ref().first().expect("a number has somebody who sent it");
+        let holder = entry.ranks.as_ref().first().expect("a number has a sender");
         lines.send_to(holder, LINE, number)?;
         let line = lines.recv_timeout(DEADLINE)?;
         println!("{}: {}", entry.ranks, line.value()?.string(0)?);

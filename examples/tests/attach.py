@@ -171,7 +171,7 @@ class Leaves(Scene):
         self.run_by_file("pod0", "true")
         code, _, err = self.ended(self.agent(7, SAPWOOD_JOIN=self.join))
         self.assertNotEqual(code, 0)
-        self.assertIn("no place keeps rank 7", err)
+        self.assertIn("no attach point reserves rank 7", err)
 
     def test_without_a_front_end_it_gives_up_in_time(self):
         leaf = self.agent(0, SAPWOOD_JOIN=self.join, SAPWOOD_JOIN_TIMEOUT="0.3")
@@ -181,7 +181,7 @@ class Leaves(Scene):
 
     def test_options_that_do_not_fit_are_refused(self):
         for words in (["--launcher", "attach"], ["--launcher", "ssh", "--join", "x"],
-                      ["--join-port", "7077"], ["--join", "x", "-l", "somebody"]):
+                      ["--join-port", "7077"], ["--join", "x", "-l", "root"]):
             code, _, err = self.ended(self.begin(PROGRAM, "run", *words, "-w", "a", "true"))
             self.assertEqual(code, 2, words)
             self.assertEqual(len(err.splitlines()), 1, err)

@@ -3,8 +3,8 @@
 //!
 //! `-Cpasses=sancov-module` puts a counter on every edge and calls the functions below, whose names
 //! and arguments are LLVM's (SanitizerCoverage). This crate is instrumented as well, so a hook that
-//! compared anything would call itself for ever: they only store. Without instrumentation nobody
-//! calls them and there are no edges.
+//! compared anything would call itself for ever: they only store. Without instrumentation they are
+//! not called and there are no edges.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering::Relaxed};

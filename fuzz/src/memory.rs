@@ -31,7 +31,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Runs it, and panics when it has asked for more than so many bytes in all, freed or not.
+/// Runs it, and panics when it has allocated more than `bytes_max` bytes in all, freed or not.
 pub fn within<T>(bytes_max: usize, work: impl FnOnce() -> T) -> T {
     let before = ALLOCATED_BYTES.load(Relaxed);
     let outcome = work();

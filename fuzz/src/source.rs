@@ -2,7 +2,7 @@
 //!
 //! [`Source::typed`] makes a value of a type from the type's own description, the one that the
 //! decoder uses. A message that gets a new variant or field is thus made with it at once, without
-//! anybody naming it here.
+//! being named here.
 
 use std::fmt;
 
@@ -76,7 +76,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Up to so many of the next bytes.
+    /// At most this many of the next bytes.
     pub fn bytes(&mut self, most: usize) -> &'a [u8] {
         let (piece, rest) = self.rest.split_at(most.min(self.rest.len()));
         self.rest = rest;
@@ -105,7 +105,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Why a type did not take a value; nobody reads it.
+/// Why a type did not take a value; it is not read.
 #[derive(Debug)]
 pub struct Refused;
 

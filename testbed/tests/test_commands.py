@@ -58,7 +58,7 @@ class Commands(Story):
         self.assertEqual(done.returncode, 4, done.stderr)
 
     def test_only_the_host_that_is_down_is_missing_though_it_was_to_reach_others(self):
-        # The first of all, one that reaches others, and one that reaches nobody.
+        # The first of all, one that reaches others, and one that reaches no other.
         count = min(HOSTS, 12)
         for index in (0, 4, count - 1):
             testbed("kill", name(index))
@@ -125,7 +125,7 @@ class Hosts(Story):
         sample = sample_where(lambda sample: not sample["missing"])
         load = next(metric for metric in sample["metrics"] if metric["name"] == "load.1")
         self.assertEqual((sample["answered"]["nodes"], load["count"]), ("node[00-07]", 8))
-        # The last one has nobody below it in any tree.
+        # The last one is a leaf in any tree.
         frozen = name(7)
         self.afterwards("thaw", frozen)
         testbed("freeze", frozen)

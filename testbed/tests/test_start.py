@@ -155,7 +155,7 @@ class FaultyHost(Story):
 
 
 class LostHosts(FaultyHost):
-    """A host that fails costs itself and nobody else."""
+    """A host that fails costs only its own back-ends."""
 
     def look(self, reason, prepare=""):
         began = time.monotonic()

@@ -84,7 +84,7 @@ typedef enum {
     /** The network has ended for this process. Close the handle. */
     SAPWOOD_ERROR_ENDED = 5,
     /** All back-ends of the stream are gone: no answer can come. The text says who and why. */
-    SAPWOOD_ERROR_NOBODY_LEFT = 6,
+    SAPWOOD_ERROR_NO_MEMBER_LEFT = 6,
     /** The answer has no value. The text says who is missing and why. */
     SAPWOOD_ERROR_NO_VALUE = 7,
     /** A filter is not known or does not take what it was given. */
@@ -223,8 +223,8 @@ typedef enum {
     /** Something that this header does not know yet; `text` describes it. */
     SAPWOOD_EVENT_OTHER = 9,
     /**
-     * The communication process `rank` is gone; the back-ends `ranks` below it look for a new
-     * parent, and nobody is lost yet. `text` says what was seen.
+     * The communication process `rank` is lost; the back-ends `ranks` below it look for a new
+     * parent, and none is lost yet. `text` says what was seen.
      */
     SAPWOOD_EVENT_BROKEN = 10,
     /**
@@ -364,8 +364,8 @@ typedef struct {
     /** Not 0: the network opens even if some processes do not start; they are told as events. */
     int allow_missing;
     /**
-     * Not 0: every leaf of the topology is a communication process at which so many back-ends may
-     * attach by themselves, as in MRNet's attach mode.
+     * Not 0: every leaf of the topology is a communication process at which this many back-ends
+     * may attach by themselves, as in MRNet's attach mode.
      */
     uint32_t attach_per_leaf;
     /** A sapwood_recovery_t. */
@@ -460,9 +460,9 @@ typedef struct {
     /** The same for the way down. */
     const char *down_text;
     /**
-     * A synchronisation rule from a file, which decides besides `wave` when a wave goes on that
-     * somebody has not given a part to yet, such as "native:libmine.so#quorum"; its name in a file
-     * that was shipped is given by `sapwood_network_ship`. NULL for none.
+     * A synchronisation rule from a file, which decides besides `wave` when a wave that is not
+     * complete is forwarded, such as "native:libmine.so#quorum"; its name in a file that was
+     * shipped is given by `sapwood_network_ship`. NULL for none.
      */
     const char *rule;
     /** A text that the rule is given as its one parameter; NULL for none. */
@@ -579,7 +579,7 @@ int sapwood_format_parse(const char *format,
 
 /**
  * Reads a topology: a shape such as "4x8", or the text of a file in MRNet's format; one of the two
- * is NULL. If `attach_per_leaf` is not 0, leaves are communication processes at which so many
+ * is NULL. If `attach_per_leaf` is not 0, leaves are communication processes at which this many
  * back-ends may attach.
  *
  * Errors: USAGE, TOPOLOGY, INTERNAL.
@@ -923,7 +923,7 @@ uint64_t sapwood_stream_dropped(const sapwood_stream_t *stream);
  * As `sapwood_stream_broadcast`, with `count` pointers to the values: for a scalar one to it, for
  * `%s` the string itself, for an array one to its first element and one to its count.
  *
- * Errors: USAGE, THREAD, FORKED, FORMAT, NOBODY_LEFT, ENDED, SYSTEM, INTERNAL.
+ * Errors: USAGE, THREAD, FORKED, FORMAT, NO_MEMBER_LEFT, ENDED, SYSTEM, INTERNAL.
  * Threads: the stream's own.
  * Memory: nothing is kept of what it is given.
  */
@@ -937,7 +937,7 @@ int sapwood_stream_broadcast_values(sapwood_stream_t *stream,
 /**
  * As `sapwood_stream_send_to`, with pointers as `sapwood_stream_broadcast_values` takes them.
  *
- * Errors: USAGE, THREAD, FORKED, FORMAT, NOBODY_LEFT, ENDED, SYSTEM, INTERNAL.
+ * Errors: USAGE, THREAD, FORKED, FORMAT, NO_MEMBER_LEFT, ENDED, SYSTEM, INTERNAL.
  * Threads: the stream's own.
  * Memory: nothing is kept of what it is given.
  */
@@ -953,7 +953,7 @@ int sapwood_stream_send_to_values(sapwood_stream_t *stream,
  * Sends values down to those members of the stream that are in `members`; pointers as
  * `sapwood_stream_broadcast_values` takes them.
  *
- * Errors: USAGE, THREAD, FORKED, FORMAT, NOBODY_LEFT, ENDED, SYSTEM, INTERNAL.
+ * Errors: USAGE, THREAD, FORKED, FORMAT, NO_MEMBER_LEFT, ENDED, SYSTEM, INTERNAL.
  * Threads: the stream's own.
  * Memory: nothing is kept of what it is given.
  */
@@ -978,10 +978,10 @@ uint64_t sapwood_stream_waiting(const sapwood_stream_t *stream);
  * The next answer; waits for it at most `timeout_ms`, or for ever if that is -1. What was sent
  * before is written first. Free the answer with `sapwood_answer_free`.
  *
- * Gives SAPWOOD_ERROR_TIMEOUT, SAPWOOD_ERROR_NOBODY_LEFT when all members are gone, or
+ * Gives SAPWOOD_ERROR_TIMEOUT, SAPWOOD_ERROR_NO_MEMBER_LEFT when all members are gone, or
  * SAPWOOD_ERROR_ENDED.
  *
- * Errors: USAGE, THREAD, FORKED, TIMEOUT, NOBODY_LEFT, ENDED, SYSTEM, INTERNAL.
+ * Errors: USAGE, THREAD, FORKED, TIMEOUT, NO_MEMBER_LEFT, ENDED, SYSTEM, INTERNAL.
  * Threads: the stream's own.
  * Memory: the handle is the caller's, to be given back by sapwood_answer_free.
  */
@@ -993,7 +993,7 @@ int sapwood_stream_recv(sapwood_stream_t *stream,
 /**
  * The next answer, if it is there already; else gives 0 and leaves NULL in `answer`.
  *
- * Errors: USAGE, THREAD, FORKED, NOBODY_LEFT, ENDED, SYSTEM, INTERNAL.
+ * Errors: USAGE, THREAD, FORKED, NO_MEMBER_LEFT, ENDED, SYSTEM, INTERNAL.
  * Threads: the stream's own.
  * Memory: the handle is the caller's, to be given back by sapwood_answer_free.
  */
@@ -1004,8 +1004,8 @@ int sapwood_stream_try_recv(sapwood_stream_t *stream,
 /**
  * The value: a packet that is lent until the answer is freed.
  *
- * Gives SAPWOOD_ERROR_NO_VALUE, with who is missing and why, when a filter failed or nobody
- * contributed.
+ * Gives SAPWOOD_ERROR_NO_VALUE, with the missing back-ends and reasons, when a filter failed or no
+ * back-end contributed.
  *
  * Errors: USAGE, NO_VALUE, INTERNAL.
  * Threads: any.
@@ -1605,7 +1605,7 @@ int sapwood_usage(double *columns, sapwood_error_t *error);
  * a string. An array takes two arguments, a pointer and a count: uint32_t for "%ad" and its
  * like, uint64_t for "%Ad" and its like. Arguments must have exactly these types.
  *
- * Errors: USAGE, THREAD, FORKED, FORMAT, NOBODY_LEFT, ENDED, SYSTEM, INTERNAL.
+ * Errors: USAGE, THREAD, FORKED, FORMAT, NO_MEMBER_LEFT, ENDED, SYSTEM, INTERNAL.
  * Threads: the stream's own.
  * Memory: nothing is kept of what it is given.
  */
@@ -1618,7 +1618,7 @@ extern int sapwood_stream_broadcast(sapwood_stream_t *stream,
 /**
  * Sends values down to one member; as `sapwood_stream_broadcast`.
  *
- * Errors: USAGE, THREAD, FORKED, FORMAT, NOBODY_LEFT, ENDED, SYSTEM, INTERNAL.
+ * Errors: USAGE, THREAD, FORKED, FORMAT, NO_MEMBER_LEFT, ENDED, SYSTEM, INTERNAL.
  * Threads: the stream's own.
  * Memory: nothing is kept of what it is given.
  */

@@ -80,8 +80,8 @@ fn missing_of(texts: &Texts) -> sapwood_missing_t {
 
 /// The value: a packet that is lent until the answer is freed.
 ///
-/// Gives SAPWOOD_ERROR_NO_VALUE, with who is missing and why, when a filter failed or nobody
-/// contributed.
+/// Gives SAPWOOD_ERROR_NO_VALUE, with the missing back-ends and reasons, when a filter failed or no
+/// back-end contributed.
 ///
 /// # Safety
 /// `answer` is NULL or alive, `packet` NULL or a place.

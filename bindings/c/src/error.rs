@@ -29,7 +29,7 @@ pub enum sapwood_error_code_t {
     /// The network has ended for this process. Close the handle.
     SAPWOOD_ERROR_ENDED = 5,
     /// All back-ends of the stream are gone: no answer can come. The text says who and why.
-    SAPWOOD_ERROR_NOBODY_LEFT = 6,
+    SAPWOOD_ERROR_NO_MEMBER_LEFT = 6,
     /// The answer has no value. The text says who is missing and why.
     SAPWOOD_ERROR_NO_VALUE = 7,
     /// A filter is not known or does not take what it was given.
@@ -74,7 +74,7 @@ pub extern "C" fn sapwood_error_name(code: c_int) -> *const c_char {
         c"start",
         c"timeout",
         c"ended",
-        c"nobody_left",
+        c"no_member_left",
         c"no_value",
         c"filter",
         c"format",
@@ -126,7 +126,7 @@ impl From<Error> for Failure {
             Error::Memory(_) => Code::SAPWOOD_ERROR_MEMORY,
             Error::Start(_) | Error::NodeProgram => Code::SAPWOOD_ERROR_START,
             Error::Timeout { .. } => Code::SAPWOOD_ERROR_TIMEOUT,
-            Error::NobodyLeft { .. } => Code::SAPWOOD_ERROR_NOBODY_LEFT,
+            Error::NoMemberLeft { .. } => Code::SAPWOOD_ERROR_NO_MEMBER_LEFT,
             Error::NoValue { .. } => Code::SAPWOOD_ERROR_NO_VALUE,
             Error::Ended { .. } => Code::SAPWOOD_ERROR_ENDED,
             Error::File { .. } => Code::SAPWOOD_ERROR_FILE,

@@ -30,8 +30,8 @@ pub enum sapwood_event_kind_t {
     SAPWOOD_EVENT_ENDED = 8,
     /// Something that this header does not know yet; `text` describes it.
     SAPWOOD_EVENT_OTHER = 9,
-    /// The communication process `rank` is gone; the back-ends `ranks` below it look for a new
-    /// parent, and nobody is lost yet. `text` says what was seen.
+    /// The communication process `rank` is lost; the back-ends `ranks` below it look for a new
+    /// parent, and none is lost yet. `text` says what was seen.
     SAPWOOD_EVENT_BROKEN = 10,
     /// `adopter` has taken the children `orphans` of `rank`, which is gone; the back-ends `ranks`
     /// came back with them.

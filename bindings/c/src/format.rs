@@ -1,4 +1,4 @@
-//! Format strings, taken apart for whoever walks a list of values: `varargs.c` and other languages.
+//! Format strings, parsed for code that walks a list of values: `varargs.c` and other languages.
 
 use std::ffi::{CStr, c_char, c_int};
 

@@ -31,8 +31,9 @@ struct Kept<T> {
     thing: Option<T>,
 }
 
-/// What is left of handles that were closed, the oldest first: no memory of theirs is used again
-/// until so many others have been closed, so that a copy of a handle is known for what it is.
+/// The remains of closed handles, the oldest first: their memory is reused only after
+/// [`CLOSED_MAX`] further ones have been closed, so that the use of a copy of a closed handle is
+/// detected.
 static CLOSED: Mutex<VecDeque<Closed>> = Mutex::new(VecDeque::new());
 
 /// How many handles are known for closed.

@@ -101,8 +101,8 @@ pub struct sapwood_network_options_t {
     pub startup_timeout_ms: i32,
     /// Not 0: the network opens even if some processes do not start; they are told as events.
     pub allow_missing: c_int,
-    /// Not 0: every leaf of the topology is a communication process at which so many back-ends may
-    /// attach by themselves, as in MRNet's attach mode.
+    /// Not 0: every leaf of the topology is a communication process at which this many back-ends
+    /// may attach by themselves, as in MRNet's attach mode.
     pub attach_per_leaf: u32,
     /// A sapwood_recovery_t.
     pub recovery: c_int,
@@ -156,9 +156,9 @@ pub struct sapwood_stream_options_t {
     pub up_text: *const c_char,
     /// The same for the way down.
     pub down_text: *const c_char,
-    /// A synchronisation rule from a file, which decides besides `wave` when a wave goes on that
-    /// somebody has not given a part to yet, such as "native:libmine.so#quorum"; its name in a file
-    /// that was shipped is given by `sapwood_network_ship`. NULL for none.
+    /// A synchronisation rule from a file, which decides besides `wave` when a wave that is not
+    /// complete is forwarded, such as "native:libmine.so#quorum"; its name in a file that was
+    /// shipped is given by `sapwood_network_ship`. NULL for none.
     pub rule: *const c_char,
     /// A text that the rule is given as its one parameter; NULL for none.
     pub rule_text: *const c_char,
@@ -183,7 +183,7 @@ unsafe fn read<T: Copy>(what: &str, options: *const T, least: usize) -> Result<T
     if bytes.is_null() {
         return Err(Failure::usage(format!("{what} options: are NULL")));
     }
-    // SAFETY: the struct begins with its size, and has at least so many bytes.
+    // SAFETY: the struct begins with its size, and has at least that many bytes.
     unsafe {
         let size = bytes.cast::<usize>().read_unaligned();
         if size < least || size > OPTIONS_BYTES_MAX {

@@ -183,7 +183,7 @@ pub unsafe extern "C" fn sapwood_stream_waiting(stream: *const sapwood_stream_t)
 /// The next answer; waits for it at most `timeout_ms`, or for ever if that is -1. What was sent
 /// before is written first. Free the answer with `sapwood_answer_free`.
 ///
-/// Gives SAPWOOD_ERROR_TIMEOUT, SAPWOOD_ERROR_NOBODY_LEFT when all members are gone, or
+/// Gives SAPWOOD_ERROR_TIMEOUT, SAPWOOD_ERROR_NO_MEMBER_LEFT when all members are gone, or
 /// SAPWOOD_ERROR_ENDED.
 ///
 /// # Safety

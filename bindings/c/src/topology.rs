@@ -47,7 +47,7 @@ pub struct sapwood_topology_node_t {
 }
 
 /// Reads a topology: a shape such as "4x8", or the text of a file in MRNet's format; one of the two
-/// is NULL. If `attach_per_leaf` is not 0, leaves are communication processes at which so many
+/// is NULL. If `attach_per_leaf` is not 0, leaves are communication processes at which this many
 /// back-ends may attach.
 ///
 /// # Safety

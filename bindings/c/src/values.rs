@@ -27,7 +27,7 @@ impl Pointers {
             let text = format!("values: the format wants more than the {} pointers", self.taken);
             return Err(Failure::usage(text));
         };
-        // SAFETY: whoever made this vouches for so many pointers.
+        // SAFETY: the caller that made this vouches for `left` pointers.
         let pointer = unsafe { self.next.read() };
         // SAFETY: at most one past the end.
         self.next = unsafe { self.next.add(1) };
@@ -111,7 +111,7 @@ unsafe fn add_array(values: Values, code: u8, pointers: &mut Pointers) -> Result
     let first = pointers.take()?;
     // SAFETY: as the caller says.
     let count = unsafe { pointers.take_count(is_large(code)) }?;
-    // SAFETY: the first element of so many.
+    // SAFETY: the first of `count` elements.
     unsafe {
         for_element!(code,
         T => {

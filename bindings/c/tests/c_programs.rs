@@ -216,7 +216,8 @@ fn valgrind() -> Vec<OsString> {
 }
 
 /// Back-ends that the tree starts, each under valgrind. A back-end with an error ends with code 99,
-/// but nobody asks for it: each writes what valgrind finds into a file of its own.
+/// but its starter does not report the code: each writes valgrind's findings into a file of its
+/// own.
 #[test]
 fn valgrind_finds_nothing_in_back_ends() {
     let programs = Programs::new(&["front_end", "back_end"]);

@@ -11,8 +11,8 @@
 // Memory. What read() gives as a Span, std::string_view or const char * points into the packet, and is
 // gone with the packet or with the answer that holds it; std::vector and std::string are copies.
 //
-// Threads. As in sapwood.h: networks, streams and back-ends belong to the thread that made them, answers,
-// packets and communicators to anybody. A forked child gets SAPWOOD_ERROR_FORKED.
+// Threads. As in sapwood.h: networks, streams and back-ends belong to the thread that made them,
+// answers, packets and communicators may be used by any. A forked child gets SAPWOOD_ERROR_FORKED.
 #ifndef SAPWOOD_HPP
 #define SAPWOOD_HPP
 
@@ -94,7 +94,7 @@ private:
     std::vector<std::shared_ptr<const void>> kept_;
 };
 
-// A packet that somebody else holds: it is there as long as the Packet or Answer that has lent it.
+// A packet that another object holds: it is valid as long as the Packet or Answer that has lent it.
 class PacketView {
 public:
     explicit PacketView(const sapwood_packet_t *raw = nullptr) noexcept : raw_(raw) {}
@@ -297,7 +297,7 @@ class Stream {
 public:
     // Sends values down to all members, in a format that follows from their types. Waits while the
     // stream's window is full; what is sent leaves with Network::flush or the next receive. Throws
-    // NobodyLeft when all members are gone, and Ended.
+    // NoMemberLeft when all members are gone, and Ended.
     template <class... T>
     void broadcast(std::int32_t tag, const T &...values)
     {
@@ -314,7 +314,7 @@ public:
     {
         send_arguments(rank, tag, values.arguments_);
     }
-    // The next answer; waits for it. Throws NobodyLeft when all members are gone, and Ended.
+    // The next answer; waits for it. Throws NoMemberLeft when all members are gone, and Ended.
     Answer recv() { return receive(detail::for_ever); }
     // As recv(); throws Timeout as well.
     Answer recv(std::chrono::milliseconds timeout) { return receive(detail::milliseconds(timeout)); }
@@ -486,7 +486,7 @@ public:
             return sapwood_network_write_attach_file(handle_.get(), path.c_str(), key_path.c_str(), error);
         });
     }
-    // Waits until so many back-ends are connected. Throws Timeout.
+    // Waits until `count` back-ends are connected. Throws Timeout.
     void wait_for_back_ends(std::uint64_t count, std::chrono::milliseconds timeout)
     {
         detail::check([&](sapwood_error_t *error) {

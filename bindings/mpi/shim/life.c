@@ -43,7 +43,7 @@ static void become_a_child(void)
     leaf_socket = -1;
 }
 
-/* Memory that a leaf may map too, of a size that nobody can change afterwards;
+/* Memory that a leaf may map too, of a size that is sealed afterwards;
  * the leaf's own mappings can only read. */
 struct sapwood_table *sapwood_table_make(void)
 {
@@ -99,7 +99,7 @@ static const char *dump_directory(void)
     return directory != NULL && *directory != '\0' ? directory : NULL;
 }
 
-/* Hands the table over. Whether anybody will see what is counted. */
+/* Hands the table over. Returns whether a leaf will read the counts. */
 static bool find_observer(void)
 {
     const struct sapwood_header *header = &sapwood_table->header;

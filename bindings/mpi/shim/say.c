@@ -19,7 +19,7 @@ void sapwood_say(const char *format, ...)
     if (used > LINE_BYTES_MAX - 2)
         used = LINE_BYTES_MAX - 2;
     line[used++] = '\n';
-    /* Nobody is left to tell when standard error does not take it. */
+    /* There is no other place to report to when standard error does not take it. */
     ssize_t ignored = write(STDERR_FILENO, line, (size_t)used);
     (void)ignored;
 }

@@ -206,7 +206,7 @@ class Terminal(unittest.TestCase):
             try:
                 piece = os.read(terminal, 1 << 16)
             except OSError:
-                # A terminal that nobody holds any more has no other end.
+                # The other end of a terminal closes with its last holder.
                 return seen
             seen += piece.decode(errors="replace")
             if text in seen and not has_typed:

@@ -75,7 +75,7 @@ static void accept_rank(int listener)
     struct stat status;
     if (table_fd < 0 || fstat(table_fd, &status) != 0 || status.st_size != sizeof(struct sapwood_table))
         fail("hello");
-    /* The rank sealed its table against writing by anybody else. */
+    /* The rank sealed its table against writing by other processes. */
     void *writable = mmap(NULL, sizeof(struct sapwood_table), PROT_READ | PROT_WRITE, MAP_SHARED, table_fd, 0);
     printf("sealed %s\n", writable == MAP_FAILED ? "yes" : "no");
     const void *table = mmap(NULL, sizeof(struct sapwood_table), PROT_READ, MAP_SHARED, table_fd, 0);

@@ -31,7 +31,7 @@ int main(int argc, char **argv)
 
     sapwood_region_begin("whole"); /* before MPI_Init, ends after it */
     sapwood_region_begin("early");
-    sapwood_region_end("early"); /* dropped: nobody counts yet */
+    sapwood_region_end("early"); /* dropped: counting has not begun */
     MPI_Init(&argc, &argv);
     sapwood_region_end("never begun");
     sapwood_region_begin("outer");

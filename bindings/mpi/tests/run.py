@@ -244,7 +244,7 @@ class EachAbi:
                                  "SAPWOOD_MPI_LEAF_COUNT": "1", **environment})
 
     def test_without_a_leaf_the_program_runs_on(self):
-        told = {"SAPWOOD_MPI_LEAVES": f"sapwood-mpi-test-{os.getpid()}-nobody"}
+        told = {"SAPWOOD_MPI_LEAVES": f"sapwood-mpi-test-{os.getpid()}-unserved"}
         code, _, errors = self.unobserved(told)
         self.assertEqual((code, errors), (0, "sapwood: rank 0: no leaf listens; the program runs on unobserved\n"))
         code, _, errors = self.unobserved({**told, "SAPWOOD_VERBOSE": "1"})

@@ -7,10 +7,11 @@
  * first. The filters mrnet-state0 and so on are the same for functions that give their state away
  * when a process dies; mrnet-parameters takes what goes down for the others.
  *
- * The filters mrnet-sync0, mrnet-sync-state0 and so on run the same functions for synchronisation. Such
- * a function is called with each packet that comes, keeps those that have to wait in its state, and gives
- * all that go on together at once. So the stream waits for nobody, and this filter stands before the
- * one that transforms: what it lets go is one wave of that.
+ * The filters mrnet-sync0, mrnet-sync-state0 and so on run the same functions for synchronisation.
+ * Such a function is called with each packet that arrives, keeps those that have to wait in its
+ * state, and returns together all that are to be forwarded. So the stream itself uses no
+ * synchronisation, and this filter precedes the transformation filter: the packets that it returns
+ * together are one wave of that.
  *
  * Back-ends in C++ load this library, too: there a stream's filters run on what the back-end sends and
  * receives, but for those that synchronise.

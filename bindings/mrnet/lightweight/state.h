@@ -30,7 +30,7 @@ struct mrn_contents {
     struct mrn_contents **before;
 };
 
-/* A packet that has come and that nobody has taken. */
+/* A packet that has arrived and was not taken yet. */
 struct mrn_arrival {
     sapwood_packet_t *packet;
     struct mrn_arrival *next;

@@ -91,7 +91,7 @@ void Engine::stop_service()
         sleep_.wait(sleep, [this] { return has_left_; });
 }
 
-/* Whether this thread may wait inside the library: nobody else needs the network meanwhile. */
+/* Whether this thread may wait inside the library: no other thread needs the network meanwhile. */
 bool Engine::is_alone() const
 {
     return !has_others_ && watched == 0 && !events.has_Callbacks() &&

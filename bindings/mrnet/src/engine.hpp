@@ -3,9 +3,9 @@
  * thread to thread, the thread that serves it while the tool does something else, and what has been
  * told of streams, events and the topology.
  *
- * Who waits for packets either waits inside the library (while no other thread and nobody who waits
- * for a descriptor or a callback needs the network), or becomes the one thread that waits for the
- * library's descriptor while the others wait for it.
+ * A thread that waits for packets either waits inside the library (while no other thread,
+ * descriptor or callback needs the network), or becomes the one thread that waits for the library's
+ * descriptor while the others wait for it.
  */
 #ifndef MRNET_ENGINE_HPP
 #define MRNET_ENGINE_HPP
@@ -87,7 +87,7 @@ class Engine {
     std::string filter_lines;
     bool ended;
     bool is_recovering;
-    /* Streams whose data somebody waits for by a descriptor. */
+    /* Streams whose data descriptor is in use. */
     int watched;
 
   protected:
@@ -96,10 +96,10 @@ class Engine {
     virtual int idle_milliseconds() = 0;
     virtual int descriptor() = 0;
     virtual int write() = 0;
-    /* Takes what has come, and sorts what else has; may wait inside the library for so long. */
+    /* Takes a packet, and sorts other arrivals; may wait inside the library for this long. */
     virtual int take(Stream* only, PacketPtr& packet, Stream** stream, int milliseconds) = 0;
     virtual int put(StreamContents& stream, PacketContents& packet, const mrn_pointers& values) = 0;
-    /* Gives up what a stream has here, packets that nobody has taken included. */
+    /* Drops what a stream has here, including packets that were not taken. */
     virtual void close_handle(Stream& stream) = 0;
     /* Sorts what the last turn brought. */
     virtual void collect() = 0;

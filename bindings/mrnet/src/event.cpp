@@ -120,7 +120,7 @@ int EventPipe::get_ReadFd() const
 
 namespace {
 
-/* Events that nobody takes: the oldest go first, with their payloads. */
+/* The most events that are held: beyond that the oldest are dropped, with their payloads. */
 const size_t EVENTS_MAX = 4096;
 
 bool covers(EventClass wanted, EventClass event_class)

@@ -59,17 +59,17 @@ Network* Network::CreateNetworkFE(const char* topology, const char* back_end_pro
 namespace {
 
 /* The five arguments that a process of a tree is given. */
-struct Place {
+struct JoinArguments {
     Port parent_port;
     Rank parent, rank;
 };
 
-bool read_place(char* arguments[], Place& place)
+bool read_arguments(char* arguments[], JoinArguments& joining)
 {
     char* end[3];
-    place.parent_port = Port(strtoul(arguments[1], &end[0], 10));
-    place.parent = Rank(strtoul(arguments[2], &end[1], 10));
-    place.rank = Rank(strtoul(arguments[4], &end[2], 10));
+    joining.parent_port = Port(strtoul(arguments[1], &end[0], 10));
+    joining.parent = Rank(strtoul(arguments[2], &end[1], 10));
+    joining.rank = Rank(strtoul(arguments[4], &end[2], 10));
     for (int at = 0; at < 3; at++)
         if (*end[at] != '\0')
             return false;
@@ -80,17 +80,17 @@ bool read_place(char* arguments[], Place& place)
 
 Network* Network::CreateNetworkBE(int argc, char* argv[])
 {
-    Place place;
+    JoinArguments joining;
     if (argc < 6 || argv == NULL)
         return NULL;
     Network* network = new Network;
-    bool is_good = read_place(argv + argc - 5, place);
-    BackEnd* back_end = new BackEnd(*network, place.rank, place.parent, place.parent_port);
+    bool is_good = read_arguments(argv + argc - 5, joining);
+    BackEnd* back_end = new BackEnd(*network, joining.rank, joining.parent, joining.parent_port);
     network->engine_ = back_end;
     if (is_good) {
         back_end->attach();
     } else {
-        network->error(ERR_NETWORK_FAILURE, UnknownRank, "the last five arguments are no place");
+        network->error(ERR_NETWORK_FAILURE, UnknownRank, "the last five arguments do not say where to join");
         back_end->ended = true;
     }
     return network;
@@ -98,11 +98,11 @@ Network* Network::CreateNetworkBE(int argc, char* argv[])
 
 Network* Network::CreateNetworkIN(int argc, char* argv[])
 {
-    Place place;
-    if (argc < 5 || argv == NULL || !read_place(argv, place))
+    JoinArguments joining;
+    if (argc < 5 || argv == NULL || !read_arguments(argv, joining))
         return NULL;
     Network* network = new Network;
-    network->engine_ = new Internal(*network, place.rank);
+    network->engine_ = new Internal(*network, joining.rank);
     return network;
 }
 

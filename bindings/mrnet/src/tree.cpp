@@ -12,8 +12,8 @@
 
 namespace MRN {
 
-/* One process: its place among all, its parent's, and where it is to be. */
-struct Tree::Place {
+/* One process: its position among all, its parent's, and where it is to be. */
+struct Tree::Position {
     size_t parent;
     bool is_back_end;
     std::string host;
@@ -70,7 +70,7 @@ bool Tree::is_Valid() const
     return is_valid_;
 }
 
-bool Tree::read(const std::string& shape, std::vector<Place>& places)
+bool Tree::read(const std::string& shape, std::vector<Position>& positions)
 {
     sapwood_topology_t* topology = NULL;
     sapwood_topology_node_t node;
@@ -84,23 +84,23 @@ bool Tree::read(const std::string& shape, std::vector<Place>& places)
         sapwood_topology_node(topology, at, &node, NULL);
         place_of[node.rank] = at;
         size_t parent = at == 0 ? 0 : place_of[node.parent];
-        places.push_back({parent, node.role == SAPWOOD_ROLE_BACK_END, "", 0});
+        positions.push_back({parent, node.role == SAPWOOD_ROLE_BACK_END, "", 0});
     }
     sapwood_topology_free(&topology);
     return true;
 }
 
 /* The text of the file: every parent with its children, the root first. */
-void Tree::write(const std::vector<Place>& places)
+void Tree::write(const std::vector<Position>& positions)
 {
-    std::vector<std::vector<size_t>> children(places.size());
-    for (size_t at = 1; at < places.size(); at++)
-        children[places[at].parent].push_back(at);
+    std::vector<std::vector<size_t>> children(positions.size());
+    for (size_t at = 1; at < positions.size(); at++)
+        children[positions[at].parent].push_back(at);
     auto name = [&](size_t at) {
-        return places[at].host + ":" + std::to_string(places[at].index);
+        return positions[at].host + ":" + std::to_string(positions[at].index);
     };
     std::ostringstream text;
-    for (size_t at = 0; at < places.size(); at++) {
+    for (size_t at = 0; at < positions.size(); at++) {
         if (children[at].empty() && at > 0)
             continue;
         text << name(at);
@@ -124,28 +124,28 @@ void Tree::grow(const std::string& shape, const std::string& fe_host, HostList& 
 void Tree::grow(const std::string& shape, const std::string& fe_host, HostList& be_hosts,
                 HostList& int_hosts, unsigned int be_per_host, unsigned int int_per_host)
 {
-    std::vector<Place> places;
+    std::vector<Position> positions;
     std::map<std::string, unsigned int> used;
     /* Without a number of their own, communication processes share the hosts of the back-ends. */
     bool is_shared = int_per_host == 0;
     Slots back_ends(be_hosts, be_per_host), internal(int_hosts, int_per_host);
     Slots& others = is_shared ? back_ends : internal;
-    if (fe_host.empty() || !read(shape, places))
+    if (fe_host.empty() || !read(shape, positions))
         return;
     others.occupy(fe_host);
-    for (size_t at = 0; at < places.size(); at++) {
-        Place& place = places[at];
+    for (size_t at = 0; at < positions.size(); at++) {
+        Position& position = positions[at];
         const std::string* host = at == 0             ? &fe_host
-                                  : place.is_back_end ? back_ends.take()
+                                  : position.is_back_end ? back_ends.take()
                                                       : others.take();
         if (host == NULL) {
-            fprintf(stderr, "mrnet: the hosts have no room for %zu processes\n", places.size());
+            fprintf(stderr, "mrnet: the hosts have no room for %zu processes\n", positions.size());
             return;
         }
-        place.host = *host;
-        place.index = used[place.host]++;
+        position.host = *host;
+        position.index = used[position.host]++;
     }
-    write(places);
+    write(positions);
 }
 
 bool Tree::create_TopologyFile(const char* file)

@@ -18,7 +18,7 @@ use crate::settings;
 /// What is due at a back-end by the clock alone may be so late: news of its links, no packets.
 const IDLE_SECONDS: f64 = 0.05;
 
-/// Values of so many bytes are sent without letting the interpreter go.
+/// Values of at most this many bytes are sent without releasing the interpreter lock.
 const AT_ONCE_BYTES: usize = 16 << 10;
 
 /// A back-end as a thread may have it.

@@ -276,7 +276,7 @@ fn array_of<T: Element>(
     let elements: Cow<'_, [T]> = if count == 0 {
         Cow::Borrowed(&[])
     } else if start.is_aligned() {
-        // SAFETY: a contiguous buffer of so many elements of this type, which lives as long as it
+        // SAFETY: a contiguous buffer of `count` elements of this type, which lives as long as it
         // is held here. The interpreter is not let go meanwhile; a thread that writes there without
         // it races with every reader of the array.
         Cow::Borrowed(unsafe { std::slice::from_raw_parts(start, count) })

@@ -61,7 +61,7 @@ pub(crate) fn of_network(py: Python<'_>, error: &sapwood::Error) -> PyErr {
     }
     let made = instance(py, class_of(error), &error.to_string()).and_then(|made| {
         match error {
-            sapwood::Error::NobodyLeft { missing } | sapwood::Error::NoValue { missing } => {
+            sapwood::Error::NoMemberLeft { missing } | sapwood::Error::NoValue { missing } => {
                 made.setattr("missing", Missing::all(py, missing)?)?;
             }
             sapwood::Error::Start(failures) => {
@@ -94,7 +94,7 @@ fn class_of(error: &sapwood::Error) -> &'static str {
         Error::Misuse(_) => "MisuseError",
         Error::Start(_) => "StartError",
         Error::Timeout { .. } => "TimeoutError",
-        Error::NobodyLeft { .. } => "NobodyLeftError",
+        Error::NoMemberLeft { .. } => "NoMemberLeftError",
         Error::NoValue { .. } => "NoValueError",
         Error::Ended { .. } => "EndedError",
         Error::NodeProgram => "ProgramError",

@@ -28,7 +28,7 @@ pub(crate) trait Thing: Send {
 /// One thing, or nothing once it is closed.
 pub(crate) struct Handle<T: Thing> {
     process: u32,
-    /// Whether a call uses the thing just now: whoever has set it may.
+    /// Whether a call is using the thing: the call that has set it may.
     is_used: AtomicBool,
     thing: UnsafeCell<Option<T>>,
     is_closed: AtomicBool,
@@ -185,7 +185,7 @@ impl<T: Thing> Drop for Handle<T> {
             std::mem::forget(thing);
             return;
         }
-        // Whoever wants to know how it went calls `close`.
+        // A drop cannot report an error; `close` does.
         let mut left = Some(thing);
         let mut close = || left.take().map(Thing::close);
         if Python::try_attach(|py| py.detach(&mut close)).is_none() {

@@ -79,12 +79,12 @@ impl FrontEnd {
 pub(crate) struct Network {
     pub(crate) handle: Handle<FrontEnd>,
     descriptor: i32,
-    tree: Vec<Place>,
+    tree: Vec<PlannedProcess>,
 }
 
 /// A process of the planned tree.
 #[derive(Clone)]
-struct Place {
+struct PlannedProcess {
     rank: u32,
     role: &'static str,
     parent: Option<u32>,
@@ -94,13 +94,13 @@ struct Place {
 impl Network {
     fn keep(front_end: FrontEnd, signals: Signals) -> Self {
         let descriptor = front_end.network.descriptor();
-        let place = |node: sapwood_topology::Node<'_>| Place {
+        let process = |node: sapwood_topology::Node<'_>| PlannedProcess {
             rank: node.rank(),
             role: role_name(node.role()),
             parent: node.parent(),
             host: node.host().as_str().to_string(),
         };
-        let tree = front_end.network.topology().nodes().map(place).collect();
+        let tree = front_end.network.topology().nodes().map(process).collect();
         Self { handle: Handle::new(front_end, signals), descriptor, tree }
     }
 }
@@ -112,7 +112,7 @@ impl Network {
         topology = None, back_end = None, *, hosts = None, environment = None,
         node_program = None, transport = "automatic", encryption = None, interface = None,
         launcher = "auto", remote_shell = None, slurm_job = None, connect_timeout = None,
-        startup_timeout = None, allow_missing = false, recovery = None, guests = false,
+        startup_timeout = None, allow_missing = false, recovery = None, dynamic_members = false,
         state_file = None, name = None, filter_limit = 10.0,
     ))]
     #[allow(clippy::too_many_arguments, reason = "they are named where they are given")]
@@ -133,7 +133,7 @@ impl Network {
         startup_timeout: Option<f64>,
         allow_missing: bool,
         recovery: Option<&Bound<'_, PyAny>>,
-        guests: bool,
+        dynamic_members: bool,
         state_file: Option<PathBuf>,
         name: Option<String>,
         filter_limit: f64,
@@ -160,7 +160,7 @@ impl Network {
             filter_limit: settings::filter_limit(filter_limit)?,
             allow_missing,
             recovery: settings::recovery(recovery)?,
-            guests,
+            dynamic_members,
             state_file,
             name,
         };
@@ -169,7 +169,7 @@ impl Network {
         Ok(Self::keep(signals.raise(py, opened)?, signals))
     }
 
-    /// Takes the place of a front-end that is gone.
+    /// Replaces a front-end that has ended.
     #[classmethod]
     fn resume(
         _: &Bound<'_, PyType>,
@@ -195,7 +195,9 @@ impl Network {
     /// The planned tree: rank, role, parent and host of each process, by rank.
     #[getter]
     fn tree(&self) -> Vec<(u32, &'static str, Option<u32>, String)> {
-        let row = |place: &Place| (place.rank, place.role, place.parent, place.host.clone());
+        let row = |process: &PlannedProcess| {
+            (process.rank, process.role, process.parent, process.host.clone())
+        };
         self.tree.iter().map(row).collect()
     }
 

@@ -40,7 +40,7 @@ pub(crate) struct Settings {
     pub(crate) filter_limit: Duration,
     pub(crate) allow_missing: bool,
     pub(crate) recovery: Recovery,
-    pub(crate) guests: bool,
+    pub(crate) dynamic_members: bool,
     pub(crate) state_file: Option<PathBuf>,
     pub(crate) name: Option<String>,
 }
@@ -86,8 +86,8 @@ impl Settings {
         if self.allow_missing {
             builder = builder.allow_missing();
         }
-        if self.guests {
-            builder = builder.guests();
+        if self.dynamic_members {
+            builder = builder.dynamic_members();
         }
         if let Some(path) = self.state_file {
             builder = builder.resumable(path);

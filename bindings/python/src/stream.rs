@@ -83,7 +83,7 @@ impl Stream {
         self.network.get().handle.enter(py, move |it| {
             let stream = it.stream(id)?;
             match to {
-                // An empty set of ranks is everybody on the wire, and nobody here.
+                // An empty set of ranks means all members on the wire, and none here.
                 Some(ranks) if ranks.is_empty() => return Ok(()),
                 Some(ranks) => stream.send_to_ranks(&ranks, tag, values)?,
                 None => stream.broadcast(tag, values)?,
@@ -221,7 +221,7 @@ fn wait(
     })
 }
 
-/// When a wave is complete: `all`, `immediate`, or so many seconds after its first packet.
+/// When a wave is complete: `all`, `immediate`, or a number of seconds after its first packet.
 pub(crate) fn wave(named: Option<&Bound<'_, PyAny>>) -> PyResult<WaveRule> {
     let Some(named) = named else { return Ok(WaveRule::All) };
     if let Ok(word) = named.cast::<PyString>() {

@@ -90,12 +90,12 @@ def asleep(wave: sapwood.Wave) -> object:
 
 
 def quorum(arrivals: sapwood.Arrivals, at_least: int) -> object:
-    """A rule: lets a wave go with so many children."""
+    """A rule: forwards a wave with this many children."""
     return arrivals.arrived >= at_least
 
 
 def patient(arrivals: sapwood.Arrivals, seconds: float) -> object:
-    """A rule: when three children have come, waits for so long; the front-end waits for those that wait."""
+    """A rule: when three children have arrived, waits for this long; the front-end waits for all."""
     return None if arrivals.is_root or arrivals.arrived < 3 else seconds - arrivals.elapsed
 
 

@@ -143,7 +143,7 @@ def test_a_process_without_python_says_so(opened: Opener, monkeypatch: pytest.Mo
     monkeypatch.syspath_prepend(str(FOLDER))
     network = opened("2x2")
     with network.stream(up="python:merges:total") as stream:
-        with pytest.raises((sapwood.NobodyLeftError, sapwood.NoValueError)):
+        with pytest.raises((sapwood.NoMemberLeftError, sapwood.NoValueError)):
             assert stream.ask("rank", timeout=HANG).value
     assert network.stream(up="sum").ask("rank", timeout=HANG).value == 6
 
@@ -244,7 +244,7 @@ def test_a_rule_lets_waves_go(opened: Opener, monkeypatch: pytest.MonkeyPatch, r
     network = opened("1x4", node_program=PYTHON_NODE)
     let_go(network, rule)
     with network.stream(up="sum", rule=rule) as stream:
-        # Nobody is silent; whoever is too late is named.
+        # No member is left out silently; late ones are named.
         answer = stream.ask("rank", timeout=HANG)
         assert answer.value == sum(answer.contributors) and len(answer.contributors) >= 3
 

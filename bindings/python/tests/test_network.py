@@ -76,7 +76,7 @@ def test_a_back_end_that_dies_is_named(opened: Opener) -> None:
                 assert event.back_ends is not None and list(event.back_ends) == [1]
                 assert "lost" in repr(event)
     stream.send("die", to=0)
-    with pytest.raises(sapwood.NobodyLeftError) as raised:
+    with pytest.raises(sapwood.NoMemberLeftError) as raised:
         stream.recv(HANG)
         stream.recv(HANG)
     assert raised.value.missing
@@ -88,7 +88,7 @@ def test_a_send_ends_when_no_back_end_is_left(opened: Opener, topology: str) -> 
     stream.send("die", to=0)
     # More than a process keeps of a stream.
     load = numpy.zeros(140_000)
-    with pytest.raises(sapwood.NobodyLeftError) as raised:
+    with pytest.raises(sapwood.NoMemberLeftError) as raised:
         for _ in range(8):
             stream.send("rank", load)
     assert raised.value.missing

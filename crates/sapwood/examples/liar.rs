@@ -16,7 +16,7 @@ use sapwood_wire::{
     frame_length,
 };
 
-/// Nothing of this takes so long.
+/// A deadline that no step of this reaches.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn control(message: &Control) -> Vec<u8> {

@@ -206,7 +206,7 @@ fn front_end(shape: &str, mode: &str, back_end: &str) -> Result<()> {
     }
     network.flush()?;
     println!("ready");
-    std::io::stdout().flush().expect("somebody reads");
+    std::io::stdout().flush().expect("standard output is read");
     match mode {
         "exit" => std::process::exit(0),
         "panic" => panic!("as was asked"),
@@ -236,7 +236,7 @@ fn resumable(shape: &str, transport: &str, path: &str, wait: &str) -> Result<()>
         .transport(transport)
         .recovery(recovery)
         .resumable(path)
-        .guests()
+        .dynamic_members()
         .open()?;
     let key = format!("{path}-key");
     network.write_attach_file(Path::new(&format!("{path}-attach")), Path::new(&key))?;
@@ -249,7 +249,7 @@ fn resumable(shape: &str, transport: &str, path: &str, wait: &str) -> Result<()>
     network.flush()?;
     println!("ready");
     loop {
-        std::io::stdout().flush().expect("somebody reads");
+        std::io::stdout().flush().expect("standard output is read");
         network.turn(Duration::from_secs(3600))?;
         while let Some(event) = network.next_event() {
             match event {

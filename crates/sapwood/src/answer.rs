@@ -17,7 +17,7 @@ pub struct Answer {
     /// The back-ends that the value stands for.
     pub contributors: RankSet,
     /// The back-ends that it lacks, grouped by reason; empty when it is complete, and on streams
-    /// that wait for nobody.
+    /// that do not wait for members.
     pub missing: Vec<Missing>,
     /// Whether the wave had been answered before this part of it came.
     pub is_late: bool,
@@ -27,7 +27,8 @@ impl Answer {
     /// The values.
     ///
     /// # Errors
-    /// [`Error::NoValue`] with who is missing and why, when a filter failed or nobody contributed.
+    /// [`Error::NoValue`] with the missing members and reasons, when a filter failed or no member
+    /// contributed.
     pub fn value(&self) -> Result<ValuesRef<'_>> {
         match &self.packet {
             Some(packet) => Ok(packet.values()),

@@ -1,12 +1,12 @@
-//! The attach file: how back-ends that start by themselves learn where to go.
+//! The attach file: it tells back-ends that the network does not start where to connect.
 //!
-//! One line for each place: `parent-rank address ranks encryption key-file`, for example
-//! `5 unix:@sapwood-1f2e 0-3 off /run/user/1000/job.key`. Where a place takes members beyond the
-//! ranks that it keeps, a `+` and the number of its children stand behind the ranks: `0-3+4`, or
-//! `+4` where it keeps none.
+//! One line for each attach point: `parent-rank address ranks encryption key-file`, for example `5
+//! unix:@sapwood-1f2e 0-3 off /run/user/1000/job.key`. Where an attach point takes dynamic members
+//! besides the ranks that are reserved at it, a `+` and the number of its children follow the
+//! ranks: `0-3+4`, or `+4` where none are reserved.
 //!
-//! Who comes without a rank chooses a place by its process number, so that places are filled up to
-//! the same number of children, though nobody asks anybody.
+//! A process without a rank chooses an attach point by its process number: so all attach points are
+//! filled to the same number of children without any exchange of messages.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -23,32 +23,32 @@ use crate::{Error, Result};
 /// The contents of an attach file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttachFile {
-    places: Vec<Place>,
+    entries: Vec<Entry>,
     key_path: PathBuf,
     encryption: Encryption,
     /// Where it was read, for messages.
     path: PathBuf,
 }
 
-/// One line of it.
+/// One attach point: a line of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Place {
+struct Entry {
     point: AttachPoint,
-    /// The number of its children, if it takes guests.
+    /// Its number of children, if it takes dynamic members.
     children: Option<u32>,
 }
 
-/// Places are filled to the same number of children over so many at most.
+/// Attach points are filled evenly up to this many additional children.
 const LEVELS_MAX: u32 = 64;
 
 impl AttachFile {
-    /// A file of these places.
+    /// A file of these attach points.
     #[must_use]
     pub fn new(points: &[AttachPoint], is_encrypted: bool, key_path: &Path) -> Self {
         Self {
-            places: points
+            entries: points
                 .iter()
-                .map(|point| Place { point: point.clone(), children: None })
+                .map(|point| Entry { point: point.clone(), children: None })
                 .collect(),
             key_path: key_path.to_path_buf(),
             encryption: if is_encrypted { Encryption::On } else { Encryption::Off },
@@ -56,11 +56,11 @@ impl AttachFile {
         }
     }
 
-    /// All places take guests; they have so many children each.
+    /// All attach points take dynamic members; `children` gives their present number of children.
     #[must_use]
-    pub fn with_guests(mut self, children: impl Fn(Rank) -> u32) -> Self {
-        for place in &mut self.places {
-            place.children = Some(children(place.point.parent));
+    pub fn with_dynamic_members(mut self, children: impl Fn(Rank) -> u32) -> Self {
+        for entry in &mut self.entries {
+            entry.children = Some(children(entry.point.parent));
         }
         self
     }
@@ -70,12 +70,12 @@ impl AttachFile {
     pub fn to_text(&self) -> String {
         let key = self.key_path.display();
         let encryption = if self.encryption == Encryption::On { "on" } else { "off" };
-        let line = |place: &Place| {
-            let AttachPoint { parent, address, ranks } = &place.point;
-            let guests = place.children.map_or(String::new(), |children| format!("+{children}"));
-            format!("{parent} {address} {ranks}{guests} {encryption} {key}\n")
+        let line = |entry: &Entry| {
+            let AttachPoint { parent, address, ranks } = &entry.point;
+            let dynamic = entry.children.map_or(String::new(), |children| format!("+{children}"));
+            format!("{parent} {address} {ranks}{dynamic} {encryption} {key}\n")
         };
-        self.places.iter().map(line).collect()
+        self.entries.iter().map(line).collect()
     }
 
     /// Writes it, with mode 0600; who reads it meanwhile reads the old one or the new one.
@@ -102,7 +102,7 @@ impl AttachFile {
     /// [`Error::File`] with the line that is wrong.
     pub fn read(path: &Path) -> Result<Self> {
         let text = fs::read_to_string(path).map_err(|error| file_error(path, error.to_string()))?;
-        let mut places = Vec::new();
+        let mut entries = Vec::new();
         let mut key_path = PathBuf::new();
         let mut encryption = Encryption::On;
         for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.is_empty()) {
@@ -124,43 +124,43 @@ impl AttachFile {
                 _ => return Err(wrong()),
             };
             key_path = PathBuf::from(word()?);
-            places.push(Place { point: AttachPoint { parent, address, ranks }, children });
+            entries.push(Entry { point: AttachPoint { parent, address, ranks }, children });
         }
-        Ok(Self { places, key_path, encryption, path: path.to_path_buf() })
+        Ok(Self { entries, key_path, encryption, path: path.to_path_buf() })
     }
 
-    /// The place that keeps a rank, or all places in the order in which they are best tried, as
-    /// what a back-end needs to connect.
+    /// The attach point that reserves a rank, or all of them in the order in which they are best
+    /// tried, as what a back-end needs to connect.
     ///
     /// # Errors
-    /// [`Error::File`] when no place keeps that rank, [`Error::Runtime`] when the key cannot be
-    /// read.
+    /// [`Error::File`] when no attach point reserves that rank, [`Error::Runtime`] when the key
+    /// cannot be read.
     pub fn attachments(&self, rank: Option<Rank>) -> Result<Vec<Attachment>> {
-        let keeps = |place: &&Place| rank.is_none_or(|rank| place.point.ranks.contains(rank));
-        let places = self.in_order(std::process::id()).into_iter();
-        let attachments = self.as_attachments(places.filter(keeps), rank)?;
+        let reserves = |entry: &&Entry| rank.is_none_or(|rank| entry.point.ranks.contains(rank));
+        let entries = self.in_order(std::process::id()).into_iter();
+        let attachments = self.as_attachments(entries.filter(reserves), rank)?;
         match rank {
             Some(rank) if attachments.is_empty() => {
-                let kept = self.places.iter().map(|place| place.point.ranks.to_string());
-                let kept: Vec<String> = kept.collect();
-                let reason = format!("no place keeps rank {rank}; kept are {}", kept.join(","));
+                let reserved = self.entries.iter().map(|entry| entry.point.ranks.to_string());
+                let reserved: Vec<String> = reserved.collect();
+                let reason = format!("no attach point reserves rank {rank}; reserved are {}", reserved.join(","));
                 Err(file_error(&self.path, reason))
             }
             _ => Ok(attachments),
         }
     }
 
-    /// The places that take guests, in the order in which a further communication process best
-    /// tries them.
+    /// The attach points that take dynamic members, in the order in which a further communication
+    /// process best tries them.
     ///
     /// # Errors
     /// [`Error::File`] when there is none, [`Error::Runtime`] when the key cannot be read.
-    pub fn guest_attachments(&self) -> Result<Vec<Attachment>> {
-        let places = self.in_order(std::process::id()).into_iter();
+    pub fn dynamic_attachments(&self) -> Result<Vec<Attachment>> {
+        let entries = self.in_order(std::process::id()).into_iter();
         let attachments =
-            self.as_attachments(places.filter(|place| place.children.is_some()), None)?;
+            self.as_attachments(entries.filter(|entry| entry.children.is_some()), None)?;
         if attachments.is_empty() {
-            let reason = "no place takes guests: the network was not opened for them".to_string();
+            let reason = "no attach point takes dynamic members: open the network with them".to_string();
             return Err(file_error(&self.path, reason));
         }
         Ok(attachments)
@@ -168,12 +168,12 @@ impl AttachFile {
 
     fn as_attachments<'a>(
         &self,
-        places: impl Iterator<Item = &'a Place>,
+        entries: impl Iterator<Item = &'a Entry>,
         rank: Option<Rank>,
     ) -> Result<Vec<Attachment>> {
         let mut attachments = Vec::new();
-        for place in places {
-            let parent = place.point.address.parse()?;
+        for entry in entries {
+            let parent = entry.point.address.parse()?;
             let encryption = self.encryption;
             let key = Key::from_file(&self.key_path)?;
             attachments.push(Attachment { parent, rank, key, encryption, is_started: false });
@@ -181,45 +181,46 @@ impl AttachFile {
         Ok(attachments)
     }
 
-    /// All places: as they stand where none takes guests; else beginning at a turn of this number,
-    /// where a place has one turn for each child that it lacks to the fullest, and one more.
-    fn in_order(&self, number: u32) -> Vec<&Place> {
-        let children = || self.places.iter().filter_map(|place| place.children);
+    /// All attach points: in the order of the file if none takes dynamic members; else beginning at
+    /// turn `number`, where each attach point has one turn for every child that it has fewer than
+    /// the fullest one, and one more.
+    fn in_order(&self, number: u32) -> Vec<&Entry> {
+        let children = || self.entries.iter().filter_map(|entry| entry.children);
         let (Some(least), Some(most)) = (children().min(), children().max()) else {
-            return self.places.iter().collect();
+            return self.entries.iter().collect();
         };
         let mut turns = Vec::new();
         for level in least..=most.min(least.saturating_add(LEVELS_MAX)) {
-            let has_turn = |place: &Place| place.children.is_some_and(|count| count <= level);
-            turns.extend((0..self.places.len()).filter(|&at| has_turn(&self.places[at])));
+            let has_turn = |entry: &Entry| entry.children.is_some_and(|count| count <= level);
+            turns.extend((0..self.entries.len()).filter(|&at| has_turn(&self.entries[at])));
         }
         let first = number as usize % turns.len();
         turns.rotate_left(first);
-        turns.extend(0..self.places.len());
+        turns.extend(0..self.entries.len());
         let mut order: Vec<usize> = Vec::new();
         for at in turns {
             if !order.contains(&at) {
                 order.push(at);
             }
         }
-        order.into_iter().map(|at| &self.places[at]).collect()
+        order.into_iter().map(|at| &self.entries[at]).collect()
     }
 }
 
-/// Runs this process as a further communication process of a network that takes guests, until the
-/// network ends or a descriptor is readable: see [`sapwood_runtime::serve_until`].
+/// Runs this process as a further communication process of a network that takes dynamic members,
+/// until the network ends or a descriptor is readable: see [`sapwood_runtime::serve_until`].
 ///
 /// # Errors
-/// [`Error::File`] for the attach file, [`Error::Runtime`] when no place of it takes this process
-/// in.
+/// [`Error::File`] for the attach file, [`Error::Runtime`] when no attach point of it adopts this
+/// process.
 pub fn join(
     attach_file: &Path,
     registry: &sapwood_filter::Registry,
     leave: impl std::os::fd::AsFd,
 ) -> Result<()> {
-    let places = AttachFile::read(attach_file)?.guest_attachments()?;
+    let entries = AttachFile::read(attach_file)?.dynamic_attachments()?;
     let registry = sapwood_extension::with_extensions(registry.clone());
-    Ok(sapwood_runtime::join_until(places, &registry, leave)?)
+    Ok(sapwood_runtime::join_until(entries, &registry, leave)?)
 }
 
 fn file_error(path: &Path, reason: String) -> Error {
@@ -236,7 +237,7 @@ impl From<sapwood_transport::Error> for Error {
 mod tests {
     use super::*;
 
-    /// Places with so many children each.
+    /// Attach points with these numbers of children.
     fn file(children: &[u32]) -> AttachFile {
         let point = |parent: usize| AttachPoint {
             parent: parent as Rank,
@@ -245,7 +246,7 @@ mod tests {
         };
         let points: Vec<AttachPoint> = (0..children.len()).map(point).collect();
         AttachFile::new(&points, false, Path::new("/tmp/a key"))
-            .with_guests(|parent| children[parent as usize])
+            .with_dynamic_members(|parent| children[parent as usize])
     }
 
     #[test]
@@ -253,15 +254,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("attach");
         let mut written = file(&[2, 0]);
-        written.places[1].point.ranks = RankSet::range(3, 5);
-        written.places[1].children = None;
+        written.entries[1].point.ranks = RankSet::range(3, 5);
+        written.entries[1].children = None;
         written.write(&path).unwrap();
         assert_eq!(
             fs::read_to_string(&path).unwrap(),
             "0 unix:@0 +2 off /tmp/a key\n1 unix:@1 3-5 off /tmp/a key\n"
         );
         let read = AttachFile::read(&path).unwrap();
-        assert_eq!(read.places, written.places);
+        assert_eq!(read.entries, written.entries);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
@@ -270,21 +271,21 @@ mod tests {
         let children = [3, 0, 1];
         let file = file(&children);
         let mut now = children;
-        // Two for the last place, three for the second, and one more for each.
+        // Two for the last entry, three for the second, and one more for each.
         for number in 70..78 {
             let order = file.in_order(number);
-            assert_eq!(order.len(), 3, "whoever is refused has others to try");
+            assert_eq!(order.len(), 3, "a process that is refused has others to try");
             now[order[0].point.parent as usize] += 1;
         }
         assert_eq!(now, [4, 4, 4]);
     }
 
     #[test]
-    fn where_nobody_takes_guests_the_order_is_that_of_the_file() {
+    fn without_dynamic_members_the_order_is_that_of_the_file() {
         let mut file = file(&[0, 0, 0]);
-        file.places.iter_mut().for_each(|place| place.children = None);
-        let order: Vec<Rank> = file.in_order(7).iter().map(|place| place.point.parent).collect();
+        file.entries.iter_mut().for_each(|entry| entry.children = None);
+        let order: Vec<Rank> = file.in_order(7).iter().map(|entry| entry.point.parent).collect();
         assert_eq!(order, [0, 1, 2]);
-        assert!(file.guest_attachments().unwrap_err().to_string().contains("takes guests"));
+        assert!(file.dynamic_attachments().unwrap_err().to_string().contains("takes dynamic members"));
     }
 }

@@ -88,7 +88,7 @@ impl Status {
 }
 
 impl Clocks {
-    /// After so many questions, at least one: each is a sample of every link.
+    /// Measures with this many status queries, at least one: each is a sample of every link.
     pub(crate) fn after(questions: u32, mut ask: impl FnMut() -> Result<Status>) -> Result<Self> {
         for _ in 1..questions {
             ask()?;

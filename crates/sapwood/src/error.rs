@@ -52,14 +52,14 @@ pub enum Error {
         /// What was waited for.
         what: &'static str,
     },
-    /// Nothing was sent, since the stream's window is full: somebody has not read what was sent
-    /// before. Cure: try again later, or send to the others.
+    /// Nothing was sent, since the stream's window is full: a receiver has not read earlier
+    /// packets. Cure: try again later, or send to the others.
     WouldWait {
         /// The stream's number.
         stream: StreamId,
     },
     /// All back-ends of the stream are gone, so that no answer can come.
-    NobodyLeft {
+    NoMemberLeft {
         /// Who, and why.
         missing: Vec<Missing>,
     },
@@ -111,8 +111,8 @@ impl fmt::Display for Error {
             Self::WouldWait { stream } => {
                 write!(f, "stream {stream} has no room: what was sent has not been read")
             }
-            Self::NobodyLeft { missing } => {
-                write!(f, "nobody is left to answer")?;
+            Self::NoMemberLeft { missing } => {
+                write!(f, "no member is left to answer")?;
                 write_missing(f, missing)
             }
             Self::NoValue { missing } => {

@@ -70,7 +70,7 @@ impl Shared {
     /// Asks for the application, and waits.
     pub(crate) fn status(&mut self, timeout: Duration) -> Result<Status> {
         self.inquiries.waiting.push_back((Asker::Application, timeout));
-        // Somebody else's wave may be under way, which this one comes after.
+        // A wave for a visitor may be under way; this query waits for its end.
         let limit = timeout.saturating_add(TIMEOUT_MAX);
         self.wait("status", Some(limit), |shared| {
             shared.serve_askers()?;
@@ -78,7 +78,7 @@ impl Shared {
         })
     }
 
-    /// Goes on with what is asked; costs nothing when nobody asks.
+    /// Continues the pending queries; costs nothing when there are none.
     #[inline]
     pub(crate) fn serve_askers(&mut self) -> Result<()> {
         if self.inquiries.waiting.is_empty() && self.inquiries.under_way.is_none() {
@@ -106,7 +106,7 @@ impl Shared {
         let opened = node.open_stream(spec);
         match opened.and_then(|stream| node.ask_everyone(began, stream).map(|()| stream)) {
             Ok(stream) => self.inquiries.under_way = Some(UnderWay { stream, began, askers }),
-            // Nobody is there to be asked but this process itself.
+            // The network has no other process to ask.
             Err(_) => self.tell(&askers, None, Vec::new(), began),
         }
         self.collect();

@@ -32,7 +32,7 @@ const ANY: &str = "any";
 
 /// Where a back-end is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Place {
+enum JoinTarget {
     File(PathBuf),
     Address(Address),
 }
@@ -40,7 +40,7 @@ enum Place {
 /// What the environment says.
 #[derive(Debug)]
 pub(crate) struct Summons {
-    place: Place,
+    target: JoinTarget,
     /// None for any that is free.
     rank: Option<Rank>,
     patience: Duration,
@@ -50,13 +50,13 @@ impl Summons {
     /// Nothing if this process was started by its network, or is sent nowhere.
     pub(crate) fn from_environment() -> Result<Option<Self>> {
         let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
-        let Some(place) = variable(JOIN_VARIABLE).filter(|_| variable(PARENT_VARIABLE).is_none())
+        let Some(target) = variable(JOIN_VARIABLE).filter(|_| variable(PARENT_VARIABLE).is_none())
         else {
             return Ok(None);
         };
-        let place = match place.starts_with("tcp:") || place.starts_with("unix:") {
-            true => Place::Address(place.parse()?),
-            false => Place::File(place.into()),
+        let target = match target.starts_with("tcp:") || target.starts_with("unix:") {
+            true => JoinTarget::Address(target.parse()?),
+            false => JoinTarget::File(target.into()),
         };
         let rank = match variable(RANK_VARIABLE).as_deref() {
             Some(ANY) => None,
@@ -71,10 +71,10 @@ impl Summons {
                 .ok_or_else(|| wrong(JOIN_TIMEOUT_VARIABLE, "is no number of seconds"))?,
             None => PATIENCE,
         };
-        Ok(Some(Self { place, rank, patience }))
+        Ok(Some(Self { target, rank, patience }))
     }
 
-    /// Goes there, again and again while nobody is there yet.
+    /// Joins there; retries within `patience` while the network is not up yet.
     pub(crate) fn follow(&self, registry: &Registry) -> Result<BackEnd> {
         let until = Instant::now() + self.patience;
         let mut pause = PAUSE_FIRST;
@@ -90,9 +90,9 @@ impl Summons {
     }
 
     fn try_once(&self, registry: &Registry) -> Result<BackEnd> {
-        match &self.place {
-            Place::File(path) => BackEnd::attach_by_file_with(path, self.rank, registry),
-            Place::Address(address) => {
+        match &self.target {
+            JoinTarget::File(path) => BackEnd::attach_by_file_with(path, self.rank, registry),
+            JoinTarget::Address(address) => {
                 BackEnd::join(Attachment::at(address.clone(), self.rank)?, registry.clone())
             }
         }
@@ -104,7 +104,7 @@ fn seconds(text: &str) -> Option<Duration> {
     (0.0..=PATIENCE_SECONDS_MAX).contains(&seconds).then(|| Duration::from_secs_f64(seconds))
 }
 
-/// Whether somebody may be there a little later.
+/// Whether a later attempt may succeed.
 fn may_pass(error: &Error) -> bool {
     match error {
         Error::File { path, .. } => !path.exists(),

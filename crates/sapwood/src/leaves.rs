@@ -170,14 +170,15 @@ impl Network {
         Ok(())
     }
 
-    /// The key first: whoever finds the other file finds that one, too.
+    /// The key first: a process that finds the join file must find the key, too.
     fn write_join_file(&self, path: &Path) -> Result<JoinFile> {
         let file = JoinFile::new(path);
         let reason = |error: std::io::Error| Error::File {
             path: file.key_path.clone(),
             reason: error.to_string(),
         };
-        // What a front-end that was killed has left is replaced, and read by nobody half-written.
+        // A file left by a front-end that was killed is replaced, atomically: no process reads it
+        // half-written.
         let mut new = file.key_path.as_os_str().to_owned();
         new.push(format!(".{}", std::process::id()));
         let new = PathBuf::from(new);

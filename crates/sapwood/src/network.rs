@@ -55,7 +55,7 @@ pub struct NetworkBuilder {
     remote: RemoteTerms,
     allow_missing: bool,
     recovery: Recovery,
-    takes_guests: bool,
+    takes_dynamic_members: bool,
     filter_limit: Duration,
     state_path: Option<PathBuf>,
     visible: Option<String>,
@@ -179,8 +179,8 @@ impl NetworkBuilder {
     /// Which addresses the processes of a tree over several hosts listen at, by a rule for all
     /// hosts: networks (`10.77.0.0/16`), names (`=eth0`) or beginnings of names (`eth`) of
     /// interfaces, between commas, or all but these behind a `^`. Sockets are bound to the first
-    /// address that fits. Without a rule they take connections at all addresses, and whoever
-    /// connects tries all of them.
+    /// address that fits. Without a rule they take connections at all addresses, and a connecting
+    /// process tries all of them.
     pub fn interfaces(mut self, rule: impl Into<String>) -> Self {
         self.remote.interfaces = rule.into();
         self
@@ -192,18 +192,18 @@ impl NetworkBuilder {
         self
     }
 
-    /// What happens when processes of the tree are gone. The default: those below them find a new
-    /// parent, and no wave lacks anybody.
+    /// What happens when processes of the tree die. The default: their children find a new parent,
+    /// and no wave lacks a living member.
     pub fn recovery(mut self, recovery: Recovery) -> Self {
         self.recovery = recovery;
         self
     }
 
-    /// Takes members that the topology does not have, at any time: back-ends that attach without a
-    /// rank when all kept ones are taken, and communication processes (`sapwood node --join FILE`).
-    /// Every process of the tree takes them; [`Network::attach_points`] names all.
-    pub fn guests(mut self) -> Self {
-        self.takes_guests = true;
+    /// Takes dynamic members, which the topology does not have, at any time: back-ends that attach
+    /// without a rank when all reserved ones are taken, and communication processes (`sapwood node
+    /// --join FILE`). Every process of the tree takes them; [`Network::attach_points`] names all.
+    pub fn dynamic_members(mut self) -> Self {
+        self.takes_dynamic_members = true;
         self
     }
 
@@ -289,7 +289,7 @@ impl NetworkBuilder {
             back_ends: self.topology.back_end_count(),
             startup_milliseconds: u32::try_from(startup_timeout.as_millis()).unwrap_or(u32::MAX),
             recovery: self.recovery,
-            takes_guests: self.takes_guests,
+            takes_dynamic_members: self.takes_dynamic_members,
             filter_milliseconds: milliseconds_of(self.filter_limit),
         };
         let root = self.topology.root().rank();
@@ -326,7 +326,7 @@ impl NetworkBuilder {
             topology,
             key: key_copy,
             everyone: RankSet::new(),
-            takes_guests: self.takes_guests,
+            takes_dynamic_members: self.takes_dynamic_members,
             is_closed: false,
             publication: None,
             state_file: None,
@@ -383,7 +383,7 @@ pub struct Network {
     pub(crate) topology: Rc<Topology>,
     pub(crate) key: Key,
     pub(crate) everyone: RankSet,
-    pub(crate) takes_guests: bool,
+    pub(crate) takes_dynamic_members: bool,
     pub(crate) is_closed: bool,
     pub(crate) publication: Option<Publication>,
     pub(crate) state_file: Option<StateFile>,
@@ -416,7 +416,7 @@ impl Network {
             remote: RemoteTerms::default(),
             allow_missing: false,
             recovery: Recovery::default(),
-            takes_guests: false,
+            takes_dynamic_members: false,
             filter_limit: FILTER_LIMIT,
             state_path: None,
             visible: None,
@@ -499,11 +499,11 @@ impl Network {
         let is_encrypted = self.shared.borrow().driver.is_encrypted();
         let key_path = absolute(key_path);
         let file = AttachFile::new(&self.attach_points(), is_encrypted, &key_path);
-        if !self.takes_guests {
+        if !self.takes_dynamic_members {
             return file.write(path);
         }
         let children = |rank| u32::try_from(self.topology.children(rank).len()).unwrap_or(u32::MAX);
-        file.with_guests(children).write(path)
+        file.with_dynamic_members(children).write(path)
     }
 
     /// Waits until this many back-ends are connected.
@@ -647,7 +647,7 @@ impl Network {
 
 impl Drop for Network {
     fn drop(&mut self) {
-        // Whoever wants to know how it went calls `close`.
+        // A drop cannot report an error; `close` does.
         let _ = self.close_once();
     }
 }

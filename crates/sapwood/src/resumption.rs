@@ -25,7 +25,8 @@ use crate::{Error, Network, Result};
 /// What the file says it is.
 const FORMAT: &str = "sapwood-state 1";
 
-/// Each front-end of a network has so many streams, beginning at a multiple of this number.
+/// Each front-end of a network has this many stream numbers, beginning at a multiple of this
+/// number.
 const STREAMS_PER_FRONT_END: StreamId = 1 << 20;
 
 /// Most front-ends that one network can have, one after another.
@@ -89,7 +90,7 @@ impl State {
             .map_err(|error| file_error(path, error.to_string()))
     }
 
-    /// Reads the file, if it is one that nobody else can have read or changed.
+    /// Reads the file, if no other user can have read or changed it.
     pub(crate) fn read(path: &Path) -> Result<Self> {
         let text = read_own(path)?;
         let wrong = |what: &str| file_error(path, format!("it is no state file: {what}"));
@@ -124,7 +125,7 @@ pub(crate) struct StateFile {
 
 impl Drop for StateFile {
     fn drop(&mut self) {
-        // One that somebody has removed already is not missed.
+        // It may have been removed already.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -146,9 +147,9 @@ impl Network {
     /// what was under way on them is lost.
     ///
     /// # Errors
-    /// [`Error::File`] for the state file, [`Error::Runtime`] when somebody listens there already,
-    /// as a front-end does that is not gone, [`Error::Timeout`] when nobody has come. The file
-    /// stays then.
+    /// [`Error::File`] for the state file, [`Error::Runtime`] when a process listens there already,
+    /// such as a front-end that still runs, [`Error::Timeout`] when no process has returned in
+    /// time. The file stays then.
     pub fn resume(path: &Path, timeout: Duration) -> Result<Self> {
         Self::resume_with(path, Registry::built_in(), timeout)
     }
@@ -165,7 +166,7 @@ impl Network {
         let (key, first_stream) = (state.key.clone(), state.first_stream());
         let registry = sapwood_extension::with_extensions(registry);
         let driver = Driver::resume(&state.plan, key, registry, &state.address, first_stream)?;
-        // Only one process can listen there, so that nobody else writes the file.
+        // Only one process can listen there, so no other front-end writes the file.
         state.write(path)?;
         let mut shared = Shared::new(driver);
         shared.inquiries.topology = Some(Rc::clone(&topology));
@@ -178,7 +179,7 @@ impl Network {
             topology,
             key: state.key,
             everyone: RankSet::new(),
-            takes_guests: state.plan.options.takes_guests,
+            takes_dynamic_members: state.plan.options.takes_dynamic_members,
             is_closed: false,
             publication: None,
             state_file: None,
@@ -266,7 +267,7 @@ mod tests {
             back_ends: 4,
             startup_milliseconds: 5,
             recovery: Recovery::default(),
-            takes_guests: true,
+            takes_dynamic_members: true,
             filter_milliseconds: 10_000,
         };
         let subtree = topology.subtree(topology.root().rank()).unwrap();

@@ -1,4 +1,5 @@
-//! The one driver of a process's network, and what it has brought that nobody has asked for yet.
+//! The one driver of a process's network, with the answers, packets and events that the application
+//! has not taken yet.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -29,7 +30,7 @@ pub(crate) struct Shared {
     pub(crate) interrupt: Option<Interrupt>,
 }
 
-/// Says whether whoever waits wants to wait no more.
+/// The application's function that says whether a wait is to be interrupted.
 pub(crate) struct Interrupt {
     asks: Box<dyn FnMut() -> bool>,
     next: Instant,
@@ -147,7 +148,7 @@ impl Shared {
         }
     }
 
-    /// One turn of the loop on behalf of somebody who waits.
+    /// One turn of the loop inside a wait, which the application may interrupt.
     fn turn_interruptibly(&mut self, what: &'static str, until: Option<Instant>) -> Result<()> {
         let Some(interrupt) = &mut self.interrupt else {
             self.turn(until)?;
@@ -211,7 +212,7 @@ impl Shared {
     pub(crate) fn check_members(&mut self, stream: StreamId) -> Result<()> {
         let node = self.driver.node();
         if node.is_deserted(stream) {
-            return Err(Error::NobodyLeft { missing: node.missing_members(stream) });
+            return Err(Error::NoMemberLeft { missing: node.missing_members(stream) });
         }
         Ok(())
     }

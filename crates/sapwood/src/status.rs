@@ -13,14 +13,14 @@ use sapwood_topology::{Role, Topology};
 
 use crate::{Error, Result};
 
-/// A queue that is filled to so many thousandths of its window counts as full.
+/// A queue that is filled to this many thousandths of its window counts as full.
 const FULL: u32 = 900;
 
 /// A link between processes that run by themselves is slow beyond this round-trip time, in
 /// nanoseconds.
 const SLOW: u64 = 50_000_000;
 
-/// Columns of a place in the planned tree, as it travels.
+/// Columns of a process in the planned tree, as it travels.
 const PLACE_COLUMNS: usize = 3;
 const NO_RANK: u64 = u32::MAX as u64;
 
@@ -96,7 +96,7 @@ impl NodeStatus {
         self.record.as_ref().map(|record| Duration::from_nanos(record.held))
     }
 
-    /// What came or was done so many times since this process told of itself last, per second.
+    /// The rate of a counter, per second, since the previous record of this process.
     #[must_use]
     pub fn per_second(&self, count: impl Fn(&NodeRecord) -> u64) -> Option<f64> {
         let record = self.record.as_ref().filter(|record| record.interval > 0)?;
@@ -120,12 +120,12 @@ pub struct Status {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Sources {
     records: Records,
-    places: Vec<Place>,
+    planned: Vec<PlannedProcess>,
 }
 
 /// A process of the planned tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
+struct PlannedProcess {
     rank: Rank,
     parent: Option<Rank>,
     role: Role,
@@ -164,19 +164,19 @@ impl Status {
         missing: Vec<Missing>,
         took: Duration,
     ) -> Self {
-        let place = |node: sapwood_topology::Node<'_>| Place {
+        let process = |node: sapwood_topology::Node<'_>| PlannedProcess {
             rank: node.rank(),
             parent: node.parent(),
             role: node.role(),
         };
-        let mut places: Vec<Place> = topology.nodes().map(place).collect();
-        places.sort_unstable_by_key(|place| place.rank);
-        Self::assemble(Sources { records, places }, missing, took)
+        let mut planned: Vec<PlannedProcess> = topology.nodes().map(process).collect();
+        planned.sort_unstable_by_key(|process| process.rank);
+        Self::assemble(Sources { records, planned }, missing, took)
     }
 
     fn assemble(sources: Sources, missing: Vec<Missing>, took: Duration) -> Self {
         let mut nodes = joined(&sources, &missing);
-        let root = sources.places.iter().find(|place| place.parent.is_none()).map(|p| p.rank);
+        let root = sources.planned.iter().find(|process| process.parent.is_none()).map(|p| p.rank);
         let order = in_order(&mut nodes, root);
         for &rank in order.iter().rev() {
             let worst = nodes[&rank].children.iter().filter_map(|child| nodes.get(child));
@@ -195,15 +195,15 @@ impl Status {
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let ranks: Vec<String> = self.missing.iter().map(|m| m.ranks.to_string()).collect();
         let reasons: Vec<&str> = self.missing.iter().map(|m| m.reason.as_str()).collect();
-        let of_place = |place: &Place| {
-            let parent = place.parent.map_or(NO_RANK, u64::from);
-            [u64::from(place.rank), parent, place.role as u64]
+        let of_process = |process: &PlannedProcess| {
+            let parent = process.parent.map_or(NO_RANK, u64::from);
+            [u64::from(process.rank), parent, process.role as u64]
         };
-        let places: Vec<u64> = self.sources.places.iter().flat_map(of_place).collect();
+        let planned: Vec<u64> = self.sources.planned.iter().flat_map(of_process).collect();
         let records = self.sources.records.to_values();
         let took = u64::try_from(self.took.as_nanos()).unwrap_or(u64::MAX);
         let mut all = Values::new().scalar(took).strings(&ranks).strings(&reasons);
-        all = all.large_array(&places);
+        all = all.large_array(&planned);
         let mut bytes = Vec::new();
         for part in [all, records] {
             let (format, body) = part.into_parts();
@@ -232,17 +232,17 @@ impl Status {
             Ok(Missing { ranks: text(ranks).parse()?, reason: text(reason) })
         });
         let missing = missing.collect::<std::result::Result<_, PacketError>>()?;
-        let place = |row: &[u64; PLACE_COLUMNS]| {
+        let process = |row: &[u64; PLACE_COLUMNS]| {
             let rank = |number: u64| Rank::try_from(number).ok();
             let role = [Role::FrontEnd, Role::Comm, Role::BackEnd]
                 .into_iter()
                 .find(|&role| role as u64 == row[2])?;
             let parent = if row[1] == NO_RANK { None } else { Some(rank(row[1])?) };
-            Some(Place { rank: rank(row[0])?, parent, role })
+            Some(PlannedProcess { rank: rank(row[0])?, parent, role })
         };
         let rows = own.array::<u64>(3)?.as_chunks::<PLACE_COLUMNS>().0;
-        let places: Option<Vec<Place>> = rows.iter().map(place).collect();
-        let sources = Sources { records, places: places.unwrap_or_default() };
+        let planned: Option<Vec<PlannedProcess>> = rows.iter().map(process).collect();
+        let sources = Sources { records, planned: planned.unwrap_or_default() };
         let took = Duration::from_nanos(own.scalar::<u64>(0)?);
         let status = Self::assemble(sources, missing, took);
         if status.nodes.is_empty() { Err(no_status()) } else { Ok(status) }
@@ -297,8 +297,8 @@ fn joined(sources: &Sources, missing: &[Missing]) -> BTreeMap<Rank, NodeStatus> 
         record: None,
         link: None,
     };
-    for place in &sources.places {
-        nodes.insert(place.rank, empty(place.rank, place.role, place.parent));
+    for process in &sources.planned {
+        nodes.insert(process.rank, empty(process.rank, process.role, process.parent));
     }
     for record in &sources.records.nodes {
         let role = match record.role {

@@ -109,7 +109,7 @@ impl Stream {
     ///
     /// # Errors
     /// [`Error::Misuse`] when the stream is closed, the values are too long or the tag is below
-    /// [`FIRST_TAG`](crate::FIRST_TAG); [`Error::NobodyLeft`] when all members are gone;
+    /// [`FIRST_TAG`](crate::FIRST_TAG); [`Error::NoMemberLeft`] when all members are gone;
     /// [`Error::Ended`].
     pub fn broadcast(&mut self, tag: Tag, values: impl IntoValues) -> Result<()> {
         self.send(tag, values, &RankSet::new())
@@ -121,7 +121,7 @@ impl Stream {
     /// ```no_run
     /// # fn poll(stream: &mut sapwood::Stream) -> sapwood::Result<()> {
     /// match stream.try_broadcast(100, 5_i32) {
-    ///     // Somebody has not read the questions before this one: it is left out.
+    ///     // A member has not read earlier questions: skip this one.
     ///     Err(sapwood::Error::WouldWait { .. }) => Ok(()),
     ///     sent => sent,
     /// }
@@ -191,7 +191,7 @@ impl Stream {
     /// The next answer; waits for it.
     ///
     /// # Errors
-    /// [`Error::NobodyLeft`] when all members are gone, [`Error::Ended`].
+    /// [`Error::NoMemberLeft`] when all members are gone, [`Error::Ended`].
     pub fn recv(&mut self) -> Result<Answer> {
         self.wait(None)
     }
@@ -270,7 +270,7 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        // Nobody is left to be told; the network's own end says what matters.
+        // A drop cannot report an error; what matters is reported by the network's own end.
         let _ = self.close_once();
     }
 }

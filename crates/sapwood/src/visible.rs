@@ -217,7 +217,7 @@ fn check_name(name: &str) -> Result<()> {
 /// there.
 ///
 /// # Errors
-/// [`Error::File`] when it cannot be made, belongs to somebody else, or others may enter it.
+/// [`Error::File`] when it cannot be made, belongs to another user, or other users may enter it.
 pub fn runtime_folder() -> Result<PathBuf> {
     let path = folder_path();
     match DirBuilder::new().mode(0o700).create(&path) {
@@ -285,7 +285,7 @@ fn owner_of(path: &Path) -> Option<u32> {
 /// Removes files that may be there.
 fn remove(paths: &[&Path]) {
     for path in paths.iter().filter(|path| !path.as_os_str().is_empty()) {
-        // Whoever else has removed it has done the same work.
+        // Another process may have removed it already.
         let _ = fs::remove_file(path);
     }
 }

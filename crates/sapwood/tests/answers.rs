@@ -111,7 +111,8 @@ fn when_all_are_gone_nobody_is_left_to_answer() {
         let all: Vec<u32> = everyone.ranks().iter().collect();
         stream.broadcast(tags::DIE, all).unwrap();
         let begin = Instant::now();
-        // The wave that they died in may still be answered: without a value, by nobody.
+        // The wave that they died in may still be answered: without a value and without
+        // contributors.
         let error = loop {
             match stream.recv_timeout(ENDING) {
                 Ok(answer) => assert!(answer.value().is_err() && answer.contributors.is_empty()),
@@ -119,13 +120,13 @@ fn when_all_are_gone_nobody_is_left_to_answer() {
             }
         };
         println!("{shape}: {:.1} ms: {error}", begin.elapsed().as_secs_f64() * 1e3);
-        let Error::NobodyLeft { missing } = &error else { panic!("{error}") };
+        let Error::NoMemberLeft { missing } = &error else { panic!("{error}") };
         let named = missing.iter().fold(RankSet::new(), |mut all, part| {
             all.union_with(part.ranks.as_ref());
             all
         });
         assert_eq!(&named, everyone.ranks());
-        assert!(matches!(stream.recv(), Err(Error::NobodyLeft { .. })));
+        assert!(matches!(stream.recv(), Err(Error::NoMemberLeft { .. })));
         let error = network.stream(&everyone).open().err().unwrap();
         assert!(error.to_string().contains("are no back-ends"), "{error}");
         network.close().unwrap();

@@ -28,7 +28,7 @@ fn sleepy(limit: Duration) -> (Network, String) {
     (network, mark)
 }
 
-/// Asks on a stream of sums, so many times.
+/// Asks on a stream of sums, `count` times.
 fn neighbours_go_on(network: &Network, count: usize) {
     let mut sums = network.stream(&network.everyone()).up("sum").open().unwrap();
     for _ in 0..count {
@@ -75,6 +75,6 @@ fn a_network_ends_while_a_filter_is_at_work() {
     neighbours_go_on(&network, 20);
     assert!(asleep.recv_timeout(Duration::from_millis(50)).is_err(), "it never answers");
     network.close().unwrap();
-    // Within the time that an ending may take: nobody waits for the filter.
+    // Within the time that an ending may take: the end does not wait for the filter.
     wait_until_gone(&tree);
 }

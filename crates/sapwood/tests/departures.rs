@@ -129,15 +129,15 @@ fn a_send_to_a_stream_without_members_says_that_nobody_is_left() {
             let sent = (0..8).map(|_| stream.broadcast(tags::LENGTH, vec![7_u8; LOAD_BYTES]));
             let ended = sent.filter_map(Result::err).next();
             if let Some(error) = ended {
-                assert!(matches!(error, Error::NobodyLeft { .. }), "{error}");
+                assert!(matches!(error, Error::NoMemberLeft { .. }), "{error}");
             }
-            assert!(matches!(stream.recv(), Err(Error::NobodyLeft { .. })));
+            assert!(matches!(stream.recv(), Err(Error::NoMemberLeft { .. })));
             for sent in [
                 stream.broadcast(tags::RANK, ()),
                 stream.try_broadcast(tags::RANK, ()),
                 stream.send_to(0, tags::RANK, ()),
             ] {
-                assert!(matches!(sent, Err(Error::NobodyLeft { .. })), "{sent:?}");
+                assert!(matches!(sent, Err(Error::NoMemberLeft { .. })), "{sent:?}");
             }
             network.close().unwrap();
         }

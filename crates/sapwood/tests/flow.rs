@@ -33,7 +33,8 @@ fn a_stream_that_nobody_reads_stalls_neither_its_neighbours_nor_memory() {
     let everyone = network.everyone();
     let mut slow = network.stream(&everyone).wave(WaveRule::Immediate).open().unwrap();
     let mut fast = network.stream(&network.communicator([0, 2])).up("sum").open().unwrap();
-    // 1 and 3 each send 200 MB that nobody receives, and so wait for room; 0 and 2 stay free.
+    // 1 and 3 each send 200 MB that the front-end does not receive, and so wait for credit; 0 and 2
+    // stay free.
     let flooders = [1, 3].into_iter().collect();
     slow.send_to_ranks(&flooders, tags::FLOOD, (2000_u32, 100_000_u32)).unwrap();
     let before = peaks(&tree);
@@ -45,12 +46,12 @@ fn a_stream_that_nobody_reads_stalls_neither_its_neighbours_nor_memory() {
         assert_eq!(answer.value().unwrap().scalar::<i64>(0), Ok(2));
         waves += 1;
     }
-    println!("{waves} waves in 3 s beside a stream that nobody reads");
+    println!("{waves} waves in 3 s beside a stream that is not read");
     for ((who, before), (_, after)) in before.iter().zip(peaks(&tree)) {
         println!("{who}: {before} KB before, at most {after} KB during");
         assert!(after < before + (16 << 10), "{who} holds too much");
     }
-    // Whoever reads late gets all of it, in order.
+    // A late reader gets all of it, in order.
     let mut bytes = 0;
     for _ in 0..4000 {
         let answer = slow.recv_timeout(HANG).unwrap();

@@ -44,7 +44,7 @@ fn whole(sum: &mut Stream) {
 fn named(network: &mut Network) -> String {
     let begin = Instant::now();
     loop {
-        assert!(begin.elapsed() < HANG, "nobody is named");
+        assert!(begin.elapsed() < HANG, "no process is named");
         while let Some(event) = network.next_event() {
             match event {
                 Event::Lost { reason, .. } if reason.contains("broke the protocol: sent") => {
@@ -75,7 +75,7 @@ fn forged(network: &mut Network) -> String {
 fn lies_to(links: Links) {
     let mark = new_mark();
     let serving = back_ends(&mark, &["serve"]);
-    let mut network = builder("2x2", links).guests().back_end(serving).open().unwrap();
+    let mut network = builder("2x2", links).dynamic_members().back_end(serving).open().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let key = folder.path().join("key");
     network.write_attach_file(&folder.path().join("attach"), &key).unwrap();

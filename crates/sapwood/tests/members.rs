@@ -1,5 +1,5 @@
-//! Members come and go on purpose while a tree of real processes works: no wave lacks anybody who
-//! is a member of its stream, and new streams have everyone who is there.
+//! Members come and go on purpose while a tree of real processes works: no wave lacks a member of
+//! its stream, and new streams have all present members.
 
 mod support;
 
@@ -18,7 +18,7 @@ use support::{
 /// Fan-outs 1, 2 and the default of 8.
 const SHAPES: [&str; 3] = ["1x1", "2x2", "8"];
 
-/// A network that takes guests, with its attach file.
+/// A network that takes dynamic members, with its attach file.
 struct Scene {
     network: Network,
     tree: Vec<Seen>,
@@ -30,7 +30,7 @@ impl Scene {
     fn of(shape: &str, links: Links) -> Self {
         let mark = new_mark();
         let network =
-            builder(shape, links).guests().back_end(back_ends(&mark, &["serve"])).open().unwrap();
+            builder(shape, links).dynamic_members().back_end(back_ends(&mark, &["serve"])).open().unwrap();
         let tree = tree_below_us(&mark);
         let folder = tempfile::tempdir().unwrap();
         let scene = Self { network, tree, folder, events: Vec::new() };
@@ -63,11 +63,11 @@ impl Scene {
         child
     }
 
-    fn guest(&mut self) -> Child {
+    fn dynamic_member(&mut self) -> Child {
         self.start(trial(), &["back-end", "file"])
     }
 
-    /// A further communication process, once it is known where it takes guests.
+    /// A further communication process, once it is an attach point itself.
     fn join(&mut self) -> (Child, u32) {
         let before: BTreeSet<u32> = self.points();
         let child = self.start(sapwood(), &["node", "--join"]);
@@ -126,7 +126,7 @@ fn back_ends_come_and_leave_while_waves_run() {
         let mut fixed = scene.network.stream(&scene.network.everyone()).up("sum").open().unwrap();
         let mut children = Vec::new();
         for count in 1..=6 {
-            children.push(scene.guest());
+            children.push(scene.dynamic_member());
             whole(&mut fixed, &members);
             let all = members.len() + count;
             scene.network.wait_for_back_ends(all, HANG).unwrap();
@@ -148,14 +148,14 @@ fn who_leaves_has_left_and_is_not_gone() {
     let mut scene = Scene::of("2x2", Links::Unix);
     let file = scene.file();
     let before = scene.network.everyone().ranks().clone();
-    let guest = std::thread::spawn(move || {
-        let mut guest = BackEnd::attach_by_file(&file, None).unwrap();
-        let rank = guest.rank();
-        let stream = guest.wait_for_stream(HANG).unwrap();
+    let member = std::thread::spawn(move || {
+        let mut member = BackEnd::attach_by_file(&file, None).unwrap();
+        let rank = member.rank();
+        let stream = member.wait_for_stream(HANG).unwrap();
         for wave in 0..300_i64 {
-            guest.send(stream, tags::RANK, wave).unwrap();
+            member.send(stream, tags::RANK, wave).unwrap();
         }
-        guest.leave().unwrap();
+        member.leave().unwrap();
         rank
     });
     scene.network.wait_for_back_ends(before.len() + 1, HANG).unwrap();
@@ -171,7 +171,7 @@ fn who_leaves_has_left_and_is_not_gone() {
     scene.await_event(
         |event| matches!(event, Event::Lost { reason, .. } if reason.contains("has left")),
     );
-    assert_eq!(guest.join().unwrap(), only.as_ref().first().unwrap());
+    assert_eq!(member.join().unwrap(), only.as_ref().first().unwrap());
     drop(stream);
     scene.end(Vec::new());
 }
@@ -188,17 +188,17 @@ fn communication_processes_join_and_leave_while_waves_run() {
         let point: Vec<_> = points.into_iter().filter(|point| point.parent == rank).collect();
         let is_encrypted = matches!(links, Links::EncryptedTcp);
         AttachFile::new(&point, is_encrypted, &key)
-            .with_guests(|_| 0)
+            .with_dynamic_members(|_| 0)
             .write(&scene.file())
             .unwrap();
         let planned = scene.network.everyone().size();
         for _ in 0..3 {
-            children.push(scene.guest());
+            children.push(scene.dynamic_member());
         }
         scene.network.wait_for_back_ends(planned + 3, HANG).unwrap();
         let everyone = scene.network.everyone();
-        let guests = everyone.ranks().iter().filter(|&guest| guest > rank && guest < rank + 256);
-        assert_eq!(guests.count(), 3, "they are below the one that has joined");
+        let dynamic = everyone.ranks().iter().filter(|&member| member > rank && member < rank + 256);
+        assert_eq!(dynamic.count(), 3, "they are below the one that has joined");
         let mut stream = scene.network.stream(&everyone).up("sum").open().unwrap();
         whole(&mut stream, everyone.ranks());
 

@@ -60,7 +60,7 @@ fn inner_processes_die_one_after_another_and_no_wave_lacks_anybody() {
                 Event::Repaired { rank, orphans, .. } => {
                     repaired.insert(rank, orphans);
                 }
-                Event::Lost { .. } => panic!("nobody is lost: {event:?}"),
+                Event::Lost { .. } => panic!("no member is lost: {event:?}"),
                 _ => {}
             }
         }

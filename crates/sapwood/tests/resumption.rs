@@ -115,7 +115,7 @@ fn a_front_end_may_be_replaced_more_than_once() {
     wait_until_gone(&scene.tree);
 }
 
-/// A process that has joined the network, and a back-end that is its guest.
+/// A process that has joined the network, and a back-end that has attached to it.
 fn guests_of(scene: &mut Scene) -> [Child; 2] {
     let attach_file = scene.folder.path().join("state-attach");
     let mut start = |program: &Path, arguments: &[&str], told: &str| {

@@ -1,4 +1,4 @@
-//! Processes that are slow or stopped for longer than anybody waits: they come back without loss.
+//! Processes that are slow or stopped for longer than any time limit: they come back without loss.
 
 mod support;
 
@@ -34,7 +34,7 @@ impl Door {
         Program::new("/bin/sh").variable(MARK_VARIABLE, mark).argument("-c").argument(script)
     }
 
-    /// Lets whoever waits go on.
+    /// Lets the waiting threads go on.
     fn open(&self) {
         let mut door = fs::OpenOptions::new().write(true).open(&self.0).unwrap();
         door.write_all(b"go on\n").unwrap();

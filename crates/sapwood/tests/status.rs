@@ -142,7 +142,7 @@ fn a_visible_network_answers_visitors_while_its_application_waits() {
         network.publish(&name).unwrap();
         network.close().unwrap();
         assert!(VisibleNetwork::all().unwrap().iter().all(|one| one.name != name));
-        assert!(found.status(WAIT).is_err(), "nobody is there");
+        assert!(found.status(WAIT).is_err(), "the network has ended");
     }
 }
 
@@ -158,7 +158,7 @@ fn two_networks_cannot_have_one_name_and_busy_ones_do_not_answer() {
     let all = VisibleNetwork::all().unwrap();
     let mine: Vec<_> = all.iter().filter(|one| one.name.starts_with(&name)).collect();
     assert_eq!(mine.len(), 2);
-    // Nobody turns the loop meanwhile.
+    // The application does not turn the loop meanwhile.
     let busy = mine[0].status(Duration::from_millis(1)).unwrap_err();
     assert!(matches!(busy, Error::Timeout { .. }), "{busy}");
     drop((first, second));

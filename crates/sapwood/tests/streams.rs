@@ -154,8 +154,8 @@ fn a_communicator_of_some_back_ends_is_answered_by_just_these() {
     let strangers = network.communicator([0, 8]);
     let error = network.stream(&strangers).open().err().unwrap();
     assert_eq!(error.to_string(), "ranks 8 are no back-ends of this network");
-    let nobody = network.communicator([]);
-    assert!(network.stream(&nobody).open().is_err());
+    let empty = network.communicator([]);
+    assert!(network.stream(&empty).open().is_err());
     network.close().unwrap();
 }
 

@@ -1,4 +1,4 @@
-//! Strangers at the doors of a tree: nobody is served without the key, and the tree goes on.
+//! Strangers connect to a tree: none is served without the key, and the tree goes on.
 
 mod support;
 
@@ -329,7 +329,10 @@ fn faults() -> Vec<(&'static str, Vec<u8>)> {
         ("a shutdown before the hello", control(&Control::Shutdown)),
         ("another version", hello(99, free)),
         ("a rank that is taken", hello(sapwood_wire::WIRE_VERSION, Claim::Started { rank: 0 })),
-        ("a rank that nobody has", hello(sapwood_wire::WIRE_VERSION, Claim::Started { rank: 77 })),
+        (
+            "a rank that is not in the plan",
+            hello(sapwood_wire::WIRE_VERSION, Claim::Started { rank: 77 }),
+        ),
         (
             "a rank where none is kept",
             hello(sapwood_wire::WIRE_VERSION, Claim::Attached { rank: None }),

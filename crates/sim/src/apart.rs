@@ -1,8 +1,8 @@
-//! Filters that run apart from their process's loop, and take their time: the same as the built-in
-//! ones, under names of their own.
+//! Offloaded filters, which take virtual time: the same as the built-in ones, under names of their
+//! own.
 //!
-//! What they make is made when the node gives them out; it is given back after a virtual while, in
-//! a turn of its own. Which streams of a run have such filters, and how slow these are, does not
+//! A job is computed when the node emits it; its result is returned after a virtual delay, in a
+//! turn of its own. Which streams of a run have such filters, and how slow these are, does not
 //! change anything else that its seed draws.
 
 use alloc::boxed::Box;
@@ -16,10 +16,10 @@ use crate::agenda::{MICROSECOND, MILLISECOND, Time};
 use crate::scenario::{Kind, SETTLE_MAX, Scenario};
 use crate::world::World;
 
-/// One run in so many has such streams.
+/// One run in this many has such streams.
 const RUNS: u64 = 3;
 
-/// Which streams run apart, and for how long.
+/// Which streams are offloaded, and how long a job takes.
 #[derive(Debug)]
 pub(crate) struct Slowness {
     chance: Chance,
@@ -57,7 +57,7 @@ impl Slowness {
     }
 }
 
-/// A filter that nobody may call in the loop.
+/// A filter that must not be called in the loop.
 struct Apart(Box<dyn Filter>);
 
 impl Filter for Apart {

@@ -47,7 +47,7 @@ impl Chance {
         self.below(length as u64) as usize
     }
 
-    /// True once in so many times.
+    /// True once in `count` times on average.
     pub fn one_in(&mut self, count: u64) -> bool {
         self.below(count) == 0
     }

@@ -73,7 +73,8 @@ impl World {
         let role = if is_leaf { Role::BackEnd } else { Role::Communication };
         let child = self.add_process(role, Some(rank), true);
         self.processes[child].starter = Some(parent);
-        // Whoever is started on one machine with its starter is on the same side of a partition.
+        // A process that is started on the machine of its starter is on the same side of a
+        // partition.
         self.processes[child].side_bits = self.processes[parent].side_bits;
         self.by_rank.insert(rank, child);
         self.note(child, || String::from("starts"));
@@ -134,7 +135,7 @@ impl World {
         one.is_alive() && one.is_dialing && one.attempt == attempt
     }
 
-    /// The request for a connection reaches its target, if anybody is there.
+    /// A connection request reaches its target; it is refused if no process listens there.
     pub(crate) fn knock(&mut self, dialer: usize, attempt: u64, target: usize) {
         if !self.is_waiting(dialer, attempt) {
             return;
@@ -252,7 +253,7 @@ impl World {
         process == FRONT_END || self.processes[process].node.is_planned()
     }
 
-    /// Somebody who wanted to join tries again, a little later.
+    /// A process that failed to join tries again, a little later.
     fn join_again(&mut self, process: usize) {
         let one = &self.processes[process];
         if one.role != Role::BackEnd || one.starter.is_some() {

@@ -14,7 +14,7 @@ pub enum Class {
     Stop,
     /// A connection breaks; what was under way is lost on either side.
     Reset,
-    /// Some processes and the others do not hear of each other, and nobody is told.
+    /// Two sets of processes cannot reach each other, and no link reports it.
     Partition,
     /// A process takes milliseconds for what takes others microseconds.
     Slow,

@@ -164,7 +164,7 @@ fn have_late_parts(draws: &mut Chance, faults: Faults, scenario: &mut Scenario) 
     scenario.shape = deep_shape(draws);
     scenario.duration = draws.between(100, 600) * MILLISECOND;
     scenario.recovery.grace = Duration::from_secs(10);
-    // What has come late is under way for so long that its wave is safe before it.
+    // A late part is under way for longer than its wave takes to become safe.
     scenario.speed.latency = *draws.pick(&[1, 5]) * MILLISECOND;
     scenario.speed.room_bytes = scenario.speed.room_bytes.max(65_536);
     for plan in &mut scenario.streams {

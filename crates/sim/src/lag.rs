@@ -14,7 +14,7 @@ use crate::agenda::{Happening, MILLISECOND, SECOND, Time};
 use crate::world::World;
 use crate::{Chance, Class, Faults};
 
-/// One run in so many has spells where other things go wrong as well.
+/// One run in this many has spells where other things go wrong as well.
 const RUNS: u64 = 8;
 /// The longest that a turn comes late, of one spell or another.
 const LATEST: [Time; 4] = [300 * MILLISECOND, SECOND, 3 * SECOND, 8 * SECOND];
@@ -37,7 +37,7 @@ pub(crate) struct Lags {
 }
 
 impl Lags {
-    /// Of the run of a seed that is at work for so long.
+    /// The lags of the run of a seed with this duration.
     pub(crate) fn draw(seed: u64, faults: Faults, duration: Time) -> Self {
         let mut chance = Chance::new(seed ^ 0x1a7e_0f5e_1f00);
         let is_alone = faults.classes().count() == 1;
@@ -117,7 +117,8 @@ impl World {
         others.map(|class| self.injected[class.index()]).sum::<u64>() == 0
     }
 
-    /// What is wrong where nothing but lateness has struck: nobody is missing for good.
+    /// The violation where nothing but lateness was injected and back-ends are missing for good, if
+    /// any.
     pub(crate) fn missing_for_good(&self, there: &RankSet) -> Option<String> {
         let all: RankSet = self.topology.back_ends().collect();
         let missing = all.difference(there.as_ref());

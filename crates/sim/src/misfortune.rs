@@ -18,7 +18,7 @@ const SLOWNESS_MAX: u64 = 2000;
 const RETRY_MAX: Time = 200 * MILLISECOND;
 
 impl World {
-    /// A fault strikes: it finds somebody, or nothing happens.
+    /// Injects a fault; nothing happens if it finds no victim.
     pub(crate) fn strike(&mut self, number: usize) {
         let strike = self.scenario.strikes[number];
         let Some(victim) = self.victim(&strike) else { return };
@@ -232,7 +232,7 @@ impl World {
             self.note(index, || String::from("is cut off"));
         }
         if !self.scenario.recovery.silence.is_zero() {
-            // Anybody may take anybody for dead.
+            // Any process may consider any other one dead.
             let everyone = self.topology.back_ends().collect();
             self.harmed.union_with(RankSet::as_ref(&everyone));
             self.oracle.disturbed(&everyone);
@@ -279,7 +279,7 @@ impl World {
     /// A process leaves on purpose.
     fn send_away(&mut self, victim: usize) -> bool {
         let Some(rank) = self.processes[victim].rank else { return false };
-        // Whoever is below a communication process that leaves is lost, or has to look for another.
+        // A process below a communication process that leaves is lost, or has to find a new parent.
         let ranks = self.below(rank);
         self.oracle.disturbed(&ranks);
         if self.processes[victim].role == Role::Communication {

@@ -9,7 +9,7 @@ use crate::agenda::Time;
 pub(crate) struct Speed {
     /// Nanoseconds from one end to the other.
     pub(crate) latency: Time,
-    /// At most so many nanoseconds more, by chance.
+    /// At most this many nanoseconds more, at random.
     pub(crate) jitter: Time,
     /// Bytes per microsecond.
     pub(crate) bytes_per_microsecond: u64,
@@ -18,8 +18,8 @@ pub(crate) struct Speed {
 }
 
 impl Speed {
-    /// Makes room for as many bytes under way that so many pass within a time: a run whose links
-    /// are too slow for its streams would not come to rest.
+    /// Raises the number of bytes that may be under way until `bytes` bytes pass within a time: a
+    /// run whose links are too slow for its streams would not come to rest.
     pub(crate) fn let_pass(&mut self, bytes: u64, within: Time) {
         // What is read makes room again after a round trip.
         let round_trip = 2 * (self.latency + self.jitter);
@@ -87,7 +87,7 @@ impl Pipe {
         *self.end.get_or_insert(at)
     }
 
-    /// Loses what is under way but for so many bytes, which arrive yet.
+    /// Drops the bytes that are under way except for the first `kept`, which still arrive.
     pub(crate) fn cut(&mut self, mut kept: usize) {
         let mut left = VecDeque::new();
         for (at, count) in self.under_way.drain(..) {
@@ -137,7 +137,7 @@ impl Pipe {
         count
     }
 
-    /// Nobody will read any of it.
+    /// Drops all bytes: no process will read them.
     pub(crate) fn discard(&mut self) {
         self.bytes.clear();
         self.under_way.clear();

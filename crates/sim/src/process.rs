@@ -14,7 +14,7 @@ use crate::program::Leaf;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     Running,
-    /// It has been stopped: it does nothing, and nobody is told.
+    /// It has been stopped: it does nothing, and no other process is told.
     Stopped,
     /// It has ended by itself.
     Ended,
@@ -25,7 +25,7 @@ pub(crate) enum State {
 /// Something that a process learns in its next turn, besides bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Notice {
-    /// Somebody asks for a connection.
+    /// A process requests a connection.
     Knock { dialer: usize, attempt: u64 },
     /// Its own connection has come about.
     Up { attempt: u64, wire: usize },

@@ -19,7 +19,7 @@ use crate::{Class, Expect, Options, Violation};
 const LOOK: Time = 50 * MILLISECOND;
 /// For how long nothing more may come once the tree is at rest.
 const QUIET: Time = 500 * MILLISECOND;
-/// The start gives up on whoever has not come by then; see the limit in `dial`.
+/// The start gives up processes that have not joined by then; see the limit in `dial`.
 const START_MAX: Time = 60 * SECOND;
 /// Most wake-ups of one process in a second of virtual time.
 const WAKES_MAX: u32 = 2000;
@@ -249,13 +249,13 @@ impl World {
         }
     }
 
-    /// Whoever was not struck itself is still there.
+    /// Each back-end that was not struck itself is still a member.
     fn check_survivors(&mut self, there: &RankSet) {
         for process in 0..self.processes.len() {
             let one = &self.processes[process];
             let Some(rank) = one.rank.filter(|_| one.role == Role::BackEnd) else { continue };
             let was_welcomed = one.node.is_planned();
-            // Whoever finds no ancestor for long enough may give up.
+            // An orphan that finds no ancestor within its limit may give up.
             let may_end = one.state == State::Ended && self.tries_patience();
             let is_gone = one.state == State::Crashed || one.has_left || may_end;
             if was_welcomed && !is_gone && !there.contains(rank) {
@@ -266,7 +266,7 @@ impl World {
         }
     }
 
-    /// Whether processes were silent for so long that orphans of theirs may have given up.
+    /// Whether processes were silent for long enough that orphans may have given up.
     fn tries_patience(&self) -> bool {
         let limit = self.scenario.recovery.orphan_limit.as_nanos() / 4;
         let is_silent = |class| matches!(class, Class::Stop | Class::Partition | Class::Slow);

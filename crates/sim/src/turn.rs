@@ -377,7 +377,7 @@ impl World {
         }
     }
 
-    /// A process is no more: its links close, and whoever has started it sees it.
+    /// A process ends: its links close, and its starter sees the exit.
     pub(crate) fn exit(&mut self, process: usize, state: State) {
         let one = &mut self.processes[process];
         one.state = state;

@@ -1,4 +1,4 @@
-//! Handshakes with a stranger, and with somebody in the middle of two who know the key.
+//! Handshakes with a stranger, and with an attacker in the middle of two ends that know the key.
 //!
 //! Sockets are pairs within this process. What each side sends goes into a list of bytes, and the
 //! input says what becomes of it on its way: passed on in pieces, flipped, cut out, repeated,
@@ -133,7 +133,7 @@ impl Side {
     }
 }
 
-/// Nobody is served who does not know the key, and costs little.
+/// A peer without the key is not served, and costs little memory.
 fn meet_stranger(mut side: Side, source: &mut Source<'_>) {
     // The first call makes the keys and the messages of the Noise library's own.
     side.advance();
@@ -176,7 +176,7 @@ impl Middle {
             assert!(can_agree, "two that have other keys or choices were joined");
         }
         if can_agree && !self.is_touched {
-            assert!(self.left.is_done() && self.right.is_done(), "nobody was in their way");
+            assert!(self.left.is_done() && self.right.is_done(), "no byte was altered");
             self.exchange(source);
         }
     }
@@ -193,7 +193,7 @@ impl Middle {
             let (from, to) = self.sides(is_left);
             // Who is done has seen exactly what the other said, and the other it.
             if let (true, Some(count)) = (to.is_done(), from.sent_in_handshake) {
-                assert!(to.given.len() >= count, "somebody was served without a proof");
+                assert!(to.given.len() >= count, "a peer was served without a proof");
                 assert!(to.given[..count] == from.sent[..count], "altered bytes were believed");
             }
         }
@@ -244,7 +244,7 @@ impl Middle {
         self.is_touched |= if is_passed { bytes != before } else { !bytes.is_empty() };
     }
 
-    /// What one writes the other reads; what was altered on an encrypted link, nobody reads.
+    /// What one end writes the other reads; altered bytes of an encrypted link are not delivered.
     fn exchange(&mut self, source: &mut Source<'_>) {
         let (from, to) = self.sides(true);
         let State::Done(writer) = &mut from.state else { return };

@@ -20,7 +20,7 @@ use crate::source::Source;
 pub const TARGET: Target = Target { name: "node", run, repair: None };
 
 const FILTERS: [&str; 6] = ["sum", "null", "count", "concatenate", "equivalence", "statistics"];
-/// What is behind so many things that happen is not looked at.
+/// Input beyond this many acts is ignored.
 const ACTS_MAX: usize = 300;
 const WIRES_MAX: usize = 8;
 /// How often one frame is sent in a row at most.
@@ -109,7 +109,7 @@ impl Run {
         }
     }
 
-    /// Bytes of nobody's end are on their way.
+    /// Sends bytes from the input's end.
     fn give(&mut self, wire: usize, side: Side, bytes: &[u8]) {
         self.given_bytes += bytes.len();
         if self.world.wires[wire].has_room(side) {
@@ -117,11 +117,11 @@ impl Run {
         }
     }
 
-    /// A wire, and nobody's end of it.
+    /// A wire, and the input's end of it.
     fn wire(&mut self, source: &mut Source<'_>) -> Option<(usize, Side)> {
         let wire = source.below(self.world.wires.len());
         let found = self.world.wires.get(wire)?;
-        let side = SIDES.into_iter().find(|&side| found.is_nobodys(side))?;
+        let side = SIDES.into_iter().find(|&side| found.is_input(side))?;
         Some((wire, side))
     }
 
@@ -231,7 +231,7 @@ impl Run {
     }
 
     fn stream(&self, source: &mut Source<'_>) -> StreamId {
-        // Numbers that nobody has opened are asked for as well.
+        // Numbers of streams that were never opened occur as well.
         let index = source.below(self.streams.len() + 2);
         self.streams.get(index).copied().unwrap_or(index as u32)
     }
@@ -325,7 +325,7 @@ impl Run {
         let node = &mut self.world.processes[0].node;
         // After the end and after hanging up there may be links that are down without a word.
         let is_excused = node.has_ended() || has_hung_up;
-        assert!(is_excused || !node.has_unwritten(), "nobody is there to write to");
+        assert!(is_excused || !node.has_unwritten(), "no link is left to write to");
         while node.poll_delivery().is_some() {}
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Back-ends send, streams open and close, bytes move in any order and in pieces, time passes,
 //! processes stop, leave, die and are cut off. Whatever happens: every answer is the sum of what
-//! its contributors sent, nobody is in one wave twice, memory stays within the windows, the same
+//! its contributors sent, no member is in one wave twice, memory stays within the windows, the same
 //! bytes have the same run, and in the end everything comes to rest and every process ends.
 
 mod oracle;
@@ -23,7 +23,7 @@ pub const TARGET: Target = Target { name: "tree", run, repair: None };
 const SHAPES: [&str; 8] = ["1", "3", "2^2", "1^3", "3x2", "1x3", "2x1x2", "4"];
 const FILTERS: [&str; 6] = ["sum", "sum", "sum", "null", "count", "concatenate"];
 const WINDOWS: [u32; 4] = [200, 2000, 30_000, 256 << 10];
-/// What is behind so many things that happen is not looked at.
+/// Input beyond this many acts is ignored.
 const ACTS_MAX: usize = 300;
 const STREAMS_MAX: usize = 4;
 /// Longest packet that is sent, in bytes of its values.
@@ -76,7 +76,7 @@ impl Run {
         }
         run.check_bounds();
         run.finish();
-        run.world.nobody_is_distrusted();
+        run.world.no_process_is_distrusted();
         run.world.fingerprint()
     }
 
@@ -286,14 +286,14 @@ impl Run {
         }
     }
 
-    /// Everything that waits for somebody is let go on; then the network ends.
+    /// Everything that was held back goes on; then the network ends.
     fn finish(&mut self) {
         self.world.processes.iter_mut().for_each(|process| process.is_stalled = false);
         self.come_to_rest();
         if !self.is_faulty {
             self.oracle.check_complete(&self.streams);
             let hangups: u32 = self.world.processes.iter().map(|process| process.hangups).sum();
-            assert_eq!(hangups, 0, "nobody has broken a rule");
+            assert_eq!(hangups, 0, "no process has broken a rule");
         }
         let now = self.world.now;
         self.world.processes[0].node.shutdown(now);

@@ -1,9 +1,9 @@
 //! Real nodes in one process, with pipes between them whose bytes the input moves, cuts and alters.
 //!
-//! An end of a wire belongs to a node or to nobody; what comes from nobody's end is whatever the
-//! input puts there. The world does what a node decides, as a runtime would, writes a fingerprint
-//! of all that it has decided, and holds it to what is true of every node: outputs come to an end,
-//! and so do wake-ups while the clock stands still.
+//! An end of a wire belongs to a node or to the input, which chooses the bytes that come from its
+//! ends. The world does what a node decides, as a runtime would, writes a fingerprint of all that
+//! it has decided, and holds it to what is true of every node: outputs come to an end, and so do
+//! wake-ups while the clock stands still.
 
 mod pipes;
 
@@ -100,7 +100,7 @@ impl World {
         index
     }
 
-    /// Joins two processes; none is nobody's end.
+    /// Joins two processes; `None` is an end of the input.
     pub fn connect(&mut self, parent: Option<usize>, child: Option<usize>) -> usize {
         let wire = self.wires.len();
         let ends = [(parent, Side::Upper), (child, Side::Lower)];
@@ -159,7 +159,7 @@ impl World {
     }
 
     /// All processes of a tree keep the rules: no link was broken for what was said over it.
-    pub fn nobody_is_distrusted(&self) {
+    pub fn no_process_is_distrusted(&self) {
         for process in &self.processes {
             let distrusts = process.node.distrusts();
             assert!(distrusts.is_none(), "an honest process was broken off: {distrusts:?}");
@@ -213,21 +213,22 @@ impl World {
         true
     }
 
-    /// One process that wants to connect gets there, or not: to nobody when `meets_nobody`.
-    pub fn dial_one(&mut self, meets_nobody: bool) -> bool {
+    /// One process that wants to connect reaches its target, or not; the input's end when
+    /// `meets_input`.
+    pub fn dial_one(&mut self, meets_input: bool) -> bool {
         let wants = |process: &Process| process.is_alive && process.dials.is_some();
         let Some(child) = self.processes.iter().position(wants) else { return false };
         let address = self.processes[child].dials.take().unwrap_or_default();
         let number = address.strip_prefix("pipe:").and_then(|number| number.parse().ok());
         let there = number.and_then(|number: usize| self.processes.get(number));
         match there.filter(|parent| parent.is_alive && parent.role != Role::BackEnd) {
-            _ if meets_nobody => drop(self.connect(None, Some(child))),
+            _ if meets_input => drop(self.connect(None, Some(child))),
             Some(parent) if !parent.is_stalled && number != Some(child) => {
                 self.connect(number, Some(child));
             }
             parent => {
                 let is_refused = parent.is_none();
-                let reason = "nobody answers".into();
+                let reason = "no process answers".into();
                 self.change(child, Input::ConnectFailed { reason, is_refused });
             }
         }
@@ -313,8 +314,7 @@ impl World {
         self.fingerprint.0
     }
 
-    /// Holds every process to the end of the network: nothing is left to write where somebody
-    /// reads.
+    /// Holds every process to the end of the network: nothing is left to write on an open link.
     pub fn check_written(&self) {
         for process in self.processes.iter().filter(|process| process.is_alive) {
             for (index, place) in process.links.iter().enumerate() {

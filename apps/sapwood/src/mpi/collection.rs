@@ -220,7 +220,7 @@ impl Collection {
             self.last.broadcast(ROUND, question).and_then(|()| self.last.recv_timeout(wait));
         match answered {
             Ok(answer) => self.round_of(&answer),
-            Err(Error::NobodyLeft { missing }) => {
+            Err(Error::NoMemberLeft { missing }) => {
                 for missing in missing {
                     self.miss(&missing.ranks, missing.reason);
                 }

@@ -19,7 +19,7 @@ const SELDOM: u64 = 32;
 /// When it could not be sent for another reason.
 pub(crate) fn had_room(sent: Result<(), Error>) -> Result<bool, Error> {
     match sent {
-        Ok(()) | Err(Error::Misuse(_) | Error::NobodyLeft { .. }) => Ok(true),
+        Ok(()) | Err(Error::Misuse(_) | Error::NoMemberLeft { .. }) => Ok(true),
         Err(Error::WouldWait { .. }) => Ok(false),
         Err(error) => Err(error),
     }
@@ -31,7 +31,7 @@ pub(crate) fn had_room(sent: Result<(), Error>) -> Result<bool, Error> {
 /// When it could not be sent for another reason.
 pub(crate) fn said(sent: Result<(), Error>) -> Result<(), Error> {
     match sent {
-        Err(Error::NobodyLeft { .. }) => Ok(()),
+        Err(Error::NoMemberLeft { .. }) => Ok(()),
         sent => sent,
     }
 }

@@ -165,7 +165,7 @@ impl<'a> FrontEnd<'a> {
                 continue;
             }
             match stream.broadcast(TAG, Request::Wave { kind, number }.values()) {
-                Ok(()) | Err(Error::NobodyLeft { .. }) => {}
+                Ok(()) | Err(Error::NoMemberLeft { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
         }
@@ -181,7 +181,7 @@ impl<'a> FrontEnd<'a> {
                 match self.streams[kind].try_recv() {
                     Ok(Some(answer)) => self.enter(kind, &answer),
                     Ok(None) => break,
-                    Err(Error::NobodyLeft { .. }) => break,
+                    Err(Error::NoMemberLeft { .. }) => break,
                     Err(error) => return Err(error.into()),
                 }
             }
@@ -294,7 +294,7 @@ impl<'a> FrontEnd<'a> {
             let time = until.saturating_duration_since(Instant::now());
             match self.accounts.recv_timeout(time) {
                 Ok(answer) => self.check_accounts(&answer, &mut accounted)?,
-                Err(Error::Timeout { .. } | Error::NobodyLeft { .. }) => break,
+                Err(Error::Timeout { .. } | Error::NoMemberLeft { .. }) => break,
                 Err(error) => return Err(error.into()),
             }
         }

@@ -50,7 +50,7 @@ int main(int argc, char **argv)
     CHECK(sum == 3);
     sapwood_answer_free(&answer);
     check_event(network);
-    REFUSED(sapwood_stream_recv(victim, &answer, HANG_MS, &error), NOBODY_LEFT, "2: ");
+    REFUSED(sapwood_stream_recv(victim, &answer, HANG_MS, &error), NO_MEMBER_LEFT, "2: ");
     CHECK(answer == NULL);
     sapwood_communicator_free(&second);
     /* The network may go before its streams. */

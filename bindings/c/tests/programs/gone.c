@@ -22,8 +22,8 @@ int main(int argc, char **argv)
     for (int at = 0; at < SENDS && code == SAPWOOD_OK; at++)
         code = sapwood_stream_broadcast(stream, TAG_DOUBLES, &error, "%alf", load,
                                         (uint32_t)LOAD_COUNT);
-    CHECK(code == SAPWOOD_ERROR_NOBODY_LEFT);
-    REFUSED(sapwood_stream_broadcast(stream, TAG_END, &error, "%d", 0), NOBODY_LEFT, "0: ");
+    CHECK(code == SAPWOOD_ERROR_NO_MEMBER_LEFT);
+    REFUSED(sapwood_stream_broadcast(stream, TAG_END, &error, "%d", 0), NO_MEMBER_LEFT, "0: ");
     OK(sapwood_stream_close(&stream, &error));
     OK(sapwood_network_close(&network, &error));
     return 0;

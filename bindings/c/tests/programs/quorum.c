@@ -1,6 +1,6 @@
 /*
- * A file of filters for filters.c: a sum of numbers, and a synchronisation rule that lets a wave go with so many
- * children as the text says that it is given.
+ * A file of filters for filters.c: a sum of numbers, and a synchronisation rule that forwards a
+ * wave with the number of children that its parameter text states.
  */
 #include <sapwood_filter.h>
 

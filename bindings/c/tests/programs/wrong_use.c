@@ -51,7 +51,7 @@ static void after_the_network(sapwood_network_t *copy, sapwood_stream_t *of_stre
     REFUSED(sapwood_stream_broadcast(of_stream, 100, &error, "%d", 1), USAGE, "was closed");
 }
 
-/* A child may read and free what is plain memory, and nothing else; its exit harms nobody. */
+/* A child may read and free what is plain memory, and nothing else; its exit harms no other process. */
 static void in_a_forked_child(const sapwood_answer_t *lent)
 {
     int status = 1;

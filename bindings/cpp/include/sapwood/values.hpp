@@ -1,6 +1,6 @@
 // sapwood/values.hpp: errors, and how C++ values become C's format strings and pointers, and back.
 //
-// A part of sapwood.hpp, which includes it; programs include that. What is in `detail` is nobody's
+// A part of sapwood.hpp, which includes it; programs include that. `detail` is not part of the
 // interface.
 #ifndef SAPWOOD_VALUES_HPP
 #define SAPWOOD_VALUES_HPP
@@ -27,12 +27,12 @@
 namespace sapwood {
 
 #if __cplusplus >= 202002L
-// Elements that lie one behind the other in somebody else's memory.
+// Contiguous elements in memory that another object owns.
 template <class T>
 using Span = std::span<T>;
 #else
-// Elements that lie one behind the other in somebody else's memory: as much of C++20's std::span as
-// this header needs.
+// Contiguous elements in memory that another object owns: as much of C++20's std::span as this
+// header needs.
 template <class T>
 class Span {
 public:
@@ -78,7 +78,7 @@ struct Ended : Error {
     using Error::Error;
 };
 // All back-ends of a stream are gone.
-struct NobodyLeft : Error {
+struct NoMemberLeft : Error {
     using Error::Error;
 };
 // An answer has no value; the text says who is missing and why.
@@ -101,7 +101,7 @@ namespace detail {
     switch (code) {
     case SAPWOOD_ERROR_TIMEOUT: throw Timeout(code, text);
     case SAPWOOD_ERROR_ENDED: throw Ended(code, text);
-    case SAPWOOD_ERROR_NOBODY_LEFT: throw NobodyLeft(code, text);
+    case SAPWOOD_ERROR_NO_MEMBER_LEFT: throw NoMemberLeft(code, text);
     case SAPWOOD_ERROR_NO_VALUE: throw NoValue(code, text);
     case SAPWOOD_ERROR_USAGE: throw Misuse(code, text);
     case SAPWOOD_ERROR_FORMAT: throw FormatError(code, text);

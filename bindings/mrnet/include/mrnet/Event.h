@@ -19,7 +19,7 @@ typedef int EventType;
 
 class Stream;
 
-/* Payloads have no virtual members: cast them by the event's class. Whoever takes an event deletes
+/* Payloads have no virtual members: cast them by the event's class. The caller that takes an event deletes
    its payload. */
 class EventData {};
 

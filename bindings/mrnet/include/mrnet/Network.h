@@ -68,7 +68,7 @@ class Network : public Error {
     int load_FilterFuncs(const char* shared_object, const std::vector<const char*>& functions,
                          std::vector<int>& filter_ids);
 
-    /* A stream for the tool to delete; NULL when a filter is not known or nobody is in it. */
+    /* A stream for the tool to delete; NULL when a filter is not known or it has no end-points. */
     Stream* new_Stream(Communicator* communicator, int up = TFILTER_NULL,
                        int sync = SFILTER_WAITFORALL, int down = TFILTER_NULL);
     Stream* new_Stream(Communicator* communicator, std::string up, std::string sync,

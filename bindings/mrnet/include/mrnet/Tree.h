@@ -36,9 +36,9 @@ class Tree {
               HostList& int_hosts, unsigned int be_per_host, unsigned int int_per_host);
 
   private:
-    struct Place;
-    bool read(const std::string& shape, std::vector<Place>& places);
-    void write(const std::vector<Place>& places);
+    struct Position;
+    bool read(const std::string& shape, std::vector<Position>& positions);
+    void write(const std::vector<Position>& positions);
 
     bool is_valid_;
     std::string text_;

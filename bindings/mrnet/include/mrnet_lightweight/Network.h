@@ -26,7 +26,7 @@ typedef struct Network_s {
     struct mrn_state *state;
 } Network_t;
 
-/* Joins by the last five arguments; NULL where there are none, or nobody answers. */
+/* Joins by the last five arguments; NULL where there are none, or the parent does not answer. */
 Network_t *Network_CreateNetworkBE(int argc, char *argv[]);
 void delete_Network_t(Network_t *net);
 

@@ -66,7 +66,7 @@ void turn_back(std::vector<PacketPtr>& in, std::vector<PacketPtr>& out, std::vec
     }
 }
 
-/* Synchronises: lets packets go by so many as the parameter says, at first by one. */
+/* Synchronises: returns packets in groups of the size that the parameter states, at first one. */
 const char* by_number_format_string = "%d";
 void by_number(std::vector<PacketPtr>& in, std::vector<PacketPtr>& out, std::vector<PacketPtr>&, void** state,
                PacketPtr& params, const TopologyLocalInfo&)

@@ -69,7 +69,7 @@ int reversal(Network* net, int filter)
     return 0;
 }
 
-/* Receives so many packets of one number each, which has to be this. */
+/* Receives `count` packets of one number each, which has to be `wanted`. */
 int numbers(Stream* stream, int count, int wanted)
 {
     PacketPtr packet;
@@ -82,7 +82,7 @@ int numbers(Stream* stream, int count, int wanted)
     return 0;
 }
 
-/* Packets go on by threes at the front-end, whoever they are from, to a sum of the tool's own. */
+/* Packets go on by threes at the front-end, from any back-end, to a sum of the tool's own. */
 int synchronised(Network* net, int by_number, int sum)
 {
     Communicator* everyone = net->get_BroadcastCommunicator();

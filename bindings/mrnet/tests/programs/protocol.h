@@ -12,8 +12,8 @@ enum {
     TAG_QUIET,        /* "": nothing is sent */
     TAG_BAD,          /* "": send a packet with a malformed format, then say so with "%d" */
     TAG_MIXED,        /* "": send "%d" or "%lf", by rank */
-    TAG_ARRAY,        /* "%d": send so many times the own rank, as "%ad" */
-    TAG_SLOW,         /* "%d": all but rank 0 send 1; rank 0 sends so many milliseconds later */
+    TAG_ARRAY,        /* "%d": send the own rank this many times, as "%ad" */
+    TAG_SLOW,         /* "%d": all but rank 0 send 1; rank 0 sends this many milliseconds later */
     TAG_INSPECT,      /* "": look at everything that a back-end can ask, then send "%d", 1 if good */
     TAG_LEAVE,        /* "": end without a word */
     TAG_EXIT,         /* "": the end */

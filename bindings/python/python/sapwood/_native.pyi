@@ -458,7 +458,7 @@ class Network:
         startup_timeout: float | None = None,
         allow_missing: bool = False,
         recovery: bool | Mapping[str, float] | None = None,
-        guests: bool = False,
+        dynamic_members: bool = False,
         state_file: str | os.PathLike[str] | None = None,
         name: str | None = None,
         filter_limit: float = 10.0,

@@ -65,7 +65,7 @@ class TimeoutError(SapwoodError, builtins.TimeoutError):
     """Nothing came in time."""
 
 
-class NobodyLeftError(SapwoodError):
+class NoMemberLeftError(SapwoodError):
     """All back-ends of the stream are gone, so that no answer can come."""
 
     missing: Sequence[Missing] = ()
@@ -73,7 +73,7 @@ class NobodyLeftError(SapwoodError):
 
 
 class NoValueError(SapwoodError):
-    """An answer has no value: a filter failed, or nobody contributed."""
+    """An answer has no value: a filter failed, or no back-end contributed."""
 
     missing: Sequence[Missing] = ()
     """Who, and why."""
@@ -105,7 +105,7 @@ __all__ = [
     "LayoutError",
     "MisuseError",
     "NoValueError",
-    "NobodyLeftError",
+    "NoMemberLeftError",
     "ProgramError",
     "SapwoodError",
     "StartError",

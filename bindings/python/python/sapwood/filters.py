@@ -144,7 +144,7 @@ def end() -> bool:
         if time.monotonic() > until:
             return False
         for thread in threads:
-            # Comes to it with its next step; whoever waits inside the system does not take one.
+            # Raised at the thread's next bytecode; a thread that waits in a system call runs none.
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(GivenUp))
         time.sleep(_LOOK_SECONDS)
     return True

@@ -16,7 +16,7 @@ from .errors import ClosedError, EndedError, TimeoutError
 T = TypeVar("T", covariant=True)
 
 CLOSED_SECONDS = 0.2
-"""How soon whoever waits for something that is closed meanwhile is told."""
+"""How soon a waiting task is told that its source was closed meanwhile."""
 
 
 class Source(Protocol[T]):

@@ -226,7 +226,7 @@ pub fn wait_until_gone(tree: &[Seen]) -> Duration {
     took
 }
 
-/// Whether nobody listens or is connected at an address.
+/// Whether no process listens or is connected at an address.
 fn is_free(address: &str) -> bool {
     match address.strip_prefix("unix:") {
         Some(path) if path.starts_with('/') => !Path::new(path).exists(),

@@ -12,9 +12,9 @@ pub const TYPED: Tag = FIRST_TAG + 2;
 pub const TEXT: Tag = FIRST_TAG + 3;
 /// `%aud`: back-ends of these ranks end at once, without a word; the others send their rank.
 pub const DIE: Tag = FIRST_TAG + 4;
-/// `%aud %ud`: back-ends of these ranks sleep for so many milliseconds; then all send their rank.
+/// `%aud %ud`: back-ends of these ranks sleep for this many milliseconds; then all send their rank.
 pub const SLEEP: Tag = FIRST_TAG + 5;
-/// `%ud %ud`: send so many packets of so many bytes each.
+/// `%ud %ud`: send this many packets of this many bytes each.
 pub const FLOOD: Tag = FIRST_TAG + 6;
 /// `%aud`: back-ends of these ranks loop for ever; the others send their rank.
 pub const SPIN: Tag = FIRST_TAG + 7;

@@ -14,8 +14,8 @@ use super::Known;
 pub(super) struct Downward {
     /// By number: for whom it is.
     sent: Vec<RankSet>,
-    /// By process: the number of the next packet that may come. Of two under one rank, one where
-    /// nobody knows of the other, each is told in order.
+    /// By process: the number of the next packet that may come. Two processes of one rank, which do
+    /// not know of each other, each receive in order.
     next: BTreeMap<usize, u64>,
     /// How many each has received.
     count: BTreeMap<Rank, u64>,
@@ -68,7 +68,7 @@ impl Known {
         if self.drops || self.down.sent.is_empty() {
             return None;
         }
-        // Whoever was on its way to another parent when the stream closed has missed the rest.
+        // A process that was moving to another parent when the stream closed has missed the rest.
         let is_due =
             |rank: &Rank| there.contains(*rank) && !(self.is_closed && disturbed.contains(*rank));
         self.members.iter().filter(is_due).find_map(|rank| {

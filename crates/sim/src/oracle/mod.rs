@@ -45,9 +45,9 @@ pub enum Rule {
     Wakes,
     /// What the front-end believes of who is there is true.
     View,
-    /// Nobody takes an orphan in who is still connected to the process that it has left.
+    /// No orphan is adopted while its old parent may still forward its data.
     Fence,
-    /// Nobody breaks a link for what an honest process has said.
+    /// No process breaks a link because of a message from an honest process.
     Distrust,
     /// A node's own code failed.
     Panic,
@@ -97,9 +97,9 @@ impl fmt::Display for Violation {
 /// What is demanded when communication processes are gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {
-    /// Whoever is below a process that is gone, or behind a link that broke, is gone as well.
+    /// The processes below a lost process, or behind a broken link, are lost as well.
     Losses,
-    /// Whoever is alive finds its place again, and nothing of what it sent is lost.
+    /// Each living process is adopted again, and nothing that it sent is lost.
     Recovery,
 }
 
@@ -143,7 +143,7 @@ struct Known {
     /// The last wave that was answered on time.
     last: Option<Wave>,
     /// Back-ends whose place another process has taken since the stream opened. No wave waits for
-    /// it where those above have been told that nobody is left.
+    /// it after its ancestors were told that no member is left.
     reborn: RankSet,
     down: down::Downward,
 }

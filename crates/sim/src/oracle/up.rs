@@ -34,7 +34,10 @@ impl Known {
         }
         match &answer.packet {
             Some(packet) if answer.contributors.is_empty() => {
-                found.push((Rule::Value, format!("a value of nobody: {:?}", packet.header)));
+                found.push((
+                    Rule::Value,
+                    format!("a value without contributors: {:?}", packet.header),
+                ));
             }
             Some(packet) => {
                 if let Err(text) = self.recipe.check(answer.wave, &answer.contributors, packet) {
@@ -162,8 +165,8 @@ impl Known {
         } else if reason.contains("no answer within") {
             self.is_timed()
         } else {
-            // Who hangs below whom after repairs is the tree's business: those who were given up,
-            // or away, are believed where something was done to anybody.
+            // The oracle does not follow who is whose parent after repairs: the reason is accepted
+            // for members that were given up or absent, if any member was struck.
             is_torn || disturbed.contains(rank) || was_away && !disturbed.is_empty()
         };
         if is_true && !reason.is_empty() {

@@ -157,8 +157,8 @@ impl<'a> Forest<'a> {
         self.settle(0);
     }
 
-    /// Lets things happen until enough has been seen. Each process may have its share of events
-    /// for that, times so many waves: a tree that only keeps itself alive has come to rest, too.
+    /// Runs until `is_enough`. The number of events is limited, to a share of each process times
+    /// `waves`: a tree that exchanges only heartbeats has come to rest, too.
     pub(super) fn run_until(
         &mut self,
         what: &str,
@@ -386,8 +386,8 @@ impl<'a> Forest<'a> {
         has_taken
     }
 
-    /// A back-end's program: a request asks for so many waves, which it sends one by one as far as
-    /// there is room. Whether it did anything.
+    /// A back-end's program: a request asks for a number of waves, which it sends one by one while
+    /// it has credit. Returns whether it did anything.
     fn answer(&mut self, number: u32) -> bool {
         let index = number as usize;
         let mut has_worked = false;

@@ -20,8 +20,8 @@ pub struct Prediction {
 }
 
 impl Prediction {
-    /// Predicts a tree for messages of so many bytes, down and up. `None` for a tree that is
-    /// beyond the limits of [`Topology`] and is not flat.
+    /// Predicts a tree for packets of these numbers of bytes, down and up. `None` for a tree that
+    /// is beyond the limits of [`Topology`] and is not flat.
     #[must_use]
     pub fn of(tree: &Tree, costs: &Costs, bytes_down: u64, bytes_up: u64) -> Option<Self> {
         let model = costs.loggp();

@@ -1,5 +1,5 @@
 //! What is true of every answer, whatever the order: its value is the sum of what its contributors
-//! sent, nobody is in one wave twice, and whoever is not in it is named.
+//! sent, no member is in one wave twice, and members that are not in it are named.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -72,7 +72,7 @@ impl Oracle {
         let wave = (answer.stream, answer.wave);
         let before = self.answered.entry(wave).or_default();
         let is_twice = before.as_ref().intersects(answer.contributors.as_ref());
-        assert!(!is_twice, "somebody is in one wave twice: {answer:?}");
+        assert!(!is_twice, "a member is in one wave twice: {answer:?}");
         before.union_with(answer.contributors.as_ref());
         self.refused.entry(wave).or_default().union_with(all.as_ref());
         let sent = |rank| self.sent.get(&(answer.stream, answer.wave, rank));
@@ -91,16 +91,16 @@ impl Oracle {
                 let parts = parts.expect("a contributor has sent");
                 assert_eq!(value, parts.iter().sum(), "a sum is that of its parts: {answer:?}");
             }
-            None => assert!(answer.contributors.is_empty(), "nobody is in nothing: {answer:?}"),
+            None => assert!(answer.contributors.is_empty(), "no value has contributors: {answer:?}"),
         }
         if !answer.is_late {
             assert!(self.on_time.insert(wave), "wave {wave:?} is answered twice");
-            assert_eq!(all, stream.members, "everybody is in it or named: {answer:?}");
+            assert_eq!(all, stream.members, "all members are in it or named: {answer:?}");
         }
     }
 
-    /// At rest, where nothing has happened to anybody, every wave that all members have passed has
-    /// been answered with all who sent in it.
+    /// At rest, if no process was struck, every wave that all members have passed has been answered
+    /// with all who sent in it.
     pub fn check_complete(&self, streams: &[StreamId]) {
         for &id in streams {
             let stream = &self.streams[&id];

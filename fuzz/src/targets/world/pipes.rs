@@ -31,7 +31,7 @@ impl Side {
     }
 }
 
-/// One process's end of a wire, or nobody's.
+/// One process's end of a wire, or the input's.
 struct End {
     process: Option<usize>,
     link: LinkId,
@@ -71,7 +71,7 @@ impl Wire {
         self.ends.iter().all(|end| end.is_open)
     }
 
-    pub fn is_nobodys(&self, side: Side) -> bool {
+    pub fn is_input(&self, side: Side) -> bool {
         self.ends[side as usize].process.is_none()
     }
 
@@ -131,7 +131,7 @@ impl World {
             return false;
         }
         let Some(process) = process else {
-            // Nobody reads for nobody: what comes is thrown away.
+            // The input does not read: bytes to its end are dropped.
             let count = most.min(other.bytes.len());
             other.bytes.drain(..count);
             if is_end {
@@ -176,7 +176,7 @@ impl World {
         let End { process, link, is_open, is_armed, is_leaving, .. } = *self.wires[wire].end(side);
         let Some(process) = process.filter(|_| is_open && is_armed) else { return false };
         if !self.wires[wire].end(side.other()).is_open {
-            // Nobody reads: the end of the link is seen by reading.
+            // The other end is closed: the end of the link is seen by reading.
             self.wires[wire].end(side).is_armed = false;
             if is_leaving && !self.processes[process].node.wants_write(link) {
                 self.close(wire, side);
