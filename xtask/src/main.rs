@@ -45,7 +45,7 @@ cargo xtask COMMAND
 const DEMO_STEPS: u32 = 400;
 /// Seeds of the simulator, each one run of a whole tree under faults of every class.
 const SIM_SEEDS: u32 = 10_000;
-/// And so many seeds that no run before has seen: the first follows from the commit.
+/// And this many seeds that no run before has seen: the first follows from the commit.
 const FRESH_SEEDS: u32 = 3_000;
 /// The short storm and soak: time for some dozens of faults, and for memory to settle.
 const STORM_SECONDS: u32 = 32;
