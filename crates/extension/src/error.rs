@@ -72,17 +72,17 @@ pub enum ExtensionError {
         /// The names in the file, separated by spaces.
         known: String,
     },
-    /// A file was to come through the tree and has not. Cure: ship it before the stream opens.
+    /// A stream uses a file that was not shipped. Cure: ship it before the stream opens.
     NotShipped {
         /// The file.
         file: String,
     },
-    /// What has come through the tree is not what was sent.
+    /// A shipped file was damaged on the way: its checksum differs.
     Digest {
         /// The file.
         file: String,
     },
-    /// There is no place in memory to hold a file that has come through the tree.
+    /// There is no memory to hold a shipped file.
     Held {
         /// The file.
         file: String,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! FILE#NAME            a filter in a file on the host at hand
-//! FILE=CHECKSUM#NAME   a filter in a file that has come through the tree
+//! FILE=CHECKSUM#NAME   a filter in a file that was shipped through the tree
 //! ```
 //!
 //! The checksum is BLAKE2s of the file's bytes, as 64 hexadecimal digits.
@@ -55,7 +55,7 @@ impl FilterFile {
         Self::new(&name.unwrap_or_default(), bytes)
     }
 
-    /// A file whose bytes are at hand; `name` is what messages call it.
+    /// A file of these bytes; `name` is its name in messages.
     ///
     /// # Errors
     /// As [`FilterFile::read`].
@@ -96,7 +96,7 @@ impl FilterFile {
         &self.digest
     }
 
-    /// What is in it.
+    /// Its contents.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
@@ -135,11 +135,11 @@ impl fmt::Debug for FilterFile {
     }
 }
 
-/// What stands behind the prefix in a filter's name, taken apart.
+/// The parsed text after the prefix of a filter's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reference<'a> {
     pub(crate) file: &'a str,
-    /// The checksum, if the file has come through the tree.
+    /// The checksum, if the file was shipped.
     pub(crate) digest: Option<Digest>,
     /// The filter; empty for the only one.
     pub(crate) filter: &'a str,

@@ -1,4 +1,4 @@
-//! A file that has come through the tree, held in anonymous memory.
+//! A shipped file, held in anonymous memory.
 //!
 //! The loader of shared objects wants a path. A file in a folder, even one of mode 0700, stays
 //! there when its process is killed; memory that has a descriptor and no name goes with the last

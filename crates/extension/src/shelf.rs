@@ -1,4 +1,4 @@
-//! Files that have come through the tree and what was loaded from them, by checksum.
+//! Shipped files and the libraries loaded from them, by checksum.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,7 +8,7 @@ use sapwood_filter::ShippedFile;
 use crate::ExtensionError;
 use crate::file::{Digest, digest_of};
 
-/// What was loaded from each file, or why it cannot be used.
+/// The library loaded from each file, or the reason why it cannot be used.
 #[derive(Debug)]
 pub(crate) struct Shelf<T> {
     files: Mutex<BTreeMap<Digest, Result<Arc<T>, ExtensionError>>>,
@@ -37,7 +37,7 @@ impl<T> Shelf<T> {
         taken.as_ref().map(|_| ()).map_err(Clone::clone)
     }
 
-    /// What was loaded from a file.
+    /// The library loaded from a file.
     pub(crate) fn find(&self, name: &str, digest: &Digest) -> Result<Arc<T>, ExtensionError> {
         let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         let not_shipped = || Err(ExtensionError::NotShipped { file: name.to_string() });

@@ -20,7 +20,7 @@ pub(crate) trait Kind: Debug + Default + Send + Sync {
     /// Loads the file at a path; `file` is what messages call it.
     fn load(&self, file: &str, path: &Path) -> Result<Arc<Self::Loaded>, ExtensionError>;
 
-    /// Loads a file that has come through the tree and whose checksum is right.
+    /// Loads a shipped file with the right checksum.
     fn load_shipped(&self, file: &ShippedFile<'_>) -> Result<Arc<Self::Loaded>, ExtensionError>;
 
     /// Makes a filter of a loaded file.

@@ -53,7 +53,7 @@ pub(crate) fn make(parameters: ValuesRef<'_>) -> Result<Box<dyn Filter>, FilterE
     Ok(Box::new(ClassesFilter))
 }
 
-/// What is known of a class while a wave is folded.
+/// The state of a class while a wave is folded.
 struct Gathered<'a> {
     ranks: RankSet,
     content: &'a [u8],
@@ -154,7 +154,7 @@ pub struct Class {
     pub key: Vec<u8>,
     /// The content; empty where it was left out.
     pub content: Vec<u8>,
-    /// Who sent it.
+    /// The ranks that sent it.
     pub ranks: RankSet,
 }
 

@@ -1,4 +1,4 @@
-//! `count`: how many back-ends contributed, as one `%uld`. What they sent does not matter.
+//! `count`: the number of back-ends that contributed, as one `%uld`. Their values are ignored.
 
 use alloc::boxed::Box;
 

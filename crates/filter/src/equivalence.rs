@@ -126,7 +126,7 @@ fn forged(what: &str) -> FilterError {
 /// Back-ends that sent the same.
 #[derive(Clone, Debug)]
 pub struct EquivalenceClass {
-    /// What they sent.
+    /// The values that they sent.
     pub values: Values,
     /// Their ranks; never empty, unless the packets had no contributors.
     pub ranks: RankSet,

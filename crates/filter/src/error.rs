@@ -21,25 +21,25 @@ pub enum FilterError {
     Parameters {
         /// The filter.
         name: &'static str,
-        /// What it takes.
+        /// The parameters that it takes.
         takes: &'static str,
     },
     /// The packets of a wave differ in format or length. Cure: let all back-ends send the same.
     Mixed {
         /// The filter.
         name: &'static str,
-        /// What the first packet is.
+        /// The format or length of the first packet.
         first: String,
-        /// What the one that differs is.
+        /// That of the packet that differs.
         other: String,
     },
     /// The filter is not defined on values of this format.
     Format {
         /// The filter.
         name: &'static str,
-        /// What it works on.
+        /// The formats that it takes.
         takes: &'static str,
-        /// What came.
+        /// The format that it received.
         format: String,
     },
     /// The process has no memory for the packet that the filter makes.

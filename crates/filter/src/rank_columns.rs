@@ -7,7 +7,7 @@ use sapwood_packet::{RankRange, RankSetRef, Slab, ValuesRef};
 
 use crate::FilterError;
 
-/// What is said of values that no filter has made: what is wrong with them.
+/// The error for values that no filter has made.
 type Forged = fn(&str) -> FilterError;
 
 /// The sets of a packet, one after another.

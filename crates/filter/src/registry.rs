@@ -54,27 +54,27 @@ impl<V: IntoValues> From<(&str, V)> for FilterSpec {
     }
 }
 
-/// A file that has come through the tree, whole, for a [`FilterSource`].
+/// A complete file that was shipped through the tree, for a [`FilterSource`].
 #[derive(Clone, Copy, Debug)]
 pub struct ShippedFile<'a> {
     /// Its name, without the source's prefix and without a folder.
     pub name: &'a str,
     /// What its checksum has to be, as the source that it is for reckons it.
     pub digest: &'a [u8; 32],
-    /// What is in it.
+    /// Its contents.
     pub bytes: &'a [u8],
 }
 
-/// Makes filters that are not known by name beforehand, out of what stands behind its prefix in
-/// their names: the file and the filter in it, for instance.
+/// Makes filters that are not registered by name, from the text after its prefix in their names:
+/// the file and the filter in it, for instance.
 pub trait FilterSource: Send + Sync {
-    /// Makes a filter; `name` is what stands behind the prefix.
+    /// Makes a filter; `name` is the text after the prefix.
     ///
     /// # Errors
     /// [`FilterError`] when there is none, or it does not take these parameters.
     fn make(&self, name: &str, parameters: ValuesRef<'_>) -> Result<Box<dyn Filter>, FilterError>;
 
-    /// Makes a synchronisation rule; `name` is what stands behind the prefix.
+    /// Makes a synchronisation rule; `name` is the text after the prefix.
     ///
     /// # Errors
     /// As [`FilterSource::make`].
@@ -87,8 +87,8 @@ pub trait FilterSource: Send + Sync {
         Err(FilterError::Failed(alloc::format!("'{name}' is no synchronisation rule")))
     }
 
-    /// Takes a file that has come through the tree, for the filters made from then on. The same
-    /// file may come more than once.
+    /// Takes a file that was shipped through the tree, for filters made later. The same file may
+    /// arrive more than once.
     ///
     /// # Errors
     /// [`FilterError`] when it cannot be used. The source remembers that, and says so when a filter
@@ -197,7 +197,7 @@ impl Registry {
         }
     }
 
-    /// Gives a file that has come through the tree to the source whose prefix its name has.
+    /// Passes a file that was shipped through the tree to the source whose prefix its name has.
     ///
     /// # Errors
     /// As [`FilterSource::take_file`], and [`FilterError::Failed`] when there is no such source.

@@ -1,4 +1,4 @@
-//! The filter rule: what a filter is given, what it may do with it.
+//! The filter interface: the input of a filter, and what it may emit.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -49,14 +49,14 @@ pub struct WaveRef<'a> {
 /// What a filter keeps from wave to wave, and what becomes of it when its process dies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum State {
-    /// Nothing: what it gives depends on the wave at hand alone.
+    /// Nothing: its output depends only on the present wave.
     #[default]
     None,
     /// Something that an instance which begins anew makes again by itself; nothing is handed over.
     Rebuildable,
     /// Something that would be lost, and that the instance at the parent can take over. The node
     /// hands a copy to the parent from time to time ([`Filter::save`]), and the parent merges the
-    /// last of them into its own instance when the process is gone ([`Filter::absorb`]).
+    /// last of them into its own instance when the process is lost ([`Filter::absorb`]).
     Composable,
 }
 
@@ -90,7 +90,8 @@ pub trait Filter: Send {
         false
     }
 
-    /// What it keeps from wave to wave. The same for all instances made of the same parameters.
+    /// The state that it has from wave to wave. The same for all instances made of the same
+    /// parameters.
     fn state(&self) -> State {
         State::None
     }
@@ -181,7 +182,7 @@ pub struct Emission {
     bytes: Range<usize>,
 }
 
-/// Where a filter puts what it made. Its memory is used again from wave to wave.
+/// The output of a filter. Its memory is reused from wave to wave.
 #[derive(Debug, Default)]
 pub struct Emitter {
     bytes: Slab,
@@ -202,7 +203,7 @@ impl Emitter {
         self.push_built(false, tag, &values.into_values());
     }
 
-    /// A packet whose values lie encoded somewhere, that travels on.
+    /// Emits a packet with encoded values in the direction of the wave.
     pub fn emit_encoded(&mut self, tag: Tag, values: ValuesRef<'_>) {
         self.push(false, tag, values);
     }
@@ -212,7 +213,7 @@ impl Emitter {
         self.push_built(true, tag, &values.into_values());
     }
 
-    /// A packet whose values lie encoded somewhere, that travels back.
+    /// Emits a packet with encoded values in the opposite direction.
     pub fn reply_encoded(&mut self, tag: Tag, values: ValuesRef<'_>) {
         self.push(true, tag, values);
     }

@@ -43,7 +43,7 @@ const RANKS: Directive = Directive::new(ElementType::Uint32, Shape::Array);
 /// The values that the filter gives.
 const LAYOUT: [Directive; 7] = [COUNTS, DOUBLES, DOUBLES, DOUBLES, RANKS, DOUBLES, RANKS];
 
-/// What is known of one element over some back-ends.
+/// The statistics of one element over some back-ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Moments {
     /// How many back-ends sent it.
@@ -71,7 +71,7 @@ impl Moments {
         Self { count: 1, mean: value, m2, min: value, min_rank: rank, max: value, max_rank: rank }
     }
 
-    /// Takes in what is known over other back-ends.
+    /// Merges the statistics over other back-ends.
     #[inline]
     #[allow(clippy::cast_precision_loss)]
     pub fn merge(&mut self, other: &Self) {
@@ -296,7 +296,7 @@ impl Statistics {
         Ok(Self { moments: indices.map(|index| columns.moments(index)).collect() })
     }
 
-    /// What is known of every element, in the order of the array that was sent.
+    /// The statistics of every element, in the order of the sent array.
     #[must_use]
     pub fn elements(&self) -> &[Moments] {
         &self.moments

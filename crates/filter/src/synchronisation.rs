@@ -10,7 +10,7 @@ use sapwood_packet::{Rank, RankSetRef, StreamId, Wave};
 
 use crate::FilterError;
 
-/// What has come of one wave at one node.
+/// The parts of one wave that have arrived at one node.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrivals<'a> {
     /// The stream.
@@ -36,7 +36,7 @@ pub struct Arrivals<'a> {
 /// What becomes of the wave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It goes on as it is; what still comes of it is late.
+    /// It is forwarded as it is; later parts are stragglers.
     Go,
     /// It waits for the next packet.
     Wait,

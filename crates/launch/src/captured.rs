@@ -1,4 +1,4 @@
-//! The read end of a pipe from a process, and the last words that came through it.
+//! The read end of a pipe from a process, and the last lines that were read from it.
 
 use std::io::{self, PipeReader, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -43,7 +43,7 @@ impl Captured {
         self.ended
     }
 
-    /// Appends what has come, at most [`READ_BYTES_MAX`] bytes, and answers how much that was.
+    /// Appends the bytes that are there, at most [`READ_BYTES_MAX`], and returns their number.
     pub(crate) fn take(&mut self, into: &mut Vec<u8>) -> io::Result<usize> {
         let before = into.len();
         let mut piece = [0_u8; 8192];
@@ -64,8 +64,8 @@ impl Captured {
         Ok(into.len() - before)
     }
 
-    /// Takes what has come and writes its complete lines to `target`, each after `prefix`. At
-    /// the end of the stream a last line without line feed is completed.
+    /// Reads the bytes that are there and writes complete lines to `target`, each after `prefix`.
+    /// At the end of the stream a last line without line feed is completed.
     pub(crate) fn forward(&mut self, prefix: &str, target: &mut dyn Write) -> io::Result<usize> {
         let mut line = std::mem::take(&mut self.line);
         let taken = self.take(&mut line);
@@ -97,8 +97,8 @@ impl Captured {
         }
     }
 
-    /// The end of what has come, for people: at most [`ERROR_TEXT_BYTES_MAX`] bytes from the
-    /// stream, as lines without control characters, from the start of a line if it was cut.
+    /// The end of the output, for display: at most [`ERROR_TEXT_BYTES_MAX`] bytes from the stream,
+    /// as lines without control characters, from the start of a line if it was cut.
     pub(crate) fn last_words(&self) -> String {
         let cut = self.tail.len() > ERROR_TEXT_BYTES_MAX;
         let mut bytes = &self.tail[self.tail.len().saturating_sub(ERROR_TEXT_BYTES_MAX)..];
@@ -115,7 +115,7 @@ impl Captured {
         let news = &into[before..];
         let news = &news[news.len().saturating_sub(ERROR_TEXT_BYTES_MAX + 1)..];
         self.tail.extend_from_slice(news);
-        // One byte more than is shown tells later whether something was cut.
+        // One byte more than is shown, to know later whether the text was cut.
         let surplus = self.tail.len().saturating_sub(ERROR_TEXT_BYTES_MAX + 1);
         self.tail.drain(..surplus);
     }

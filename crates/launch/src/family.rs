@@ -134,8 +134,8 @@ impl Family {
         }
     }
 
-    /// Ends all members and waits for it, for callers without a poll loop, at most for `grace`
-    /// and another `grace` after the kill. Answers those that ended, as
+    /// Ends all members and waits for it, for callers without a poll loop, at most for `grace` and
+    /// another `grace` after the kill. Returns the members that ended, as
     /// [`wait_ended`](Self::wait_ended) does.
     pub fn end_and_wait(&mut self, grace: Duration, manner: Manner) -> Vec<Departed> {
         self.end(Duration::ZERO, grace, manner);
@@ -148,7 +148,7 @@ impl Family {
         departed
     }
 
-    /// Waits until all members have ended, at most for `limit`, and answers those that did.
+    /// Waits until all members have ended, at most for `limit`, and returns those that did.
     ///
     /// Blocks the caller. Meanwhile the output of captured streams is read, so that no member
     /// blocks on a full pipe; only the end of standard error is kept.

@@ -1,4 +1,5 @@
-//! The seam between what is started and how a host is reached: one implementation per way.
+//! The interface between the processes to start and the way to reach a host: one implementation for
+//! each launch method.
 //!
 //! Processes on this machine are started by [`Local::start`](crate::Local::start). On another host
 //! everything is started the same way, whatever leads there: a *client* on this machine, such as
@@ -25,7 +26,7 @@ pub trait Launcher {
     /// error.
     fn client(&self, host: &str, command: &str) -> Order<'static>;
 
-    /// Whether a client that ended with these words before the host answered may do better at a
-    /// second trial.
+    /// Whether a client that ended with this text before the host answered may succeed at a second
+    /// trial.
     fn is_worth_retrying(&self, words: &str) -> bool;
 }

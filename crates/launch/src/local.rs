@@ -79,8 +79,8 @@ impl Launcher for Local {
     }
 }
 
-/// What was found when this process was looked at and had no other thread: nothing but a start can
-/// change it until the starts are over, and they open everything close-on-exec.
+/// The stray descriptors that were found when this process had no other thread: nothing but a start
+/// can change it until the starts are over, and they open everything close-on-exec.
 struct Alone {
     strays: Vec<RawFd>,
 }

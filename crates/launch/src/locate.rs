@@ -67,7 +67,7 @@ fn search_folders(program: &Path, search: &OsStr) -> Result<PathBuf, LaunchError
         .unwrap_or(LaunchError::MissingProgram { program: program.into(), searched_path: true }))
 }
 
-/// What stands between a path and its execution.
+/// The reason why a file cannot be executed, if any.
 enum Obstacle {
     Missing,
     NotExecutable(&'static str),

@@ -32,9 +32,9 @@ pub struct Work {
 /// A process that we started. Dropping it kills it and leaves no zombie, unless it was
 /// [released](Self::release).
 ///
-/// Its standard error comes through a pipe, which the caller must drain by
-/// [`take_stderr`](Self::take_stderr) or [`forward_stderr`](Self::forward_stderr) whenever
-/// [`stderr`](Self::stderr) is readable; else the process stops once the pipe is full.
+/// Its standard error is a pipe, which the caller must drain by [`take_stderr`](Self::take_stderr)
+/// or [`forward_stderr`](Self::forward_stderr) whenever [`stderr`](Self::stderr) is readable; else
+/// the process stops once the pipe is full.
 #[derive(Debug)]
 pub struct Process {
     child: Child,
@@ -199,8 +199,8 @@ impl Process {
         self.stderr.last_words()
     }
 
-    /// How it ended, if it has. The first call that says so reaps it, and kills what is left in
-    /// its process group if it had one of its own.
+    /// How it ended, if it has. The first call that returns an exit reaps it, and kills what is
+    /// left in its process group if it had one of its own.
     pub fn try_wait(&mut self) -> Option<Exit> {
         if self.exit.is_none() {
             self.exit = self.reap_if_ended();
@@ -257,7 +257,7 @@ impl Process {
         self.is_released = true;
     }
 
-    /// Takes what it wrote to captured streams and keeps only the end of standard error.
+    /// Reads its captured streams and keeps only the end of standard error.
     pub(crate) fn drain(&mut self) {
         self.stderr.drain();
         if let Some(stdout) = &mut self.stdout {

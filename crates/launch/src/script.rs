@@ -1,8 +1,8 @@
-//! What a shell on another host is told to do: run our program if it is there, and else take a copy
+//! The script for the shell on another host: run our program if it is there, and else take a copy
 //! of it from standard input and run that.
 //!
 //! The text passes two shells, the user's log-in shell, which may be of any kind, and `sh`. No
-//! secret is in it: it can be read by everybody on both hosts.
+//! secret is in it: it can be read by all users of both hosts.
 
 /// The variable that makes our program a guard: the name under which its host was reached.
 pub const GUARD_VARIABLE: &str = "SAPWOOD_GUARD";
@@ -27,7 +27,7 @@ pub fn quoted(word: &str) -> String {
 pub(crate) struct Copy {
     /// Its length in bytes.
     pub(crate) bytes: u64,
-    /// What tells it from other programs, for people who find it.
+    /// A mark by which users recognise the file.
     pub(crate) mark: String,
 }
 

@@ -1,9 +1,9 @@
 //! One process on another host, seen from its parent: a client such as `ssh`, and the guard at the
 //! other end of it.
 //!
-//! The guard is our own program. It says who it is; it is told what to start, with the key; and it
-//! watches over what it has started, also when this session has ended. What the process writes
-//! comes back by the client's standard error.
+//! The guard is our own program. It identifies itself; it receives a task, with the key; and it
+//! watches the processes that it has started, also when this session has ended. The output of the
+//! process comes back by the client's standard error.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -58,13 +58,13 @@ impl GuardProgram {
         Ok(Self { path, arguments, copy: copy.transpose()?, source, contents: Arc::default() })
     }
 
-    /// What the shell on a host is told to do.
+    /// The command for the shell on a host.
     fn command(&self, host: &str) -> String {
         command(host, &self.path, &self.arguments, self.copy.as_ref())
     }
 
-    /// What is copied; read once. Nothing if it is not there any more: the host then waits until
-    /// its time is over.
+    /// The bytes of the copy; read once. None if the file is not there any more: the host then
+    /// waits until its time is over.
     fn contents(&self) -> Option<Arc<Vec<u8>>> {
         let read = || self.copy.as_ref().and(std::fs::read(&self.source).ok()).map(Arc::new);
         self.contents.get_or_init(read).clone()
@@ -92,7 +92,7 @@ pub struct Session {
     task: Option<Zeroizing<Vec<u8>>>,
 }
 
-/// A part of what goes to the other end.
+/// A part of the bytes for the other end.
 #[derive(Debug)]
 enum Piece {
     Program(Arc<Vec<u8>>),
@@ -109,7 +109,7 @@ impl Piece {
 }
 
 impl Session {
-    /// Calls the client. The task goes to the guard once it has said who it is and
+    /// Starts the client. The task is sent to the guard once it has identified itself and
     /// [`Session::accept`] was called.
     ///
     /// # Errors
@@ -145,7 +145,7 @@ impl Session {
         self.client.work()
     }
 
-    /// Where answers come, for the poll loop, until [`Session::answers_ended`].
+    /// The stream of answers, for the poll loop, until [`Session::answers_ended`].
     ///
     /// # Panics
     /// Never: a client's standard output is captured.
@@ -153,7 +153,7 @@ impl Session {
         self.client.stdout().expect("a client's standard output is captured")
     }
 
-    /// Whether nothing more comes there.
+    /// Whether that stream has ended.
     pub fn answers_ended(&self) -> bool {
         self.client.stdout_ended()
     }
@@ -164,7 +164,8 @@ impl Session {
         (!self.outgoing.is_empty()).then(|| stdin.as_fd())
     }
 
-    /// Reads what has come, never blocking; the guard's greeting, when that has.
+    /// Reads the bytes that are there, never blocking; returns the guard's greeting once it is
+    /// complete.
     pub fn read(&mut self) -> Option<Greeting> {
         let mut taken = Vec::new();
         // What cannot be read has ended.
@@ -193,7 +194,7 @@ impl Session {
         self.is_copying
     }
 
-    /// The guard is told what to start.
+    /// Sends the task to the guard.
     pub fn accept(&mut self) {
         self.program = None;
         self.outgoing.extend(self.task.take().map(Piece::Own));
@@ -221,7 +222,7 @@ impl Session {
         }
     }
 
-    /// Why the client has ended, in one line: its own last words, or else how it ended.
+    /// Why the client has ended, in one line: its last output, or else its exit.
     pub fn reason(&mut self) -> String {
         let exit = self.client.try_wait();
         let words = self.client.last_words();

@@ -76,7 +76,7 @@ impl Handed {
     }
 }
 
-/// What tells one open file from another.
+/// The identity of an open file.
 fn identity(file: impl AsFd) -> rustix::io::Result<(u64, u64)> {
     let found = fstat(file)?;
     Ok((found.st_dev, found.st_ino))

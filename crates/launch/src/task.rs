@@ -1,6 +1,6 @@
-//! What a guard is told over its standard input, and what it says over its standard output.
+//! The messages to a guard over its standard input, and its answers over its standard output.
 //!
-//! To the guard goes one frame, and then single bytes:
+//! The guard receives one frame, and then single bytes:
 //!
 //! ```text
 //! "SAPWOOD1"  8 bytes
@@ -9,7 +9,7 @@
 //! 'j'         the process has joined: from now on the end of this stream is no reason to end it
 //! ```
 //!
-//! From it comes one line, after whatever log-in scripts have printed:
+//! The guard writes one line, after the output of log-in scripts:
 //!
 //! ```text
 //! sapwood-guard 1 HOST-NAME PROCESS-NUMBER NANOSECONDS-SINCE-1970 own|foreign|unknown
@@ -36,7 +36,7 @@ pub(crate) const JOINED: u8 = b'j';
 /// What a guard's line begins with.
 const GREETING: &str = "sapwood-guard 1 ";
 
-/// What a guard is to start, and how long it is to keep it.
+/// The process that a guard is to start, and how long it may go on without a front-end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
     /// The program; none for the one that the guard itself is.

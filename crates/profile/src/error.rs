@@ -14,7 +14,7 @@ pub enum ProfileError {
     Table {
         /// What is wrong with it.
         what: &'static str,
-        /// What was found there.
+        /// The value that was found.
         found: u64,
         /// What should be there, or its upper limit.
         wanted: u64,
@@ -43,7 +43,7 @@ pub enum ProfileError {
     WorldSize {
         /// The size of the round so far.
         round: u32,
-        /// The size of what came.
+        /// The other size.
         other: u32,
     },
     /// An MPI rank is not smaller than the program's number of ranks.

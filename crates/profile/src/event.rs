@@ -1,4 +1,5 @@
-//! What is counted: an MPI function on communicators of one size, or a region of the program.
+//! An event that is counted: an MPI function on communicators of one size, or a region of the
+//! program.
 
 use alloc::borrow::Cow;
 use alloc::format;

@@ -1,4 +1,4 @@
-//! Profiles of programs: what each MPI rank counted, and what is known of it over all ranks.
+//! Profiles of programs: the counts of each MPI rank, and their statistics over all ranks.
 //!
 //! An MPI rank counts in a table that it shares; [`TableReader`] decodes a copy of it into a
 //! [`RankProfile`]: [`Counters`] per [`EventKey`]. A leaf of the tree folds the profiles of its MPI

@@ -8,7 +8,7 @@ use sapwood_packet::Rank;
 
 use crate::EventKey;
 
-/// What is counted of an event.
+/// The metrics of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Metric {
     /// Calls that returned, or regions that ended.
@@ -58,8 +58,8 @@ pub enum RankState {
     Finalized = 2,
     /// It ended without `MPI_Finalize`, in order; the profile is complete.
     Exited = 3,
-    /// It ended without a word, as by `kill -9`; the profile is what it had counted until then. A
-    /// table does not hold this value: the monitor that sees the process end sets it.
+    /// It ended without notice, as by `kill -9`; the profile has its counts until then. A table
+    /// does not hold this value: the monitor that sees the process end sets it.
     Lost = 4,
 }
 
@@ -121,7 +121,7 @@ pub struct RankProfile {
     pub dropped: u64,
     /// Slots of its table that made no sense, because the program wrote over them.
     pub unreadable: u64,
-    /// What it counted.
+    /// Its counts.
     pub events: BTreeMap<EventKey, Counters>,
 }
 

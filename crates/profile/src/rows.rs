@@ -66,7 +66,7 @@ pub struct RankRow<'a> {
     pub class: Class,
     /// The size class of the communicator.
     pub size_class: SizeClass,
-    /// What was counted.
+    /// The counts.
     pub counters: Counters,
 }
 

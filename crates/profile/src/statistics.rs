@@ -4,7 +4,7 @@ use sapwood_packet::Rank;
 
 use crate::{Counters, Metric};
 
-/// What is known of one metric of one event over the ranks that have the event.
+/// The statistics of one metric of one event over the ranks that have the event.
 ///
 /// Sums and sums of squares are 128 bits wide and stay at the largest number instead of starting
 /// again from 0, which keeps their addition associative too. A sum cannot come there; a sum of
@@ -30,7 +30,7 @@ impl MetricStatistics {
         Self { ranks: 1, sum, squares, min: value, min_rank: rank, max: value, max_rank: rank }
     }
 
-    /// Takes in what is known over other ranks.
+    /// Merges the statistics over other ranks.
     #[inline]
     pub fn merge(&mut self, other: &Self) {
         self.ranks = self.ranks.saturating_add(other.ranks);
@@ -144,7 +144,7 @@ impl MetricStatistics {
     }
 }
 
-/// What is known of one event over the ranks that have it.
+/// The statistics of one event over the ranks that have it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventStatistics {
     /// Calls that returned, or regions that ended.
@@ -166,7 +166,7 @@ impl EventStatistics {
         }
     }
 
-    /// Takes in what is known over other ranks.
+    /// Merges the statistics over other ranks.
     pub fn merge(&mut self, other: &Self) {
         self.count.merge(&other.count);
         self.time_ns.merge(&other.time_ns);

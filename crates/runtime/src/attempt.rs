@@ -1,6 +1,6 @@
-//! The attempt to reach an ancestor in the place of a parent that is gone: one at a time, beside
-//! whatever else the loop does. The node says whom to try and when to give up. All addresses of the
-//! ancestor are tried side by side, and the first that proves the key is kept.
+//! The attempt of an orphan to reach an ancestor: one at a time, concurrent with the other work of
+//! the loop. The node says which ancestor to try and when to give up. All addresses of the ancestor
+//! are tried side by side, and the first that proves the key is kept.
 
 use std::time::Duration;
 

@@ -27,7 +27,7 @@ const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
 /// takes the first connection. Whose parent ends meanwhile is refused at once.
 const STARTED_CONNECT_DEADLINE: Duration = Duration::from_secs(30);
 
-/// A wake-up that comes so much later than it was due shows that this process has not run.
+/// A wake-up that is at least this late shows that this process was not running.
 const LATE_MIN: Duration = Duration::from_millis(10);
 
 /// The monotonic clock, as the node wants it. One read costs about 25 ns.
@@ -235,7 +235,7 @@ impl Driver {
         })
     }
 
-    /// The node, to be asked or told something; call [`Driver::carry_out`] afterwards.
+    /// The node; call [`Driver::carry_out`] after a change.
     pub fn node(&mut self) -> &mut Node {
         &mut self.node
     }
@@ -272,8 +272,8 @@ impl Driver {
         Ok(())
     }
 
-    /// One turn of the loop: waits until something happens or the time has come, and deals with it.
-    /// Gives whether a watched descriptor is readable.
+    /// One turn of the loop: waits for an event or `until`, and handles it. Gives whether a watched
+    /// descriptor is readable.
     ///
     /// # Errors
     /// [`RuntimeError`] when the system fails this process; the network is at an end then.
@@ -337,8 +337,8 @@ impl Driver {
         self.sockets.must_not_wait() || !self.events.is_empty()
     }
 
-    /// How long nothing is to be done if nothing comes; `None` for ever. For a program that waits
-    /// for the descriptor itself, and turns then or when this time is over.
+    /// How long until the next timer, if no descriptor becomes ready; `None` for ever. For a
+    /// program that waits for the descriptor itself, and turns then or when this time is over.
     #[must_use]
     pub fn idle_time(&self) -> Option<Duration> {
         self.timeout(None)
@@ -454,7 +454,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Does what the node has decided, and writes what it has to say.
+    /// Carries out the node's outputs, and writes its frames.
     ///
     /// # Errors
     /// [`RuntimeError`] when the system fails this process.
@@ -527,7 +527,7 @@ impl Driver {
 
     /// The parent has said which subtree is this process's.
     fn planned(&mut self, plan: &[u8]) -> Result<(), RuntimeError> {
-        // From here on this process tells of itself over its link.
+        // From here on this process reports over its link.
         sapwood_launch::take_over_stderr();
         if plan.is_empty() {
             return Ok(());
@@ -622,7 +622,7 @@ impl Driver {
             // The application does not take events meanwhile, and the loop does not wait while some
             // are queued.
             events.append(&mut self.events);
-            // Filters may have been at work.
+            // Offloaded filters may have finished.
             if self.is_repaired && self.node.has_dissolved() {
                 self.processes.release_all(&self.poller);
             }
@@ -684,7 +684,7 @@ fn own_addresses(options: &TreeOptions, is_root: bool) -> Result<Vec<IpAddr>, Ru
     let all = interfaces()?;
     let mut chosen = rule.choose(&all);
     if rule.is_given() {
-        // Sockets are bound to what was chosen, and a socket has one address or all.
+        // Sockets are bound to the chosen address, and a socket has one address or all.
         chosen.truncate(1);
     }
     match (chosen.is_empty(), rule.is_given()) {

@@ -15,7 +15,7 @@ pub enum RuntimeError {
     Launch(LaunchError),
     /// The system refused something.
     System {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
         /// The system's reason.
         source: io::Error,
@@ -31,13 +31,13 @@ pub enum RuntimeError {
     /// The environment names an interface that is none. Cure: unset `SAPWOOD_INTERFACE`, or set it
     /// to a numeric address of this machine.
     Interface {
-        /// What it says.
+        /// Its value.
         text: String,
     },
     /// No address of this host is among those that were chosen for all hosts. Cure: name an
     /// interface or a network that every host has.
     NoInterface {
-        /// What was chosen.
+        /// The rule.
         rule: String,
     },
     /// What the parent said about this process's subtree cannot be read.
@@ -57,7 +57,7 @@ pub enum RuntimeError {
     /// A front-end that was visited does not answer. Cure: see the reason; ask with the release of
     /// Sapwood that the network runs.
     Visit {
-        /// What it said, or what was seen.
+        /// Its answer, or what was observed.
         reason: String,
     },
 }

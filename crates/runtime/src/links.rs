@@ -208,8 +208,7 @@ impl SocketTable {
         self.door.as_ref().filter(|_| self.listener.is_some())
     }
 
-    /// The two ends of a link, if it is of TCP: for people, who want to know by which interface it
-    /// goes.
+    /// The two ends of a TCP link, for display: they show by which interface it goes.
     pub(crate) fn path_of(&self, id: LinkId) -> Option<String> {
         let link = &self.links.get(id.0 as usize)?.as_ref()?.link;
         let own = link.local_address()?.ip().to_canonical();
@@ -353,7 +352,8 @@ impl SocketTable {
         now
     }
 
-    /// Tells the node how long filters have run, if any have, since `from` or the last time.
+    /// Reports to the node how long filters have run since `from` or the previous report, if any
+    /// has.
     #[inline]
     pub(crate) fn measure(&mut self, node: &mut Node, from: Instant) {
         if let Some(stream) = node.take_transformed() {
@@ -584,7 +584,7 @@ impl SocketTable {
         }
     }
 
-    /// Takes no connections any more, and lets go of those that have proved nothing yet.
+    /// Stops listening, and closes connections whose handshake is not complete.
     pub(crate) fn stop_listening(&mut self) {
         self.listener = None;
         self.listener_paused = None;

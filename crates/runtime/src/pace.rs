@@ -24,7 +24,7 @@ const ANSWER_TIMES: u32 = 4;
 /// How long a client may keep a processor from others: one that computes for longer is not sound.
 pub(crate) const SOUND_MAX: Duration = Duration::from_secs(30);
 
-/// What is known of one client's work.
+/// The state of one client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pass {
     begun: Instant,

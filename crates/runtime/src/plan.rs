@@ -1,4 +1,4 @@
-//! What a process is told of its part of the tree, and what all processes of a tree agree on.
+//! The plan of a process: its part of the tree, and the options that are common to all processes.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -43,9 +43,9 @@ pub enum Reach {
     /// By ssh, or what the user has in its place: the client and its own arguments; empty for
     /// `ssh`.
     Ssh {
-        /// The words of the command.
+        /// The command and its arguments.
         shell: Vec<String>,
-        /// The command by which the hosts run what is started there; empty for none.
+        /// The command prefix for processes on other hosts; empty for none.
         prefix: Vec<String>,
     },
     /// Not at all: nothing is started there. Processes of other hosts attach by themselves.
@@ -84,7 +84,7 @@ pub struct RemoteOptions {
 pub struct TreeOptions {
     /// The program that is a communication process when run with the argument `node`.
     pub node_program: PathBuf,
-    /// What stands before that argument: `-m` and a module, where the program is an interpreter.
+    /// The arguments before it: `-m` and a module, where the program is an interpreter.
     pub node_arguments: Vec<String>,
     /// The program of the back-ends; none when they attach by themselves.
     pub back_end: Option<BackEndProgram>,
@@ -100,10 +100,10 @@ pub struct TreeOptions {
     pub back_ends: u32,
     /// How long a process waits for the children that it has started, in milliseconds.
     pub startup_milliseconds: u32,
-    /// What happens when processes are gone.
+    /// The terms of recovery.
     #[serde(with = "RecoveryTimes")]
     pub recovery: Recovery,
-    /// Whether members may come that the topology does not have.
+    /// Whether dynamic members may join.
     pub takes_dynamic_members: bool,
     /// How long filters that run apart may take for one wave, in milliseconds; 0 for ever.
     pub filter_milliseconds: u32,
@@ -237,7 +237,7 @@ impl Plan {
     }
 }
 
-/// What a communication process is told that joins a tree.
+/// The plan of a communication process that joins a tree.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct JoinPlan {
     /// What the whole tree agrees on.
@@ -247,7 +247,7 @@ pub struct JoinPlan {
 }
 
 impl JoinPlan {
-    /// For those who join a process of this height.
+    /// For processes that join below a process of this height.
     #[must_use]
     pub fn below(height: u32, options: &TreeOptions) -> Self {
         Self { options: options.clone(), height: height.saturating_sub(1).max(1) }

@@ -1,5 +1,5 @@
-//! The processes that this one has started: where they are told to connect, and what they say when
-//! they end early.
+//! The processes that this one has started: the address to which they connect, and their error text
+//! when they end early.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -21,7 +21,7 @@ use crate::{
 /// How long a process may take to end by itself once its link is closed.
 pub(crate) const GRACE: Duration = Duration::from_millis(1000);
 
-/// What children are told, beside who they are.
+/// The part of the plan that is common to all children.
 pub(crate) struct Invitation<'a> {
     /// Where their parent takes connections.
     pub(crate) door: &'a Address,
@@ -35,14 +35,14 @@ pub(crate) struct Invitation<'a> {
 #[derive(Default)]
 pub(crate) struct Processes {
     running: BTreeMap<u32, Process>,
-    /// Those on other hosts.
+    /// The processes on other hosts.
     remote: Option<Box<Remote>>,
-    /// What is needed to start further ones here.
-    kept: Option<Kept>,
+    /// The means to start further processes here.
+    template: Option<ChildTemplate>,
 }
 
-/// What children that are started later are told, as the first ones were.
-struct Kept {
+/// The plan for children that are started later.
+struct ChildTemplate {
     plan: Plan,
     door: Address,
     key: Key,
@@ -51,7 +51,7 @@ struct Kept {
 }
 
 impl Processes {
-    /// Starts all children of a plan. One that cannot be started is told to the node, which passes
+    /// Starts all children of a plan. A failure to start one is reported to the node, which passes
     /// it on to the front-end; the others are started all the same.
     pub(crate) fn start_all(
         &mut self,
@@ -73,7 +73,7 @@ impl Processes {
             source: cause,
         };
         if self.remote.is_some() {
-            self.kept = Some(Kept {
+            self.template = Some(ChildTemplate {
                 plan: plan.clone(),
                 door: invitation.door.clone(),
                 key: invitation.key.clone(),
@@ -148,13 +148,15 @@ impl Processes {
         poller: &Poller,
         now: Instant,
     ) -> Result<(), RuntimeError> {
-        let (Some(remote), Some(kept)) = (&self.remote, self.kept.take()) else { return Ok(()) };
+        let (Some(remote), Some(template)) = (&self.remote, self.template.take()) else {
+            return Ok(());
+        };
         node.replan(child.rank(), remote.plan_of(&child));
-        let Kept { plan, door, key, encryption, line } = &kept;
+        let ChildTemplate { plan, door, key, encryption, line } = &template;
         let line = line.as_ref().map(AsFd::as_fd);
         let invitation = Invitation { door, key, encryption: *encryption, line };
         let failed = self.start_here(plan, vec![child], &invitation, poller)?;
-        self.kept = Some(kept);
+        self.template = Some(template);
         for (rank, text) in failed {
             node.handle_input(now, Input::StartFailed { rank, text });
         }
@@ -198,7 +200,7 @@ impl Processes {
         }
     }
 
-    /// A process has ended: if it never connected, its own words go to the front-end.
+    /// A process has ended: if it never connected, its error text goes to the front-end.
     pub(crate) fn ended(&mut self, rank: u32, node: &mut Node, poller: &Poller, now: Instant) {
         if let Some(remote) = self.remote.as_mut().filter(|remote| remote.has(rank)) {
             return remote.ended(rank, node, poller, now);
@@ -210,8 +212,8 @@ impl Processes {
         node.handle_input(now, Input::StartFailed { rank, text });
     }
 
-    /// Time is up: those that have not connected by now count as not started. They go on all the
-    /// same, since they may only be slow, and are taken in when they come.
+    /// The time limit is over: processes that have not connected count as not started. They are not
+    /// killed, since they may only be slow, and join when they connect.
     pub(crate) fn give_up(
         &mut self,
         waited: Duration,
@@ -237,7 +239,7 @@ impl Processes {
         }
     }
 
-    /// This process has run late: hosts may take as much longer to answer.
+    /// This process was delayed: the time limits of hosts are extended by as much.
     pub(crate) fn excuse(&mut self, late: Duration) {
         if let Some(remote) = &mut self.remote {
             remote.excuse(late);
@@ -249,7 +251,7 @@ impl Processes {
     /// process is started, and this process closes its own read end: the pipe counts as free only
     /// when no process holds one.
     pub(crate) fn kill_unheard(&mut self, node: &Node, poller: &Poller) {
-        self.kept = None;
+        self.template = None;
         if let Some(remote) = &mut self.remote {
             remote.end_unheard(node, poller);
         }

@@ -40,10 +40,10 @@ const COPY_TIME: Duration = Duration::from_secs(60);
 /// On how many hosts a communication process is tried, before it is started on this one.
 const PLACES_MAX: usize = 2;
 
-/// From how much on a host's clock is told to be wrong.
+/// The difference from which on a host's clock is reported as wrong.
 const CLOCK_ERROR_MAX: Duration = Duration::from_secs(5);
 
-/// The program of this very process: the path that the tree was told may lead nowhere here.
+/// The program of this process itself: the path in the plan may not exist on this host.
 const THIS_PROGRAM: &str = "/proc/self/exe";
 
 /// A process to be started on a host.
@@ -73,7 +73,7 @@ struct Call {
     hears_words: bool,
 }
 
-/// What came of a start.
+/// The result of a start.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     /// It is to be started on this host.
@@ -203,7 +203,7 @@ impl Remote {
         late
     }
 
-    /// What has come of starts since the last time.
+    /// The results of starts since the last call.
     pub(crate) fn take_outcomes(&mut self) -> Vec<Outcome> {
         std::mem::take(&mut self.outcomes)
     }
@@ -218,12 +218,12 @@ impl Remote {
         answers.chain(starts).chain(outcomes).min()
     }
 
-    /// Whether guards wait to be told that their processes have joined.
+    /// Whether a guard is still to be told that its process has joined.
     pub(crate) fn is_starting(&self) -> bool {
         self.under_way > 0
     }
 
-    /// How many are called now. Who is first matters only to those who have others to reach.
+    /// How many hosts to call now. The order matters only for hosts that have others to reach.
     fn room_now(&mut self, now: Instant) -> usize {
         // Once all are called, a turn of the loop looks no further.
         if !self.waiting.iter().any(|start| start.not_before <= now) {
@@ -355,7 +355,8 @@ impl Remote {
         }
     }
 
-    /// A guard has said who it is: the task goes to it, unless it is on another host than planned.
+    /// A guard has identified itself: it receives the task, unless it is on another host than
+    /// planned.
     fn greeted(&mut self, rank: u32, greeting: &Greeting, poller: &Poller, now: Instant) {
         let Some(call) = self.calls.get_mut(&rank) else { return };
         let asked = call.start.child.host().as_str();
@@ -419,8 +420,8 @@ impl Remote {
         Duration::from_millis(self.options.connect_milliseconds.into())
     }
 
-    /// A longer pause for each trial, with a part that is left to chance, so that those who were
-    /// turned away together do not come back together.
+    /// A longer pause for each attempt, with a random part, so that clients that were refused
+    /// together do not come back together.
     fn pause(&mut self, trials: u32) -> Duration {
         // A step of xorshift64 (Marsaglia, 2003).
         self.chance ^= self.chance << 13;
@@ -587,7 +588,8 @@ fn write(rank: u32, call: &mut Call, poller: &Poller) {
     }
 }
 
-/// A tree needs no clock but each host's own monotonic one; people do, who compare what hosts say.
+/// A tree needs only each host's own monotonic clock; wall clocks matter to users who compare the
+/// output of hosts.
 fn warn_of_clock(asked: &str, greeting: &Greeting, taken: Duration) {
     let own = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
     let (ahead, behind) = (
@@ -603,7 +605,7 @@ fn warn_of_clock(asked: &str, greeting: &Greeting, taken: Duration) {
 
 /// What reaches other hosts; nothing where nothing is started there.
 fn launcher_of(options: &RemoteOptions) -> Option<Box<dyn Launcher>> {
-    // The client gives up a little sooner than we do, so that its own words are the reason.
+    // The client gives up a little sooner than this process, so that its error text is the reason.
     let limit = Duration::from_millis(options.connect_milliseconds.into());
     let limit = limit.saturating_sub(limit / 5);
     match &options.reach {

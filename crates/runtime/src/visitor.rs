@@ -56,7 +56,7 @@ impl Visitor {
     /// Asks, and waits for the whole answer.
     ///
     /// # Errors
-    /// [`RuntimeError::NoReply`] when it has not come in time, [`RuntimeError::Visit`] when the
+    /// [`RuntimeError::NoReply`] when there is no answer in time, [`RuntimeError::Visit`] when the
     /// front-end refuses, ends, or breaks the format.
     pub fn ask(&mut self, question: &[u8], deadline: Duration) -> Result<Vec<u8>, RuntimeError> {
         let until = Instant::now() + deadline;

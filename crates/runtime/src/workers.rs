@@ -17,7 +17,7 @@ use sapwood_transport::Waker;
 
 /// Jobs that the node waits for at a time; more wait at the node.
 pub(crate) const JOBS_MAX: usize = 16;
-/// Threads, those included that will never come back: with as many, further jobs are given up.
+/// The most threads, including those whose job never returns: beyond that, jobs fail.
 const THREADS_MAX: usize = 256;
 /// How long a thread waits for another job.
 const IDLE_TIME: Duration = Duration::from_secs(10);
@@ -95,7 +95,7 @@ impl Workers {
 
 impl Drop for Workers {
     fn drop(&mut self) {
-        // Those that are at work end when they are done, if ever.
+        // A busy thread ends when its job returns, if ever.
         self.0.lock().is_over = true;
         self.0.has_job.notify_all();
     }

@@ -1,4 +1,4 @@
-//! What comes back: a value, who is in it, who is not, and why.
+//! Answers: a value, its contributors, and the missing members with reasons.
 
 use sapwood_node::Missing;
 use sapwood_packet::{Packet, RankSet, StreamId, ValuesRef, Wave};
@@ -16,10 +16,10 @@ pub struct Answer {
     pub packet: Option<Packet>,
     /// The back-ends that the value stands for.
     pub contributors: RankSet,
-    /// The back-ends that it lacks, grouped by reason; empty when it is complete, and on streams
-    /// that do not wait for members.
+    /// The missing back-ends, grouped by reason; empty when it is complete, and on streams that do
+    /// not wait for members.
     pub missing: Vec<Missing>,
-    /// Whether the wave had been answered before this part of it came.
+    /// Whether this part arrived after its wave had been answered (a straggler).
     pub is_late: bool,
 }
 

@@ -26,7 +26,7 @@ pub struct AttachFile {
     entries: Vec<Entry>,
     key_path: PathBuf,
     encryption: Encryption,
-    /// Where it was read, for messages.
+    /// The file it was read from, for error texts.
     path: PathBuf,
 }
 
@@ -78,7 +78,7 @@ impl AttachFile {
         self.entries.iter().map(line).collect()
     }
 
-    /// Writes it, with mode 0600; who reads it meanwhile reads the old one or the new one.
+    /// Writes it atomically, with mode 0600: a reader sees the old file or the new one.
     ///
     /// # Errors
     /// [`Error::File`].
@@ -86,7 +86,7 @@ impl AttachFile {
         let mut name = path.as_os_str().to_owned();
         name.push(format!(".{}", std::process::id()));
         let new = PathBuf::from(name);
-        // What was left by another process of this number goes.
+        // Removes the draft of an earlier process with this process number.
         let _ = fs::remove_file(&new);
         let options = OpenOptions::new().write(true).create_new(true).mode(0o600).clone();
         options
@@ -96,7 +96,7 @@ impl AttachFile {
             .map_err(|error| file_error(path, error.to_string()))
     }
 
-    /// Reads it.
+    /// Reads the file.
     ///
     /// # Errors
     /// [`Error::File`] with the line that is wrong.
@@ -130,7 +130,7 @@ impl AttachFile {
     }
 
     /// The attach point that reserves a rank, or all of them in the order in which they are best
-    /// tried, as what a back-end needs to connect.
+    /// tried; each has what a back-end needs to connect.
     ///
     /// # Errors
     /// [`Error::File`] when no attach point reserves that rank, [`Error::Runtime`] when the key
@@ -143,7 +143,10 @@ impl AttachFile {
             Some(rank) if attachments.is_empty() => {
                 let reserved = self.entries.iter().map(|entry| entry.point.ranks.to_string());
                 let reserved: Vec<String> = reserved.collect();
-                let reason = format!("no attach point reserves rank {rank}; reserved are {}", reserved.join(","));
+                let reason = format!(
+                    "no attach point reserves rank {rank}; reserved are {}",
+                    reserved.join(",")
+                );
                 Err(file_error(&self.path, reason))
             }
             _ => Ok(attachments),
@@ -160,7 +163,8 @@ impl AttachFile {
         let attachments =
             self.as_attachments(entries.filter(|entry| entry.children.is_some()), None)?;
         if attachments.is_empty() {
-            let reason = "no attach point takes dynamic members: open the network with them".to_string();
+            let reason =
+                "no attach point takes dynamic members: open the network with them".to_string();
             return Err(file_error(&self.path, reason));
         }
         Ok(attachments)
@@ -286,6 +290,8 @@ mod tests {
         file.entries.iter_mut().for_each(|entry| entry.children = None);
         let order: Vec<Rank> = file.in_order(7).iter().map(|entry| entry.point.parent).collect();
         assert_eq!(order, [0, 1, 2]);
-        assert!(file.dynamic_attachments().unwrap_err().to_string().contains("takes dynamic members"));
+        assert!(
+            file.dynamic_attachments().unwrap_err().to_string().contains("takes dynamic members")
+        );
     }
 }

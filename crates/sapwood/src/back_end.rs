@@ -14,17 +14,17 @@ use crate::joining::Summons;
 use crate::shared::{Interrupt, Shared};
 use crate::{AttachFile, Error, Result};
 
-/// How long a back-end waits to be given its rank.
+/// How long a back-end waits for its rank.
 const WELCOME_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Packets are written when their values have reached this many bytes, though not in the middle of
-/// a run of waves: small ones together, a large one at once while it lies in the processor's cache.
+/// Packets are written when their values have reached this many bytes, but not in the middle of a
+/// run of waves: small packets together, a large one at once while it is in the processor's cache.
 const COALESCE_BYTES: usize = 16 << 10;
 
 /// A packet from the front-end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Received {
-    /// The stream that it came on; send the answer there.
+    /// The stream on which it arrived; send the answer on it.
     pub stream: StreamId,
     /// The packet.
     pub packet: Packet,
@@ -46,12 +46,12 @@ impl Received {
 
 /// A leaf of the tree.
 ///
-/// Dropping it leaves the network, as [`BackEnd::leave`] does, but for a thread that panics.
+/// Dropping it leaves the network, as [`BackEnd::leave`] does, unless its thread panics.
 pub struct BackEnd {
     shared: Shared,
     unwritten: usize,
     has_left: bool,
-    /// A process that was forked off this one must not leave in its name.
+    /// A forked child must not leave in the name of this process.
     process: u32,
 }
 
@@ -60,7 +60,7 @@ impl BackEnd {
     /// main thread if the network was told that this program
     /// [binds itself](crate::Program::binds_itself).
     ///
-    /// If another manager has started it, `SAPWOOD_JOIN` says where to go: see
+    /// If another manager has started it, `SAPWOOD_JOIN` says where to connect: see
     /// [`Attach`](crate::Attach). Its rank is what `SAPWOOD_RANK` says (`any` for one that is
     /// free), or else the manager's number of this process, or else any.
     ///
@@ -71,10 +71,10 @@ impl BackEnd {
         Self::attach_with(Registry::empty())
     }
 
-    /// The same, with filters for streams that ask for them in their back-ends
+    /// The same, with filters for streams that run filters in their back-ends
     /// ([`StreamBuilder::at_back_ends`](crate::StreamBuilder::at_back_ends)). They run in the calls
-    /// of this back-end's thread, without any limit of time: what it sends passes the upward ones,
-    /// what comes for it the downward ones.
+    /// of this back-end's thread, without a time limit: packets that it sends pass the upward ones,
+    /// packets that it receives the downward ones.
     ///
     /// # Errors
     /// As [`BackEnd::attach`].
@@ -106,7 +106,7 @@ impl BackEnd {
         let mut refused = None;
         for attachment in AttachFile::read(path)?.attachments(rank)? {
             match Self::join(attachment, registry.clone()) {
-                // Another place may have a rank to give, and one that is written may be gone.
+                // Another attach point may have a free rank, and one in the file may have ended.
                 Err(error @ (Error::Ended { .. } | Error::Runtime(_))) if rank.is_none() => {
                     refused = Some(error);
                 }
@@ -131,7 +131,7 @@ impl BackEnd {
         Ok(back_end)
     }
 
-    /// Asks this every tenth of a second while a call waits for the network; see
+    /// Calls this function every tenth of a second while a call waits for the network; see
     /// [`NetworkBuilder::interrupt`](crate::NetworkBuilder::interrupt).
     pub fn interrupt(&mut self, asks: impl FnMut() -> bool + 'static) {
         self.shared.interrupt = Some(Interrupt::new(asks));
@@ -150,16 +150,17 @@ impl BackEnd {
         self.shared.driver.path()
     }
 
-    /// The next packet on any stream; waits for it. What was sent before is written before it
-    /// waits: while packets are there already, answers to them are gathered and leave together.
+    /// The next packet on any stream; waits for it. Packets sent before are written before the
+    /// wait; while received packets are queued, the answers to them are gathered and written
+    /// together.
     ///
     /// # Errors
-    /// [`Error::Ended`] when the network ends, as it does for every back-end in time.
+    /// [`Error::Ended`] when the network ends.
     pub fn recv(&mut self) -> Result<Received> {
         self.wait(None)
     }
 
-    /// The next packet, if it comes in time.
+    /// The next packet, if it arrives within `timeout`.
     ///
     /// # Errors
     /// As [`BackEnd::recv`], and [`Error::Timeout`].
@@ -167,9 +168,9 @@ impl BackEnd {
         self.wait(Some(timeout))
     }
 
-    /// The next packet on one stream that has come, passing over those of other streams. Does not
-    /// turn the loop: see [`BackEnd::turn`]. Packets that are not taken keep their stream's window
-    /// closed, which is how a back-end holds one stream back and still hears the others.
+    /// The next received packet of one stream, skipping those of other streams. Does not turn the
+    /// loop: see [`BackEnd::turn`]. Packets that are not taken keep their stream's window closed:
+    /// so a back-end blocks one stream and still receives on the others.
     pub fn take_from(&mut self, stream: StreamId) -> Option<Received> {
         let is_there = |packet: &Packet| packet.header.stream == stream;
         let at = self.shared.packets.iter().position(is_there)?;
@@ -278,7 +279,7 @@ impl BackEnd {
         Ok(())
     }
 
-    /// Writes what has been sent so far, as far as the system takes it.
+    /// Writes the packets sent so far, as far as the system takes them.
     ///
     /// # Errors
     /// [`Error::Runtime`] when the system fails this process.
@@ -287,7 +288,7 @@ impl BackEnd {
         Ok(self.shared.driver.carry_out()?)
     }
 
-    /// Waits until a stream is open here, for a back-end that speaks first; gives its number.
+    /// Waits until a stream is open here, for a back-end that sends first; returns its number.
     ///
     /// # Errors
     /// [`Error::Timeout`], [`Error::Ended`].
@@ -304,7 +305,7 @@ impl BackEnd {
         })
     }
 
-    /// Lets the network work for at most this long.
+    /// Turns the loop for at most this long.
     ///
     /// # Errors
     /// [`Error::Runtime`] when the system fails this process.
@@ -348,28 +349,27 @@ impl BackEnd {
         self.shared.ended.is_some()
     }
 
-    /// How many packets have come and wait to be received.
+    /// The number of packets that wait to be received.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.shared.packets.len()
     }
 
-    /// How long [`BackEnd::turn`] has nothing to do while the descriptor is not readable;
-    /// `None` for ever.
+    /// How long [`BackEnd::turn`] need not be called while the descriptor is not readable; `None`
+    /// for ever.
     #[must_use]
     pub fn idle_time(&self) -> Option<Duration> {
         self.shared.driver.idle_time()
     }
 
-    /// A descriptor that is readable when something has come.
+    /// A descriptor that is readable when [`BackEnd::turn`] has work.
     #[must_use]
     pub fn descriptor(&self) -> RawFd {
         self.shared.driver.descriptor().as_raw_fd()
     }
 
-    /// Leaves the network on purpose. What was sent is safe then: the front-end has it, or it has
-    /// not come so far within half a second. The front-end is told that this back-end has left,
-    /// rather than that it is gone.
+    /// Leaves the network on purpose. Waits until the front-end has received what was sent, at most
+    /// half a second. The front-end is told that this back-end has left, not that it died.
     ///
     /// # Errors
     /// [`Error::Runtime`] when the system fails this process.

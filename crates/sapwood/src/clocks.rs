@@ -1,8 +1,8 @@
-//! How far the clocks of a network's processes are ahead of the front-end's.
+//! The offsets of the clocks of a network's processes from the front-end's.
 //!
-//! Every process measures its children's clocks against its own, with the probes that it sends
-//! anyhow; one wave of telemetry brings what they have found, and along each way from the
-//! front-end it is added up here (P. Roth, D. Arnold and B. Miller, "MRNet: A Software-Based
+//! Every process measures its children's clocks against its own, with the heartbeats that it sends
+//! in any case; one wave of telemetry collects the results, and they are summed here along each
+//! path from the front-end (P. Roth, D. Arnold and B. Miller, "MRNet: A Software-Based
 //! Multicast/Reduction Network for Scalable Tools", SC 2003, section 4). The front-end so exchanges
 //! messages with its own children only, however many processes there are.
 
@@ -27,8 +27,8 @@ pub struct Clock {
     pub host: String,
     /// By how much its own clock is ahead of the front-end's, in nanoseconds.
     pub ahead: i64,
-    /// By how much that may be wrong, either way. It is no estimate: the truth lies within, as
-    /// long as two clocks do not drift apart by more than 100 millionths.
+    /// The error bound, in either direction. It is a guarantee and no estimate, as long as two
+    /// clocks do not drift apart by more than 100 millionths.
     pub error: u64,
     /// The same as `ahead` for the wall clocks of both hosts (`CLOCK_REALTIME`), as they were set a
     /// moment ago.
@@ -38,9 +38,9 @@ pub struct Clock {
 /// The clocks of a network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Clocks {
-    /// Those that are known, the front-end's first, each process before those below it.
+    /// The known ones, the front-end's first, each process before its subtree.
     pub known: Vec<Clock>,
-    /// Processes whose clocks are not: they have not answered, or one above them has not.
+    /// Processes with unknown clocks: they, or a process above them, have not answered.
     pub unknown: RankSet,
     taken: Instant,
 }
@@ -57,8 +57,8 @@ pub struct Drift {
 }
 
 impl Status {
-    /// The clocks of the processes that have answered. The more often a network has been asked how
-    /// it is, the closer are the bounds: each time is one more sample of every link.
+    /// The clocks of the processes that have answered. The bounds become closer with each status
+    /// query: it is one more sample of every link.
     #[must_use]
     pub fn clocks(&self) -> Clocks {
         let mut known: Vec<Clock> = Vec::with_capacity(self.nodes.len());

@@ -1,4 +1,4 @@
-//! What can go wrong, and whose turn it is to mend it.
+//! The errors of this crate, with cause and cure.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,12 +11,12 @@ use sapwood_runtime::RuntimeError;
 /// A result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// A process that did not start, and its own words.
+/// A process that did not start, with its error text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StartFailure {
-    /// The rank that it would have had.
+    /// Its planned rank.
     pub rank: Rank,
-    /// What it said, or what the system said of it.
+    /// What it wrote to standard error, or the system's error.
     pub text: String,
 }
 
@@ -26,27 +26,25 @@ pub struct StartFailure {
 pub enum Error {
     /// A topology cannot be read. Cure: see the message for what and where.
     Topology(sapwood_topology::Error),
-    /// A call that makes no sense as things stand: closed stream, unknown filter, ranks that are
-    /// not there.
+    /// A call that is wrong in the present state: closed stream, unknown filter, unknown ranks.
     Misuse(NodeError),
     /// Values could not be read or built.
     Packet(PacketError),
-    /// This process has no memory for a packet: one that it sends, which is not sent then, or one
-    /// that has come for it, which is lost. Small ones go on. Cure: send less at once, or give the
-    /// process more.
+    /// This process has no memory for a packet: an outgoing one is not sent, an incoming one is
+    /// lost. Small packets go on. Cure: send less at once, or give the process more.
     Memory(OutOfMemory),
     /// The system, a connection or a process failed.
     Runtime(RuntimeError),
     /// Processes of the tree did not start. Nothing is left running.
     Start(Vec<StartFailure>),
-    /// Nothing came in time.
+    /// The deadline passed.
     Timeout {
         /// What was waited for.
         what: &'static str,
         /// How long.
         waited: Duration,
     },
-    /// The program wanted to wait no more: see
+    /// The application interrupted the wait: see
     /// [`NetworkBuilder::interrupt`](crate::NetworkBuilder::interrupt).
     Interrupted {
         /// What was waited for.
@@ -58,23 +56,23 @@ pub enum Error {
         /// The stream's number.
         stream: StreamId,
     },
-    /// All back-ends of the stream are gone, so that no answer can come.
+    /// All back-ends of the stream are lost: no answer can arrive.
     NoMemberLeft {
-        /// Who, and why.
+        /// The missing back-ends, with reasons.
         missing: Vec<Missing>,
     },
-    /// An answer without a value: see who is missing and why.
+    /// An answer without a value; `missing` says why.
     NoValue {
-        /// Who, and why.
+        /// The missing back-ends, with reasons.
         missing: Vec<Missing>,
     },
     /// The network has ended for this process.
     Ended {
-        /// What was seen.
+        /// What was observed.
         reason: String,
     },
-    /// The program that is to be a communication process was not found. Cure: put `sapwood` on the
-    /// path or name it in `SAPWOOD_NODE`.
+    /// The program for communication processes was not found. Cure: put `sapwood` on the path or
+    /// name it in `SAPWOOD_NODE`.
     NodeProgram,
     /// A file of the user's could not be used.
     File {
@@ -109,7 +107,7 @@ impl fmt::Display for Error {
             }
             Self::Interrupted { what } => write!(f, "the wait for the {what} was interrupted"),
             Self::WouldWait { stream } => {
-                write!(f, "stream {stream} has no room: what was sent has not been read")
+                write!(f, "stream {stream} has no room: earlier packets have not been read")
             }
             Self::NoMemberLeft { missing } => {
                 write!(f, "no member is left to answer")?;

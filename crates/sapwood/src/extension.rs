@@ -31,13 +31,13 @@ pub fn serve_until(registry: Registry, leave: impl AsFd) -> std::result::Result<
 }
 
 impl Network {
-    /// Sends a file of filters to every process of the tree, those that come later included, so
-    /// that hosts need not share a file system: a path, or a name to be looked for in the folders
+    /// Sends a file of filters to every process of the tree, including those that join later, so
+    /// that hosts need not share a file system: a path, or a name that is searched in the folders
     /// of `SAPWOOD_FILTER_PATH` here. Streams that are opened from now on ask for its filters by
     /// [`FilterFile::filter`]. A file that was shipped before is not sent again.
     ///
-    /// It goes with the packets: what is sent on streams afterwards comes behind it. A process that
-    /// cannot use it says so when a stream asks for a filter of it.
+    /// It is ordered with the packets: packets sent on streams afterwards arrive after it. A
+    /// process that cannot use it reports that when a stream uses a filter of it.
     ///
     /// # Errors
     /// [`Error::Misuse`] when the file is not there, is no file of filters, or cannot be loaded

@@ -1,8 +1,8 @@
-//! Asking a network how it is: for its own application, and for visitors, while the application
-//! goes on with its work.
+//! Status queries: for the network's own application, and for visitors, while the application goes
+//! on with its work.
 //!
-//! Each time a telemetry stream is opened to everybody, asked once, and closed. Between times there
-//! is none.
+//! Each query opens a telemetry stream to all processes, asks once, and closes it. Between queries
+//! there is none.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -24,14 +24,14 @@ const TIMEOUT_MAX: Duration = Duration::from_secs(60);
 /// follows behind three more.
 const ASKS_STATUS: u8 = 1;
 
-/// Who wants to know, and the wave that is under way for them.
+/// The pending queries, and the wave that is under way for them.
 #[derive(Default)]
 pub(crate) struct Inquiries {
     /// The planned tree, at a front-end.
     pub(crate) topology: Option<Rc<Topology>>,
     waiting: VecDeque<(Asker, Duration)>,
     under_way: Option<UnderWay>,
-    /// What the application asked for.
+    /// The result for the application.
     result: Option<Status>,
 }
 

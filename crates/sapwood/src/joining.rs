@@ -1,8 +1,8 @@
-//! A back-end that another manager has started, on its way into the network: where its environment
-//! sends it, under which rank, and how long it goes on trying.
+//! How a back-end that another manager has started joins the network: its target, its rank, and how
+//! long it retries, all from its environment.
 //!
 //! The front-end may be started later than its back-ends, or on a host whose name is not known yet,
-//! so that neither the file nor the address has to be there at first.
+//! so neither the file nor the address needs to exist at first.
 
 use std::env;
 use std::io::ErrorKind;
@@ -17,27 +17,27 @@ use sapwood_transport::{Address, Error as TransportError};
 
 use crate::{BackEnd, Error, Result};
 
-/// How long a back-end tries, if nothing else is said.
+/// How long a back-end retries by default.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The longest time that it can be told to try.
+/// The longest time that can be set.
 const PATIENCE_SECONDS_MAX: f64 = 1e6;
 
-/// Between two trials: the first pause, and the longest.
+/// The first pause between two attempts, and the longest.
 const PAUSE_FIRST: Duration = Duration::from_millis(20);
 const PAUSE_LONGEST: Duration = Duration::from_millis(500);
 
-/// What stands for any rank that is free.
+/// The word for any free rank.
 const ANY: &str = "any";
 
-/// Where a back-end is sent.
+/// Where a back-end joins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum JoinTarget {
     File(PathBuf),
     Address(Address),
 }
 
-/// What the environment says.
+/// The settings of the environment.
 #[derive(Debug)]
 pub(crate) struct Summons {
     target: JoinTarget,
@@ -47,7 +47,7 @@ pub(crate) struct Summons {
 }
 
 impl Summons {
-    /// Nothing if this process was started by its network, or is sent nowhere.
+    /// None if this process was started by its network, or has no target.
     pub(crate) fn from_environment() -> Result<Option<Self>> {
         let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
         let Some(target) = variable(JOIN_VARIABLE).filter(|_| variable(PARENT_VARIABLE).is_none())
@@ -112,7 +112,7 @@ fn may_pass(error: &Error) -> bool {
             TransportError::Refused { .. }
             | TransportError::TimedOut { .. }
             | TransportError::UnresolvableHost { .. } => true,
-            // The key of a front-end that has just begun, or that has ended.
+            // The key file of a front-end that has just started, or has ended.
             TransportError::Io { cause, .. } => cause.kind() == ErrorKind::NotFound,
             _ => false,
         },

@@ -13,18 +13,18 @@ use sapwood_transport::InterfaceRule;
 use crate::NetworkBuilder;
 use crate::{Attach, Error, Result};
 
-/// How long a host may take to answer, if nothing else is said.
+/// How long a host may take to answer by default.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How many hosts one process reaches at the same time, if nothing else is said.
+/// How many hosts one process reaches at the same time by default.
 const CONCURRENT_STARTS: u32 = 32;
 
 /// How the hosts of a topology are reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Launcher {
-    /// As the hosts demand: on this machine if they all mean it; if one does not, by Slurm inside
-    /// an allocation of it, and else by ssh.
+    /// Automatic: on this machine if all hosts name it; otherwise by Slurm inside an allocation of
+    /// it, and else by ssh.
     #[default]
     Automatic,
     /// All processes run on this machine; other hosts are refused.
@@ -76,7 +76,7 @@ pub struct StartCommand {
     pub line: String,
 }
 
-/// What a builder has been told of other hosts.
+/// The settings of a builder for other hosts.
 #[derive(Clone, Debug)]
 pub(crate) struct RemoteTerms {
     pub(crate) launcher: Launcher,
@@ -153,7 +153,7 @@ impl RemoteTerms {
             _ => false,
         };
         if by_slurm {
-            // Inside of one, processes that are started there know their allocation themselves.
+            // Processes that are started inside an allocation know it from their environment.
             let job = self.slurm_job.clone();
             let slurm = Slurm::new(job.clone(), self.connect_timeout);
             return (Reach::Slurm { job }, Box::new(slurm));

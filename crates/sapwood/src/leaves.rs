@@ -1,5 +1,5 @@
-//! Back-ends that another manager starts, seen from the front-end: what they are told, how long
-//! they may take, and who has not come.
+//! Back-ends that another manager starts, seen from the front-end: the join file for them, their
+//! deadline, and the missing ones.
 //!
 //! The other end is `joining`.
 
@@ -17,10 +17,10 @@ use sapwood_transport::Key;
 use crate::NetworkBuilder;
 use crate::{Error, Network, Program, Result, StartFailure};
 
-/// How long back-ends may take to come, if nothing else is said: they may have to wait in a queue.
+/// How long back-ends may take to join by default: they may have to wait in a queue.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Terms on which a manager of other people's starts the back-ends: see [`NetworkBuilder::attach`].
+/// Terms on which another manager starts the back-ends: see [`NetworkBuilder::attach`].
 #[derive(Clone, Debug)]
 pub struct Attach {
     join_file: Option<PathBuf>,
@@ -36,8 +36,7 @@ impl Default for Attach {
 }
 
 impl Attach {
-    /// Back-ends have a minute to come, to any free port, with a key that is drawn for this
-    /// network.
+    /// Back-ends have a minute to join, at any free port, with a random key of this network.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -68,7 +67,7 @@ impl Attach {
         self
     }
 
-    /// How long the back-ends may take to come.
+    /// How long the back-ends may take to join.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -117,7 +116,7 @@ pub(crate) fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf())
 }
 
-/// The files that tell back-ends where to go; they go with this.
+/// The files that tell back-ends where to join; dropping this removes them.
 #[derive(Debug)]
 pub(crate) struct JoinFile {
     path: PathBuf,
@@ -140,7 +139,7 @@ impl Drop for JoinFile {
 }
 
 impl Network {
-    /// Tells back-ends where to go, and waits until all have come or the time is over.
+    /// Writes the join file, and waits until all back-ends have joined or the time is over.
     pub(crate) fn await_leaves(&mut self, terms: &Attach, allow_missing: bool) -> Result<()> {
         if let Some(path) = &terms.join_file {
             self.join_file = Some(self.write_join_file(&absolute(path))?);

@@ -1,5 +1,5 @@
-//! A tree of processes that asks every process of a job, brings one merged answer back, and says
-//! who is missing from it.
+//! A tree of processes that asks every process of a job, and returns one merged answer with the
+//! missing processes named.
 //!
 //! The front-end opens a [`Network`] over a [`Topology`], opens [`Stream`]s to sets of back-ends,
 //! sends packets down and receives [`Answer`]s. A back-end is a [`BackEnd`]: it receives packets

@@ -1,4 +1,4 @@
-//! The network as its front-end sees it.
+//! The network, seen from its front-end.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -27,7 +27,7 @@ use crate::{
     StreamBuilder, node_program,
 };
 
-/// How long a tree may take to start, if nothing else is said.
+/// How long a tree may take to start by default.
 const STARTUP_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The same where hosts have to be reached, which may have to be given up one after another.
@@ -81,16 +81,16 @@ impl NetworkBuilder {
         self
     }
 
-    /// Asks this every tenth of a second while a call waits for the network, whatever it waits for.
-    /// Where it says `true`, the call ends with [`Error::Interrupted`], and nothing else has
-    /// changed; a network that is being opened is not opened, and nothing is left running. For
+    /// Calls this function every tenth of a second while any call waits for the network. If it
+    /// returns `true`, the call ends with [`Error::Interrupted`] and changes nothing else; a
+    /// network that is being opened is not opened, and no process is left running. For
     /// interpreters, which handle signals between two calls.
     pub fn interrupt(mut self, asks: impl FnMut() -> bool + 'static) -> Self {
         self.interrupt = Some(Interrupt::new(asks));
         self
     }
 
-    /// What links are made of.
+    /// The transport of links.
     pub fn transport(mut self, transport: TransportKind) -> Self {
         self.transport = transport;
         self
@@ -131,7 +131,7 @@ impl NetworkBuilder {
         self
     }
 
-    /// The remote shell and its own arguments, in the place of `ssh` or of what `SAPWOOD_RSH` says.
+    /// The remote shell and its own arguments, instead of `ssh` or of `SAPWOOD_RSH`.
     pub fn remote_shell(mut self, words: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.remote.shell = Some(words.into_iter().map(Into::into).collect());
         self
@@ -151,20 +151,20 @@ impl NetworkBuilder {
         self
     }
 
-    /// Has another manager start the back-ends: an MPI launcher, Flux, Kubernetes, or whatever can
-    /// run a program with a variable in its environment. The network is started by
+    /// Has another manager start the back-ends: an MPI launcher, Flux, Kubernetes, or any system
+    /// that can run a program with a variable in its environment. The network is started by
     /// [`Launcher::Attach`] then: it starts communication processes on this machine, takes
-    /// connections at all its interfaces, tells back-ends where to go as `terms` say, and
-    /// [`NetworkBuilder::open`] waits for them. Who has not come counts as not started. A program
-    /// that the builder was told of is not run; [`NetworkBuilder::commands`] names it.
+    /// connections at all its interfaces, tells back-ends where to join as `terms` say, and
+    /// [`NetworkBuilder::open`] waits for them. Back-ends that have not joined in time count as not
+    /// started. The builder's program is not run; [`NetworkBuilder::commands`] names it.
     pub fn attach(mut self, terms: Attach) -> Self {
         self.remote.launcher = Launcher::Attach;
         self.remote.attach = Some(terms);
         self
     }
 
-    /// How long a host may take to answer before it is given up, and another one takes what was to
-    /// run there; the default is 10 s.
+    /// How long a host may take to answer before it is given up and its processes are started on
+    /// another one; the default is 10 s.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.remote.connect_timeout = timeout;
         self
@@ -186,7 +186,7 @@ impl NetworkBuilder {
         self
     }
 
-    /// Opens the network even if some processes do not start; they are told as events.
+    /// Opens the network even if some processes do not start; they are reported as events.
     pub fn allow_missing(mut self) -> Self {
         self.allow_missing = true;
         self
@@ -209,24 +209,24 @@ impl NetworkBuilder {
 
     /// How long a filter may take for one wave before it is given up: its waves then fail with that
     /// reason, and so do all later ones of its stream at that process. Zero for ever; the default
-    /// is [`FILTER_LIMIT`]. It holds for filters that run apart, which are those of foreign code
-    /// and those that were measured slow.
+    /// is [`FILTER_LIMIT`]. It holds for offloaded filters: those of foreign code and those that
+    /// were measured slow.
     pub fn filter_limit(mut self, limit: Duration) -> Self {
         self.filter_limit = limit;
         self
     }
 
-    /// Lets another process take the place of this front-end should it be gone, within
-    /// [`Recovery::front_end_wait`], which must not be zero: see [`Network::resume`]. What it has
-    /// to know is written to this file, of mode 0600, once the tree stands, in the place of a file
-    /// that was there; it goes when the network closes.
+    /// Lets another process replace this front-end after its end, within
+    /// [`Recovery::front_end_wait`], which must not be zero: see [`Network::resume`]. The state
+    /// that it needs is written to this file, of mode 0600, once the tree has started; an older
+    /// file is replaced, and closing the network removes it.
     pub fn resumable(mut self, path: impl Into<PathBuf>) -> Self {
         self.state_path = Some(path.into());
         self
     }
 
-    /// Makes the network visible under this name, so that other processes of this user can ask how
-    /// it is: see [`Network::publish`].
+    /// Makes the network visible under this name, so that other processes of this user can query
+    /// its status: see [`Network::publish`].
     pub fn visible(mut self, name: impl Into<String>) -> Self {
         self.visible = Some(name.into());
         self
@@ -235,7 +235,7 @@ impl NetworkBuilder {
     /// The commands by which [`NetworkBuilder::open`] would start the tree. Nothing is started.
     ///
     /// # Errors
-    /// As [`NetworkBuilder::open`], for what is wrong before anything starts.
+    /// As [`NetworkBuilder::open`], for errors before any process starts.
     pub fn commands(&self) -> Result<Vec<StartCommand>> {
         let commands = self.plan()?.0.commands()?;
         let leaves = self.topology.back_end_count();
@@ -255,7 +255,7 @@ impl NetworkBuilder {
         Some(self.remote.attach.as_ref()?.command(None, self.program.as_ref()))
     }
 
-    /// What all processes are told, and how long the tree may take to start.
+    /// The options of all processes, and the start-up limit of the tree.
     fn plan(&self) -> Result<(Plan, Duration)> {
         let located = |program: &Path| {
             sapwood_launch::locate(program).map_err(sapwood_runtime::RuntimeError::Launch)
@@ -297,10 +297,10 @@ impl NetworkBuilder {
         Ok((Plan { options, subtree }, startup_timeout))
     }
 
-    /// Starts the tree and waits until it stands.
+    /// Starts the tree and waits until all processes have joined.
     ///
     /// # Errors
-    /// [`Error::Start`] with the failing processes' own words, [`Error::Timeout`],
+    /// [`Error::Start`] with the failed processes' error texts, [`Error::Timeout`],
     /// [`Error::Runtime`]. Nothing is left running then.
     ///
     /// # Panics
@@ -346,7 +346,7 @@ impl NetworkBuilder {
     }
 }
 
-/// Rounded up, so that a short time is not none, which would be for ever.
+/// Rounded up, because zero would mean no limit.
 fn milliseconds_of(time: Duration) -> u32 {
     u32::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(u32::MAX)
 }
@@ -364,13 +364,13 @@ impl Communicator {
         Self { ranks }
     }
 
-    /// Who is in it.
+    /// Its members.
     #[must_use]
     pub fn ranks(&self) -> &RankSet {
         &self.ranks
     }
 
-    /// How many back-ends there are.
+    /// The number of back-ends.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.ranks.len()
@@ -400,7 +400,7 @@ impl Network {
         Self::builder(topology).back_end(program).open()
     }
 
-    /// A network of a topology, to be told more before it opens.
+    /// A builder for a network of a topology.
     pub fn builder(topology: Topology) -> NetworkBuilder {
         NetworkBuilder {
             topology,
@@ -424,7 +424,7 @@ impl Network {
     }
 
     fn wait_until_ready(&mut self, timeout: Duration, allow_missing: bool) -> Result<()> {
-        // Every process gives up on its own children in time; only their answers may take longer.
+        // Every process gives up its own children in time; only the reports may take longer.
         let timeout = timeout.saturating_add(STARTUP_ANSWER_TIME);
         let mut shared = self.shared.borrow_mut();
         let has_failed = |shared: &Shared| !shared.failures.is_empty() && !allow_missing;
@@ -434,7 +434,7 @@ impl Network {
         let result = match result {
             Ok(Some(ready)) => Ok(ready),
             Ok(None) => Err(shared.start_error(FURTHER_FAILURES_TIME)),
-            // Those whose answer does not come in time may be slow, and join later.
+            // Processes whose reports are late may be slow, and join later.
             Err(Error::Timeout { .. }) if allow_missing => Ok(shared.driver.node().back_ends()),
             Err(error) => Err(error),
         };
@@ -516,8 +516,8 @@ impl Network {
         })
     }
 
-    /// How the network is, process by process. Those that do not answer within the time are named
-    /// as missing, as is a back-end whose application does not let its node run.
+    /// The status of the network, process by process. Processes that do not answer within the time
+    /// are named as missing, as is a back-end whose application does not let its node run.
     ///
     /// # Errors
     /// [`Error::Ended`], [`Error::Runtime`] when the system fails this process.
@@ -525,8 +525,8 @@ impl Network {
         self.shared.borrow_mut().status(timeout)
     }
 
-    /// How far the clocks of all processes are ahead of the front-end's, after that many questions
-    /// (at least one) of at most that long: each is a sample of every link.
+    /// The offsets of all processes' clocks from the front-end's, from that many status queries (at
+    /// least one) with that timeout: each is a sample of every link.
     ///
     /// # Errors
     /// As [`Network::status`].
@@ -535,11 +535,11 @@ impl Network {
     }
 
     /// Makes the network visible under this name until it closes: other processes of this user can
-    /// ask how it is, with `sapwood status` or a [`VisibleNetwork`](crate::VisibleNetwork). They
+    /// query its status, with `sapwood status` or a [`VisibleNetwork`](crate::VisibleNetwork). They
     /// are answered while the application waits for the network or turns it.
     ///
     /// # Errors
-    /// [`Error::File`] when the name is none or is taken, or the file cannot be left.
+    /// [`Error::File`] when the name is invalid or taken, or the file cannot be written.
     pub fn publish(&mut self, name: &str) -> Result<()> {
         let mut shared = self.shared.borrow_mut();
         let is_encrypted = shared.driver.is_encrypted();
@@ -556,8 +556,8 @@ impl Network {
         shared.events.pop_front()
     }
 
-    /// Lets the network work for at most this long: returns as soon as something has happened, and
-    /// says whether a watched descriptor is readable.
+    /// Turns the loop for at most this long: returns as soon as something has happened, and whether
+    /// a watched descriptor is readable.
     ///
     /// # Errors
     /// [`Error::Runtime`] when the system fails this process.
@@ -581,7 +581,7 @@ impl Network {
         Ok(self.shared.borrow_mut().driver.unwatch(descriptor)?)
     }
 
-    /// Writes what has been sent so far, as far as the system takes it.
+    /// Writes the packets sent so far, as far as the system takes them.
     ///
     /// # Errors
     /// [`Error::Runtime`] when the system fails this process.
@@ -595,9 +595,9 @@ impl Network {
         self.shared.borrow().driver.descriptor().as_raw_fd()
     }
 
-    /// Has the tree repair itself from now on, or not: without, what is below a process that dies
-    /// is lost and named, as with [`Recovery::off`](crate::Recovery::off). Places that are held
-    /// open already are not closed. It can be switched on again.
+    /// Switches repairs on or off: without them, the subtree of a process that dies is lost and
+    /// named, as with [`Recovery::off`](crate::Recovery::off). Vacancies that are held open already
+    /// are not closed. Repairs can be switched on again.
     ///
     /// # Errors
     /// [`Error::Misuse`] when it is to be on and the network was opened without recovery.
@@ -607,8 +607,8 @@ impl Network {
         Ok(shared.driver.carry_out()?)
     }
 
-    /// How long [`Network::turn`] has nothing to do while the descriptor is not readable;
-    /// `None` for ever.
+    /// How long [`Network::turn`] need not be called while the descriptor is not readable; `None`
+    /// for ever.
     #[must_use]
     pub fn idle_time(&self) -> Option<Duration> {
         self.shared.borrow().driver.idle_time()
@@ -625,7 +625,7 @@ impl Network {
         next.or_else(|| shared.answers.iter().find_map(waits))
     }
 
-    /// Ends the tree: what was sent is delivered, then every process ends.
+    /// Ends the tree: packets that were sent are delivered, then every process ends.
     ///
     /// # Errors
     /// [`Error::Runtime`] when the system fails this process.

@@ -25,13 +25,12 @@ impl Program {
 
     /// Promises that the program calls [`BackEnd::attach`](crate::BackEnd::attach) soon, itself and
     /// on its main thread: not through a shell or any other program that starts it in turn. It is
-    /// started without a fork then, which makes a large tree stand sooner.
+    /// then started without a fork, which makes a large tree start sooner.
     ///
-    /// Every process that a tree starts is bound to its parent in the tree: the kernel kills it
-    /// when the parent ends, however that ends. For any other program this is arranged before
-    /// it runs, which takes the fork; this one arranges it in `attach`. Until it gets there it
-    /// would outlive its parent. Where the promise is broken, `attach` fails and says that the
-    /// starter has ended.
+    /// Every process that a tree starts has a death signal: the kernel kills it when its parent in
+    /// the tree ends in any way. For any other program the signal is requested before it runs,
+    /// which requires the fork; this one requests it in `attach`, and could outlive its parent
+    /// until then. If the promise is broken, `attach` fails and says that the starter has ended.
     #[must_use]
     pub fn binds_itself(mut self) -> Self {
         self.0.binds_itself = true;

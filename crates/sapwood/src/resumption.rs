@@ -1,9 +1,8 @@
-//! The file by which a program that was restarted finds its network again.
+//! The state file, by which a restarted front-end finds its network again.
 //!
 //! It holds the key, and so only its owner may read it (mode 0600). Its lines: the key, the
-//! format's name, how many front-ends the network has had, where they take connections, what the
-//! whole tree agrees on (as a root is told it, in hexadecimal digits), and a line for each attach
-//! point.
+//! format's name, the number of front-ends that the network has had, their address, the options of
+//! the whole tree (the root's plan, in hexadecimal digits), and a line for each attach point.
 
 use std::cell::RefCell;
 use std::fs::{self, OpenOptions};
@@ -22,7 +21,7 @@ use sapwood_transport::{Address, Key};
 use crate::shared::Shared;
 use crate::{Error, Network, Result};
 
-/// What the file says it is.
+/// The name of the format.
 const FORMAT: &str = "sapwood-state 1";
 
 /// Each front-end of a network has this many stream numbers, beginning at a multiple of this
@@ -38,7 +37,7 @@ const FILE_BYTES_MAX: u64 = 256 << 20;
 /// What a restarted front-end must know.
 pub(crate) struct State {
     pub(crate) key: Key,
-    /// How many front-ends there have been before.
+    /// The number of earlier front-ends.
     pub(crate) number: u32,
     pub(crate) address: Address,
     pub(crate) plan: Plan,
@@ -62,7 +61,7 @@ impl State {
         Ok(self)
     }
 
-    /// Puts the file there, in the place of one that was there.
+    /// Writes the file, replacing an older one.
     pub(crate) fn write(&self, path: &Path) -> Result<()> {
         let mut name = path.as_os_str().to_owned();
         name.push(format!(".{}", std::process::id()));
@@ -140,11 +139,11 @@ pub(crate) fn check_terms(path: &Path, terms: &Recovery) -> Result<()> {
 }
 
 impl Network {
-    /// Takes the place of a front-end that is gone, in a program that was restarted: listens where
-    /// it did, proves the key of the [state file](crate::NetworkBuilder::resumable), and takes its
-    /// children in. Waits until all back-ends of the topology are there again, or for `timeout`;
-    /// [`Network::everyone`] says who is. The streams of the front-end that is gone are closed, and
-    /// what was under way on them is lost.
+    /// Replaces a front-end that has ended, in a restarted program: listens at its address, proves
+    /// the key of the [state file](crate::NetworkBuilder::resumable), and adopts its children.
+    /// Waits until all back-ends of the topology are connected again, at most for `timeout`;
+    /// [`Network::everyone`] returns those that are. The streams of the old front-end are closed,
+    /// and packets that were under way on them are lost.
     ///
     /// # Errors
     /// [`Error::File`] for the state file, [`Error::Runtime`] when a process listens there already,
@@ -195,7 +194,7 @@ impl Network {
         Ok(network)
     }
 
-    /// Writes the state file of a tree that stands.
+    /// Writes the state file of a started tree.
     pub(crate) fn write_state(&mut self, path: PathBuf, plan: Plan) -> Result<()> {
         let address = self.shared.borrow().driver.address().cloned();
         let no_address = || file_error(&path, "this front-end takes no connections".to_string());
@@ -223,7 +222,7 @@ fn read_own(path: &Path) -> Result<String> {
     let found = file.metadata().map_err(failed)?;
     let is_own = found.uid() == rustix::process::geteuid().as_raw() && found.mode() & 0o177 == 0;
     if !found.is_file() || !is_own {
-        let reason = "others may read or change it, so that its key is worth nothing";
+        let reason = "other users may read or change it, so its key is not secret";
         return Err(file_error(path, reason.to_string()));
     }
     let mut text = String::new();

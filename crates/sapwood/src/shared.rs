@@ -18,7 +18,7 @@ pub(crate) struct Shared {
     pub(crate) answers: BTreeMap<StreamId, VecDeque<Answer>>,
     /// Packets in order of arrival, at a back-end.
     pub(crate) packets: VecDeque<Packet>,
-    /// A packet that would have come behind these and that there was no memory for.
+    /// The failure of a packet after these for which there was no memory.
     pub(crate) undelivered: Option<OutOfMemory>,
     pub(crate) events: VecDeque<Event>,
     pub(crate) failures: Vec<StartFailure>,
@@ -42,10 +42,10 @@ impl Interrupt {
     }
 }
 
-/// How often that is asked while nothing comes.
+/// How often it is called while a wait goes on.
 const INTERRUPT_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Events that are kept until the application asks; the oldest go first.
+/// The most events that wait for the application; beyond that the oldest are dropped.
 const EVENTS_MAX: usize = 4096;
 
 impl Shared {
@@ -65,7 +65,7 @@ impl Shared {
         }
     }
 
-    /// Sorts what the node has brought.
+    /// Sorts the node's deliveries.
     pub(crate) fn collect(&mut self) {
         while let Some(delivery) = self.driver.node().poll_delivery() {
             match delivery {
@@ -106,7 +106,7 @@ impl Shared {
         }
     }
 
-    /// Changes the node and carries out what follows from it.
+    /// Changes the node and carries out its outputs.
     pub(crate) fn change<T>(
         &mut self,
         change: impl FnOnce(&mut Node, Instant) -> std::result::Result<T, sapwood_node::NodeError>,
@@ -116,7 +116,8 @@ impl Shared {
         Ok(result)
     }
 
-    /// One turn of the loop, and what it brought. Gives whether a watched descriptor is readable.
+    /// One turn of the loop; sorts its deliveries. Returns whether a watched descriptor is
+    /// readable.
     pub(crate) fn turn(&mut self, until: Option<Instant>) -> Result<bool> {
         let foreign = self.driver.turn(until)?;
         self.collect();
@@ -124,7 +125,7 @@ impl Shared {
         Ok(foreign)
     }
 
-    /// Turns the loop until something is there, or the time is over, or the network has ended.
+    /// Turns the loop until `take` returns something, the time is over, or the network has ended.
     pub(crate) fn wait<T>(
         &mut self,
         what: &'static str,
@@ -166,7 +167,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Gathers for a short time who else has not started, and gives it all as one error.
+    /// Gathers further start failures for a short time, and returns all as one error.
     pub(crate) fn start_error(&mut self, time: Duration) -> Error {
         let until = clock() + time;
         while clock() < until && self.ended.is_none() && self.ready.is_none() {
@@ -178,7 +179,7 @@ impl Shared {
     }
 
     /// Waits until a packet can be sent on a stream to these members, or to all where none are
-    /// named, without piling up.
+    /// named, within their windows.
     pub(crate) fn wait_for_room(&mut self, stream: StreamId, to: &RankSet) -> Result<()> {
         if self.has_room(stream, to)? {
             return Ok(());
@@ -217,7 +218,7 @@ impl Shared {
         Ok(())
     }
 
-    /// The application takes a delivery: the sender may send as much again.
+    /// The application takes a delivery: its bytes are granted to the sender again as credit.
     pub(crate) fn consumed(&mut self, stream: StreamId, cost: u32) {
         self.driver.node().consumed(stream, cost);
         // Room for more may have brought the next delivery at once, with nothing on any link to

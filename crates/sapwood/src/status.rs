@@ -1,5 +1,5 @@
-//! How a network is: what its processes have told of themselves in one telemetry wave, put together
-//! as the tree that it is now, beside the tree that was planned.
+//! The status of a network: the records of its processes in one telemetry wave, joined to the
+//! present tree, beside the planned tree.
 //!
 //! [`Network::status`](crate::Network::status) asks; a process of another network asks through
 //! [`VisibleNetwork`](crate::VisibleNetwork).
@@ -24,12 +24,12 @@ const SLOW: u64 = 50_000_000;
 const PLACE_COLUMNS: usize = 3;
 const NO_RANK: u64 = u32::MAX as u64;
 
-/// How a process and everything below it is, best first.
+/// The health of a subtree, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Health {
-    /// All of its back-ends are there, where they were planned.
+    /// All of its back-ends are connected as planned.
     Full,
-    /// All of its back-ends are there, but something has been repaired, a queue is full or a link
+    /// All of its back-ends are connected, but there was a repair, a queue is full or a link is
     /// slow.
     Degraded,
     /// Some back-ends are missing.
@@ -56,21 +56,21 @@ impl Health {
 pub struct NodeStatus {
     /// Its rank.
     pub rank: Rank,
-    /// What it is.
+    /// Its role.
     pub role: Role,
-    /// Its parent, or the process below which it was when it was last seen; none at the front-end.
+    /// Its parent, or the last known one if it is lost; none at the front-end.
     pub parent: Option<Rank>,
     /// Its parent in the planned tree.
     pub planned_parent: Option<Rank>,
     /// Its children, by rank.
     pub children: Vec<Rank>,
-    /// How it and everything below it is.
+    /// The health of its subtree.
     pub health: Health,
-    /// Why it is not full, as far as that is this process's own matter.
+    /// Why its health is not full, as far as the process itself is the reason.
     pub why: Vec<String>,
-    /// What it has told of itself; nothing if it has not answered.
+    /// Its record of itself; none if it has not answered.
     pub record: Option<NodeRecord>,
-    /// What its parent has told of the link to it.
+    /// Its parent's record of the link to it.
     pub link: Option<LinkRecord>,
 }
 
@@ -104,7 +104,7 @@ impl NodeStatus {
     }
 }
 
-/// How a network is.
+/// The status of a network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
     /// All processes, each before its children; the front-end is the first.
@@ -116,7 +116,7 @@ pub struct Status {
     sources: Sources,
 }
 
-/// What a status is made of, and what travels.
+/// The parts of a status that are sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Sources {
     records: Records,
@@ -157,7 +157,7 @@ impl Status {
         (of(true), of(false))
     }
 
-    /// Puts together what a telemetry wave has brought.
+    /// Assembles a status from a telemetry wave.
     pub(crate) fn new(
         topology: &Topology,
         records: Records,
@@ -217,7 +217,7 @@ impl Status {
         bytes
     }
 
-    /// From what came.
+    /// Decodes it.
     ///
     /// # Errors
     /// [`Error::Packet`] when the bytes are no status.
@@ -272,8 +272,8 @@ fn no_status() -> Error {
     })
 }
 
-/// What a process below means for those above it: that it is lost itself is no loss of theirs
-/// unless it is a back-end.
+/// The effect of a process on its ancestors' health: a lost communication process alone makes no
+/// ancestor partial, a lost back-end does.
 fn as_seen_above(node: &NodeStatus) -> Health {
     match (node.health, node.role) {
         (Health::Lost, Role::BackEnd) => Health::Partial,
@@ -323,7 +323,7 @@ fn joined(sources: &Sources, missing: &[Missing]) -> BTreeMap<Rank, NodeStatus> 
     nodes
 }
 
-/// How a process is by itself.
+/// The health of a process by itself.
 fn judge(node: &mut NodeStatus, missing: &[Missing]) {
     let Some(record) = &node.record else {
         let reason = missing.iter().find(|missing| missing.ranks.contains(node.rank));
@@ -353,7 +353,7 @@ fn judge(node: &mut NodeStatus, missing: &[Missing]) {
     node.health = if node.why.is_empty() { Health::Full } else { Health::Degraded };
 }
 
-/// Tells every process its children, and gives all ranks, each before its children's.
+/// Fills in every process's children, and returns all ranks, each before its children's.
 fn in_order(nodes: &mut BTreeMap<Rank, NodeStatus>, root: Option<Rank>) -> Vec<Rank> {
     let front_end = |node: &&NodeStatus| node.role == Role::FrontEnd;
     let Some(root) = root.or_else(|| nodes.values().find(front_end).map(|node| node.rank)) else {

@@ -62,8 +62,8 @@ impl StreamBuilder {
     /// ([`BackEnd::attach_with`](crate::BackEnd::attach_with)). Without this they run at the
     /// front-end and in communication processes, which is what filters that merge need.
     ///
-    /// In a back-end a filter is given one packet at a time, before it gets its wave: each packet
-    /// that it emits is a wave of that back-end, and where it emits none, none was sent.
+    /// In a back-end a filter receives one packet at a time, before the packet gets its wave: each
+    /// packet that it emits is a wave of that back-end, and if it emits none, none is sent.
     pub fn at_back_ends(mut self) -> Self {
         self.spec.at_back_ends = true;
         self
@@ -102,10 +102,10 @@ impl Stream {
         Communicator::new(self.members.clone())
     }
 
-    /// Sends values down to all members. Waits while the stream's window is full, which one member
-    /// that reads nothing can make last for ever: a front-end with something else to look after
-    /// calls [`Stream::try_broadcast`]. Call [`crate::Network::flush`] or receive to be sure that
-    /// they leave.
+    /// Sends values down to all members. Waits while the stream's window is full; one member that
+    /// does not read can block it without limit: a front-end with other work calls
+    /// [`Stream::try_broadcast`]. Call [`crate::Network::flush`] or receive to be sure that they
+    /// are written.
     ///
     /// # Errors
     /// [`Error::Misuse`] when the stream is closed, the values are too long or the tag is below
@@ -158,7 +158,7 @@ impl Stream {
     }
 
     /// Sends values down to some members, or to all where `ranks` is empty, if that need not wait.
-    /// Others may read nothing, as long as less than 1 MiB has been sent since they last did.
+    /// Other members need not read, as long as less than 1 MiB has been sent since they last did.
     ///
     /// # Errors
     /// [`Error::WouldWait`] when the window is full on the way to one of them, so that nothing was
@@ -196,7 +196,7 @@ impl Stream {
         self.wait(None)
     }
 
-    /// The next answer, if it comes in time.
+    /// The next answer, if it arrives within `timeout`.
     ///
     /// # Errors
     /// As [`Stream::recv`], and [`Error::Timeout`].
@@ -236,7 +236,7 @@ impl Stream {
         Ok(self.shared.borrow_mut().driver.node().has_room(self.id)?)
     }
 
-    /// How many answers have come and wait to be received.
+    /// The number of answers that wait to be received.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.shared.borrow().answers.get(&self.id).map_or(0, std::collections::VecDeque::len)

@@ -1,8 +1,8 @@
-//! Networks that can be found by other processes of the same user, and the finding.
+//! Visible networks: other processes of the same user can find and query them.
 //!
-//! A front-end that wants to be visible leaves two files in a folder that only its user can enter:
-//! `NAME.network`, which says where it takes connections, and the network's key. Both go when the
-//! network closes. What a process that was killed has left is removed by the next that looks.
+//! A visible front-end writes two files into a folder that only its user can enter: `NAME.network`,
+//! with the address at which it takes connections, and the network's key. Both are removed when the
+//! network closes. The files of a process that was killed are removed by the next search.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -60,7 +60,7 @@ impl VisibleNetwork {
                     remove(&[&path, &found.key_path]);
                 }
             } else if owner_of(&path).is_some_and(|pid| start_of(pid).is_none()) {
-                // Of a process that was killed between one file and the next.
+                // The file of a process that was killed before it wrote the second one.
                 remove(&[&path]);
             }
         }
@@ -68,7 +68,7 @@ impl VisibleNetwork {
         Ok(all)
     }
 
-    /// Asks how the network is. Processes of it that do not answer in time are named as missing.
+    /// Queries the network's status. Processes that do not answer in time are named as missing.
     ///
     /// # Errors
     /// [`Error::Timeout`] when the front-end's application does not
@@ -88,8 +88,8 @@ impl VisibleNetwork {
         }
     }
 
-    /// How far the clocks of all its processes are ahead of the front-end's, after that many
-    /// questions (at least one) of at most that long: each is a sample of every link.
+    /// The offsets of all its processes' clocks from the front-end's, from that many status queries
+    /// (at least one) with that timeout: each is a sample of every link.
     ///
     /// # Errors
     /// As [`VisibleNetwork::status`].
@@ -97,8 +97,8 @@ impl VisibleNetwork {
         Clocks::after(questions, || self.status(timeout))
     }
 
-    /// Removes what the networks of this process have left to be found by, for a process that is
-    /// about to end without closing them.
+    /// Removes the files of this process's visible networks, for a process that is about to end
+    /// without closing them.
     pub fn withdraw_own() {
         let own = std::process::id();
         let Ok(folder) = runtime_folder() else { return };
@@ -137,7 +137,7 @@ impl VisibleNetwork {
     }
 }
 
-/// What makes a network visible; it is not any more when this is dropped.
+/// The files that make a network visible; dropping this removes them.
 #[derive(Debug)]
 pub(crate) struct Publication {
     path: PathBuf,
@@ -146,15 +146,15 @@ pub(crate) struct Publication {
 }
 
 impl Publication {
-    /// Leaves the files.
+    /// Writes the files.
     ///
     /// # Errors
-    /// [`Error::File`] for a name that is none or that another running network has, and when the
-    /// folder cannot be trusted or written.
+    /// [`Error::File`] for an invalid name or that of another running network, and when the folder
+    /// cannot be trusted or written.
     pub(crate) fn new(name: &str, address: &str, is_encrypted: bool, key: &Key) -> Result<Self> {
         check_name(name)?;
         let folder = runtime_folder()?;
-        // Removes what processes that are gone have left, perhaps under this name.
+        // Removes the files of processes that have ended, perhaps under this name.
         VisibleNetwork::all()?;
         let pid = std::process::id();
         let start = start_of(pid).unwrap_or(0);
@@ -198,7 +198,7 @@ impl Drop for Publication {
     }
 }
 
-/// Whether a network can be called so.
+/// Checks the name of a network.
 fn check_name(name: &str) -> Result<()> {
     let is_good = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     let length = name.len();
@@ -212,9 +212,8 @@ fn check_name(name: &str) -> Result<()> {
     Err(Error::File { path: PathBuf::from(name), reason })
 }
 
-/// The folder of what this user's processes leave for each other while they run: `sapwood` in
-/// `XDG_RUNTIME_DIR`, or `/tmp/sapwood-UID`. Only this user can enter it; it is made if it is not
-/// there.
+/// The folder of this user's runtime files: `sapwood` in `XDG_RUNTIME_DIR`, or `/tmp/sapwood-UID`.
+/// Only this user can enter it; it is made if it is not there.
 ///
 /// # Errors
 /// [`Error::File`] when it cannot be made, belongs to another user, or other users may enter it.
@@ -275,7 +274,7 @@ fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
     file.write_all(text.as_bytes())
 }
 
-/// The process that has left a key or a draft, by its name.
+/// The process that has written a key or a draft, from its name.
 fn owner_of(path: &Path) -> Option<u32> {
     let name = path.file_name()?.to_str()?;
     let name = name.strip_suffix(".key").or_else(|| name.strip_suffix(".draft"))?;

@@ -29,8 +29,11 @@ struct Scene {
 impl Scene {
     fn of(shape: &str, links: Links) -> Self {
         let mark = new_mark();
-        let network =
-            builder(shape, links).dynamic_members().back_end(back_ends(&mark, &["serve"])).open().unwrap();
+        let network = builder(shape, links)
+            .dynamic_members()
+            .back_end(back_ends(&mark, &["serve"]))
+            .open()
+            .unwrap();
         let tree = tree_below_us(&mark);
         let folder = tempfile::tempdir().unwrap();
         let scene = Self { network, tree, folder, events: Vec::new() };
@@ -197,7 +200,8 @@ fn communication_processes_join_and_leave_while_waves_run() {
         }
         scene.network.wait_for_back_ends(planned + 3, HANG).unwrap();
         let everyone = scene.network.everyone();
-        let dynamic = everyone.ranks().iter().filter(|&member| member > rank && member < rank + 256);
+        let dynamic =
+            everyone.ranks().iter().filter(|&member| member > rank && member < rank + 256);
         assert_eq!(dynamic.count(), 3, "they are below the one that has joined");
         let mut stream = scene.network.stream(&everyone).up("sum").open().unwrap();
         whole(&mut stream, everyone.ranks());
@@ -233,7 +237,7 @@ fn communication_processes_join_and_leave_while_waves_run() {
 }
 
 #[test]
-fn a_network_that_takes_no_guests_says_so() {
+fn a_network_without_dynamic_members_says_so() {
     let mark = new_mark();
     let network = builder("2", Links::Unix).back_end(back_ends(&mark, &["serve"])).open().unwrap();
     let tree = tree_below_us(&mark);
@@ -243,7 +247,7 @@ fn a_network_that_takes_no_guests_says_so() {
     let output = Command::new(sapwood()).args(["node", "--join"]).arg(&file).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     let text = String::from_utf8_lossy(&output.stderr);
-    assert!(text.contains("not opened for them"), "{text}");
+    assert!(text.contains("open the network with them"), "{text}");
     network.close().unwrap();
     wait_until_gone(&tree);
 }

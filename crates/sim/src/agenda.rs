@@ -1,4 +1,4 @@
-//! What is to happen, in the order of virtual time.
+//! The event queue, in the order of virtual time.
 
 use alloc::collections::BinaryHeap;
 use core::cmp::{Ordering, Reverse};
@@ -25,16 +25,16 @@ pub(crate) enum Happening {
     /// A process stops waiting for the children that it has started.
     StartLimit(usize),
     /// A process asks another one for a connection.
-    Knock { dialer: usize, attempt: u64, target: usize },
+    ConnectionRequest { dialer: usize, attempt: u64, target: usize },
     /// The answer to it is there: a wire, or none.
     Answer { dialer: usize, attempt: u64, wire: Option<usize>, is_refused: bool },
-    /// A connection has not come about in time.
+    /// The time limit of a connection attempt.
     DialLimit { dialer: usize, attempt: u64 },
     /// A fault of the run's plan strikes.
     Strike(usize),
     /// A fault ends.
     Mend(usize),
-    /// A back-end comes by itself.
+    /// A back-end attaches by itself.
     Join(usize),
     /// All processes run late from now on.
     Lag(usize),
@@ -67,7 +67,7 @@ impl Ord for Entry {
     }
 }
 
-/// The list of what is to happen.
+/// The event queue.
 #[derive(Debug, Default)]
 pub(crate) struct Agenda {
     heap: BinaryHeap<Reverse<Entry>>,
@@ -75,7 +75,7 @@ pub(crate) struct Agenda {
 }
 
 impl Agenda {
-    /// Notes something; what is noted first for one moment happens first.
+    /// Adds an event; events of one time happen in the order in which they were added.
     pub(crate) fn put(&mut self, at: Time, what: Happening) {
         self.next += 1;
         self.heap.push(Reverse(Entry { at, number: self.next, what }));

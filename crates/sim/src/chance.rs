@@ -1,4 +1,4 @@
-//! Chance that can be repeated: a generator whose numbers follow from its seed.
+//! A repeatable random generator: its numbers follow from its seed.
 
 /// A source of numbers that look random and repeat with the seed (SplitMix64, Steele, Lea and
 /// Flood, OOPSLA'14).

@@ -17,7 +17,7 @@ const START_LIMIT: Time = 5 * SECOND;
 const DIAL_LIMIT: Time = 10 * SECOND;
 /// The same of one that was started.
 const STARTED_DIAL_LIMIT: Time = 30 * SECOND;
-/// After which time a back-end that comes by itself tries once more.
+/// The time after which a back-end that attaches by itself tries again.
 const JOIN_AGAIN: Time = 50 * MILLISECOND;
 
 impl World {
@@ -55,7 +55,7 @@ impl World {
         children.map(|&child| 1 + self.height(child)).max().unwrap_or(0)
     }
 
-    /// A back-end will come by itself: soon, or late.
+    /// Schedules a back-end that attaches by itself: soon, or late.
     fn invite(&mut self, rank: Rank) {
         let is_late = self.chance.below(8) < self.scenario.late_eighths;
         let spread = if is_late { self.scenario.duration } else { self.scenario.start_spread };
@@ -81,7 +81,7 @@ impl World {
         self.dial(child, parent);
     }
 
-    /// A back-end comes by itself.
+    /// A back-end attaches by itself.
     pub(crate) fn join(&mut self, number: usize) {
         let rank = self.joiners[number];
         let parent = self.topology.parent(rank).map(|node| node.rank());
@@ -119,7 +119,7 @@ impl World {
         one.dialed_at = self.now;
         let (attempt, one_is_started) = (one.attempt, one.starter.is_some());
         let at = self.now + self.latency();
-        self.agenda.put(at, Happening::Knock { dialer, attempt, target });
+        self.agenda.put(at, Happening::ConnectionRequest { dialer, attempt, target });
         let is_started = one_is_started && !self.has_been_welcomed(dialer);
         let limit = if is_started { STARTED_DIAL_LIMIT } else { DIAL_LIMIT };
         self.agenda.put(self.now + limit, Happening::DialLimit { dialer, attempt });
@@ -136,17 +136,17 @@ impl World {
     }
 
     /// A connection request reaches its target; it is refused if no process listens there.
-    pub(crate) fn knock(&mut self, dialer: usize, attempt: u64, target: usize) {
+    pub(crate) fn request_connection(&mut self, dialer: usize, attempt: u64, target: usize) {
         if !self.is_waiting(dialer, attempt) {
             return;
         }
         if self.is_cut(dialer, target) {
-            self.parked.push(Happening::Knock { dialer, attempt, target });
+            self.parked.push(Happening::ConnectionRequest { dialer, attempt, target });
             return;
         }
         if self.processes[target].is_alive() && self.processes[target].listens {
             // It answers in its turn: one that is stopped does not.
-            self.notify(target, Notice::Knock { dialer, attempt });
+            self.notify(target, Notice::ConnectionRequest { dialer, attempt });
             return;
         }
         let answer = Happening::Answer { dialer, attempt, wire: None, is_refused: true };
@@ -232,7 +232,7 @@ impl World {
         }
     }
 
-    /// A process learns that its connection has not come about.
+    /// A process learns that its connection attempt has failed.
     pub(crate) fn dial_failed(&mut self, process: usize, attempt: u64, is_refused: bool) {
         if !self.is_waiting(process, attempt) {
             return;

@@ -1,4 +1,4 @@
-//! What processes say they have dropped: what is in no answer must be in one of these counts.
+//! The processes' counts of dropped packets: a packet that is in no answer must be in one of them.
 
 use alloc::vec::Vec;
 
@@ -7,7 +7,7 @@ use sapwood_packet::{Rank, StreamId};
 
 use crate::process::Process;
 
-/// The counts of all processes of a run, also of those that are no more.
+/// The counts of all processes of a run, including processes that have ended.
 #[derive(Debug, Default)]
 pub(crate) struct Dropped {
     by_back_ends: Vec<(Rank, StreamId, u64)>,

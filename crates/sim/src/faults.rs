@@ -12,13 +12,13 @@ pub enum Class {
     Crash,
     /// A process stops for a while, and then goes on as if nothing had been.
     Stop,
-    /// A connection breaks; what was under way is lost on either side.
+    /// A connection breaks; bytes that were under way are lost in both directions.
     Reset,
     /// Two sets of processes cannot reach each other, and no link reports it.
     Partition,
     /// A process takes milliseconds for what takes others microseconds.
     Slow,
-    /// Back-ends come late, or leave on purpose.
+    /// Back-ends join late, or leave on purpose.
     Join,
     /// The front-end's application takes no answers for a while.
     Deaf,

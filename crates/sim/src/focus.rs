@@ -25,9 +25,9 @@ pub(crate) enum Focus {
     Nothing,
     /// Large arrays that are folded chunk by chunk, and communication processes that go meanwhile.
     Chunks,
-    /// Processes that are cut off, replaced by those below them, and come back.
+    /// Processes that are cut off, replaced, and come back.
     Superseded,
-    /// Parts that come when their wave has gone on.
+    /// Stragglers: parts that arrive after their wave was forwarded.
     LateParts,
 }
 
@@ -91,8 +91,8 @@ fn chunked(draws: &mut Chance, duration: Time) -> StreamPlan {
     }
 }
 
-/// Deep trees in which a communication process is cut off until those below it have gone to its
-/// parent, and comes back when that one is gone, too.
+/// Deep trees in which a communication process is cut off until its children have moved to its
+/// parent, and comes back when that one is lost, too.
 fn have_superseded(draws: &mut Chance, faults: Faults, scenario: &mut Scenario) {
     match draws.below(8) {
         0..5 => scenario.shape = Shape::levels(&[2, 2]).unwrap_or_else(|_| deep_shape(draws)),
@@ -126,7 +126,7 @@ fn have_superseded(draws: &mut Chance, faults: Faults, scenario: &mut Scenario) 
     if !faults.has(Class::Partition) {
         return;
     }
-    // Other faults would often end those that this is about.
+    // Other faults would often end the processes of this scenario.
     if !draws.one_in(4) {
         scenario.strikes.clear();
     }
@@ -148,7 +148,7 @@ fn have_superseded(draws: &mut Chance, faults: Faults, scenario: &mut Scenario) 
             let at = at + lasts + draws.below(40 * MILLISECOND);
             scenario.strikes.push(Strike { class, at, target: Target::Parent, ..cut });
         }
-        // One that has gone to the parent dies there, before the others come back.
+        // A child that has moved to the parent dies there, before the others come back.
         if faults.has(Class::Crash) && !draws.one_in(4) {
             let gone = silence * 3 / 2;
             let at = cut.at + gone + draws.below(lasts - gone);
@@ -158,8 +158,8 @@ fn have_superseded(draws: &mut Chance, faults: Faults, scenario: &mut Scenario) 
     }
 }
 
-/// Small waves that go on without those who are slow, whose parts come late while communication
-/// processes go.
+/// Small waves that are forwarded without slow members, whose parts arrive late while communication
+/// processes die.
 fn have_late_parts(draws: &mut Chance, faults: Faults, scenario: &mut Scenario) {
     scenario.shape = deep_shape(draws);
     scenario.duration = draws.between(100, 600) * MILLISECOND;

@@ -1,4 +1,4 @@
-//! Frames in words, for the log.
+//! Frames as text, for the log.
 
 use alloc::string::String;
 

@@ -18,7 +18,7 @@ use crate::process::State;
 use crate::scenario::{Kind, Members, StreamPlan};
 use crate::world::{FRONT_END, World};
 
-/// What is known of the fresh stream, and of who has been named.
+/// The state of the fresh stream, and the back-ends that have been named.
 #[derive(Debug, Default)]
 pub(crate) struct Fresh {
     stream: Option<StreamId>,
@@ -31,7 +31,7 @@ pub(crate) struct Fresh {
 }
 
 impl Fresh {
-    /// The front-end's application has been told something.
+    /// The front-end's application receives an event.
     pub(crate) fn told(&mut self, event: &Event) {
         match event {
             Event::Ready { back_ends, .. } | Event::Joined { back_ends } => {
@@ -43,7 +43,7 @@ impl Fresh {
         }
     }
 
-    /// An answer has come to it.
+    /// It receives an answer.
     pub(crate) fn answered(&mut self, now: Time, answer: &Answer) {
         if self.stream == Some(answer.stream) {
             self.answered_at.get_or_insert(now);
@@ -54,7 +54,7 @@ impl Fresh {
 impl World {
     /// No back-end that the front-end's application was told to be gone is on its list.
     pub(crate) fn check_list(&mut self) {
-        // Who comes before the tree stands is told of when it does.
+        // Back-ends that join before the start is complete are reported when it is.
         if self.fresh.named.is_empty() || !self.front_end.has_begun() {
             return;
         }

@@ -24,7 +24,6 @@ extern crate alloc;
 extern crate std;
 
 mod agenda;
-mod apart;
 mod chance;
 mod dial;
 mod dropped;
@@ -35,6 +34,7 @@ mod fresh;
 mod lag;
 mod log;
 mod misfortune;
+mod offload;
 mod oracle;
 mod payload;
 mod pipe;

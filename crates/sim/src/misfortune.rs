@@ -14,7 +14,7 @@ use crate::world::{FRONT_END, LOWER, UPPER, World};
 
 /// How many times slower a slow process is, at most.
 const SLOWNESS_MAX: u64 = 2000;
-/// After a partition has healed, what was held back comes within this time.
+/// After a partition has healed, bytes that were held back arrive within this time.
 const RETRY_MAX: Time = 200 * MILLISECOND;
 
 impl World {
@@ -47,7 +47,7 @@ impl World {
         }
     }
 
-    /// Whom a fault meets.
+    /// The victims of a fault.
     fn victim(&mut self, strike: &Strike) -> Option<usize> {
         let is_there = |world: &Self, index: &usize| world.processes[*index].is_alive();
         if strike.class == Class::Deaf {
@@ -146,7 +146,7 @@ impl World {
         }
     }
 
-    /// Of what a process has written, and of what is under way to it, some is lost.
+    /// Some of the bytes to and from a process are lost.
     fn lose_in_flight(&mut self, process: usize) {
         let ports: Vec<(usize, usize)> = self.processes[process]
             .ports
@@ -258,7 +258,7 @@ impl World {
         far
     }
 
-    /// A process with some of its children, and all below those.
+    /// A process with some of its children and their subtrees.
     fn split_side(&mut self, victim: usize) -> Vec<usize> {
         let Some(rank) = self.processes[victim].rank else { return alloc::vec![victim] };
         let mut with_it = RankSet::new();
@@ -311,7 +311,7 @@ impl World {
                 one.slows -= 1;
                 if one.slows == 0 {
                     one.slowness = 1;
-                    // What it is at in this moment it does at its old speed.
+                    // It finishes its present turn at its old speed.
                     one.busy_until = one.busy_until.min(self.now + MILLISECOND);
                     self.poke(victim, self.now);
                 }
@@ -334,7 +334,7 @@ impl World {
                 self.note(index, || String::from("is no more cut off"));
             }
         }
-        // What was held back by other partitions is held back again when it comes.
+        // Bytes that other partitions hold back are held back again when they arrive.
         for what in core::mem::take(&mut self.parked) {
             let at = self.now + self.chance.below(RETRY_MAX);
             self.agenda.put(at, what);

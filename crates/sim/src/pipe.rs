@@ -21,7 +21,7 @@ impl Speed {
     /// Raises the number of bytes that may be under way until `bytes` bytes pass within a time: a
     /// run whose links are too slow for its streams would not come to rest.
     pub(crate) fn let_pass(&mut self, bytes: u64, within: Time) {
-        // What is read makes room again after a round trip.
+        // Bytes that are read make room again after a round trip.
         let round_trip = 2 * (self.latency + self.jitter);
         let room = bytes.saturating_mul(round_trip) / within.max(1);
         self.room_bytes = self.room_bytes.max(room as usize);
@@ -31,7 +31,7 @@ impl Speed {
 /// One direction of a link.
 #[derive(Debug, Default)]
 pub(crate) struct Pipe {
-    /// What has been written and not read, in order.
+    /// The bytes that were written and not read, in order.
     bytes: VecDeque<u8>,
     /// How many of them have arrived.
     arrived: usize,
@@ -107,7 +107,7 @@ impl Pipe {
         self.bytes.len() - self.arrived
     }
 
-    /// Lets arrive what is due; whether anything did.
+    /// Moves the bytes that are due to the reader; returns whether there were any.
     pub(crate) fn arrive(&mut self, now: Time) -> bool {
         let mut has_arrived = false;
         while let Some(&(at, count)) = self.under_way.front()
@@ -125,7 +125,7 @@ impl Pipe {
         has_arrived
     }
 
-    /// Takes what has arrived, as much as there is room for; gives how much.
+    /// Takes the bytes that have arrived, as far as there is room; returns their number.
     pub(crate) fn read(&mut self, into: &mut [u8]) -> usize {
         let count = into.len().min(self.arrived);
         let (first, second) = self.bytes.as_slices();

@@ -26,14 +26,14 @@ pub(crate) enum State {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Notice {
     /// A process requests a connection.
-    Knock { dialer: usize, attempt: u64 },
-    /// Its own connection has come about.
+    ConnectionRequest { dialer: usize, attempt: u64 },
+    /// Its connection attempt has succeeded.
     Up { attempt: u64, wire: usize },
-    /// Its own connection has not come about.
+    /// Its connection attempt has failed.
     Failed { attempt: u64, is_refused: bool },
     /// A process that it has started has ended.
     Exited { rank: Rank },
-    /// It has waited long enough for those that it has started.
+    /// The time limit for the processes that it has started.
     StartLimit,
     /// Its application ends it.
     Leave,
@@ -87,7 +87,7 @@ pub(crate) struct Process {
     /// The number of its last attempt to connect, and whether that is still open.
     pub(crate) attempt: u64,
     pub(crate) is_dialing: bool,
-    /// To whom it tried to connect last.
+    /// The last target of its connection attempts.
     pub(crate) dialed: usize,
     pub(crate) dialed_at: Time,
     /// Whether it takes connections.
@@ -96,7 +96,7 @@ pub(crate) struct Process {
     pub(crate) starter: Option<usize>,
     /// The wire to the parent that it knows, and when it was taken in there.
     pub(crate) parent_wire: Option<(usize, Time)>,
-    /// Those that it has started.
+    /// The processes that it has started.
     pub(crate) started: Vec<Rank>,
     /// When its node said that the network is over.
     pub(crate) over_since: Option<Time>,
@@ -105,7 +105,7 @@ pub(crate) struct Process {
     pub(crate) leaf: Leaf,
     /// Why it last broke a link, as far as that has been written down.
     pub(crate) distrusted: Option<String>,
-    /// Filters at work, and until when.
+    /// Running jobs of filters, and when they end.
     pub(crate) jobs: Vec<(Time, Job)>,
 }
 

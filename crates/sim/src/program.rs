@@ -56,7 +56,7 @@ enum Action {
 /// The program of the front-end.
 #[derive(Debug)]
 pub(crate) struct FrontEnd {
-    /// What is to be done when, counted from when the tree is ready; the next one is last.
+    /// The actions by time, counted from when the tree is ready; the next one is last.
     script: Vec<(Time, usize, Action)>,
     ready_at: Option<Time>,
     /// The stream that each plan has become.
@@ -162,7 +162,7 @@ impl World {
         }
     }
 
-    /// Takes what has come down.
+    /// Receives packets that went down.
     fn receive(&mut self, process: usize) {
         let now = self.now;
         while let Some(delivery) = self.processes[process].node.poll_delivery() {
@@ -178,7 +178,7 @@ impl World {
         }
     }
 
-    /// Sends on one stream what is due.
+    /// Sends the packets that are due on one stream.
     fn send_due(&mut self, process: usize, index: usize) {
         let now = self.now;
         let Some(rank) = self.processes[process].rank else { return };
@@ -292,7 +292,7 @@ impl World {
         true
     }
 
-    /// The members of a new stream, of those who are there.
+    /// Chooses the members of a new stream from the present back-ends.
     fn choose(&mut self, members: Members) -> RankSet {
         let there = self.processes[FRONT_END].node.back_ends();
         let mut chosen = RankSet::new();

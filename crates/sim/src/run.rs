@@ -17,14 +17,14 @@ use crate::{Class, Expect, Options, Violation};
 
 /// How long is waited between two looks at whether the tree is at rest.
 const LOOK: Time = 50 * MILLISECOND;
-/// For how long nothing more may come once the tree is at rest.
+/// How long nothing may arrive once the tree is at rest.
 const QUIET: Time = 500 * MILLISECOND;
 /// The start gives up processes that have not joined by then; see the limit in `dial`.
 const START_MAX: Time = 60 * SECOND;
 /// Most wake-ups of one process in a second of virtual time.
 const WAKES_MAX: u32 = 2000;
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// The run's seed.
@@ -129,7 +129,7 @@ impl World {
         }
     }
 
-    /// Waits until nothing is missing any more, or for too long. Gives who is there then.
+    /// Runs until nothing is missing any more, or the limit is over. Returns the present back-ends.
     fn settle(&mut self) -> RankSet {
         let limit = self.now + SETTLE_MAX;
         loop {
@@ -163,7 +163,8 @@ impl World {
         there
     }
 
-    /// Those whose packets must all have come: who is there, and who left on purpose undisturbed.
+    /// The back-ends whose packets must all have arrived: the present ones, and those that left on
+    /// purpose undisturbed.
     fn demanded(&self, there: &RankSet) -> RankSet {
         let mut demanded = there.clone();
         if self.options.expect == Expect::Losses {
@@ -208,7 +209,7 @@ impl World {
         Some(format!("rank {rank} is never told of stream {unknown}"))
     }
 
-    /// Whether everybody who is to find a place has one.
+    /// Whether all processes that must be adopted are.
     fn is_healed(&self, there: &RankSet) -> bool {
         match self.options.expect {
             Expect::Losses => true,
@@ -234,7 +235,7 @@ impl World {
         }
     }
 
-    /// What the front-end believes of who is there is so.
+    /// Checks the front-end's list of members.
     fn check_view(&mut self, there: &RankSet) {
         let view = self.processes[FRONT_END].node.back_ends();
         if view != *there {
@@ -292,7 +293,7 @@ impl World {
         Dropped::of(&self.processes, self.streams.keys())
     }
 
-    /// The front-end ends the network, and everybody ends.
+    /// The front-end ends the network, and all processes must end.
     fn finish(&mut self, _there: &RankSet) {
         if self.processes[FRONT_END].is_alive() {
             self.notify(FRONT_END, Notice::Leave);

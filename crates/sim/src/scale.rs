@@ -9,10 +9,10 @@
 //!
 //! | file | what it owns |
 //! |---|---|
-//! | `tree` | the shape, by arithmetic: who is whose child |
+//! | `tree` | the shape, by arithmetic: the children of each node |
 //! | `costs` | the parameters of the model, in exact whole picoseconds |
 //! | `processor` | when a process is free to send and to receive |
-//! | `queue` | what is under way, in the order of its arrival |
+//! | `queue` | messages under way, in the order of their arrival |
 //! | `forest` | the nodes, and what happens at each when something arrives |
 //! | `study` | the stages and their figures |
 //! | `prediction` | what the closed form says of the same tree |

@@ -1,4 +1,4 @@
-//! What a run is: a tree, its links, its streams and what goes wrong, all drawn from the seed.
+//! The scenario of a run: a tree, its links, its streams and faults, all drawn from the seed.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -22,7 +22,7 @@ pub(crate) enum Kind {
     Statistics,
     Concatenate,
     Equivalence,
-    /// Every packet comes as it was sent.
+    /// Every packet arrives as it was sent.
     None,
 }
 
@@ -102,10 +102,10 @@ pub(crate) struct Scenario {
     pub(crate) input_cost: Time,
     /// Within how long started processes begin.
     pub(crate) start_spread: Time,
-    /// How many of the back-ends that come by themselves come late, of eight.
+    /// How many eighths of the back-ends that attach by themselves do so late.
     pub(crate) late_eighths: u64,
     pub(crate) streams: Vec<StreamPlan>,
-    /// How long the streams are at work, about.
+    /// The approximate duration of the streams' work.
     pub(crate) duration: Time,
     /// Most deliveries that the front-end's application takes in one turn.
     pub(crate) taken_at_once: usize,

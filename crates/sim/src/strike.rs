@@ -1,11 +1,11 @@
-//! What goes wrong, and when: the plan of a run's faults.
+//! The plan of a run's faults.
 
 use alloc::vec::Vec;
 
 use crate::agenda::{MICROSECOND, MILLISECOND, Time};
 use crate::{Chance, Class, Faults};
 
-/// Who is struck; chosen among those that are there when it happens.
+/// The victim, chosen from the processes that are present at that time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     Communication,
@@ -29,20 +29,20 @@ pub(crate) struct Strike {
     pub(crate) lasts: Time,
     /// Whether what the process had written is lost with it, as when its machine goes.
     pub(crate) is_abrupt: bool,
-    /// Who is cut off with the process.
+    /// The processes that are cut off with it.
     pub(crate) cut: Cut,
 }
 
-/// Who is on the far side of a partition.
+/// The processes on the far side of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
     /// The process, maybe all below it, and others here and there.
     Random,
-    /// The process with some of its children and all below those.
+    /// The process with some of its children and their subtrees.
     Split,
 }
 
-/// Draws the faults of a run. They come singly and in pairs, close together or apart.
+/// Draws the faults of a run. They are single or in pairs, close together or apart.
 pub(crate) fn draw_strikes(
     draws: &mut Chance,
     faults: Faults,

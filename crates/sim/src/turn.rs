@@ -1,5 +1,5 @@
-//! A process's turn, as the runtime's loop has it: what it learns, what it reads, what falls due,
-//! what its program does, and what it writes.
+//! A process's turn, in the order of the runtime's loop: notices, reads, timers, the program,
+//! writes.
 
 use alloc::string::String;
 
@@ -74,7 +74,7 @@ impl World {
         }
     }
 
-    /// One input, and what comes of it.
+    /// One input, and its outputs.
     pub(crate) fn input(&mut self, process: usize, input: Input<'_>) {
         let one = &mut self.processes[process];
         let clock = one.clock(self.now);
@@ -257,7 +257,7 @@ impl World {
         let (wire, side, is_leaving) = (port.wire, port.side, port.is_leaving);
         let speed = self.wires[wire].speed;
         let is_watched = self.log.is_on();
-        // What is written to a link that is broken, or closed at its other end, is lost.
+        // Bytes written to a broken link, or one that is closed at the other end, are lost.
         let is_heard = !self.wires[wire].ends[1 - side].is_closed
             && !self.wires[wire].ends[side].pipe.is_closed();
         let end = &mut self.wires[wire].ends[side];
@@ -302,7 +302,7 @@ impl World {
         }
     }
 
-    /// A process lets go of a link: what it has written arrives, and then the end.
+    /// A process closes a link: its written bytes arrive, and then the end.
     pub(crate) fn release(&mut self, process: usize, link: LinkId) {
         let Some(slot) = self.processes[process].ports.get_mut(link.0 as usize) else { return };
         let Some(port) = slot.take() else { return };
@@ -325,7 +325,7 @@ impl World {
 
     fn learn(&mut self, process: usize, notice: Notice) {
         match notice {
-            Notice::Knock { dialer, attempt } => self.admit(process, dialer, attempt),
+            Notice::ConnectionRequest { dialer, attempt } => self.admit(process, dialer, attempt),
             Notice::Up { attempt, wire } => self.dial_up(process, attempt, wire),
             Notice::Failed { attempt, is_refused } => {
                 self.dial_failed(process, attempt, is_refused)

@@ -11,11 +11,11 @@ use sapwood_packet::{Rank, RankSet, Slab, StreamId};
 use sapwood_topology::{Hosts, Topology};
 
 use crate::agenda::{Agenda, Happening, Time};
-use crate::apart::{Slowness, register};
 use crate::focus::Focus;
 use crate::fresh::Fresh;
 use crate::lag::Lags;
 use crate::log::Log;
+use crate::offload::{Slowness, register};
 use crate::oracle::{Oracle, Rule};
 use crate::pipe::{Pipe, Speed};
 use crate::process::{Process, State};
@@ -38,11 +38,11 @@ pub(crate) struct End {
     pub(crate) link: Option<LinkId>,
     /// Set once it will not be opened again.
     pub(crate) is_closed: bool,
-    /// What goes from here to the other end.
+    /// The bytes from here to the other end.
     pub(crate) pipe: Pipe,
     /// Whether the process has more to write than there was room for.
     pub(crate) waits_for_room: bool,
-    /// What has been written since the last whole frame, for the log.
+    /// The bytes written since the last whole frame, for the log.
     pub(crate) unread_frame: Vec<u8>,
 }
 
@@ -72,11 +72,11 @@ pub(crate) struct World {
     pub(crate) streams: BTreeMap<StreamId, usize>,
     /// How many faults of each class have struck.
     pub(crate) injected: [u64; Class::ALL.len()],
-    /// What is under way from a process that a partition cuts off waits here.
+    /// Bytes from a process that a partition cuts off wait here.
     pub(crate) parked: Vec<Happening>,
     /// The process that was struck last.
     pub(crate) last_struck: Option<usize>,
-    /// Faults that have struck, by number, and whom.
+    /// The faults that were injected, by number, with their victims.
     pub(crate) struck: Vec<(usize, usize)>,
     /// Back-ends that may have been lost to a fault.
     pub(crate) harmed: RankSet,
@@ -206,7 +206,9 @@ impl World {
             Happening::StartLimit(process) => {
                 self.notify(process, crate::process::Notice::StartLimit);
             }
-            Happening::Knock { dialer, attempt, target } => self.knock(dialer, attempt, target),
+            Happening::ConnectionRequest { dialer, attempt, target } => {
+                self.request_connection(dialer, attempt, target)
+            }
             Happening::Answer { dialer, attempt, wire, is_refused } => {
                 self.dial_answered(dialer, attempt, wire, is_refused);
             }
@@ -342,7 +344,7 @@ impl World {
         (number < self.processes.len()).then_some(number)
     }
 
-    /// The shape of the run's tree in words.
+    /// The shape of the run's tree as text.
     pub(crate) fn shape(&self) -> String {
         self.scenario.shape.to_string()
     }

@@ -24,7 +24,7 @@ use crate::limits::{DEPTH_MAX, EXCERPT_BYTES_MAX, FAN_OUT_MAX, HOST_NAME_BYTES_M
 pub enum Error {
     /// The specification is empty. Give a shape such as `8` or `4^3`.
     SpecEmpty,
-    /// A part of the specification is not what stands there in a shape. Correct that part.
+    /// A part of the specification is not valid at its position. Correct that part.
     SpecPart {
         /// The whole specification.
         spec: String,
@@ -176,10 +176,10 @@ pub enum Error {
         text: String,
         /// The place in the whole text: a character, from 1.
         column: u32,
-        /// What is wrong there.
+        /// What is wrong with it.
         problem: &'static str,
     },
-    /// A group of nodes cannot be told. Correct its name, or the files that define groups.
+    /// A group of nodes is unknown. Correct its name, or the files that define groups.
     Group {
         /// The group, with its source if that was named.
         group: String,

@@ -1,10 +1,10 @@
-//! The shape of the tree: who is whose parent, on which host, with which rank.
+//! The shape of the tree: the parent, host and rank of each process.
 //!
-//! A user says a shape in a few characters (`"4^3"`), in the notation of MRNet's topology
-//! generator (`"b:4^3"`, `"k:2@16"`, `"g:2:3,5"`) or in a topology file. This crate turns each
-//! of them into one [`Topology`]: every process with its role, host, rank, parent and children.
-//! From there it cuts the [`Subtree`] that one child is told, draws the tree, counts it and
-//! predicts with a published model what a wave through it costs.
+//! A user says a shape in a few characters (`"4^3"`), in the notation of MRNet's topology generator
+//! (`"b:4^3"`, `"k:2@16"`, `"g:2:3,5"`) or in a topology file. This crate turns each of them into
+//! one [`Topology`]: every process with its role, host, rank, parent and children. From it the
+//! crate cuts the [`Subtree`] that one child receives, draws the tree, counts it and predicts with
+//! a published model what a wave through it costs.
 //!
 //! ```
 //! use sapwood_topology::{Hosts, Shape, Topology};

@@ -14,8 +14,8 @@
 //! Exactly one node has no parent and becomes the front-end; nodes without children become
 //! back-ends. Blanks around `=>` and `;` may be left out.
 //!
-//! This module owns the text and its errors. `words` cuts the text, `statements` gathers who
-//! lists whom, `circle` finds the way round a cycle.
+//! This module owns the text and its errors. `words` cuts the text, `statements` gathers the
+//! children that each node lists, `circle` finds the path round a cycle.
 
 mod circle;
 mod statements;

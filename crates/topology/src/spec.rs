@@ -10,7 +10,7 @@
 //! number   = ASCII digits
 //! ```
 //!
-//! No blanks, no signs. What the parts mean is told at [`Shape`].
+//! No blanks, no signs. [`Shape`] explains the parts.
 
 use alloc::string::ToString;
 use alloc::vec;

@@ -1,4 +1,4 @@
-//! The plan that one child is told: its own subtree and nothing else.
+//! The plan that one child receives: its own subtree and nothing else.
 //!
 //! A plan travels flat, one row per node in pre-order with the number of its children, so that
 //! neither writing nor reading one recurses. It comes from a parent over a link, but a plan is
@@ -15,7 +15,7 @@ use crate::hosts::HostName;
 use crate::limits::{DEPTH_MAX, FAN_OUT_MAX, NODES_MAX};
 use crate::tree::{Role, Topology, role_of};
 
-/// What a process is told when it starts: its own place and the tree below it.
+/// The plan that a process receives when it starts: its own position and the tree below it.
 ///
 /// The serialised form is a table of host names and one row of four numbers per node; roles
 /// follow from the ranks and are not sent. In `postcard` a node takes about 9 bytes.
@@ -112,7 +112,7 @@ impl Topology {
 }
 
 impl Subtree {
-    /// Rank of the process that is told this plan.
+    /// Rank of the process that receives this plan.
     pub fn rank(&self) -> Rank {
         self.rows[0].rank
     }

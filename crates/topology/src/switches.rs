@@ -1,5 +1,5 @@
-//! Which hosts hang at one switch, as Slurm knows it: a first guess at who should be grouped below
-//! one communication process.
+//! Which hosts are connected to one switch, as Slurm knows it: a first guess at the hosts to group
+//! below one communication process.
 //!
 //! Reads what `scontrol show topology` prints and what `topology.conf` says, which differ only in
 //! what is left out: `SwitchName=s0 Level=0 LinkSpeed=1 Nodes=node[00-03]`.

@@ -1,7 +1,7 @@
 //! The finished tree: every node with its role, host, rank, parent and children.
 //!
-//! Owns [`Topology`] and its queries. How ranks come about is in `ranks`; text forms, pictures,
-//! statistics and costs are in their own modules and only use what is public here.
+//! Owns [`Topology`] and its queries. `ranks` assigns ranks; text forms, pictures, statistics and
+//! costs are in their own modules and only use what is public here.
 
 use alloc::vec::Vec;
 use core::fmt;

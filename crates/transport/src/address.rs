@@ -56,8 +56,8 @@ impl Address {
         Ok(Self(Form::Abstract(name)))
     }
 
-    /// One port at several addresses of a machine, the likeliest first. Those that the text of an
-    /// address has no room for are left out.
+    /// One port at several addresses of a machine, the most likely one first. Those that the text
+    /// of an address has no room for are left out.
     ///
     /// ```
     /// use sapwood_transport::Address;

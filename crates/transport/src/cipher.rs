@@ -25,7 +25,7 @@ pub(crate) const PLAINTEXT_BYTES_MAX: usize = 65_535 - TAG_BYTES;
 
 /// Room for the first read of a quiet link, and up to which size buffers are not kept.
 const SMALL_BYTES: usize = 4 << 10;
-/// Room for a read when bytes come in bulk.
+/// The size of a read during a bulk transfer.
 const READ_BYTES_MAX: usize = 128 << 10;
 /// Frames are sealed until this many bytes are ready to be sent at once.
 const SEND_BYTES: usize = 64 << 10;
@@ -38,7 +38,7 @@ pub(crate) struct Cipher {
     /// Ciphertext as it came, from `inbound_start` on not yet decrypted.
     inbound: Vec<u8>,
     inbound_start: usize,
-    /// How much the next read asks for; grows while reads come back full.
+    /// The size of the next read; grows while reads return full.
     read_bytes: usize,
     /// A decrypted frame that was too long for the reader, from `plain_start` on not yet given.
     plain: Vec<u8>,
@@ -165,7 +165,7 @@ impl Cipher {
         }
     }
 
-    /// Fills `buffer` from what has come already.
+    /// Fills `buffer` from decrypted bytes that are already there.
     fn give(&mut self, buffer: &mut [u8]) -> usize {
         let mut given = self.give_plain(buffer);
         while given < buffer.len() && !self.tampered {

@@ -278,7 +278,7 @@ fn is_own_address(socket: &OwnedFd, peer: SocketAddr) -> bool {
     own == Some(peer)
 }
 
-/// The one of two errors that tells more.
+/// The more informative of two errors.
 pub(crate) fn more_telling(one: Option<Error>, other: Error) -> Option<Error> {
     match one {
         Some(one) if telling(&one) >= telling(&other) => Some(one),
@@ -286,8 +286,8 @@ pub(crate) fn more_telling(one: Option<Error>, other: Error) -> Option<Error> {
     }
 }
 
-/// How much an error tells, when several addresses failed in different ways: an answer of a Sapwood
-/// process first, then a refused connection, then an unreachable host.
+/// How informative an error is, when several addresses failed in different ways: an answer of a
+/// Sapwood process first, then a refused connection, then an unreachable host.
 fn telling(error: &Error) -> u8 {
     match error {
         Error::WrongKey { .. } | Error::EncryptionMismatch { .. } => 4,

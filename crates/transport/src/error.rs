@@ -46,20 +46,20 @@ pub enum Error {
     /// The peer does not know this network's key. Cause: another network's address or an old key
     /// file. Cure: give both ends the same key.
     WrongKey {
-        /// Who was asked.
+        /// The peer.
         peer: Peer,
     },
     /// The two ends were configured differently. Cure: the same `Encryption` at both ends.
     EncryptionMismatch {
-        /// Who was asked.
+        /// The peer.
         peer: Peer,
-        /// What this end was told to use.
+        /// The setting of this end.
         own: Encryption,
     },
     /// Bytes arrived that no Sapwood process sends. Cause: a port scan, another protocol, or
     /// damage. Cure: none needed at the accepting end; else check the address.
     PeerMisbehaved {
-        /// Who sent them.
+        /// The peer that sent the bytes.
         peer: Peer,
         /// What was wrong.
         problem: &'static str,
@@ -67,7 +67,7 @@ pub enum Error {
     /// The peer closed the connection before it had proved the key. Cause: it ended, expired this
     /// connection, or serves another protocol.
     ClosedDuringHandshake {
-        /// Who closed.
+        /// The peer that closed the connection.
         peer: Peer,
     },
     /// No process listens at the address. Cure: start that process first, or let `connect` retry.
@@ -99,7 +99,7 @@ pub enum Error {
     },
     /// The operating system refused.
     Io {
-        /// What was being done, to what.
+        /// The operation and its object.
         doing: String,
         /// Its reason.
         cause: io::Error,
@@ -107,7 +107,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Wraps the operating system's reason with what was being done.
+    /// Wraps the operating system's error with the operation.
     pub(crate) fn io(doing: impl Into<String>, cause: impl Into<io::Error>) -> Self {
         Self::Io { doing: doing.into(), cause: cause.into() }
     }

@@ -18,8 +18,8 @@
 //! come, a connection costs its descriptor and the fixed buffer in [`Handshake`]; before the key
 //! is proved, no public-key arithmetic is done for it.
 //!
-//! The refusal is not authenticated: who can alter traffic can forge it, but could cut the
-//! connection as well. It exists so that a wrong key has a clear error at both ends.
+//! The refusal is not authenticated: an attacker who can alter traffic can forge it, but could also
+//! cut the connection as well. It exists so that a wrong key has a clear error at both ends.
 
 use std::fmt;
 use std::io;
@@ -111,7 +111,7 @@ enum Step {
     Finished,
 }
 
-/// What follows when the frame has left.
+/// The next state after the frame is sent.
 #[derive(Clone, Copy, Debug)]
 enum Then {
     Await(Message),
@@ -203,7 +203,7 @@ impl Handshake {
         }
     }
 
-    /// Who is at the other end.
+    /// The peer at the other end.
     #[must_use]
     pub fn peer(&self) -> Peer {
         self.peer
@@ -321,7 +321,7 @@ impl Handshake {
         Ok(Progress::Done(Link::new(socket, self.peer, agreed)))
     }
 
-    /// Sends what is left of the frame. Whether all of it has left.
+    /// Sends the rest of the frame; returns whether all of it is sent.
     fn send(&mut self) -> Result<bool> {
         while self.done_bytes < self.frame_bytes {
             let rest = &self.frame[self.done_bytes..self.frame_bytes];
@@ -335,7 +335,7 @@ impl Handshake {
         Ok(true)
     }
 
-    /// Receives what is missing of a message, never a byte behind it. Whether it is whole.
+    /// Receives the rest of a message, never a byte beyond it; returns whether it is complete.
     fn receive(&mut self, message: Message) -> Result<bool> {
         let longest = LENGTH_BYTES + message.body_bytes();
         loop {

@@ -58,7 +58,7 @@ impl InterfaceRule {
         }
     }
 
-    /// The addresses of these interfaces that it allows, those of IPv4 first.
+    /// The addresses of these interfaces that the rule allows, IPv4 first.
     #[must_use]
     pub fn choose(&self, interfaces: &[Interface]) -> Vec<IpAddr> {
         let allowed = |one: &&Interface| self.allows(&one.name, one.address);

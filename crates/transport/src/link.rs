@@ -146,8 +146,8 @@ impl Link {
         }
     }
 
-    /// Says that no more bytes will follow: the peer's read ends with 0 after those sent before.
-    /// Reading goes on. Flush first.
+    /// Shuts down the sending side: the peer's read ends with 0 after those sent before. Reading
+    /// goes on. Flush first.
     ///
     /// # Errors
     /// The socket's, if the peer is gone.
@@ -189,7 +189,7 @@ impl Link {
         let milliseconds = i32::try_from(watched.as_millis()).unwrap_or(i32::MAX);
         sockopt::set_tcp_user_timeout(&self.socket, milliseconds.unsigned_abs())?;
         if !silence.is_zero() {
-            // Half of the time for nothing to come, the other half for probes without an answer.
+            // Half of the time without received bytes, the other half for probes without an answer.
             let (idle, probes) = (silence.as_secs() / 2, silence.as_secs().div_ceil(2));
             let idle = idle.clamp(1, IDLE_SECONDS_MAX);
             sockopt::set_tcp_keepidle(&self.socket, Duration::from_secs(idle))?;
@@ -217,7 +217,7 @@ impl Link {
         Ok(sockopt::set_socket_timeout(&self.socket, Timeout::Recv, limit)?)
     }
 
-    /// Who is at the other end.
+    /// The peer at the other end.
     #[must_use]
     pub fn peer(&self) -> Peer {
         self.peer
@@ -229,7 +229,7 @@ impl Link {
         rustix::net::getsockname(&self.socket).ok()?.try_into().ok()
     }
 
-    /// Who is at the other end, for people.
+    /// The peer at the other end, for display.
     #[must_use]
     pub fn peer_description(&self) -> String {
         self.peer.to_string()

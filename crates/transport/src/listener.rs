@@ -112,7 +112,7 @@ impl Listener {
         Ok(Accepted::Empty)
     }
 
-    /// Checks who it is; `None` if it was gone again before it could be looked at.
+    /// Checks the peer's credentials; `None` if the connection was closed before that.
     fn admit(&self, socket: OwnedFd) -> Result<Option<Accepted>> {
         let peer = if self.address.is_unix() {
             let who = PeerCredentials::of(&socket)?;
@@ -144,7 +144,7 @@ impl Drop for Listener {
 }
 
 impl Incoming {
-    /// Who connected.
+    /// The peer that connected.
     #[must_use]
     pub fn peer(&self) -> Peer {
         self.peer

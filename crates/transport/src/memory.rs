@@ -1,4 +1,4 @@
-//! What the system is told of memory that large packets are put together in.
+//! Advice to the kernel on the memory in which large packets are assembled.
 
 use std::mem::MaybeUninit;
 

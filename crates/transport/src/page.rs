@@ -6,7 +6,7 @@
 //! and a visitor can do nothing but read it.
 //!
 //! [`PageServer`] is a descriptor that is readable when it has something to do; its owner then
-//! calls [`PageServer::serve`]. What is on the page is the owner's matter.
+//! calls [`PageServer::serve`]. The owner provides the page.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
@@ -26,12 +26,12 @@ pub const VISIT_TIME: Duration = Duration::from_secs(5);
 /// The listener's token; visitors count from the next on.
 const LISTENER: u64 = 0;
 
-/// What is shown at a path.
+/// The page at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
     /// The value of `Content-Type`.
     pub content_type: &'static str,
-    /// What is in it.
+    /// Its contents.
     pub body: Vec<u8>,
 }
 
@@ -50,7 +50,7 @@ struct Visitor {
     socket: TcpStream,
     since: Instant,
     request: Vec<u8>,
-    /// What is left to be sent, once the request is there.
+    /// The unsent rest of the answer, once the request is complete.
     answer: Option<(Vec<u8>, usize)>,
 }
 
@@ -75,7 +75,7 @@ impl PageServer {
         self.address
     }
 
-    /// Does what can be done without waiting. `page` gives what is at a path, without its query;
+    /// Reads and writes without waiting. `page` returns the page at a path, without its query;
     /// nothing where there is no such page.
     ///
     /// # Errors
@@ -105,7 +105,7 @@ impl PageServer {
         Ok(())
     }
 
-    /// Takes one connection in; the poller tells again of the next.
+    /// Accepts one connection; the poller reports the next again.
     fn admit(&mut self, now: Instant) -> Result<()> {
         // A connection that has gone again, or no descriptor: the next time.
         let Ok((socket, _)) = self.listener.accept() else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! Who is at the other end of a connection, and whether a local one may be there at all.
+//! The peer of a connection, and whether a local peer is permitted.
 
 use std::fmt;
 use std::net::SocketAddr;

@@ -29,7 +29,7 @@ pub struct Pending {
 pub enum Admission {
     /// The newcomer has a place.
     Admitted,
-    /// The newcomer has the place of this token, whose connection is to be closed.
+    /// The new connection replaces this token's, which is to be closed.
     InPlaceOf(u64),
     /// No place. Stop accepting until [`Pending::next_change`].
     Full,
@@ -72,7 +72,7 @@ impl Pending {
         self.entries.pop_front().map(|(token, _)| token)
     }
 
-    /// Forgets a token whose handshake ended by itself. Whether it was there.
+    /// Forgets a token whose handshake ended by itself; returns whether it was known.
     pub fn remove(&mut self, token: u64) -> bool {
         let place = self.entries.iter().position(|(entry, _)| *entry == token);
         place.is_some_and(|index| self.entries.remove(index).is_some())

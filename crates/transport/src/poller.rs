@@ -52,8 +52,8 @@ pub struct Event {
     pub readable: bool,
     /// Writing will not block.
     pub writable: bool,
-    /// Both directions are over. Read what is left and remove the descriptor: this is reported
-    /// again at every wait, whatever the interest, until it is removed.
+    /// Both directions are closed. Read the rest and remove the descriptor: this is reported again
+    /// at every wait, whatever the interest, until it is removed.
     pub hung_up: bool,
 }
 

@@ -45,7 +45,7 @@ impl From<&RankSet> for Ranges {
     }
 }
 
-/// Who a process says it is when it connects.
+/// The identity that a process claims when it connects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Claim {
     /// A process that the parent has started under this rank.
@@ -53,12 +53,12 @@ pub enum Claim {
         /// Its rank.
         rank: Rank,
     },
-    /// A back-end that comes by itself, under a rank that the network has kept for it.
+    /// A back-end that attaches by itself, with a rank that the network has reserved for it.
     Attached {
         /// Its rank, or none to take any free one of this parent's.
         rank: Option<Rank>,
     },
-    /// A process of the network whose parent is gone, and which turns to an ancestor.
+    /// An orphan, which turns to an ancestor.
     Orphan {
         /// Its rank.
         rank: Rank,
@@ -72,15 +72,15 @@ pub enum Claim {
     Joining,
 }
 
-/// How a network deals with processes that are gone; all of its processes go by the same terms.
-/// Times are in milliseconds.
+/// The terms of recovery, which are the same for all processes of a network. Times are in
+/// milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecoveryTerms {
     /// Whether orphans look for a new parent at all.
     pub is_on: bool,
     /// How long an orphaned communication process looks for one.
     pub orphan_limit: u32,
-    /// How long an adopter holds waves back for orphans that have not come.
+    /// How long an adopter holds waves back for orphans that have not come back.
     pub grace: u32,
     /// After this much silence a communication process counts as gone; 0 for never.
     pub silence: u32,
@@ -91,7 +91,7 @@ pub struct RecoveryTerms {
 /// When the packets of a wave go through the stream's filters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WaitRule {
-    /// When all have come or are lost.
+    /// When all parts have arrived or are lost.
     All,
     /// As all, but no later than these milliseconds.
     Timeout {
@@ -102,7 +102,7 @@ pub enum WaitRule {
     Immediate,
 }
 
-/// What happens when a stream's window is used up.
+/// The behaviour of senders when a stream's window is used up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Policy {
     /// The sender waits.
@@ -155,11 +155,11 @@ pub struct StreamRequest {
 /// A control message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Control {
-    /// First message up a new link: who is there.
+    /// First message up a new link: the identity of the sender.
     Hello {
         /// The peer's wire version.
         version: u16,
-        /// Who it is.
+        /// Its identity.
         claim: Claim,
         /// Its process id on its host, for people.
         pid: u32,
@@ -179,7 +179,7 @@ pub enum Control {
         /// The receiver's ancestors, nearest first, and where they take connections.
         #[serde(deserialize_with = "at_most::<_, _, ANCESTORS_MAX>")]
         ancestors: Vec<(Rank, String)>,
-        /// What happens when a process is gone.
+        /// The terms of recovery.
         terms: RecoveryTerms,
         /// Whether the sender answers probes at any time, rather than when its application lets it.
         keeps_time: bool,
@@ -202,23 +202,23 @@ pub enum Control {
     Failed {
         /// Its rank.
         rank: Rank,
-        /// Its own words.
+        /// Its error text.
         #[serde(with = "text")]
         text: String,
     },
-    /// Up: back-ends are gone.
+    /// Up: back-ends are lost.
     Lost {
         /// The process whose link closed.
         rank: Rank,
         /// The back-ends that cannot be reached any more.
         back_ends: Ranges,
-        /// What was seen.
+        /// What was observed.
         #[serde(with = "text")]
         reason: String,
     },
     /// Down: a stream opens.
     Open(StreamRequest),
-    /// Down: a stream closes; comes behind its last packet.
+    /// Down: a stream closes; follows its last packet.
     Close {
         /// The stream.
         stream: StreamId,
@@ -244,8 +244,9 @@ pub enum Control {
         /// The bytes.
         bytes: u32,
     },
-    /// What was sent on a stream over this link before a place is safe and need not be kept:
-    /// packets that went up have reached the front-end, packets that went down their back-ends.
+    /// Acknowledges what was sent on a stream over this link before a position; it may leave the
+    /// retransmit buffer: packets that went up have reached the front-end, packets that went down
+    /// their back-ends.
     Acknowledge {
         /// The stream.
         stream: StreamId,
@@ -253,8 +254,9 @@ pub enum Control {
         wave: Wave,
         /// How many bytes of its values are safe.
         offset: u64,
-        /// The number of the last safe packet among those that go up outside of the order of waves,
-        /// whose numbers stand in their headers; 0 for none, and from below.
+        /// The number of the last safe single packet, in the sequence space of packets that go up
+        /// outside of the order of waves and have their number in the header; 0 for none, and in
+        /// acknowledgements from below.
         singles: u64,
     },
     /// Down: the network ends.
@@ -273,12 +275,12 @@ pub enum Control {
         /// What the sender's clock showed, in nanoseconds since a start of its own.
         clock: u64,
     },
-    /// Up, from an orphan that has been welcomed: what it brings. What it has open follows stream
-    /// by stream, and then [`Control::Resumed`].
+    /// Up, from an orphan that has been welcomed: its subtree. Its open streams follow stream by
+    /// stream, and then [`Control::Resumed`].
     Rejoin {
         /// The back-ends that are connected below it.
         back_ends: Ranges,
-        /// All back-ends whose packets it may have kept, or waits for.
+        /// All back-ends whose packets may be in its retransmit buffers, or that it waits for.
         covers: Ranges,
         /// The parents that it has had and left, and what it knows of processes that others have
         /// left: what they have kept may hold packets that come again another way.
@@ -287,7 +289,7 @@ pub enum Control {
         #[serde(deserialize_with = "at_most::<_, _, FILES_MAX>")]
         files: Vec<[u8; 32]>,
     },
-    /// Up, from an orphan: how far it has come on a stream.
+    /// Up, from an orphan: its positions on a stream.
     Resume {
         /// The stream.
         stream: StreamId,
@@ -307,23 +309,22 @@ pub enum Control {
         /// As in a welcome.
         #[serde(deserialize_with = "at_most::<_, _, ANCESTORS_MAX>")]
         ancestors: Vec<(Rank, String)>,
-        /// Whether those whose parent is gone look for a new one, if the terms of the network allow
-        /// it at all.
+        /// Whether orphans look for a new parent, if the terms of the network allow it at all.
         repairs: bool,
     },
-    /// Up: a communication process is gone, and those below it look for a new parent.
+    /// Up: a communication process is lost, and its children look for a new parent.
     Broken {
-        /// The process that is gone.
+        /// The lost process.
         rank: Rank,
         /// The back-ends that were connected below it.
         back_ends: Ranges,
-        /// What was seen.
+        /// What was observed.
         #[serde(with = "text")]
         reason: String,
     },
-    /// Up: the place of a process that is gone has been taken.
+    /// Up: the position of a lost process has been taken.
     Repaired {
-        /// The process that is gone.
+        /// The lost process.
         rank: Rank,
         /// The process that has taken its children.
         adopter: Rank,
@@ -352,7 +353,7 @@ pub enum Control {
     },
     /// Up: what a filter of the sender's held after all waves before one had passed it. The
     /// receiver keeps it, from when it has those waves on, in the place of what it kept of that
-    /// filter before, and has its own filter absorb it when the sender is gone.
+    /// filter before, and has its own filter absorb it when the sender is lost.
     State {
         /// The stream.
         stream: StreamId,

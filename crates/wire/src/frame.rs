@@ -1,4 +1,4 @@
-//! Frames: what follows what on a link.
+//! Frames: the units that are written on a link.
 //!
 //! All numbers are little-endian; every part starts at a multiple of 8, so that the values of a
 //! packet can be read where they lie.

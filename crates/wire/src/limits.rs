@@ -1,4 +1,4 @@
-//! Every limit of the wire, with its unit. What is longer is refused before memory is asked for.
+//! Every limit of the wire, with its unit. Longer input is refused before memory is allocated.
 
 /// Longest frame, in bytes, its prefix included.
 pub const FRAME_BYTES_MAX: usize = 16 << 20;
@@ -33,16 +33,16 @@ pub const TEXT_BYTES_MAX: usize = 4096;
 /// Most filters of one stream in one direction.
 pub const FILTERS_MAX: usize = 64;
 
-/// Most places where back-ends may attach that one message tells of.
+/// Most attach points in one message.
 pub const ATTACH_POINTS_MAX: usize = 1 << 17;
 
 /// Most ancestors of a process: the greatest depth of a tree.
 pub const ANCESTORS_MAX: usize = 64;
 
-/// Most orphans that one message tells of.
+/// Most orphans in one message.
 pub const ORPHANS_MAX: usize = 1 << 17;
 
-/// Most streams whose held-back waves one message tells of.
+/// Most streams with held-back waves in one message.
 pub const AFFECTED_MAX: usize = 4096;
 
 /// Longest state of one filter that is handed over to the parent, in bytes.
@@ -70,5 +70,5 @@ pub const FILE_NAME_BYTES_MAX: usize = 255;
 /// Longest question of a visitor, in bytes.
 pub const QUESTION_BYTES_MAX: usize = 1024;
 
-/// Longest part of an answer to a visitor, in bytes; longer answers come in several.
+/// Longest part of an answer to a visitor, in bytes; longer answers are sent in several.
 pub const REPLY_BYTES_MAX: usize = 1 << 20;

@@ -1,5 +1,5 @@
-//! The state of an instance, whose making may take any time: it is made on a thread of its own, and
-//! who opens a stream waits for it only briefly.
+//! The state of an instance, which may take any time to make: it is made on a thread of its own,
+//! and the opening of a stream waits for it only briefly.
 
 use std::ffi::c_void;
 use std::ptr;

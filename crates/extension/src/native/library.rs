@@ -39,8 +39,7 @@ unsafe impl Send for Library {}
 unsafe impl Sync for Library {}
 
 impl Library {
-    /// Loads a file that has come through the tree and whose checksum is right, unless it was
-    /// before.
+    /// Loads a shipped file with the right checksum, unless it was before.
     pub(super) fn load_bytes(file: &ShippedFile<'_>) -> Result<Arc<Self>, ExtensionError> {
         let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(library) = loaded.get(file.digest) {

@@ -1,5 +1,5 @@
-//! A sketch of whatever kind, told by its layout: for readers in other languages, who have a packet
-//! and no type.
+//! A sketch of any kind, recognised by its layout: for readers in other languages, who have a
+//! packet and no type.
 
 use sapwood_packet::ValuesRef;
 

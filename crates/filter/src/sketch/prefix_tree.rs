@@ -1,5 +1,5 @@
-//! `prefix-tree`: where everybody is: the call stacks of all back-ends as one tree, each node of
-//! which knows the ranks whose stacks pass through it.
+//! `prefix-tree`: the call stacks of all back-ends as one tree, in which each node has the set of
+//! ranks whose stacks contain it.
 //!
 //! A back-end sends a stack as one array of strings, the outermost frame first, or several stacks
 //! as several arrays. Stacks that begin with the same frames share the nodes of those. (The tree of

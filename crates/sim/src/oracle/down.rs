@@ -1,4 +1,4 @@
-//! What is true of packets that go down: each comes once, in order, and to all that it is for.
+//! The rules of packets that go down: each arrives once, in order, at all of its destinations.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -12,7 +12,7 @@ use super::Known;
 /// The downward packets of a stream, numbered from 0.
 #[derive(Debug, Default)]
 pub(super) struct Downward {
-    /// By number: for whom it is.
+    /// By number: its destinations.
     sent: Vec<RankSet>,
     /// By process: the number of the next packet that may come. Two processes of one rank, which do
     /// not know of each other, each receive in order.
@@ -36,7 +36,7 @@ impl Downward {
         self.count.remove(&rank);
     }
 
-    /// One has come to a back-end, this process of its rank.
+    /// A back-end, this process of its rank, receives one.
     pub(super) fn received(
         &mut self,
         process: usize,
@@ -63,7 +63,7 @@ impl Downward {
 }
 
 impl Known {
-    /// Some back-end that has not received all that was for it, in words.
+    /// A back-end that has not received all packets for it, as text.
     pub(super) fn down_lacking(&self, there: &RankSet, disturbed: &RankSet) -> Option<String> {
         if self.drops || self.down.sent.is_empty() {
             return None;

@@ -1,7 +1,7 @@
 //! What must be true of a run, whatever happens in it.
 //!
-//! The oracle is told what was sent, what came of it, and what was done to whom. It knows nothing
-//! of how nodes work and has no part in the run: what it finds, it writes down.
+//! The oracle is told what was sent and answered, and which processes were struck. It knows nothing
+//! of how nodes work and does not influence the run: it only records violations.
 
 mod down;
 mod up;
@@ -33,7 +33,7 @@ pub enum Rule {
     Order,
     /// At rest, what a back-end sent that is still there has entered an answer.
     Lost,
-    /// What goes down comes once and in order, and all of it.
+    /// Packets that go down arrive once, in order and completely.
     Down,
     /// No queue grows beyond its bound.
     Bound,
@@ -43,7 +43,7 @@ pub enum Rule {
     Ending,
     /// No process asks to be woken without end.
     Wakes,
-    /// What the front-end believes of who is there is true.
+    /// The front-end's list of members is right.
     View,
     /// No orphan is adopted while its old parent may still forward its data.
     Fence,
@@ -83,7 +83,7 @@ pub struct Violation {
     pub rule: Rule,
     /// When, in virtual nanoseconds since the run began.
     pub at: u64,
-    /// What was seen.
+    /// What was observed.
     pub text: String,
 }
 
@@ -94,7 +94,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// What is demanded when communication processes are gone.
+/// What is demanded when communication processes die.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {
     /// The processes below a lost process, or behind a broken link, are lost as well.
@@ -106,7 +106,7 @@ pub enum Expect {
 /// Most violations that are written down; the first ones say most.
 const VIOLATIONS_MAX: usize = 32;
 
-/// How far a contribution has come.
+/// The state of a contribution.
 const SENT: u8 = 1;
 /// It is in an answer.
 const ENTERED: u8 = 2;
@@ -114,17 +114,17 @@ const ENTERED: u8 = 2;
 const NAMED: u8 = 4;
 /// It may be lost, for a reason that an answer has stated.
 const EXCUSED: u8 = 8;
-/// It may come once more, from another process of that rank.
+/// It may arrive once more, from another process of that rank.
 const REPEATED: u8 = 16;
 
-/// Whom faults have met.
+/// The ranks that faults have met.
 #[derive(Clone, Copy, Debug)]
 struct Struck<'a> {
     disturbed: &'a RankSet,
     gone: &'a RankSet,
 }
 
-/// What is known of one stream.
+/// The state of one stream.
 #[derive(Debug)]
 struct Known {
     recipe: Recipe,
@@ -134,11 +134,11 @@ struct Known {
     repairs: bool,
     members: RankSet,
     is_closed: bool,
-    /// By rank, and there by wave: how far it has come.
+    /// By rank, and there by wave: the state of its contribution.
     fates: BTreeMap<Rank, Vec<u8>>,
     /// By wave: whether it has been answered on time.
     answered: Vec<bool>,
-    /// Of the wave whose packets come one by one: its number, and who has come.
+    /// Of the wave whose packets arrive one by one: its number, and the ranks that have arrived.
     passing: Option<(Wave, RankSet)>,
     /// The last wave that was answered on time.
     last: Option<Wave>,
@@ -148,7 +148,7 @@ struct Known {
     down: down::Downward,
 }
 
-/// Everything that was sent, and what came of it.
+/// Everything that was sent, and its state.
 #[derive(Debug, Default)]
 pub(crate) struct Oracle {
     repairs: bool,
@@ -157,9 +157,9 @@ pub(crate) struct Oracle {
     streams: BTreeMap<StreamId, Known>,
     /// Back-ends to which something was done, or to a process or link above them.
     disturbed: RankSet,
-    /// Those who were told of as lost: what went down meanwhile is not kept for them.
+    /// Back-ends that were reported lost: packets that went down meanwhile are not kept for them.
     given_up: RankSet,
-    /// Back-ends that died, left, or were told of as lost: only these can tear a large packet.
+    /// Back-ends that died, left, or were reported lost: only these can tear a large packet.
     gone: RankSet,
     pub(crate) answers: u64,
     pub(crate) contributions: u64,
@@ -168,7 +168,7 @@ pub(crate) struct Oracle {
 }
 
 impl Oracle {
-    /// Of a tree that repairs itself, or only names who is missing.
+    /// For a tree that repairs itself, or one that only names missing members.
     pub(crate) fn new(expect: Expect, chunk_bytes: usize) -> Self {
         Self { repairs: expect == Expect::Recovery, chunk_bytes, ..Self::default() }
     }
@@ -209,7 +209,7 @@ impl Oracle {
         self.streams.get(&stream).map(|known| known.recipe)
     }
 
-    /// The front-end has closed a stream: what is still under way on it may be lost.
+    /// The front-end has closed a stream: packets under way on it may be lost.
     pub(crate) fn closed(&mut self, stream: StreamId) {
         if let Some(known) = self.streams.get_mut(&stream) {
             known.is_closed = true;
@@ -227,7 +227,7 @@ impl Oracle {
         self.gone.insert(rank);
     }
 
-    /// Something was done to these back-ends, or to what they depend on.
+    /// These back-ends, or processes on which they depend, were struck.
     pub(crate) fn disturbed(&mut self, ranks: &RankSet) {
         self.disturbed.union_with(ranks.as_ref());
     }
@@ -256,7 +256,7 @@ impl Oracle {
         fates[wave] |= SENT;
     }
 
-    /// An answer has come.
+    /// Records an answer.
     pub(crate) fn answer(&mut self, now: Time, answer: &Answer) {
         self.answers += 1;
         let Some(known) = self.streams.get_mut(&answer.stream) else {
@@ -309,7 +309,7 @@ impl Oracle {
         })
     }
 
-    /// As [`Oracle::is_complete`], and writes down what is missing.
+    /// As [`Oracle::is_complete`], and records what is missing.
     pub(crate) fn demand_complete(&mut self, now: Time, there: &RankSet, dropped: &Dropped) {
         let mut found = Vec::new();
         for (&stream, known) in &self.streams {

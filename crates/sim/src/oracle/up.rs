@@ -1,4 +1,4 @@
-//! What is true of answers: each by itself, and all of them together at rest.
+//! The rules of answers: each by itself, and all of them together at rest.
 
 use alloc::format;
 use alloc::string::String;
@@ -61,7 +61,7 @@ impl Known {
         answer.contributors.len()
     }
 
-    /// Notes that a contribution is in an answer; gives what it was before.
+    /// Records that a contribution is in an answer; returns its former state.
     fn enter(&mut self, rank: Rank, wave: Wave) -> u8 {
         let fates = self.fates.get_mut(&rank);
         let Some(fate) = fates.and_then(|fates| fates.get_mut(wave as usize)) else { return 0 };
@@ -78,7 +78,7 @@ impl Known {
     fn take_on_time(&mut self, answer: &Answer, struck: Struck<'_>, found: &mut Found) {
         let mut present = answer.contributors.clone();
         if self.recipe.kind == Kind::None {
-            // Its packets come one by one; the last one says who is missing.
+            // Its packets arrive one by one; the last one names the missing members.
             let (wave, mut passed) = self.passing.take().unwrap_or_default();
             if wave == answer.wave {
                 passed.union_with(present.as_ref());
@@ -155,7 +155,7 @@ impl Known {
         if let Some(fate) = fates.get_mut(wave as usize) {
             *fate |= if is_lost { NAMED | EXCUSED } else { NAMED };
         }
-        // Those below a process that is gone are waited for, whatever they do.
+        // The members below a lost process are waited for, whatever they do.
         let is_hasty = self.repairs && reason.contains("communication process") && !was_away;
         if is_hasty {
             return Err(format!("rank {rank} was not waited for, and is missing: '{reason}'"));
@@ -189,7 +189,7 @@ impl Known {
         matches!(self.wave, WaveRule::Timeout { .. })
     }
 
-    /// What back-ends that are there have sent, and what is in no answer at rest.
+    /// Contributions of present back-ends that are in no answer at rest.
     pub(super) fn lacking(
         &self,
         there: &RankSet,

@@ -1,4 +1,4 @@
-//! What is wrong with a study that is asked for, or with a tree that it ran.
+//! The errors of a study's parameters, and of a tree that it ran.
 
 use alloc::string::String;
 use core::fmt;
@@ -10,7 +10,7 @@ pub enum ScaleError {
     /// A tree without back-ends, a fan-out below 2, or no level. Cure: ask for at least one
     /// back-end, fan-out 2 and one level.
     Shape {
-        /// What was asked for.
+        /// The parameter.
         what: String,
     },
     /// More processes than one study holds. Cure: fewer back-ends or a larger fan-out.
@@ -29,12 +29,12 @@ pub enum ScaleError {
     Cost {
         /// Which one.
         name: &'static str,
-        /// What it was.
+        /// Its value.
         value: String,
     },
     /// The tree did something that a tree without faults must not do: a fault of ours.
     Broken {
-        /// What was seen.
+        /// What was observed.
         what: String,
     },
 }

@@ -62,7 +62,7 @@ pub(super) struct Process {
     has_said_hello: bool,
 }
 
-/// How far a parent has come with its children.
+/// The state of a parent with its children.
 #[derive(Clone, Copy, Debug, Default)]
 struct Nursery {
     started: u32,
@@ -310,8 +310,8 @@ impl<'a> Forest<'a> {
         &mut self.processes[number as usize].processor
     }
 
-    /// Who is at the other end of a node's link, and that end's number for it. A node's link to
-    /// its parent is 0, those to its children follow from left to right.
+    /// The peer of a node's link, and the peer's number for the link. A node's link to its parent
+    /// is 0, those to its children follow from left to right.
     fn other_end(&self, number: u32, link: LinkId) -> (u32, LinkId) {
         let links_up = |number: u32| u32::from(number != 0);
         if number != 0 && link.0 == 0 {

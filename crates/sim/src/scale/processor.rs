@@ -1,4 +1,4 @@
-//! The one processor of a process: when it is free, and what has kept it.
+//! The one processor of a process: when it is free, and its past load.
 
 use super::costs::{Exact, Picoseconds};
 

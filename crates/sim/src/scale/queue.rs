@@ -1,4 +1,4 @@
-//! What is under way, in the order in which it arrives; and the memory of messages.
+//! Messages under way, in the order of arrival, and their memory.
 //!
 //! Nothing arrives earlier than what arrived last, so a radix heap serves (R. K. Ahuja,
 //! K. Mehlhorn, J. B. Orlin, R. E. Tarjan, "Faster Algorithms for the Shortest Path Problem",

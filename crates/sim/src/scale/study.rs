@@ -14,7 +14,7 @@ use super::{CHILDREN_SIMULATED_MAX, Costs, Prediction, ScaleError, Tree};
 /// Most waves of either kind in one study.
 const WAVES_MAX: u16 = 1000;
 
-/// What is to be simulated.
+/// The parameters of a study.
 #[derive(Clone, Debug)]
 pub struct Study {
     /// The tree.
@@ -30,7 +30,7 @@ pub struct Study {
     pub pipelined: u16,
 }
 
-/// How far a study has come: between these, a caller may look at its own memory and time.
+/// The phases of a study: between them, a caller may look at its own memory and time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// The nodes exist.
@@ -41,7 +41,7 @@ pub enum Stage {
     Opened,
     /// Waves have been answered one by one.
     Answered,
-    /// Waves have come in a pipeline.
+    /// Pipelined waves have been measured.
     Streamed,
 }
 
@@ -63,7 +63,7 @@ pub struct Load {
     pub messages: f64,
 }
 
-/// What came of a study. Times are virtual, and in microseconds.
+/// The result of a study. Times are virtual, in microseconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figures {
     /// From the front-end's first start of a child until it knows that the whole tree stands.

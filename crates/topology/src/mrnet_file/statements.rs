@@ -1,4 +1,4 @@
-//! Gathers the statements of a topology file: which nodes exist and who lists whom.
+//! Gathers the statements of a topology file: which nodes exist and which children each lists.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;

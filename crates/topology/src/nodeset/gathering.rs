@@ -9,7 +9,7 @@ use core::cmp::Ordering;
 use super::index::{DIGITS_MAX, Index};
 use super::{NODESET_NAMES_MAX, NodeSet, PLACE};
 
-/// Names that have come so far.
+/// The names so far.
 #[derive(Default)]
 pub(super) struct Gathering {
     patterns: BTreeMap<String, Vec<Index>>,

@@ -10,19 +10,19 @@ pub trait Groups {
     /// The members of a group; `None` if there is no such group.
     ///
     /// # Errors
-    /// One line for why it cannot be told.
+    /// One line that says why it is not known.
     fn members(&self, source: Option<&str>, group: &str) -> Result<Option<String>, String>;
 
     /// All nodes of a source; `None` if there is no such source, or it does not know.
     ///
     /// # Errors
-    /// One line for why it cannot be told.
+    /// One line that says why it is not known.
     fn all(&self, source: Option<&str>) -> Result<Option<String>, String>;
 
     /// The names of the groups of a source; `None` if there is no such source.
     ///
     /// # Errors
-    /// One line for why it cannot be told.
+    /// One line that says why it is not known.
     fn names(&self, source: Option<&str>) -> Result<Option<Vec<String>>, String>;
 }
 

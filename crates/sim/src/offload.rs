@@ -58,9 +58,9 @@ impl Slowness {
 }
 
 /// A filter that must not be called in the loop.
-struct Apart(Box<dyn Filter>);
+struct Offloaded(Box<dyn Filter>);
 
-impl Filter for Apart {
+impl Filter for Offloaded {
     fn transform(&mut self, wave: &WaveRef<'_>, out: &mut Emitter) -> Result<(), FilterError> {
         self.0.transform(wave, out)
     }
@@ -72,19 +72,19 @@ impl Filter for Apart {
 
 type Maker = fn(ValuesRef<'_>) -> Result<Box<dyn Filter>, FilterError>;
 
-/// Names of built-in filters, and what they are called apart.
+/// Names of built-in filters, and of their offloaded counterparts.
 const FILTERS: [(&str, &str, Maker); 6] = [
-    ("sum", "apart-sum", |parameters| made("sum", parameters)),
-    ("max", "apart-max", |parameters| made("max", parameters)),
-    ("average", "apart-average", |parameters| made("average", parameters)),
-    ("statistics", "apart-statistics", |parameters| made("statistics", parameters)),
-    ("concatenate", "apart-concatenate", |parameters| made("concatenate", parameters)),
-    ("equivalence", "apart-equivalence", |parameters| made("equivalence", parameters)),
+    ("sum", "async-sum", |parameters| made("sum", parameters)),
+    ("max", "async-max", |parameters| made("max", parameters)),
+    ("average", "async-average", |parameters| made("average", parameters)),
+    ("statistics", "async-statistics", |parameters| made("statistics", parameters)),
+    ("concatenate", "async-concatenate", |parameters| made("concatenate", parameters)),
+    ("equivalence", "async-equivalence", |parameters| made("equivalence", parameters)),
 ];
 
 fn made(name: &str, parameters: ValuesRef<'_>) -> Result<Box<dyn Filter>, FilterError> {
     let filter = Registry::built_in().make(name, parameters)?;
-    Ok(Box::new(Apart(filter)))
+    Ok(Box::new(Offloaded(filter)))
 }
 
 /// Adds these filters to others.
@@ -93,7 +93,7 @@ pub(crate) fn register(registry: Registry) -> Registry {
 }
 
 impl World {
-    /// Has a process's filters run that run apart: now, or for a while.
+    /// Runs a process's offloaded jobs: at once, or with a delay.
     pub(crate) fn run_jobs(&mut self, process: usize) {
         while self.processes[process].node.has_job() {
             let clock = self.processes[process].clock(self.now);
