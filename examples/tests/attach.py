@@ -163,7 +163,7 @@ class Leaves(Scene):
         self.agent(1, SAPWOOD_JOIN=self.join)
         self.assertEqual(self.ended(front_end)[0], 0)
 
-    def test_a_number_that_is_none_and_a_rank_that_nobody_keeps(self):
+    def test_a_number_that_is_none_and_a_rank_that_is_not_reserved(self):
         leaf = self.begin(PROGRAM, "agent", SAPWOOD_JOIN=self.join, PMI_RANK="many")
         code, _, err = self.ended(leaf)
         self.assertIn("PMI_RANK holds 'many'", err)

@@ -216,7 +216,7 @@ class LostHosts(FaultyHost):
         report = examine(names(4), "--fan-out", "4", prepare=f"mount --bind {wrong} /etc/hosts")
         self.assert_only_missing(report, {faulty: f"calls itself '{name(5)}'"})
 
-    def test_a_name_that_nobody_has(self):
+    def test_a_name_without_a_host(self):
         report = examine(names(3) + ",node99.invalid", "--fan-out", "2")
         self.assert_only_missing(report, {"node99.invalid": "Could not resolve hostname"})
 
@@ -341,10 +341,10 @@ class Strangers(Story):
         # Nothing that everybody can read of our processes looks like a key.
         lines = testbed("exec", host, "ps", "axo", "args")
         self.assertNotRegex(lines, "[0-9a-f]{64}")
-        as_nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+        as_stranger = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
         pid = testbed("exec", host, "pgrep", "-o", "-f", "sapwood node").split()[0]
         for secret in ("environ", "fd", "maps"):
-            look = [TESTBED, "exec", host, *as_nobody, "ls" if secret == "fd" else "cat", f"/proc/{pid}/{secret}"]
+            look = [TESTBED, "exec", host, *as_stranger, "ls" if secret == "fd" else "cat", f"/proc/{pid}/{secret}"]
             done = subprocess.run(look, capture_output=True, check=False)
             self.assertNotEqual(done.returncode, 0, secret)
             self.assertEqual(done.stdout, b"", secret)
@@ -356,7 +356,7 @@ class Strangers(Story):
             f'echo "5 tcp:{door} +1 on $PWD/key" >attach; '
             f"timeout 20 {PROGRAM} node --join attach; code=$?; rm -rf $PWD; exit $code"
         )
-        look = [TESTBED, "exec", host, *as_nobody, "sh", "-c", script]
+        look = [TESTBED, "exec", host, *as_stranger, "sh", "-c", script]
         done = subprocess.run(look, capture_output=True, text=True, check=False)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("key", done.stderr)

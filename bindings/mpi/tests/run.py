@@ -263,7 +263,7 @@ class EachAbi:
             listener.listen(0)
             yield
 
-    def test_a_leaf_that_does_not_accept_holds_nobody_up(self):
+    def test_a_leaf_that_does_not_accept_delays_no_rank(self):
         name = f"sapwood-mpi-test-{os.getpid()}-busy"
         with self.silent_leaf(name), socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as first:
             first.connect(f"\0{name}-0")

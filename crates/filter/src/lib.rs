@@ -19,7 +19,7 @@
 //! | `count` | anything | `%uld`, the number of contributors |
 //! | `concatenate` | one value | all elements in rank order, `%aud` lengths per contributor |
 //! | `equivalence` | anything | which ranks sent the same, [`EquivalenceClasses`] |
-//! | `classes` | a key and a content | the ranks that sent the same key, and its content once: [`Classes`] |
+//! | `classes` | a key and a content | ranks with the same key, and its content: [`Classes`] |
 //! | `statistics` | one number or array | per element [`Moments`], in [`Statistics`] |
 //! | `quantiles` | numbers, or its sketches | [`Quantiles`]: relative error of values |
 //! | `kll` | numbers, or its sketches | [`Kll`]: error in rank |

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn only_where_nobody_listens_an_attempt_is_refused() {
+    fn only_without_a_listener_an_attempt_is_refused() {
         let (poller, key, mut listener) = scene();
         let mut attempt = Attempt::default();
         let place = listener.address().to_string();

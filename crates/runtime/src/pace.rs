@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_says_nothing_holds_up_nobody() {
+    fn a_silent_host_delays_no_other() {
         let (mut pace, mut pass) = (two_processors(), Pass::new(STARTED));
         assert_eq!(room(&mut pace, &mut pass, work(true, 5), after(10)), 1);
         assert_eq!(room(&mut pace, &mut pass, work(false, 6), after(20)), 1);

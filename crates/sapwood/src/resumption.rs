@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_and_nobody_else_can() {
+    fn what_is_written_is_read_by_its_owner_only() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state");
         let written = state();

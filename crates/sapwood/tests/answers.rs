@@ -102,7 +102,7 @@ fn a_back_end_that_ends_by_itself_is_named_like_one_that_is_killed() {
 }
 
 #[test]
-fn when_all_are_gone_nobody_is_left_to_answer() {
+fn when_all_are_gone_no_member_is_left_to_answer() {
     for shape in ["4", "2x2", "1x1x1"] {
         let (network, mark) = network(shape, Links::Unix);
         let tree = tree_below_us(&mark);

@@ -39,7 +39,7 @@ fn neighbours_go_on(network: &Network, count: usize) {
 }
 
 #[test]
-fn a_filter_that_never_returns_is_given_up_and_keeps_nobody_waiting() {
+fn a_filter_that_never_returns_is_given_up_and_delays_no_other() {
     let (mut network, mark) = sleepy(Duration::from_millis(200));
     let tree = tree_below_us(&mark);
     let everyone: RankSet = network.everyone().ranks().clone();

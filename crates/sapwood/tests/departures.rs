@@ -118,7 +118,7 @@ fn a_broadcast_goes_on_when_a_back_end_has_gone_that_had_not_read() {
 }
 
 #[test]
-fn a_send_to_a_stream_without_members_says_that_nobody_is_left() {
+fn a_send_to_a_stream_without_members_says_so() {
     for (shape, links) in [("1", Links::Unix), ("1", Links::Tcp), ("1x1", Links::Unix)] {
         for manner in [Manner::Killed, Manner::Leaves] {
             println!("{shape} over {links:?}, rank 0 {manner:?}");

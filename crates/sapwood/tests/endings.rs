@@ -117,7 +117,7 @@ fn a_front_end_that_is_killed_while_its_tree_starts_leaves_nothing() {
 }
 
 #[test]
-fn a_stopped_communication_process_holds_nobody_up_for_long() {
+fn a_stopped_communication_process_delays_others_only_briefly() {
     let (network, mark) = network("2x2", Links::Unix);
     let tree = tree_below_us(&mark);
     let pid = Pid::from_raw(of_rank(&tree, 5).pid.cast_signed()).unwrap();

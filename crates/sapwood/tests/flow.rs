@@ -24,8 +24,8 @@ fn peak_of(tree: &[Seen]) -> u64 {
 }
 
 #[test]
-fn a_stream_that_nobody_reads_stalls_neither_its_neighbours_nor_memory() {
-    if !is_alone("a_stream_that_nobody_reads_stalls_neither_its_neighbours_nor_memory") {
+fn an_unread_stream_stalls_neither_its_neighbours_nor_memory() {
+    if !is_alone("an_unread_stream_stalls_neither_its_neighbours_nor_memory") {
         return;
     }
     let (network, mark) = network("2x2", Links::Unix);
@@ -183,7 +183,7 @@ fn a_thousand_streams_have_one_wave_each() {
 }
 
 #[test]
-fn a_back_end_that_is_stopped_makes_nobody_wait_who_does_not_want_to() {
+fn a_stopped_back_end_blocks_only_sends_that_wait() {
     let (network, mark) = network("2x2", Links::Unix);
     let tree = tree_below_us(&mark);
     let everyone = network.everyone();

@@ -129,15 +129,15 @@ fn lies_to(links: Links) {
 }
 
 #[test]
-fn liars_at_unix_sockets_harm_nobody() {
-    if support::is_alone("liars_at_unix_sockets_harm_nobody") {
+fn liars_at_unix_sockets_harm_no_other() {
+    if support::is_alone("liars_at_unix_sockets_harm_no_other") {
         lies_to(Links::Unix);
     }
 }
 
 #[test]
-fn liars_at_tcp_ports_harm_nobody() {
-    if support::is_alone("liars_at_tcp_ports_harm_nobody") {
+fn liars_at_tcp_ports_harm_no_other() {
+    if support::is_alone("liars_at_tcp_ports_harm_no_other") {
         lies_to(Links::EncryptedTcp);
     }
 }

@@ -271,7 +271,7 @@ fn a_wave_with_a_time_limit_goes_without_the_late_and_names_them() {
 }
 
 #[test]
-fn a_stream_that_waits_for_nobody_brings_every_packet_by_itself() {
+fn a_stream_without_synchronisation_brings_every_packet_by_itself() {
     let (network, _) = network("2x4", Links::Unix);
     let everyone = network.everyone();
     let mut stream = network.stream(&everyone).wave(WaveRule::Immediate).open().unwrap();

@@ -73,7 +73,7 @@ fn runs_that_once_broke_a_rule_are_clean() {
 }
 
 #[test]
-fn nobody_is_lost_who_is_only_late() {
+fn late_processes_are_not_lost() {
     let lag: Faults = "lag".parse().expect("a class of faults");
     assert_clean(lag, Expect::Recovery, 150);
     assert_clean(lag, Expect::Losses, 100);

@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn few_back_ends_need_nobody_between_and_many_do() {
+    fn few_back_ends_need_no_process_between_and_many_do() {
         assert_eq!(best(cluster(4), 4, Pattern::Request).kind, Kind::Flat);
         assert_ne!(best(cluster(1024), 1024, Pattern::Request).kind, Kind::Flat);
         assert_ne!(best(cluster(1024), 1024, Pattern::Stream).kind, Kind::Flat);
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_no_tree() {
+    fn no_process_is_no_tree() {
         let none = advise(&LogGp::LOCAL_SOCKETS, &cluster(2), 0, 64, Pattern::Request);
         assert!(none.is_err());
     }

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_comes_by_tcp_without_a_key() {
+    fn no_peer_is_served_by_tcp_without_a_key() {
         let mut listener = Listener::bind(&"tcp:127.0.0.1:0".parse().unwrap()).unwrap();
         let address = listener.address().clone();
         assert!(matches!(connect_own(&address), Err(Error::ApiMisuse { .. })));

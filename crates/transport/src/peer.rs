@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_user_and_root_are_served_and_nobody_else() {
+    fn only_the_same_user_and_root_are_served() {
         let peer = |user| PeerCredentials { process: 1, user };
         assert!(peer(1000).are_allowed_by(1000));
         assert!(peer(0).are_allowed_by(1000));

@@ -28,7 +28,7 @@ fn a_dial_gets_its_link_over_every_kind_of_socket() {
 }
 
 #[test]
-fn where_nobody_listens_a_dial_is_refused() {
+fn without_a_listener_a_dial_is_refused() {
     let key = Key::generate().unwrap();
     for listener in listeners() {
         let address = listener.address().clone();

@@ -56,7 +56,7 @@ fn a_listener_that_starts_late_is_waited_for() {
 }
 
 #[test]
-fn nobody_listening_and_nobody_answering_are_different_errors() {
+fn no_listener_and_no_answer_are_different_errors() {
     let key = Key::generate().unwrap();
     let attempt = |address: &Address, when| {
         connect(address, &key, Encryption::Off, Duration::from_millis(50), when).unwrap_err()
