@@ -299,7 +299,7 @@ mod tests {
 
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
         let error = State::read(&path).err().unwrap().to_string();
-        assert!(error.contains("others may read"), "{error}");
+        assert!(error.contains("may read or change it"), "{error}");
     }
 
     #[test]

@@ -127,7 +127,7 @@ fn a_node_program_may_need_arguments_before_its_command() {
 }
 
 #[test]
-fn whoever_wants_to_wait_no_more_need_not() {
+fn a_wait_can_be_interrupted() {
     let mark = new_mark();
     let opening = builder("2", Links::Unix).back_end(back_ends(&mark, &["serve"]));
     let error = error_of(opening.interrupt(|| true).open());
