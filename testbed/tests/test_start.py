@@ -313,7 +313,7 @@ class Outages(Story):
         for said in process.stderr:
             if "watching" in said:
                 break
-        # Guards have to have seen that it answers.
+        # Launch agents have to have seen that it answers.
         time.sleep(6)
         self.assertIsNone(process.poll())
         self.afterwards("boot", name(0))

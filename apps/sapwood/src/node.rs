@@ -18,8 +18,8 @@ pub(crate) struct Arguments {
 
 /// Serves until the network ends or this process is asked to leave.
 pub(crate) fn run(join: Option<&Path>) -> Result<ExitCode, Failure> {
-    // Before signals are taken over, which a guard has no use for.
-    if let Some(exit) = sapwood::stand_guard().map_err(|error| Failure::own(&error))? {
+    // Before signals are taken over, which a launch agent has no use for.
+    if let Some(exit) = sapwood::run_launch_agent().map_err(|error| Failure::own(&error))? {
         return Ok(ExitCode::from(u8::try_from(exit.code()).unwrap_or(u8::MAX)));
     }
     let registry = sapwood_profile::register(sapwood::Registry::built_in());

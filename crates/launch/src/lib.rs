@@ -16,9 +16,9 @@
 //! 5. A [`Family`] does all of this for processes of this machine.
 //!
 //! On other hosts the same is done by a [`Session`]: a [`Launcher`] such as [`Ssh`] or [`Slurm`]
-//! says how a host is reached, and our own program there, the guard ([`stand_guard`]), starts what
-//! its [`Task`] says and leaves nothing running. Processes that another manager starts come by
-//! themselves ([`Attach`]); [`rank_by_manager`] says which of them one is.
+//! says how a host is reached, and our own program there, the launch agent ([`run_launch_agent`]),
+//! starts what its [`Task`] says and leaves nothing running. Processes that another manager starts
+//! come by themselves ([`Attach`]); [`rank_by_manager`] says which of them one is.
 //!
 //! ```
 //! use std::time::Duration;
@@ -50,9 +50,9 @@ mod error;
 mod exit;
 mod family;
 mod group_reaper;
-mod guard;
 mod hangup;
 mod host;
+mod launch_agent;
 mod launcher;
 mod liveness_pipe;
 mod local;
@@ -77,9 +77,9 @@ pub use error::LaunchError;
 pub use exit::Exit;
 pub use family::{Departed, FAMILY_MEMBERS_MAX, Family};
 pub use group_reaper::{GROUP_REAPER_VARIABLE, GroupReaper};
-pub use guard::stand_guard;
 pub use hangup::ignore_hangups;
 pub use host::{is_local, is_own_name, require_local};
+pub use launch_agent::run_launch_agent;
 pub use launcher::Launcher;
 pub use liveness_pipe::{LIVENESS_PIPE_VARIABLE, LivenessPipe, hold_liveness_pipe};
 pub use local::Local;
@@ -88,8 +88,8 @@ pub use order::{DeathSignal, INHERITED_MAX, Order};
 pub use own_id::own_process_id;
 pub use process::{DROP_WAIT_MS_MAX, Process, Work};
 pub use reserve::Reserve;
-pub use script::{COPY_VARIABLE, GUARD_VARIABLE, quoted};
-pub use session::{GuardProgram, Session, command_line};
+pub use script::{COPY_VARIABLE, LAUNCH_AGENT_VARIABLE, quoted};
+pub use session::{LaunchAgentProgram, Session, command_line};
 pub use slurm::{SLURM_JOB_VARIABLE, Slurm};
 pub use ssh::{REMOTE_SHELL_VARIABLE, Ssh};
 pub use stderr::{STDERR_VARIABLE, take_over_stderr};

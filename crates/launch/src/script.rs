@@ -4,8 +4,8 @@
 //! The text passes two shells, the user's log-in shell, which may be of any kind, and `sh`. No
 //! secret is in it: it can be read by all users of both hosts.
 
-/// The variable that makes our program a guard: the name under which its host was reached.
-pub const GUARD_VARIABLE: &str = "SAPWOOD_GUARD";
+/// The variable that makes our program a launch agent: the name under which its host was reached.
+pub const LAUNCH_AGENT_VARIABLE: &str = "SAPWOOD_LAUNCH_AGENT";
 
 /// The variable that names the folder that a copied program lies in.
 pub const COPY_VARIABLE: &str = "SAPWOOD_COPY";
@@ -31,7 +31,7 @@ pub(crate) struct Copy {
     pub(crate) mark: String,
 }
 
-/// The command for `host`: to run `program` with these arguments as a guard.
+/// The command for `host`: to run `program` with these arguments as a launch agent.
 ///
 /// The folder of a copy is made by `mktemp -d`: a name that other users can neither guess nor have
 /// taken before, mode 0700. The empty file tells whether programs may be run there. It goes as soon
@@ -45,7 +45,8 @@ pub(crate) fn command(
     let call: String = arguments.iter().map(|word| format!(" {}", quoted(word))).collect();
     let host = quoted(host);
     let program = quoted(program);
-    let mut script = format!("[ -x {program} ] && {GUARD_VARIABLE}={host} exec {program}{call}\n");
+    let mut script =
+        format!("[ -x {program} ] && {LAUNCH_AGENT_VARIABLE}={host} exec {program}{call}\n");
     match copy {
         Some(Copy { bytes, mark }) => script.push_str(&format!(
             r#"umask 077
@@ -62,7 +63,7 @@ trap 'exit 126' HUP INT TERM
 echo {COPY_REQUEST}
 head -c {bytes} >"$d/sapwood"
 [ "$(wc -c <"$d/sapwood")" -eq {bytes} ] || {{ echo "the copy of the program is cut short: is there room in $d?" >&2; exit 126; }}
-{COPY_VARIABLE}=$d {GUARD_VARIABLE}={host} exec "$d/sapwood"{call}
+{COPY_VARIABLE}=$d {LAUNCH_AGENT_VARIABLE}={host} exec "$d/sapwood"{call}
 "#
         )),
         None => script.push_str(&format!(

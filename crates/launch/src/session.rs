@@ -1,9 +1,9 @@
-//! One process on another host, seen from its parent: a client such as `ssh`, and the guard at the
-//! other end of it.
+//! One process on another host, seen from its parent: a client such as `ssh`, and the launch agent
+//! at the other end of it.
 //!
-//! The guard is our own program. It identifies itself; it receives a task, with the key; and it
-//! watches the processes that it has started, also when this session has ended. The output of the
-//! process comes back by the client's standard error.
+//! The launch agent is our own program. It identifies itself; it receives a task, with the key; and
+//! it watches the processes that it has started, also when this session has ended. The output of
+//! the process comes back by the client's standard error.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -23,9 +23,9 @@ const LINE_BYTES_MAX: usize = 4096;
 /// How ssh ends when it has not reached the host (ssh(1), exit status).
 const CLIENT_FAILED: Exit = Exit::Status(255);
 
-/// The program that guards run, and that is copied to hosts that lack it.
+/// The program that launch agents run, and that is copied to hosts that lack it.
 #[derive(Clone, Debug)]
-pub struct GuardProgram {
+pub struct LaunchAgentProgram {
     path: String,
     arguments: Vec<String>,
     copy: Option<Copy>,
@@ -34,7 +34,7 @@ pub struct GuardProgram {
     contents: Arc<OnceLock<Option<Arc<Vec<u8>>>>>,
 }
 
-impl GuardProgram {
+impl LaunchAgentProgram {
     /// A program at this path on every host, called with these arguments. `source` is copied where
     /// the path leads nowhere; none if it cannot be copied, as an interpreter.
     ///
@@ -72,7 +72,7 @@ impl GuardProgram {
 }
 
 /// The command line that [`Session::start`] calls, as a shell would read it.
-pub fn command_line(launcher: &dyn Launcher, host: &str, program: &GuardProgram) -> String {
+pub fn command_line(launcher: &dyn Launcher, host: &str, program: &LaunchAgentProgram) -> String {
     let order = launcher.client(host, &program.command(host));
     let words = std::iter::once(order.program.as_os_str())
         .chain(order.arguments.iter().map(|word| word.as_os_str()));
@@ -87,7 +87,7 @@ pub struct Session {
     outgoing: VecDeque<Piece>,
     written: usize,
     line: Vec<u8>,
-    program: Option<GuardProgram>,
+    program: Option<LaunchAgentProgram>,
     is_copying: bool,
     task: Option<Zeroizing<Vec<u8>>>,
 }
@@ -109,7 +109,7 @@ impl Piece {
 }
 
 impl Session {
-    /// Starts the client. The task is sent to the guard once it has identified itself and
+    /// Starts the client. The task is sent to the launch agent once it has identified itself and
     /// [`Session::accept`] was called.
     ///
     /// # Errors
@@ -117,7 +117,7 @@ impl Session {
     pub fn start(
         launcher: &dyn Launcher,
         host: &str,
-        program: &GuardProgram,
+        program: &LaunchAgentProgram,
         task: &Task,
     ) -> Result<Self, LaunchError> {
         let mut order = launcher.client(host, &program.command(host));
@@ -164,8 +164,8 @@ impl Session {
         (!self.outgoing.is_empty()).then(|| stdin.as_fd())
     }
 
-    /// Reads the bytes that are there, never blocking; returns the guard's greeting once it is
-    /// complete.
+    /// Reads the bytes that are there, never blocking; returns the launch agent's greeting once it
+    /// is complete.
     pub fn read(&mut self) -> Option<Greeting> {
         let mut taken = Vec::new();
         // What cannot be read has ended.
@@ -194,7 +194,7 @@ impl Session {
         self.is_copying
     }
 
-    /// Sends the task to the guard.
+    /// Sends the task to the launch agent.
     pub fn accept(&mut self) {
         self.program = None;
         self.outgoing.extend(self.task.take().map(Piece::Own));

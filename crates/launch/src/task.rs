@@ -1,6 +1,7 @@
-//! The messages to a guard over its standard input, and its answers over its standard output.
+//! The messages to a launch agent over its standard input, and its answers over its standard
+//! output.
 //!
-//! The guard receives one frame, and then single bytes:
+//! The launch agent receives one frame, and then single bytes:
 //!
 //! ```text
 //! "SAPWOOD1"  8 bytes
@@ -9,10 +10,10 @@
 //! 'j'         the process has joined: from now on the end of this stream is no reason to end it
 //! ```
 //!
-//! The guard writes one line, after the output of log-in scripts:
+//! The launch agent writes one line, after the output of log-in scripts:
 //!
 //! ```text
-//! sapwood-guard 1 HOST-NAME PROCESS-NUMBER NANOSECONDS-SINCE-1970 own|foreign|unknown
+//! sapwood-launch-agent 1 HOST-NAME PROCESS-NUMBER NANOSECONDS-SINCE-1970 own|foreign|unknown
 //! ```
 
 use std::path::PathBuf;
@@ -33,13 +34,13 @@ pub(crate) const TASK_BYTES_MAX: usize = 16 << 20;
 /// The byte that says that the process has joined.
 pub(crate) const JOINED: u8 = b'j';
 
-/// What a guard's line begins with.
-const GREETING: &str = "sapwood-guard 1 ";
+/// What a launch agent's line begins with.
+const GREETING: &str = "sapwood-launch-agent 1 ";
 
-/// The process that a guard is to start, and how long it may go on without a front-end.
+/// The process that a launch agent is to start, and how long it may go on without a front-end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
-    /// The program; none for the one that the guard itself is.
+    /// The program; none for the one that the launch agent itself is.
     pub program: Option<PathBuf>,
     /// Its arguments, without its own name.
     pub arguments: Vec<String>,
@@ -72,7 +73,8 @@ impl Task {
 
     /// The task, once the frame is whole, and how many bytes that took.
     pub(crate) fn from_frame(bytes: &[u8]) -> Result<Option<(Self, usize)>, LaunchError> {
-        let damaged = || LaunchError::ApiMisuse { rule: "a guard is given its task by a parent" };
+        let damaged =
+            || LaunchError::ApiMisuse { rule: "a launch agent is given its task by a parent" };
         let marked = bytes.len().min(TASK_MARK.len());
         if bytes[..marked] != TASK_MARK[..marked] {
             return Err(damaged());
@@ -88,7 +90,7 @@ impl Task {
     }
 }
 
-/// What a guard says of itself and its host.
+/// What a launch agent says of itself and its host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Greeting {
     /// The name that its host gives itself.
@@ -204,8 +206,12 @@ mod tests {
     fn a_greeting_is_found_among_other_lines() {
         let said = greeting("node07", None);
         assert_eq!(Greeting::from_line(said.to_line().trim_end()), Some(said));
-        for noise in ["", "Welcome to node07!", "sapwood-guard 1 x", "sapwood-guard 1 a 1 2 maybe"]
-        {
+        for noise in [
+            "",
+            "Welcome to node07!",
+            "sapwood-launch-agent 1 x",
+            "sapwood-launch-agent 1 a 1 2 maybe",
+        ] {
             assert_eq!(Greeting::from_line(noise), None, "{noise}");
         }
     }

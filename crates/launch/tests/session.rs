@@ -1,22 +1,24 @@
-//! Sessions and guards, with a shell on this machine in the place of a client to another one.
+//! Sessions and launch agents, with a shell on this machine in the place of a client to another
+//! one.
 //!
-//! This test has a main of its own, because it starts itself as the guard and as what that starts.
+//! This test has a main of its own, because it starts itself as the launch agent and as what that
+//! starts.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use sapwood_launch::{Greeting, GuardProgram, Launcher, Local, Order, Session, Task};
+use sapwood_launch::{Greeting, LaunchAgentProgram, Launcher, Local, Order, Session, Task};
 
 /// How long anything may take before it counts as hung.
 const DEADLINE: Duration = Duration::from_secs(10);
 
 fn main() {
-    match sapwood_launch::stand_guard() {
+    match sapwood_launch::run_launch_agent() {
         Ok(Some(exit)) => std::process::exit(exit.code()),
         Ok(None) => {}
         Err(error) => {
-            eprintln!("guard: {error}");
+            eprintln!("launch agent: {error}");
             std::process::exit(125);
         }
     }
@@ -62,8 +64,8 @@ fn own_program() -> std::path::PathBuf {
     std::env::current_exe().unwrap()
 }
 
-fn guard_program(path: &Path) -> GuardProgram {
-    GuardProgram::new(path, Vec::new(), Some(&own_program())).unwrap()
+fn agent_program(path: &Path) -> LaunchAgentProgram {
+    LaunchAgentProgram::new(path, Vec::new(), Some(&own_program())).unwrap()
 }
 
 fn shell_task(script: &str) -> Task {
@@ -76,7 +78,7 @@ fn shell_task(script: &str) -> Task {
     }
 }
 
-/// Turns the loop until the guard has said who it is.
+/// Turns the loop until the launch agent has said who it is.
 fn greet(session: &mut Session) -> Greeting {
     let begun = Instant::now();
     loop {
@@ -95,7 +97,7 @@ fn greet(session: &mut Session) -> Greeting {
     }
 }
 
-fn begin(program: &GuardProgram, task: &Task) -> Session {
+fn begin(program: &LaunchAgentProgram, task: &Task) -> Session {
     let mut session = Session::start(&Shell, "localhost", program, task).unwrap();
     let greeting = greet(&mut session);
     assert_eq!(greeting.is_own_name, Some(true));
@@ -127,7 +129,7 @@ fn assert_gone(word: &str) {
 
 fn a_task_is_carried_out_and_its_end_is_told() {
     let script = "echo $GREETING; echo key: ${KEY%:*} >&2; exit 3";
-    let mut session = begin(&guard_program(&own_program()), &shell_task(script));
+    let mut session = begin(&agent_program(&own_program()), &shell_task(script));
     let said = words(&mut session);
     assert!(said.contains("hello there") && said.contains("key: fd"), "{said}");
     assert_eq!(session.client().try_wait().unwrap().code(), 3);
@@ -136,7 +138,7 @@ fn a_task_is_carried_out_and_its_end_is_told() {
 
 fn a_missing_program_is_copied_and_nothing_left() {
     let folder = tempfile::tempdir().unwrap();
-    let program = guard_program(&folder.path().join("nothing").join("sapwood"));
+    let program = agent_program(&folder.path().join("nothing").join("sapwood"));
     let mut session = begin(&program, &shell_task("echo $SAPWOOD_COPY"));
     assert!(session.is_copying());
     let said = words(&mut session);
@@ -145,7 +147,7 @@ fn a_missing_program_is_copied_and_nothing_left() {
 }
 
 fn what_has_not_joined_ends_with_the_session() {
-    let mut session = begin(&guard_program(&own_program()), &shell_task("exec sleep 86391"));
+    let mut session = begin(&agent_program(&own_program()), &shell_task("exec sleep 86391"));
     session.client().close_stdin();
     assert_gone("86391");
     assert!(session.client().wait(DEADLINE).is_some());
@@ -155,10 +157,10 @@ fn what_has_joined_ends_with_the_front_end() {
     let listener = sapwood_transport::Listener::bind(&"tcp:127.0.0.1:0".parse().unwrap()).unwrap();
     let mut task = shell_task("sleep 86392 & exec sleep 86393");
     task.front_end = vec![listener.address().to_string()];
-    let mut session = begin(&guard_program(&own_program()), &task);
+    let mut session = begin(&agent_program(&own_program()), &task);
     session.joined();
     session.write();
-    // The guard reads the byte before the end of the stream, which comes behind it.
+    // The launch agent reads the byte before the end of the stream, which comes behind it.
     session.client().close_stdin();
     std::thread::sleep(Duration::from_millis(300));
     let is_there = std::process::Command::new("sh")
@@ -172,14 +174,14 @@ fn what_has_joined_ends_with_the_front_end() {
 }
 
 fn a_host_without_a_program_says_so() {
-    let program = GuardProgram::new("/no/such/sapwood".as_ref(), Vec::new(), None).unwrap();
+    let program = LaunchAgentProgram::new("/no/such/sapwood".as_ref(), Vec::new(), None).unwrap();
     let mut session = Session::start(&Shell, "h", &program, &shell_task("true")).unwrap();
     session.client().wait(DEADLINE);
     assert_eq!(session.reason(), "there is no program /no/such/sapwood here: install it");
 }
 
 fn a_session_without_a_task_ends() {
-    let program = guard_program(&own_program());
+    let program = agent_program(&own_program());
     let mut session = Session::start(&Shell, "localhost", &program, &shell_task("true")).unwrap();
     greet(&mut session);
     session.client().close_stdin();

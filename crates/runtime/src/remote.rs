@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sapwood_launch::{
-    COPY_VARIABLE, Greeting, GuardProgram, LaunchError, Launcher, Reserve, Session, Slurm, Ssh,
-    Task, quoted,
+    COPY_VARIABLE, Greeting, LaunchAgentProgram, LaunchError, Launcher, Reserve, Session, Slurm,
+    Ssh, Task, quoted,
 };
 use sapwood_node::{Instant, Node};
 use sapwood_topology::{HostName, Role, Subtree};
@@ -65,7 +65,7 @@ struct Call {
     session: Session,
     begun: Instant,
     pass: Pass,
-    /// Until when the guard has to answer; none once it has.
+    /// Until when the launch agent has to answer; none once it has.
     answer_by: Option<Instant>,
     has_joined: bool,
     is_writing: bool,
@@ -87,7 +87,7 @@ pub(crate) struct Remote {
     plan: Plan,
     options: RemoteOptions,
     launcher: Box<dyn Launcher>,
-    program: GuardProgram,
+    program: LaunchAgentProgram,
     task: Task,
     waiting: VecDeque<Start>,
     calls: BTreeMap<u32, Call>,
@@ -127,7 +127,7 @@ impl Remote {
             plan: plan.clone(),
             options: options.clone(),
             launcher,
-            program: guard_program(&plan.options)?,
+            program: agent_program(&plan.options)?,
             task,
             waiting: VecDeque::new(),
             calls: BTreeMap::new(),
@@ -154,8 +154,8 @@ impl Remote {
         lost.map(|(_, reason)| reason.clone())
     }
 
-    /// Calls hosts that wait, tells guards whose process has joined, and gives up those that do not
-    /// answer.
+    /// Calls hosts that wait, tells launch agents whose process has joined, and gives up those that
+    /// do not answer.
     pub(crate) fn step(&mut self, node: &mut Node, poller: &Poller, now: Instant) {
         for (rank, call) in &mut self.calls {
             if !call.has_joined && node.has_come(*rank) {
@@ -218,7 +218,7 @@ impl Remote {
         answers.chain(starts).chain(outcomes).min()
     }
 
-    /// Whether a guard is still to be told that its process has joined.
+    /// Whether a launch agent is still to be told that its process has joined.
     pub(crate) fn is_starting(&self) -> bool {
         self.under_way > 0
     }
@@ -355,8 +355,8 @@ impl Remote {
         }
     }
 
-    /// A guard has identified itself: it receives the task, unless it is on another host than
-    /// planned.
+    /// A launch agent has identified itself: it receives the task, unless it is on another host
+    /// than planned.
     fn greeted(&mut self, rank: u32, greeting: &Greeting, poller: &Poller, now: Instant) {
         let Some(call) = self.calls.get_mut(&rank) else { return };
         let asked = call.start.child.host().as_str();
@@ -382,7 +382,7 @@ impl Remote {
     }
 
     /// A client has something on its standard error: what the process wrote is passed on to ours;
-    /// what comes before the guard has answered is kept as the reason of a failure.
+    /// what comes before the launch agent has answered is kept as the reason of a failure.
     pub(crate) fn words(&mut self, rank: u32, poller: &Poller) {
         let Some(call) = self.calls.get_mut(&rank) else { return };
         let client = call.session.client();
@@ -617,13 +617,13 @@ fn launcher_of(options: &RemoteOptions) -> Option<Box<dyn Launcher>> {
     }
 }
 
-fn guard_program(options: &TreeOptions) -> Result<GuardProgram, LaunchError> {
+fn agent_program(options: &TreeOptions) -> Result<LaunchAgentProgram, LaunchError> {
     let mut arguments = options.node_arguments.clone();
     arguments.push("node".to_owned());
     let source = program_here(&options.node_program, options);
     // An interpreter is no use without its modules.
     let source = options.node_arguments.is_empty().then_some(source.as_path());
-    GuardProgram::new(&options.node_program, arguments, source)
+    LaunchAgentProgram::new(&options.node_program, arguments, source)
 }
 
 /// Where a program of the tree is on this host: where a copy of the node program runs, its path
@@ -640,7 +640,7 @@ pub(crate) fn program_here(program: &Path, options: &TreeOptions) -> PathBuf {
 /// runs, whom it starts, and the command line.
 pub(crate) fn commands(plan: &Plan) -> Result<Vec<(String, u32, String)>, LaunchError> {
     let mut commands = Vec::new();
-    let program = guard_program(&plan.options)?;
+    let program = agent_program(&plan.options)?;
     let own = plan.subtree.host();
     for child in plan.subtree.child_plans() {
         let is_elsewhere = !is_here(plan, child.host());

@@ -11,9 +11,9 @@ use crate::{Attachment, Driver, RuntimeError, clock};
 /// How long a process that joins waits for the welcome of the one that it turned to.
 const WELCOME_DEADLINE: Duration = Duration::from_secs(10);
 
-/// Runs a communication process until its network ends. Called by the program's `node` command.
-/// On a host that was reached by ssh or the like it first stands guard over that process, and then
-/// ends this program with its exit code.
+/// Runs a communication process until its network ends. Called by the program's `node` command. On
+/// a host that was reached by ssh or the like it first runs as the launch agent of that process,
+/// and then ends this program with its exit code.
 ///
 /// # Errors
 /// [`RuntimeError`] when the environment names no parent, the parent cannot be reached, or the
@@ -57,7 +57,7 @@ pub fn join_until(
 }
 
 fn started(registry: Registry) -> Result<Driver, RuntimeError> {
-    if let Some(exit) = sapwood_launch::stand_guard()? {
+    if let Some(exit) = sapwood_launch::run_launch_agent()? {
         // The client that reached this host reads the same exit code.
         std::process::exit(exit.code());
     }

@@ -63,7 +63,7 @@ pub use sapwood_filter::{
     Statistics, TopEntry, TopK, TopNumber, WaveRef, WaveRule,
 };
 pub use sapwood_filter::{Arrivals, FilterSource, ShippedFile, Synchronisation, Verdict};
-pub use sapwood_launch::{own_process_id, stand_guard};
+pub use sapwood_launch::{own_process_id, run_launch_agent};
 pub use sapwood_node::{
     AffectedWaves, AttachPoint, Event, FILTER_LIMIT, LinkRecord, Missing, NodeError, NodeRecord,
     Policy, Records, Recovery,

@@ -1,13 +1,13 @@
-//! The guard: our own program on a host that a parent has reached by ssh or the like, between that
-//! session and the process that it starts there.
+//! The launch agent: our own program on a host that a parent has reached by ssh or the like,
+//! between that session and the process that it starts there.
 //!
 //! It does two things that the process cannot do itself. **Nothing is left running:** it holds the
 //! liveness pipe of all processes of the tree that are started below it on this host, and closes
 //! the pipe when the session ends before the process has joined, or when the front-end has ended.
 //! **The process outlives the session:** a session's end is no reason to end it, since the tree may
 //! have repaired itself round the parent that held the session. Then, and when the process has
-//! ended and others are left, the guard probes the front-end's port every second. A [`Watchdog`]
-//! probes the front-end's host all the time.
+//! ended and others are left, the launch agent probes the front-end's port every second. A
+//! [`Watchdog`] probes the front-end's host all the time.
 
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sapwood_transport::{Address, Error, KEY_BYTES, Key, probe_port};
 
-use crate::script::{COPY_VARIABLE, GUARD_VARIABLE};
+use crate::script::{COPY_VARIABLE, LAUNCH_AGENT_VARIABLE};
 use crate::task::{Greeting, JOINED, TASK_BYTES_MAX, Task};
 use crate::watchdog::Watchdog;
 use crate::{
@@ -37,21 +37,21 @@ const PROBE_DEADLINE: Duration = Duration::from_secs(2);
 /// How long a front-end that cannot be reached counts as restarting.
 const SILENCE: Duration = Duration::from_secs(8);
 
-/// How long the guard tries to write the remaining output when all processes have ended.
+/// How long the launch agent tries to write the remaining output when all processes have ended.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Output that the session has not taken yet, in bytes; beyond that the oldest is dropped.
 const UNTOLD_BYTES_MAX: usize = 256 << 10;
 
-/// Runs as a guard if this process was started as one, and returns the exit of the process that it
-/// watched; the caller is to end in the same way. Returns nothing otherwise.
+/// Runs as a launch agent if this process was started as one, and returns the exit of the process
+/// that it watched; the caller is to end in the same way. Returns nothing otherwise.
 ///
 /// Call it first thing in the program's `node` command.
 ///
 /// # Errors
 /// [`LaunchError`] if no task arrives, or if its program cannot be started.
-pub fn stand_guard() -> Result<Option<Exit>, LaunchError> {
-    let asked = std::env::var_os(GUARD_VARIABLE).filter(|asked| !asked.is_empty());
+pub fn run_launch_agent() -> Result<Option<Exit>, LaunchError> {
+    let asked = std::env::var_os(LAUNCH_AGENT_VARIABLE).filter(|asked| !asked.is_empty());
     let Some(asked) = asked else { return Ok(None) };
     remove_copy();
     ignore_hangups();
@@ -65,9 +65,9 @@ pub fn stand_guard() -> Result<Option<Exit>, LaunchError> {
         return Err(LaunchError::StarterGone);
     }
     let (task, said) = hear(&mut stdin)?;
-    let mut guard = Guard::begin(&task)?;
-    guard.has_joined = said.contains(&JOINED);
-    Ok(Some(guard.watch(stdin, stderr)))
+    let mut agent = LaunchAgent::begin(&task)?;
+    agent.has_joined = said.contains(&JOINED);
+    Ok(Some(agent.watch(stdin, stderr)))
 }
 
 /// Removes the copied program file of this process, which goes on running without it.
@@ -119,7 +119,7 @@ fn wait(streams: &[(BorrowedFd<'_>, PollFlags)], limit: Duration) {
     let _ = poll(&mut polled, Timespec::try_from(limit).ok().as_ref());
 }
 
-struct Guard {
+struct LaunchAgent {
     process: Process,
     /// Dropping it kills all processes that hold it.
     liveness_pipe: Option<LivenessPipe>,
@@ -138,14 +138,14 @@ struct Guard {
     silent_since: Option<Instant>,
 }
 
-impl Guard {
+impl LaunchAgent {
     fn begin(task: &Task) -> Result<Self, LaunchError> {
         let mut order = Order::new(task.program.clone().unwrap_or_else(own_program));
         order.arguments = task.arguments.iter().map(Into::into).collect();
         for (name, value) in &task.environment {
             order.environment.push((name.into(), value.into()));
         }
-        order.environment.push((GUARD_VARIABLE.into(), "".into()));
+        order.environment.push((LAUNCH_AGENT_VARIABLE.into(), "".into()));
         order.directory = task.directory.clone().filter(|folder| folder.is_dir());
         order.capture_stdout = true;
         order.death_signal = DeathSignal::BeforeExec;
@@ -209,7 +209,7 @@ impl Guard {
         exit.unwrap_or(Exit::Unknown)
     }
 
-    /// Whether all processes that were started below this guard have ended.
+    /// Whether all processes that were started below this launch agent have ended.
     fn is_alone(&self) -> bool {
         self.liveness_pipe.as_ref().is_none_or(LivenessPipe::is_free)
     }
