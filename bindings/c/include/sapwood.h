@@ -56,7 +56,7 @@
 /** The first tag that an application may use; lower ones are the network's. */
 #define SAPWOOD_FIRST_TAG 100
 
-/** The rank that takes any place that is free. */
+/** Stands for any free rank. */
 #define SAPWOOD_ANY_RANK 4294967295
 
 /** How many numbers `sapwood_usage` gives. */
@@ -64,7 +64,7 @@
 
 /** What went wrong. Functions that can fail give 0 or one of these. */
 typedef enum {
-    /** Nothing went wrong. */
+    /** Success. */
     SAPWOOD_OK = 0,
     /**
      * The call makes no sense: NULL where something is needed, a bad rank set or option, ranks
@@ -75,19 +75,22 @@ typedef enum {
     SAPWOOD_ERROR_TOPOLOGY = 2,
     /**
      * The network could not be started or joined: a program is missing, a process did not start,
-     * the parent does not answer. The text holds the failing process's own words. Nothing is left
+     * the parent does not answer. The text has the failed process's error text. Nothing is left
      * running.
      */
     SAPWOOD_ERROR_START = 3,
-    /** Nothing came in time. Try again, or do without. */
+    /** The deadline passed. Try again, or go on without. */
     SAPWOOD_ERROR_TIMEOUT = 4,
     /** The network has ended for this process. Close the handle. */
     SAPWOOD_ERROR_ENDED = 5,
-    /** All back-ends of the stream are gone: no answer can come. The text says who and why. */
+    /**
+     * All back-ends of the stream are lost: no answer can arrive. The text names them with
+     * reasons.
+     */
     SAPWOOD_ERROR_NO_MEMBER_LEFT = 6,
-    /** The answer has no value. The text says who is missing and why. */
+    /** The answer has no value. The text names the missing back-ends with reasons. */
     SAPWOOD_ERROR_NO_VALUE = 7,
-    /** A filter is not known or does not take what it was given. */
+    /** A filter is not known or does not accept its parameters. */
     SAPWOOD_ERROR_FILTER = 8,
     /** A format string is malformed, or differs from what the packet holds. */
     SAPWOOD_ERROR_FORMAT = 9,
@@ -164,11 +167,11 @@ typedef enum {
     SAPWOOD_ENCRYPTION_OFF = 2,
 } sapwood_encryption_t;
 
-/** What happens when a process of the tree is gone. */
+/** The behaviour after the death of a process of the tree. */
 typedef enum {
     /** Those below it find a new parent. */
     SAPWOOD_RECOVERY_ON = 0,
-    /** Those below it are gone, too. */
+    /** The processes below it are lost, too. */
     SAPWOOD_RECOVERY_OFF = 1,
 } sapwood_recovery_t;
 
@@ -200,35 +203,35 @@ typedef enum {
     SAPWOOD_POLICY_DROP_OLDEST = 1,
 } sapwood_policy_t;
 
-/** What has changed. */
+/** A change in the network. */
 typedef enum {
-    /** Nothing is left to be told. */
+    /** There is no further event. */
     SAPWOOD_EVENT_NONE = 0,
     /** The tree has started as far as it will; `ranks` are the back-ends that are connected. */
     SAPWOOD_EVENT_READY = 1,
-    /** The back-ends `ranks` have come after the start. */
+    /** The back-ends `ranks` have joined after the start. */
     SAPWOOD_EVENT_JOINED = 2,
     /** The process `rank` could not be started; `text` holds its own words. */
     SAPWOOD_EVENT_START_FAILED = 3,
-    /** The link to `rank` closed: the back-ends `ranks` are gone; `text` says what was seen. */
+    /** The link to `rank` closed: the back-ends `ranks` are lost; `text` says what was observed. */
     SAPWOOD_EVENT_LOST = 4,
     /** A downward filter of `stream` failed here; `text` is its reason. */
     SAPWOOD_EVENT_FILTER_FAILED = 5,
-    /** `stream` has opened (told to back-ends). */
+    /** `stream` has opened (at back-ends). */
     SAPWOOD_EVENT_STREAM_OPENED = 6,
-    /** `stream` has closed (told to back-ends). */
+    /** `stream` has closed (at back-ends). */
     SAPWOOD_EVENT_STREAM_CLOSED = 7,
-    /** The network has ended for this process; `text` says what was seen. */
+    /** The network has ended for this process; `text` says what was observed. */
     SAPWOOD_EVENT_ENDED = 8,
     /** Something that this header does not know yet; `text` describes it. */
     SAPWOOD_EVENT_OTHER = 9,
     /**
      * The communication process `rank` is lost; the back-ends `ranks` below it look for a new
-     * parent, and none is lost yet. `text` says what was seen.
+     * parent, and none is lost yet. `text` says what was observed.
      */
     SAPWOOD_EVENT_BROKEN = 10,
     /**
-     * `adopter` has taken the children `orphans` of `rank`, which is gone; the back-ends `ranks`
+     * `adopter` has adopted the children `orphans` of `rank`, which is lost; the back-ends `ranks`
      * came back with them.
      */
     SAPWOOD_EVENT_REPAIRED = 11,
@@ -240,13 +243,13 @@ typedef enum {
     SAPWOOD_SKETCH_NONE = 0,
     /** `quantiles`: of numbers, each within a relative error. */
     SAPWOOD_SKETCH_QUANTILES = 1,
-    /** `kll`: of numbers, each within an error in place. */
+    /** `kll`: of numbers, each within an error in rank. */
     SAPWOOD_SKETCH_KLL = 2,
     /** `distinct`: how many different values there are. */
     SAPWOOD_SKETCH_DISTINCT = 3,
-    /** `heavy-hitters`: what came most often. */
+    /** `heavy-hitters`: the most frequent items. */
     SAPWOOD_SKETCH_HEAVY_HITTERS = 4,
-    /** `top`: the largest numbers, and whose they are. */
+    /** `top`: the largest numbers, and their ranks. */
     SAPWOOD_SKETCH_TOP = 5,
     /** `histogram`: how many numbers are in each bin. */
     SAPWOOD_SKETCH_HISTOGRAM = 6,
@@ -256,7 +259,7 @@ typedef enum {
     SAPWOOD_SKETCH_PREFIX_TREE = 8,
 } sapwood_sketch_kind_t;
 
-/** What came of one wave. Plain memory: it may be read on any thread, and outlives its network. */
+/** The result of one wave. Plain memory: it may be read on any thread, and outlives its network. */
 typedef struct sapwood_answer_t sapwood_answer_t;
 
 /** A leaf of the tree. It belongs to the thread that attached it. */
@@ -308,7 +311,7 @@ typedef struct {
     uint32_t parent;
     /** A sapwood_role_t. */
     int role;
-    /** What tells it from other processes of its host. */
+    /** The index that tells it from other processes of its host. */
     uint32_t index;
     /** How many children it has. */
     uint32_t child_count;
@@ -361,7 +364,9 @@ typedef struct {
      * hosts take part.
      */
     int32_t startup_timeout_ms;
-    /** Not 0: the network opens even if some processes do not start; they are told as events. */
+    /**
+     * Not 0: the network opens even if some processes do not start; they are reported as events.
+     */
     int allow_missing;
     /**
      * Not 0: every leaf of the topology is a communication process at which this many back-ends
@@ -388,8 +393,8 @@ typedef struct {
      */
     const char *launcher;
     /**
-     * The remote shell and its own arguments, ending with NULL, in the place of `ssh` or of what
-     * SAPWOOD_RSH says; may be NULL.
+     * The remote shell and its own arguments, ending with NULL, instead of `ssh` or of the value
+     * of SAPWOOD_RSH says; may be NULL.
      */
     const char *const *remote_shell;
     /**
@@ -421,7 +426,7 @@ typedef struct {
     uint32_t stream;
     /** The back-ends that it is about, as "0-3,7". */
     const char *ranks;
-    /** What was seen, for people. */
+    /** A description for display. */
     const char *text;
     /** The process that has taken over, if one has. */
     uint32_t adopter;
@@ -477,11 +482,11 @@ typedef struct {
 
 /** Back-ends that an answer lacks for one reason. All of it is lent until the answer is freed. */
 typedef struct {
-    /** Who, as "0-3,7". */
+    /** The ranks, as "0-3,7". */
     const char *ranks;
     /** Why, in one line for people. */
     const char *reason;
-    /** Who, as sorted ranges. */
+    /** The ranks, as sorted ranges. */
     const sapwood_rank_range_t *ranges;
     /** How many ranges. */
     size_t range_count;
@@ -602,7 +607,7 @@ int sapwood_topology_read(sapwood_topology_t **topology,
 size_t sapwood_topology_size(const sapwood_topology_t *topology);
 
 /**
- * One process, by its place breadth first, the root first.
+ * One process, by its index in breadth-first order, the root first.
  *
  * Errors: USAGE, INTERNAL.
  * Threads: any.
@@ -707,7 +712,8 @@ void sapwood_communicator_free(sapwood_communicator_t **communicator);
 const char *sapwood_version(void);
 
 /**
- * Starts the tree and waits until it stands. If that fails, nothing is left running.
+ * Starts the tree and waits until all processes have joined. If that fails, no process is left
+ * running.
  *
  * Errors: USAGE, TOPOLOGY, START, FILTER, SYSTEM, INTERNAL.
  * Threads: any.
@@ -718,9 +724,9 @@ int sapwood_network_open(sapwood_network_t **network,
                          sapwood_error_t *error);
 
 /**
- * Ends the tree: what was sent is delivered, then every process ends. Sets the handle to NULL;
- * nothing happens if it is NULL already. Streams of the network have to be closed, too, before or
- * after.
+ * Ends the tree: packets that were sent are delivered, then every process ends. Sets the handle to
+ * NULL; nothing happens if it is NULL already. Streams of the network have to be closed, too,
+ * before or after.
  *
  * Errors: USAGE, THREAD, FORKED, SYSTEM, INTERNAL.
  * Threads: the network's own.
@@ -738,8 +744,8 @@ int sapwood_network_close(sapwood_network_t **network, sapwood_error_t *error);
 uint64_t sapwood_network_size(const sapwood_network_t *network);
 
 /**
- * Where back-ends may attach by themselves: one line "parent-rank address ranks" for each place,
- * lent until the network is closed; NULL for a handle that may not be used here.
+ * The attach points: one line "parent-rank address ranks" for each, lent until the network is
+ * closed; NULL for a handle that may not be used here.
  *
  * Errors: none; what it gives says whether there was something to give.
  * Threads: the network's own.
@@ -811,7 +817,7 @@ int sapwood_network_next_event(sapwood_network_t *network,
 int sapwood_network_turn(sapwood_network_t *network, int32_t timeout_ms, sapwood_error_t *error);
 
 /**
- * Writes what has been sent so far, as far as the system takes it.
+ * Writes the packets sent so far, as far as the system takes them.
  *
  * Errors: USAGE, THREAD, FORKED, SYSTEM, INTERNAL.
  * Threads: the network's own.
@@ -845,7 +851,7 @@ int sapwood_network_switch_recovery(sapwood_network_t *network,
 int sapwood_network_descriptor(const sapwood_network_t *network);
 
 /**
- * How many milliseconds `sapwood_network_turn` has nothing to do while the descriptor is not
+ * How many milliseconds `sapwood_network_turn` need not be called while the descriptor is not
  * readable; -1 for ever. 0 for a handle that may not be used here.
  *
  * Errors: none; what it gives says whether there was something to give.
@@ -966,7 +972,7 @@ int sapwood_stream_send_to_some_values(sapwood_stream_t *stream,
                                        sapwood_error_t *error);
 
 /**
- * How many answers have come and wait to be received; 0 for a handle that may not be used here.
+ * The number of answers that wait to be received; 0 for a handle that may not be used here.
  *
  * Errors: none; what it gives says whether there was something to give.
  * Threads: the stream's own.
@@ -978,7 +984,7 @@ uint64_t sapwood_stream_waiting(const sapwood_stream_t *stream);
  * The next answer; waits for it at most `timeout_ms`, or for ever if that is -1. What was sent
  * before is written first. Free the answer with `sapwood_answer_free`.
  *
- * Gives SAPWOOD_ERROR_TIMEOUT, SAPWOOD_ERROR_NO_MEMBER_LEFT when all members are gone, or
+ * Gives SAPWOOD_ERROR_TIMEOUT, SAPWOOD_ERROR_NO_MEMBER_LEFT when all members are lost, or
  * SAPWOOD_ERROR_ENDED.
  *
  * Errors: USAGE, THREAD, FORKED, TIMEOUT, NO_MEMBER_LEFT, ENDED, SYSTEM, INTERNAL.
@@ -1166,9 +1172,8 @@ int sapwood_packet_bytes(const sapwood_packet_t *packet,
                          sapwood_error_t *error);
 
 /**
- * Reads the sketch that a packet holds, of whatever kind: the answer of a stream whose last upward
- * filter is a sketch's, or what a filter of one's own was given. It does not need the packet any
- * more.
+ * Reads the sketch in a packet, of any kind: the answer of a stream whose last upward filter is a
+ * sketch's, or what a filter of one's own was given. It does not need the packet any more.
  *
  * Errors: USAGE, FORMAT, INTERNAL.
  * Threads: any.
@@ -1329,8 +1334,8 @@ int sapwood_sketch_relative_error(const sapwood_sketch_t *sketch,
                                   sapwood_error_t *error);
 
 /**
- * By how many places the place of a quantile of `kll` may be wrong: by more only with this chance
- * (0 to 1).
+ * By how many positions the rank of a quantile of `kll` may be wrong: by more only with this
+ * probability (0 to 1).
  *
  * Errors: USAGE, INTERNAL.
  * Threads: any.
@@ -1424,7 +1429,7 @@ uint32_t sapwood_back_end_rank(const sapwood_back_end_t *back_end);
 
 /**
  * The next packet on any stream; waits for it at most `timeout_ms`, or for ever if that is -1.
- * What was sent before is written first. Free the packet with `sapwood_packet_free`.
+ * Packets sent before are written first. Free the packet with `sapwood_packet_free`.
  *
  * Gives SAPWOOD_ERROR_TIMEOUT, or SAPWOOD_ERROR_ENDED when the network ends, as it does for every
  * back-end in time.
@@ -1482,7 +1487,7 @@ int sapwood_back_end_send_in_wave_values(sapwood_back_end_t *back_end,
                                          sapwood_error_t *error);
 
 /**
- * Writes what has been sent so far, as far as the system takes it.
+ * Writes the packets sent so far, as far as the system takes them.
  *
  * Errors: USAGE, THREAD, FORKED, SYSTEM, INTERNAL.
  * Threads: the back-end's own.
@@ -1534,7 +1539,7 @@ int sapwood_back_end_turn(sapwood_back_end_t *back_end, int32_t timeout_ms, sapw
 bool sapwood_back_end_has_ended(const sapwood_back_end_t *back_end);
 
 /**
- * A descriptor that is readable when something has come, for select, poll or epoll; it stays the
+ * A descriptor that is readable when there is work, for select, poll or epoll; it stays the
  * back-end's own. -1 for a handle that may not be used here.
  *
  * Errors: none; what it gives says whether there was something to give.
@@ -1544,7 +1549,7 @@ bool sapwood_back_end_has_ended(const sapwood_back_end_t *back_end);
 int sapwood_back_end_descriptor(const sapwood_back_end_t *back_end);
 
 /**
- * How many packets have come and wait to be received; 0 for a handle that may not be used here.
+ * The number of packets that wait to be received; 0 for a handle that may not be used here.
  *
  * Errors: none; what it gives says whether there was something to give.
  * Threads: the back-end's own.
@@ -1553,7 +1558,7 @@ int sapwood_back_end_descriptor(const sapwood_back_end_t *back_end);
 uint64_t sapwood_back_end_waiting(const sapwood_back_end_t *back_end);
 
 /**
- * How many milliseconds `sapwood_back_end_turn` has nothing to do while the descriptor is not
+ * How many milliseconds `sapwood_back_end_turn` need not be called while the descriptor is not
  * readable; -1 for ever. 0 for a handle that may not be used here.
  *
  * Errors: none; what it gives says whether there was something to give.

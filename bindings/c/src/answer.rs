@@ -1,4 +1,4 @@
-//! Answers: what came of one wave, who is in it, who is not, and why.
+//! Answers: the result of one wave, with its contributors and the missing back-ends.
 
 use std::ffi::{CString, c_char, c_int};
 
@@ -9,7 +9,7 @@ use crate::error::{Failure, guard, sapwood_error_code_t as Code, sapwood_error_t
 use crate::packet::sapwood_packet_t;
 use crate::text::to_c;
 
-/// What came of one wave. Plain memory: it may be read on any thread, and outlives its network.
+/// The result of one wave. Plain memory: it may be read on any thread, and outlives its network.
 pub struct sapwood_answer_t {
     packet: Option<sapwood_packet_t>,
     /// The words for having no value.
@@ -33,11 +33,11 @@ struct Texts {
 /// Back-ends that an answer lacks for one reason. All of it is lent until the answer is freed.
 #[repr(C)]
 pub struct sapwood_missing_t {
-    /// Who, as "0-3,7".
+    /// The ranks, as "0-3,7".
     pub ranks: *const c_char,
     /// Why, in one line for people.
     pub reason: *const c_char,
-    /// Who, as sorted ranges.
+    /// The ranks, as sorted ranges.
     pub ranges: *const sapwood_rank_range_t,
     /// How many ranges.
     pub range_count: usize,

@@ -12,7 +12,7 @@ use crate::packet::sapwood_packet_t;
 use crate::text;
 use crate::values::{self, Pointers};
 
-/// The rank that takes any place that is free.
+/// Stands for any free rank.
 pub const SAPWOOD_ANY_RANK: u32 = 4294967295;
 
 /// A leaf of the tree. It belongs to the thread that attached it.
@@ -139,7 +139,7 @@ pub unsafe extern "C" fn sapwood_back_end_rank(back_end: *const sapwood_back_end
 }
 
 /// The next packet on any stream; waits for it at most `timeout_ms`, or for ever if that is -1.
-/// What was sent before is written first. Free the packet with `sapwood_packet_free`.
+/// Packets sent before are written first. Free the packet with `sapwood_packet_free`.
 ///
 /// Gives SAPWOOD_ERROR_TIMEOUT, or SAPWOOD_ERROR_ENDED when the network ends, as it does for every
 /// back-end in time.
@@ -256,7 +256,7 @@ pub unsafe extern "C" fn sapwood_back_end_send_in_wave_values(
     }
 }
 
-/// Writes what has been sent so far, as far as the system takes it.
+/// Writes the packets sent so far, as far as the system takes them.
 ///
 /// # Safety
 /// As the opening of the header says.
@@ -348,7 +348,7 @@ pub unsafe extern "C" fn sapwood_back_end_has_ended(back_end: *const sapwood_bac
     unsafe { lend(back_end) }.map_or(true, |leaf| leaf.back_end.has_ended())
 }
 
-/// A descriptor that is readable when something has come, for select, poll or epoll; it stays the
+/// A descriptor that is readable when there is work, for select, poll or epoll; it stays the
 /// back-end's own. -1 for a handle that may not be used here.
 ///
 /// # Safety
@@ -359,7 +359,7 @@ pub unsafe extern "C" fn sapwood_back_end_descriptor(back_end: *const sapwood_ba
     unsafe { lend(back_end) }.map_or(-1, |leaf| leaf.back_end.descriptor())
 }
 
-/// How many packets have come and wait to be received; 0 for a handle that may not be used here.
+/// The number of packets that wait to be received; 0 for a handle that may not be used here.
 ///
 /// # Safety
 /// As the opening of the header says.
@@ -369,7 +369,7 @@ pub unsafe extern "C" fn sapwood_back_end_waiting(back_end: *const sapwood_back_
     unsafe { lend(back_end) }.map_or(0, |leaf| leaf.back_end.waiting() as u64)
 }
 
-/// How many milliseconds `sapwood_back_end_turn` has nothing to do while the descriptor is not
+/// How many milliseconds `sapwood_back_end_turn` need not be called while the descriptor is not
 /// readable; -1 for ever. 0 for a handle that may not be used here.
 ///
 /// # Safety

@@ -13,7 +13,7 @@ pub const SAPWOOD_ERROR_TEXT_BYTES: usize = 512;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum sapwood_error_code_t {
-    /// Nothing went wrong.
+    /// Success.
     SAPWOOD_OK = 0,
     /// The call makes no sense: NULL where something is needed, a bad rank set or option, ranks
     /// that are not there, a stream that is closed. Cure: see the text.
@@ -21,18 +21,19 @@ pub enum sapwood_error_code_t {
     /// A topology cannot be read. The text says what and where.
     SAPWOOD_ERROR_TOPOLOGY = 2,
     /// The network could not be started or joined: a program is missing, a process did not start,
-    /// the parent does not answer. The text holds the failing process's own words. Nothing is left
+    /// the parent does not answer. The text has the failed process's error text. Nothing is left
     /// running.
     SAPWOOD_ERROR_START = 3,
-    /// Nothing came in time. Try again, or do without.
+    /// The deadline passed. Try again, or go on without.
     SAPWOOD_ERROR_TIMEOUT = 4,
     /// The network has ended for this process. Close the handle.
     SAPWOOD_ERROR_ENDED = 5,
-    /// All back-ends of the stream are gone: no answer can come. The text says who and why.
+    /// All back-ends of the stream are lost: no answer can arrive. The text names them with
+    /// reasons.
     SAPWOOD_ERROR_NO_MEMBER_LEFT = 6,
-    /// The answer has no value. The text says who is missing and why.
+    /// The answer has no value. The text names the missing back-ends with reasons.
     SAPWOOD_ERROR_NO_VALUE = 7,
-    /// A filter is not known or does not take what it was given.
+    /// A filter is not known or does not accept its parameters.
     SAPWOOD_ERROR_FILTER = 8,
     /// A format string is malformed, or differs from what the packet holds.
     SAPWOOD_ERROR_FORMAT = 9,
@@ -156,8 +157,8 @@ pub(crate) unsafe fn guard(
     error: *mut sapwood_error_t,
     body: impl FnOnce() -> Result<()>,
 ) -> c_int {
-    // What a panic leaves half done is only reached again through the same handle, whose parts stay
-    // sound in themselves; the code tells the caller to give it up.
+    // State that a panic leaves incomplete is only reachable through the same handle, whose parts
+    // stay sound in themselves; the code tells the caller to close it.
     let result = catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| {
         Err(Failure::new(Code::SAPWOOD_ERROR_INTERNAL, words_of(panic.as_ref())))
     });

@@ -89,8 +89,8 @@ pub unsafe extern "C" fn sapwood_sketch_relative_error(
     }
 }
 
-/// By how many places the place of a quantile of `kll` may be wrong: by more only with this chance
-/// (0 to 1).
+/// By how many positions the rank of a quantile of `kll` may be wrong: by more only with this
+/// probability (0 to 1).
 ///
 /// # Safety
 /// `sketch` is NULL or alive, `places` NULL or a place.

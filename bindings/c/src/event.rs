@@ -6,34 +6,34 @@ use sapwood::{Event, RankSet};
 
 use crate::text::to_c;
 
-/// What has changed.
+/// A change in the network.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum sapwood_event_kind_t {
-    /// Nothing is left to be told.
+    /// There is no further event.
     SAPWOOD_EVENT_NONE = 0,
     /// The tree has started as far as it will; `ranks` are the back-ends that are connected.
     SAPWOOD_EVENT_READY = 1,
-    /// The back-ends `ranks` have come after the start.
+    /// The back-ends `ranks` have joined after the start.
     SAPWOOD_EVENT_JOINED = 2,
     /// The process `rank` could not be started; `text` holds its own words.
     SAPWOOD_EVENT_START_FAILED = 3,
-    /// The link to `rank` closed: the back-ends `ranks` are gone; `text` says what was seen.
+    /// The link to `rank` closed: the back-ends `ranks` are lost; `text` says what was observed.
     SAPWOOD_EVENT_LOST = 4,
     /// A downward filter of `stream` failed here; `text` is its reason.
     SAPWOOD_EVENT_FILTER_FAILED = 5,
-    /// `stream` has opened (told to back-ends).
+    /// `stream` has opened (at back-ends).
     SAPWOOD_EVENT_STREAM_OPENED = 6,
-    /// `stream` has closed (told to back-ends).
+    /// `stream` has closed (at back-ends).
     SAPWOOD_EVENT_STREAM_CLOSED = 7,
-    /// The network has ended for this process; `text` says what was seen.
+    /// The network has ended for this process; `text` says what was observed.
     SAPWOOD_EVENT_ENDED = 8,
     /// Something that this header does not know yet; `text` describes it.
     SAPWOOD_EVENT_OTHER = 9,
     /// The communication process `rank` is lost; the back-ends `ranks` below it look for a new
-    /// parent, and none is lost yet. `text` says what was seen.
+    /// parent, and none is lost yet. `text` says what was observed.
     SAPWOOD_EVENT_BROKEN = 10,
-    /// `adopter` has taken the children `orphans` of `rank`, which is gone; the back-ends `ranks`
+    /// `adopter` has adopted the children `orphans` of `rank`, which is lost; the back-ends `ranks`
     /// came back with them.
     SAPWOOD_EVENT_REPAIRED = 11,
 }
@@ -50,7 +50,7 @@ pub struct sapwood_event_t {
     pub stream: u32,
     /// The back-ends that it is about, as "0-3,7".
     pub ranks: *const c_char,
-    /// What was seen, for people.
+    /// A description for display.
     pub text: *const c_char,
     /// The process that has taken over, if one has.
     pub adopter: u32,
@@ -58,7 +58,7 @@ pub struct sapwood_event_t {
     pub orphans: *const c_char,
 }
 
-/// The texts of the event that was told last.
+/// The texts of the last event.
 #[derive(Default)]
 pub(crate) struct Told {
     ranks: CString,
@@ -67,7 +67,7 @@ pub(crate) struct Told {
 }
 
 impl Told {
-    /// Tells an event, or that there is none; keeps its texts.
+    /// Fills in an event, or that there is none; keeps its texts.
     pub(crate) fn tell(&mut self, event: Option<Event>) -> sapwood_event_t {
         use sapwood_event_kind_t as Kind;
         let mut told = Parts::default();

@@ -15,11 +15,11 @@ use sapwood::own_process_id;
 
 use crate::error::{Failure, Result, sapwood_error_code_t as Code};
 
-/// An opaque type of the header, and what stands behind it.
+/// An opaque type of the header, and the Rust type behind it.
 pub(crate) trait Handle {
-    /// What stands behind it.
+    /// The Rust type behind it.
     type Thing;
-    /// What it is called in messages.
+    /// Its name in messages.
     const NAME: &'static str;
 }
 

@@ -1,6 +1,6 @@
 //! The C interface: `sapwood.h`, `libsapwood.so` and `libsapwood.a`.
 //!
-//! Each function unwraps what C gives, calls the `sapwood` crate and wraps what comes of it;
+//! Each function converts its arguments from C, calls the `sapwood` crate and converts the result;
 //! nothing here knows how a network works. The header is generated from these modules, in the order
 //! of the list below, so their documentation is the documentation of the C interface. `varargs.c`
 //! walks the argument lists of the functions that end in `...`; it asks [`format`] what stands in

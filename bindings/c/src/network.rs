@@ -43,7 +43,8 @@ pub extern "C" fn sapwood_version() -> *const c_char {
     VERSION.as_ptr()
 }
 
-/// Starts the tree and waits until it stands. If that fails, nothing is left running.
+/// Starts the tree and waits until all processes have joined. If that fails, no process is left
+/// running.
 ///
 /// # Safety
 /// As the opening of the header says.
@@ -69,9 +70,9 @@ pub unsafe extern "C" fn sapwood_network_open(
     }
 }
 
-/// Ends the tree: what was sent is delivered, then every process ends. Sets the handle to NULL;
-/// nothing happens if it is NULL already. Streams of the network have to be closed, too, before or
-/// after.
+/// Ends the tree: packets that were sent are delivered, then every process ends. Sets the handle to
+/// NULL; nothing happens if it is NULL already. Streams of the network have to be closed, too,
+/// before or after.
 ///
 /// # Safety
 /// As the opening of the header says.
@@ -101,8 +102,8 @@ pub unsafe extern "C" fn sapwood_network_size(network: *const sapwood_network_t)
     })
 }
 
-/// Where back-ends may attach by themselves: one line "parent-rank address ranks" for each place,
-/// lent until the network is closed; NULL for a handle that may not be used here.
+/// The attach points: one line "parent-rank address ranks" for each, lent until the network is
+/// closed; NULL for a handle that may not be used here.
 ///
 /// # Safety
 /// As the opening of the header says.
@@ -234,7 +235,7 @@ pub unsafe extern "C" fn sapwood_network_turn(
     }
 }
 
-/// Writes what has been sent so far, as far as the system takes it.
+/// Writes the packets sent so far, as far as the system takes them.
 ///
 /// # Safety
 /// As the opening of the header says.
@@ -281,7 +282,7 @@ pub unsafe extern "C" fn sapwood_network_descriptor(network: *const sapwood_netw
     unsafe { lend(network) }.map_or(-1, |root| root.network.descriptor())
 }
 
-/// How many milliseconds `sapwood_network_turn` has nothing to do while the descriptor is not
+/// How many milliseconds `sapwood_network_turn` need not be called while the descriptor is not
 /// readable; -1 for ever. 0 for a handle that may not be used here.
 ///
 /// # Safety

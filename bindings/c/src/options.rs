@@ -38,13 +38,13 @@ pub enum sapwood_encryption_t {
     SAPWOOD_ENCRYPTION_OFF = 2,
 }
 
-/// What happens when a process of the tree is gone.
+/// The behaviour after the death of a process of the tree.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum sapwood_recovery_t {
     /// Those below it find a new parent.
     SAPWOOD_RECOVERY_ON = 0,
-    /// Those below it are gone, too.
+    /// The processes below it are lost, too.
     SAPWOOD_RECOVERY_OFF = 1,
 }
 
@@ -99,7 +99,7 @@ pub struct sapwood_network_options_t {
     /// How long the tree may take to start, in milliseconds; 0 for 30 seconds, or 60 where other
     /// hosts take part.
     pub startup_timeout_ms: i32,
-    /// Not 0: the network opens even if some processes do not start; they are told as events.
+    /// Not 0: the network opens even if some processes do not start; they are reported as events.
     pub allow_missing: c_int,
     /// Not 0: every leaf of the topology is a communication process at which this many back-ends
     /// may attach by themselves, as in MRNet's attach mode.
@@ -117,8 +117,8 @@ pub struct sapwood_network_options_t {
     /// How other hosts are reached: "ssh", "slurm", "local" for not at all, or "auto", which is
     /// also meant by NULL: as the hosts and the environment demand.
     pub launcher: *const c_char,
-    /// The remote shell and its own arguments, ending with NULL, in the place of `ssh` or of what
-    /// SAPWOOD_RSH says; may be NULL.
+    /// The remote shell and its own arguments, ending with NULL, instead of `ssh` or of the value
+    /// of SAPWOOD_RSH says; may be NULL.
     pub remote_shell: *const *const c_char,
     /// The command by which hosts that are reached by a remote shell run what is started there,
     /// such as "nice", "-n", "10", ending with NULL; may be NULL.

@@ -22,7 +22,7 @@ pub struct sapwood_packet_t {
     format: OnceLock<CString>,
 }
 
-/// What is lent to C beside the packet's own memory.
+/// Memory lent to C beside the packet's own.
 enum Lent {
     /// A string that no NUL follows in the packet.
     Copy(CString),

@@ -18,13 +18,13 @@ pub enum sapwood_sketch_kind_t {
     SAPWOOD_SKETCH_NONE = 0,
     /// `quantiles`: of numbers, each within a relative error.
     SAPWOOD_SKETCH_QUANTILES = 1,
-    /// `kll`: of numbers, each within an error in place.
+    /// `kll`: of numbers, each within an error in rank.
     SAPWOOD_SKETCH_KLL = 2,
     /// `distinct`: how many different values there are.
     SAPWOOD_SKETCH_DISTINCT = 3,
-    /// `heavy-hitters`: what came most often.
+    /// `heavy-hitters`: the most frequent items.
     SAPWOOD_SKETCH_HEAVY_HITTERS = 4,
-    /// `top`: the largest numbers, and whose they are.
+    /// `top`: the largest numbers, and their ranks.
     SAPWOOD_SKETCH_TOP = 5,
     /// `histogram`: how many numbers are in each bin.
     SAPWOOD_SKETCH_HISTOGRAM = 6,
@@ -312,9 +312,8 @@ pub(crate) unsafe fn put<T>(place: *mut T, value: T) {
     }
 }
 
-/// Reads the sketch that a packet holds, of whatever kind: the answer of a stream whose last upward
-/// filter is a sketch's, or what a filter of one's own was given. It does not need the packet any
-/// more.
+/// Reads the sketch in a packet, of any kind: the answer of a stream whose last upward filter is a
+/// sketch's, or what a filter of one's own was given. It does not need the packet any more.
 ///
 /// # Safety
 /// As the opening of the header says.

@@ -170,7 +170,7 @@ pub unsafe extern "C" fn sapwood_stream_send_to_some_values(
     }
 }
 
-/// How many answers have come and wait to be received; 0 for a handle that may not be used here.
+/// The number of answers that wait to be received; 0 for a handle that may not be used here.
 ///
 /// # Safety
 /// As the opening of the header says.
@@ -183,7 +183,7 @@ pub unsafe extern "C" fn sapwood_stream_waiting(stream: *const sapwood_stream_t)
 /// The next answer; waits for it at most `timeout_ms`, or for ever if that is -1. What was sent
 /// before is written first. Free the answer with `sapwood_answer_free`.
 ///
-/// Gives SAPWOOD_ERROR_TIMEOUT, SAPWOOD_ERROR_NO_MEMBER_LEFT when all members are gone, or
+/// Gives SAPWOOD_ERROR_TIMEOUT, SAPWOOD_ERROR_NO_MEMBER_LEFT when all members are lost, or
 /// SAPWOOD_ERROR_ENDED.
 ///
 /// # Safety

@@ -38,7 +38,7 @@ pub struct sapwood_topology_node_t {
     pub parent: u32,
     /// A sapwood_role_t.
     pub role: c_int,
-    /// What tells it from other processes of its host.
+    /// The index that tells it from other processes of its host.
     pub index: u32,
     /// How many children it has.
     pub child_count: u32,
@@ -91,7 +91,7 @@ pub unsafe extern "C" fn sapwood_topology_size(topology: *const sapwood_topology
     unsafe { topology.as_ref() }.map_or(0, |topology| topology.order.len())
 }
 
-/// One process, by its place breadth first, the root first.
+/// One process, by its index in breadth-first order, the root first.
 ///
 /// # Safety
 /// As the opening of the header says.

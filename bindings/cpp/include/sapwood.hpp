@@ -1,7 +1,7 @@
 // sapwood.hpp: Sapwood for C++17 and later, without a library of its own, over sapwood.h.
 //
-// Owns nothing but how C's handles, error codes and format strings look in C++: every object holds
-// one handle and gives it back when it goes, every error code is an exception, and the format of what
+// Maps C's handles, error codes and format strings to C++, and nothing else: every object holds one
+// handle and gives it back when it goes, every error code is an exception, and the format of what
 // is sent or read follows from its types. How a network works is the library's.
 //
 // Errors. A function that can fail throws sapwood::Error or what is derived from it, with the code of
@@ -25,8 +25,8 @@
 
 namespace sapwood {
 
-// Marks an array whose number of elements is to be told in 64 bits ("%Alf" and its like), for more
-// than 4294967295 of them or to agree with others who send so.
+// Marks an array whose number of elements is sent in 64 bits ("%Alf" and its like), for more than
+// 4294967295 of them or to agree with others who send so.
 template <class T>
 detail::Large<T> large(const T &elements)
 {
@@ -39,7 +39,7 @@ using RankRange = sapwood_rank_range_t;
 // Back-ends that an answer lacks for one reason: members `ranks`, `reason`, `ranges`, `range_count`.
 using Missing = sapwood_missing_t;
 
-// Any place that is free, for BackEnd::attach_by_file.
+// Any free rank, for BackEnd::attach_by_file.
 inline constexpr std::uint32_t any_rank = SAPWOOD_ANY_RANK;
 
 // The first tag that an application may use.
@@ -148,10 +148,11 @@ private:
     Handle handle_;
 };
 
-// What came of one wave. Plain memory: any thread may read it, and it outlives its network.
+// The result of one wave. Plain memory: any thread may read it, and it outlives its network.
 class Answer {
 public:
-    // The value, as long as this answer. Throws NoValue, which says who is missing and why.
+    // The value, as long as this answer. Throws NoValue, which names the missing back-ends with
+    // reasons.
     PacketView value() const &
     {
         const sapwood_packet_t *packet = nullptr;
@@ -252,7 +253,7 @@ struct Event {
     std::uint32_t stream = 0;
     // The back-ends that it is about, as "0-3,7".
     std::string ranks;
-    // What was seen, for people.
+    // A description for display.
     std::string text;
 };
 
@@ -296,8 +297,8 @@ struct StreamOptions {
 class Stream {
 public:
     // Sends values down to all members, in a format that follows from their types. Waits while the
-    // stream's window is full; what is sent leaves with Network::flush or the next receive. Throws
-    // NoMemberLeft when all members are gone, and Ended.
+    // stream's window is full; packets are written with Network::flush or the next receive. Throws
+    // NoMemberLeft when all members are lost, and Ended.
     template <class... T>
     void broadcast(std::int32_t tag, const T &...values)
     {
@@ -314,7 +315,7 @@ public:
     {
         send_arguments(rank, tag, values.arguments_);
     }
-    // The next answer; waits for it. Throws NoMemberLeft when all members are gone, and Ended.
+    // The next answer; waits for it. Throws NoMemberLeft when all members are lost, and Ended.
     Answer recv() { return receive(detail::for_ever); }
     // As recv(); throws Timeout as well.
     Answer recv(std::chrono::milliseconds timeout) { return receive(detail::milliseconds(timeout)); }
@@ -330,7 +331,7 @@ public:
     std::uint32_t id() const noexcept { return sapwood_stream_id(handle_.get()); }
     // How many packets were dropped at the front-end.
     std::uint64_t dropped() const noexcept { return sapwood_stream_dropped(handle_.get()); }
-    // Closes the stream everywhere, and says what came of it. Does nothing when it is closed.
+    // Closes the stream everywhere, and throws on failure. Does nothing when it is closed.
     void close() { handle_.close(); }
     sapwood_stream_t *raw() const noexcept { return handle_.get(); }
 
@@ -393,7 +394,7 @@ struct NetworkOptions {
     // Hosts as a nodeset, such as "node[01-16]", one back-end on each; `topology` is then the shape, or
     // empty for a tree in which no process reaches more than 32 hosts.
     std::string hosts;
-    // "ssh", "slurm", "local", or "auto", which is also meant by nothing.
+    // "ssh", "slurm", "local", or "auto", the default.
     std::string launcher;
     // The remote shell and its own arguments; if there is none, what SAPWOOD_RSH says, or ssh.
     std::vector<std::string> remote_shell;
@@ -409,7 +410,8 @@ struct NetworkOptions {
 // the tree.
 class Network {
 public:
-    // Starts the tree and waits until it stands. If that fails, nothing is left running.
+    // Starts the tree and waits until all processes have joined. If that fails, no process is left
+    // running.
     explicit Network(const NetworkOptions &options)
     {
         std::vector<const char *> program = pointers(options.back_end);
@@ -473,7 +475,7 @@ public:
         });
         return name;
     }
-    // Where back-ends may attach by themselves, a line "parent-rank address ranks" for each place.
+    // The attach points, a line "parent-rank address ranks" for each.
     std::string attach_points() const
     {
         const char *points = sapwood_network_attach_points(handle_.get());
@@ -503,7 +505,7 @@ public:
             return sapwood_network_turn(handle_.get(), detail::milliseconds(timeout), error);
         });
     }
-    // Writes what has been sent so far, as far as the system takes it.
+    // Writes the packets sent so far, as far as the system takes them.
     void flush()
     {
         detail::check([&](sapwood_error_t *error) { return sapwood_network_flush(handle_.get(), error); });
@@ -511,7 +513,7 @@ public:
     // Readable when there is something to do; the network's own. Receive until nothing is there before
     // waiting for it.
     int descriptor() const noexcept { return sapwood_network_descriptor(handle_.get()); }
-    // Ends the tree, and says what came of it. Does nothing when it is closed.
+    // Ends the tree, and throws on failure. Does nothing when it is closed.
     void close() { handle_.close(); }
     sapwood_network_t *raw() const noexcept { return handle_.get(); }
 
@@ -613,7 +615,7 @@ public:
     {
         send(packet.stream(), packet.tag(), values...);
     }
-    // Writes what has been sent so far, as far as the system takes it.
+    // Writes the packets sent so far, as far as the system takes them.
     void flush()
     {
         detail::check([&](sapwood_error_t *error) { return sapwood_back_end_flush(handle_.get(), error); });
@@ -638,9 +640,9 @@ public:
         });
     }
     bool has_ended() const noexcept { return sapwood_back_end_has_ended(handle_.get()); }
-    // Readable when something has come; the back-end's own.
+    // Readable when there is work; the back-end's own.
     int descriptor() const noexcept { return sapwood_back_end_descriptor(handle_.get()); }
-    // Leaves the network, and says what came of it. Does nothing when it is closed.
+    // Leaves the network, and throws on failure. Does nothing when it is closed.
     void close() { handle_.close(); }
     sapwood_back_end_t *raw() const noexcept { return handle_.get(); }
 

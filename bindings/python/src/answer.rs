@@ -1,4 +1,4 @@
-//! What comes: answers at the front-end, packets at a back-end and in a filter.
+//! Received data: answers at the front-end, packets at a back-end and in a filter.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ impl Missing {
     }
 }
 
-/// What came of one wave.
+/// The result of one wave.
 #[pyclass(module = "sapwood", frozen)]
 pub(crate) struct Answer {
     answer: sapwood::Answer,

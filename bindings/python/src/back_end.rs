@@ -251,7 +251,7 @@ impl BackEnd {
         }
     }
 
-    /// Writes what has been sent so far.
+    /// Writes the packets sent so far.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         self.handle.enter(py, |Leaf(back_end)| Ok(back_end.flush()?))
     }
@@ -270,7 +270,7 @@ impl BackEnd {
         py.check_signals()
     }
 
-    /// The changes that this back-end has been told of since this was called last.
+    /// The events of this back-end since the last call.
     fn events<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let events = self.handle.enter(py, |Leaf(back_end)| {
             Ok(std::iter::from_fn(|| back_end.next_event()).collect::<Vec<_>>())
@@ -284,7 +284,7 @@ impl BackEnd {
         self.handle.enter(py, move |Leaf(back_end)| Ok(back_end.dropped(stream)))
     }
 
-    /// A descriptor that is readable when something has come.
+    /// A descriptor that is readable when there is work.
     fn fileno(&self, py: Python<'_>) -> PyResult<i32> {
         self.handle.enter(py, |_| Ok(()))?;
         Ok(self.descriptor)

@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 
 use crate::ranks::RankSet;
 
-/// A place where back-ends may attach.
+/// An attach point.
 #[pyclass(module = "sapwood", frozen, get_all)]
 pub(crate) struct AttachPoint {
     parent: u32,
@@ -40,11 +40,11 @@ pub(crate) struct Event {
     rank: Option<u32>,
     /// The back-ends that it is about.
     back_ends: Option<Py<RankSet>>,
-    /// What was seen or said.
+    /// A description for display.
     reason: Option<String>,
     /// The stream that it is about.
     stream: Option<u32>,
-    /// The process that took the children of one that is gone.
+    /// The process that adopted the children of a lost one.
     adopter: Option<u32>,
     /// Those children.
     orphans: Vec<u32>,

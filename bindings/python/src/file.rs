@@ -69,14 +69,14 @@ impl FilterFile {
     }
 }
 
-/// A callable of a file that has come through the tree.
+/// A callable of a shipped file.
 pub(crate) struct Shipped<'a> {
     pub(crate) source: Vec<u8>,
     pub(crate) file: &'a str,
     pub(crate) callable: &'a str,
 }
 
-/// The sources of Python that have come through the tree, by name and checksum.
+/// The shipped Python sources, by name and checksum.
 #[derive(Default)]
 pub(crate) struct Sources {
     texts: Mutex<BTreeMap<String, Vec<u8>>>,

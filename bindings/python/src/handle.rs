@@ -17,7 +17,7 @@ use crate::error::{self, Failure};
 
 /// A thing that Python holds.
 pub(crate) trait Thing: Send {
-    /// What it is called in messages.
+    /// Its name in messages.
     const NAME: &'static str;
     /// Lets go of what Python has dropped while the thing was in use.
     fn sweep(&mut self, dropped: Vec<u32>);

@@ -310,7 +310,7 @@ impl Network {
         py.check_signals()
     }
 
-    /// Writes what has been sent so far.
+    /// Writes the packets sent so far.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         self.handle.enter(py, FrontEnd::flush)
     }
@@ -321,7 +321,7 @@ impl Network {
         Ok(self.descriptor)
     }
 
-    /// For how many seconds `turn` has nothing to do while the descriptor is not readable; `None`
+    /// For how many seconds `turn` need not be called while the descriptor is not readable; `None`
     /// for ever.
     fn idle_time(&self, py: Python<'_>) -> PyResult<Option<f64>> {
         self.handle.enter(py, FrontEnd::idle_seconds)

@@ -1,5 +1,6 @@
-//! Synchronisation rules that are Python callables: shown what has come of a wave, they say whether
-//! it goes on. They are found as filters are, and called on threads of their own, as those are.
+//! Synchronisation rules that are Python callables: from the parts of a wave that have arrived,
+//! they decide whether it is forwarded. They are found as filters are, and called on threads of
+//! their own, as those are.
 
 use std::time::Duration;
 
@@ -50,7 +51,7 @@ fn verdict_of(given: &Bound<'_, PyAny>) -> PyResult<Verdict> {
     })
 }
 
-/// What has come of one wave at one node, as a rule is shown it.
+/// The parts of one wave that have arrived at one node.
 #[pyclass(module = "sapwood", frozen)]
 pub(crate) struct Arrivals {
     #[pyo3(get)]

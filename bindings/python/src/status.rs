@@ -24,7 +24,7 @@ pub(crate) struct NodeStatus {
     round_trip: Option<f64>,
     arrived: Option<f64>,
     held: Option<f64>,
-    /// What the process has told of itself; nothing if it has not answered.
+    /// The process's record of itself; none if it has not answered.
     record: Option<Py<PyDict>>,
 }
 

@@ -239,7 +239,7 @@ pub(crate) fn wave(named: Option<&Bound<'_, PyAny>>) -> PyResult<WaveRule> {
     Ok(WaveRule::Timeout { milliseconds })
 }
 
-/// What happens when the window is full.
+/// The behaviour of senders when the window is full.
 pub(crate) fn policy(name: &str) -> PyResult<Policy> {
     match name {
         "wait" => Ok(Policy::Block),

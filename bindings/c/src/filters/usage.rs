@@ -18,7 +18,7 @@ use sapwood::{Emitter, Filter, FilterError, Values, ValuesRef, WaveRef};
 pub(super) const NAME: &str = "usage";
 const TAKES: &str = "%aud %alf: ranks, and as many numbers for each";
 
-/// What a process tells of itself.
+/// The resource usage of a process.
 const COLUMNS: usize = crate::serve::SAPWOOD_USAGE_COLUMNS;
 
 struct Usage;

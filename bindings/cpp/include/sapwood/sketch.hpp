@@ -97,7 +97,7 @@ public:
     double distinct() const { return estimate().first; }
     // distinct: the standard deviation of that, as a share of the truth.
     double standard_error() const { return estimate().second; }
-    // heavy-hitters, top, union: what is in it, as long as this sketch.
+    // heavy-hitters, top, union: the items, valid as long as this sketch.
     Span<const SketchEntry> entries() const &
     {
         return listed<SketchEntry>(sapwood_sketch_entries);

@@ -69,7 +69,7 @@ private:
     int code_;
 };
 
-// Nothing came in time.
+// The deadline passed.
 struct Timeout : Error {
     using Error::Error;
 };
@@ -77,11 +77,11 @@ struct Timeout : Error {
 struct Ended : Error {
     using Error::Error;
 };
-// All back-ends of a stream are gone.
+// All back-ends of a stream are lost.
 struct NoMemberLeft : Error {
     using Error::Error;
 };
-// An answer has no value; the text says who is missing and why.
+// An answer has no value; the text names the missing back-ends with reasons.
 struct NoValue : Error {
     using Error::Error;
 };
@@ -199,7 +199,7 @@ struct ElementOf<T[N], void> {
     using type = std::remove_cv_t<T>;
 };
 
-// Elements whose number is told in 64 bits.
+// Elements whose number is sent in 64 bits.
 template <class T>
 struct Large {
     const T &elements;

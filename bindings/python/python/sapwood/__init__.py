@@ -1,4 +1,4 @@
-"""A tree of processes that asks every process of a job and says who is missing.
+"""A tree of processes that asks every process of a job and names the missing ones.
 
 A front-end opens a `Network` and a stream on it, sends values down and receives an answer that the tree
 has made of all answers; a `BackEnd` receives and answers.

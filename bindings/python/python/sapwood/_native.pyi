@@ -106,7 +106,7 @@ class Missing:
 
 @final
 class Answer:
-    """What came of one wave: a value, who is in it, who is not, and why not."""
+    """The result of one wave: a value, its contributors, and the missing back-ends with reasons."""
 
     @property
     def value(self) -> Any: ...
@@ -177,7 +177,7 @@ class Wave:
 
 @final
 class Arrivals:
-    """What has come of one wave at one process, as a Python synchronisation rule is shown it."""
+    """The parts of one wave that have arrived at one process: the argument of a Python synchronisation rule."""
 
     @property
     def stream(self) -> int: ...
@@ -217,7 +217,7 @@ class Quantiles:
 
 @final
 class Kll:
-    """The sketch of `kll`: quantiles of numbers, each within an error in place."""
+    """The sketch of `kll`: quantiles of numbers, each within an error in rank."""
 
     def __new__(cls, of: Answer | Packet, /) -> Self: ...
     def quantile(self, share: float) -> float | None: ...
@@ -278,7 +278,7 @@ class TopEntry:
 
 @final
 class TopK:
-    """The sketch of `top`: the largest numbers, and whose they are."""
+    """The sketch of `top`: the largest numbers, and their ranks."""
 
     def __new__(cls, of: Answer | Packet, /) -> Self: ...
     @property
@@ -364,7 +364,7 @@ class FilterFile:
 
 @final
 class AttachPoint:
-    """A place where back-ends may attach."""
+    """An attach point: a process to which back-ends may attach."""
 
     @property
     def parent(self) -> int: ...

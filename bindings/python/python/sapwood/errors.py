@@ -55,28 +55,28 @@ class LayoutError(ValuesError, BufferError):
 
 
 class StartError(SapwoodError):
-    """Processes of the tree did not start. Nothing is left running."""
+    """Processes of the tree did not start. No process is left running."""
 
     failures: Sequence[tuple[int, str]] = ()
     """Rank and own words of each."""
 
 
 class TimeoutError(SapwoodError, builtins.TimeoutError):
-    """Nothing came in time."""
+    """The deadline passed."""
 
 
 class NoMemberLeftError(SapwoodError):
-    """All back-ends of the stream are gone, so that no answer can come."""
+    """All back-ends of the stream are lost: no answer can arrive."""
 
     missing: Sequence[Missing] = ()
-    """Who, and why."""
+    """The missing back-ends, with reasons."""
 
 
 class NoValueError(SapwoodError):
     """An answer has no value: a filter failed, or no back-end contributed."""
 
     missing: Sequence[Missing] = ()
-    """Who, and why."""
+    """The missing back-ends, with reasons."""
 
 
 class EndedError(SapwoodError, EOFError):

@@ -130,11 +130,11 @@ def _with(found: Any, name: str, parameters: list[Any]) -> Callable[[Any], objec
 
 
 class GivenUp(BaseException):
-    """Raised in a callable that is still at work when its process ends."""
+    """Raised in a callable that still runs when its process ends."""
 
 
 def end() -> bool:
-    """Ends callables that have not come back; gives whether none is left.
+    """Ends callables that have not returned; returns whether none is left.
 
     The interpreter cannot end in order while one of its threads is in a callable: that would take the
     process along, with a message of its own.

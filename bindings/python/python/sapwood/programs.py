@@ -13,11 +13,11 @@ from pathlib import Path
 from .errors import ProgramError
 
 NODE_VARIABLE = "SAPWOOD_NODE"
-"""Names the program of the communication processes, in the place of the one that is found."""
+"""Sets the program of the communication processes, instead of the one that is found."""
 
 
 def node_program() -> list[str]:
-    """The program of the communication processes, if a network is told nothing else."""
+    """The default program of the communication processes."""
     named = os.environ.get(NODE_VARIABLE)
     return [named or binary()]
 
