@@ -1,29 +1,30 @@
 /*
- * sapwood.h: a tree of processes that asks every process of a job, brings one merged answer back,
- * and says who is missing from it.
+ * sapwood.h: a tree of processes that asks every process of a job, and returns one merged answer
+ * with the missing processes named.
  *
- * Generated from the Rust sources in bindings/c/src; `docs/c-interface.md` has two whole programs.
+ * Generated from the Rust sources in bindings/c/src; `docs/c-interface.md` has two complete
+ * programs.
  *
  * Results. A function that can fail returns 0 or a sapwood_error_code_t, which is positive, and
- * fills the caller's sapwood_error_t, if it is given one, with the code and one line for people.
- * Functions that only look something up return it, and 0, NULL or false for NULL.
+ * fills the caller's sapwood_error_t, if there is one, with the code and one line of text.
+ * Functions that only read a property return it, and 0, NULL or false for NULL.
  *
- * Handles start as NULL. What opens, attaches or receives takes a pointer to the handle, and leaves
- * NULL in it when it fails. What closes or frees takes a pointer to it, too, and sets it to NULL;
- * closing what is NULL does nothing, so that a second close is harmless. A copy of a
- * handle of a network, stream or back-end that was closed gets SAPWOOD_ERROR_USAGE, until 1,024
- * others have been closed; after that, and copies of other handles that were freed, must not be
- * used: no library can see that.
+ * Handles start as NULL. Functions that open, attach or receive take a pointer to the handle, and
+ * leave NULL in it when they fail. Functions that close or free take a pointer to it, too, and set
+ * it to NULL; closing NULL does nothing, so that a second close is harmless. A copy of a handle of
+ * a network, stream or back-end that was closed gets SAPWOOD_ERROR_USAGE, until 1,024 others have
+ * been closed; after that, and copies of other handles that were freed, must not be used: no
+ * library can detect that.
  *
  * Memory. Texts, arrays and packets that are lent point into the handle that has lent them, and are
- * gone with it. What is given to a function is read before it returns and need not be kept. NULL is
- * refused where something is needed; a pointer that is not NULL must be good.
+ * freed with it. Arguments are read before a function returns and may be freed then. NULL is
+ * refused for required arguments; a pointer that is not NULL must be valid.
  *
  * Threads. Networks, streams and back-ends belong to the thread that made them: any other gets
- * SAPWOOD_ERROR_THREAD, and nothing is done. Several threads may each have their own. Answers,
- * packets, sketches and communicators are plain memory: any threads may read them, but one must
- * free them when no other reads them any more. The library starts no thread and installs no signal
- * handler.
+ * SAPWOOD_ERROR_THREAD, and the call has no effect. Several threads may each have their own.
+ * Answers, packets, sketches and communicators are plain memory: any threads may read them, but one
+ * must free them when no other reads them any more. The library starts no thread and installs no
+ * signal handler.
  *
  * Processes. A child that was forked from a process with handles gets SAPWOOD_ERROR_FORKED for
  * networks, streams and back-ends, close included: their connections are the parent's. Answers,

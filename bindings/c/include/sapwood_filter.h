@@ -1,18 +1,18 @@
 /* sapwood_filter.h: filters of one's own for a Sapwood network.
  *
- * A filter turns the packets of one wave at one process of the tree into packets that travel on.
- * Filters of your own are written against this header alone and built as a shared object, or for
- * WebAssembly from the same source; nothing is linked. A stream asks for them by the file and the
- * name in it: "native:libmine.so#mean", "wasm:mine.wasm#mean". docs/custom-filters.md begins with a
- * whole one.
+ * A filter turns the packets of one wave at one process of the tree into packets that are
+ * forwarded. Filters of your own are written against this header alone and built as a shared
+ * object, or for WebAssembly from the same source; nothing is linked. A stream names them by the
+ * file and the name in it: "native:libmine.so#mean", "wasm:mine.wasm#mean". docs/custom-filters.md
+ * begins with a complete one.
  *
- * Errors: functions of a filter give 0, or another number when they have failed; before that they
- * say why with sapwood_filter_fail. A filter that fails costs the wave at hand: the front-end gets
- * the reason in the place of the answer, and the stream goes on.
+ * Errors: functions of a filter return 0, or another number on failure; before that they state the
+ * reason with sapwood_filter_fail. A filter that fails costs the present wave: the front-end
+ * receives the reason instead of the answer, and the stream goes on.
  *
- * Ownership: what a filter is given (waves, packets, values, parameters) is the caller's, is not to
- * be written to, and is gone when the function returns. What a filter emits is copied. What a
- * filter makes in create is its own until destroy.
+ * Ownership: the inputs of a filter (waves, packets, values, parameters) belong to the caller, must
+ * not be written to, and are invalid when the function returns. Emitted values are copied. The
+ * state that a filter makes in create is its own until destroy.
  *
  * Threads: one instance is used by one thread at a time, though not always by the same one.
  * Different instances, of different streams, may run at the same time, so that variables of the
@@ -62,14 +62,14 @@ enum sapwood_filter_element {
     SAPWOOD_FILTER_STRING = 11  /* %s */
 };
 
-/* How many elements a value has. */
+/* The number of elements of a value. */
 enum sapwood_filter_shape {
     SAPWOOD_FILTER_SCALAR = 0,     /* one: %d */
     SAPWOOD_FILTER_ARRAY = 1,      /* fewer than 2^32: %ad */
     SAPWOOD_FILTER_LARGE_ARRAY = 2 /* any number: %Ad */
 };
 
-/* One value, where it lies: 32 bytes. */
+/* One value, in place: 32 bytes. */
 typedef struct sapwood_filter_value {
     /* The first element, at a multiple of 8; of a string its first byte (there is no NUL behind the
      * last); of an array of strings the first one's length: see sapwood_filter_next_string. */
@@ -77,9 +77,9 @@ typedef struct sapwood_filter_value {
 #if UINTPTR_MAX == UINT32_MAX
     uint32_t padding;
 #endif
-    /* How many elements: 1 for a number, the bytes of a string, the strings of an array. */
+    /* The number of elements: 1 for a number, the bytes of a string, the strings of an array. */
     uint64_t count;
-    /* How many bytes lie at data. */
+    /* The number of bytes at data. */
     uint64_t bytes;
     /* enum sapwood_filter_element */
     uint32_t element;
@@ -102,7 +102,7 @@ enum {
 /* One packet of a wave. */
 typedef struct sapwood_filter_packet {
     const sapwood_filter_value_t *values;
-    /* The back-ends that it stands for, in order; none on the way down. */
+    /* The contributors, in order; none on the way down. */
     const sapwood_filter_ranks_t *contributors;
     uint32_t value_count;
     uint32_t contributor_ranges;
@@ -117,7 +117,7 @@ typedef struct sapwood_filter_packet {
 typedef struct sapwood_filter_wave {
     /* In the order of the children that sent them; at least one. */
     const sapwood_filter_packet_t *packets;
-    /* The back-ends that all packets together stand for; none on the way down. */
+    /* The contributors of all packets together; none on the way down. */
     const sapwood_filter_ranks_t *contributors;
     uint32_t packet_count;
     uint32_t contributor_ranges;
@@ -135,21 +135,21 @@ typedef struct sapwood_filter_wave {
     uint32_t reserved;
 } sapwood_filter_wave_t;
 
-/* What has come of a wave that is not complete, for a synchronisation rule. */
+/* The parts of an incomplete wave that have arrived, for a synchronisation rule. */
 typedef struct sapwood_filter_arrivals {
-    /* The back-ends whose data is there. */
+    /* The back-ends whose data has arrived. */
     const sapwood_filter_ranks_t *contributors;
 #if UINTPTR_MAX == UINT32_MAX
     uint32_t padding;
 #endif
     uint64_t wave;
-    /* Since the first packet of the wave came, in nanoseconds. */
+    /* The time since the first packet of the wave arrived, in nanoseconds. */
     uint64_t elapsed_ns;
     uint32_t contributor_ranges;
     uint32_t stream;
     uint32_t rank;
     uint32_t is_root;
-    /* How many children have given their part, of how many that the wave waits for. */
+    /* How many children have sent their part, of how many that the wave waits for. */
     uint32_t arrived;
     uint32_t expected;
     /* How many back-ends of the stream are below this process, or were. */
@@ -157,10 +157,10 @@ typedef struct sapwood_filter_arrivals {
     uint32_t reserved;
 } sapwood_filter_arrivals_t;
 
-/* Where a filter puts what it has made, or why it cannot. Only good during the call. */
+/* The output of a filter: its packets, or the reason of its failure. Only valid during the call. */
 typedef struct sapwood_filter_out sapwood_filter_out_t;
 
-/* Which way a packet goes. */
+/* The direction of a packet. */
 enum {
     SAPWOOD_FILTER_ON = 0,  /* on, in the direction of the wave */
     SAPWOOD_FILTER_BACK = 1 /* back: down from an upward filter, up from a downward one */
@@ -193,9 +193,9 @@ static inline int32_t sapwood_filter_fail_with(sapwood_filter_out_t *out, const 
     return out->fail(out, text, bytes);
 }
 
-/* Emits a packet of one array of `count` numbers and gives the memory where they are to be written,
- * so that a large result is not copied: good until the next function of `out`, or the return. What
- * is in it before is not said. NULL when the wave has failed. Not in WebAssembly. */
+/* Emits a packet of one array of `count` numbers and returns the memory for them, so that a large
+ * result is not copied: valid until the next function of `out`, or the return. Its initial contents
+ * are unspecified. NULL when the wave has failed. Not in WebAssembly. */
 static inline void *sapwood_filter_emit_room(sapwood_filter_out_t *out, int32_t tag,
                                              uint32_t element, uint64_t count)
 {
@@ -203,22 +203,22 @@ static inline void *sapwood_filter_emit_room(sapwood_filter_out_t *out, int32_t 
 }
 #endif
 
-/* Emits a packet of these values, at most 64, that travels on. Gives 0, or 1 when they are none,
- * which fails the wave; `return` it. */
+/* Emits a packet of these values, at most 64, in the direction of the wave. Returns 0, or 1 when
+ * they are invalid, which fails the wave; `return` it. */
 static inline int32_t sapwood_filter_emit(sapwood_filter_out_t *out, int32_t tag,
                                           const sapwood_filter_value_t *values, uint32_t count)
 {
     return sapwood_filter_send(out, SAPWOOD_FILTER_ON, tag, values, count);
 }
 
-/* As sapwood_filter_emit, but the packet travels back where the wave came from. */
+/* As sapwood_filter_emit, but the packet is sent in the opposite direction. */
 static inline int32_t sapwood_filter_reply(sapwood_filter_out_t *out, int32_t tag,
                                            const sapwood_filter_value_t *values, uint32_t count)
 {
     return sapwood_filter_send(out, SAPWOOD_FILTER_BACK, tag, values, count);
 }
 
-/* Says why the filter fails: UTF-8, cut at 4096 bytes. Gives 1, so that a filter can
+/* States why the filter fails: UTF-8, cut at 4096 bytes. Returns 1, so that a filter can
  * `return sapwood_filter_fail(out, "...")`. */
 static inline int32_t sapwood_filter_fail(sapwood_filter_out_t *out, const char *text)
 {
@@ -271,10 +271,10 @@ static inline int sapwood_filter_is_array(const sapwood_filter_value_t *value, u
     return value->element == element && value->shape != SAPWOOD_FILTER_SCALAR;
 }
 
-/* The strings of an array, one after another: begin with *at = value.data and count them by
- * value.count. Gives the bytes of the string, which has no NUL, and their number. An array of
- * strings is emitted as it lies in memory: each its length in 8 bytes, its bytes, and 0 up to the
- * next multiple of 8. */
+/* Iterates over the strings of an array: begin with *at = value.data and count them by value.count.
+ * Returns the bytes of the string, which has no NUL, and their number. An array of strings is
+ * emitted in its memory layout: for each its length in 8 bytes, its bytes, and 0 up to the next
+ * multiple of 8. */
 static inline const char *sapwood_filter_next_string(const void **at, uint64_t *bytes)
 {
     const char *place = (const char *)*at;
@@ -283,30 +283,30 @@ static inline const char *sapwood_filter_next_string(const void **at, uint64_t *
     return place + 8;
 }
 
-/* What an instance keeps from wave to wave, and what becomes of it when its process dies. */
+/* The state of an instance from wave to wave, and its fate when its process dies. */
 enum {
     SAPWOOD_FILTER_STATELESS = 0,
-    /* An instance that begins anew makes it again by itself. */
+    /* A new instance rebuilds it by itself. */
     SAPWOOD_FILTER_REBUILDABLE = 1,
     /* It is saved from time to time, and merged into the instance of the parent. */
     SAPWOOD_FILTER_COMPOSABLE = 2
 };
 
-/* What a synchronisation rule decides, besides a time. */
+/* The decisions of a synchronisation rule, besides a time. */
 #define SAPWOOD_FILTER_GO INT64_C(0)
 #define SAPWOOD_FILTER_WAIT INT64_MAX
 
 /* One filter, or one synchronisation rule. Functions that are not needed are NULL. */
 typedef struct sapwood_filter {
-    /* By which streams ask for it. */
+    /* The name in streams. */
     const char *name;
-    /* Makes an instance out of the stream's parameters; *state is NULL before, and what it is after
-     * is given to all other functions. It is called on a thread of its own; who opens a stream
-     * waits for it for 100 ms, and what it takes beyond that counts as the first wave's time. NULL
-     * for a filter without parameters and state. */
+    /* Makes an instance from the stream's parameters; *state is NULL before, and its value after
+     * the call is passed to all other functions. It is called on a thread of its own; the opening
+     * of a stream waits for it for 100 ms, and further time counts as the first wave's. NULL for a
+     * filter without parameters and state. */
     int32_t (*create)(const sapwood_filter_value_t *parameters, uint32_t count, void **state,
                       sapwood_filter_out_t *out);
-    /* Deals with one wave. What is emitted travels on in that order; a wave for which nothing is
+    /* Handles one wave. Emitted packets are forwarded in their order; a wave for which none is
      * emitted ends here without a value. NULL for a rule. */
     int32_t (*transform)(void *state, const sapwood_filter_wave_t *wave,
                          sapwood_filter_out_t *out);
@@ -314,22 +314,21 @@ typedef struct sapwood_filter {
     void (*destroy)(void *state);
     /* SAPWOOD_FILTER_STATELESS, _REBUILDABLE or _COMPOSABLE. */
     uint32_t state_kind;
-    /* Of a composable state: emits a copy of it, as one packet of at most 1 MiB, or nothing when
-     * nothing is in it. The state stays as it is. */
+    /* Of a composable state: emits a copy of it, as one packet of at most 1 MiB, or nothing when it
+     * is empty. The state is not changed. */
     int32_t (*save)(void *state, sapwood_filter_out_t *out);
-    /* Of a composable state: merges what another instance has saved into this one. */
+    /* Of a composable state: merges the saved state of another instance into this one. */
     int32_t (*merge)(void *state, const sapwood_filter_value_t *values, uint32_t count,
                      sapwood_filter_out_t *out);
-    /* Of a synchronisation rule: whether a wave that is not complete goes on. *wait_ns is
+    /* Of a synchronisation rule: whether an incomplete wave is forwarded. *wait_ns is
      * SAPWOOD_FILTER_GO, SAPWOOD_FILTER_WAIT for the next packet, or the nanoseconds after which
-     * the rule is asked again if no packet comes before. A wave that is complete goes on without
-     * the rule. It is called apart from the process's loop, by one thread at a time, as
-     * transform is. NULL for a filter. */
+     * the rule is called again if no packet arrives before. A complete wave is forwarded without
+     * the rule. It is offloaded to a thread, one at a time, as transform is. NULL for a filter. */
     int32_t (*decide)(void *state, const sapwood_filter_arrivals_t *arrivals, int64_t *wait_ns,
                       sapwood_filter_out_t *out);
 } sapwood_filter_t;
 
-/* What a file has. */
+/* The contents of a file. */
 typedef struct sapwood_filter_library {
     uint32_t version;      /* SAPWOOD_FILTER_VERSION */
     uint32_t filter_bytes; /* sizeof(sapwood_filter_t) */
@@ -337,7 +336,7 @@ typedef struct sapwood_filter_library {
     const sapwood_filter_t *filters;
 } sapwood_filter_library_t;
 
-/* The one function that a file of filters exports. What it gives stays where it is. */
+/* The one function that a file of filters exports. The returned struct stays valid. */
 SAPWOOD_FILTER_EXPORT const sapwood_filter_library_t *sapwood_filter_v1(void);
 
 #ifdef __cplusplus

@@ -17,8 +17,8 @@ namespace MRN {
 
 class FilterSite : public Engine {
   public:
-    /* The site of the process of that rank (the library's), in the network of that mark, with the stream of that
-       number, as `tree` says. It lives as long as a reference to it. */
+    /* The site of the process of that rank (the library's), in the network of that mark, with the
+       stream of that number, as `tree` says. It lives as long as a reference to it. */
     static std::shared_ptr<FilterSite> enter(const std::string& mark, const std::string& tree, Rank real_rank,
                                              uint32_t stream);
     ~FilterSite();

@@ -177,7 +177,7 @@ class Wave:
 
 @final
 class Arrivals:
-    """The parts of one wave that have arrived at one process: the argument of a Python synchronisation rule."""
+    """The parts of one wave that have arrived at one process: what a Python rule is called with."""
 
     @property
     def stream(self) -> int: ...

@@ -1,7 +1,7 @@
 """`python -m sapwood.turns`: measures in turns, for `sapwood bench`.
 
-A line on standard input has a number; a line on standard output has the mean nanoseconds of one of that many round
-trips, or of one of that many calls of a filter. It ends with the input.
+A line on standard input has a number; a line on standard output has the mean nanoseconds of one of that many
+round trips, or of one of that many calls of a filter. It ends with the input.
 
     python -m sapwood.turns round-trips TOPOLOGY [BACK-END...]
     python -m sapwood.turns filter CHILDREN ELEMENTS
