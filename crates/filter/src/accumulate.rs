@@ -115,7 +115,7 @@ impl Accumulate {
             Err(FilterError::mixed(NAME, sum, values))
         };
         if added.is_err() {
-            // What is there may be added to in part, and fits nothing that is to come.
+            // The sums may be changed in part, and do not fit later packets.
             self.format = None;
         }
         added

@@ -186,8 +186,8 @@ impl Family {
 
     fn signal_all(&mut self, signal: Signal) {
         for process in self.members.values_mut() {
-            // Who cannot be signalled has another user by now; dropping it waits its bounded
-            // time, and there is nothing else to be done.
+            // A process that cannot be signalled has changed its user; dropping it waits for its
+            // bounded time, and nothing else can be done.
             let _ = process.kill(signal);
         }
     }

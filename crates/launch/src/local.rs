@@ -159,7 +159,7 @@ fn command(order: &Order<'_>, program: &Path, inheritance: &Inheritance) -> Comm
     if inheritance.stderr().is_none() && std::env::var_os(STDERR_VARIABLE).is_some() {
         command.env_remove(STDERR_VARIABLE);
     }
-    // Nor is the liveness pipe, unless it is among what is handed over.
+    // Nor is the liveness pipe, unless it is among the inherited descriptors.
     if std::env::var_os(LIVENESS_PIPE_VARIABLE).is_some() {
         command.env_remove(LIVENESS_PIPE_VARIABLE);
     }

@@ -150,7 +150,7 @@ impl Slab {
     fn try_enlarge(&mut self, end: Option<usize>, bytes: usize) -> Result<(), OutOfMemory> {
         let lacks = OutOfMemory { bytes };
         let more = end.ok_or(lacks)?.div_ceil(8).saturating_sub(self.words.len());
-        // What comes in small parts makes room for further ones, if there is any.
+        // Data that arrives in small parts reserves room for further ones, if there is memory.
         if bytes < DIRECT_BYTES && self.words.try_reserve(more).is_ok() {
             return Ok(());
         }

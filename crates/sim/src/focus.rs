@@ -64,7 +64,7 @@ fn have_chunks(draws: &mut Chance, faults: Faults, scenario: &mut Scenario) {
     for plan in &mut scenario.streams {
         *plan = chunked(draws, scenario.duration);
     }
-    // A chunk takes a while to come, so that faults strike between chunks.
+    // A chunk is slow, so that faults occur between chunks.
     scenario.speed.bytes_per_microsecond = *draws.pick(&[20, 20, 200, 1000]);
     scenario.cut_bytes = *draws.pick(&[2000, 8000, 70_000]);
     strike_at(draws, faults, Class::Crash, scenario);
@@ -175,7 +175,7 @@ fn have_late_parts(draws: &mut Chance, faults: Faults, scenario: &mut Scenario) 
         plan.closes = None;
         plan.waves = draws.between(40, 120);
         plan.period = 2 * scenario.duration / plan.waves;
-        // What a back-end has held back comes little by little.
+        // Packets that a back-end has held back arrive one after another.
         plan.window_bytes = Some(500);
     }
     for _ in 0..draws.between(2, 4) {

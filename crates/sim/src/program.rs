@@ -145,7 +145,8 @@ impl World {
         let due = self.now + self.chance.below(plan.period + 1);
         let opened = LeafStream { id: stream, wave: 0, end: plan.waves, due, is_blocked: false };
         let leaf = &mut self.processes[process].leaf;
-        // A parent that has taken this process in opens its streams anew; it goes on where it was.
+        // A parent that has adopted this process opens its streams again; it continues at its
+        // position.
         if !leaf.streams.iter().any(|other| other.id == stream) {
             leaf.streams.push(opened);
         }

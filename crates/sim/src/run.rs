@@ -139,8 +139,9 @@ impl World {
                 is_quiet = self.is_at_rest();
             }
             self.pass(self.now + QUIET);
-            // Who comes back when all seems quiet may bring along a child that has died while both
-            // were cut off, and notice that only when it has been silent for long enough.
+            // A process that comes back when the tree seems at rest may still list a child that has
+            // died while both were cut off, and notice that only when it has been silent for long
+            // enough.
             if self.now >= limit || self.is_given_up() || self.is_at_rest() {
                 break;
             }

@@ -217,7 +217,7 @@ fn draw_stream(draws: &mut Chance, duration: Time, waves_max: u64, shape: &Shape
         3..10 if takes_arrays => draws.between(1, 100) as usize,
         _ => 0,
     };
-    // The memory of what comes late is bounded: large packets are dropped then.
+    // The memory of stragglers is bounded: large late packets are dropped.
     let length = if matches!(wave, WaveRule::Timeout { .. }) { length.min(2000) } else { length };
     // Where nothing is folded, large packets of all would take slow links longer than a run has.
     let is_folded = !matches!(kind, Kind::None | Kind::Concatenate | Kind::Equivalence)

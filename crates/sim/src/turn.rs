@@ -368,7 +368,8 @@ impl World {
         one.listens = false;
         let since = *one.over_since.get_or_insert(now);
         let has_waited = since + CLOSE_LIMIT <= now;
-        // A front-end stays, to be asked for its answers, until it is told to go.
+        // A front-end stays until the run ends, since its application still reads answers, until it
+        // leaves.
         if one.role == Role::FrontEnd && !one.has_left {
             return;
         }

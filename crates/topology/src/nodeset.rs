@@ -192,7 +192,7 @@ impl NodeSet {
                 b'[' => depth += 1,
                 b']' => depth -= 1,
                 b',' if depth == 0 => {
-                    // What was folded is read again without fail.
+                    // Folded text is always valid.
                     parts
                         .extend(text[start..at].parse::<Self>().ok().filter(|set| !set.is_empty()));
                     start = at + 1;

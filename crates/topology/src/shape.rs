@@ -390,7 +390,8 @@ fn push_knomial(parents: &mut Vec<u32>, factor: u32, nodes: u32) {
 }
 
 fn push_postal(parents: &mut Vec<u32>, latency: u32, back_ends: u32) {
-    // Hosts, the front-end's first: when each can have reached one more, and whom it has reached.
+    // Hosts, the front-end's first: when each can have reached one more, and the hosts that it has
+    // reached.
     let mut reached: Vec<Vec<u32>> = vec![Vec::new()];
     let mut next = BinaryHeap::from([Reverse((u64::from(latency), 0_u32))]);
     while (reached.len() as u64) <= u64::from(back_ends)

@@ -47,7 +47,7 @@ mod tests {
         let before = faults();
         memory.resize(WORDS, 7);
         let waited = faults() - before;
-        // Older kernels do not know the advice; what they say is that every page was waited for.
+        // Older kernels do not know the advice; then every page is faulted in at its first use.
         let pages = (WORDS * 8 / PAGE_BYTES) as u64;
         assert!(waited < pages / 8 || waited >= pages, "{waited} of {pages}");
         assert!(memory.iter().all(|word| *word == 7));

@@ -222,7 +222,7 @@ mod tests {
         let request = request.to_vec();
         let reader = std::thread::spawn(move || {
             let mut read = Vec::new();
-            // One that is refused in the midst of its request may be told by a reset.
+            // A visitor that is refused during its request may see a reset.
             let _ = socket.write_all(&request).and_then(|()| socket.read_to_end(&mut read));
             read
         });

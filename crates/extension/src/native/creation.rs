@@ -153,7 +153,7 @@ fn make(name: &str, library: Arc<Library>, parameters: &Values) -> Result<Made, 
     // SAFETY: the header's contract; the values live until the call returns.
     let code =
         unsafe { create(values.as_ptr(), values.len() as u32, &raw mut state, out.as_raw()) };
-    // What it has made in spite of a failure is its own to free; it is not told.
+    // A library that fails must free what it has allocated: destroy is not called for it.
     out.outcome(name, code)?;
     Ok(Made { state, functions, _library: library })
 }

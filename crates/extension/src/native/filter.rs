@@ -103,7 +103,7 @@ impl Filter for NativeFilter {
         let mut out = Emission::into(&mut emitter);
         // SAFETY: the header's contract; the emission lives until the call returns.
         let code = unsafe { save(state, out.as_raw()) };
-        // A copy that cannot be had is none: what is in the state is lost should the process die.
+        // A failed copy is skipped: the state is lost if the process dies before the next one.
         out.outcome(name, code).ok()?;
         let (_, values) = emitter.emissions().next()?;
         Some(values.to_values())

@@ -277,7 +277,7 @@ fn emit_from(
         format.push(directive);
         length += elements.len() + 16;
     }
-    // What is too much is not copied first.
+    // The limit is checked before the copy.
     host.emitted = host.emitted.saturating_add(length);
     if host.emitted > MEMORY_BYTES_MAX {
         return Err("emitted too much".into());

@@ -209,7 +209,7 @@ impl PrefixTree {
         let mut place = 0;
         self.pass(place, ranks, 1);
         for (depth, frame) in (1..).zip(frames) {
-            // As many nodes as are kept come before it, whatever else there is.
+            // At least as many nodes as the bound precede it in any case.
             if depth >= self.nodes_max {
                 self.is_complete = false;
                 break;
@@ -402,7 +402,7 @@ impl Sketch for PrefixTree {
         }
         let mut body = packet.body;
         for code in packet.format.codes().chunks(1) {
-            // Each stack is the first value of what is left, so that none is passed over twice.
+            // Each stack is read from the rest of the values, so that none is skipped over twice.
             let Some(format) = FormatRef::from_codes(code) else { continue };
             let values = ValuesRef::new(format, body);
             let frames = values.strings(0)?;

@@ -191,7 +191,7 @@ impl Quantiles {
         for (number, count) in negative.chain(zeros).chain(positive) {
             match place.checked_sub(count) {
                 Some(rest) => place = rest,
-                // What is known of the extremes can only bring it nearer.
+                // The exact extremes can only reduce the error.
                 None => return Some(number.clamp(self.min, self.max)),
             }
         }

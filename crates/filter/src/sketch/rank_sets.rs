@@ -37,7 +37,7 @@ pub(super) fn unite(ranks: &mut RankSet, other: RankSetRef<'_>) {
             (_, Some(_)) => theirs.next(),
             (None, None) => break,
         };
-        // Ranges come in the order of their first ranks, which appends each in O(1).
+        // Ranges are in the order of their first ranks, so that each is appended in O(1).
         if let Some(&[first, last]) = next {
             united.insert_range(first, last);
         }

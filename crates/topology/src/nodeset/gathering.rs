@@ -33,7 +33,7 @@ impl Gathering {
                 self.patterns.insert(pattern.to_owned(), numbers.to_vec());
             }
         }
-        // Names may have come twice; what is sorted out makes room.
+        // Names may be duplicates; removing them makes room.
         self.count <= 2 * NODESET_NAMES_MAX || {
             self.sort();
             self.count <= NODESET_NAMES_MAX

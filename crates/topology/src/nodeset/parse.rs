@@ -368,7 +368,7 @@ fn product(
         }
         is_adjacent = true;
     }
-    // What is behind the last number counts, too.
+    // The text after the last number counts, too.
     check_length(position, bytes)?;
     Ok(sets)
 }
