@@ -96,12 +96,12 @@ fn is_layout(format: FormatRef<'_>) -> bool {
 }
 
 /// A class as it lies in a packet: its key and its ranks.
-type EncodedClass<'a> = Result<(&'a [u8], RankSetRef<'a>), FilterError>;
+type EncodedRanks<'a> = Result<(&'a [u8], RankSetRef<'a>), FilterError>;
 
 /// The classes of a packet that the filter has made.
 fn encoded_classes<'a>(
     values: ValuesRef<'a>,
-) -> Result<impl Iterator<Item = EncodedClass<'a>>, FilterError> {
+) -> Result<impl Iterator<Item = EncodedRanks<'a>>, FilterError> {
     let keys = values.strings(2)?;
     let mut sets = EncodedSets::read(values, 0, keys.len(), forged)?;
     Ok(keys.map(move |key| Ok((key, sets.next()?))))

@@ -96,12 +96,12 @@ impl Topology {
             text.push_str(indent);
             text.push_str(branch);
             match item {
-                Item::BackEnds(run) => text.push_str(&describe_run(run)),
-                Item::Inner(child) if levels > 1 => text.push_str(&describe(child)),
-                Item::Inner(child) => text.push_str(&describe_folded(self, child)),
+                DrawItem::BackEnds(run) => text.push_str(&describe_run(run)),
+                DrawItem::Inner(child) if levels > 1 => text.push_str(&describe(child)),
+                DrawItem::Inner(child) => text.push_str(&describe_folded(self, child)),
             }
             text.push('\n');
-            if let (Item::Inner(child), true) = (item, levels > 1) {
+            if let (DrawItem::Inner(child), true) = (item, levels > 1) {
                 let outer = indent.len();
                 indent.push_str(below);
                 self.draw_children(*child, levels - 1, indent, text);
@@ -116,19 +116,19 @@ impl Topology {
 }
 
 /// What takes one line below a node.
-enum Item<'a> {
+enum DrawItem<'a> {
     Inner(Node<'a>),
     BackEnds(Vec<Node<'a>>),
 }
 
 /// Gathers neighbouring back-ends with consecutive ranks.
-fn items<'a>(topology: &'a Topology, node: Node<'a>) -> Vec<Item<'a>> {
-    let mut items: Vec<Item<'a>> = Vec::new();
+fn items<'a>(topology: &'a Topology, node: Node<'a>) -> Vec<DrawItem<'a>> {
+    let mut items: Vec<DrawItem<'a>> = Vec::new();
     for child in node.children().iter().filter_map(|child| topology.node(*child)) {
         match (child.role(), items.last_mut()) {
-            (Role::BackEnd, Some(Item::BackEnds(run))) => run.push(child),
-            (Role::BackEnd, _) => items.push(Item::BackEnds(Vec::from([child]))),
-            _ => items.push(Item::Inner(child)),
+            (Role::BackEnd, Some(DrawItem::BackEnds(run))) => run.push(child),
+            (Role::BackEnd, _) => items.push(DrawItem::BackEnds(Vec::from([child]))),
+            _ => items.push(DrawItem::Inner(child)),
         }
     }
     items
@@ -169,11 +169,11 @@ fn describe_range(range: Option<(Rank, Rank)>) -> String {
 }
 
 /// The children that are not drawn, in one line.
-fn describe_rest(topology: &Topology, rest: &[Item<'_>]) -> String {
-    let inner = rest.iter().filter(|item| matches!(item, Item::Inner(_))).count();
-    let range = |item: &Item<'_>| match item {
-        Item::Inner(node) => topology.leaf_range(node.rank()),
-        Item::BackEnds(run) => Some((run[0].rank(), run[run.len() - 1].rank())),
+fn describe_rest(topology: &Topology, rest: &[DrawItem<'_>]) -> String {
+    let inner = rest.iter().filter(|item| matches!(item, DrawItem::Inner(_))).count();
+    let range = |item: &DrawItem<'_>| match item {
+        DrawItem::Inner(node) => topology.leaf_range(node.rank()),
+        DrawItem::BackEnds(run) => Some((run[0].rank(), run[run.len() - 1].rank())),
     };
     let first = rest.first().and_then(range).map(|(first, _)| first);
     let last = rest.last().and_then(range).map(|(_, last)| last);

@@ -29,7 +29,7 @@ impl FromStr for Shape {
         if spec.is_empty() {
             return Err(Error::SpecEmpty);
         }
-        let reader = Reader { spec };
+        let reader = SpecReader { spec };
         let (body, attach) = match spec.split_once('+') {
             Some((body, per_leaf)) => (body, Some(reader.positive(per_leaf)?)),
             None => (spec, None),
@@ -50,11 +50,11 @@ impl FromStr for Shape {
 }
 
 /// Reads the parts of one specification and quotes it in errors.
-struct Reader<'a> {
+struct SpecReader<'a> {
     spec: &'a str,
 }
 
-impl Reader<'_> {
+impl SpecReader<'_> {
     fn balanced(&self, text: &str) -> Result<Family, Error> {
         let mut fan_outs = Vec::new();
         for term in text.split('x') {

@@ -35,7 +35,7 @@ pub struct Dial {
     key: Key,
     encryption: Encryption,
     started: Instant,
-    step: Step,
+    step: DialStep,
     /// The host's further addresses.
     rest: VecDeque<SocketAddr>,
     /// The most telling error so far.
@@ -43,7 +43,7 @@ pub struct Dial {
 }
 
 #[derive(Debug)]
-enum Step {
+enum DialStep {
     /// The listener's backlog is full; the timer says when to ask again.
     Pausing {
         unix: SocketAddrUnix,
@@ -107,7 +107,7 @@ impl Dial {
             key: key.clone(),
             encryption,
             started: Instant::now(),
-            step: Step::Over,
+            step: DialStep::Over,
             rest: VecDeque::new(),
             failure: None,
         }
@@ -123,9 +123,9 @@ impl Dial {
     #[must_use]
     pub fn interest(&self) -> Interest {
         match &self.step {
-            Step::Connecting(_) => Interest::WRITE,
-            Step::Shaking(_, interest) => *interest,
-            Step::Pausing { .. } | Step::Over => Interest::READ,
+            DialStep::Connecting(_) => Interest::WRITE,
+            DialStep::Shaking(_, interest) => *interest,
+            DialStep::Pausing { .. } | DialStep::Over => Interest::READ,
         }
     }
 
@@ -151,18 +151,18 @@ impl Dial {
 
     /// One step with the address being tried; `None` if the next step can follow at once.
     fn advance_one(&mut self) -> Result<Option<Progress>> {
-        match std::mem::replace(&mut self.step, Step::Over) {
-            Step::Pausing { unix, pause, .. } => {
+        match std::mem::replace(&mut self.step, DialStep::Over) {
+            DialStep::Pausing { unix, pause, .. } => {
                 self.step = self.connect_unix(unix, (2 * pause).min(PAUSE_LONGEST))?;
-                let waits = matches!(self.step, Step::Pausing { .. });
+                let waits = matches!(self.step, DialStep::Pausing { .. });
                 Ok(waits.then_some(Progress::WantRead))
             }
-            Step::Connecting(socket) => {
+            DialStep::Connecting(socket) => {
                 rustix::net::sockopt::socket_error(&socket)
                     .and_then(|outcome| outcome)
                     .map_err(|cause| self.explain(cause))?;
                 let Some(peer) = tcp_peer(&socket) else {
-                    self.step = Step::Connecting(socket);
+                    self.step = DialStep::Connecting(socket);
                     return Ok(Some(Progress::WantWrite));
                 };
                 if is_own_address(&socket, peer) {
@@ -171,17 +171,17 @@ impl Dial {
                 self.step = self.shake(socket)?;
                 Ok(None)
             }
-            Step::Shaking(mut handshake, _) => {
+            DialStep::Shaking(mut handshake, _) => {
                 let progress = handshake.advance()?;
                 let interest = match progress {
                     Progress::Done(_) => return Ok(Some(progress)),
                     Progress::WantRead => Interest::READ,
                     Progress::WantWrite => Interest::WRITE,
                 };
-                self.step = Step::Shaking(handshake, interest);
+                self.step = DialStep::Shaking(handshake, interest);
                 Ok(Some(progress))
             }
-            Step::Over => Err(Error::ApiMisuse { rule: "a dial ends once" }),
+            DialStep::Over => Err(Error::ApiMisuse { rule: "a dial ends once" }),
         }
     }
 
@@ -190,7 +190,7 @@ impl Dial {
         while let Some(place) = self.rest.pop_front() {
             match start_tcp(&place) {
                 Ok(socket) => {
-                    self.step = Step::Connecting(socket);
+                    self.step = DialStep::Connecting(socket);
                     return Ok(());
                 }
                 Err(cause) => {
@@ -202,7 +202,7 @@ impl Dial {
     }
 
     /// A Unix socket is connected at once, or not at all.
-    fn connect_unix(&self, unix: SocketAddrUnix, pause: Duration) -> Result<Step> {
+    fn connect_unix(&self, unix: SocketAddrUnix, pause: Duration) -> Result<DialStep> {
         let failed = |cause| self.explain(cause);
         let socket = socket::stream(AddressFamily::UNIX).map_err(failed)?;
         loop {
@@ -211,16 +211,16 @@ impl Dial {
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => {
                     let timer = timer_after(pause).map_err(failed)?;
-                    return Ok(Step::Pausing { unix, timer, pause });
+                    return Ok(DialStep::Pausing { unix, timer, pause });
                 }
                 Err(cause) => return Err(failed(cause)),
             }
         }
     }
 
-    fn shake(&self, socket: OwnedFd) -> Result<Step> {
+    fn shake(&self, socket: OwnedFd) -> Result<DialStep> {
         let handshake = Handshake::initiator(socket, &self.key, self.encryption)?;
-        Ok(Step::Shaking(Box::new(handshake), Interest::WRITE))
+        Ok(DialStep::Shaking(Box::new(handshake), Interest::WRITE))
     }
 
     fn explain(&self, cause: Errno) -> Error {
@@ -244,10 +244,10 @@ impl Dial {
 impl AsFd for Dial {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match &self.step {
-            Step::Pausing { timer, .. } => timer.as_fd(),
-            Step::Connecting(socket) => socket.as_fd(),
-            Step::Shaking(handshake, _) => handshake.as_fd(),
-            Step::Over => panic!("a dial that has ended is dropped, not polled"),
+            DialStep::Pausing { timer, .. } => timer.as_fd(),
+            DialStep::Connecting(socket) => socket.as_fd(),
+            DialStep::Shaking(handshake, _) => handshake.as_fd(),
+            DialStep::Over => panic!("a dial that has ended is dropped, not polled"),
         }
     }
 }

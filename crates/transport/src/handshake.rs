@@ -85,7 +85,7 @@ pub struct Handshake {
     peer: Peer,
     key: Key,
     encryption: Encryption,
-    step: Step,
+    step: HandshakeStep,
     noise: Noise,
     /// The frame being sent or received, and how far it is.
     frame: [u8; HANDSHAKE_FRAME_BYTES_MAX],
@@ -105,7 +105,7 @@ pub enum Progress {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Step {
+enum HandshakeStep {
     Sending(Then),
     Awaiting(Message),
     Finished,
@@ -152,7 +152,7 @@ impl Handshake {
         let mut noise = builder(key)?.build_initiator().map_err(broken)?;
         handshake.stage_hello(&mut noise)?;
         handshake.noise = Noise::Shaking(Box::new(noise));
-        handshake.step = Step::Sending(Then::Await(Message::Second));
+        handshake.step = HandshakeStep::Sending(Then::Await(Message::Second));
         Ok(handshake)
     }
 
@@ -170,19 +170,19 @@ impl Handshake {
     pub fn advance(&mut self) -> Result<Progress> {
         loop {
             match self.step {
-                Step::Sending(then) => {
+                HandshakeStep::Sending(then) => {
                     if !self.send()? {
                         return Ok(Progress::WantWrite);
                     }
                     match then {
-                        Then::Await(message) => self.step = Step::Awaiting(message),
+                        Then::Await(message) => self.step = HandshakeStep::Awaiting(message),
                         Then::Serve => return self.serve(),
                         Then::FailForKey => return Err(self.wrong_key()),
                         Then::FailForEncryption => return Err(self.encryption_mismatch()),
                     }
                     self.done_bytes = 0;
                 }
-                Step::Awaiting(message) => {
+                HandshakeStep::Awaiting(message) => {
                     if !self.receive(message)? {
                         return Ok(Progress::WantRead);
                     }
@@ -196,7 +196,7 @@ impl Handshake {
                     }
                     self.done_bytes = 0;
                 }
-                Step::Finished => {
+                HandshakeStep::Finished => {
                     return Err(Error::ApiMisuse { rule: "a handshake ends once" });
                 }
             }
@@ -215,7 +215,7 @@ impl Handshake {
             peer,
             key: key.clone(),
             encryption,
-            step: Step::Awaiting(Message::First),
+            step: HandshakeStep::Awaiting(Message::First),
             noise: Noise::None,
             frame: [0; HANDSHAKE_FRAME_BYTES_MAX],
             frame_bytes: 0,
@@ -260,13 +260,13 @@ impl Handshake {
         let Some(theirs) = self.open_hello(&mut noise)? else {
             self.frame[..REFUSAL.len()].copy_from_slice(&REFUSAL);
             self.stage(REFUSAL_BYTES);
-            self.step = Step::Sending(Then::FailForKey);
+            self.step = HandshakeStep::Sending(Then::FailForKey);
             return Ok(());
         };
         // The peer learns of a difference from our authenticated answer, as we from its message.
         self.stage_hello(&mut noise)?;
         self.noise = Noise::Shaking(Box::new(noise));
-        self.step = Step::Sending(if theirs == self.encryption {
+        self.step = HandshakeStep::Sending(if theirs == self.encryption {
             Then::Await(Message::Third)
         } else {
             Then::FailForEncryption
@@ -292,7 +292,7 @@ impl Handshake {
             .map_err(broken)?;
         self.stage(PROOF_BYTES);
         self.noise = Noise::Agreed(Box::new(agreed));
-        self.step = Step::Sending(Then::Serve);
+        self.step = HandshakeStep::Sending(Then::Serve);
         Ok(())
     }
 
@@ -312,7 +312,7 @@ impl Handshake {
 
     /// Turns the proved connection into a link.
     fn serve(&mut self) -> Result<Progress> {
-        self.step = Step::Finished;
+        self.step = HandshakeStep::Finished;
         let noise = std::mem::replace(&mut self.noise, Noise::None);
         let (Some(socket), Noise::Agreed(agreed)) = (self.socket.take(), noise) else {
             return Err(Error::ApiMisuse { rule: "a handshake ends once" });

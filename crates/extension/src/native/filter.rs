@@ -13,13 +13,13 @@ use super::view::{View, push_values};
 use crate::ExtensionError;
 
 /// An instance with the state that its functions make.
-pub(super) struct Instance {
+pub(super) struct NativeInstance {
     pub(super) name: String,
     pub(super) functions: RawFilter,
     pub(super) creation: Creation,
 }
 
-impl Instance {
+impl NativeInstance {
     /// Makes an instance out of parameters.
     pub(super) fn create(
         library: Arc<Library>,
@@ -35,7 +35,7 @@ impl Instance {
 
 /// A filter in a shared object.
 pub(super) struct NativeFilter {
-    instance: Instance,
+    instance: NativeInstance,
     view: View,
 }
 
@@ -60,7 +60,10 @@ impl NativeFilter {
             return Err(failed(name, "states a kind of state that it has no functions for"));
         }
         let name = name.to_string();
-        Ok(Self { instance: Instance::create(library, &name, parameters)?, view: View::default() })
+        Ok(Self {
+            instance: NativeInstance::create(library, &name, parameters)?,
+            view: View::default(),
+        })
     }
 }
 
@@ -72,7 +75,7 @@ impl Filter for NativeFilter {
     #[inline]
     fn transform(&mut self, wave: &WaveRef<'_>, out: &mut Emitter) -> Result<(), FilterError> {
         let shown = self.view.show(wave)?;
-        let Instance { name, functions, creation } = &mut self.instance;
+        let NativeInstance { name, functions, creation } = &mut self.instance;
         let Some(transform) = functions.transform else {
             return Err(failed(name, "has no transform"));
         };
@@ -96,7 +99,7 @@ impl Filter for NativeFilter {
     }
 
     fn save(&self) -> Option<Values> {
-        let Instance { name, functions, creation } = &self.instance;
+        let NativeInstance { name, functions, creation } = &self.instance;
         let save = functions.save?;
         let state = creation.made()?;
         let mut emitter = Emitter::new();
@@ -110,7 +113,7 @@ impl Filter for NativeFilter {
     }
 
     fn absorb(&mut self, state: ValuesRef<'_>) -> Result<(), FilterError> {
-        let Instance { name, functions, creation } = &mut self.instance;
+        let NativeInstance { name, functions, creation } = &mut self.instance;
         let Some(merge) = functions.merge else { return Err(failed(name, "merges no states")) };
         let own = creation.state(name)?;
         let copy = state.to_values();

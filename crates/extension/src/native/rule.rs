@@ -7,13 +7,13 @@ use sapwood_filter::{Arrivals, Emitter, FilterError, Synchronisation, Verdict};
 use sapwood_packet::ValuesRef;
 
 use super::emission::Emission;
-use super::filter::{Instance, failed};
+use super::filter::{NativeInstance, failed};
 use super::interface::RawArrivals;
 use super::library::Library;
 
 /// A synchronisation rule in a shared object.
 pub(super) struct NativeRule {
-    instance: Instance,
+    instance: NativeInstance,
 }
 
 // SAFETY: the header demands that an instance can be used by one thread after another.
@@ -30,13 +30,13 @@ impl NativeRule {
             return Err(failed(name, "is a filter and no synchronisation rule: it has no decide"));
         }
         let name = name.to_string();
-        Ok(Self { instance: Instance::create(library, &name, parameters)? })
+        Ok(Self { instance: NativeInstance::create(library, &name, parameters)? })
     }
 }
 
 impl Synchronisation for NativeRule {
     fn decide(&mut self, arrivals: &Arrivals<'_>) -> Result<Verdict, FilterError> {
-        let Instance { name, functions, creation } = &mut self.instance;
+        let NativeInstance { name, functions, creation } = &mut self.instance;
         let Some(decide) = functions.decide else { return Err(failed(name, "decides nothing")) };
         let state = creation.state(name)?;
         let contributors = arrivals.contributors.ranges();

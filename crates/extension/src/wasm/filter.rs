@@ -11,7 +11,7 @@ use sapwood_filter::{
 use sapwood_packet::{Values, ValuesRef};
 use wasmi::TypedFunc;
 
-use super::instance::Instance;
+use super::instance::WasmInstance;
 use super::layout::{
     FilterEntry, Writer, arrivals_length, u32_at, u64_at, values_length, wave_length,
 };
@@ -26,13 +26,13 @@ const REBUILDABLE: u32 = 1;
 const COMPOSABLE: u32 = 2;
 
 /// `transform(state, wave, out)`
-type Transform = TypedFunc<(i32, i32, i32), i32>;
+type WasmTransform = TypedFunc<(i32, i32, i32), i32>;
 
 /// A filter's functions in an instance, and the state that they have made.
-struct Made {
-    instance: Instance,
+struct CreatedFilter {
+    instance: WasmInstance,
     state: i32,
-    transform: Option<Transform>,
+    transform: Option<WasmTransform>,
 }
 
 /// What both are made of.
@@ -58,8 +58,8 @@ impl Blueprint {
         ExtensionError::Filter { name: self.name.clone(), reason: reason.into() }.into()
     }
 
-    fn make(&self) -> Result<Made, FilterError> {
-        let instance = Instance::new(&self.module)?;
+    fn make(&self) -> Result<CreatedFilter, FilterError> {
+        let instance = WasmInstance::new(&self.module)?;
         let transform = match self.entry.transform {
             0 => None,
             index => {
@@ -67,7 +67,7 @@ impl Blueprint {
                 Some(transform.ok_or_else(|| self.failed("has a transform of another type"))?)
             }
         };
-        let mut made = Made { instance, state: 0, transform };
+        let mut made = CreatedFilter { instance, state: 0, transform };
         if self.entry.create == 0 {
             return match self.parameters.as_ref().is_empty() {
                 true => Ok(made),
@@ -96,7 +96,7 @@ pub(super) struct WasmFilter {
     blueprint: Blueprint,
     /// None after a call that was ended. A copy of the state is asked for through a shared
     /// reference, though it makes the instance run.
-    made: Mutex<Option<Made>>,
+    made: Mutex<Option<CreatedFilter>>,
 }
 
 impl WasmFilter {
@@ -126,7 +126,7 @@ impl Filter for WasmFilter {
         if made.is_none() {
             *made = Some(blueprint.make()?);
         }
-        let Some(Made { instance, state, transform: Some(transform) }) = made else {
+        let Some(CreatedFilter { instance, state, transform: Some(transform) }) = made else {
             return Err(blueprint.failed("has no transform"));
         };
         let (area, base) =
@@ -156,7 +156,7 @@ impl Filter for WasmFilter {
 
     fn save(&self) -> Option<Values> {
         let mut slot = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        let Made { instance, state, .. } = slot.as_mut()?;
+        let CreatedFilter { instance, state, .. } = slot.as_mut()?;
         let save = instance.function::<(i32, i32), i32>(self.blueprint.entry.save)?;
         let mut emitter = Emitter::new();
         match instance.call(save, (*state, OUT), &mut emitter) {
@@ -176,7 +176,7 @@ impl Filter for WasmFilter {
         if made.is_none() {
             *made = Some(blueprint.make()?);
         }
-        let Some(Made { instance, state: own, .. }) = made else {
+        let Some(CreatedFilter { instance, state: own, .. }) = made else {
             return Err(blueprint.failed("has no instance"));
         };
         let merge = instance.function::<(i32, i32, i32, i32), i32>(blueprint.entry.merge);
@@ -198,7 +198,7 @@ impl Filter for WasmFilter {
 /// A synchronisation rule in WebAssembly.
 pub(super) struct WasmRule {
     blueprint: Blueprint,
-    made: Option<Made>,
+    made: Option<CreatedFilter>,
 }
 
 impl WasmRule {
@@ -223,7 +223,7 @@ impl Synchronisation for WasmRule {
         if made.is_none() {
             *made = Some(blueprint.make()?);
         }
-        let Some(Made { instance, state, .. }) = made else {
+        let Some(CreatedFilter { instance, state, .. }) = made else {
             return Err(blueprint.failed("has no instance"));
         };
         let decide = instance.function::<(i32, i32, i32, i32), i32>(blueprint.entry.decide);

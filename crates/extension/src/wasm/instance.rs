@@ -45,7 +45,7 @@ impl Host {
 }
 
 /// A running module.
-pub(super) struct Instance {
+pub(super) struct WasmInstance {
     pub(super) store: Store<Host>,
     running: Running,
     memory: Memory,
@@ -54,7 +54,7 @@ pub(super) struct Instance {
     area: (u32, usize),
 }
 
-impl Instance {
+impl WasmInstance {
     pub(super) fn new(module: &WasmModule) -> Result<Self, ExtensionError> {
         let load = |reason: String| ExtensionError::Load { file: module.file().into(), reason };
         let limits = StoreLimitsBuilder::new()

@@ -2,7 +2,7 @@
 
 use wasmi::{Engine, Module};
 
-use super::instance::Instance;
+use super::instance::WasmInstance;
 use super::layout::{FILTER_BYTES, FilterEntry, LIBRARY_BYTES, u32_at};
 use crate::source::find_in;
 use crate::{ExtensionError, INTERFACE_VERSION};
@@ -33,7 +33,7 @@ impl WasmModule {
             reason: format!("it is no WebAssembly that can be used: {error}"),
         })?;
         let mut compiled = Self { file: file.to_string(), module, filters: Vec::new() };
-        let mut instance = Instance::new(&compiled)?;
+        let mut instance = WasmInstance::new(&compiled)?;
         compiled.filters = compiled.read_filters(&mut instance)?;
         Ok(compiled)
     }
@@ -53,7 +53,7 @@ impl WasmModule {
 
     fn read_filters(
         &self,
-        instance: &mut Instance,
+        instance: &mut WasmInstance,
     ) -> Result<Vec<(String, FilterEntry)>, ExtensionError> {
         let wrong = |reason: &str| ExtensionError::Library {
             file: self.file.clone(),

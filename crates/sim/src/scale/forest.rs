@@ -49,7 +49,7 @@ pub(super) struct Seen {
 
 /// What belongs to one process besides its node; as small as one line of the cache.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Process {
+pub(super) struct TreeNode {
     pub(super) processor: Processor,
     /// Bytes over the link to its parent, downwards.
     pub(super) bytes_down: u32,
@@ -75,7 +75,7 @@ pub(super) struct Forest<'a> {
     costs: Exact,
     queue: Queue,
     nodes: Vec<Node>,
-    pub(super) processes: Vec<Process>,
+    pub(super) processes: Vec<TreeNode>,
     /// Of the nodes that have children.
     nurseries: Vec<Nursery>,
     /// The stream, once the front-end has opened it.
@@ -112,7 +112,7 @@ impl<'a> Forest<'a> {
             costs,
             queue: Queue::default(),
             nodes: (0..tree.processes()).map(node).collect(),
-            processes: vec![Process::default(); processes],
+            processes: vec![TreeNode::default(); processes],
             nurseries: vec![Nursery::default(); inner],
             stream: 0,
             ready: Vec::new(),
