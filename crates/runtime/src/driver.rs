@@ -56,7 +56,7 @@ pub struct Driver {
     /// The front-end's end of what all other processes of a tree that repairs itself hang by.
     liveness_pipe: Option<LivenessPipe>,
     /// What this process hangs by itself, to be handed to its children.
-    line: Option<BorrowedFd<'static>>,
+    liveness_end: Option<BorrowedFd<'static>>,
     poller: Poller,
     ready: Vec<sapwood_transport::Event>,
     events: VecDeque<Event>,
@@ -125,11 +125,11 @@ impl Driver {
         plan: &Plan,
         key: Key,
         registry: Registry,
-        door: &Address,
+        listen_address: &Address,
         first_stream: StreamId,
     ) -> Result<Self, RuntimeError> {
         let mut driver = Self::root(plan, key, registry)?;
-        driver.listen(door, &plan.options)?;
+        driver.listen(listen_address, &plan.options)?;
         driver.node.begin_streams_at(first_stream);
         let (height, back_ends) = (plan.height(), plan.options.back_ends);
         driver.node.expect(Vec::new(), plan.attach_ranks(), height, back_ends);
@@ -155,7 +155,7 @@ impl Driver {
         Self::connected(attachment, role, registry, false)
     }
 
-    /// A communication process that joins a tree which stands already.
+    /// A communication process that joins a running tree.
     ///
     /// # Errors
     /// As [`Driver::attach`].
@@ -170,8 +170,8 @@ impl Driver {
         is_joining: bool,
     ) -> Result<Self, RuntimeError> {
         let Attachment { parent, rank, key, encryption, is_started } = attachment;
-        let line = if is_started { sapwood_launch::hold_liveness_pipe()? } else { None };
-        if line.is_some() && role == Role::Communication {
+        let liveness_end = if is_started { sapwood_launch::hold_liveness_pipe()? } else { None };
+        if liveness_end.is_some() && role == Role::Communication {
             sapwood_launch::ignore_hangups();
         }
         let deadline = if is_started { STARTED_CONNECT_DEADLINE } else { CONNECT_DEADLINE };
@@ -183,12 +183,12 @@ impl Driver {
             pid: std::process::id(),
             address: None,
             registry,
-            // Its parent will tell.
+            // The parent's Welcome sets the terms.
             recovery: Recovery::off(),
         };
         let transport = if parent.is_unix() { TransportKind::Unix } else { TransportKind::Tcp };
         let mut driver = Self::new(settings, key, encryption, transport)?;
-        driver.line = line.map(AsFd::as_fd);
+        driver.liveness_end = liveness_end.map(AsFd::as_fd);
         driver.is_joining = is_joining;
         if is_joining {
             driver.node.join();
@@ -218,7 +218,7 @@ impl Driver {
             attempt: Attempt::default(),
             workers: None,
             liveness_pipe: None,
-            line: None,
+            liveness_end: None,
             poller: Poller::new()?,
             ready: Vec::new(),
             events: VecDeque::new(),
@@ -240,7 +240,7 @@ impl Driver {
         &mut self.node
     }
 
-    /// The next change in the network.
+    /// The next event of the network.
     pub fn next_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
@@ -288,10 +288,12 @@ impl Driver {
         let timeout = self.timeout(until);
         self.poller.wait(&mut self.ready, timeout)?;
         self.now = clock();
+        // Decrypted bytes in a link's buffer make no descriptor readable.
         for link in self.sockets.take_again() {
             self.now = self.sockets.read(link, &mut self.node);
         }
         if self.ready.len() > 1 {
+            // Children in the order of their ranks, so that folds find their inputs in order.
             let node = &self.node;
             self.ready.sort_unstable_by_key(|event| match Token::from_number(event.token) {
                 Token::Link(link) => node.read_order(link),
@@ -307,10 +309,10 @@ impl Driver {
         Ok(self.foreign_ready)
     }
 
-    /// Waits for bytes in the read itself, where there is nothing else that this process could wait
-    /// for: one system call instead of two, for a back-end that waits for its parent alone. Gives
-    /// whether the turn is over, or nothing where this cannot be done: then the poller waits, for
-    /// what is left of the time, too.
+    /// Waits for bytes in the read itself, if this process has nothing else to wait for: one system
+    /// call instead of two, for a back-end that waits only for its parent. Returns whether the turn
+    /// is over, or none where this is not possible: then the poller waits, also for the rest of the
+    /// time.
     #[inline]
     fn wait_in_read(&mut self, until: Option<Instant>) -> Result<Option<bool>, RuntimeError> {
         let is_alone = self.is_back_end && self.watched == 0 && self.processes.is_empty();
@@ -331,7 +333,7 @@ impl Driver {
         Ok(Some(is_over))
     }
 
-    /// Whether something is there that nothing will wake this process for.
+    /// Whether there is work for which no descriptor wakes this process.
     #[inline]
     fn has_news(&self) -> bool {
         self.sockets.must_not_wait() || !self.events.is_empty()
@@ -383,7 +385,7 @@ impl Driver {
             Token::Attempt => self.advance_attempt(now)?,
             Token::LivenessPipe => {
                 if let Some(liveness_pipe) = &self.liveness_pipe {
-                    // It would be reported for ever.
+                    // A hang-up stays pending, and would be reported in every turn.
                     self.poller.remove(liveness_pipe)?;
                 }
             }
@@ -398,7 +400,7 @@ impl Driver {
         Ok(())
     }
 
-    /// The ancestor may have answered.
+    /// Continues the attempt: the ancestor may have answered.
     fn advance_attempt(&mut self, now: Instant) -> Result<(), RuntimeError> {
         match self.attempt.advance(&self.poller) {
             Ok(Some(link)) => {
@@ -538,23 +540,28 @@ impl Driver {
         let plan = Plan::from_bytes(plan)?;
         self.transport = plan.options.transport;
         self.node.set_filter_limit(plan.options.filter_limit());
-        self.grow(&plan, self.line)
+        self.grow(&plan, self.liveness_end)
     }
 
     /// Takes connections and starts the children of a plan, each with the liveness pipe if there
     /// is one.
-    fn grow(&mut self, plan: &Plan, line: Option<BorrowedFd<'_>>) -> Result<(), RuntimeError> {
+    fn grow(
+        &mut self,
+        plan: &Plan,
+        liveness_end: Option<BorrowedFd<'_>>,
+    ) -> Result<(), RuntimeError> {
         let is_root = plan.subtree.rank() == plan.subtree.front_end();
-        let door = self.listen(&self.door(&plan.options, is_root)?, &plan.options)?;
-        let plan = if is_root { &plan.with_front_end(&door) } else { plan };
+        let listen_address =
+            self.listen(&self.listen_address(&plan.options, is_root)?, &plan.options)?;
+        let plan = if is_root { &plan.with_front_end(&listen_address) } else { plan };
         self.take_dynamic_members(&plan.options, plan.height());
         let back_ends = plan.options.back_ends;
         self.node.expect(plan.children(), plan.attach_ranks(), plan.height(), back_ends);
         let invitation = Invitation {
-            door: &door,
+            listen_address: &listen_address,
             key: self.sockets.key(),
             encryption: self.sockets.encryption(),
-            line,
+            liveness_end,
         };
         let failed = self.processes.start_all(plan, &invitation, &self.poller)?;
         let now = clock();
@@ -570,19 +577,23 @@ impl Driver {
     fn grow_alone(&mut self, plan: &JoinPlan) -> Result<(), RuntimeError> {
         self.transport = plan.options.transport;
         self.node.set_filter_limit(plan.options.filter_limit());
-        self.listen(&self.door(&plan.options, false)?, &plan.options)?;
+        self.listen(&self.listen_address(&plan.options, false)?, &plan.options)?;
         self.take_dynamic_members(&plan.options, plan.height);
         self.node.expect(Vec::new(), RankSet::new(), plan.height, plan.options.back_ends);
         Ok(())
     }
 
-    /// Takes connections, at all of the door's addresses.
-    fn listen(&mut self, door: &Address, options: &TreeOptions) -> Result<Address, RuntimeError> {
-        let (listener, door) = bind(door)?;
-        self.sockets.listen(listener, door.clone(), &self.poller)?;
-        self.node.set_address(door.to_string());
+    /// Takes connections, at all of the given addresses.
+    fn listen(
+        &mut self,
+        listen_address: &Address,
+        options: &TreeOptions,
+    ) -> Result<Address, RuntimeError> {
+        let (listener, listen_address) = bind(listen_address)?;
+        self.sockets.listen(listener, listen_address.clone(), &self.poller)?;
+        self.node.set_address(listen_address.to_string());
         self.is_repaired = options.recovery.is_on;
-        Ok(door)
+        Ok(listen_address)
     }
 
     fn take_dynamic_members(&mut self, options: &TreeOptions, height: u32) {
@@ -592,7 +603,11 @@ impl Driver {
     }
 
     /// Where this process is to take connections.
-    fn door(&self, options: &TreeOptions, is_root: bool) -> Result<Address, RuntimeError> {
+    fn listen_address(
+        &self,
+        options: &TreeOptions,
+        is_root: bool,
+    ) -> Result<Address, RuntimeError> {
         match self.transport {
             TransportKind::Tcp => {
                 let port = options.remote.as_ref().filter(|_| is_root);
@@ -694,16 +709,16 @@ fn own_addresses(options: &TreeOptions, is_root: bool) -> Result<Vec<IpAddr>, Ru
     }
 }
 
-/// Binds to an address of this machine; to all of them where the door has several. Gives where
+/// Binds to an address of this machine; to all of them where the address has several. Gives where
 /// others find it.
-fn bind(door: &Address) -> Result<(Listener, Address), RuntimeError> {
-    let places: Vec<IpAddr> = door.resolve()?.iter().map(SocketAddr::ip).collect();
+fn bind(listen_address: &Address) -> Result<(Listener, Address), RuntimeError> {
+    let places: Vec<IpAddr> = listen_address.resolve()?.iter().map(SocketAddr::ip).collect();
     if places.len() < 2 {
-        let listener = Listener::bind(door)?;
-        let door = listener.address().clone();
-        return Ok((listener, door));
+        let listener = Listener::bind(listen_address)?;
+        let listen_address = listener.address().clone();
+        return Ok((listener, listen_address));
     }
-    let port = door.port().unwrap_or(0);
+    let port = listen_address.port().unwrap_or(0);
     let at = |address: IpAddr| Listener::bind(&Address::at_each(&[address], port));
     // Both families by one socket, where the system has both.
     let listener =

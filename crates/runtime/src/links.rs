@@ -115,21 +115,20 @@ struct OpenLink {
     interest: Interest,
     /// How long a read that waits may take, in milliseconds; 0 for ever.
     wait_limit: u64,
-    /// Closed as soon as nothing waits to be written.
+    /// Closed as soon as all queued bytes are written.
     is_leaving: bool,
     /// Whether the system watches for silence on the network's terms.
     is_watched: bool,
-    /// Whether the system has taken less than it was offered, and has not said yet that it takes
-    /// more.
+    /// Whether the socket took less than it was offered, and was not reported writable since.
     is_full: bool,
 }
 
 impl OpenLink {
-    /// Has the system end the link when the peer's host is cut off.
+    /// Has TCP end the link when the peer's host is cut off.
     fn watch_silence(&mut self, id: LinkId, node: &Node) {
         let terms = node.recovery();
         let silence = if terms.is_on { terms.silence } else { Duration::ZERO };
-        // Where the system does not do this, the node's own probes are left.
+        // Where the system does not support this, the node's heartbeats remain.
         let _ = self.link.set_silence(silence, node.keeps_time(id));
         self.is_watched = true;
     }
@@ -142,12 +141,12 @@ struct Newcomer {
 /// All sockets of one process.
 pub(crate) struct SocketTable {
     links: Vec<Option<OpenLink>>,
-    /// Numbers of links that have closed since the node's outputs were carried out: what these say
-    /// of them is not meant for others.
+    /// Numbers of links that have closed since the node's outputs were carried out. They are not
+    /// given to new links before, because pending outputs still name the closed ones.
     freed: Vec<usize>,
     listener: Option<Listener>,
-    /// Where others find it.
-    door: Option<Address>,
+    /// The address at which other processes reach it.
+    listen_address: Option<Address>,
     /// When the listener may be asked again after the system ran out of descriptors.
     listener_paused: Option<u64>,
     newcomers: BTreeMap<u32, Newcomer>,
@@ -155,11 +154,11 @@ pub(crate) struct SocketTable {
     pending: Pending,
     key: Key,
     encryption: Encryption,
-    /// Links with decrypted bytes that no poller will tell of.
+    /// Links with decrypted bytes in their buffer, which do not make a descriptor readable.
     again: Vec<LinkId>,
-    /// When it was last measured how long filters ran.
+    /// The end of the last measurement of filters' time.
     measured: Instant,
-    /// When it was last looked which hosts acknowledge.
+    /// The time of the last check which hosts acknowledge.
     listened: Instant,
 }
 
@@ -169,7 +168,7 @@ impl SocketTable {
             links: Vec::new(),
             freed: Vec::new(),
             listener: None,
-            door: None,
+            listen_address: None,
             listener_paused: None,
             newcomers: BTreeMap::new(),
             next_newcomer: 0,
@@ -194,18 +193,18 @@ impl SocketTable {
     pub(crate) fn listen(
         &mut self,
         listener: Listener,
-        door: Address,
+        listen_address: Address,
         poller: &Poller,
     ) -> Result<(), RuntimeError> {
         poller.add(&listener, Token::Listener.to_number(), READ)?;
         self.listener = Some(listener);
-        self.door = Some(door);
+        self.listen_address = Some(listen_address);
         Ok(())
     }
 
     /// Where connections are taken, if they are.
     pub(crate) fn address(&self) -> Option<&Address> {
-        self.door.as_ref().filter(|_| self.listener.is_some())
+        self.listen_address.as_ref().filter(|_| self.listener.is_some())
     }
 
     /// The two ends of a TCP link, for display: they show by which interface it goes.
@@ -216,7 +215,7 @@ impl SocketTable {
         Some(format!("from {own} to {}", peer.ip().to_canonical()))
     }
 
-    /// A link that has proved the key; gives its number.
+    /// Adds a link that has proved the key; returns its number.
     pub(crate) fn add(&mut self, link: Link, poller: &Poller) -> Result<LinkId, RuntimeError> {
         let is_open = |index: &usize| self.links.get(*index).is_some_and(Option::is_some);
         let is_taken = |index: &usize| is_open(index) || self.freed.contains(index);
@@ -241,19 +240,18 @@ impl SocketTable {
         Ok(id)
     }
 
-    /// All that the node has said of links that are closed has been carried out: others may have
-    /// their numbers.
+    /// The node's outputs on closed links have been carried out: their numbers may be used again.
     #[inline]
     pub(crate) fn free_numbers(&mut self) {
         self.freed.clear();
     }
 
-    /// Links that have bytes though no poller will say so.
+    /// Takes the links with bytes that the poller does not report.
     pub(crate) fn take_again(&mut self) -> Vec<LinkId> {
         std::mem::take(&mut self.again)
     }
 
-    /// Whether some link has bytes that no poller will tell of.
+    /// Whether some link has bytes that the poller does not report.
     pub(crate) fn must_not_wait(&self) -> bool {
         !self.again.is_empty()
     }
@@ -262,7 +260,7 @@ impl SocketTable {
     /// the read itself: plain, and with nothing left to write.
     #[inline]
     pub(crate) fn only_link(&self) -> Option<LinkId> {
-        // A parent that came in the place of another one may have the second number.
+        // A new parent after an adoption may have the second number.
         let [before @ .., Some(open)] = &self.links[..] else { return None };
         let is_only = before.iter().all(Option::is_none);
         let is_quiet = open.interest == READ && open.link.encryption() == Encryption::Off;
@@ -271,9 +269,8 @@ impl SocketTable {
             .then_some(LinkId(number))
     }
 
-    /// Has a read that waits end in time: not later than `patience`, and not much sooner. The limit
-    /// is changed rarely, since that takes a system call. False if so short a wait is not for the
-    /// read.
+    /// Limits a waiting read: it ends not later than `patience`, and not much sooner. The limit is
+    /// changed rarely, since that takes a system call. False if the wait is too short for the read.
     #[inline]
     pub(crate) fn limit_wait(&mut self, id: LinkId, patience: Option<Duration>) -> bool {
         let Some(Some(open)) = self.links.get_mut(id.0 as usize) else { return false };
@@ -289,15 +286,15 @@ impl SocketTable {
         left >= WAIT_MS_MIN && set_wait_limit(open, (1 << left.ilog2()).min(WAIT_MS_MAX))
     }
 
-    /// Reads what one link has, once, and gives it to the node, with the time behind the read: a
-    /// probe's echo must not show a time at which the probe was not here yet.
+    /// Reads one link once, and passes the bytes to the node with the time after the read: the echo
+    /// of a probe must not show a time before the probe's arrival.
     #[inline]
     pub(crate) fn read(&mut self, id: LinkId, node: &mut Node) -> Instant {
         self.read_by(id, node, |link, memory| (link.read(memory), clock()))
     }
 
-    /// As [`SocketTable::read`], but waits for the bytes; gives the time at which the wait was over
-    /// and whether that was because its limit had come.
+    /// As [`SocketTable::read`], but waits for bytes; returns the time at which the wait was over,
+    /// and whether it ended at its limit.
     #[inline]
     pub(crate) fn read_waiting(&mut self, id: LinkId, node: &mut Node) -> (Instant, bool) {
         let mut is_limit = false;
@@ -376,7 +373,7 @@ impl SocketTable {
         }
     }
 
-    /// The system has said that it takes more.
+    /// The poller has reported the link writable.
     #[inline]
     pub(crate) fn note_writable(&mut self, id: LinkId) {
         if let Some(Some(open)) = self.links.get_mut(id.0 as usize) {
@@ -384,8 +381,9 @@ impl SocketTable {
         }
     }
 
-    /// Writes what the node has for one link, as far as the system takes it. Where it has not taken
-    /// all, nothing is offered before it says that it takes more.
+    /// Writes the node's frames for one link, as far as the socket takes them. After a short write
+    /// no bytes are offered before the poller reports the link writable, which saves a system call
+    /// that would fail.
     #[inline]
     pub(crate) fn write(&mut self, id: LinkId, node: &mut Node, poller: &Poller, now: Instant) {
         loop {
@@ -401,7 +399,8 @@ impl SocketTable {
             match written {
                 Ok(Some((0, _))) => break,
                 Ok(Some((bytes, offered))) => {
-                    // What an encrypted link takes is bounded by more than the system.
+                    // An encrypted link may take less although its socket has room, so a short
+                    // write means nothing.
                     let is_plain = open.link.encryption() == Encryption::Off;
                     open.is_full = is_plain && bytes < offered;
                     node.handle_input(now, Input::Transmitted { link: id, bytes });
@@ -413,8 +412,8 @@ impl SocketTable {
                 }
                 Err(error) if is_transient(&error) => break,
                 Err(error) => {
-                    // What the peer has said before it went may still wait to be read; the end of
-                    // the link is seen there.
+                    // Bytes of the peer may still wait to be read; the read sees the end of the
+                    // link after them.
                     open.is_leaving = true;
                     let unread = !matches!(error.kind(), io::ErrorKind::BrokenPipe);
                     if unread {
@@ -451,7 +450,7 @@ impl SocketTable {
         set_interest(poller, id, open, if waits { READ_AND_WRITE } else { READ });
     }
 
-    /// Closes a link once what the node has for it is written.
+    /// Closes a link once the node's frames for it are written.
     pub(crate) fn hang_up(&mut self, id: LinkId, node: &mut Node, poller: &Poller, now: Instant) {
         if let Some(Some(open)) = self.links.get_mut(id.0 as usize) {
             open.is_leaving = true;
@@ -459,7 +458,7 @@ impl SocketTable {
         }
     }
 
-    /// The terms of the network are known, or the parent is another one.
+    /// Called when the terms of the network arrive, or the parent has changed.
     pub(crate) fn watch_silence(&mut self, node: &Node) {
         for (number, open) in self.links.iter_mut().enumerate() {
             if let (Some(open), Ok(number)) = (open, u32::try_from(number)) {
@@ -468,8 +467,9 @@ impl SocketTable {
         }
     }
 
-    /// Closes links with bytes under way to hosts that are cut off. Those to processes that read at
-    /// any time are the system's matter; nothing else is known of one that may be stopped.
+    /// Closes links with bytes under way to hosts that are cut off. On links to processes that keep
+    /// time TCP detects this itself; for a process that may be stopped, the acknowledgements of its
+    /// host are the only sign.
     pub(crate) fn close_deaf(&mut self, node: &mut Node, now: Instant) {
         let terms = node.recovery();
         let period = terms.silence / LOOKS;

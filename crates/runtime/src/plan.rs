@@ -165,10 +165,10 @@ pub struct Plan {
 impl Plan {
     /// The same, for a front-end that takes connections there.
     #[must_use]
-    pub(crate) fn with_front_end(&self, door: &Address) -> Self {
+    pub(crate) fn with_front_end(&self, listen_address: &Address) -> Self {
         let mut plan = self.clone();
         if let Some(remote) = &mut plan.options.remote {
-            remote.front_end = vec![door.to_string()];
+            remote.front_end = vec![listen_address.to_string()];
         }
         plan
     }

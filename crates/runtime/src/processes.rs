@@ -24,11 +24,11 @@ pub(crate) const GRACE: Duration = Duration::from_millis(1000);
 /// The part of the plan that is common to all children.
 pub(crate) struct Invitation<'a> {
     /// Where their parent takes connections.
-    pub(crate) door: &'a Address,
+    pub(crate) listen_address: &'a Address,
     pub(crate) key: &'a Key,
     pub(crate) encryption: Encryption,
-    /// The liveness pipe that they are to hang by.
-    pub(crate) line: Option<BorrowedFd<'a>>,
+    /// The read end of the liveness pipe, for them to inherit.
+    pub(crate) liveness_end: Option<BorrowedFd<'a>>,
 }
 
 /// All processes that this one has started, by rank.
@@ -44,10 +44,10 @@ pub(crate) struct Processes {
 /// The plan for children that are started later.
 struct ChildTemplate {
     plan: Plan,
-    door: Address,
+    listen_address: Address,
     key: Key,
     encryption: Encryption,
-    line: Option<std::os::fd::OwnedFd>,
+    liveness_end: Option<std::os::fd::OwnedFd>,
 }
 
 impl Processes {
@@ -75,12 +75,12 @@ impl Processes {
         if self.remote.is_some() {
             self.template = Some(ChildTemplate {
                 plan: plan.clone(),
-                door: invitation.door.clone(),
+                listen_address: invitation.listen_address.clone(),
                 key: invitation.key.clone(),
                 encryption: invitation.encryption,
-                line: invitation
-                    .line
-                    .map(|line| line.try_clone_to_owned())
+                liveness_end: invitation
+                    .liveness_end
+                    .map(|liveness_end| liveness_end.try_clone_to_owned())
                     .transpose()
                     .map_err(own)?,
             });
@@ -102,8 +102,10 @@ impl Processes {
         for child in children {
             let Some(mut order) = order_for(plan, &child, invitation) else { continue };
             order.inherit.push((KEY_VARIABLE.to_string(), key.as_fd()));
-            let line = invitation.line.map(|line| (LIVENESS_PIPE_VARIABLE.to_string(), line));
-            order.inherit.extend(line);
+            let liveness_end = invitation
+                .liveness_end
+                .map(|liveness_end| (LIVENESS_PIPE_VARIABLE.to_string(), liveness_end));
+            order.inherit.extend(liveness_end);
             ranks.push(child.rank());
             orders.push(order);
         }
@@ -152,9 +154,9 @@ impl Processes {
             return Ok(());
         };
         node.replan(child.rank(), remote.plan_of(&child));
-        let ChildTemplate { plan, door, key, encryption, line } = &template;
-        let line = line.as_ref().map(AsFd::as_fd);
-        let invitation = Invitation { door, key, encryption: *encryption, line };
+        let ChildTemplate { plan, listen_address, key, encryption, liveness_end } = &template;
+        let liveness_end = liveness_end.as_ref().map(AsFd::as_fd);
+        let invitation = Invitation { listen_address, key, encryption: *encryption, liveness_end };
         let failed = self.start_here(plan, vec![child], &invitation, poller)?;
         self.template = Some(template);
         for (rank, text) in failed {
@@ -331,7 +333,7 @@ fn order_for<'a>(plan: &Plan, child: &Subtree, invitation: &Invitation<'_>) -> O
     for (name, value) in environment {
         set(name, value.clone());
     }
-    set(PARENT_VARIABLE, invitation.door.to_string());
+    set(PARENT_VARIABLE, invitation.listen_address.to_string());
     set(RANK_VARIABLE, child.rank().to_string());
     set(STARTED_VARIABLE, "1".to_string());
     let encryption = if invitation.encryption == Encryption::On { "on" } else { "off" };

@@ -110,7 +110,7 @@ impl Remote {
         let Some(launcher) = launcher_of(options) else { return Ok(None) };
         let encryption = if invitation.encryption == Encryption::On { "on" } else { "off" };
         let environment = [
-            (PARENT_VARIABLE, invitation.door.to_string()),
+            (PARENT_VARIABLE, invitation.listen_address.to_string()),
             (STARTED_VARIABLE, "1".to_owned()),
             (ENCRYPTION_VARIABLE, encryption.to_owned()),
         ];
@@ -637,7 +637,7 @@ pub(crate) fn program_here(program: &Path, options: &TreeOptions) -> PathBuf {
 }
 
 /// The commands by which one process of a plan starts its children, in order: on which host each
-/// runs, whom it starts, and the command line.
+/// runs, the process that it starts, and the command line.
 pub(crate) fn commands(plan: &Plan) -> Result<Vec<(String, u32, String)>, LaunchError> {
     let mut commands = Vec::new();
     let program = agent_program(&plan.options)?;
