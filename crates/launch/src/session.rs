@@ -173,6 +173,7 @@ impl Session {
         let mut greeting = None;
         for byte in taken {
             if byte != b'\n' {
+                // A log-in script may print without end: the rest of a long line is dropped.
                 if self.line.len() < LINE_BYTES_MAX {
                     self.line.push(byte);
                 }
@@ -196,6 +197,7 @@ impl Session {
 
     /// Sends the task to the launch agent.
     pub fn accept(&mut self) {
+        // No copy is sent from here on, so its bytes can be freed.
         self.program = None;
         self.outgoing.extend(self.task.take().map(Piece::Own));
     }
@@ -213,6 +215,7 @@ impl Session {
                 Ok(count) => self.written += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                // The client has closed its input; its exit tells the reason.
                 Err(_) => return self.outgoing.clear(),
             }
             if self.written >= bytes.len() {

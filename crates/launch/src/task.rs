@@ -75,12 +75,14 @@ impl Task {
     pub(crate) fn from_frame(bytes: &[u8]) -> Result<Option<(Self, usize)>, LaunchError> {
         let damaged =
             || LaunchError::ApiMisuse { rule: "a launch agent is given its task by a parent" };
+        // A wrong mark is refused at its first wrong byte, before any length is believed.
         let marked = bytes.len().min(TASK_MARK.len());
         if bytes[..marked] != TASK_MARK[..marked] {
             return Err(damaged());
         }
         let Some(length) = bytes.get(8..12) else { return Ok(None) };
         let length = u32::from_le_bytes([length[0], length[1], length[2], length[3]]) as usize;
+        // Checked before the body is waited for, so that no more than this is ever held.
         if length > TASK_BYTES_MAX {
             return Err(damaged());
         }

@@ -177,6 +177,8 @@ impl Slab {
         let Ok(words) = bytemuck::try_cast_slice::<u8, u64>(bytes) else { return false };
         let is_at_end = self.length == self.words.len() * 8;
         if is_at_end {
+            // Straight from the source: `grow` would write zeros first, a second pass over the
+            // memory.
             self.words.extend_from_slice(words);
             self.length += bytes.len();
         }
@@ -205,6 +207,8 @@ pub fn try_reserve<T>(elements: &mut Vec<T>, more: usize) -> Result<(), OutOfMem
     let lacks = OutOfMemory { bytes: more.saturating_mul(size_of::<T>()) };
     let before = elements.capacity();
     elements.try_reserve_exact(more).map_err(|_| lacks)?;
+    // The allocation of a large packet may succeed and leave nothing for small ones, whose
+    // allocations cannot fail gracefully: then it is given back.
     if (elements.capacity() - before) * size_of::<T>() > HEADROOM_BYTES && !has_headroom() {
         elements.shrink_to(before);
         return Err(lacks);

@@ -217,6 +217,7 @@ impl SocketTable {
 
     /// Adds a link that has proved the key; returns its number.
     pub(crate) fn add(&mut self, link: Link, poller: &Poller) -> Result<LinkId, RuntimeError> {
+        // A number in `freed` is not used yet: outputs that are still pending name the closed link.
         let is_open = |index: &usize| self.links.get(*index).is_some_and(Option::is_some);
         let is_taken = |index: &usize| is_open(index) || self.freed.contains(index);
         let index = (0..).find(|index| !is_taken(index)).unwrap_or(self.links.len());
@@ -316,6 +317,8 @@ impl SocketTable {
     ) -> Instant {
         let Some(Some(open)) = self.links.get_mut(id.0 as usize) else { return clock() };
         let (result, now) = if let Some(memory) = node.lend(id) {
+            // The memory of a large packet in progress: its bytes are read in place, without a
+            // copy.
             let (result, now) = read(&mut open.link, memory);
             if let Ok(bytes @ 1..) = result {
                 node.handle_input(now, Input::Filled { link: id, bytes });
@@ -324,6 +327,8 @@ impl SocketTable {
         } else {
             let mut slab = take_buffer();
             let buffer = slab.as_mut_bytes();
+            // The start of a frame that the last read has cut goes in front, so that the node sees
+            // the frame in one piece.
             let tail = node.begin_read(id, buffer);
             let (result, now) = read(&mut open.link, &mut buffer[tail..tail + READ_BYTES]);
             let bytes = tail + *result.as_ref().unwrap_or(&0);
@@ -368,6 +373,7 @@ impl SocketTable {
     fn close(&mut self, id: LinkId) {
         self.links[id.0 as usize] = None;
         self.freed.push(id.0 as usize);
+        // So that `only_link` and the loops over all links see no trailing gaps.
         while let Some(None) = self.links.last() {
             self.links.pop();
         }

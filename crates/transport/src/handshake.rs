@@ -248,6 +248,7 @@ impl Handshake {
             Err(snow::Error::Decrypt) => return Ok(None),
             Ok(_) | Err(_) => return Err(self.misbehaved("its ephemeral key is unusable")),
         }
+        // The reserved bytes must be zero, so that a later version can give them a meaning.
         match (choice[0], choice[1..CHOICE_BYTES].iter().all(|byte| *byte == 0)) {
             (0, true) => Ok(Some(Encryption::Off)),
             (1, true) => Ok(Some(Encryption::On)),
@@ -258,6 +259,7 @@ impl Handshake {
     fn answer_first(&mut self) -> Result<()> {
         let mut noise = builder(&self.key)?.build_responder().map_err(broken)?;
         let Some(theirs) = self.open_hello(&mut noise)? else {
+            // In plain text, since there is no common key to authenticate it with.
             self.frame[..REFUSAL.len()].copy_from_slice(&REFUSAL);
             self.stage(REFUSAL_BYTES);
             self.step = HandshakeStep::Sending(Then::FailForKey);
@@ -303,6 +305,8 @@ impl Handshake {
         let mut agreed = noise.into_transport_mode().map_err(broken)?;
         let mut zeros = [0; PROOF_BYTES];
         let proof = &self.frame[LENGTH_BYTES..LENGTH_BYTES + PROOF_BYTES];
+        // Only the holder of this connection's ephemeral secret can make it: a replayed message 1
+        // gets no further than this.
         if agreed.read_message(proof, &mut zeros).is_err() {
             return Err(self.misbehaved("its proof was made for another connection (a replay?)"));
         }
@@ -317,6 +321,7 @@ impl Handshake {
         let (Some(socket), Noise::Agreed(agreed)) = (self.socket.take(), noise) else {
             return Err(Error::ApiMisuse { rule: "a handshake ends once" });
         };
+        // Without encryption the keys have served their purpose, the proof, and are dropped.
         let agreed = (self.encryption == Encryption::On).then_some(*agreed);
         Ok(Progress::Done(Link::new(socket, self.peer, agreed)))
     }
@@ -337,6 +342,7 @@ impl Handshake {
 
     /// Receives the rest of a message, never a byte beyond it; returns whether it is complete.
     fn receive(&mut self, message: Message) -> Result<bool> {
+        // Bytes beyond the message belong to the reader of the link, so they stay in the socket.
         let longest = LENGTH_BYTES + message.body_bytes();
         loop {
             let socket = self.socket.as_ref().ok_or(FINISHED)?;
@@ -348,6 +354,8 @@ impl Handshake {
                 Err(Errno::WOULDBLOCK) => return Ok(false),
                 Err(cause) => return Err(self.failed(cause)),
             }
+            // Each piece is checked at once: bytes of another protocol are refused at the first
+            // wrong one instead of holding the connection until its deadline.
             let received = &self.frame[..self.done_bytes];
             let refused = message == Message::Second && REFUSAL.starts_with(received);
             let length = message.length();

@@ -185,6 +185,8 @@ impl Link {
             return Ok(());
         }
         sockopt::set_socket_keepalive(&self.socket, !silence.is_zero())?;
+        // The user timeout also ends a link whose peer does not read (zero window). It is left at
+        // the system's default where the peer may be stopped.
         let watched = if always_reads { silence } else { Duration::ZERO };
         let milliseconds = i32::try_from(watched.as_millis()).unwrap_or(i32::MAX);
         sockopt::set_tcp_user_timeout(&self.socket, milliseconds.unsigned_abs())?;
