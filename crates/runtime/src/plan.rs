@@ -219,7 +219,7 @@ impl Plan {
         ChildPlan { rank, back_ends, plan }
     }
 
-    /// The ranks that are kept for back-ends which attach to this very process.
+    /// The ranks that are reserved for back-ends which attach to this process itself.
     #[must_use]
     pub fn attach_ranks(&self) -> RankSet {
         if self.options.back_end.is_some() {

@@ -1,6 +1,6 @@
-//! Control messages: how the tree keeps itself up. Encoded with postcard, in the order of this
-//! file: a new variant or field goes to the end and raises the wire version. Texts of reasons are
-//! cut where they are written, and lists are counted before they are read.
+//! Control messages, which maintain the tree. Encoded with postcard, in the order of this file: a
+//! new variant or field is added at the end and raises the wire version. A sender cuts the texts of
+//! reasons, and a receiver checks the length of a list before it reads it.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -19,7 +19,7 @@ use crate::limits::{
 /// The number of an echo that answers no probe.
 pub const UNASKED: u64 = u64::MAX;
 
-/// A rank set in a control message; one that is not in order is refused where it is read.
+/// A rank set in a control message; ranges out of order are refused by the decoder.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ranges(#[serde(deserialize_with = "in_order")] Vec<RankRange>);
 
@@ -27,12 +27,12 @@ impl Ranges {
     /// The set.
     ///
     /// # Errors
-    /// [`PacketError::RankOrder`] for ranges that are no set, which no frame brings.
+    /// [`PacketError::RankOrder`] for ranges that are no set, which the decoder never produces.
     pub fn to_set(&self) -> Result<RankSet, PacketError> {
         Ok(RankSetRef::from_ranges(&self.0)?.to_set())
     }
 
-    /// The set, lent; empty for ranges that are no set, which no frame brings.
+    /// The set, lent; empty for ranges that are no set, which the decoder never produces.
     #[must_use]
     pub fn as_set(&self) -> RankSetRef<'_> {
         RankSetRef::from_ranges(&self.0).unwrap_or_default()
@@ -82,13 +82,13 @@ pub struct RecoveryTerms {
     pub orphan_limit: u32,
     /// How long an adopter holds waves back for orphans that have not come back.
     pub grace: u32,
-    /// After this much silence a communication process counts as gone; 0 for never.
+    /// After this much silence a communication process counts as dead; 0 for never.
     pub silence: u32,
     /// How long the tree waits for a front-end to come back; 0 to end with it.
     pub front_end_wait: u32,
 }
 
-/// When the packets of a wave go through the stream's filters.
+/// The wave rule: when the packets of a wave are given to the stream's filters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WaitRule {
     /// When all parts have arrived or are lost.
@@ -112,7 +112,7 @@ pub enum Policy {
     DropOldest,
 }
 
-/// A filter that a stream asks for.
+/// A filter of a stream.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FilterRequest {
     /// Its name.
@@ -123,7 +123,7 @@ pub struct FilterRequest {
     pub parameters: Vec<u8>,
 }
 
-/// Everything that a node must know of a stream.
+/// The parameters of a stream.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamRequest {
     /// The stream's number.
@@ -138,7 +138,7 @@ pub struct StreamRequest {
     pub down: Vec<FilterRequest>,
     /// When waves are complete.
     pub wait: WaitRule,
-    /// What a full window does.
+    /// The behaviour of senders when the window is used up.
     pub policy: Policy,
     /// Bytes under way per link and direction.
     pub window_bytes: u32,
@@ -146,7 +146,7 @@ pub struct StreamRequest {
     pub height: u32,
     /// The first wave that the receiver takes part in.
     pub first_wave: Wave,
-    /// What decides besides `wait` when a wave goes on: a synchronisation rule by name.
+    /// The name of a synchronisation rule, which may forward an incomplete wave.
     pub rule: Option<FilterRequest>,
     /// Whether the filters run in its back-ends, too: in those that can make filters.
     pub at_back_ends: bool,
@@ -161,14 +161,14 @@ pub enum Control {
         version: u16,
         /// Its identity.
         claim: Claim,
-        /// Its process id on its host, for people.
+        /// Its process id on its host, for display.
         pid: u32,
-        /// Where it takes connections, if it does.
+        /// The address at which it takes connections, if it does.
         address: Option<String>,
     },
-    /// Answer to a hello: you are this rank, and this is your part of the tree.
+    /// Answer to a hello: accepts the receiver, with its rank and its part of the tree.
     Welcome {
-        /// The rank of the process that says so.
+        /// The rank of the sender.
         parent: Rank,
         /// The receiver's rank.
         rank: Rank,
@@ -184,17 +184,17 @@ pub enum Control {
         /// Whether the sender answers probes at any time, rather than when its application lets it.
         keeps_time: bool,
     },
-    /// Answer to a hello: you are not wanted, and why. The link is closed after it.
+    /// Answer to a hello: refuses the receiver. The link is closed after it.
     Refused {
         /// The reason.
         #[serde(with = "text")]
         reason: String,
     },
-    /// Up: this subtree has started as far as it will; these back-ends are there.
+    /// Up: the start of this subtree is over; these back-ends are connected.
     Reached {
         /// The back-ends that are connected.
         back_ends: Ranges,
-        /// Where back-ends may attach: parent's rank, address, ranks kept.
+        /// The attach points: parent's rank, address, reserved ranks.
         #[serde(deserialize_with = "at_most::<_, _, ATTACH_POINTS_MAX>")]
         attach_points: Vec<(Rank, String, Ranges)>,
     },
@@ -229,7 +229,7 @@ pub enum Control {
         stream: StreamId,
         /// The wave.
         wave: Wave,
-        /// The process where it happened.
+        /// The process in which the filter failed.
         rank: Rank,
         /// The back-ends whose data is lost to this wave.
         back_ends: Ranges,
@@ -263,16 +263,16 @@ pub enum Control {
     Shutdown,
     /// Up: the sender leaves on purpose; its end of the link follows.
     Leaving,
-    /// Are you there? Answered by an echo with the same number.
+    /// A heartbeat that must be answered by an echo with the same number.
     Probe {
         /// Any number.
         number: u64,
     },
-    /// Answer to a probe, or a sign of life from a process that no probe reaches.
+    /// Answer to a probe, or an unsolicited heartbeat of a process that receives no probes.
     Echo {
-        /// The probe's number; [`UNASKED`] in a sign of life.
+        /// The probe's number; [`UNASKED`] in an unsolicited heartbeat.
         number: u64,
-        /// What the sender's clock showed, in nanoseconds since a start of its own.
+        /// The time of the sender's clock, in nanoseconds since an origin of its own.
         clock: u64,
     },
     /// Up, from an orphan that has been welcomed: its subtree. Its open streams follow stream by
@@ -282,8 +282,8 @@ pub enum Control {
         back_ends: Ranges,
         /// All back-ends whose packets may be in its retransmit buffers, or that it waits for.
         covers: Ranges,
-        /// The parents that it has had and left, and what it knows of processes that others have
-        /// left: what they have kept may hold packets that come again another way.
+        /// The parents that it has left, and the processes of which it knows that others have left
+        /// them: their retransmit buffers may hold packets that are retransmitted by another path.
         former: Ranges,
         /// Checksums of the files that it has, whole.
         #[serde(deserialize_with = "at_most::<_, _, FILES_MAX>")]
@@ -293,7 +293,7 @@ pub enum Control {
     Resume {
         /// The stream.
         stream: StreamId,
-        /// The first wave and byte that it sends again.
+        /// The first wave and byte that it retransmits.
         up: (Wave, u64),
         /// Everything that was sent down before this position has arrived.
         down: (Wave, u64),
@@ -304,7 +304,7 @@ pub enum Control {
     /// that its retransmit buffers must not be used. It ends, and its children turn to their
     /// ancestors.
     Dissolve,
-    /// Down: the receiver's ancestors have changed, or whether the tree repairs itself.
+    /// Down: the receiver's ancestors have changed, or repairs were switched on or off.
     Ancestry {
         /// As in a welcome.
         #[serde(deserialize_with = "at_most::<_, _, ANCESTORS_MAX>")]
@@ -333,13 +333,13 @@ pub enum Control {
         orphans: Vec<Rank>,
         /// The back-ends that came back with them.
         back_ends: Ranges,
-        /// Streams with the waves that were held back: the first, and the one behind the last.
+        /// Streams with the waves that were held back: the first, and the one after the last.
         #[serde(deserialize_with = "at_most::<_, _, AFFECTED_MAX>")]
         waves: Vec<(StreamId, Wave, Wave)>,
     },
-    /// From a visitor to the front-end, behind its hello; one at a time.
+    /// From a visitor to the front-end, after its hello; one at a time.
     Question {
-        /// What it asks, as the two have agreed.
+        /// The query, in an encoding of the two.
         #[serde(deserialize_with = "at_most::<_, _, QUESTION_BYTES_MAX>")]
         bytes: Vec<u8>,
     },
@@ -351,40 +351,40 @@ pub enum Control {
         #[serde(deserialize_with = "at_most::<_, _, REPLY_BYTES_MAX>")]
         bytes: Vec<u8>,
     },
-    /// Up: what a filter of the sender's held after all waves before one had passed it. The
-    /// receiver keeps it, from when it has those waves on, in the place of what it kept of that
-    /// filter before, and has its own filter absorb it when the sender is lost.
+    /// Up: the state of a filter of the sender after all waves before `wave`. It takes effect when
+    /// the receiver has those waves, and replaces the earlier copy of that filter's state; when the
+    /// sender is lost, the receiver's own filter absorbs it.
     State {
         /// The stream.
         stream: StreamId,
-        /// The filter's position among the upward filters that do not let everything pass.
+        /// The filter's index among the upward filters that do not pass every packet unchanged.
         filter: u32,
-        /// The first wave that is not in it.
+        /// The first wave that is not included.
         wave: Wave,
-        /// The format of the values; no directives when the filter held nothing.
+        /// The format of the values; no directives for an empty state.
         #[serde(deserialize_with = "at_most::<_, _, DIRECTIVES_MAX>")]
         format: Vec<u8>,
         /// The values, encoded as those of a packet.
         #[serde(deserialize_with = "at_most::<_, _, STATE_BYTES_MAX>")]
         values: Vec<u8>,
-        /// The processes whose states the sender and those below it have absorbed: should one of
-        /// them come back, what it holds is counted already.
+        /// The processes whose states the sender and its subtree have absorbed: if one of them
+        /// comes back, its state is counted already.
         absorbed: Ranges,
     },
-    /// Up: what these processes have kept must not be used any more, since their children have been
-    /// taken in elsewhere.
+    /// Up: the retransmit buffers of these processes must not be used any more, since their
+    /// children have been adopted elsewhere.
     Superseded {
         /// Their ranks.
         ranks: Ranges,
     },
-    /// Down, to communication processes: a part of a file with filters. The parts of a file come in
-    /// order, from offset 0 on; a part that the receiver has had is nothing new. Unlike other
-    /// messages it is sent in the order of packets, as an Open is that comes behind one.
+    /// Down, to communication processes: a part of a file with filters. The parts of a file are
+    /// sent in order, from offset 0 on; a part that the receiver has is a duplicate. Unlike other
+    /// messages it is sent in the order of packets, as is an Open after it.
     File {
-        /// What the file is for, a colon, and its name: one for each checksum.
+        /// The kind of the file, a colon, and its name: one for each checksum.
         #[serde(deserialize_with = "file_name")]
         name: String,
-        /// Its checksum, which those who use it check.
+        /// Its checksum, which a process checks before it uses the file.
         digest: [u8; 32],
         /// Length of the whole file in bytes.
         total: u32,
@@ -394,8 +394,8 @@ pub enum Control {
         #[serde(with = "part")]
         bytes: Vec<u8>,
     },
-    /// Answer to the hello of an orphan: a process between the sender and the orphan is there, and
-    /// is to be asked. The link is closed after it.
+    /// Answer to the hello of an orphan: refers it to a living process between the sender and the
+    /// orphan. The link is closed after it.
     Referred {
         /// The process, one of those that the orphan named.
         rank: Rank,

@@ -1,4 +1,4 @@
-//! What a peer can send that is not a frame.
+//! The errors of bytes that are not a valid frame.
 
 use core::fmt;
 
@@ -10,7 +10,7 @@ use sapwood_packet::{OutOfMemory, PacketError};
 pub enum WireError {
     /// A frame's length is below its header, above its limit, or no multiple of 8.
     Length {
-        /// What the prefix said, in bytes.
+        /// The length in the prefix, in bytes.
         bytes: usize,
     },
     /// A frame is of no known kind, or has unknown flags.
@@ -18,8 +18,8 @@ pub enum WireError {
         /// The byte that is not known.
         kind: u8,
     },
-    /// A packet's parts do not fill its frame: format, rank sets and chunk say other lengths; or a
-    /// control message has a count.
+    /// A packet's parts do not fill its frame: format, rank sets and chunk state other lengths; or
+    /// a control message has a count.
     Parts,
     /// A packet's format has a byte that is no directive, more directives than
     /// [`sapwood_packet::DIRECTIVES_MAX`], or something behind its last one.
@@ -30,7 +30,7 @@ pub enum WireError {
     Packet(PacketError),
     /// A control message could not be read.
     Control,
-    /// This process has no memory for what the peer sends.
+    /// This process has no memory for the peer's packet.
     Memory(OutOfMemory),
 }
 

@@ -1,7 +1,7 @@
 //! Frames: the units that are written on a link.
 //!
 //! All numbers are little-endian; every part starts at a multiple of 8, so that the values of a
-//! packet can be read where they lie.
+//! packet can be read in place.
 //!
 //! ```text
 //!  0        4     5      6        8              a frame's prefix
@@ -23,8 +23,9 @@
 //! | one control message in postcard's encoding   0 up to 8      |
 //! ```
 //!
-//! Wave and generation are a packet's place in its stream: up, its wave, or its number outside of
-//! the order of waves; down, its number, and its index among those that filters made of one packet.
+//! Wave and generation are a packet's position in its stream: up, its wave, or its number outside
+//! of the order of waves; down, its number, and its index among those that filters made of one
+//! packet.
 //!
 //! Flags: 1 filtered, 2 ends its wave, 4 late, 8 chunk, 16 direct (outside of every order),
 //! 32 void (no value: it only ends its wave), 64 run: the values of several waves in a row, of one
@@ -68,8 +69,7 @@ pub enum Frame<'a> {
     Control(Control),
 }
 
-/// The whole length of the frame that begins with these bytes, or `None` while its prefix is not
-/// there.
+/// The length of the frame that begins with these bytes, or `None` while its prefix is incomplete.
 ///
 /// # Errors
 /// [`WireError::Length`] or [`WireError::Kind`]: no frame begins like this.
@@ -101,7 +101,7 @@ pub fn is_control(frame: &[u8]) -> bool {
 /// Reads one whole frame. `bytes` must start at a multiple of 8 and be exactly the frame.
 ///
 /// # Errors
-/// A [`WireError`] that says what is wrong with it.
+/// The [`WireError`] that describes the fault.
 #[inline]
 pub fn decode(bytes: &[u8]) -> Result<Frame<'_>, WireError> {
     if frame_length(bytes)? != Some(bytes.len()) {
@@ -186,8 +186,8 @@ fn decode_packet(bytes: &[u8]) -> Result<PacketRef<'_>, WireError> {
     Ok(PacketRef { header, format, contributors, destinations, chunk, more_waves, body: rest })
 }
 
-/// The destinations that the beginning of a packet's frame names, without a look at its values,
-/// which may lie elsewhere; empty if the bytes are no such frame.
+/// The destinations in the head of a packet's frame, without reading its values, which may be in
+/// other memory; empty if the bytes are no such frame.
 #[must_use]
 pub fn destinations_of(frame: &[u8]) -> RankSetRef<'_> {
     fn read(frame: &[u8]) -> Result<RankSetRef<'_>, WireError> {
@@ -379,7 +379,7 @@ fn write_head(room: &mut [u8], packet: &PacketRef<'_>, length: usize) {
     second.copy_from_slice(bytemuck::cast_slice(destinations));
 }
 
-/// Writes a packet's whole frame. Gives its length.
+/// Writes a packet's whole frame. Returns its length.
 ///
 /// # Errors
 /// As [`encode_head`].

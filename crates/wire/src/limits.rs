@@ -48,11 +48,11 @@ pub const AFFECTED_MAX: usize = 4096;
 /// Longest state of one filter that is handed over to the parent, in bytes.
 pub const STATE_BYTES_MAX: usize = 1 << 20;
 
-/// Bytes that a process keeps per stream and direction until they are acknowledged, besides one
-/// packet; more make the stream's policy decide.
+/// Bytes in the retransmit buffer of one stream and direction, besides one packet; beyond that the
+/// stream's policy decides.
 pub const KEPT_BYTES: usize = 1 << 20;
 
-/// Longest file that travels through the tree, in bytes.
+/// Longest file that is shipped through the tree, in bytes.
 pub const FILE_BYTES_MAX: usize = 16 << 20;
 
 /// Longest part of such a file in one message, in bytes.
