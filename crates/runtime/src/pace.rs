@@ -1,10 +1,10 @@
-//! The pace at which clients are called that lead to other hosts: one beside another only as far as
-//! there are processors for them.
+//! The pace at which clients (ssh, srun) to other hosts are started: as many in parallel as there
+//! are processors for them.
 //!
-//! Most of a log-in is the client's own work. Clients that share a processor all end late. One
-//! after another, the first hosts, which have the largest subtrees, are reached early, and reach
-//! others while this one goes on. A client that waits for its host before it has done its work has
-//! a processor reserved for a multiple of the time that it has taken, so that a host that is down
+//! Most of a log-in is the client's own work. Clients that share a processor all end late. Started
+//! one after another, they reach the first hosts, which have the largest subtrees, early, and these
+//! reach others meanwhile. A client that waits for its host before it has done its work has a
+//! processor reserved for a multiple of the time that it has taken, so that a host that is down
 //! delays other hosts only briefly.
 
 use std::num::NonZero;
@@ -13,11 +13,11 @@ use std::time::Duration;
 use sapwood_launch::Work;
 use sapwood_node::Instant;
 
-/// How often is looked whether there is a processor for one more.
+/// How often to check whether there is a processor for one more client.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// How long a host may take before it says something, in times of what its client took until then.
-/// It starts a process for the client first: ssh's takes half as long again, before keys are
+/// How long a host may be silent, as a multiple of its client's work until then. The host first
+/// starts a process for the client: for ssh this takes half as long again, before keys are
 /// exchanged.
 const ANSWER_TIMES: u32 = 4;
 
@@ -29,28 +29,28 @@ pub(crate) const SOUND_MAX: Duration = Duration::from_secs(30);
 pub(crate) struct Pass {
     begun: Instant,
     last_busy: Instant,
-    /// From its begin until it was first seen to wait.
+    /// From its start until it was first seen waiting.
     first_work: Option<Duration>,
 }
 
 impl Pass {
-    /// Of a client that was called now.
+    /// For a client that was started now.
     pub(crate) fn new(now: Instant) -> Self {
         Self { begun: now, last_busy: now, first_work: None }
     }
 }
 
-/// How many clients may work at a time.
+/// The limit on clients that compute at a time.
 #[derive(Debug)]
 pub(crate) struct Pace {
     processors: usize,
-    /// What a client had to compute that led to a host.
+    /// The processor time of a client that has reached its host.
     whole_work: Option<Duration>,
     next_look: Instant,
 }
 
 impl Pace {
-    /// As many as this process may use processors.
+    /// A limit of as many clients as this process may use processors.
     pub(crate) fn new() -> Self {
         let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
         Self { processors, whole_work: None, next_look: Instant::default() }
@@ -61,13 +61,13 @@ impl Pace {
         self.processors
     }
 
-    /// When there is something to look at.
+    /// When to check next.
     pub(crate) fn next_look(&self) -> Instant {
         self.next_look
     }
 
-    /// How many clients may be called now, beside those that are under way: what each of these
-    /// does is asked for if it is time.
+    /// How many clients may be started now, besides those under way, whose work is sampled if a
+    /// check is due.
     pub(crate) fn room<'a>(
         &mut self,
         under_way: impl Iterator<Item = (&'a mut Pass, Option<Work>)>,

@@ -65,7 +65,7 @@ struct Call {
     session: Session,
     begun: Instant,
     pass: Pass,
-    /// Until when the launch agent has to answer; none once it has.
+    /// The deadline for the launch agent's greeting; none once it has arrived.
     answer_by: Option<Instant>,
     has_joined: bool,
     is_writing: bool,
@@ -76,9 +76,9 @@ struct Call {
 /// The result of a start.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// It is to be started on this host.
+    /// The process is to be started on this host.
     Here(Subtree),
-    /// It is not started, for this reason.
+    /// The process is not started, for this reason.
     Failed(u32, String),
 }
 
@@ -91,8 +91,7 @@ pub(crate) struct Remote {
     task: Task,
     waiting: VecDeque<Start>,
     calls: BTreeMap<u32, Call>,
-    /// How many of them have not joined. It is asked for in every turn, for as long as the tree
-    /// lives.
+    /// How many of them have not joined. A counter, because every turn of the loop reads it.
     under_way: usize,
     outcomes: Vec<Outcome>,
     pace: Pace,
