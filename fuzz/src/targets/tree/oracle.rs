@@ -91,7 +91,9 @@ impl Oracle {
                 let parts = parts.expect("a contributor has sent");
                 assert_eq!(value, parts.iter().sum(), "a sum is that of its parts: {answer:?}");
             }
-            None => assert!(answer.contributors.is_empty(), "no value has contributors: {answer:?}"),
+            None => {
+                assert!(answer.contributors.is_empty(), "no value has contributors: {answer:?}")
+            }
         }
         if !answer.is_late {
             assert!(self.on_time.insert(wave), "wave {wave:?} is answered twice");
