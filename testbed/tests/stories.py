@@ -118,6 +118,17 @@ class Story(unittest.TestCase):
             testbed(*words)
         self.assert_nothing_left()
 
+    def wait_until(self, what, is_so):
+        """Waits until something is so."""
+        until = time.monotonic() + STORY_SECONDS_MAX
+        while not is_so():
+            self.assertLess(time.monotonic(), until, what)
+            time.sleep(0.05)
+
+    def begun_processes(self):
+        """How many processes all hosts have beyond those that they had before."""
+        return sum(count - self.quiet.get(host, 0) for host, count in processes().items())
+
     def assert_nothing_left(self):
         """Waits until no host has more processes than before, within the stated deadline."""
         until = time.monotonic() + END_SECONDS_MAX

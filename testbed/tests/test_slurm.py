@@ -86,7 +86,7 @@ class Allocation(Story):
         process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.begun.append(process)
         number = next(line.split()[-1] for line in process.stderr if "Granted" in line)
-        time.sleep(1)
+        self.wait_until("nothing starts", lambda: processes()[name(1)] > self.quiet[name(1)])
         began = time.monotonic()
         subprocess.run([self.SLURM, "exec", name(0), "scancel", number], check=True)
         said, complaints = process.communicate(timeout=STORY_SECONDS_MAX)

@@ -126,16 +126,18 @@ class FaultyHost(Story):
     def instead_of_sshd(self, *words):
         """Runs something at the port of ssh of the faulty host, in the place of its sshd."""
         host = name(self.FAULTY)
-        testbed("exec", host, "sh", "-c", "pkill -x sshd; sleep 0.2")
+        testbed("exec", host, "pkill", "-x", "sshd")
+        self.wait_until(
+            f"sshd goes on on {host}", lambda: not testbed("exec", host, "pgrep", "-x", "sshd", check=False)
+        )
         if not words:
             return
         other = subprocess.Popen([TESTBED, "exec", host, *words], stdin=subprocess.DEVNULL)
         self.addCleanup(other.wait)
-        until = time.monotonic() + 10
-        while ":0016" not in testbed("exec", host, "cat", "/proc/net/tcp"):
-            if time.monotonic() > until:
-                self.fail(f"nothing listens at {host}")
-            time.sleep(0.05)
+        self.wait_until(
+            f"nothing listens at {host}",
+            lambda: ":0016" in testbed("exec", host, "cat", "/proc/net/tcp"),
+        )
 
     def renew(self):
         """The faulty host is started anew afterwards."""
@@ -270,9 +272,9 @@ class Ends(Story):
 
     def test_the_front_end_is_killed_while_it_starts(self):
         line = command(names(min(HOSTS, 16)), "--fan-out", "2", "--watch", "60")
-        for delay in (0.2, 0.6, 1.2):
+        for begun in (1, 8, 32):
             process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            time.sleep(delay)
+            self.wait_until("too few processes", lambda enough=begun: self.begun_processes() >= enough)
             process.kill()
             process.wait()
             self.assert_nothing_left()
@@ -286,7 +288,7 @@ class Ends(Story):
             if line.startswith("missing"):
                 self.assertIn(name(2), line)
                 break
-        # A little later no other has gone missing.
+        # For as long as orphans may look for a parent no other goes missing.
         time.sleep(3)
         self.ended("kill -9 after a host had died", process, signal.SIGKILL)
         self.assertNotIn("missing", process.stdout.read())
@@ -295,6 +297,7 @@ class Ends(Story):
         process = self.begin(4, "--fan-out", "4")
         # The log-in process of sshd on one host: the process there goes on without it.
         testbed("exec", name(1), "sh", "-c", "pkill -9 -f '[s]shd: root@notty'")
+        # For as long as an orphan may look for a parent none goes missing.
         time.sleep(3)
         self.assertIsNone(process.poll())
         self.ended("kill -9 after a session had died", process, signal.SIGKILL)
@@ -303,6 +306,12 @@ class Ends(Story):
 
 class Outages(Story):
     """What takes its time to be noticed."""
+
+    def resets(self, host):
+        """How many connections a host has refused."""
+        rows = testbed("exec", host, "cat", "/proc/net/snmp").splitlines()
+        names_row, values_row = [row.split() for row in rows if row.startswith("Tcp:")]
+        return int(values_row[names_row.index("OutRsts")])
 
     def test_the_front_ends_host_is_switched_off(self):
         # Not this machine for once, which is none to switch off.
@@ -313,14 +322,15 @@ class Outages(Story):
         for said in process.stderr:
             if "watching" in said:
                 break
-        # Launch agents have to have seen that it answers.
-        time.sleep(6)
+        # Launch agents have to have seen that it answers: with a reset, at a closed port, whenever they ask.
+        others = [name(index) for index in range(1, 6)]
+        enough = self.resets(name(0)) + 2 * len(others)
+        self.wait_until("launch agents do not ask", lambda: self.resets(name(0)) >= enough)
         self.assertIsNone(process.poll())
         self.afterwards("boot", name(0))
         testbed("kill", name(0))
         began = time.monotonic()
         # The log-ins' sshd, which is the hosts' own, waits for as long as TCP does.
-        others = [name(index) for index in range(1, 6)]
         while any("sapwood" in testbed("exec", host, "ps", "axo", "args") for host in others):
             self.assertLess(time.monotonic() - began, END_SECONDS_MAX)
             time.sleep(0.2)

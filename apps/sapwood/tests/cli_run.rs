@@ -3,12 +3,13 @@
 mod cli;
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::mpsc::channel;
-use std::time::Duration;
 
-use cli::{LIMIT, assert_refused, assert_signals_end_reaching, code, text, wait_for_end};
+use cli::{
+    assert_refused, assert_signals_end_reaching, code, interrupt_until, interrupt_until_it_stops,
+    read_until, text, wait_for_end, wait_until,
+};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -34,15 +35,9 @@ fn block(nodes: &str, count: usize, content: &str) -> String {
     format!("---------------\n{nodes} ({count})\n---------------\n{content}")
 }
 
-/// Waits until something has been written, or everything was.
-fn wait_for(child: &mut Child, what: &str) -> String {
-    let mut seen = Vec::new();
-    let stdout = child.stdout.as_mut().unwrap();
-    let mut byte = [0];
-    while !text(&seen).contains(what) && stdout.read(&mut byte).unwrap() == 1 {
-        seen.extend(byte);
-    }
-    text(&seen).to_string()
+/// Waits until this has been written so many times, or everything was.
+fn wait_for(child: &mut Child, what: &str, times: usize) -> String {
+    read_until(child.stdout.as_mut().unwrap(), |seen| seen.matches(what).count() == times)
 }
 
 fn signal(child: &Child, signal: Signal) {
@@ -230,7 +225,7 @@ fn a_host_that_is_lost_is_named_and_may_be_accepted() {
 #[test]
 fn nothing_outlives_a_front_end_that_is_killed() {
     let mut child = command(&["-w", "n[0-1]", "sleep 1000 & echo $!; wait"]).spawn().unwrap();
-    let first = wait_for(&mut child, "\n");
+    let first = wait_for(&mut child, "\n", 1);
     signal(&child, Signal::KILL);
     child.wait().unwrap();
     let pid = first.trim().rsplit(' ').next().unwrap().to_string();
@@ -239,16 +234,29 @@ fn nothing_outlives_a_front_end_that_is_killed() {
 
 #[test]
 fn the_first_interrupt_tells_who_runs_and_the_command_goes_on() {
-    let script = "test $SAPWOOD_RANK -eq 1 && { echo begun; sleep 2; echo late; } || echo early";
-    let mut child = command(&["-w", "n[0-2]", script]).spawn().unwrap();
-    let seen = wait_for(&mut child, "begun\n");
-    std::thread::sleep(Duration::from_millis(600));
-    signal(&child, Signal::INT);
+    let folder = tempfile::tempdir().unwrap();
+    let go_on = folder.path().join("go-on");
+    let script = format!(
+        "test $SAPWOOD_RANK -ne 1 || until test -e {}; do sleep 0.05; done; echo late",
+        go_on.display()
+    );
+    let mut child = command(&["-w", "n[0-2]", &script]).spawn().unwrap();
+    let seen = wait_for(&mut child, "late\n", 2);
+    interrupt_until(&mut child, "2 of 3 hosts have ended; still running on n1 (1)");
+    std::fs::write(&go_on, "").unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(code(&output), Some(0));
-    assert!(text(&output.stdout).contains("n1: late"), "{seen}{}", text(&output.stdout));
-    let said = text(&output.stderr);
-    assert!(said.contains("2 of 3 hosts have ended; still running on n1 (1)"), "{said}");
+    assert_eq!(text(&output.stdout), "n1: late\n", "{seen}");
+}
+
+/// More questions than a window of 1024 bytes holds.
+const WINDOW_QUESTIONS: u64 = 40;
+
+/// How often a process has waited and gone on.
+fn wakes(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let count = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    count.unwrap().trim().parse().unwrap()
 }
 
 #[test]
@@ -264,47 +272,29 @@ fn a_host_that_hangs_keeps_neither_the_others_nor_the_user_waiting() {
     );
     let flow = ["--window-bytes", "1024", "--wave-milliseconds", "50"];
     let mut child = command(&[&flow[..], &["-w", "n[0-2]", &script]].concat()).spawn().unwrap();
-    let mut lines = String::new();
-    while lines.lines().count() < 3 {
-        lines += &wait_for(&mut child, "\n");
-    }
-    let (_, hung) = lines.split_once("n1: agent ").unwrap();
-    let hung = hung.lines().next().unwrap().to_string();
-    kill_process(Pid::from_raw(hung.parse().unwrap()).unwrap(), Signal::STOP).unwrap();
-    std::thread::sleep(Duration::from_secs(2));
+    let lines = wait_for(&mut child, "\n", 3);
+    let agent = |host: &str| -> u32 {
+        let line = lines.lines().find_map(|line| line.strip_prefix(&format!("{host}: agent ")));
+        line.unwrap().parse().unwrap()
+    };
+    let (hung, asked) = (agent("n1"), agent("n0"));
+    kill_process(Pid::from_raw(hung.cast_signed()).unwrap(), Signal::STOP).unwrap();
+    // Each question wakes an agent at least once.
+    let enough = wakes(asked) + 2 * WINDOW_QUESTIONS;
+    wait_until("the others are not asked", || wakes(asked) >= enough);
     std::fs::write(&go_on, "").unwrap();
-    let errors = BufReader::new(child.stderr.take().unwrap());
-    let (teller, told) = channel();
-    std::thread::spawn(move || {
-        errors.lines().map_while(Result::ok).try_for_each(|l| teller.send(l))
-    });
-    // Two within a second would stop it.
-    loop {
-        std::thread::sleep(Duration::from_millis(1200));
-        signal(&child, Signal::INT);
-        match told.recv_timeout(LIMIT) {
-            Ok(line) if line.contains("2 of 3 hosts have ended; still running on n1 (1)") => break,
-            Ok(line) => assert!(line.contains("still running on"), "{line}"),
-            Err(_) => {
-                child.kill().unwrap();
-                panic!("it does not hear");
-            }
-        }
-    }
+    interrupt_until(&mut child, "2 of 3 hosts have ended; still running on n1 (1)");
     signal(&child, Signal::TERM);
     assert_eq!(code(&child.wait_with_output().unwrap()), Some(143));
-    wait_for_end(hung.trim().parse().unwrap());
+    wait_for_end(hung);
 }
 
 #[test]
 fn the_second_interrupt_stops_and_keeps_what_came() {
     let script = "test $SAPWOOD_RANK -eq 0 && echo kept || { echo begun; sleep 1000; }";
     let mut child = command(&["-b", "--live", "-w", "n[0-2]", script]).spawn().unwrap();
-    wait_for(&mut child, "begun\n");
-    std::thread::sleep(Duration::from_millis(300));
-    signal(&child, Signal::INT);
-    std::thread::sleep(Duration::from_millis(100));
-    signal(&child, Signal::INT);
+    wait_for(&mut child, "begun\n", 2);
+    interrupt_until_it_stops(&mut child);
     let output = child.wait_with_output().unwrap();
     assert_eq!(code(&output), Some(130), "{}", text(&output.stderr));
     let said = text(&output.stdout);
@@ -315,8 +305,7 @@ fn the_second_interrupt_stops_and_keeps_what_came() {
 fn a_wish_to_end_is_passed_on_to_the_commands() {
     let script = "trap 'echo told; exit 3' TERM; echo begun; while :; do sleep 0.05; done";
     let mut child = command(&["-w", "n[0-1]", script]).spawn().unwrap();
-    wait_for(&mut child, "begun\n");
-    std::thread::sleep(Duration::from_millis(300));
+    wait_for(&mut child, "begun\n", 2);
     signal(&child, Signal::TERM);
     let output = child.wait_with_output().unwrap();
     assert_eq!(code(&output), Some(143));

@@ -258,17 +258,14 @@ fn missing_hosts_decide_the_exit_code_unless_they_are_accepted() {
         let mut command = command(
             &[
                 &PATIENT[..],
-                &["--count", "1", "--interval", "2", "--quorum", quorum, "-w", "n[0-1]"],
+                &["--count", "1", "--interval", "2", "--quorum", quorum, "--listen", "0"],
+                &["-w", "n[0-1]"],
             ]
             .concat(),
         );
-        let child = command.spawn().unwrap();
-        let until = Instant::now() + LIMIT;
-        while agents(child.id()).len() < 2 {
-            assert!(Instant::now() < until, "the agents do not start");
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        std::thread::sleep(Duration::from_millis(500));
+        let mut child = command.spawn().unwrap();
+        // It serves once all have joined, and asks them after an interval.
+        served_at(&mut child);
         kill_process(agents(child.id())[0], Signal::KILL).unwrap();
         child.wait_with_output().unwrap()
     };

@@ -6,10 +6,9 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
-use std::time::Duration;
 
 use cli::user::{User, pid_of};
-use cli::{assert_refused, code, text, wait_for_end};
+use cli::{assert_refused, code, interrupt_until_it_stops, text, wait_for_end};
 use rustix::process::{Pid, Signal, kill_process};
 
 #[test]
@@ -127,19 +126,14 @@ fn a_caller_that_stops_or_dies_takes_its_command_with_it_and_no_other() {
     let user = User::new();
     user.up(&["-w", "n[0-1]"]);
     let script = "trap 'echo told; exit 3' TERM; echo begun; while :; do sleep 0.05; done";
-    let child = user.begun(&["-w", "n[0-1]", script]);
-    std::thread::sleep(Duration::from_millis(300));
+    let child = user.begun(2, &["-w", "n[0-1]", script]);
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(code(&output), Some(143));
     assert!(text(&output.stderr).contains("n[0-1] (2): exited with status 3"));
 
-    let child = user.begun(&["-b", "--live", "-w", "n[0-1]", "echo kept; sleep 1000"]);
-    std::thread::sleep(Duration::from_millis(300));
-    for _ in 0..2 {
-        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    let mut child = user.begun(2, &["-b", "--live", "-w", "n[0-1]", "echo kept; sleep 1000"]);
+    interrupt_until_it_stops(&mut child);
     let output = child.wait_with_output().unwrap();
     assert_eq!(code(&output), Some(130), "{}", text(&output.stderr));
     assert!(text(&output.stdout).contains("n[0-1] (2)\n"), "{}", text(&output.stdout));
@@ -147,7 +141,7 @@ fn a_caller_that_stops_or_dies_takes_its_command_with_it_and_no_other() {
     let folder = tempfile::tempdir().unwrap();
     let noted = folder.path().join("pid");
     let script = format!("echo $$ >{}; echo begun; sleep 1000", noted.display());
-    let mut child = user.begun(&["-w", "n0", &script]);
+    let mut child = user.begun(1, &["-w", "n0", &script]);
     child.kill().unwrap();
     child.wait().unwrap();
     wait_for_end(std::fs::read_to_string(noted).unwrap().trim().parse().unwrap());
@@ -159,7 +153,7 @@ fn a_host_that_was_lost_is_missing_from_then_on() {
     let user = User::new();
     user.up(&["-w", "n[0-3]", "-f", "2"]);
     let agent = user.agent(&["-w", "n2"]);
-    let child = user.begun(&["-b", "--live", "-w", "n[0-3]", "echo here; sleep 2"]);
+    let child = user.begun(1, &["-b", "--live", "-w", "n[0-3]", "echo here; sleep 2"]);
     kill_process(pid_of(agent), Signal::KILL).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(code(&output), Some(255), "{}", text(&output.stderr));
@@ -238,7 +232,7 @@ fn a_keeper_that_ends_or_is_killed_leaves_nothing_that_stands_in_the_way() {
     for signal in [Signal::TERM, Signal::KILL] {
         let keeper = user.up(&["-w", "n[0-1]"]);
         let agent = user.agent(&["-w", "n1"]);
-        let child = user.begun(&["-w", "n[0-1]", "echo begun; sleep 1000"]);
+        let child = user.begun(2, &["-w", "n[0-1]", "echo begun; sleep 1000"]);
         kill_process(pid_of(keeper), signal).unwrap();
         let output = child.wait_with_output().unwrap();
         assert_eq!(code(&output), Some(255), "{}", text(&output.stderr));
@@ -274,7 +268,7 @@ fn a_tree_without_hosts_ends_and_whoever_looks_for_it_is_told_why() {
 fn a_running_command_ends_with_its_tree() {
     let user = User::new();
     user.up(&["-w", "n[0-1]"]);
-    let child = user.begun(&["-w", "n[0-1]", "echo begun; sleep 1000"]);
+    let child = user.begun(2, &["-w", "n[0-1]", "echo begun; sleep 1000"]);
     let output = user.say(&["down"]);
     assert_eq!(text(&output.stdout), "tree 'warm' has ended: n[0-1]; a command was running\n");
     let output = child.wait_with_output().unwrap();

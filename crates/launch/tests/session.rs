@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sapwood_launch::{Greeting, LaunchAgentProgram, Launcher, Local, Order, Session, Task};
+use sapwood_transport::{Accepted, Listener};
 
 /// How long anything may take before it counts as hung.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -114,17 +115,19 @@ fn words(session: &mut Session) -> String {
 /// Waits until no process has this word in its command line.
 fn assert_gone(word: &str) {
     let begun = Instant::now();
-    let is_there = || {
-        std::fs::read_dir("/proc").unwrap().flatten().any(|entry| {
-            let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
-            let line = String::from_utf8_lossy(&line).into_owned();
-            line.starts_with("sleep") && line.contains(word)
-        })
-    };
-    while is_there() {
+    while is_there(word) {
         assert!(begun.elapsed() < DEADLINE, "sleep {word} is left");
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// Whether a process sleeps that has this word in its command line.
+fn is_there(word: &str) -> bool {
+    std::fs::read_dir("/proc").unwrap().flatten().any(|entry| {
+        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).into_owned();
+        line.starts_with("sleep") && line.contains(word)
+    })
 }
 
 fn a_task_is_carried_out_and_its_end_is_told() {
@@ -154,20 +157,28 @@ fn what_has_not_joined_ends_with_the_session() {
 }
 
 fn what_has_joined_ends_with_the_front_end() {
-    let listener = sapwood_transport::Listener::bind(&"tcp:127.0.0.1:0".parse().unwrap()).unwrap();
+    let mut listener = Listener::bind(&"tcp:127.0.0.1:0".parse().unwrap()).unwrap();
     let mut task = shell_task("sleep 86392 & exec sleep 86393");
     task.front_end = vec![listener.address().to_string()];
     let mut session = begin(&agent_program(&own_program()), &task);
+    let both = || is_there("86392") && is_there("86393");
+    let begun = Instant::now();
+    while !both() {
+        assert!(begun.elapsed() < DEADLINE, "{}", session.reason());
+        std::thread::sleep(Duration::from_millis(5));
+    }
     session.joined();
     session.write();
     // The launch agent reads the byte before the end of the stream, which comes behind it.
     session.client().close_stdin();
-    std::thread::sleep(Duration::from_millis(300));
-    let is_there = std::process::Command::new("sh")
-        .args(["-c", "ps axo args | grep -q '^sleep 8639[3]'"])
-        .status()
-        .unwrap();
-    assert!(is_there.success(), "it goes on while the front-end listens: {}", session.reason());
+    // From then on it asks for the front-end; the second time because the first was answered.
+    for _ in 0..2 {
+        let mut asked = [PollFd::new(&listener, PollFlags::IN)];
+        let limit = Timespec::try_from(DEADLINE).unwrap();
+        assert_eq!(poll(&mut asked, Some(&limit)), Ok(1), "{}", session.reason());
+        while !matches!(listener.accept().unwrap(), Accepted::Empty) {}
+    }
+    assert!(both(), "{}", session.reason());
     drop(listener);
     assert_gone("86393");
     assert_gone("86392");

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use sapwood::{Error, Event, Hosts, Network, Program, RankSet, Topology};
+use sapwood::{Communicator, Error, Event, Hosts, Network, Program, RankSet, Topology};
 use support::{
     ENDING, HANG, Links, MARK_VARIABLE, back_ends, builder, is_alone, new_mark, sapwood, tags,
     topology, tree_below_us, trial, wait_until, wait_until_gone,
@@ -408,8 +408,11 @@ fn a_back_end_that_attaches_in_the_middle_of_a_wave_takes_part_in_the_next() {
             network.turn(Duration::from_millis(10)).unwrap();
         }
         stream.broadcast(tags::SLEEP, ([2_u32], 700_u32)).unwrap();
-        network.flush().unwrap();
-        std::thread::sleep(Duration::from_millis(100));
+        // The answer to a later request says that their parent has passed the earlier one on.
+        let mut later =
+            network.stream(&Communicator::new(RankSet::range(0, 0))).up("sum").open().unwrap();
+        later.broadcast(tags::RANK, ()).unwrap();
+        later.recv_timeout(HANG).unwrap();
         children.insert(1, attach(&file, Some(1)));
         network.wait_for_back_ends(3, HANG).unwrap();
         let answer = stream.recv_timeout(HANG).unwrap();

@@ -7,10 +7,12 @@ pub mod user;
 #[path = "../../../../crates/launch/tests/written/mod.rs"]
 mod written;
 
-use std::io::Write;
-use std::process::{Command, Output, Stdio};
+use std::io::{Read, Write};
+use std::os::fd::AsFd;
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 pub use written::write_program;
@@ -74,6 +76,54 @@ pub fn wait_until(what: &str, mut is_there: impl FnMut() -> bool) {
 pub fn wait_for_end(pid: u32) {
     let process = Pid::from_raw(pid.cast_signed()).unwrap();
     wait_until(&format!("process {pid} is left"), || test_kill_process(process).is_err());
+}
+
+/// Reads what a program writes until that is enough, or the program has ended; gives what it read.
+pub fn read_until(
+    stream: &mut (impl Read + AsFd),
+    mut is_enough: impl FnMut(&str) -> bool,
+) -> String {
+    let until = Instant::now() + LIMIT;
+    let (mut seen, mut byte) = (Vec::new(), [0]);
+    while !std::str::from_utf8(&seen).is_ok_and(&mut is_enough) {
+        let left = Timespec::try_from(until.saturating_duration_since(Instant::now())).unwrap();
+        let ready = poll(&mut [PollFd::new(stream, PollFlags::IN)], Some(&left));
+        assert_ne!(ready, Ok(0), "only this came: {}", String::from_utf8_lossy(&seen));
+        if ready.is_ok() && stream.read(&mut byte).unwrap() == 0 {
+            break;
+        }
+        seen.extend(&byte[..ready.unwrap_or(0)]);
+    }
+    text(&seen).to_string()
+}
+
+/// What `sapwood run` says to the first interrupt.
+const STOPS: &str = "Ctrl-C again within a second stops";
+
+/// Interrupts `sapwood run` until it says this of the hosts that have ended.
+pub fn interrupt_until(child: &mut Child, expected: &str) {
+    let until = Instant::now() + LIMIT;
+    loop {
+        kill_process(Pid::from_child(child), Signal::INT).unwrap();
+        let line = read_until(child.stderr.as_mut().unwrap(), |seen| seen.ends_with('\n'));
+        assert!(line.contains("still running on") && Instant::now() < until, "{line}");
+        if line.contains(expected) {
+            return;
+        }
+        // As a user who wants to know and not to stop: two within a second stop.
+        std::thread::sleep(Duration::from_millis(1200));
+    }
+}
+
+/// Interrupts `sapwood run` until it stops, which it does at the second within a second.
+pub fn interrupt_until_it_stops(child: &mut Child) {
+    loop {
+        kill_process(Pid::from_child(child), Signal::INT).unwrap();
+        let line = read_until(child.stderr.as_mut().unwrap(), |seen| seen.ends_with('\n'));
+        if !line.contains(STOPS) {
+            return;
+        }
+    }
 }
 
 /// A command whose hosts are still being reached, by a remote shell that says nothing, ends with

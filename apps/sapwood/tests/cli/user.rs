@@ -1,13 +1,12 @@
 //! A user with trees that stay up.
 
-use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use super::{code, text, wait_for_end};
+use super::{code, read_until, text, wait_for_end};
 
 /// A user with a runtime folder of its own, whose hosts are all this machine.
 pub struct User {
@@ -33,12 +32,12 @@ impl User {
         self.say(&[&["run"], arguments].concat())
     }
 
-    /// A command in the background, of which something has been written.
-    pub fn begun(&self, arguments: &[&str]) -> Child {
+    /// A command in the background that has written this number of lines.
+    pub fn begun(&self, lines: usize, arguments: &[&str]) -> Child {
         let mut child = self.command(&[&["run"], arguments].concat()).spawn().unwrap();
-        let mut byte = [0];
-        let stdout = child.stdout.as_mut().unwrap();
-        while stdout.read(&mut byte).unwrap() == 1 && byte != *b"\n" {}
+        read_until(child.stdout.as_mut().unwrap(), |seen| {
+            seen.lines().count() == lines && seen.ends_with('\n')
+        });
         child
     }
 
