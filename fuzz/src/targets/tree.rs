@@ -288,6 +288,8 @@ impl Run {
 
     /// Everything that was held back goes on; then the network ends.
     fn finish(&mut self) {
+        // Bytes that have not been moved meanwhile are silence.
+        self.is_faulty |= self.world.may_be_silent();
         self.world.processes.iter_mut().for_each(|process| process.is_stalled = false);
         self.come_to_rest();
         if !self.is_faulty {

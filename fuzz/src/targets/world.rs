@@ -25,6 +25,9 @@ const WAKES_MAX: u32 = 100;
 /// More rounds than a world may need until nothing moves.
 const ROUNDS_MAX: u32 = 20_000;
 
+/// The time at which a world begins.
+const START: Instant = Instant(1_000_000_000);
+
 /// One process.
 pub(super) struct Process {
     pub node: Node,
@@ -68,7 +71,7 @@ impl World {
             topology,
             starts_children: true,
             recovery: Recovery::default(),
-            now: Instant(1_000_000_000),
+            now: START,
             starting: Vec::new(),
             fingerprint: Fingerprint(0xcbf2_9ce4_8422_2325),
             buffer: Slab::of_length(pipes::BUFFER_BYTES),
@@ -233,6 +236,11 @@ impl World {
             }
         }
         true
+    }
+
+    /// Whether the clock has run for long enough that a process may be judged by its silence.
+    pub fn may_be_silent(&self) -> bool {
+        self.now.since(START) >= self.recovery.silence
     }
 
     /// Lets the clock run.
