@@ -16,6 +16,7 @@ use sapwood_transport::{
 
 use crate::attach::own_interface;
 use crate::attempt::{Attempt, Failure};
+use crate::clock::{clock, wall};
 use crate::links::{SocketTable, Token};
 use crate::processes::{GRACE, Invitation, Processes};
 use crate::workers::{JOBS_MAX, Workers};
@@ -29,21 +30,6 @@ const STARTED_CONNECT_DEADLINE: Duration = Duration::from_secs(30);
 
 /// A wake-up that is at least this late shows that this process was not running.
 const LATE_MIN: Duration = Duration::from_millis(10);
-
-/// The monotonic clock, as the node wants it. One read costs about 25 ns.
-#[must_use]
-pub fn clock() -> Instant {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    Instant(seconds * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0))
-}
-
-/// By how much the wall clock is ahead of [`clock`], in nanoseconds.
-fn wall() -> i64 {
-    let wall = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
-    let own = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    (wall.tv_sec - own.tv_sec) * 1_000_000_000 + (wall.tv_nsec - own.tv_nsec)
-}
 
 /// One node with everything that it needs to run in this process.
 pub struct Driver {

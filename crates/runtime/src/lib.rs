@@ -10,6 +10,7 @@
 
 mod attach;
 mod attempt;
+mod clock;
 mod driver;
 mod error;
 mod links;
@@ -25,7 +26,8 @@ pub use attach::{
     Attachment, ENCRYPTION_VARIABLE, INTERFACE_VARIABLE, KEY_VARIABLE, PARENT_VARIABLE,
     RANK_VARIABLE,
 };
-pub use driver::{Driver, clock};
+pub use clock::clock;
+pub use driver::Driver;
 pub use error::RuntimeError;
 pub use plan::{BackEndProgram, JoinPlan, Plan, Reach, RemoteOptions, TransportKind, TreeOptions};
 pub use serve::{join_until, serve, serve_until};

@@ -28,6 +28,7 @@
 
 mod address;
 mod cipher;
+mod clock;
 mod connect;
 mod dial;
 mod error;
@@ -50,6 +51,7 @@ mod socket;
 mod table;
 
 pub use address::Address;
+pub use clock::{monotonic_clock, wall_clock};
 pub use connect::{WhenRefused, connect};
 pub use dial::Dial;
 pub use error::{Error, Result};
