@@ -7,7 +7,7 @@ use std::time::Duration;
 use sapwood_node::Instant;
 use sapwood_transport::{Address, Dial, Encryption, Error, Key, Link, Poller, Progress};
 
-use crate::links::Token;
+use crate::token::Token;
 
 /// How long an attempt may last that the node does not replace by another.
 const LIMIT: Duration = Duration::from_secs(10);

@@ -17,8 +17,10 @@ use sapwood_transport::{
 use crate::attach::own_interface;
 use crate::attempt::{Attempt, Failure};
 use crate::clock::{clock, wall};
-use crate::links::{SocketTable, Token};
-use crate::processes::{GRACE, Invitation, Processes};
+use crate::invitation::Invitation;
+use crate::links::SocketTable;
+use crate::processes::{GRACE, Processes};
+use crate::token::Token;
 use crate::workers::{JOBS_MAX, Workers};
 use crate::{Attachment, JoinPlan, Plan, RuntimeError, TransportKind, TreeOptions};
 

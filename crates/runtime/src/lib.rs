@@ -12,22 +12,25 @@ mod attach;
 mod attempt;
 mod clock;
 mod driver;
+mod environment;
 mod error;
+mod invitation;
 mod links;
 mod pace;
 mod plan;
 mod processes;
 mod remote;
 mod serve;
+mod token;
 mod visitor;
 mod workers;
 
-pub use attach::{
-    Attachment, ENCRYPTION_VARIABLE, INTERFACE_VARIABLE, KEY_VARIABLE, PARENT_VARIABLE,
-    RANK_VARIABLE,
-};
+pub use attach::Attachment;
 pub use clock::clock;
 pub use driver::Driver;
+pub use environment::{
+    ENCRYPTION_VARIABLE, INTERFACE_VARIABLE, KEY_VARIABLE, PARENT_VARIABLE, RANK_VARIABLE,
+};
 pub use error::RuntimeError;
 pub use plan::{BackEndProgram, JoinPlan, Plan, Reach, RemoteOptions, TransportKind, TreeOptions};
 pub use serve::{join_until, serve, serve_until};

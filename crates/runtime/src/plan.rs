@@ -173,16 +173,6 @@ impl Plan {
         plan
     }
 
-    /// The commands by which the tree is started: on which host each is given, the rank of the
-    /// process that it starts, and the command as a shell would read it. Secrets are in none of
-    /// them: they follow over the standard input of each.
-    ///
-    /// # Errors
-    /// [`RuntimeError::Launch`] when the program is not there or has no path that is text.
-    pub fn commands(&self) -> Result<Vec<(String, u32, String)>, RuntimeError> {
-        Ok(crate::remote::commands(self)?)
-    }
-
     /// As it travels.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use sapwood_launch::{DeathSignal, LIVENESS_PIPE_VARIABLE, Local, Order, Process};
@@ -11,25 +11,16 @@ use sapwood_node::{Input, Instant, Node};
 use sapwood_topology::{Role, Subtree};
 use sapwood_transport::{Address, Encryption, Key, Poller};
 
-use crate::attach::STARTED_VARIABLE;
-use crate::links::Token;
+use crate::environment::STARTED_VARIABLE;
+use crate::invitation::Invitation;
 use crate::remote::{Outcome, Remote, is_here, program_here};
+use crate::token::Token;
 use crate::{
     ENCRYPTION_VARIABLE, KEY_VARIABLE, PARENT_VARIABLE, Plan, RANK_VARIABLE, RuntimeError,
 };
 
 /// How long a process may take to end by itself once its link is closed.
 pub(crate) const GRACE: Duration = Duration::from_millis(1000);
-
-/// The part of the plan that is common to all children.
-pub(crate) struct Invitation<'a> {
-    /// Where their parent takes connections.
-    pub(crate) listen_address: &'a Address,
-    pub(crate) key: &'a Key,
-    pub(crate) encryption: Encryption,
-    /// The read end of the liveness pipe, for them to inherit.
-    pub(crate) liveness_end: Option<BorrowedFd<'a>>,
-}
 
 /// All processes that this one has started, by rank.
 #[derive(Default)]

@@ -18,10 +18,10 @@ use sapwood_node::{Instant, Node};
 use sapwood_topology::{HostName, Role, Subtree};
 use sapwood_transport::{Encryption, Interest, Poller};
 
-use crate::attach::STARTED_VARIABLE;
-use crate::links::Token;
+use crate::environment::STARTED_VARIABLE;
+use crate::invitation::Invitation;
 use crate::pace::{Pace, Pass, SOUND_MAX};
-use crate::processes::Invitation;
+use crate::token::Token;
 use crate::{
     ENCRYPTION_VARIABLE, KEY_VARIABLE, PARENT_VARIABLE, Plan, RANK_VARIABLE, Reach, RemoteOptions,
     RuntimeError, TreeOptions,
@@ -635,10 +635,22 @@ pub(crate) fn program_here(program: &Path, options: &TreeOptions) -> PathBuf {
     }
 }
 
+impl Plan {
+    /// The commands by which the tree is started: on which host each is given, the rank of the
+    /// process that it starts, and the command as a shell would read it. Secrets are in none of
+    /// them: they follow over the standard input of each.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Launch`] when the program is not there or has no path that is text.
+    pub fn commands(&self) -> Result<Vec<(String, u32, String)>, RuntimeError> {
+        Ok(commands(self)?)
+    }
+}
+
 /// The commands by which one process of a plan starts its children, in order: on which host each
 /// runs, the process that it starts, and the command line.
-pub(crate) fn commands(plan: &Plan) -> Result<Vec<(String, u32, String)>, LaunchError> {
-    let mut commands = Vec::new();
+fn commands(plan: &Plan) -> Result<Vec<(String, u32, String)>, LaunchError> {
+    let mut lines = Vec::new();
     let program = agent_program(&plan.options)?;
     let own = plan.subtree.host();
     for child in plan.subtree.child_plans() {
@@ -650,13 +662,13 @@ pub(crate) fn commands(plan: &Plan) -> Result<Vec<(String, u32, String)>, Launch
             }
             None => local_line(plan, &child),
         };
-        commands.push((own.to_string(), child.rank(), line));
+        lines.push((own.to_string(), child.rank(), line));
         if child.role() != Role::BackEnd {
             let below = Plan { options: plan.options.clone(), subtree: child };
-            commands.extend(self::commands(&below)?);
+            lines.extend(commands(&below)?);
         }
     }
-    Ok(commands)
+    Ok(lines)
 }
 
 fn local_line(plan: &Plan, child: &Subtree) -> String {
