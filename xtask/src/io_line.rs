@@ -33,7 +33,7 @@ pub fn check(layers: &Layers, files: &[File]) -> Vec<Finding> {
 }
 
 /// Path and masked code of the files below `folder/src`, without their tests.
-fn shipping_sources(folder: &str, files: &[File]) -> Vec<(String, String)> {
+pub fn shipping_sources(folder: &str, files: &[File]) -> Vec<(String, String)> {
     let prefix = format!("{folder}/src/");
     let sources: Vec<(&str, String)> = files
         .iter()

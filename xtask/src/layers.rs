@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::command::output_of;
 use crate::finding::Finding;
 
-const TABLE: &str = "xtask/layers.toml";
+pub const TABLE: &str = "xtask/layers.toml";
 
 /// The table of `xtask/layers.toml`.
 #[derive(Debug, Deserialize)]
@@ -26,7 +26,16 @@ pub struct Layers {
     pub owners: Vec<Owner>,
     #[serde(default, rename = "exception")]
     pub exceptions: Vec<Exception>,
+    /// By folder of the crate; see [`crate::module_order`].
+    #[serde(default)]
+    pub modules: BTreeMap<String, Allowed>,
+    /// Crates, by folder, in which modules may use one another in a circle, and why.
+    #[serde(default)]
+    pub circles: BTreeMap<String, String>,
 }
+
+/// What each top-level module of a crate may use, by name.
+pub type Allowed = BTreeMap<String, Vec<String>>;
 
 /// One crate of the workspace.
 #[derive(Debug, Deserialize)]

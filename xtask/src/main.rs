@@ -1,9 +1,9 @@
 //! The project's checks, as code: `cargo xtask check` is the quick loop, `cargo xtask ci` is all.
 //!
 //! Owns the list of commands and of their steps. What a step looks for is in the module of its
-//! name: [`alone`] for crates built by themselves, [`layers`] and [`io_line`] for what may use
-//! what, [`tidy`] for the house style, [`packet_path`] for the names in that page, [`fuzz`] and
-//! [`demo`] for the longer runs.
+//! name: [`alone`] for crates built by themselves, [`layers`], [`module_order`] and [`io_line`] for
+//! what may use what, [`tidy`] for the house style, [`packet_path`] for the names in that page,
+//! [`fuzz`] and [`demo`] for the longer runs.
 
 mod alone;
 mod command;
@@ -14,6 +14,7 @@ mod functions;
 mod fuzz;
 mod io_line;
 mod layers;
+mod module_order;
 mod packet_path;
 mod source;
 mod steps;
@@ -155,7 +156,9 @@ fn release_program() -> String {
 fn layers_look(root: &Path) -> Look {
     let mut findings = layers::check(root);
     let table = layers::load(root).map_err(|finding| vec![finding])?;
-    findings.extend(io_line::check(&table, &read(root)?));
+    let files = read(root)?;
+    findings.extend(io_line::check(&table, &files));
+    findings.extend(module_order::check(&table, &files));
     let crates = table.crates.len();
     answer(findings, format!("{crates} crates use only what they may"))
 }
