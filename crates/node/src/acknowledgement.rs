@@ -12,13 +12,12 @@
 
 use core::time::Duration;
 
+use sapwood_link::{END, Position};
 use sapwood_packet::StreamId;
 use sapwood_wire::Control;
 use sapwood_wire::limits::{ANCESTORS_MAX, KEPT_BYTES};
 
-use crate::lane::Place;
 use crate::late::LateParts;
-use crate::membership::END;
 use crate::mutation::Mutation;
 use crate::slot::{Slot, UNTOLD_PACKETS};
 use crate::stream::Stream;
@@ -47,11 +46,11 @@ impl Slot {
     pub(crate) fn acknowledgement(
         &mut self,
         stream: StreamId,
-        (safe, single): (Place, u32),
+        (safe, single): (Position, u32),
         late_parts: &mut LateParts,
     ) -> Option<Control> {
         let held = late_parts.first_of(&self.members, single);
-        let (Place { wave, offset }, number) = self.settle(safe, single, held)?;
+        let (Position { wave, offset }, number) = self.settle(safe, single, held)?;
         Some(Control::Acknowledge { stream, wave, offset, singles: u64::from(number) })
     }
 }
@@ -60,7 +59,7 @@ impl Stream {
     /// What may be told to the children: the place before which everything is safe, and the number
     /// up to which single packets are.
     #[inline]
-    pub(crate) fn safe_up(&self, is_root: bool) -> (Place, u32) {
+    pub(crate) fn safe_up(&self, is_root: bool) -> (Position, u32) {
         let is_early = self.breaks(Mutation::AcknowledgeEarly);
         let mut safe = self.safe(is_root || is_early);
         safe.wave += u64::from(self.breaks(Mutation::AcknowledgeTooFar));
@@ -78,7 +77,7 @@ impl Stream {
 
     /// The same for a wave of which nothing more is taken in, though it has not gone on.
     pub(crate) fn record(&mut self, wave: &OpenWave) {
-        let (first, until) = (wave.place.wave, wave.until().wave);
+        let (first, until) = (wave.position.wave, wave.until().wave);
         if first > self.recorded {
             self.absences.record(self.recorded, first, self.below.clone());
         }
@@ -100,7 +99,7 @@ impl Node {
         }
         let own = if is_root { 0 } else { stream.sender.last_single() };
         if wave.is_late_part {
-            stream.late_parts.note_gone(wave.place.wave, own);
+            stream.late_parts.note_gone(wave.position.wave, own);
         }
         let Some(&(slot, _)) = wave.charges.first() else { return };
         let Some(slot) = stream.slots.get_mut(usize::from(slot)) else { return };
@@ -164,19 +163,19 @@ impl Node {
         &mut self,
         link: LinkId,
         id: StreamId,
-        place: Place,
+        position: Position,
         single: u32,
     ) {
         let Some(at) = self.streams.find(id) else { return };
         let Self { streams, links, pool, .. } = self;
         let Stream { sender, slots, faults, .. } = streams.at(at);
-        let before = sender.kept_bytes();
-        sender.acknowledge(place, single, pool);
+        let before = sender.unacknowledged_bytes();
+        sender.acknowledge(position, single, pool);
         let safe = sender.acknowledged.wave;
         while faults.first_key_value().is_some_and(|(&wave, _)| wave < safe) {
             faults.pop_first();
         }
-        let left = sender.kept_bytes();
+        let left = sender.unacknowledged_bytes();
         let mut has_much = left == 0;
         for slot in slots.iter_mut() {
             has_much |= slot.has_untold(before - left);
@@ -206,12 +205,12 @@ impl Node {
     }
 
     /// What was sent down to a child before a place has reached its back-ends.
-    pub(crate) fn acknowledged_by_child(&mut self, link: LinkId, id: StreamId, place: Place) {
+    pub(crate) fn acknowledged_by_child(&mut self, link: LinkId, id: StreamId, position: Position) {
         let Some(at) = self.streams.find(id) else { return };
         let stream = self.streams.at(at);
         let Some(slot) = stream.slot_of(link) else { return };
         let slot = &mut stream.slots[slot];
-        slot.down_safe = slot.down_safe.max(place);
+        slot.down_safe = slot.down_safe.max(position);
         self.forget_down(at);
     }
 
@@ -282,7 +281,7 @@ impl Node {
         }
         stream.down_told = safe;
         (stream.down_untold, stream.down_heeded) = (0, 1);
-        let (id, Place { wave, offset }) = (stream.id, safe);
+        let (id, Position { wave, offset }) = (stream.id, safe);
         if let Some(parent) = self.membership.parent {
             let message = Control::Acknowledge { stream: id, wave, offset, singles: 0 };
             self.send_control(parent, &message);

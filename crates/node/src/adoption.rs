@@ -9,11 +9,11 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use sapwood_link::{END, Position};
 use sapwood_packet::{Rank, RankSet, StreamId};
 use sapwood_wire::{Control, Ranges};
 
-use crate::lane::Place;
-use crate::membership::{Child, END};
+use crate::membership::Child;
 use crate::mutation::Mutation;
 use crate::slot::Slot;
 use crate::{AffectedWaves, Event, Instant, LinkId, Node, Output, Role};
@@ -302,8 +302,8 @@ impl Node {
         link: LinkId,
         rank: Rank,
         id: StreamId,
-        up: Place,
-        down: Place,
+        up: Position,
+        down: Position,
     ) {
         let Some(at) = self.streams.find(id) else {
             return self.send_control(link, &Control::Close { stream: id });
@@ -325,25 +325,32 @@ impl Node {
     }
 
     /// A child takes part in a stream from these places on.
-    fn begin_slot(&mut self, at: usize, link: LinkId, members: RankSet, up: Place, down: Place) {
+    fn begin_slot(
+        &mut self,
+        at: usize,
+        link: LinkId,
+        members: RankSet,
+        up: Position,
+        down: Position,
+    ) {
         let Self { links, streams, .. } = self;
         let stream = streams.at(at);
         // What has come to a process above others is kept until it tells what has come to those: it
         // may be gone before.
         let mut slot = Slot::new(link, members, up, stream.request.window_bytes);
         slot.down_sent = down;
-        for (frame, passage) in stream.down_kept.frames_from(down) {
+        for (frame, info) in stream.down_kept.frames_from(down) {
             let destinations = frame.destinations();
             if !destinations.is_empty() && !slot.members.as_ref().intersects(destinations) {
                 continue;
             }
-            slot.down_sent = passage.behind;
+            slot.down_sent = info.behind;
             match links.outbox(link) {
                 Some(outbox) if slot.down.is_open() => {
-                    slot.down.pass(frame.len());
+                    slot.down.pass(frame.length());
                     outbox.push_frame(&frame);
                 }
-                _ => slot.down.wait(frame, passage),
+                _ => slot.down.wait(frame, info),
             }
         }
         stream.add_slot(slot);
@@ -376,9 +383,9 @@ impl Node {
                 continue;
             }
             let request = stream.request.clone();
-            let first = Place::start_of(request.first_wave);
+            let first = Position::start_of(request.first_wave);
             self.tell_open(link, request);
-            self.begin_slot(at, link, members, first, Place::default());
+            self.begin_slot(at, link, members, first, Position::default());
             self.take_back_end(at);
         }
         for vacancy in &mut self.membership.vacancies {
@@ -470,10 +477,11 @@ impl Node {
     /// A child has told who is below it: places of processes that were slow to start are held for
     /// these no more. If it was thought gone itself, no other back-ends come in its place.
     pub(crate) fn close_place_of_slow(&mut self, rank: Rank, back_ends: &RankSet) {
-        for place in self.membership.vacancies.iter_mut().filter(|place| place.is_starting) {
-            match place.rank == rank {
-                true => place.awaited = RankSet::new(),
-                false => place.awaited.subtract(back_ends.as_ref()),
+        for position in self.membership.vacancies.iter_mut().filter(|position| position.is_starting)
+        {
+            match position.rank == rank {
+                true => position.awaited = RankSet::new(),
+                false => position.awaited.subtract(back_ends.as_ref()),
             }
         }
         self.close_vacancies();
@@ -511,9 +519,9 @@ impl Node {
     pub(crate) fn close_place_of(&mut self, rank: Rank) {
         let now = self.now;
         let places = self.membership.vacancies.iter_mut();
-        for place in places.filter(|place| place.is_back_end && place.rank == rank) {
-            place.until = now;
-            place.grace = Duration::ZERO;
+        for position in places.filter(|position| position.is_back_end && position.rank == rank) {
+            position.until = now;
+            position.grace = Duration::ZERO;
         }
         self.close_vacancies();
     }
@@ -521,8 +529,8 @@ impl Node {
     /// A back-end's link was broken for this reason: nobody comes back in its place.
     pub(crate) fn close_place_because(&mut self, rank: Rank, why: &str) {
         let places = self.membership.vacancies.iter_mut();
-        for place in places.filter(|place| place.is_back_end && place.rank == rank) {
-            place.reason = alloc::format!("back-end {rank} is gone: {why}");
+        for position in places.filter(|position| position.is_back_end && position.rank == rank) {
+            position.reason = alloc::format!("back-end {rank} is gone: {why}");
         }
         self.close_place_of(rank);
     }

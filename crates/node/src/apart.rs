@@ -25,12 +25,12 @@ use core::mem;
 use core::time::Duration;
 
 use sapwood_filter::{Chain, Emitter, Filter, FilterError};
+use sapwood_link::Position;
 use sapwood_packet::{Packet, PacketRef, StreamId, Values};
 
 use crate::decision::Rule;
 use crate::fairness::SLOW;
 use crate::job::{Batch, Item, Job, Load, Made, Work};
-use crate::lane::Place;
 use crate::stream::Stream;
 use crate::{Instant, Node, Role};
 
@@ -140,7 +140,7 @@ pub(crate) struct DownApart {
     /// Bytes of those that wait, and of those at work.
     pub(crate) bytes: usize,
     /// The place of the first that is at work.
-    first: Option<Place>,
+    first: Option<Position>,
     /// Whether the stream closes behind them.
     closes: bool,
     spare: Vec<Emitter>,
@@ -152,8 +152,8 @@ impl DownApart {
     }
 
     /// The place of the first packet that has not gone on.
-    pub(crate) fn first(&self) -> Option<Place> {
-        let waiting = || self.waiting.front().map(|packet| Place::of_downward(&packet.as_ref()));
+    pub(crate) fn first(&self) -> Option<Position> {
+        let waiting = || self.waiting.front().map(|packet| Position::of_downward(&packet.as_ref()));
         self.first.or_else(waiting)
     }
 }
@@ -565,7 +565,7 @@ impl Node {
                 continue;
             };
             if made.is_ok() && !item.is_single {
-                self.note_taken_in_apart(at, item.wave.place.wave, copy);
+                self.note_taken_in_apart(at, item.wave.position.wave, copy);
             }
             self.emit_finished(at, &item, Some(made.as_mut().map_err(|error| &*error)));
             if let (Ok(emitter), Some(apart)) = (made, &mut self.streams.at(at).apart)

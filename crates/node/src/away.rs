@@ -2,17 +2,16 @@
 //! that comes back, has missed nothing then, and is as far as the others as soon as it has
 //! answered.
 //!
-//! Owns for whom, from which place and until when. The frames are those of the stream's
-//! [`Kept`](crate::kept::Kept), which nobody else holds back for so long: so that nobody waits for
-//! the absent either, they are forgotten as soon as they would take half of what may be kept.
+//! Owns for whom, from which position and until when. The frames are those of the stream's
+//! [`RetransmitBuffer`](sapwood_link::RetransmitBuffer). They are forgotten as soon as they would
+//! take half of what it may hold, so that no member waits for the absent.
 
 use alloc::vec::Vec;
 
+use sapwood_link::{Pool, Position};
 use sapwood_packet::RankSet;
 use sapwood_wire::limits::KEPT_BYTES;
 
-use crate::inbox::Pool;
-use crate::lane::Place;
 use crate::stream::Stream;
 use crate::{Instant, Node, Role};
 
@@ -24,7 +23,7 @@ const AWAY_BYTES_MAX: usize = KEPT_BYTES / 2;
 struct Absentees {
     members: RankSet,
     /// Everything that went down before this place has reached them.
-    from: Place,
+    from: Position,
     /// They have ended by then, if they have found nobody.
     until: Instant,
 }
@@ -38,7 +37,7 @@ pub(crate) struct Away {
 impl Away {
     /// The place from which something is kept for them.
     #[inline]
-    pub(crate) fn first(&self) -> Option<Place> {
+    pub(crate) fn first(&self) -> Option<Position> {
         self.list.iter().map(|absentees| absentees.from).min()
     }
 

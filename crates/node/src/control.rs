@@ -2,12 +2,11 @@
 
 use alloc::string::String;
 
+use sapwood_link::{END, Position};
 use sapwood_packet::{RankSet, StreamId};
 use sapwood_wire::{Control, Ranges, StreamRequest, WireError};
 
-use crate::lane::Place;
 use crate::link::Peer;
-use crate::membership::END;
 use crate::own::OwnFilters;
 use crate::stream::Stream;
 use crate::telemetry::Asked;
@@ -47,7 +46,7 @@ impl Node {
                     && self.settings.role == Role::BackEnd
                     && self.settings.recovery.is_on
                 {
-                    outbox.keep_runs();
+                    outbox.record_runs();
                 }
                 if self.settings.role == Role::BackEnd {
                     self.expect(alloc::vec::Vec::new(), RankSet::new(), 0, back_ends);
@@ -63,7 +62,7 @@ impl Node {
             Control::Credit { stream, bytes } => self.credit_from_parent(link, stream, bytes),
             Control::Acknowledge { stream, wave, offset, singles } => {
                 let single = singles as u32;
-                self.acknowledged_by_parent(link, stream, Place { wave, offset }, single);
+                self.acknowledged_by_parent(link, stream, Position { wave, offset }, single);
             }
             Control::Ancestry { ancestors, repairs } => {
                 self.membership.ancestors = ancestors;
@@ -141,7 +140,7 @@ impl Node {
             }
             Control::Credit { stream, bytes } => self.credit_from_child(link, stream, bytes),
             Control::Acknowledge { stream, wave, offset, .. } => {
-                self.acknowledged_by_child(link, stream, Place { wave, offset });
+                self.acknowledged_by_child(link, stream, Position { wave, offset });
             }
             Control::Rejoin { back_ends, covers, former, files } => {
                 let former = set(&former)?;
@@ -155,8 +154,8 @@ impl Node {
                 self.supersede_for(child, &ranks);
             }
             Control::Resume { stream, up, down } => {
-                let place = |(wave, offset)| Place { wave, offset };
-                self.resume(link, child, stream, place(up), place(down));
+                let position = |(wave, offset)| Position { wave, offset };
+                self.resume(link, child, stream, position(up), position(down));
             }
             Control::Resumed => self.resumed(link, child),
             Control::Broken { rank, back_ends, reason } => {

@@ -12,11 +12,10 @@ use core::fmt;
 use core::time::Duration;
 
 use sapwood_filter::{Arrivals, Chain, FilterError, Synchronisation, Verdict};
+use sapwood_link::{END, Position};
 use sapwood_packet::{Rank, RankSet, StreamId};
 
 use crate::job::{Job, Load, Work};
-use crate::lane::Place;
-use crate::membership::END;
 use crate::stream::Stream;
 use crate::{Instant, Node, Role};
 
@@ -28,7 +27,7 @@ pub(crate) struct Rule(pub(crate) Box<dyn Synchronisation>);
 pub(crate) struct Decider {
     standing: Standing,
     /// Which wave, and how many children it still waited for.
-    asked: Option<(Place, u32)>,
+    asked: Option<(Position, u32)>,
     /// When it wants to be asked again.
     due: Option<Instant>,
 }
@@ -51,7 +50,7 @@ enum Standing {
 /// What a rule is asked: what has come of a wave.
 #[derive(Clone, Debug)]
 pub(crate) struct Question {
-    pub(crate) place: Place,
+    pub(crate) position: Position,
     waiting: u32,
     stream: StreamId,
     rank: Rank,
@@ -89,7 +88,7 @@ impl Question {
     pub(crate) fn arrivals(&self) -> Arrivals<'_> {
         Arrivals {
             stream: self.stream,
-            wave: self.place.wave,
+            wave: self.position.wave,
             rank: self.rank,
             is_root: self.is_root,
             arrived: self.arrived,
@@ -214,14 +213,14 @@ impl Stream {
         };
         let is_due = decider.due.is_some_and(|due| due <= now);
         let is_ready = wave.waiting == 0 || wave.deadline.is_some_and(|deadline| deadline <= now);
-        let is_old = decider.asked == Some((wave.place, wave.waiting)) && !is_due;
+        let is_old = decider.asked == Some((wave.position, wave.waiting)) && !is_due;
         if is_ready || !wave.has_values() || is_old {
             return None;
         }
-        let place = wave.place;
-        let arrived = slots.iter().filter(|slot| slot.next > place && slot.next < END).count();
+        let position = wave.position;
+        let arrived = slots.iter().filter(|slot| slot.next > position && slot.next < END).count();
         Some(Question {
-            place,
+            position,
             waiting: wave.waiting,
             stream: *id,
             rank,
@@ -243,7 +242,7 @@ impl Stream {
     ) {
         let Some(decider) = &mut self.rule else { return };
         (decider.asked, decider.due) = (Some(question.news()), None);
-        let wave = self.waves.open.front_mut().filter(|wave| wave.place == question.place);
+        let wave = self.waves.open.front_mut().filter(|wave| wave.position == question.position);
         let Some(wave) = wave else { return };
         match decided {
             Ok(Verdict::Go) => wave.deadline = Some(now),
@@ -270,8 +269,8 @@ impl Stream {
 
 impl Question {
     /// What is new as long as the rule has not been asked it.
-    fn news(&self) -> (Place, u32) {
-        (self.place, self.waiting)
+    fn news(&self) -> (Position, u32) {
+        (self.position, self.waiting)
     }
 }
 

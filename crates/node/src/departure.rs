@@ -2,12 +2,13 @@
 
 use alloc::string::String;
 
+use sapwood_link::END;
 use sapwood_packet::{Rank, RankSet};
 use sapwood_wire::{Control, Ranges};
 
 use crate::adoption::Manner;
 use crate::link::Peer;
-use crate::membership::{END, State, bound_losses};
+use crate::membership::{State, bound_losses};
 use crate::{Event, LinkId, Missing, Node, Output, Role};
 
 /// Tells numbers behind losses from those of probes, which are times.

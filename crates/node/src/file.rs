@@ -11,13 +11,13 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use sapwood_filter::ShippedFile;
+use sapwood_link::EncodedFrame;
 use sapwood_packet::{Body, Slab};
 use sapwood_wire::limits::{
     FILE_BYTES_MAX, FILE_NAME_BYTES_MAX, FILE_PART_BYTES_MAX, FILES_BYTES_MAX, FILES_MAX,
 };
 use sapwood_wire::{Control, StreamRequest, WireError, encode_control};
 
-use crate::outbox::EncodedFrame;
 use crate::{LinkId, Node, NodeError, Role};
 
 /// One file, or its first parts.

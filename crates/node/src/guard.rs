@@ -14,6 +14,7 @@
 use alloc::string::String;
 use core::fmt;
 
+use sapwood_link::Position;
 use sapwood_packet::{Rank, RankSet, RankSetRef, StreamId};
 use sapwood_wire::limits::{
     ANCESTORS_MAX, ATTACH_POINTS_MAX, CONTROL_BYTES_MAX, STATE_BYTES_MAX, TEXT_BYTES_MAX,
@@ -21,7 +22,6 @@ use sapwood_wire::limits::{
 use sapwood_wire::{Control, control_name, is_control};
 
 use crate::guests::GUEST_RANKS_BEGIN;
-use crate::lane::Place;
 use crate::link::Peer;
 use crate::membership::{Child, Membership};
 use crate::{LinkId, Node, Role};
@@ -428,7 +428,7 @@ impl Node {
                 breach!("Credit for {bytes} bytes on stream {id}, more than it was sent")
             }
             (&Control::Acknowledge { wave, offset, singles, .. }, Some(slot))
-                if singles != 0 || slot.down_sent < (Place { wave, offset }) =>
+                if singles != 0 || slot.down_sent < (Position { wave, offset }) =>
             {
                 breach!("Acknowledge of packet {wave} on stream {id}, which it was not sent")
             }

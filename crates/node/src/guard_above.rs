@@ -2,11 +2,11 @@
 //! than its children: all that it knows of the network it has from there. What would still be wrong
 //! from any parent is a breach.
 
+use sapwood_link::END;
 use sapwood_packet::{PacketRef, Rank};
 use sapwood_wire::Control;
 
 use crate::guard::{Breach, GUEST_RANGES_MAX, breach};
-use crate::membership::END;
 use crate::stream::Stream;
 use crate::{Node, Role};
 

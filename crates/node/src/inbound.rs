@@ -1,16 +1,13 @@
 //! Frames that have come: control or packet, from which side, on which stream.
 
 use sapwood_filter::Filter;
+use sapwood_link::{Assembled, END, EncodedFrame, Position};
 use sapwood_packet::{Body, FormatRef, Header, Packet, PacketRef, RankSet, Slab};
 use sapwood_wire::{Frame, WireError, decode, frame_length};
 
-use crate::assembly::Assembled;
 use crate::head::Head;
-use crate::lane::Place;
 use crate::link::Peer;
-use crate::membership::END;
 use crate::mutation::Mutation;
-use crate::outbox::EncodedFrame;
 use crate::stream::{Stream, Way};
 use crate::wave::{Arrived, OwnedBody};
 use crate::{Instant, LinkId, Node, Output};
@@ -262,11 +259,11 @@ impl Node {
         let stream = self.streams.at(at);
         stream.down_received += frame.len() as u64;
         if stream.keeps && !packet.header.direct {
-            if Place::of_downward(&packet) < stream.down_next {
+            if Position::of_downward(&packet) < stream.down_next {
                 // It came from the parent before this one.
                 return self.grant_to_parent(at);
             }
-            stream.down_next = Place::behind_downward(&packet);
+            stream.down_next = Position::behind_downward(&packet);
         }
         let is_telemetry = stream.telemetry.is_some();
         let mut is_much_untold = false;
@@ -355,44 +352,51 @@ impl Stream {
     pub(crate) fn arrive(&mut self, slot: usize, arrived: Arrived<'_>, now: Instant) {
         let header = arrived.packet.header;
         let chunk = arrived.packet.chunk;
-        let mut place = Place { wave: header.wave, offset: chunk.map_or(0, |chunk| chunk.offset) };
-        if place.wave == END.wave {
+        let mut position =
+            Position { wave: header.wave, offset: chunk.map_or(0, |chunk| chunk.offset) };
+        if position.wave == END.wave {
             return self.advance(slot, END);
         }
         let next = self.slots[slot].next;
-        if header.void && place.wave == next.wave {
+        if header.void && position.wave == next.wave {
             // The child ends the wave in the middle of a packet: where an orphan has come to may
             // lie between two chunks.
-            place = self.waves.first_open_of(next);
+            position = self.waves.first_open_of(next);
         }
         if self.is_immediate() {
-            return self.arrive_unordered(slot, arrived, place);
+            return self.arrive_unordered(slot, arrived, position);
         }
-        if place.wave < self.ended || place < self.gone_until {
-            return self.arrive_late(slot, arrived, place);
+        if position.wave < self.ended || position < self.gone_until {
+            return self.arrive_late(slot, arrived, position);
         }
-        if header.late || place < next {
-            return self.arrive_beside(slot, arrived, place, now);
+        if header.late || position < next {
+            return self.arrive_beside(slot, arrived, position, now);
         }
-        if place.wave < self.resumed_until && self.is_repeated_in(&arrived, place) {
-            return self.pass_repeated(slot, arrived, place);
+        if position.wave < self.resumed_until && self.is_repeated_in(&arrived, position) {
+            return self.pass_repeated(slot, arrived, position);
         }
-        self.arrive_in_order(slot, arrived, place, now);
+        self.arrive_in_order(slot, arrived, position, now);
     }
 
     /// A packet or chunk whose turn it is in its child's order.
     #[inline]
-    fn arrive_in_order(&mut self, slot: usize, arrived: Arrived<'_>, place: Place, now: Instant) {
+    fn arrive_in_order(
+        &mut self,
+        slot: usize,
+        arrived: Arrived<'_>,
+        position: Position,
+        now: Instant,
+    ) {
         let header = arrived.packet.header;
         let chunk = arrived.packet.chunk;
-        self.waves.split_at(place);
-        self.waves.split_at(Place::start_of(place.wave + 1));
+        self.waves.split_at(position);
+        self.waves.split_at(Position::start_of(position.wave + 1));
         let length = arrived.body().len() as u64;
         let total = chunk.map(|chunk| chunk.total);
         let fold = if self.way == Way::Fold { self.up.as_fold() } else { None };
         let hint = self.slots[slot].hint;
         let replaces = self.breaks(Mutation::ReplaceContributors);
-        let (index, wave, is_new) = self.waves.at(place, &self.slots, hint);
+        let (index, wave, is_new) = self.waves.at(position, &self.slots, hint);
         if replaces {
             wave.contributors.clear();
         }
@@ -418,14 +422,14 @@ impl Stream {
             self.waves.begin(index, now, self.patience);
         }
         let until = match chunk {
-            Some(chunk) if place.offset + length < chunk.total => {
-                Place { wave: place.wave, offset: place.offset + length }
+            Some(chunk) if position.offset + length < chunk.total => {
+                Position { wave: position.wave, offset: position.offset + length }
             }
-            _ if header.ends_wave => Place::start_of(place.wave + 1),
+            _ if header.ends_wave => Position::start_of(position.wave + 1),
             _ => return,
         };
         let is_fold = fold.is_some();
-        if self.slots[slot].next == place && self.waves.is_last_before(index, until) {
+        if self.slots[slot].next == position && self.waves.is_last_before(index, until) {
             let wave = self.waves.wave_mut(index);
             wave.waiting -= 1;
             self.slots[slot].next = until;
@@ -446,9 +450,9 @@ impl Stream {
 
     /// A chunk has gone on: the next one of its packet is open from now on, whether a child has
     /// sent it or not, so that the wave ends even if none ever does.
-    pub(crate) fn begin_rest(&mut self, place: Place, now: Instant) {
+    pub(crate) fn begin_rest(&mut self, position: Position, now: Instant) {
         let hint = self.waves.number_of(0);
-        let (index, _, is_new) = self.waves.at(place, &self.slots, hint);
+        let (index, _, is_new) = self.waves.at(position, &self.slots, hint);
         if is_new {
             self.waves.begin(index, now, self.patience);
         }
@@ -456,7 +460,7 @@ impl Stream {
 
     /// A child has sent all that it will before `until`.
     #[inline]
-    pub(crate) fn advance(&mut self, slot: usize, until: Place) {
+    pub(crate) fn advance(&mut self, slot: usize, until: Position) {
         let from = self.slots[slot].next;
         if until <= from {
             return;

@@ -184,7 +184,7 @@ impl Job {
         let packets: SmallVec<[PacketRef<'_>; 8]> = wave.packets().collect();
         let lent = WaveRef {
             stream: self.stream,
-            wave: wave.place.wave,
+            wave: wave.position.wave,
             packets: &packets,
             contributors: wave.contributors.as_ref(),
             rank: self.rank,
@@ -195,7 +195,7 @@ impl Job {
         let made = self.call(&lent);
         let mut copy = None;
         if let (Ok(_), false, Some(sent)) = (&made, item.is_single, &mut self.handed_over) {
-            let next = wave.place.wave + 1;
+            let next = wave.position.wave + 1;
             if self.chain.has_released() || next.saturating_sub(*sent) >= WAVES {
                 *sent = next;
                 copy = Some(copy_of(&self.chain));

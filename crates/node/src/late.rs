@@ -7,12 +7,11 @@
 use alloc::collections::VecDeque;
 
 use sapwood_filter::Filter;
+use sapwood_link::{Position, has_reached, shorten};
 use sapwood_packet::{RankSet, Wave};
 
 use crate::Instant;
-use crate::lane::{Place, has_reached};
 use crate::mutation::Mutation;
-use crate::reclaim::shorten;
 use crate::slot::Until;
 use crate::stream::{Stream, Way};
 use crate::wave::Arrived;
@@ -76,17 +75,22 @@ impl Stream {
     }
 
     /// A packet of a stream that waits for nobody: each goes on by itself.
-    pub(crate) fn arrive_unordered(&mut self, slot: usize, arrived: Arrived<'_>, place: Place) {
+    pub(crate) fn arrive_unordered(
+        &mut self,
+        slot: usize,
+        arrived: Arrived<'_>,
+        position: Position,
+    ) {
         if !self.keeps {
             return self.queue_single(slot, arrived, false);
         }
-        let behind = behind(&arrived, place);
+        let behind = behind(&arrived, position);
         let ranks = arrived.packet.contributors;
         let is_blind = self.breaks(Mutation::RepeatSingles);
         let seen = &mut self.seen;
         let is_repeated = !is_blind
             && !ranks.is_empty()
-            && ranks.iter().all(|rank| seen.get(&rank).is_some_and(|&until| place < until));
+            && ranks.iter().all(|rank| seen.get(&rank).is_some_and(|&until| position < until));
         if is_repeated {
             return self.repeat(slot, arrived);
         }
@@ -97,12 +101,17 @@ impl Stream {
     }
 
     /// A packet whose wave has gone on.
-    pub(crate) fn arrive_late(&mut self, slot: usize, mut arrived: Arrived<'_>, place: Place) {
+    pub(crate) fn arrive_late(
+        &mut self,
+        slot: usize,
+        mut arrived: Arrived<'_>,
+        position: Position,
+    ) {
         // A packet that was late further down may overtake what the child sends of this wave
         // itself.
         let is_own = !arrived.packet.header.late;
-        let is_late = self.is_late(&arrived, place);
-        let until = self.behind_late(&arrived, place, is_late).filter(|_| is_own);
+        let is_late = self.is_late(&arrived, position);
+        let until = self.behind_late(&arrived, position, is_late).filter(|_| is_own);
         if !is_late || arrived.packet.chunk.is_some() || arrived.packet.header.void {
             let is_loss = is_late && !arrived.packet.header.void;
             self.dropped += u64::from(is_loss);
@@ -117,30 +126,35 @@ impl Stream {
     }
 
     /// How far a child has come when it has sent this of a wave that has gone on, or has begun to.
-    fn behind_late(&self, arrived: &Arrived<'_>, place: Place, is_late: bool) -> Option<Place> {
-        let end = Place::start_of(place.wave + 1);
+    fn behind_late(
+        &self,
+        arrived: &Arrived<'_>,
+        position: Position,
+        is_late: bool,
+    ) -> Option<Position> {
+        let end = Position::start_of(position.wave + 1);
         let ends_wave = arrived.packet.header.ends_wave;
         if arrived.packet.chunk.is_none() {
             return ends_wave.then_some(end);
         }
         // Of a packet whose beginning came too late, the rest is of no use either. But what was
         // counted already, and comes again, has a rest that is still waited for.
-        let is_useless = is_late || place.wave < self.ended;
-        Some(if is_useless { end } else { behind(arrived, place) })
+        let is_useless = is_late || position.wave < self.ended;
+        Some(if is_useless { end } else { behind(arrived, position) })
     }
 
     /// Whether what comes for a wave that has gone on is not in it.
-    fn is_late(&mut self, arrived: &Arrived<'_>, place: Place) -> bool {
+    fn is_late(&mut self, arrived: &Arrived<'_>, position: Position) -> bool {
         let ranks = arrived.packet.contributors;
         if ranks.is_empty() {
             return false;
         }
-        if place.wave >= self.ended.max(self.waves.lent_until()) {
+        if position.wave >= self.ended.max(self.waves.lent_until()) {
             // Earlier chunks of the packet have gone on.
             return !ranks.is_within(self.chunk_contributors.as_ref());
         }
-        let was_absent = self.absences.take(place.wave, ranks);
-        was_absent || self.breaks(Mutation::SkipOverlapCheck) || place.wave >= self.resumed_until
+        let was_absent = self.absences.take(position.wave, ranks);
+        was_absent || self.breaks(Mutation::SkipOverlapCheck) || position.wave >= self.resumed_until
     }
 
     /// A part of a wave that is still open, from a child that has passed the wave: it was late
@@ -149,26 +163,26 @@ impl Stream {
         &mut self,
         slot: usize,
         mut arrived: Arrived<'_>,
-        place: Place,
+        position: Position,
         now: Instant,
     ) {
         let header = arrived.packet.header;
-        if self.is_repeated_in(&arrived, place) {
+        if self.is_repeated_in(&arrived, position) {
             return self.repeat(slot, arrived);
         }
-        let is_cut = self.waves.open_at(place).is_some_and(|wave| wave.total.is_some());
+        let is_cut = self.waves.open_at(position).is_some_and(|wave| wave.total.is_some());
         if header.void || is_cut || arrived.packet.chunk.is_some() {
             // It cannot be put to chunks that have begun without it.
             self.dropped += u64::from(!header.void);
             return self.repeat(slot, arrived);
         }
         if header.late {
-            self.slots[slot].note_number(Until::Wave(place.wave), header.generation);
+            self.slots[slot].note_number(Until::Wave(position.wave), header.generation);
         }
         arrived.packet.header.late = false;
         let fold = if self.way == Way::Fold { self.up.as_fold() } else { None };
         let hint = self.slots[slot].hint;
-        let (index, wave, is_new) = self.waves.at(place, &self.slots, hint);
+        let (index, wave, is_new) = self.waves.at(position, &self.slots, hint);
         let Arrived { packet, owned, charge } = arrived;
         wave.add(slot, &packet, owned, charge, fold);
         if is_new {
@@ -177,14 +191,14 @@ impl Stream {
     }
 
     /// Whether an open wave has what comes already.
-    pub(crate) fn is_repeated_in(&mut self, arrived: &Arrived<'_>, place: Place) -> bool {
-        self.waves.split_at(place);
-        self.waves.split_at(Place::start_of(place.wave + 1));
+    pub(crate) fn is_repeated_in(&mut self, arrived: &Arrived<'_>, position: Position) -> bool {
+        self.waves.split_at(position);
+        self.waves.split_at(Position::start_of(position.wave + 1));
         if self.breaks(Mutation::SkipOverlapCheck) {
             return false;
         }
         let finds_whole_only = self.breaks(Mutation::FindWholeOverlapsOnly);
-        let Some(wave) = self.waves.open_at(place) else { return false };
+        let Some(wave) = self.waves.open_at(position) else { return false };
         let ranks = arrived.packet.contributors;
         let has_met = match finds_whole_only {
             true => ranks.is_within(wave.contributors.as_ref()),
@@ -200,9 +214,9 @@ impl Stream {
     }
 
     /// Something that has been counted already, in the order of waves.
-    pub(crate) fn pass_repeated(&mut self, slot: usize, arrived: Arrived<'_>, place: Place) {
-        let until = match behind(&arrived, place) {
-            behind if behind.wave > place.wave && !arrived.packet.header.ends_wave => place,
+    pub(crate) fn pass_repeated(&mut self, slot: usize, arrived: Arrived<'_>, position: Position) {
+        let until = match behind(&arrived, position) {
+            behind if behind.wave > position.wave && !arrived.packet.header.ends_wave => position,
             behind => behind,
         };
         self.repeat(slot, arrived);
@@ -219,13 +233,13 @@ impl Stream {
 }
 
 /// The place behind a packet or chunk.
-fn behind(arrived: &Arrived<'_>, place: Place) -> Place {
+fn behind(arrived: &Arrived<'_>, position: Position) -> Position {
     let length = arrived.body().len() as u64;
     match arrived.packet.chunk {
         Some(chunk) if chunk.offset + length < chunk.total => {
-            Place { wave: place.wave, offset: chunk.offset + length }
+            Position { wave: position.wave, offset: chunk.offset + length }
         }
-        _ => Place::start_of(place.wave + 1),
+        _ => Position::start_of(position.wave + 1),
     }
 }
 

@@ -5,9 +5,10 @@
 //! and reads no clock: bytes and the time come in, bytes and decisions come out, and the same
 //! inputs give the same outputs.
 //!
-//! A packet on its way up passes `inbox` (bytes become frames), `inbound` (which stream, which
-//! child), `wave` (held until its wave is complete), `transform` (the stream's filters), and
-//! `outbox` (frames become bytes). `docs/packet-path.md` follows one.
+//! A packet on its way up passes [`Inbox`](sapwood_link::Inbox) (bytes become frames), `inbound`
+//! (which stream, which child), `wave` (held until its wave is complete), `transform` (the stream's
+//! filters), and [`Outbox`](sapwood_link::Outbox) (frames become bytes). `docs/packet-path.md`
+//! follows one.
 #![no_std]
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
@@ -21,9 +22,7 @@ mod accounting;
 mod acknowledgement;
 mod adoption;
 mod apart;
-mod assembly;
 mod away;
-mod chunk;
 mod control;
 mod decision;
 mod delivery;
@@ -31,17 +30,13 @@ mod departure;
 mod error;
 mod fairness;
 mod file;
-mod gate;
 mod guard;
 mod guard_above;
 mod guests;
 mod head;
 mod inbound;
-mod inbox;
 mod input;
 mod job;
-mod kept;
-mod lane;
 mod late;
 mod link;
 mod local;
@@ -50,7 +45,6 @@ mod mutation;
 mod node;
 mod orphan;
 mod outbound;
-mod outbox;
 mod output;
 mod own;
 mod pulse;
@@ -61,7 +55,6 @@ mod replica;
 mod replies;
 mod resumption;
 mod run;
-mod sender;
 mod skew;
 mod slot;
 mod stream;
@@ -76,7 +69,6 @@ pub use apart::FILTER_LIMIT;
 pub use delivery::{Answer, Delivery, Missing};
 pub use error::NodeError;
 pub use guests::{GUEST_RANKS_BEGIN, GUEST_RANKS_PER_PROCESS};
-pub use inbox::MemoryAdvice;
 pub use input::Input;
 pub use job::Job;
 pub use link::LinkId;
@@ -85,9 +77,9 @@ pub use membership::{AttachPoint, ChildPlan};
 #[cfg(feature = "mutations")]
 pub use mutation::Mutation;
 pub use node::{Node, Role, Settings};
-pub use outbox::GATHER_PARTS_MAX;
 pub use output::{AffectedWaves, Event, Output};
 pub use record::{LINK_COLUMNS, LinkRecord, NODE_COLUMNS, NodeRecord, Records, TELEMETRY};
 pub use recovery::Recovery;
+pub use sapwood_link::{GATHER_PARTS_MAX, MemoryAdvice};
 pub use sapwood_wire::Policy;
 pub use time::Instant;

@@ -2,11 +2,10 @@
 
 use alloc::vec::Vec;
 
+use sapwood_link::{Inbox, Outbox};
 use sapwood_packet::Rank;
 
 use crate::Instant;
-use crate::inbox::Inbox;
-use crate::outbox::Outbox;
 use crate::skew::Skew;
 
 /// A link's number; chosen by the runtime, small, used again after the link is down.

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use sapwood_filter::{FilterSpec, WaveRule};
+use sapwood_link::{FrameInfo, SHARED_BODY_BYTES};
 use sapwood_packet::{
     Body, DIRECTIVES_MAX, FormatRef, Header, IntoValues, Packet, PacketRef, RankSet, RankSetRef,
     Slab, StreamId, Tag, Values, ValuesRef, Wave,
@@ -13,8 +14,6 @@ use sapwood_packet::{
 use sapwood_wire::limits::{FILTERS_MAX, PACKET_BYTES_MAX, WINDOW_BYTES};
 use sapwood_wire::{Control, Policy, Ranges, StreamRequest, WaitRule, encode_control};
 
-use crate::lane::Passage;
-use crate::outbox::SHARED_BODY_BYTES;
 use crate::stream::request_of;
 use crate::{Instant, Node, NodeError, Role};
 
@@ -142,7 +141,7 @@ impl Node {
     pub fn is_deserted(&self, stream: StreamId) -> bool {
         let is_root = self.settings.role == Role::FrontEnd;
         self.streams.get(stream).filter(|_| is_root).is_some_and(|stream| {
-            stream.slots.iter().all(|slot| slot.next >= crate::membership::END)
+            stream.slots.iter().all(|slot| slot.next >= sapwood_link::END)
                 && stream.waves.is_empty()
         })
     }
@@ -256,7 +255,7 @@ impl Node {
         let open = self.streams.at(at);
         let next = open.next_wave;
         let wave = wave.unwrap_or(next);
-        if wave < next || wave == crate::membership::END.wave {
+        if wave < next || wave == sapwood_link::END.wave {
             return Err(NodeError::WavePassed { wave, next });
         }
         if let Some(error) = open.refusal() {
@@ -349,7 +348,7 @@ impl Node {
             open.sender.pass(grown);
             // A run is kept when it has ended.
             if !outbox.is_run_open() {
-                open.sender.keep_packed(Passage::upward(&packet), grown, outbox);
+                open.sender.record_packed(FrameInfo::upward(&packet), grown, outbox);
             }
         }
         self.acknowledge_beside(at);
@@ -420,7 +419,7 @@ impl Node {
     /// Whether something that this process has sent is not safe yet.
     fn is_unsettled(&mut self) -> bool {
         self.keep_runs();
-        !self.has_ended && self.streams.iter().any(|stream| !stream.sender.is_settled())
+        !self.has_ended && self.streams.iter().any(|stream| !stream.sender.is_acknowledged())
     }
 
     /// Ends a back-end that leaves, once what it has sent is safe; or a communication process, once

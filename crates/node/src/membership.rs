@@ -11,7 +11,6 @@ use sapwood_wire::{Claim, Control, Ranges, WIRE_VERSION};
 use crate::adoption::{Applicant, Vacancy};
 use crate::guard::Standing;
 use crate::guests::Guests;
-use crate::lane::Place;
 use crate::link::Peer;
 use crate::orphan::Search;
 use crate::telemetry::Census;
@@ -690,12 +689,12 @@ impl Node {
     }
 
     pub(crate) fn report_if_ready(&mut self) {
-        let is_settled = |child: &Child| matches!(child.state, State::Reported | State::Gone);
+        let is_acknowledged = |child: &Child| matches!(child.state, State::Reported | State::Gone);
         let membership = &mut self.membership;
         let is_ready = membership.is_planned
             && !membership.has_reported
-            && !membership.vacancies.iter().any(|place| place.is_starting)
-            && membership.children.values().all(is_settled);
+            && !membership.vacancies.iter().any(|position| position.is_starting)
+            && membership.children.values().all(is_acknowledged);
         if !is_ready {
             return;
         }
@@ -726,6 +725,3 @@ pub(crate) fn bound_losses(losses: &mut Vec<Missing>) {
         held -= ranges(&losses.remove(0));
     }
 }
-
-/// The place behind all waves: a child that has come so far sends nothing more.
-pub(crate) const END: Place = Place { wave: u64::MAX, offset: 0 };

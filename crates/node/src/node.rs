@@ -5,16 +5,15 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use sapwood_filter::{Emitter, Registry};
+use sapwood_link::{Filled, MemoryAdvice, Outbox, Pool};
 use sapwood_packet::{OutOfMemory, Rank, RankSet, Slab, StreamId, Values};
 use sapwood_wire::limits::CHUNK_BYTES;
 
 use crate::apart::Jobs;
 use crate::file::Files;
-use crate::inbox::{Filled, MemoryAdvice, Pool};
 use crate::link::{Links, Peer};
 use crate::membership::Membership;
 use crate::mutation::Mutation;
-use crate::outbox::Outbox;
 use crate::stream::Stream;
 use crate::telemetry::Counted;
 use crate::visitor::Visitors;
@@ -400,7 +399,7 @@ impl Streams {
         if self.list.get(self.last).is_some_and(|stream| stream.id == id) {
             return Some(self.last);
         }
-        self.last = self.place(id)?;
+        self.last = self.position(id)?;
         Some(self.last)
     }
 
@@ -409,11 +408,11 @@ impl Streams {
         if let Some(stream) = self.list.get(self.last).filter(|stream| stream.id == id) {
             return Some(stream);
         }
-        self.list.get(self.place(id)?)
+        self.list.get(self.position(id)?)
     }
 
     /// Where in the list a stream is that was not the last.
-    fn place(&self, id: StreamId) -> Option<usize> {
+    fn position(&self, id: StreamId) -> Option<usize> {
         let found = self.index.binary_search_by_key(&id, |&(id, _)| id).ok()?;
         Some(self.index[found].1)
     }
@@ -430,7 +429,7 @@ impl Streams {
         outbox.end_run();
         outbox.take_ended_runs(|run, bytes| {
             if let Some(stream) = self.get_mut(run.stream) {
-                stream.sender.keep_run(run, bytes);
+                stream.sender.record_run(run, bytes);
             }
         });
     }
@@ -470,9 +469,9 @@ impl Streams {
         let removed = self.list.swap_remove(at);
         self.timed -= usize::from(removed.is_timed());
         if let Some(id) = self.list.get(at).map(|moved| moved.id)
-            && let Some((_, place)) = self.index.iter_mut().find(|(other, _)| *other == id)
+            && let Some((_, position)) = self.index.iter_mut().find(|(other, _)| *other == id)
         {
-            *place = at;
+            *position = at;
         }
     }
 

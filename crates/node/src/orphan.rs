@@ -7,11 +7,11 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use sapwood_link::Position;
 use sapwood_packet::{Rank, RankSet};
 use sapwood_wire::limits::ANCESTORS_MAX;
 use sapwood_wire::{Claim, Control, Ranges, RecoveryTerms, WIRE_VERSION};
 
-use crate::lane::Place;
 use crate::link::Peer;
 use crate::mutation::Mutation;
 use crate::{Event, Instant, LinkId, Missing, Node, Output, Recovery, Role};
@@ -275,7 +275,7 @@ impl Node {
         if self.settings.role == Role::BackEnd
             && let Some(outbox) = self.links.outbox(link)
         {
-            outbox.keep_runs();
+            outbox.record_runs();
         }
         self.tell_ancestry();
         self.outputs.push_back(Output::Event(Event::Reattached { parent }));
@@ -311,13 +311,13 @@ impl Node {
         }
         stream.down_received = 0;
         stream.down_granted = 0;
-        stream.down_told = Place::default();
+        stream.down_told = Position::default();
         let window = stream.request.window_bytes;
         if stream.breaks(Mutation::ForgetKept) {
             stream.sender.forget();
         }
         if stream.breaks(Mutation::RepeatDownwards) {
-            stream.down_next = Place::default();
+            stream.down_next = Position::default();
         }
         if stream.breaks(Mutation::SkipFirstKept) {
             stream.sender.forget_first();
@@ -357,7 +357,7 @@ impl Node {
             covers.insert(rank);
         }
         for stream in self.streams.iter() {
-            if !stream.sender.is_settled() || stream.waves.has_lent() {
+            if !stream.sender.is_acknowledged() || stream.waves.has_lent() {
                 covers.union_with(stream.below.as_ref());
             }
         }

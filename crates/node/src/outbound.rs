@@ -4,15 +4,14 @@
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
+use sapwood_link::{
+    Assembled, END, EncodedFrame, FrameInfo, Outbox, SHARED_BODY_BYTES, SequenceSpace, cut,
+};
 use sapwood_packet::{Body, Header, Packet, PacketRef, RankSet, Slab};
 use sapwood_wire::Control;
 
-use crate::assembly::Assembled;
-use crate::lane::{Lane, Passage};
-use crate::membership::END;
-use crate::outbox::{EncodedFrame, Outbox, SHARED_BODY_BYTES};
 use crate::stream::{Stream, Way};
-use crate::{Answer, Delivery, LinkId, Missing, Node, Role, chunk};
+use crate::{Answer, Delivery, LinkId, Missing, Node, Role};
 
 impl Node {
     /// Sends a packet up, or delivers it at the front-end. With `shared`, that is its body and
@@ -35,8 +34,8 @@ impl Node {
             let stream = self.streams.at(at);
             stream.number(&mut packet);
             if let Ok(length) = outbox.push_packet(&packet) {
-                let passage = Passage::upward(&packet);
-                stream.sender.packed(passage, length, outbox);
+                let info = FrameInfo::upward(&packet);
+                stream.sender.packed(info, length, outbox);
             }
             return;
         }
@@ -84,7 +83,7 @@ impl Node {
                 &copied
             }
         };
-        for (part, bytes) in chunk::cut(packet, body, self.chunk_bytes) {
+        for (part, bytes) in cut(packet, body, self.chunk_bytes) {
             if let Ok(frame) = EncodedFrame::split(&part, bytes) {
                 self.fan_out(at, part, &[], Some(&frame));
             }
@@ -105,9 +104,9 @@ impl Node {
         let Self { links, streams, .. } = self;
         let stream = streams.at(at);
         let safe = stream.safe_up(is_root);
-        let passage = Passage::downward(&packet);
-        stream.keep_down(passage, frame, encoded);
-        let drops = stream.drops() && passage.begins;
+        let info = FrameInfo::downward(&packet);
+        stream.keep_down(info, frame, encoded);
+        let drops = stream.drops() && info.begins;
         let window = stream.request.window_bytes as usize;
         let mut waiting: Option<EncodedFrame> = encoded.cloned();
         let mut is_for_some = false;
@@ -118,8 +117,8 @@ impl Node {
                 continue;
             }
             is_for_some = true;
-            if passage.lane == Lane::Waves {
-                slot.down_sent = passage.behind;
+            if info.space == SequenceSpace::Waves {
+                slot.down_sent = info.behind;
             }
             if !slot.alive {
                 continue;
@@ -130,7 +129,7 @@ impl Node {
                     Some(encoded) => outbox.push_frame(encoded),
                     None => outbox.push_bytes(frame),
                 }
-                slot.down.pass(encoded.map_or(frame.len(), EncodedFrame::len));
+                slot.down.pass(encoded.map_or(frame.len(), EncodedFrame::length));
                 if stream.keeps
                     && slot.is_behind(safe.0)
                     && let Some(message) =
@@ -145,7 +144,7 @@ impl Node {
                 stream.dropped += slot.down.make_room(window);
             }
             let copy = || EncodedFrame::whole(Body::from(Slab::copy_of(frame)));
-            slot.down.wait(waiting.get_or_insert_with(copy).clone(), passage);
+            slot.down.wait(waiting.get_or_insert_with(copy).clone(), info);
         }
         if stream.keeps && (!is_for_some || stream.down_untold >= stream.down_heeded) {
             // Those below are gone, so that nobody will say that it has come; or some who are away
@@ -323,17 +322,17 @@ impl Stream {
         // A chunk is not cut again.
         let is_cut = packet.chunk.is_none() && body.len() > self.chunk_bytes;
         let chunk_bytes = self.chunk_bytes;
-        let chunks = is_cut.then(|| chunk::cut(whole, body, chunk_bytes)).into_iter().flatten();
+        let chunks = is_cut.then(|| cut(whole, body, chunk_bytes)).into_iter().flatten();
         let uncut = (!is_cut).then(|| (whole, body.clone()));
         for (mut part, bytes) in chunks.chain(uncut) {
             self.number(&mut part);
-            let passage = Passage::upward(&part);
+            let info = FrameInfo::upward(&part);
             let Ok(frame) = EncodedFrame::split(&part, bytes) else { continue };
             match &mut outbox {
                 Some(outbox) if self.sender.is_open_for(&part) => {
-                    self.sender.send(frame, passage, outbox);
+                    self.sender.send(frame, info, outbox);
                 }
-                _ => self.sender.wait(frame, passage),
+                _ => self.sender.wait(frame, info),
             }
         }
     }

@@ -7,11 +7,11 @@
 use alloc::boxed::Box;
 
 use sapwood_filter::Filter;
+use sapwood_link::Position;
 use sapwood_packet::PacketRef;
 use sapwood_wire::run_key;
 
 use crate::Instant;
-use crate::lane::Place;
 use crate::slot::Slot;
 use crate::stream::{Stream, Way};
 use crate::wave::{Arrived, OpenWave, WaveTable};
@@ -46,17 +46,17 @@ impl Stream {
     /// charge.
     #[inline]
     fn fold_run(&mut self, slot: usize, run: &PacketRef<'_>, charge: u32) -> u32 {
-        let place = Place::start_of(run.header.wave);
+        let position = Position::start_of(run.header.wave);
         let is_plain = self.way == Way::Fold
             && !self.is_timed()
             && !self.is_immediate()
-            && self.slots[slot].next == place
-            && place.wave >= self.ended
-            && place >= self.gone_until;
+            && self.slots[slot].next == position
+            && position.wave >= self.ended
+            && position >= self.gone_until;
         let Some(fold) = self.up.as_fold().filter(|_| is_plain) else { return 0 };
-        let end = Place::start_of(place.wave + u64::from(run.more_waves) + 1);
+        let end = Position::start_of(position.wave + u64::from(run.more_waves) + 1);
         let hint = self.slots[slot].hint;
-        let index = self.waves.run_at(place, end, &self.slots, hint);
+        let index = self.waves.run_at(position, end, &self.slots, hint);
         let wave = self.waves.wave_mut(index);
         let until = wave.until();
         let waves = wave.more + 1;
@@ -64,7 +64,7 @@ impl Stream {
         if wave.total.is_some() || wave.has_values() && !wave.fits(&piece) {
             return 0;
         }
-        let may_repeat = place.wave < self.resumed_until;
+        let may_repeat = position.wave < self.resumed_until;
         if may_repeat && wave.contributors.as_ref().intersects(run.contributors) {
             return 0;
         }
@@ -99,44 +99,46 @@ impl WaveTable {
     /// is open, cut if it is longer, or a new one as far as no wave is open and no child stands
     /// between.
     #[inline]
-    fn run_at(&mut self, place: Place, end: Place, slots: &[Slot], hint: u64) -> usize {
+    fn run_at(&mut self, position: Position, end: Position, slots: &[Slot], hint: u64) -> usize {
         let hinted = self.position_of(hint);
-        let is_there = |wave: &OpenWave| wave.place == place && wave.until() <= end;
+        let is_there = |wave: &OpenWave| wave.position == position && wave.until() <= end;
         if self.open.get(hinted).is_some_and(|wave| is_there(wave)) {
             return hinted;
         }
-        self.split_at(place);
+        self.split_at(position);
         self.split_at(end);
         let mut end = end;
-        if self.open.back().is_some_and(|last| last.place >= place) {
-            let index = self.open.partition_point(|wave| wave.place < place);
+        if self.open.back().is_some_and(|last| last.position >= position) {
+            let index = self.open.partition_point(|wave| wave.position < position);
             match self.open.get(index) {
-                Some(wave) if wave.place == place => return index,
-                Some(wave) => end = end.min(Place::start_of(wave.place.wave)),
+                Some(wave) if wave.position == position => return index,
+                Some(wave) => end = end.min(Position::start_of(wave.position.wave)),
                 None => {}
             }
         }
-        for next in slots.iter().map(|slot| slot.next).filter(|&next| next > place) {
-            end = end.min(Place::start_of(next.wave.max(place.wave + 1)));
+        for next in slots.iter().map(|slot| slot.next).filter(|&next| next > position) {
+            end = end.min(Position::start_of(next.wave.max(position.wave + 1)));
         }
-        let (index, wave, _) = self.at(place, slots, hint);
-        wave.more = u32::try_from(end.wave - place.wave - 1).unwrap_or(0);
+        let (index, wave, _) = self.at(position, slots, hint);
+        wave.more = u32::try_from(end.wave - position.wave - 1).unwrap_or(0);
         self.runs += usize::from(wave.more > 0);
         index
     }
 
     /// Cuts the run that a place lies inside of, so that the place becomes a boundary.
     #[inline]
-    pub(crate) fn split_at(&mut self, place: Place) {
+    pub(crate) fn split_at(&mut self, position: Position) {
         if self.runs == 0 {
             return;
         }
-        let index = self.open.partition_point(|wave| wave.until() <= place);
-        let Some(run) = self.open.get_mut(index).filter(|wave| wave.place < place) else { return };
+        let index = self.open.partition_point(|wave| wave.until() <= position);
+        let Some(run) = self.open.get_mut(index).filter(|wave| wave.position < position) else {
+            return;
+        };
         if run.more == 0 {
             return;
         }
-        let cut = (place.wave - run.place.wave) as usize;
+        let cut = (position.wave - run.position.wave) as usize;
         let second = run.split_off(cut);
         self.runs -= 1;
         self.runs += usize::from(run.more > 0) + usize::from(second.more > 0);

@@ -2,15 +2,11 @@
 
 use alloc::collections::VecDeque;
 
+use sapwood_link::{Assemblies, END, Gate, Position, has_reached, shorten};
 use sapwood_packet::{RankSet, Wave};
 use sapwood_wire::limits::KEPT_BYTES;
 
 use crate::LinkId;
-use crate::assembly::Assemblies;
-use crate::gate::Gate;
-use crate::lane::{Place, has_reached};
-use crate::membership::END;
-use crate::reclaim::shorten;
 use crate::replica::Replicas;
 use crate::warrant::Warrant;
 
@@ -32,9 +28,9 @@ pub(crate) struct Slot {
     /// Waves wait for it.
     pub(crate) vacancy: Option<u64>,
     /// Everything before this place has come, or will never come.
-    pub(crate) next: Place,
+    pub(crate) next: Position,
     /// What that was before the child said that nothing more comes.
-    pub(crate) next_before_end: Place,
+    pub(crate) next_before_end: Position,
     /// Where in the open waves the next packet is likely to belong, counted from the stream's
     /// start.
     pub(crate) hint: u64,
@@ -47,9 +43,9 @@ pub(crate) struct Slot {
     /// Where what the stream sends down waits for this child's credit.
     pub(crate) down: Gate,
     /// The place behind what has been sent down to it.
-    pub(crate) down_sent: Place,
+    pub(crate) down_sent: Position,
     /// Everything before this place has reached its back-ends.
-    pub(crate) down_safe: Place,
+    pub(crate) down_safe: Position,
     /// Numbers of single packets that have come from it, and what has to be safe for them to be.
     numbers: VecDeque<(Until, u32)>,
     /// How many single packets have come that have not gone on, and the number of the last that
@@ -57,7 +53,7 @@ pub(crate) struct Slot {
     waiting_singles: u32,
     last_single: u32,
     /// What it has been told is safe.
-    told: (Place, u32),
+    told: (Position, u32),
     /// Bytes that have become safe since, as far as they are counted.
     untold_bytes: usize,
     safe_number: u32,
@@ -77,7 +73,7 @@ pub(crate) enum Until {
 }
 
 impl Slot {
-    pub(crate) fn new(link: LinkId, members: RankSet, first: Place, window: u32) -> Self {
+    pub(crate) fn new(link: LinkId, members: RankSet, first: Position, window: u32) -> Self {
         Self {
             link,
             members,
@@ -90,8 +86,8 @@ impl Slot {
             granted_early: 0,
             assemblies: Assemblies::default(),
             down: Gate::new(window),
-            down_sent: Place::default(),
-            down_safe: Place::default(),
+            down_sent: Position::default(),
+            down_safe: Position::default(),
             numbers: VecDeque::new(),
             waiting_singles: 0,
             last_single: 0,
@@ -142,7 +138,7 @@ impl Slot {
 
     /// Whether this child may forget so many waves that it is worth a word beside a packet.
     #[inline]
-    pub(crate) fn is_behind(&self, safe: Place) -> bool {
+    pub(crate) fn is_behind(&self, safe: Position) -> bool {
         safe.wave.saturating_sub(self.told.0.wave) >= UNTOLD_PACKETS
     }
 
@@ -151,15 +147,15 @@ impl Slot {
     /// `held` are not.
     pub(crate) fn settle(
         &mut self,
-        safe: Place,
+        safe: Position,
         single: u32,
         held: Option<Wave>,
-    ) -> Option<(Place, u32)> {
+    ) -> Option<(Position, u32)> {
         self.untold_bytes = 0;
         while let Some(&(until, number)) = self.numbers.front() {
             let is_safe = match until {
                 Until::Single(own) => has_reached(single, own),
-                Until::Wave(wave) => Place::start_of(wave) < safe,
+                Until::Wave(wave) => Position::start_of(wave) < safe,
             };
             // Those that wait are not safe, and are told of in order.
             let overtakes = self.waiting_singles > 0 && !has_reached(self.last_single, number);
@@ -169,12 +165,12 @@ impl Slot {
             self.safe_number = number;
             self.numbers.pop_front();
         }
-        let held = held.map_or(END, Place::start_of);
+        let held = held.map_or(END, Position::start_of);
         // One that has said that nothing more comes may have members again, who send what they
         // have kept of waves that have gone on without them.
         let come = if self.next < END { self.next } else { self.next_before_end };
-        let place = held.min(safe).min(come).max(self.told.0);
-        let now = (place, self.safe_number);
+        let position = held.min(safe).min(come).max(self.told.0);
+        let now = (position, self.safe_number);
         if !self.alive || now == self.told {
             return None;
         }
@@ -221,9 +217,9 @@ mod tests {
 
     #[test]
     fn a_single_packet_that_waits_is_not_told_of_with_one_behind_it() {
-        let mut slot = Slot::new(LinkId(0), RankSet::range(0, 3), Place::start_of(0), 1024);
-        slot.next = Place::start_of(9);
-        let safe = Place::start_of(4);
+        let mut slot = Slot::new(LinkId(0), RankSet::range(0, 3), Position::start_of(0), 1024);
+        slot.next = Position::start_of(9);
+        let safe = Position::start_of(4);
         slot.expect_single(1);
         // The second belongs to a wave that is open here.
         slot.note_number(Until::Wave(3), 2);
@@ -231,6 +227,9 @@ mod tests {
         slot.note_single(1, 1);
         assert_eq!(slot.settle(safe, 0, None), None, "the first has gone on, and is not safe");
         assert_eq!(slot.settle(safe, 1, None), Some((safe, 2)));
-        assert_eq!(slot.settle(Place::start_of(8), 1, Some(6)), Some((Place::start_of(6), 2)));
+        assert_eq!(
+            slot.settle(Position::start_of(8), 1, Some(6)),
+            Some((Position::start_of(6), 2))
+        );
     }
 }

@@ -7,27 +7,24 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use sapwood_filter::{Chain, Filter, FilterError, FilterSpec, Registry};
+use sapwood_link::{
+    Assemblies, END, EncodedFrame, FrameInfo, Pool, Position, RetransmitBuffer, Sender,
+    SequenceSpace,
+};
 use sapwood_packet::{Format, FormatRef, Rank, RankSet, StreamId, Values, ValuesRef, Wave};
 use sapwood_wire::limits::{CHUNK_BYTES, KEPT_BYTES};
 use sapwood_wire::{FilterRequest, Policy, StreamRequest, WaitRule};
 
 use crate::absence::Absences;
 use crate::apart::{Apart, DownApart};
-use crate::assembly::Assemblies;
 use crate::away::Away;
 use crate::decision::Decider;
 use crate::fairness::Pace;
-use crate::inbox::Pool;
-use crate::kept::Kept;
-use crate::lane::{Lane, Passage, Place};
 use crate::late::LateParts;
-use crate::membership::END;
 use crate::mutation::Mutation;
-use crate::outbox::EncodedFrame;
 use crate::own::OwnFilters;
 use crate::replica::Handover;
 use crate::replies::Replies;
-use crate::sender::Sender;
 use crate::slot::Slot;
 use crate::telemetry::Asked;
 use crate::wave::WaveTable;
@@ -85,7 +82,7 @@ pub(crate) struct Stream {
     /// All waves below this one have been answered upwards.
     pub(crate) ended: Wave,
     /// All waves and chunks before this place have gone on: what still comes for them is late.
-    pub(crate) gone_until: Place,
+    pub(crate) gone_until: Position,
     /// What goes up to the parent (unused at the front-end).
     pub(crate) sender: Sender,
     /// Whether what is sent is kept until it is acknowledged.
@@ -99,7 +96,7 @@ pub(crate) struct Stream {
     /// The wave before which that is known.
     pub(crate) recorded: Wave,
     /// How far each back-end has come, on a stream that waits for nobody.
-    pub(crate) seen: BTreeMap<Rank, Place>,
+    pub(crate) seen: BTreeMap<Rank, Position>,
     /// Waves below this one may come again from children that had another parent.
     pub(crate) resumed_until: Wave,
     /// Whether its upward filters have been slow, and how many waves they may take in one input.
@@ -114,22 +111,22 @@ pub(crate) struct Stream {
     /// those of that number.
     pub(crate) down_made: (Wave, u32),
     /// Everything that came down before this place has arrived.
-    pub(crate) down_next: Place,
+    pub(crate) down_next: Position,
     /// What the parent has been told of that.
-    pub(crate) down_told: Place,
+    pub(crate) down_told: Position,
     /// Bytes that have become safe since, as far as they are counted.
     pub(crate) down_untold: usize,
     /// So many of those bytes call for something to be done.
     pub(crate) down_heeded: usize,
     /// Everything that came down before this place has reached the back-ends, as far as the
     /// children have said so.
-    pub(crate) down_reached: Place,
+    pub(crate) down_reached: Position,
     /// A rule that the node breaks, in tests.
     pub(crate) mutation: Option<Mutation>,
     /// A longer body is cut into chunks of this length.
     pub(crate) chunk_bytes: usize,
     /// What went down and may have to be sent to another child.
-    pub(crate) down_kept: Kept,
+    pub(crate) down_kept: RetransmitBuffer,
     /// Members that were given up, for whom it is kept as well.
     pub(crate) away: Away,
     /// Large packets from the parent, or at the front-end answers, that are not whole yet.
@@ -188,10 +185,10 @@ impl Stream {
             slot_of_link: Vec::new(),
             waves: WaveTable::default(),
             ended: request.first_wave,
-            gone_until: Place::default(),
+            gone_until: Position::default(),
             sender: Sender::new(
                 request.window_bytes,
-                Place::start_of(request.first_wave),
+                Position::start_of(request.first_wave),
                 request.policy == Policy::Block,
             ),
             keeps: false,
@@ -206,14 +203,14 @@ impl Stream {
             yields: false,
             next_down: 0,
             down_made: (0, 0),
-            down_next: Place::default(),
-            down_told: Place::default(),
+            down_next: Position::default(),
+            down_told: Position::default(),
             down_untold: 0,
             down_heeded: 1,
-            down_reached: Place::default(),
+            down_reached: Position::default(),
             mutation: None,
             chunk_bytes: CHUNK_BYTES,
-            down_kept: Kept::default(),
+            down_kept: RetransmitBuffer::default(),
             away: Away::default(),
             assemblies: Assemblies::default(),
             faults: BTreeMap::new(),
@@ -252,10 +249,11 @@ impl Stream {
         // The waves that are open do not count on it, and a process that was here before under one
         // of these ranks has used those that it has sent in.
         let seen = back_ends.iter().filter_map(|rank| self.seen.get(&rank));
-        let seen = seen.map(|place| place.wave + u64::from(place.offset > 0)).max().unwrap_or(0);
+        let seen =
+            seen.map(|position| position.wave + u64::from(position.offset > 0)).max().unwrap_or(0);
         let first = self.ended.max(self.waves.end()).max(seen);
         let window = self.request.window_bytes;
-        self.add_slot(Slot::new(link, members, Place::start_of(first), window));
+        self.add_slot(Slot::new(link, members, Position::start_of(first), window));
         Some(StreamRequest { first_wave: first, ..self.request.clone() })
     }
 
@@ -325,11 +323,11 @@ impl Stream {
 
     /// The place before which everything that came up is safe here: taken by the front-end, or
     /// acknowledged by the parent.
-    pub(crate) fn safe(&self, is_root: bool) -> Place {
+    pub(crate) fn safe(&self, is_root: bool) -> Position {
         if !is_root {
             return self.sender.acknowledged;
         }
-        let ended = Place::start_of(self.ended);
+        let ended = Position::start_of(self.ended);
         if self.waves.has_lent() {
             return ended;
         }
@@ -364,7 +362,7 @@ impl Stream {
         if members.is_empty() {
             return false;
         }
-        let first = Place::start_of(self.request.first_wave);
+        let first = Position::start_of(self.request.first_wave);
         let mut slot = Slot::new(LinkId(u32::MAX), members, first, self.request.window_bytes);
         slot.alive = false;
         slot.vacancy = Some(vacancy);
@@ -375,7 +373,7 @@ impl Stream {
     /// Keeps what is sent from now on until it is acknowledged.
     pub(crate) fn keep(&mut self) {
         self.keeps = true;
-        self.sender.keep();
+        self.sender.enable_retransmission();
         self.begin_handover();
     }
 
@@ -394,7 +392,7 @@ impl Stream {
 
     /// The place before which everything that was sent down has reached its back-ends, also those
     /// who are away.
-    pub(crate) fn down_safe(&self) -> Place {
+    pub(crate) fn down_safe(&self) -> Position {
         let lags = |slot: &&Slot| slot.is_awaited() && slot.down_safe < slot.down_sent;
         let lagging = self.slots.iter().filter(lags).map(|slot| slot.down_safe);
         lagging.chain(self.away.first()).min().unwrap_or(END)
@@ -403,16 +401,16 @@ impl Stream {
     /// Keeps a frame that goes down.
     pub(crate) fn keep_down(
         &mut self,
-        passage: Passage,
+        info: FrameInfo,
         frame: &[u8],
         shared: Option<&EncodedFrame>,
     ) {
-        if !self.keeps || passage.lane == Lane::Outside {
+        if !self.keeps || info.space == SequenceSpace::Unsequenced {
             return;
         }
         match shared {
-            Some(shared) => self.down_kept.share(passage, shared.clone()),
-            None => self.down_kept.copy(passage, frame),
+            Some(shared) => self.down_kept.push_shared(info, shared.clone()),
+            None => self.down_kept.push_copy(info, frame),
         }
         while self.drops() && self.down_kept.bytes() > KEPT_BYTES {
             self.down_kept.forget_first(&mut Pool::default());

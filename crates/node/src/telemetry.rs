@@ -9,10 +9,10 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use sapwood_link::Position;
 use sapwood_packet::{RankSet, Tag, Values, Wave};
 use sapwood_wire::{Control, StreamRequest};
 
-use crate::lane::Place;
 use crate::{Instant, LinkId, LinkRecord, Node, NodeRecord, Records, Role, TELEMETRY};
 
 /// The tag of what goes up and down on such a stream.
@@ -137,9 +137,9 @@ impl Node {
         **asked = Asked { since: now, arrivals: Vec::new() };
         let mut links: Vec<LinkId> =
             stream.slots.iter().filter(|slot| slot.alive).map(|slot| slot.link).collect();
-        let place = Place::start_of(wave);
-        if place >= stream.gone_until && wave >= stream.ended {
-            let (index, open, _) = stream.waves.at(place, &stream.slots, u64::MAX);
+        let position = Position::start_of(wave);
+        if position >= stream.gone_until && wave >= stream.ended {
+            let (index, open, _) = stream.waves.at(position, &stream.slots, u64::MAX);
             open.header.tag = TELEMETRY_TAG;
             stream.waves.begin(index, now, stream.patience);
         }
@@ -167,8 +167,8 @@ impl Node {
         let asked = core::mem::take(&mut **self.streams.at(at).telemetry.as_mut()?);
         let values = self.records(Some(&asked)).to_values();
         // In memory that the stream has kept.
-        if let Some(place) = &mut self.streams.at(at).telemetry {
-            **place = asked;
+        if let Some(position) = &mut self.streams.at(at).telemetry {
+            **position = asked;
         }
         Some(values)
     }
@@ -245,7 +245,7 @@ impl crate::stream::Stream {
     }
 
     fn kept_bytes(&self) -> u64 {
-        (self.sender.kept_bytes() + self.down_kept.bytes()) as u64
+        (self.sender.unacknowledged_bytes() + self.down_kept.bytes()) as u64
     }
 }
 

@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 
 use sapwood_filter::{Emitter, Filter, FilterError, WaveRef};
+use sapwood_link::{Position, SHARED_BODY_BYTES};
 use sapwood_packet::{
     Body, DIRECTIVES_MAX, Header, OutOfMemory, PacketRef, Rank, RankSet, Slab, StreamId, Wave,
 };
@@ -12,9 +13,7 @@ use sapwood_wire::{Control, Ranges};
 use smallvec::SmallVec;
 
 use crate::job::Item;
-use crate::lane::Place;
 use crate::mutation::Mutation;
-use crate::outbox::SHARED_BODY_BYTES;
 use crate::stream::{Stream, Way};
 use crate::wave::{Bodies, OpenWave, OwnedBody};
 use crate::{Node, Role};
@@ -59,7 +58,7 @@ impl Node {
 
     fn emit(&mut self, at: usize, mut wave: Box<OpenWave>, is_single: bool) {
         let stream = self.streams.at(at);
-        let is_torn = stream.ended > wave.place.wave && !is_single;
+        let is_torn = stream.ended > wave.position.wave && !is_single;
         if is_torn {
             // An earlier chunk of this packet failed: the wave has been ended already.
             return self.finish(at, wave);
@@ -76,7 +75,7 @@ impl Node {
         stream.check_chunks(&mut wave, is_single);
         if let Some(error) = wave.fault.take() {
             for number in 0..=u64::from(wave.more) {
-                self.fail(at, wave.place.wave + number, &wave, &error);
+                self.fail(at, wave.position.wave + number, &wave, &error);
             }
         } else if !wave.has_values() && (is_single || !is_telemetry) {
             self.end_void(at, &wave, is_single);
@@ -88,7 +87,7 @@ impl Node {
                     self.emit_passed(at, &wave, bodies, is_single);
                 }
                 Way::Transform => match self.streams.at(at).given_up() {
-                    Some(error) => self.fail(at, wave.place.wave, &wave, &error),
+                    Some(error) => self.fail(at, wave.position.wave, &wave, &error),
                     None => {
                         self.note_transformed(at);
                         self.emit_transformed(at, &wave, is_single);
@@ -106,7 +105,7 @@ impl Node {
         let stream = self.streams.at(at);
         if !is_single {
             stream.gone_until = match wave.more {
-                0 => Place { offset: wave.place.offset + 1, ..wave.place },
+                0 => Position { offset: wave.position.offset + 1, ..wave.position },
                 _ => wave.until(),
             };
         }
@@ -137,7 +136,7 @@ impl Node {
     ) {
         let Item { wave, is_single, way } = item;
         if let Some(error) = &wave.fault {
-            self.fail(at, wave.place.wave, wave, error);
+            self.fail(at, wave.position.wave, wave, error);
         } else if !wave.has_values() {
             self.end_void(at, wave, *is_single);
         } else if *way != Way::Transform {
@@ -145,7 +144,7 @@ impl Node {
         } else {
             match made {
                 Some(Ok(emitter)) => self.send_emissions(at, wave, emitter, *is_single),
-                Some(Err(error)) => self.fail(at, wave.place.wave, wave, error),
+                Some(Err(error)) => self.fail(at, wave.position.wave, wave, error),
                 None => self.end_void(at, wave, *is_single),
             }
         }
@@ -226,7 +225,7 @@ impl Node {
         };
         self.send_up(at, packet, owned);
         if let Some(chunk) = chunk.filter(|_| !is_last) {
-            let rest = Place { wave: wave.place.wave, offset: chunk.offset + length };
+            let rest = Position { wave: wave.position.wave, offset: chunk.offset + length };
             let now = self.now;
             self.streams.at(at).begin_rest(rest, now);
         }
@@ -249,7 +248,7 @@ impl Node {
             self.send_up(at, packet, body);
         }
         if !is_single {
-            self.streams.at(at).ended = wave.place.wave + 1;
+            self.streams.at(at).ended = wave.position.wave + 1;
         }
     }
 
@@ -269,7 +268,7 @@ impl Node {
         let packets: SmallVec<[PacketRef<'_>; 8]> = own.into_iter().chain(wave.packets()).collect();
         let lent = WaveRef {
             stream: stream.id,
-            wave: wave.place.wave,
+            wave: wave.position.wave,
             packets: &packets,
             contributors: wave.contributors.as_ref(),
             rank,
@@ -281,11 +280,11 @@ impl Node {
         match made.and_then(|()| check_emissions(&emitter)) {
             Ok(()) => {
                 if !is_single {
-                    self.note_taken_in(at, wave.place.wave);
+                    self.note_taken_in(at, wave.position.wave);
                 }
                 self.send_emissions(at, wave, &mut emitter, is_single);
             }
-            Err(error) => self.fail(at, wave.place.wave, wave, &error),
+            Err(error) => self.fail(at, wave.position.wave, wave, &error),
         }
         self.emitter = emitter;
     }
@@ -308,7 +307,7 @@ impl Node {
             };
             let shared = match shared(packet.body) {
                 Ok(shared) => shared,
-                Err(lacking) => return self.fail(at, wave.place.wave, wave, &lacking.into()),
+                Err(lacking) => return self.fail(at, wave.position.wave, wave, &lacking.into()),
             };
             left -= 1;
             self.send_up(at, packet, shared);
@@ -319,7 +318,7 @@ impl Node {
             return self.end_void(at, wave, is_single);
         }
         if !is_single {
-            self.streams.at(at).ended = wave.place.wave + 1;
+            self.streams.at(at).ended = wave.position.wave + 1;
         }
     }
 
@@ -332,7 +331,7 @@ impl Node {
             return;
         }
         if !is_single {
-            self.streams.at(at).ended = wave.place.wave + 1;
+            self.streams.at(at).ended = wave.position.wave + 1;
         }
         let contributors = wave.contributors.as_ref();
         self.send_up(at, PacketRef { header, contributors, ..PacketRef::default() }, None);
@@ -399,13 +398,13 @@ impl Node {
         if let Some(chunk) = packet.chunk {
             let key = (packet.header.origin, packet.header.wave);
             match stream.assemblies.add(key, chunk, &RankSet::new(), packet.body, &self.pool) {
-                crate::assembly::Assembled::Whole(slab, _) => assembled = slab,
-                crate::assembly::Assembled::Partial => return,
-                crate::assembly::Assembled::Torn => {
+                sapwood_link::Assembled::Whole(slab, _) => assembled = slab,
+                sapwood_link::Assembled::Partial => return,
+                sapwood_link::Assembled::Torn => {
                     stream.dropped += 1;
                     return;
                 }
-                crate::assembly::Assembled::Lacking(lacking) => {
+                sapwood_link::Assembled::Lacking(lacking) => {
                     return self.fail_down(at, &lacking.into());
                 }
             }
@@ -537,7 +536,7 @@ impl Stream {
         Header {
             stream: self.id,
             tag: wave.header.tag,
-            wave: wave.place.wave,
+            wave: wave.position.wave,
             origin: rank,
             filtered: true,
             ends_wave: is_last,
@@ -552,7 +551,7 @@ impl Stream {
         if wave.total.is_none() || is_single || self.breaks(Mutation::SkipChunkCheck) {
             return;
         }
-        if wave.place.offset == 0 {
+        if wave.position.offset == 0 {
             self.chunk_contributors = wave.contributors.clone();
         } else if self.chunk_contributors != wave.contributors {
             wave.contributors.union_with(self.chunk_contributors.as_ref());

@@ -1,12 +1,11 @@
 //! What a child's packets may say: whose data they bring, of which wave, and what they were made
 //! by. `guard` judges control messages.
 
+use sapwood_link::{END, bounds_of};
 use sapwood_packet::{PacketRef, Rank, RankSet, Wave};
 
 use crate::guard::{Breach, Standing, breach};
 use crate::guests::GUEST_RANKS_BEGIN;
-use crate::lane::bounds_of;
-use crate::membership::END;
 use crate::stream::Stream;
 use crate::{LinkId, Node};
 
@@ -83,7 +82,7 @@ impl Stream {
     ) -> Result<(), Breach> {
         let (id, next) = (self.id, self.slots[slot].next.wave);
         self.heed_wave(packet.header.wave, next)?;
-        let assemblies = self.slots[slot].assemblies.len() as u64;
+        let assemblies = self.slots[slot].assemblies.count() as u64;
         let Some(warrant) = &mut self.slots[slot].warrant else { return Ok(()) };
         let own = warrant.members.as_ref();
         if packet.contributors.ranges() != own.ranges() && !packet.contributors.is_within(own) {

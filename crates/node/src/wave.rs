@@ -12,13 +12,12 @@ use core::ops::Range;
 use core::time::Duration;
 
 use sapwood_filter::{FilterError, Fold};
+use sapwood_link::{Position, Spares, shorten};
 use sapwood_packet::{Body, Chunk, Format, Header, PacketRef, RankSet, Slab};
 
 use smallvec::SmallVec;
 
 use crate::Instant;
-use crate::lane::Place;
-use crate::reclaim::{Spares, shorten};
 use crate::slot::Slot;
 
 /// Waves whose memory is kept for the next ones, per stream.
@@ -66,7 +65,7 @@ impl Arrived<'_> {
 
 /// Where the values of a held packet lie.
 #[derive(Debug)]
-enum Kept {
+enum RetransmitBuffer {
     Arena(Range<usize>),
     Owned(OwnedBody),
 }
@@ -82,14 +81,14 @@ struct Held {
     format: Format,
     contributors: RankSet,
     destinations: RankSet,
-    body: Kept,
+    body: RetransmitBuffer,
 }
 
 /// The values of a packet that came before its turn to be folded.
 #[derive(Debug)]
 struct Early {
     slot: u16,
-    body: Kept,
+    body: RetransmitBuffer,
 }
 
 /// What has been folded so far.
@@ -105,7 +104,7 @@ enum Accumulator {
 /// One wave, or one chunk of it.
 #[derive(Debug)]
 pub(crate) struct OpenWave {
-    pub(crate) place: Place,
+    pub(crate) position: Position,
     /// Set when this is a chunk: length of the whole body.
     pub(crate) total: Option<u64>,
     /// How many waves follow this one in a run that is folded as one; their values lie in order.
@@ -138,7 +137,7 @@ pub(crate) struct OpenWave {
 impl Default for OpenWave {
     fn default() -> Self {
         Self {
-            place: Place::default(),
+            position: Position::default(),
             total: None,
             more: 0,
             waiting: 0,
@@ -162,8 +161,8 @@ impl Default for OpenWave {
 }
 
 impl OpenWave {
-    fn reset(&mut self, place: Place, waiting: u32) {
-        self.place = place;
+    fn reset(&mut self, position: Position, waiting: u32) {
+        self.position = position;
         self.total = None;
         self.more = 0;
         self.waiting = waiting;
@@ -190,13 +189,13 @@ impl OpenWave {
 
     /// The place behind the last of its waves.
     #[inline]
-    pub(crate) fn until(&self) -> Place {
-        Place::start_of(self.place.wave + u64::from(self.more) + 1)
+    pub(crate) fn until(&self) -> Position {
+        Position::start_of(self.position.wave + u64::from(self.more) + 1)
     }
 
     /// The packet's chunk, if this is a chunk of one.
     pub(crate) fn chunk(&self) -> Option<Chunk> {
-        self.total.map(|total| Chunk { offset: self.place.offset, total })
+        self.total.map(|total| Chunk { offset: self.position.offset, total })
     }
 
     /// The folded value, once everything held has been folded.
@@ -222,9 +221,12 @@ impl OpenWave {
     /// Takes out the bodies of the held packets that own their memory, in the same order as
     /// [`OpenWave::packets`], which shows those packets without values from here on.
     pub(crate) fn take_bodies(&mut self) -> Bodies {
-        let take = |held: &mut Held| match core::mem::replace(&mut held.body, Kept::Arena(0..0)) {
-            Kept::Owned(owned) => Some(owned.into_body()),
-            inside @ Kept::Arena(_) => {
+        let take = |held: &mut Held| match core::mem::replace(
+            &mut held.body,
+            RetransmitBuffer::Arena(0..0),
+        ) {
+            RetransmitBuffer::Owned(owned) => Some(owned.into_body()),
+            inside @ RetransmitBuffer::Arena(_) => {
                 held.body = inside;
                 None
             }
@@ -242,8 +244,8 @@ impl OpenWave {
             chunk: self.chunk(),
             more_waves: 0,
             body: match &held.body {
-                Kept::Arena(range) => &self.arena.as_bytes()[range.clone()],
-                Kept::Owned(body) => body.bytes(),
+                RetransmitBuffer::Arena(range) => &self.arena.as_bytes()[range.clone()],
+                RetransmitBuffer::Owned(body) => body.bytes(),
             },
         })
     }
@@ -293,8 +295,8 @@ impl OpenWave {
     #[inline]
     pub(crate) fn any_bytes(&self) -> Option<&[u8]> {
         match self.early.first().map(|early| &early.body) {
-            Some(Kept::Arena(range)) => Some(&self.arena.as_bytes()[range.clone()]),
-            Some(Kept::Owned(body)) => Some(body.bytes()),
+            Some(RetransmitBuffer::Arena(range)) => Some(&self.arena.as_bytes()[range.clone()]),
+            Some(RetransmitBuffer::Owned(body)) => Some(body.bytes()),
             None => self.folded_bytes(),
         }
     }
@@ -317,7 +319,7 @@ impl OpenWave {
     pub(crate) fn split_off(&mut self, waves: usize) -> Self {
         let whole = self.more as usize + 1;
         let mut rest = Self {
-            place: Place::start_of(self.place.wave + waves as u64),
+            position: Position::start_of(self.position.wave + waves as u64),
             more: self.more - waves as u32,
             waiting: self.waiting,
             deadline: self.deadline,
@@ -338,7 +340,7 @@ impl OpenWave {
             self.inside.set_length(cut);
         }
         for early in &mut self.early {
-            if let Kept::Arena(range) = &mut early.body {
+            if let RetransmitBuffer::Arena(range) = &mut early.body {
                 let cut = range.start + range.len() / whole * waves;
                 let body = rest.keep(&self.arena.as_bytes()[cut..range.end], None);
                 rest.early.push(Early { slot: early.slot, body });
@@ -363,13 +365,13 @@ impl OpenWave {
     }
 
     /// Keeps the bytes of a packet that has to wait.
-    fn keep(&mut self, body: &[u8], owned: Option<OwnedBody>) -> Kept {
+    fn keep(&mut self, body: &[u8], owned: Option<OwnedBody>) -> RetransmitBuffer {
         match owned {
-            Some(owned) => Kept::Owned(owned),
+            Some(owned) => RetransmitBuffer::Owned(owned),
             None => {
                 let start = self.arena.len();
                 self.arena.extend(body);
-                Kept::Arena(start..start + body.len())
+                RetransmitBuffer::Arena(start..start + body.len())
             }
         }
     }
@@ -420,7 +422,7 @@ impl OpenWave {
             let stride = accumulator.len() / (self.more as usize + 1);
             fold.fold_run(format, stride, accumulator, other)
         } else if self.total.is_some() {
-            fold.fold_chunk(format, self.place.offset, accumulator, other)
+            fold.fold_chunk(format, self.position.offset, accumulator, other)
         } else {
             fold.fold(format, accumulator, other)
         };
@@ -438,9 +440,9 @@ impl OpenWave {
             let next = early.get_mut(done).filter(|next| usize::from(next.slot) == self.folded);
             if let Some(next) = next {
                 done += 1;
-                match core::mem::replace(&mut next.body, Kept::Arena(0..0)) {
-                    Kept::Owned(owned) => self.fold_one(fold, &[], Some(owned)),
-                    Kept::Arena(range) => {
+                match core::mem::replace(&mut next.body, RetransmitBuffer::Arena(0..0)) {
+                    RetransmitBuffer::Owned(owned) => self.fold_one(fold, &[], Some(owned)),
+                    RetransmitBuffer::Arena(range) => {
                         let arena = core::mem::take(&mut self.arena);
                         self.fold_one(fold, &arena.as_bytes()[range], None);
                         self.arena = arena;
@@ -448,7 +450,7 @@ impl OpenWave {
                 }
                 continue;
             }
-            if !all && slot.next <= self.place {
+            if !all && slot.next <= self.position {
                 break;
             }
             self.folded += 1;
@@ -483,11 +485,11 @@ impl WaveTable {
     /// A packet that is its own wave.
     pub(crate) fn add_single(&mut self, slot: usize, arrived: Arrived<'_>, is_late_part: bool) {
         let mut wave = self.spare.pop().unwrap_or_default();
-        let place = Place {
+        let position = Position {
             wave: arrived.packet.header.wave,
             offset: arrived.packet.chunk.map_or(0, |chunk| chunk.offset),
         };
-        wave.reset(place, 0);
+        wave.reset(position, 0);
         wave.total = arrived.packet.chunk.map(|chunk| chunk.total);
         wave.is_late_part = is_late_part;
         if arrived.packet.header.void {
@@ -504,24 +506,26 @@ impl WaveTable {
     #[inline]
     pub(crate) fn at(
         &mut self,
-        place: Place,
+        position: Position,
         slots: &[Slot],
         hint: u64,
     ) -> (usize, &mut OpenWave, bool) {
         let hint = hint.saturating_sub(self.gone) as usize;
         let (index, is_new) = match self.open.get(hint) {
-            Some(wave) if wave.place == place => (hint, false),
-            _ if self.open.back().is_none_or(|wave| wave.place < place) => (self.open.len(), true),
+            Some(wave) if wave.position == position => (hint, false),
+            _ if self.open.back().is_none_or(|wave| wave.position < position) => {
+                (self.open.len(), true)
+            }
             _ => {
-                let index = self.open.partition_point(|wave| wave.place < place);
-                (index, self.open.get(index).is_none_or(|wave| wave.place != place))
+                let index = self.open.partition_point(|wave| wave.position < position);
+                (index, self.open.get(index).is_none_or(|wave| wave.position != position))
             }
         };
         if is_new {
-            let expects = |slot: &&Slot| slot.next <= place;
+            let expects = |slot: &&Slot| slot.next <= position;
             let waiting = slots.iter().filter(expects).count() as u32;
             let mut wave = self.spare.pop().unwrap_or_default();
-            wave.reset(place, waiting);
+            wave.reset(position, waiting);
             self.open.insert(index, wave);
         }
         (index, &mut self.open[index], is_new)
@@ -547,8 +551,8 @@ impl WaveTable {
 
     /// Whether no other open wave lies between the one at this position and `until`.
     #[inline]
-    pub(crate) fn is_last_before(&self, index: usize, until: Place) -> bool {
-        self.open.get(index + 1).is_none_or(|wave| wave.place >= until)
+    pub(crate) fn is_last_before(&self, index: usize, until: Position) -> bool {
+        self.open.get(index + 1).is_none_or(|wave| wave.position >= until)
     }
 
     /// The wave at a position has just been opened, and may wait for so long, if not for ever.
@@ -567,36 +571,36 @@ impl WaveTable {
     }
 
     /// One more child is waited for, from a place on.
-    pub(crate) fn wait_from(&mut self, place: Place) {
-        for wave in self.open.iter_mut().filter(|wave| wave.place >= place) {
+    pub(crate) fn wait_from(&mut self, position: Position) {
+        for wave in self.open.iter_mut().filter(|wave| wave.position >= position) {
             wave.waiting += 1;
         }
     }
 
     /// The open wave of a place, if there is one.
-    pub(crate) fn open_at(&mut self, place: Place) -> Option<&mut OpenWave> {
-        let index = self.open.partition_point(|wave| wave.place < place);
-        self.open.get_mut(index).filter(|wave| wave.place == place).map(|wave| &mut **wave)
+    pub(crate) fn open_at(&mut self, position: Position) -> Option<&mut OpenWave> {
+        let index = self.open.partition_point(|wave| wave.position < position);
+        self.open.get_mut(index).filter(|wave| wave.position == position).map(|wave| &mut **wave)
     }
 
     /// The first place from this one on that is open in its wave; itself if there is none.
-    pub(crate) fn first_open_of(&self, place: Place) -> Place {
-        let index = self.open.partition_point(|wave| wave.place < place);
-        let open = self.open.get(index).map(|wave| wave.place);
-        open.filter(|open| open.wave == place.wave).unwrap_or(place)
+    pub(crate) fn first_open_of(&self, position: Position) -> Position {
+        let index = self.open.partition_point(|wave| wave.position < position);
+        let open = self.open.get(index).map(|wave| wave.position);
+        open.filter(|open| open.wave == position.wave).unwrap_or(position)
     }
 
     /// A child will send nothing more before `until`: the waves from `from` to there need not wait.
     /// Gives the place where its next packet is likely to belong.
     #[inline]
-    pub(crate) fn pass(&mut self, from: Place, until: Place, hint: u64) -> u64 {
+    pub(crate) fn pass(&mut self, from: Position, until: Position, hint: u64) -> u64 {
         let mut index = hint.saturating_sub(self.gone) as usize;
-        let is_there = self.open.get(index).is_some_and(|wave| wave.place == from);
+        let is_there = self.open.get(index).is_some_and(|wave| wave.position == from);
         if !is_there {
-            index = self.open.partition_point(|wave| wave.place < from);
+            index = self.open.partition_point(|wave| wave.position < from);
         }
         while let Some(wave) = self.open.get_mut(index)
-            && wave.place < until
+            && wave.position < until
         {
             wave.waiting -= 1;
             index += 1;
@@ -654,7 +658,7 @@ impl WaveTable {
     /// Gives the memory of a wave back.
     pub(crate) fn recycle(&mut self, mut wave: Box<OpenWave>) {
         let is_small = wave.arena.capacity().max(wave.inside.capacity()) <= SPARE_WAVE_BYTES_MAX;
-        if is_small && self.spare.len() < SPARE_WAVES_MAX {
+        if is_small && self.spare.count() < SPARE_WAVES_MAX {
             wave.take_owned();
             wave.held.clear();
             wave.early.clear();

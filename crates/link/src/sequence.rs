@@ -1,40 +1,44 @@
-//! Where in a stream's order a packet belongs, and how it is acknowledged.
+//! Sequence spaces of a stream: the position of a packet in its order, and how it is acknowledged.
 
 use sapwood_packet::{Chunk, Header, PacketRef, Rank, Wave};
-
-use crate::membership::END;
 
 /// Where in a stream's sequence something belongs: the wave (on the way down: the packet's number),
 /// and the offset within a packet that is cut into chunks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
-    pub(crate) wave: Wave,
-    pub(crate) offset: u64,
+pub struct Position {
+    /// The wave; on the way down the packet's number.
+    pub wave: Wave,
+    /// In bytes within the packet; on the way down with the packet's index above 32 bits.
+    pub offset: u64,
 }
+
+/// The position behind all waves: a sender that has come so far sends nothing more.
+pub const END: Position = Position { wave: u64::MAX, offset: 0 };
 
 /// Where the index of a packet among those that a downward filter made of one is kept in the offset
 /// of a place: above the length of any packet.
 const INDEX_SHIFT: u32 = 32;
 
-impl Place {
-    pub(crate) const fn start_of(wave: Wave) -> Self {
+impl Position {
+    /// The position of a wave's first byte.
+    pub const fn start_of(wave: Wave) -> Self {
         Self { wave, offset: 0 }
     }
 
     /// Where a packet on its way down belongs.
-    pub(crate) fn of_downward(packet: &PacketRef<'_>) -> Self {
+    pub fn of_downward(packet: &PacketRef<'_>) -> Self {
         let index = u64::from(packet.header.generation) << INDEX_SHIFT;
         let offset = packet.chunk.map_or(0, |chunk| chunk.offset);
         Self { wave: packet.header.wave, offset: index | offset }
     }
 
-    /// The place behind a packet on its way down.
-    pub(crate) fn behind_downward(packet: &PacketRef<'_>) -> Self {
+    /// The position behind a packet on its way down.
+    pub fn behind_downward(packet: &PacketRef<'_>) -> Self {
         let Header { wave, generation, ends_wave, .. } = packet.header;
         match packet.chunk {
             Some(chunk) if chunk.offset + (packet.body.len() as u64) < chunk.total => {
-                let place = Self::of_downward(packet);
-                Self { offset: place.offset + packet.body.len() as u64, ..place }
+                let position = Self::of_downward(packet);
+                Self { offset: position.offset + packet.body.len() as u64, ..position }
             }
             _ if ends_wave => Self::start_of(wave + 1),
             _ => Self { wave, offset: (u64::from(generation) + 1) << INDEX_SHIFT },
@@ -42,78 +46,81 @@ impl Place {
     }
 
     /// The beginning of the packet, on its way down, that this place lies inside of.
-    pub(crate) fn start_of_packet(self) -> Self {
+    pub fn start_of_packet(self) -> Self {
         Self { offset: self.offset >> INDEX_SHIFT << INDEX_SHIFT, ..self }
     }
 }
 
-/// How what goes up is acknowledged.
+/// How a packet is acknowledged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Lane {
+pub enum SequenceSpace {
     /// With its wave.
     #[default]
     Waves,
     /// By its number, which stands for the wave in its place.
     Singles,
-    /// Not at all: it is not kept.
-    Outside,
+    /// Not at all: it is not retransmitted.
+    Unsequenced,
 }
 
-/// What is to be known of a frame that waits or is kept.
+/// What a gate or a retransmit buffer knows of a frame.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Passage {
-    pub(crate) lane: Lane,
-    /// The place of the last thing in it.
-    pub(crate) place: Place,
-    /// The place behind it (on the way down).
-    pub(crate) behind: Place,
-    pub(crate) origin: Rank,
+pub struct FrameInfo {
+    /// How it is acknowledged.
+    pub space: SequenceSpace,
+    /// The position of the last thing in it.
+    pub position: Position,
+    /// The position behind it (on the way down).
+    pub behind: Position,
+    /// The rank that made the packet.
+    pub origin: Rank,
     /// Whether it begins its packet.
-    pub(crate) begins: bool,
+    pub begins: bool,
     /// Whether it ends its packet.
-    pub(crate) ends: bool,
+    pub ends: bool,
     /// How many packets more than one it holds: those of a run.
-    pub(crate) more: u32,
+    pub more: u32,
 }
 
-impl Passage {
+impl FrameInfo {
     /// Of a packet that goes up.
     #[inline]
-    pub(crate) fn upward(packet: &PacketRef<'_>) -> Self {
+    pub fn upward(packet: &PacketRef<'_>) -> Self {
         let Header { wave, generation, direct, origin, .. } = packet.header;
         let offset = packet.chunk.map_or(0, |chunk| chunk.offset);
         let (begins, ends) = bounds_of(packet);
-        let (lane, place) = if direct {
-            (Lane::Outside, Place::default())
+        let (space, position) = if direct {
+            (SequenceSpace::Unsequenced, Position::default())
         } else if wave == END.wave {
-            (Lane::Outside, END)
+            (SequenceSpace::Unsequenced, END)
         } else if generation > 0 {
-            (Lane::Singles, Place::start_of(generation.into()))
+            (SequenceSpace::Singles, Position::start_of(generation.into()))
         } else {
-            (Lane::Waves, Place { wave: wave + u64::from(packet.more_waves), offset })
+            (SequenceSpace::Waves, Position { wave: wave + u64::from(packet.more_waves), offset })
         };
-        Self { lane, place, behind: place, origin, begins, ends, more: packet.more_waves }
+        Self { space, position, behind: position, origin, begins, ends, more: packet.more_waves }
     }
 
     /// Of a packet that goes down.
-    pub(crate) fn downward(packet: &PacketRef<'_>) -> Self {
+    pub fn downward(packet: &PacketRef<'_>) -> Self {
         let (begins, ends) = bounds_of(packet);
-        let place = Place::of_downward(packet);
-        let lane = if packet.header.direct { Lane::Outside } else { Lane::Waves };
-        let behind = Place::behind_downward(packet);
-        Self { lane, place, behind, origin: packet.header.origin, begins, ends, more: 0 }
+        let position = Position::of_downward(packet);
+        let space =
+            if packet.header.direct { SequenceSpace::Unsequenced } else { SequenceSpace::Waves };
+        let behind = Position::behind_downward(packet);
+        Self { space, position, behind, origin: packet.header.origin, begins, ends, more: 0 }
     }
 }
 
 /// Whether a frame begins its packet, and whether it ends it.
 #[inline]
-pub(crate) fn bounds_of(packet: &PacketRef<'_>) -> (bool, bool) {
+pub fn bounds_of(packet: &PacketRef<'_>) -> (bool, bool) {
     let end = |chunk: Chunk| chunk.offset + packet.body.len() as u64 >= chunk.total;
     packet.chunk.map_or((true, true), |chunk| (chunk.offset == 0, end(chunk)))
 }
 
 /// Whether everything up to a number has been acknowledged. Numbers begin again after 2^32.
 #[inline]
-pub(crate) fn has_reached(acknowledged: u32, number: u32) -> bool {
+pub fn has_reached(acknowledged: u32, number: u32) -> bool {
     number == 0 || acknowledged.wrapping_sub(number) < 1 << 31
 }

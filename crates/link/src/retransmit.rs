@@ -1,9 +1,10 @@
-//! Frames that have been sent and may have to be sent again, until they are acknowledged.
+//! The retransmit buffer: frames that have been sent and may have to be sent again, until they are
+//! acknowledged.
 //!
 //! A small frame is copied here as soon as it lies whole in the outbox, while it is still in the
 //! processor's nearest cache: that costs less than to come back for it when it has left, or to
 //! write it to the outbox in memory that stays, which has mostly gone out of the cache before its
-//! turn comes again. A large body is shared with whoever else holds it.
+//! turn comes again. A large body is shared with its other holders.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -12,9 +13,9 @@ use alloc::vec::Vec;
 use sapwood_packet::{Body, Slab};
 
 use crate::inbox::Pool;
-use crate::lane::{Passage, Place};
 use crate::outbox::EncodedFrame;
-use crate::reclaim::{Spares, shorten};
+use crate::sequence::{FrameInfo, Position};
+use crate::spares::{Spares, shorten};
 
 /// Copies of small frames lie in pieces of about this many bytes.
 const PIECE_BYTES: usize = 64 << 10;
@@ -24,59 +25,60 @@ const FIRST_BYTES: usize = 8 << 10;
 
 #[derive(Debug)]
 enum Bytes {
-    /// So many bytes in the pieces, behind those of the entries before.
-    Placed(u32),
+    /// A copy: its length in the pieces, behind those of the entries before.
+    Copied(u32),
     /// Apart, since most frames are small and an entry is to be.
     Shared(Box<EncodedFrame>),
 }
 
 #[derive(Debug)]
 struct Entry {
-    passage: Passage,
+    info: FrameInfo,
     bytes: Bytes,
 }
 
-/// Kept frames of one stream, in the order in which they were sent.
+/// Unacknowledged frames of one stream, in the order in which they were sent.
 #[derive(Debug, Default)]
-pub(crate) struct Kept {
+pub struct RetransmitBuffer {
     entries: VecDeque<Entry>,
     /// Frames one behind the other; each lies whole in one piece, and no piece is used up.
     pieces: VecDeque<Slab>,
-    /// Where the first piece's first kept byte is.
+    /// Where the first piece's first byte that is still needed is.
     start: usize,
     /// Memory for the next pieces.
     spares: Spares<Slab>,
     bytes: usize,
 }
 
-impl Kept {
+impl RetransmitBuffer {
     /// Bytes of all frames.
     #[inline]
-    pub(crate) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.bytes
     }
 
+    /// Whether all frames are acknowledged.
     #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
     /// Keeps a copy of a small frame.
     #[inline]
-    pub(crate) fn copy(&mut self, passage: Passage, frame: &[u8]) {
-        self.place(frame);
+    pub fn push_copy(&mut self, info: FrameInfo, frame: &[u8]) {
+        self.append(frame);
         self.bytes += frame.len();
-        self.entries.push_back(Entry { passage, bytes: Bytes::Placed(frame.len() as u32) });
+        self.entries.push_back(Entry { info, bytes: Bytes::Copied(frame.len() as u32) });
     }
 
     /// Keeps a frame that is shared.
-    pub(crate) fn share(&mut self, passage: Passage, frame: EncodedFrame) {
-        self.bytes += frame.len();
-        self.entries.push_back(Entry { passage, bytes: Bytes::Shared(Box::new(frame)) });
+    pub fn push_shared(&mut self, info: FrameInfo, frame: EncodedFrame) {
+        self.bytes += frame.length();
+        self.entries.push_back(Entry { info, bytes: Bytes::Shared(Box::new(frame)) });
     }
 
     /// Copies the bytes of a frame behind those of the frames before.
-    fn place(&mut self, frame: &[u8]) {
+    fn append(&mut self, frame: &[u8]) {
         let fits = |piece: &Slab| piece.len() + frame.len() <= PIECE_BYTES;
         if !self.pieces.back().is_some_and(fits) {
             let is_first = self.pieces.is_empty() && frame.len() < FIRST_BYTES;
@@ -92,25 +94,25 @@ impl Kept {
         }
     }
 
-    /// Forgets all frames in front that lie wholly before a place; their memory is used again.
+    /// Forgets all frames in front that lie wholly before a position; their memory is used again.
     #[inline]
-    pub(crate) fn forget_before(&mut self, place: Place, pool: &mut Pool) {
-        while self.entries.front().is_some_and(|entry| entry.passage.place < place) {
+    pub fn forget_before(&mut self, position: Position, pool: &mut Pool) {
+        while self.entries.front().is_some_and(|entry| entry.info.position < position) {
             self.forget_first(pool);
         }
     }
 
     /// Forgets the oldest frame.
-    pub(crate) fn forget_first(&mut self, pool: &mut Pool) {
+    pub fn forget_first(&mut self, pool: &mut Pool) {
         let Some(entry) = self.entries.pop_front() else { return };
         match entry.bytes {
-            Bytes::Placed(length) => {
+            Bytes::Copied(length) => {
                 self.start += length as usize;
                 self.bytes -= length as usize;
                 self.free_used_piece();
             }
             Bytes::Shared(frame) => {
-                self.bytes -= frame.len();
+                self.bytes -= frame.length();
                 frame.give_back(pool);
             }
         }
@@ -128,32 +130,32 @@ impl Kept {
     }
 
     /// Gives back memory that is not needed any more.
-    pub(crate) fn reclaim(&mut self) {
+    pub fn reclaim(&mut self) {
         drop(self.spares.reclaim());
         shorten(&mut self.entries);
         shorten(&mut self.pieces);
     }
 
-    /// The place of the oldest frame.
-    pub(crate) fn first(&self) -> Option<Place> {
-        self.entries.front().map(|entry| entry.passage.place)
+    /// The position of the oldest frame.
+    pub fn first(&self) -> Option<Position> {
+        self.entries.front().map(|entry| entry.info.position)
     }
 
-    /// The place of the newest frame.
+    /// The position of the newest frame.
     #[inline]
-    pub(crate) fn last(&self) -> Option<Place> {
-        self.entries.back().map(|entry| entry.passage.place)
+    pub fn last(&self) -> Option<Position> {
+        self.entries.back().map(|entry| entry.info.position)
     }
 
-    /// Copies of all frames that do not lie wholly before a place.
-    pub(crate) fn frames_from(&self, place: Place) -> Vec<(EncodedFrame, Passage)> {
+    /// Copies of all frames that do not lie wholly before a position.
+    pub fn frames_from(&self, position: Position) -> Vec<(EncodedFrame, FrameInfo)> {
         let mut frames = Vec::new();
         let mut pieces = self.pieces.iter();
         let (mut piece, mut at) = (pieces.next(), self.start);
-        for Entry { passage, bytes } in &self.entries {
-            let is_wanted = passage.place >= place;
+        for Entry { info, bytes } in &self.entries {
+            let is_wanted = info.position >= position;
             match bytes {
-                Bytes::Placed(length) => {
+                Bytes::Copied(length) => {
                     if piece.is_some_and(|piece| piece.len() == at) {
                         (piece, at) = (pieces.next(), 0);
                     }
@@ -161,11 +163,11 @@ impl Kept {
                     at += *length as usize;
                     if let (true, Some(piece)) = (is_wanted, piece) {
                         let copy = Slab::copy_of(&piece.as_bytes()[start..at]);
-                        frames.push((EncodedFrame::whole(Body::from(copy)), *passage));
+                        frames.push((EncodedFrame::whole(Body::from(copy)), *info));
                     }
                 }
                 Bytes::Shared(frame) if is_wanted => {
-                    frames.push((EncodedFrame::clone(frame), *passage));
+                    frames.push((EncodedFrame::clone(frame), *info));
                 }
                 Bytes::Shared(_) => {}
             }
@@ -174,8 +176,8 @@ impl Kept {
     }
 
     /// Takes all frames out, in order.
-    pub(crate) fn take(&mut self) -> Vec<(EncodedFrame, Passage)> {
-        let frames = self.frames_from(Place::default());
+    pub fn take(&mut self) -> Vec<(EncodedFrame, FrameInfo)> {
+        let frames = self.frames_from(Position::default());
         *self = Self::default();
         frames
     }
@@ -190,49 +192,49 @@ mod tests {
         [mark; 16]
     }
 
-    fn passage(wave: u64) -> Passage {
-        Passage { place: Place::start_of(wave), ..Passage::default() }
+    fn info(wave: u64) -> FrameInfo {
+        FrameInfo { position: Position::start_of(wave), ..FrameInfo::default() }
     }
 
-    fn marks(frames: &[(EncodedFrame, Passage)]) -> Vec<u8> {
+    fn marks(frames: &[(EncodedFrame, FrameInfo)]) -> Vec<u8> {
         frames.iter().map(|(frame, _)| frame.head_bytes()[0]).collect()
     }
 
     #[test]
     fn what_is_acknowledged_is_forgotten_and_the_rest_comes_out_in_order() {
-        let mut kept = Kept::default();
+        let mut buffer = RetransmitBuffer::default();
         for wave in 0..2000_u64 {
-            kept.copy(passage(wave), &frame(wave as u8));
+            buffer.push_copy(info(wave), &frame(wave as u8));
         }
-        kept.forget_before(Place::start_of(1990), &mut Pool::default());
-        assert_eq!(kept.bytes(), 10 * 16);
+        buffer.forget_before(Position::start_of(1990), &mut Pool::default());
+        assert_eq!(buffer.bytes(), 10 * 16);
         let expected: Vec<u8> = (1990..2000_u64).map(|wave| wave as u8).collect();
-        assert_eq!(marks(&kept.take()), expected);
-        assert!(kept.is_empty());
-        assert_eq!(kept.bytes(), 0);
+        assert_eq!(marks(&buffer.take()), expected);
+        assert!(buffer.is_empty());
+        assert_eq!(buffer.bytes(), 0);
     }
 
     #[test]
     fn shared_and_copied_frames_keep_their_order() {
-        let mut kept = Kept::default();
-        kept.copy(passage(0), &frame(0));
-        kept.share(passage(1), EncodedFrame::whole(Body::from(Slab::copy_of(&frame(1)))));
-        kept.copy(passage(2), &frame(2));
-        assert_eq!(marks(&kept.frames_from(Place::start_of(0))), vec![0, 1, 2]);
-        assert_eq!(marks(&kept.frames_from(Place::start_of(1))), vec![1, 2]);
-        kept.forget_before(Place::start_of(2), &mut Pool::default());
-        assert_eq!(marks(&kept.frames_from(Place::start_of(0))), vec![2]);
+        let mut buffer = RetransmitBuffer::default();
+        buffer.push_copy(info(0), &frame(0));
+        buffer.push_shared(info(1), EncodedFrame::whole(Body::from(Slab::copy_of(&frame(1)))));
+        buffer.push_copy(info(2), &frame(2));
+        assert_eq!(marks(&buffer.frames_from(Position::start_of(0))), vec![0, 1, 2]);
+        assert_eq!(marks(&buffer.frames_from(Position::start_of(1))), vec![1, 2]);
+        buffer.forget_before(Position::start_of(2), &mut Pool::default());
+        assert_eq!(marks(&buffer.frames_from(Position::start_of(0))), vec![2]);
     }
 
     #[test]
     fn what_is_acknowledged_is_forgotten_across_pieces() {
-        let mut kept = Kept::default();
+        let mut buffer = RetransmitBuffer::default();
         let mut pool = Pool::default();
         for wave in 0..40_u64 {
-            kept.copy(passage(wave), &[wave as u8; 4096]);
-            kept.forget_before(Place::start_of(wave.saturating_sub(20)), &mut pool);
+            buffer.push_copy(info(wave), &[wave as u8; 4096]);
+            buffer.forget_before(Position::start_of(wave.saturating_sub(20)), &mut pool);
         }
-        assert_eq!(kept.bytes(), 21 * 4096);
-        assert_eq!(marks(&kept.take()), (19..40).collect::<Vec<u8>>());
+        assert_eq!(buffer.bytes(), 21 * 4096);
+        assert_eq!(marks(&buffer.take()), (19..40).collect::<Vec<u8>>());
     }
 }

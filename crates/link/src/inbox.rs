@@ -12,10 +12,10 @@ use core::mem::MaybeUninit;
 use sapwood_packet::{Body, OutOfMemory, Slab};
 use sapwood_wire::{PREFIX_BYTES, WireError, frame_length};
 
-use crate::reclaim::{Spares, shorten};
+use crate::spares::{Spares, shorten};
 
 /// A frame of this many bytes or more is read into a slab of its own.
-pub(crate) const LARGE_FRAME_BYTES: usize = 16 << 10;
+pub const LARGE_FRAME_BYTES: usize = 16 << 10;
 
 /// What is copied to where it belongs if it has been read behind a large frame, in bytes.
 const MORE_BYTES: usize = 4 << 10;
@@ -28,7 +28,7 @@ const LENT_LOOKS: usize = 8;
 
 /// What has come of the frame at the front of a link.
 #[derive(Debug, Default)]
-pub(crate) struct Inbox {
+pub struct Inbox {
     /// Begins with a frame's first byte; shorter than that frame.
     tail: Vec<u8>,
     /// A large frame being filled.
@@ -45,7 +45,7 @@ struct Filling {
 
 /// What a slab that has been read into turned out to hold.
 #[derive(Debug)]
-pub(crate) enum Filled {
+pub enum Filled {
     /// Not whole yet.
     Partial,
     /// Exactly one frame.
@@ -58,7 +58,7 @@ pub(crate) enum Filled {
 
 impl Inbox {
     /// Puts the tail of the last bytes in front of the buffer; gives its length.
-    pub(crate) fn begin_read(&mut self, buffer: &mut [u8]) -> usize {
+    pub fn begin_read(&mut self, buffer: &mut [u8]) -> usize {
         let length = self.tail.len();
         buffer[..length].copy_from_slice(&self.tail);
         self.tail.clear();
@@ -66,12 +66,12 @@ impl Inbox {
     }
 
     /// Bytes of a frame that has not come whole.
-    pub(crate) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.tail.len() + self.large.as_ref().map_or(0, |large| large.filled)
     }
 
-    /// Memory of the node's own for the next bytes, when the frame is large.
-    pub(crate) fn lend(&mut self, pool: &mut Pool) -> Option<&mut [u8]> {
+    /// Memory of its own for the next bytes, when the frame is large.
+    pub fn lend(&mut self, pool: &mut Pool) -> Option<&mut [u8]> {
         if self.large.is_none() {
             let length = self.expected.filter(|_| self.tail.is_empty())?;
             self.large = Some(Filling { slab: pool.take(length).ok()?, filled: 0 });
@@ -81,7 +81,7 @@ impl Inbox {
     }
 
     /// Keeps what is left of the bytes behind their last whole frame.
-    pub(crate) fn keep(&mut self, rest: &[u8], pool: &mut Pool) -> Result<(), WireError> {
+    pub fn keep(&mut self, rest: &[u8], pool: &mut Pool) -> Result<(), WireError> {
         match frame_length(rest)? {
             Some(length) if length >= LARGE_FRAME_BYTES => {
                 let mut slab = pool.take(length)?;
@@ -95,12 +95,12 @@ impl Inbox {
 
     /// Remembers a frame's length, so that memory can be lent for the next one.
     #[inline]
-    pub(crate) fn note_length(&mut self, length: usize) {
+    pub fn note_length(&mut self, length: usize) {
         self.expected = (length >= LARGE_FRAME_BYTES).then_some(length);
     }
 
-    /// So many bytes have been read into the lent memory.
-    pub(crate) fn filled(&mut self, bytes: usize) -> Result<Filled, WireError> {
+    /// `bytes` bytes have been read into the lent memory.
+    pub fn filled(&mut self, bytes: usize) -> Result<Filled, WireError> {
         let Some(mut large) = self.large.take() else {
             return Ok(Filled::Partial);
         };
@@ -153,10 +153,10 @@ impl Inbox {
 
 /// Slabs that have done their work, or will have, and serve the next large frame.
 #[derive(Debug, Default)]
-pub(crate) struct Pool {
+pub struct Pool {
     slabs: Spares<Slab>,
-    /// Slabs that others still hold: whoever waits to be written, or to be acknowledged. The oldest
-    /// are free first, as a rule.
+    /// Slabs that frames still hold which wait to be written, or to be acknowledged. The oldest are
+    /// free first, as a rule.
     lent: VecDeque<Body>,
     /// Bytes of both.
     bytes: usize,
@@ -168,12 +168,12 @@ pub type MemoryAdvice = fn(&mut [MaybeUninit<u64>]);
 
 impl Pool {
     /// Who is told of memory for packets of many megabytes.
-    pub(crate) fn set_advice(&mut self, advice: MemoryAdvice) {
+    pub fn set_advice(&mut self, advice: MemoryAdvice) {
         self.advice = Some(advice);
     }
 
-    /// Has the system told that so many bytes will be appended.
-    pub(crate) fn advise(&self, slab: &mut Slab, bytes: usize) {
+    /// Has the system told that `bytes` will be appended.
+    pub fn advise(&self, slab: &mut Slab, bytes: usize) {
         if let Some(advice) = self.advice {
             let words = slab.untouched();
             let length = words.len().min(bytes / 8);
@@ -182,7 +182,7 @@ impl Pool {
     }
 
     /// A slab of that length; its contents are whatever they were.
-    pub(crate) fn take(&mut self, length: usize) -> Result<Slab, OutOfMemory> {
+    pub fn take(&mut self, length: usize) -> Result<Slab, OutOfMemory> {
         let mut slab = self.take_used(length).unwrap_or_default();
         slab.clear();
         slab.try_reserve(length)?;
@@ -191,7 +191,7 @@ impl Pool {
     }
 
     /// A slab that is there and fits.
-    pub(crate) fn take_used(&mut self, length: usize) -> Option<Slab> {
+    pub fn take_used(&mut self, length: usize) -> Option<Slab> {
         let mut held = 0;
         for _ in 0..self.lent.len().min(LENT_LOOKS) {
             // Those that are held keep their places: they are free before those behind them.
@@ -209,15 +209,15 @@ impl Pool {
     }
 
     /// Takes a slab back.
-    pub(crate) fn give(&mut self, slab: Slab) {
+    pub fn give(&mut self, slab: Slab) {
         if self.has_room_for(slab.capacity()) {
             self.bytes += slab.capacity();
             self.slabs.push(slab);
         }
     }
 
-    /// Takes a slab back as soon as nobody holds it any more.
-    pub(crate) fn give_later(&mut self, body: &Body) {
+    /// Takes a slab back as soon as its last other holder drops it.
+    pub fn give_later(&mut self, body: &Body) {
         let capacity = body.slab_capacity();
         if self.has_room_for(capacity) {
             self.bytes += capacity;
@@ -226,7 +226,7 @@ impl Pool {
     }
 
     /// Gives back memory that is not needed any more.
-    pub(crate) fn reclaim(&mut self) {
+    pub fn reclaim(&mut self) {
         for slab in self.slabs.reclaim() {
             self.bytes -= slab.capacity();
         }
@@ -260,7 +260,7 @@ mod tests {
     use sapwood_packet::{Header, PacketRef, Values};
     use sapwood_wire::encode_packet;
 
-    /// A frame with an array of so many bytes.
+    /// A frame with an array of `count` bytes.
     fn frame(bytes: u8, count: usize) -> Slab {
         let values = Values::new().array(&std::vec![bytes; count]);
         let packet = PacketRef {
@@ -314,14 +314,18 @@ mod tests {
     }
 
     #[test]
-    fn memory_serves_again_once_nobody_holds_it() {
+    fn memory_serves_again_once_no_other_holder_is_left() {
         let mut pool = Pool::default();
         let body = Body::from(pool.take(LARGE_FRAME_BYTES).unwrap());
-        let place = body.as_bytes().as_ptr();
+        let position = body.as_bytes().as_ptr();
         pool.give_later(&body);
-        assert_ne!(pool.take(LARGE_FRAME_BYTES).unwrap().as_bytes().as_ptr(), place, "it is held");
+        assert_ne!(
+            pool.take(LARGE_FRAME_BYTES).unwrap().as_bytes().as_ptr(),
+            position,
+            "it is held"
+        );
         drop(body);
-        assert_eq!(pool.take(LARGE_FRAME_BYTES).unwrap().as_bytes().as_ptr(), place);
+        assert_eq!(pool.take(LARGE_FRAME_BYTES).unwrap().as_bytes().as_ptr(), position);
         assert_eq!(pool.bytes, 0);
     }
 

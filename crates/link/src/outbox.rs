@@ -1,6 +1,6 @@
 //! From frames to bytes: what waits to be written to one link, and in which order.
 //!
-//! Control messages have a lane of their own that goes first, at the next boundary between frames.
+//! Control messages have a queue of their own that goes first, at the next boundary between frames.
 //! Small frames are packed together; a large body is not copied but named in the gather list.
 
 use alloc::collections::VecDeque;
@@ -13,14 +13,14 @@ use sapwood_wire::{
 };
 
 use crate::inbox::Pool;
-use crate::lane::{Lane, Passage, Place};
-use crate::reclaim::shorten;
+use crate::sequence::{FrameInfo, Position, SequenceSpace};
+use crate::spares::shorten;
 
 /// Most parts in one gather list; more are written in the next turn.
 pub const GATHER_PARTS_MAX: usize = 64;
 
 /// A body of this many bytes or more is not copied into the packed bytes.
-pub(crate) const SHARED_BODY_BYTES: usize = 8 << 10;
+pub const SHARED_BODY_BYTES: usize = 8 << 10;
 
 /// Frames are packed into pieces of about this many bytes, so that control never waits for more.
 const PACKED_BYTES: usize = 64 << 10;
@@ -30,37 +30,37 @@ const CONTROL_BYTES_IDLE: usize = 8 << 10;
 
 /// A frame that is written somewhere already, ready to go to several links: a clone is cheap.
 #[derive(Clone, Debug)]
-pub(crate) struct EncodedFrame {
+pub struct EncodedFrame {
     head: Body,
     body: Option<Body>,
 }
 
 impl EncodedFrame {
     /// A frame that lies whole in one piece.
-    pub(crate) fn whole(bytes: Body) -> Self {
+    pub fn whole(bytes: Body) -> Self {
         Self { head: bytes, body: None }
     }
 
     /// A frame whose body lies elsewhere.
-    pub(crate) fn split(packet: &PacketRef<'_>, body: Body) -> Result<Self, WireError> {
+    pub fn split(packet: &PacketRef<'_>, body: Body) -> Result<Self, WireError> {
         let mut head = Slab::default();
         encode_head(&mut head, packet)?;
         Ok(Self { head: Body::from(head), body: Some(body) })
     }
 
-    /// The back-ends that the packet is for; nobody in particular when that is empty.
-    pub(crate) fn destinations(&self) -> RankSetRef<'_> {
+    /// The back-ends that the packet is for; empty for a packet to all.
+    pub fn destinations(&self) -> RankSetRef<'_> {
         destinations_of(self.head.as_bytes())
     }
 
     /// The bytes that are not shared with other holders of the body.
     #[cfg(test)]
-    pub(crate) fn head_bytes(&self) -> &[u8] {
+    pub fn head_bytes(&self) -> &[u8] {
         self.head.as_bytes()
     }
 
-    /// Memory that nobody else holds goes back.
-    pub(crate) fn give_back(self, pool: &mut Pool) {
+    /// Gives memory that is not shared any more back to the pool.
+    pub fn give_back(self, pool: &mut Pool) {
         let Self { head, body } = self;
         if let Some(slab) = body.unwrap_or(head).into_slab() {
             pool.give(slab);
@@ -68,7 +68,7 @@ impl EncodedFrame {
     }
 
     /// Length in bytes.
-    pub(crate) fn len(&self) -> usize {
+    pub fn length(&self) -> usize {
         self.head.len() + self.body.as_ref().map_or(0, Body::len)
     }
 }
@@ -112,21 +112,21 @@ impl OpenRun {
 
 /// What waits for one link.
 #[derive(Debug, Default)]
-pub(crate) struct Outbox {
+pub struct Outbox {
     control: Slab,
     pieces: VecDeque<Piece>,
     /// How much of the first piece has been written.
     written: usize,
     /// Whether the first piece is the body of a frame whose head has been written.
     inside_frame: bool,
-    /// How much of the control lane has been written.
+    /// How much of the control queue has been written.
     control_written: usize,
     /// Memory of the last piece, to be used again.
     spare: Option<Slab>,
     /// The frame at the very end, while waves may still be added to it.
     run: Option<OpenRun>,
-    /// Whether runs are to be kept when they have ended.
-    keeps_runs: bool,
+    /// Whether runs are recorded when they have ended.
+    records_runs: bool,
     /// Runs that have ended, until their streams know of them.
     ended_runs: Vec<EndedRun>,
     /// How many pieces have left.
@@ -137,9 +137,11 @@ pub(crate) struct Outbox {
 
 /// A run that nothing is added to any more.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct EndedRun {
-    pub(crate) stream: StreamId,
-    pub(crate) passage: Passage,
+pub struct EndedRun {
+    /// The stream that it belongs to.
+    pub stream: StreamId,
+    /// Its position and how it is acknowledged.
+    pub info: FrameInfo,
     /// Where it lies: in which piece, counted from the first that there ever was.
     piece: u64,
     start: usize,
@@ -169,23 +171,23 @@ struct OpenRun {
 impl Outbox {
     /// Whether nothing waits.
     #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.pieces.is_empty() && self.control.is_empty()
     }
 
     /// Bytes that wait, those of shared memory included.
-    pub(crate) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.control.len() + self.pieces.iter().map(|piece| piece.bytes().len()).sum::<usize>()
     }
 
     /// Queues a control message in front of all packets.
-    pub(crate) fn push_control(&mut self, control: &Control) -> Result<(), WireError> {
+    pub fn push_control(&mut self, control: &Control) -> Result<(), WireError> {
         encode_control(&mut self.control, control).map(drop)
     }
 
     /// Queues a packet, copying its values.
     #[inline]
-    pub(crate) fn push_packet(&mut self, packet: &PacketRef<'_>) -> Result<usize, WireError> {
+    pub fn push_packet(&mut self, packet: &PacketRef<'_>) -> Result<usize, WireError> {
         encode_packet(self.packed(), packet)
     }
 
@@ -193,7 +195,7 @@ impl Outbox {
     /// but the wave and the values. All packets of a back-end have the same origin and
     /// contributors. Gives by how much the bytes grew.
     #[inline]
-    pub(crate) fn extend_run(
+    pub fn extend_run(
         &mut self,
         stream: StreamId,
         tag: Tag,
@@ -212,7 +214,7 @@ impl Outbox {
     /// Queues a back-end's packet, which may be the first of a run. Gives by how much the bytes
     /// grew.
     #[inline]
-    pub(crate) fn push_run(&mut self, packet: &PacketRef<'_>) -> Result<usize, WireError> {
+    pub fn push_run(&mut self, packet: &PacketRef<'_>) -> Result<usize, WireError> {
         let waves_max = if may_run(packet.format) { run_waves_max(packet.body.len()) } else { 0 };
         let bytes = self.packed();
         let start = bytes.len();
@@ -236,38 +238,38 @@ impl Outbox {
 
     /// Whether the frame at the end is a run of this stream that more waves may be added to.
     #[inline]
-    pub(crate) fn has_open_run(&self, stream: StreamId) -> bool {
+    pub fn has_open_run(&self, stream: StreamId) -> bool {
         self.run.as_ref().is_some_and(|run| run.stream == stream && run.next().is_some())
     }
 
-    /// Has runs kept: each comes with [`Outbox::take_ended_runs`].
-    pub(crate) fn keep_runs(&mut self) {
-        self.keeps_runs = true;
+    /// Has ended runs recorded: each comes with [`Outbox::take_ended_runs`].
+    pub fn record_runs(&mut self) {
+        self.records_runs = true;
     }
 
-    /// Gives the runs that have ended since the last time to `keep`, each with its bytes. None of
+    /// Gives the runs that have ended since the last time to `record`, each with its bytes. None of
     /// them may have left since.
     #[inline]
-    pub(crate) fn take_ended_runs(&mut self, mut keep: impl FnMut(&EndedRun, &[u8])) {
+    pub fn take_ended_runs(&mut self, mut record: impl FnMut(&EndedRun, &[u8])) {
         let Self { ended_runs, pieces, pieces_gone, .. } = self;
         for run in ended_runs.drain(..) {
             let piece = run.piece.checked_sub(*pieces_gone).and_then(|at| pieces.get(at as usize));
             debug_assert!(piece.is_some(), "a run has left before it was kept");
             if let Some(piece) = piece {
-                keep(&run, &piece.bytes()[run.start..run.start + run.length]);
+                record(&run, &piece.bytes()[run.start..run.start + run.length]);
             }
         }
     }
 
-    /// The last so many bytes, which have just been packed.
+    /// The last `length` bytes, which have just been packed.
     #[inline]
-    pub(crate) fn last_packed(&self, length: usize) -> &[u8] {
+    pub fn last_packed(&self, length: usize) -> &[u8] {
         let bytes = self.pieces.back().map_or(&[][..], Piece::bytes);
         &bytes[bytes.len().saturating_sub(length)..]
     }
 
     /// Gives back memory that is not needed any more.
-    pub(crate) fn reclaim(&mut self) {
+    pub fn reclaim(&mut self) {
         shorten(&mut self.pieces);
         if self.control.is_empty() && self.control.capacity() > CONTROL_BYTES_IDLE {
             self.control = Slab::default();
@@ -289,39 +291,46 @@ impl Outbox {
     }
 
     /// Whether the last frame is a run that is still open.
-    pub(crate) fn is_run_open(&self) -> bool {
+    pub fn is_run_open(&self) -> bool {
         self.run.is_some()
     }
 
     /// Ends the run at the end, if there is one.
     #[inline]
-    pub(crate) fn end_run(&mut self) {
+    pub fn end_run(&mut self) {
         let Some(run) = self.run.take() else { return };
-        if !self.keeps_runs {
+        if !self.records_runs {
             return;
         }
         let Some(Piece::Packed { bytes, .. }) = self.pieces.back() else { return };
         let length = bytes.len() - run.start;
-        let (lane, place) = match run.number {
-            0 => (Lane::Waves, Place::start_of(run.wave + u64::from(run.waves) - 1)),
-            number => (Lane::Singles, Place::start_of(number.into())),
+        let (space, position) = match run.number {
+            0 => (SequenceSpace::Waves, Position::start_of(run.wave + u64::from(run.waves) - 1)),
+            number => (SequenceSpace::Singles, Position::start_of(number.into())),
         };
         let more = run.waves - 1;
-        let passage =
-            Passage { lane, place, behind: place, origin: 0, begins: true, ends: true, more };
+        let info = FrameInfo {
+            space,
+            position,
+            behind: position,
+            origin: 0,
+            begins: true,
+            ends: true,
+            more,
+        };
         let piece = self.pieces_gone + self.pieces.len() as u64 - 1;
         let (stream, start) = (run.stream, run.start);
-        self.ended_runs.push(EndedRun { stream, passage, piece, start, length });
+        self.ended_runs.push(EndedRun { stream, info, piece, start, length });
     }
 
     /// Queues the bytes of one whole frame.
     #[inline]
-    pub(crate) fn push_bytes(&mut self, frame: &[u8]) {
+    pub fn push_bytes(&mut self, frame: &[u8]) {
         self.packed().extend(frame);
     }
 
     /// Queues a frame that is written already.
-    pub(crate) fn push_frame(&mut self, frame: &EncodedFrame) {
+    pub fn push_frame(&mut self, frame: &EncodedFrame) {
         // The head of a body that follows is always packed, so that the two are known as one frame.
         if frame.head.len() < SHARED_BODY_BYTES || frame.body.is_some() {
             self.packed().extend(frame.head.as_bytes());
@@ -379,8 +388,8 @@ impl Outbox {
         }
     }
 
-    /// Gives the parts to write next, in order, to `each`, until it says stop.
-    pub(crate) fn gather<'a>(&'a self, mut each: impl FnMut(&'a [u8]) -> bool) {
+    /// Gives the parts to write next, in order, to `each`, until it returns `false`.
+    pub fn gather<'a>(&'a self, mut each: impl FnMut(&'a [u8]) -> bool) {
         let first = self.pieces_before_control();
         let mut skip = self.written;
         for (index, piece) in self.pieces.iter().enumerate() {
@@ -399,8 +408,8 @@ impl Outbox {
         }
     }
 
-    /// So many bytes of what [`Outbox::gather`] gave have been written.
-    pub(crate) fn transmitted(&mut self, mut bytes: usize, pool: &mut Pool) {
+    /// `bytes` of what [`Outbox::gather`] gave have been written.
+    pub fn transmitted(&mut self, mut bytes: usize, pool: &mut Pool) {
         self.end_run();
         while bytes > 0 {
             if self.pieces_before_control() == 0 && !self.control.is_empty() {

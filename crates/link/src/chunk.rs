@@ -4,7 +4,7 @@ use sapwood_packet::{Body, Chunk, PacketRef};
 
 /// The chunks of a packet, in order, each of `chunk_bytes` but the last; a packet that is no longer
 /// is one whole piece.
-pub(crate) fn cut<'a>(
+pub fn cut<'a>(
     packet: PacketRef<'a>,
     body: &'a Body,
     chunk_bytes: usize,

@@ -6,13 +6,13 @@ use sapwood_packet::{Chunk, OutOfMemory, Rank, RankSet, Slab, Wave};
 
 use crate::inbox::Pool;
 
-/// Memory for a packet that is promised to be so long is asked for at once; for a longer one it is
-/// doubled as chunks come. In bytes.
+/// Memory for a packet that is announced with at most this length is asked for at once; for a
+/// longer one it is doubled as chunks come. In bytes.
 const RESERVED_BYTES_MAX: usize = 2 << 20;
 
 /// What came of putting a chunk to its packet.
 #[derive(Debug)]
-pub(crate) enum Assembled {
+pub enum Assembled {
     /// More chunks are to come.
     Partial,
     /// The packet's whole body, and the contributors that all its chunks agree on.
@@ -31,7 +31,7 @@ struct Assembly {
 }
 
 impl Assembly {
-    /// Asks for memory for so many bytes, and more.
+    /// Asks for memory for `needed` bytes, and more.
     #[cold]
     fn grow(&mut self, needed: usize) -> Result<(), OutOfMemory> {
         let total = usize::try_from(self.total).unwrap_or(usize::MAX);
@@ -43,7 +43,7 @@ impl Assembly {
 
 /// The packets of one link that are not whole yet, by the process that made them and their wave.
 #[derive(Debug, Default)]
-pub(crate) struct Assemblies {
+pub struct Assemblies {
     open: BTreeMap<(Rank, Wave), Assembly>,
     /// Memory for the next packet.
     spare: Option<Slab>,
@@ -51,13 +51,13 @@ pub(crate) struct Assemblies {
 
 impl Assemblies {
     /// The next packet is to be put together in this memory, which is there already.
-    pub(crate) fn use_memory(&mut self, slab: Option<Slab>) {
+    pub fn use_memory(&mut self, slab: Option<Slab>) {
         self.spare = slab;
     }
 
     /// Puts a chunk to its packet. Memory grows as chunks come: never beyond what they promise, and
     /// by that at once only where it is little.
-    pub(crate) fn add(
+    pub fn add(
         &mut self,
         key: (Rank, Wave),
         chunk: Chunk,
@@ -103,17 +103,17 @@ impl Assemblies {
     }
 
     /// How many packets are not whole.
-    pub(crate) fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.open.len()
     }
 
     /// Bytes that have come of packets that are not whole.
-    pub(crate) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.open.values().map(|assembly| assembly.body.len()).sum()
     }
 
     /// Forgets what is not whole.
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.open.clear();
     }
 }
