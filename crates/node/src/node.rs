@@ -2,58 +2,30 @@
 
 use alloc::collections::VecDeque;
 use alloc::string::String;
-use alloc::vec::Vec;
 
-use sapwood_filter::{Emitter, Registry};
-use sapwood_link::{Filled, MemoryAdvice, Outbox, Pool};
+use sapwood_filter::Emitter;
+use sapwood_link::{Filled, MemoryAdvice, Pool};
 use sapwood_packet::{OutOfMemory, Rank, RankSet, Slab, StreamId, Values};
 use sapwood_wire::limits::CHUNK_BYTES;
 
-use crate::apart::Jobs;
-use crate::file::Files;
-use crate::link::{Links, Peer};
-use crate::membership::Membership;
-use crate::mutation::Mutation;
-use crate::stream::Stream;
-use crate::telemetry::Counted;
-use crate::visitor::Visitors;
-use crate::{Delivery, Input, Instant, LinkId, Output, Recovery};
+use crate::api::files::Files;
 
-/// What a process is in its tree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// The root: the tool's process.
-    FrontEnd,
-    /// An inner process: routes and filters.
-    Communication,
-    /// A leaf: beside the application.
-    BackEnd,
-}
+use crate::interface::{
+    Delivery, Input, Instant, LinkId, Mutation, Output, Recovery, Role, Settings,
+};
+use crate::members::membership::Membership;
+use crate::members::visitor::Visitors;
+use crate::streams::stream::Stream;
+use crate::streams::table::Streams;
+use crate::transform::offload::Jobs;
+use crate::turn::counted::Counted;
+use crate::turn::links::{Links, Peer};
 
 /// Later than any deadline.
 const NEVER: Instant = Instant(u64::MAX);
 
 /// Outputs that most back-ends have at a time, and a tree may have a million of them.
 const OUTPUTS: usize = 2;
-
-/// How a node begins.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// What it is.
-    pub role: Role,
-    /// Its rank, if it knows it; a process that attaches may leave the choice to its parent.
-    pub rank: Option<Rank>,
-    /// Whether its parent has started it, rather than that it attaches by itself.
-    pub is_started: bool,
-    /// Its process id, for people.
-    pub pid: u32,
-    /// Where it takes connections, for people and for back-ends that attach.
-    pub address: Option<alloc::string::String>,
-    /// The filters that it can make.
-    pub registry: Registry,
-    /// What happens when processes are gone. Only a front-end's counts: it tells all others.
-    pub recovery: Recovery,
-}
 
 /// One process of the tree, without its I/O.
 #[derive(Debug)]
@@ -220,7 +192,7 @@ impl Node {
         let others = [
             self.acknowledgement_due,
             self.filter_deadline(),
-            self.membership.search.as_ref().map(crate::orphan::Search::deadline),
+            self.membership.search.as_ref().map(crate::recovery::orphan::Search::deadline),
             self.vacancy_deadline(),
             self.membership.beat_due,
             self.membership.judgement_due,
@@ -378,110 +350,15 @@ impl Node {
     }
 }
 
-/// The streams that are open at a node.
-#[derive(Debug, Default)]
-pub(crate) struct Streams {
-    list: Vec<Stream>,
-    /// Where in the list each is, by number.
-    index: Vec<(StreamId, usize)>,
-    /// The stream of the last packet: the next is likely to be on the same.
-    last: usize,
-    /// How many have waves with deadlines.
-    timed: usize,
-    /// The greatest number that one has ever had here.
-    latest: StreamId,
-}
-
-impl Streams {
-    /// Where in the list a stream is.
-    #[inline]
-    pub(crate) fn find(&mut self, id: StreamId) -> Option<usize> {
-        if self.list.get(self.last).is_some_and(|stream| stream.id == id) {
-            return Some(self.last);
-        }
-        self.last = self.position(id)?;
-        Some(self.last)
+impl Node {
+    /// Has this node break a rule from now on; before it is given its first input.
+    #[cfg(feature = "mutations")]
+    pub fn mutate(&mut self, mutation: Mutation) {
+        self.mutation = Some(mutation);
     }
 
     #[inline]
-    pub(crate) fn get(&self, id: StreamId) -> Option<&Stream> {
-        if let Some(stream) = self.list.get(self.last).filter(|stream| stream.id == id) {
-            return Some(stream);
-        }
-        self.list.get(self.position(id)?)
-    }
-
-    /// Where in the list a stream is that was not the last.
-    fn position(&self, id: StreamId) -> Option<usize> {
-        let found = self.index.binary_search_by_key(&id, |&(id, _)| id).ok()?;
-        Some(self.index[found].1)
-    }
-
-    pub(crate) fn get_mut(&mut self, id: StreamId) -> Option<&mut Stream> {
-        let at = self.find(id)?;
-        self.list.get_mut(at)
-    }
-
-    /// Ends the run at the end of the outbox to the parent. The streams of all that have ended keep
-    /// them, before what is sent next.
-    #[inline]
-    pub(crate) fn keep_runs(&mut self, outbox: &mut Outbox) {
-        outbox.end_run();
-        outbox.take_ended_runs(|run, bytes| {
-            if let Some(stream) = self.get_mut(run.stream) {
-                stream.sender.record_run(run, bytes);
-            }
-        });
-    }
-
-    #[inline]
-    pub(crate) fn at(&mut self, index: usize) -> &mut Stream {
-        &mut self.list[index]
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.list.len()
-    }
-
-    /// The greatest number that a stream has ever had here: later ones open behind it.
-    pub(crate) fn latest(&self) -> StreamId {
-        self.latest
-    }
-
-    pub(crate) fn insert(&mut self, stream: Stream) -> usize {
-        self.remove(stream.id);
-        self.latest = self.latest.max(stream.id);
-        if self.list.is_empty() {
-            // Most back-ends have one stream, and a tree may have a million of them.
-            self.list.reserve_exact(1);
-            self.index.reserve_exact(1);
-        }
-        let at = self.index.partition_point(|&(id, _)| id < stream.id);
-        self.index.insert(at, (stream.id, self.list.len()));
-        self.timed += usize::from(stream.is_timed());
-        self.list.push(stream);
-        self.list.len() - 1
-    }
-
-    pub(crate) fn remove(&mut self, id: StreamId) {
-        let Ok(found) = self.index.binary_search_by_key(&id, |&(id, _)| id) else { return };
-        let (_, at) = self.index.remove(found);
-        let removed = self.list.swap_remove(at);
-        self.timed -= usize::from(removed.is_timed());
-        if let Some(id) = self.list.get(at).map(|moved| moved.id)
-            && let Some((_, position)) = self.index.iter_mut().find(|(other, _)| *other == id)
-        {
-            *position = at;
-        }
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Stream> {
-        self.list.iter()
-    }
-
-    /// Those whose waves have deadlines.
-    fn timed(&self) -> impl Iterator<Item = &Stream> {
-        let most = if self.timed == 0 { 0 } else { self.list.len() };
-        self.list[..most].iter().filter(|stream| stream.is_timed())
+    pub(crate) fn breaks(&self, rule: Mutation) -> bool {
+        cfg!(feature = "mutations") && self.mutation == Some(rule)
     }
 }

@@ -1,0 +1,448 @@
+//! What the application of this process asks for: streams and packets, at the front-end or a
+//! back-end.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use sapwood_filter::WaveRule;
+use sapwood_link::{FrameInfo, SHARED_BODY_BYTES};
+use sapwood_packet::{
+    Body, DIRECTIVES_MAX, FormatRef, Header, IntoValues, Packet, PacketRef, RankSet, RankSetRef,
+    Slab, StreamId, Tag, Values, ValuesRef, Wave,
+};
+use sapwood_wire::limits::{FILTERS_MAX, PACKET_BYTES_MAX, WINDOW_BYTES};
+use sapwood_wire::{Control, Ranges, StreamRequest, WaitRule, encode_control};
+
+use crate::interface::{Instant, NodeError, Role, StreamSpec};
+use crate::node::Node;
+use crate::streams::stream::request_of;
+
+impl Node {
+    /// Opens a stream (front-end).
+    ///
+    /// # Errors
+    /// [`NodeError::NotFrontEnd`], [`NodeError::Members`] for ranks that are not connected,
+    /// [`NodeError::Filter`] for an unknown filter or wrong parameters,
+    /// [`NodeError::RequestTooLong`] for too many filters.
+    pub fn open_stream(&mut self, spec: StreamSpec) -> Result<StreamId, NodeError> {
+        if self.settings.role != Role::FrontEnd {
+            return Err(NodeError::NotFrontEnd);
+        }
+        let strangers = spec.members.difference(self.membership.connected().as_ref());
+        if spec.members.is_empty() || !strangers.is_empty() {
+            return Err(NodeError::Members { ranks: strangers.to_string() });
+        }
+        let wait = match spec.wave {
+            WaveRule::All => WaitRule::All,
+            WaveRule::Timeout { milliseconds } => WaitRule::Timeout { milliseconds },
+            WaveRule::Immediate => WaitRule::Immediate,
+        };
+        let request = StreamRequest {
+            stream: self.next_stream,
+            members: Ranges::from(&spec.members),
+            up: spec.up.into_iter().map(request_of).collect(),
+            down: spec.down.into_iter().map(request_of).collect(),
+            wait,
+            policy: spec.policy,
+            window_bytes: spec.window_bytes.unwrap_or(WINDOW_BYTES),
+            height: self.membership.height,
+            first_wave: 0,
+            rule: spec.rule.map(request_of),
+            at_back_ends: spec.at_back_ends,
+        };
+        check_request(&request)?;
+        let mut stream = self.new_stream(request)?;
+        let id = stream.id;
+        if self.settings.recovery.is_on {
+            stream.keep();
+        }
+        self.next_stream += 1;
+        let at = self.streams.insert(stream);
+        self.open_to_children(at);
+        Ok(id)
+    }
+
+    /// Closes a stream everywhere (front-end).
+    ///
+    /// # Errors
+    /// [`NodeError::NotFrontEnd`].
+    pub fn close_stream(&mut self, stream: StreamId) -> Result<(), NodeError> {
+        if self.settings.role != Role::FrontEnd {
+            return Err(NodeError::NotFrontEnd);
+        }
+        self.close(stream);
+        self.deliveries.retain(|delivery| delivery.stream() != stream);
+        Ok(())
+    }
+
+    /// The members of an open stream.
+    #[must_use]
+    pub fn members(&self, stream: StreamId) -> Option<&RankSet> {
+        self.streams.get(stream).map(|stream| &stream.members)
+    }
+
+    /// Whether a packet sent now would not have to wait behind a full window.
+    ///
+    /// # Errors
+    /// [`NodeError::Stream`] when the stream is not open here.
+    pub fn has_room(&self, stream: StreamId) -> Result<bool, NodeError> {
+        self.has_room_to(stream, &RankSet::new())
+    }
+
+    /// The same of a packet for some members only, where it goes down: the windows of others do not
+    /// matter. An empty set stands for all members.
+    ///
+    /// # Errors
+    /// As [`Node::has_room`].
+    pub fn has_room_to(&self, stream: StreamId, destinations: &RankSet) -> Result<bool, NodeError> {
+        let open = self.streams.get(stream).ok_or(NodeError::Stream { stream })?;
+        Ok(match self.settings.role {
+            Role::FrontEnd => open.has_room_down(destinations),
+            // A run that has been begun is ended: it is short, and broken runs cost every node
+            // above.
+            _ => open.drops() || open.sender.is_open() || self.has_open_run(stream),
+        })
+    }
+
+    /// Whether a stream of the front-end can bring no answer any more, since all of its back-ends
+    /// are gone and what they sent has been delivered.
+    #[must_use]
+    pub fn is_deserted(&self, stream: StreamId) -> bool {
+        let is_root = self.settings.role == Role::FrontEnd;
+        self.streams.get(stream).filter(|_| is_root).is_some_and(|stream| {
+            stream.slots.iter().all(|slot| slot.next >= sapwood_link::END)
+                && stream.waves.is_empty()
+        })
+    }
+
+    /// Why the members of a stream that are gone are gone.
+    #[must_use]
+    pub fn missing_members(&self, stream: StreamId) -> Vec<crate::Missing> {
+        self.membership
+            .losses()
+            .filter_map(|lost| {
+                let mut ranks = self.streams.get(stream)?.members.clone();
+                ranks.intersect_with(lost.ranks.as_ref());
+                (!ranks.is_empty()).then(|| crate::Missing { ranks, reason: lost.reason.clone() })
+            })
+            .collect()
+    }
+
+    /// Packets that were dropped on a stream at this node.
+    #[must_use]
+    pub fn dropped(&self, stream: StreamId) -> u64 {
+        self.streams.get(stream).map_or(0, |stream| stream.dropped)
+    }
+
+    /// Sends to all members of a stream, or to those named (front-end).
+    ///
+    /// # Errors
+    /// [`NodeError`] when the stream is not open, a destination is no member, the values are too
+    /// long.
+    pub fn broadcast(
+        &mut self,
+        now: Instant,
+        stream: StreamId,
+        tag: Tag,
+        values: impl IntoValues,
+        destinations: &RankSet,
+    ) -> Result<(), NodeError> {
+        self.now = now;
+        if self.settings.role != Role::FrontEnd {
+            return Err(NodeError::NotFrontEnd);
+        }
+        let at = self.streams.find(stream).ok_or(NodeError::Stream { stream })?;
+        let strangers = destinations.difference(self.streams.at(at).members.as_ref());
+        if let Some(rank) = strangers.as_ref().first() {
+            return Err(NodeError::NotMember { rank });
+        }
+        let values = self.build(values);
+        values.check_memory()?;
+        let packet = Packet::new(stream, tag, values);
+        check_length(packet.body())?;
+        self.note_large(packet.body());
+        check_count(packet.format().len())?;
+        let mut lent = packet.as_ref();
+        lent.header.origin = self.membership.rank_or_max();
+        let open = self.streams.at(at);
+        let wave = open.next_down;
+        lent.header.wave = wave;
+        lent.header.ends_wave = true;
+        open.next_down += 1;
+        lent.destinations = destinations.as_ref();
+        if self.streams.at(at).passes_down {
+            self.send_down(at, lent, Some(packet.body()));
+        } else {
+            self.transform_down(at, lent);
+        }
+        if self.streams.at(at).telemetry.is_some() {
+            self.asked(at, wave);
+        }
+        Ok(())
+    }
+
+    /// Builds values, in memory that the last packet has left if that fits.
+    fn build(&mut self, values: impl IntoValues) -> Values {
+        if self.large_bytes > 0 {
+            // It may lie in the processor's cache.
+            let length = core::mem::take(&mut self.large_bytes);
+            if let Some(slab) = self.pool.take_used(length) {
+                self.built = Values::in_memory(slab);
+            }
+        }
+        self.built.clear();
+        values.append_to(core::mem::take(&mut self.built))
+    }
+
+    /// Remembers a large packet's memory for the next one.
+    fn note_large(&mut self, body: &Body) {
+        if body.len() >= SHARED_BODY_BYTES {
+            self.large_bytes = body.len();
+            self.pool.give_later(body);
+        }
+    }
+
+    /// Sends towards the front-end, in the next wave or in one that is named (back-end).
+    ///
+    /// Gives the length of the values in bytes.
+    ///
+    /// # Errors
+    /// [`NodeError`] when the stream is not open, the wave has passed, or the values are too long
+    /// or too many.
+    pub fn send(
+        &mut self,
+        stream: StreamId,
+        tag: Tag,
+        values: impl IntoValues,
+        wave: Option<Wave>,
+    ) -> Result<usize, NodeError> {
+        if self.settings.role != Role::BackEnd {
+            return Err(NodeError::NotBackEnd);
+        }
+        let rank = self.membership.rank.ok_or(NodeError::NotConnected)?;
+        let at = self.streams.find(stream).ok_or(NodeError::Stream { stream })?;
+        let open = self.streams.at(at);
+        let next = open.next_wave;
+        let wave = wave.unwrap_or(next);
+        if wave < next || wave == sapwood_link::END.wave {
+            return Err(NodeError::WavePassed { wave, next });
+        }
+        if let Some(error) = open.refusal() {
+            return Err(NodeError::Filter(error.clone()));
+        }
+        let has_filters = open.filters_sent();
+        let built = self.build(values);
+        built.check_memory()?;
+        check_count(built.as_ref().len())?;
+        let header =
+            Header { stream, tag, wave, origin: rank, ends_wave: true, ..Header::default() };
+        let values = built.as_ref();
+        let length = values.body().len();
+        if has_filters {
+            let sent = self.send_filtered(at, header, values);
+            self.built = built;
+            return Ok(sent);
+        }
+        if length < SHARED_BODY_BYTES {
+            self.send_in_wave(at, header, values);
+            self.built = built;
+            return Ok(length);
+        }
+        let (format, slab) = built.into_parts();
+        let body = Body::from(slab);
+        self.note_large(&body);
+        check_length(&body)?;
+        self.send_large(at, header, format.as_ref(), body);
+        Ok(length)
+    }
+
+    /// Sends values in a wave that is open to this back-end.
+    #[inline]
+    pub(crate) fn send_in_wave(&mut self, at: usize, header: Header, values: ValuesRef<'_>) {
+        if values.body().len() >= SHARED_BODY_BYTES {
+            let body = Body::from(Slab::copy_of(values.body()));
+            return self.send_large(at, header, values.format(), body);
+        }
+        self.begin_wave(at, header.wave, values.body().len());
+        self.send_small(at, header, values);
+    }
+
+    fn send_large(&mut self, at: usize, header: Header, format: FormatRef<'_>, body: Body) {
+        self.begin_wave(at, header.wave, body.len());
+        let contributors = [[header.origin; 2]];
+        let contributors =
+            RankSetRef::from_ranges(&contributors).expect("one range of one rank is in order");
+        let packet = PacketRef { header, contributors, format, ..PacketRef::default() };
+        self.send_up(at, packet, Some(body));
+    }
+
+    /// A wave of this back-end is about to be sent.
+    #[inline]
+    fn begin_wave(&mut self, at: usize, wave: Wave, length: usize) {
+        self.counted.sent(length);
+        let open = self.streams.at(at);
+        // A wave that is dropped is skipped, which the packet that follows tells the parent.
+        if open.drops() {
+            open.dropped += open.sender.make_room(open.request.window_bytes as usize);
+        }
+        open.next_wave = wave + 1;
+    }
+
+    /// Sends a small packet of this back-end, in a run with those before it where that can be.
+    #[inline]
+    fn send_small(&mut self, at: usize, header: Header, values: ValuesRef<'_>) {
+        let Self { links, streams, membership, .. } = self;
+        let open = streams.at(at);
+        let contributors = [[header.origin; 2]];
+        let contributors =
+            RankSetRef::from_ranges(&contributors).expect("one range of one rank is in order");
+        let (format, body) = (values.format(), values.body());
+        let mut packet = PacketRef { header, contributors, format, body, ..PacketRef::default() };
+        let Some(outbox) = membership.parent.and_then(|parent| links.outbox(parent)) else {
+            return self.send_up(at, packet, None);
+        };
+        if open.sender.waiting_bytes() == 0
+            && let Some(grown) = outbox.extend_run(header.stream, header.tag, header.wave, values)
+        {
+            return open.sender.pass(grown);
+        }
+        if !open.sender.is_open() {
+            outbox.end_run();
+            return self.send_up(at, packet, None);
+        }
+        streams.keep_runs(outbox);
+        let open = streams.at(at);
+        open.number(&mut packet);
+        if let Ok(grown) = outbox.push_run(&packet) {
+            open.sender.pass(grown);
+            // A run is kept when it has ended.
+            if !outbox.is_run_open() {
+                open.sender.record_packed(FrameInfo::upward(&packet), grown, outbox);
+            }
+        }
+        self.acknowledge_beside(at);
+    }
+
+    /// Whether the last frame for the parent is a run of this stream that the next wave may join.
+    #[must_use]
+    pub fn has_open_run(&self, stream: StreamId) -> bool {
+        let link = self.membership.parent.and_then(|parent| self.links.link(parent));
+        link.is_some_and(|link| link.outbox.has_open_run(stream))
+    }
+
+    /// The application has taken a delivery of that cost: the sender may send as much again.
+    pub fn consumed(&mut self, stream: StreamId, cost: u32) {
+        let Some(at) = self.streams.find(stream) else { return };
+        let open = self.streams.at(at);
+        open.unread = open.unread.saturating_sub(u64::from(cost));
+        if self.settings.role == Role::FrontEnd {
+            self.emit_ready(at);
+        } else {
+            self.grant_to_parent(at);
+        }
+    }
+
+    /// Ends the network (front-end), or leaves it (any other process).
+    pub fn shutdown(&mut self, now: Instant) {
+        self.now = now;
+        if self.settings.role == Role::Communication && self.settings.recovery.is_on {
+            self.hand_over_rest(true);
+            if self.is_at_work() {
+                self.membership.departs_until = Some(now + DRAIN_LIMIT);
+                return;
+            }
+        }
+        self.leave(now);
+    }
+
+    /// Ends this process's part now.
+    fn leave(&mut self, now: Instant) {
+        if let Some(parent) = self.membership.parent {
+            self.hand_over_rest(true);
+            for at in 0..self.streams.len() {
+                let Self { links, streams, .. } = self;
+                if let Some(outbox) = links.outbox(parent) {
+                    streams.at(at).sender.force(outbox);
+                }
+            }
+            self.send_control(parent, &Control::Leaving);
+        }
+        match self.settings.role {
+            Role::Communication if self.settings.recovery.is_on => {
+                self.dissolve(String::from(ENDED_ITSELF));
+            }
+            // What it has sent is still its own until it is safe.
+            Role::BackEnd => {
+                self.membership.departs_until = Some(now + DRAIN_LIMIT);
+                self.depart();
+            }
+            Role::FrontEnd => self.end_behind_packets(ENDED_ITSELF.into()),
+            Role::Communication => self.end_part(),
+        }
+    }
+
+    fn end_part(&mut self) {
+        self.end(true, String::from(ENDED_ITSELF));
+    }
+
+    /// Whether something that this process has sent is not safe yet.
+    fn is_unsettled(&mut self) -> bool {
+        self.keep_runs();
+        !self.has_ended && self.streams.iter().any(|stream| !stream.sender.is_acknowledged())
+    }
+
+    /// Ends a back-end that leaves, once what it has sent is safe; or a communication process, once
+    /// its filters are not at work; or either when it has waited long enough.
+    pub(crate) fn depart(&mut self) {
+        let Some(until) = self.membership.departs_until else { return };
+        let is_back_end = self.settings.role == Role::BackEnd;
+        let waits = if is_back_end { self.is_unsettled() } else { self.is_at_work() };
+        if until > self.now && waits {
+            return;
+        }
+        self.membership.departs_until = None;
+        match is_back_end {
+            true => self.end_part(),
+            false => self.leave(self.now),
+        }
+    }
+
+    /// How long a wave of a stream may wait at this node.
+    #[must_use]
+    pub fn patience(&self, stream: StreamId) -> Option<Duration> {
+        self.streams.get(stream).and_then(|stream| stream.patience)
+    }
+}
+
+/// Why a process ends that was asked to.
+const ENDED_ITSELF: &str = "this process ended its part";
+
+/// How long a back-end that leaves waits for the acknowledgement of what it has sent, and a
+/// communication process for its filters.
+const DRAIN_LIMIT: Duration = Duration::from_millis(500);
+
+fn check_length(body: &Body) -> Result<(), NodeError> {
+    let bytes = body.len() as u64;
+    if bytes > PACKET_BYTES_MAX {
+        return Err(NodeError::TooLong { bytes });
+    }
+    Ok(())
+}
+
+#[inline]
+fn check_count(count: usize) -> Result<(), NodeError> {
+    if count > DIRECTIVES_MAX {
+        return Err(NodeError::TooManyValues { count });
+    }
+    Ok(())
+}
+
+/// Whether the tree can be told of a stream.
+fn check_request(request: &StreamRequest) -> Result<(), NodeError> {
+    let told = encode_control(&mut Slab::default(), &Control::Open(request.clone()));
+    if told.is_err() || request.up.len().max(request.down.len()) > FILTERS_MAX {
+        return Err(NodeError::RequestTooLong);
+    }
+    Ok(())
+}

@@ -1,0 +1,4 @@
+//! What the application of this process calls.
+
+pub(crate) mod calls;
+pub(crate) mod files;

@@ -1,0 +1,488 @@
+//! Frames that have come: control or packet, from which side, on which stream.
+
+use sapwood_filter::Filter;
+use sapwood_link::{Assembled, END, EncodedFrame, Position};
+use sapwood_packet::{Body, FormatRef, Header, Packet, PacketRef, RankSet, Slab};
+use sapwood_wire::{Frame, WireError, decode, frame_length};
+
+use crate::interface::Mutation;
+use crate::interface::{Instant, LinkId, Output};
+use crate::node::Node;
+use crate::streams::stream::{Stream, Way};
+use crate::turn::links::Peer;
+use crate::waves::head::Head;
+use crate::waves::table::{Arrived, OwnedBody};
+
+/// Longest frame of a peer that has not said who it is, in bytes; a hello is shorter.
+const HELLO_BYTES_MAX: usize = 4096;
+
+impl Node {
+    /// Bytes in the shared buffer, beginning with a frame.
+    pub(crate) fn bytes(&mut self, link: LinkId, bytes: &[u8]) {
+        let mut rest = bytes;
+        let now = self.now;
+        if let Some(open) = self.links.link_mut(link) {
+            open.heard = now;
+        }
+        loop {
+            match frame_length(rest) {
+                Ok(Some(length)) if length <= rest.len() => {
+                    let (frame, after) = rest.split_at(length);
+                    rest = after;
+                    if let Some(open) = self.links.link_mut(link) {
+                        open.inbox.note_length(length);
+                    }
+                    self.frame(link, frame);
+                }
+                Ok(_) => break,
+                Err(error) => return self.break_link(link, &error),
+            }
+        }
+        let peer = self.links.link(link).map(|open| open.peer);
+        if let (Some(Peer::Stranger | Peer::Visitor), Ok(Some(length))) = (peer, frame_length(rest))
+            && length > HELLO_BYTES_MAX
+        {
+            return self.break_link(link, &WireError::Length { bytes: length });
+        }
+        if let (Some(peer), Ok(Some(length))) = (peer, frame_length(rest))
+            && let Err(breach) = self.heed_length(peer, rest, length)
+        {
+            return self.break_off(link, &breach);
+        }
+        let Self { links, pool, .. } = self;
+        if let Some(open) = links.link_mut(link)
+            && !rest.is_empty()
+            && let Err(error) = open.inbox.keep(rest, pool)
+        {
+            self.break_link(link, &error);
+        }
+    }
+
+    #[inline]
+    fn frame(&mut self, link: LinkId, frame: &[u8]) {
+        let Some(peer) = self.links.link(link).map(|open| open.peer) else { return };
+        if let Err(breach) = self.heed_length(peer, frame, frame.len()) {
+            return self.break_off(link, &breach);
+        }
+        match (decode(frame), peer) {
+            (Ok(Frame::Packet(packet)), Peer::Child(_)) => {
+                let arrived = Arrived { packet, owned: None, charge: frame.len() as u32 };
+                self.packet_up(link, arrived);
+            }
+            (Ok(Frame::Packet(packet)), Peer::Parent) if packet.more_waves == 0 => {
+                self.packet_from_parent(link, packet, frame, None);
+            }
+            // Runs go up only.
+            (Ok(Frame::Packet(_)), Peer::Parent) => self.break_link(link, &WireError::Parts),
+            (Ok(Frame::Packet(_)), Peer::Leaving | Peer::Ancestor) => {}
+            (Ok(Frame::Packet(_)), Peer::Stranger | Peer::Visitor) => {
+                self.break_link(link, &WireError::Parts);
+            }
+            (Ok(Frame::Control(control)), _) => self.control(link, peer, control),
+            (Err(error), _) => self.break_link(link, &error),
+        }
+    }
+
+    /// A large frame that lies in a slab of its own.
+    pub(crate) fn frame_owned(&mut self, link: LinkId, slab: Slab) {
+        let Some(peer) = self.links.link(link).map(|open| open.peer) else { return };
+        let (head, start) = match decode(slab.as_bytes()) {
+            Ok(Frame::Packet(packet)) => (Head::of(&packet), slab.len() - packet.body.len()),
+            _ => {
+                self.frame(link, slab.as_bytes());
+                return self.pool.give(slab);
+            }
+        };
+        let charge = slab.len() as u32;
+        match peer {
+            Peer::Child(_) => {
+                let owned = OwnedBody { start, length: slab.len() - start, slab };
+                let arrived = Arrived { packet: head.with_body(&[]), owned: Some(owned), charge };
+                self.packet_up(link, arrived);
+            }
+            Peer::Parent if head.more_waves == 0 => {
+                let length = slab.len();
+                let whole = Body::from(slab);
+                self.pool.give_later(&whole);
+                let body = whole.part(start, length - start);
+                let packet = head.with_body(body.as_bytes());
+                let frame = EncodedFrame::whole(whole.clone());
+                let shared = Some((frame, body.clone()));
+                self.packet_from_parent(link, packet, whole.as_bytes(), shared);
+            }
+            Peer::Parent | Peer::Stranger | Peer::Visitor => {
+                self.break_link(link, &WireError::Parts);
+            }
+            Peer::Leaving | Peer::Ancestor => {}
+        }
+    }
+
+    /// A packet from a child.
+    #[inline]
+    pub(crate) fn packet_up(&mut self, link: LinkId, arrived: Arrived<'_>) {
+        let Some(at) = self.streams.find(arrived.packet.header.stream) else {
+            return self.heed_stray(link, &arrived.packet);
+        };
+        let now = self.now;
+        let is_end = arrived.packet.header.wave == END.wave;
+        let Some(slot) = self.streams.at(at).slot_of(link) else {
+            return self.heed_stray(link, &arrived.packet);
+        };
+        if let Err(breach) = self.heed_packet(at, slot, &arrived.packet) {
+            return self.break_off(link, &breach);
+        }
+        let stream = self.streams.at(at);
+        match &mut stream.telemetry {
+            None => {
+                self.counted.packets += 1;
+                self.counted.bytes += u64::from(arrived.charge);
+            }
+            Some(asked) => asked.arrived(link, now),
+        }
+        if arrived.packet.header.direct {
+            // A reply of a downward filter goes on by itself, within the parent's credit.
+            stream.waves.add_single(slot, arrived, false);
+            return self.emit_ready(at);
+        }
+        if arrived.packet.more_waves > 0 {
+            stream.arrive_run(slot, &arrived, now);
+        } else if arrived.packet.chunk.is_some() && !stream.takes_chunks(arrived.packet.format) {
+            self.assemble_up(at, slot, &arrived);
+        } else if stream.holds_waves() {
+            self.hold_packet(at, slot, arrived);
+        } else {
+            stream.arrive(slot, arrived, now);
+        }
+        let stream = self.streams.at(at);
+        if stream.waves.is_ready(now) || stream.rule.is_some() {
+            self.emit_ready(at);
+        }
+        if is_end {
+            self.end_if_deserted(at);
+        }
+    }
+
+    /// A packet of a wave that is needed whole. Where it is not the last of its child's, its credit
+    /// returns at once, so that the rest can come however much it is.
+    fn hold_packet(&mut self, at: usize, slot: usize, mut arrived: Arrived<'_>) {
+        let now = self.now;
+        let Header { ends_wave, late, .. } = arrived.packet.header;
+        let stream = self.streams.at(at);
+        let child = &mut stream.slots[slot];
+        let early = if ends_wave || late { 0 } else { arrived.charge };
+        if ends_wave && !late {
+            arrived.charge = arrived.charge.saturating_add(child.take_back());
+        } else if early > 0 {
+            child.grant_early(early);
+            arrived.charge = 0;
+        }
+        stream.arrive(slot, arrived, now);
+        if early > 0 {
+            self.release(at, slot, early);
+        }
+    }
+
+    /// A chunk on a stream whose filters need whole packets.
+    fn assemble_up(&mut self, at: usize, slot: usize, arrived: &Arrived<'_>) {
+        let now = self.now;
+        let stream = self.streams.at(at);
+        let packet = arrived.packet;
+        let Some(chunk) = packet.chunk else { return };
+        let key = (packet.header.origin, packet.header.wave);
+        let contributors = packet.contributors.to_set();
+        let assembled = stream.slots[slot].assemblies.add(
+            key,
+            chunk,
+            &contributors,
+            arrived.body(),
+            &self.pool,
+        );
+        if let Assembled::Lacking(lacking) = &assembled {
+            self.tell_failure(at, packet.header.wave, contributors, lacking);
+        }
+        let stream = self.streams.at(at);
+        let void = Slab::default();
+        let mut whole = PacketRef { chunk: None, body: void.as_bytes(), ..packet };
+        let mut charge = arrived.charge;
+        let mut early = 0;
+        if matches!(assembled, Assembled::Partial) || !packet.header.ends_wave {
+            early = core::mem::take(&mut charge);
+            stream.slots[slot].grant_early(early);
+        } else {
+            charge = charge.saturating_add(stream.slots[slot].take_back());
+        }
+        match assembled {
+            Assembled::Partial => {}
+            Assembled::Whole(slab, contributors) => {
+                whole.contributors = contributors.as_ref();
+                whole.header.ends_wave |= !stream.is_immediate() && packet.header.ends_wave;
+                let length = slab.len();
+                let owned = OwnedBody { slab, start: 0, length };
+                let arrived = Arrived { packet: whole, owned: Some(owned), charge };
+                stream.arrive(slot, arrived, now);
+            }
+            Assembled::Torn | Assembled::Lacking(_) if packet.header.ends_wave => {
+                let header = Header { void: true, ..packet.header };
+                whole = PacketRef { header, contributors: Default::default(), ..whole };
+                whole.format = FormatRef::default();
+                let arrived = Arrived { packet: whole, owned: None, charge };
+                stream.arrive(slot, arrived, now);
+            }
+            Assembled::Torn | Assembled::Lacking(_) => {}
+        }
+        if early > 0 {
+            self.release(at, slot, early);
+        }
+    }
+
+    /// A packet that the parent may send; `frame` and `shared` as below.
+    fn packet_from_parent(
+        &mut self,
+        link: LinkId,
+        packet: PacketRef<'_>,
+        frame: &[u8],
+        shared: Option<(EncodedFrame, Body)>,
+    ) {
+        match self.heed_packet_down(&packet) {
+            Ok(()) => self.packet_down(packet, frame, shared),
+            Err(breach) => self.break_off(link, &breach),
+        }
+    }
+
+    /// A packet from the parent; `frame` is all of its bytes, `shared` the same in shared memory.
+    pub(crate) fn packet_down(
+        &mut self,
+        packet: PacketRef<'_>,
+        frame: &[u8],
+        shared: Option<(EncodedFrame, Body)>,
+    ) {
+        let Some(at) = self.streams.find(packet.header.stream) else { return };
+        let stream = self.streams.at(at);
+        stream.down_received += frame.len() as u64;
+        if stream.keeps && !packet.header.direct {
+            if Position::of_downward(&packet) < stream.down_next {
+                // It came from the parent before this one.
+                return self.grant_to_parent(at);
+            }
+            stream.down_next = Position::behind_downward(&packet);
+        }
+        let is_telemetry = stream.telemetry.is_some();
+        let mut is_much_untold = false;
+        if stream.keeps && self.settings.role == crate::Role::BackEnd {
+            stream.down_untold += frame.len();
+            is_much_untold = stream.down_untold >= stream.down_heeded;
+        }
+        if !is_telemetry {
+            self.counted.packets += 1;
+            self.counted.bytes += frame.len() as u64;
+        }
+        if self.settings.role == crate::Role::BackEnd && is_telemetry {
+            self.asked(at, packet.header.wave);
+        } else if self.settings.role == crate::Role::BackEnd {
+            self.deliver_down(at, packet, shared.map(|(_, body)| body));
+        } else if self.streams.at(at).passes_down {
+            self.fan_out(at, packet, frame, shared.as_ref().map(|(frame, _)| frame));
+        } else {
+            self.filter_down(at, packet);
+        }
+        if is_telemetry && self.settings.role == crate::Role::Communication {
+            self.asked(at, packet.header.wave);
+        }
+        self.grant_to_parent(at);
+        if is_much_untold {
+            self.owe_to_parent(at);
+        }
+    }
+
+    /// A packet for the application of this back-end.
+    fn deliver_down(&mut self, at: usize, packet: PacketRef<'_>, shared: Option<Body>) {
+        let stream = self.streams.at(at);
+        let whole = match packet.chunk {
+            None => match shared {
+                Some(body) => {
+                    let format = packet.format.to_format();
+                    Packet::from_parts(packet.header, format, body)
+                }
+                None => packet.to_packet(),
+            },
+            Some(chunk) => {
+                let key = (packet.header.origin, packet.header.wave);
+                if chunk.offset == 0 {
+                    stream.assemblies.use_memory(self.pool.take_used(chunk.total as usize));
+                }
+                match stream.assemblies.add(key, chunk, &RankSet::new(), packet.body, &self.pool) {
+                    Assembled::Whole(slab, _) => {
+                        let body = Body::from(slab);
+                        self.pool.give_later(&body);
+                        Packet::from_parts(packet.header, packet.format.to_format(), body)
+                    }
+                    Assembled::Partial => return,
+                    Assembled::Torn => {
+                        stream.dropped += 1;
+                        return;
+                    }
+                    Assembled::Lacking(lacking) => {
+                        stream.dropped += 1;
+                        let next = stream.next_wave;
+                        self.undelivered = Some(lacking);
+                        return self.complain(at, next, &alloc::format!("{lacking}"));
+                    }
+                }
+            }
+        };
+        match stream.filters_delivered() {
+            true => self.deliver_filtered(at, &whole),
+            false => self.deliver(at, whole),
+        }
+    }
+
+    /// A peer broke the format: nothing more can be believed of this link.
+    pub(crate) fn break_link(&mut self, link: LinkId, error: &WireError) {
+        let reason = alloc::format!("{error}");
+        if self.links.link(link).is_some() {
+            self.distrusts = Some(reason.clone());
+        }
+        self.outputs.push_back(Output::Hangup(link));
+        self.link_down(link, &reason);
+    }
+}
+
+impl Stream {
+    /// A packet or chunk of a child goes to its wave.
+    #[inline]
+    pub(crate) fn arrive(&mut self, slot: usize, arrived: Arrived<'_>, now: Instant) {
+        let header = arrived.packet.header;
+        let chunk = arrived.packet.chunk;
+        let mut position =
+            Position { wave: header.wave, offset: chunk.map_or(0, |chunk| chunk.offset) };
+        if position.wave == END.wave {
+            return self.advance(slot, END);
+        }
+        let next = self.slots[slot].next;
+        if header.void && position.wave == next.wave {
+            // The child ends the wave in the middle of a packet: where an orphan has come to may
+            // lie between two chunks.
+            position = self.waves.first_open_of(next);
+        }
+        if self.is_immediate() {
+            return self.arrive_unordered(slot, arrived, position);
+        }
+        if position.wave < self.ended || position < self.gone_until {
+            return self.arrive_late(slot, arrived, position);
+        }
+        if header.late || position < next {
+            return self.arrive_beside(slot, arrived, position, now);
+        }
+        if position.wave < self.resumed_until && self.is_repeated_in(&arrived, position) {
+            return self.pass_repeated(slot, arrived, position);
+        }
+        self.arrive_in_order(slot, arrived, position, now);
+    }
+
+    /// A packet or chunk whose turn it is in its child's order.
+    #[inline]
+    fn arrive_in_order(
+        &mut self,
+        slot: usize,
+        arrived: Arrived<'_>,
+        position: Position,
+        now: Instant,
+    ) {
+        let header = arrived.packet.header;
+        let chunk = arrived.packet.chunk;
+        self.waves.split_at(position);
+        self.waves.split_at(Position::start_of(position.wave + 1));
+        let length = arrived.body().len() as u64;
+        let total = chunk.map(|chunk| chunk.total);
+        let fold = if self.way == Way::Fold { self.up.as_fold() } else { None };
+        let hint = self.slots[slot].hint;
+        let replaces = self.breaks(Mutation::ReplaceContributors);
+        let (index, wave, is_new) = self.waves.at(position, &self.slots, hint);
+        if replaces {
+            wave.contributors.clear();
+        }
+        if header.void {
+            wave.charges.push((slot as u16, arrived.charge));
+            wave.contributors.union_with(arrived.packet.contributors);
+        } else {
+            if !wave.has_values() {
+                wave.total = total;
+            }
+            if wave.total == total {
+                let Arrived { packet, owned, charge } = arrived;
+                wave.add(slot, &packet, owned, charge, fold);
+            } else {
+                // It has sent, and is named with those that its packet does not fit to.
+                wave.charges.push((slot as u16, arrived.charge));
+                wave.contributors.union_with(arrived.packet.contributors);
+                let name = fold.map_or("null", |fold| fold.name());
+                wave.fault = Some(unequal_lengths(name, wave.total, total));
+            }
+        }
+        if is_new {
+            self.waves.begin(index, now, self.patience);
+        }
+        let until = match chunk {
+            Some(chunk) if position.offset + length < chunk.total => {
+                Position { wave: position.wave, offset: position.offset + length }
+            }
+            _ if header.ends_wave => Position::start_of(position.wave + 1),
+            _ => return,
+        };
+        let is_fold = fold.is_some();
+        if self.slots[slot].next == position && self.waves.is_last_before(index, until) {
+            let wave = self.waves.wave_mut(index);
+            wave.waiting -= 1;
+            self.slots[slot].next = until;
+            self.slots[slot].hint = self.waves.number_of(index) + 1;
+        } else {
+            self.advance(slot, until);
+        }
+        if is_fold {
+            let wave = self.waves.wave_mut(index);
+            wave.next_turn(slot);
+            if wave.holds_any()
+                && let Some(fold) = self.up.as_fold()
+            {
+                wave.fold_held(fold, &self.slots, false);
+            }
+        }
+    }
+
+    /// A chunk has gone on: the next one of its packet is open from now on, whether a child has
+    /// sent it or not, so that the wave ends even if none ever does.
+    pub(crate) fn begin_rest(&mut self, position: Position, now: Instant) {
+        let hint = self.waves.number_of(0);
+        let (index, _, is_new) = self.waves.at(position, &self.slots, hint);
+        if is_new {
+            self.waves.begin(index, now, self.patience);
+        }
+    }
+
+    /// A child has sent all that it will before `until`.
+    #[inline]
+    pub(crate) fn advance(&mut self, slot: usize, until: Position) {
+        let from = self.slots[slot].next;
+        if until <= from {
+            return;
+        }
+        if until == END {
+            self.slots[slot].next_before_end = from;
+        }
+        self.waves.split_at(until);
+        let hint = self.slots[slot].hint;
+        self.slots[slot].next = until;
+        self.slots[slot].hint = self.waves.pass(from, until, hint);
+    }
+}
+
+fn unequal_lengths(
+    name: &'static str,
+    first: Option<u64>,
+    other: Option<u64>,
+) -> sapwood_filter::FilterError {
+    let text = |total: Option<u64>| {
+        total.map_or_else(|| "a short packet".into(), |total| alloc::format!("{total} bytes"))
+    };
+    sapwood_filter::FilterError::Mixed { name, first: text(first), other: text(other) }
+}

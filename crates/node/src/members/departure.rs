@@ -1,0 +1,274 @@
+//! Children and parents that go, for good or for a while, and the end of the network.
+
+use alloc::string::String;
+
+use sapwood_link::END;
+use sapwood_packet::{Rank, RankSet};
+use sapwood_wire::{Control, Ranges};
+
+use crate::interface::{Event, LinkId, Missing, Output, Role};
+use crate::members::membership::{State, bound_losses};
+use crate::node::Node;
+use crate::recovery::adoption::Manner;
+use crate::turn::links::Peer;
+
+/// Tells numbers behind losses from those of probes, which are times.
+const TOLD: u64 = 1 << 63;
+
+impl Node {
+    /// A process that was to be started ended before it connected.
+    pub(crate) fn start_failed(&mut self, rank: Rank, text: String) {
+        match self.membership.children.get_mut(&rank) {
+            Some(child) if child.state == State::Awaited => child.state = State::Gone,
+            Some(child) => {
+                // Nobody will come back under its rank by itself.
+                child.has_exited = true;
+                return self.close_place_of(rank);
+            }
+            None => return,
+        }
+        self.pass_on_failure(rank, text);
+        self.report_if_ready();
+    }
+
+    /// Tells of a process that could not be started.
+    pub(crate) fn pass_on_failure(&mut self, rank: Rank, text: String) {
+        if self.settings.role == Role::FrontEnd {
+            self.outputs.push_back(Output::Event(Event::StartFailed { rank, text }));
+        } else if let Some(parent) = self.membership.parent {
+            self.send_control(parent, &Control::Failed { rank, text });
+        }
+    }
+
+    pub(crate) fn link_down(&mut self, link: LinkId, reason: &str) {
+        self.link_gone(link, reason, false);
+    }
+
+    /// Nothing has been heard for too long over a link, though it is open: it is closed.
+    pub(crate) fn link_silent(&mut self, link: LinkId, reason: &str) {
+        self.outputs.push_back(Output::Hangup(link));
+        self.link_gone(link, reason, true);
+    }
+
+    fn link_gone(&mut self, link: LinkId, reason: &str, was_silent: bool) {
+        if self.membership.parent == Some(link) {
+            self.keep_runs();
+        }
+        let Some(open) = self.links.close(link) else { return };
+        // Its number is another link's before long.
+        self.membership.applicants.retain(|applicant| applicant.link != link);
+        match open.peer {
+            Peer::Parent => self.parent_lost(reason, was_silent),
+            Peer::Ancestor => self.ancestor_down(link, reason),
+            Peer::Child(rank) => self.child_down(rank, link, reason, was_silent),
+            Peer::Visitor => self.visitor_down(link),
+            Peer::Stranger | Peer::Leaving => {}
+        }
+    }
+
+    pub(crate) fn child_down(&mut self, rank: Rank, link: LinkId, reason: &str, was_silent: bool) {
+        let Some(child) = self.membership.children.get_mut(&rank) else { return };
+        child.link = None;
+        let had_reported = child.state == State::Reported;
+        child.state = State::Gone;
+        let back_ends = core::mem::take(&mut child.connected);
+        let is_back_end = child.expected == RankSet::range(rank, rank);
+        let is_leaving = child.is_leaving;
+        let is_orphan = child.is_orphan;
+        let is_distrusted = child.standing.is_distrusted;
+        let may_return = !is_back_end || !(is_leaving || child.has_exited || is_distrusted);
+        let is_unheard = !had_reported && !is_orphan;
+        // Who starts others may be slow: it has not started when nobody comes in its place.
+        let is_starting = is_unheard && was_silent && !is_back_end && self.settings.recovery.is_on;
+        let awaited = if is_starting { child.expected.clone() } else { back_ends.clone() };
+        if self.has_ended {
+            return;
+        }
+        self.counted.gone += u32::from(!is_leaving);
+        let kind = if is_back_end { "back-end" } else { "communication process" };
+        let reason = match is_leaving {
+            true => alloc::format!("{kind} {rank} has left"),
+            false => alloc::format!("{kind} {rank} is gone: {reason}"),
+        };
+        if is_unheard && !is_starting {
+            self.pass_on_failure(rank, reason.clone());
+        }
+        self.close_replicas(link);
+        let manner = Manner { is_back_end, was_silent, is_starting };
+        if may_return && self.hold_open(rank, link, manner, &awaited, &reason) {
+            self.report_if_ready();
+            return self.answer_applicants();
+        }
+        if is_starting {
+            self.pass_on_failure(rank, reason.clone());
+        }
+        // Before the waves go on, which name the reason.
+        if !back_ends.is_empty() || !is_orphan {
+            self.lost(rank, back_ends.clone(), reason);
+            self.no_longer_awaited(&back_ends);
+        }
+        for at in 0..self.streams.len() {
+            if let Some(slot) = self.streams.at(at).slot_of(link) {
+                self.streams.at(at).slots[slot].alive = false;
+                self.inherit(at, slot, rank);
+                self.give_up(at, slot);
+            }
+        }
+        self.report_if_ready();
+        self.answer_applicants();
+    }
+
+    /// A child will send nothing more on a stream: its open waves do not wait for it.
+    pub(crate) fn give_up(&mut self, at: usize, slot: usize) {
+        let stream = self.streams.at(at);
+        stream.advance(slot, END);
+        stream.slots[slot].assemblies.clear();
+        stream.slots[slot].down.clear();
+        self.emit_ready(at);
+        self.end_if_deserted(at);
+        // It may have been the slowest, for which others were made to wait: what it alone had not
+        // read need not be kept any more.
+        self.forget_down(at);
+    }
+
+    /// When no child of a stream is left, the parent is told so, behind the last wave.
+    pub(crate) fn end_if_deserted(&mut self, at: usize) {
+        let stream = self.streams.at(at);
+        if stream.telemetry.is_some() {
+            // This process itself still has something to tell.
+            return;
+        }
+        let is_deserted = stream.slots.iter().all(|slot| slot.next >= END);
+        if !is_deserted || stream.has_said_end || !stream.waves.is_empty() {
+            return;
+        }
+        stream.has_said_end = true;
+        let is_refused = stream.refusal().is_some();
+        if self.settings.role == Role::Communication || is_refused {
+            let header = sapwood_packet::Header {
+                stream: stream.id,
+                wave: END.wave,
+                origin: self.membership.rank_or_max(),
+                ends_wave: true,
+                void: true,
+                ..Default::default()
+            };
+            let packet = sapwood_packet::PacketRef { header, ..Default::default() };
+            self.send_up(at, packet, None);
+        }
+    }
+
+    /// Back-ends are gone: remembered, told to the parent, or to the application.
+    pub(crate) fn lost(&mut self, rank: Rank, back_ends: RankSet, reason: String) {
+        let news = back_ends.difference(self.membership.known_losses().as_ref());
+        if news.is_empty() && !back_ends.is_empty() {
+            return;
+        }
+        self.membership.remember_loss(back_ends.clone(), reason.clone());
+        if self.settings.role == Role::Communication && self.settings.recovery.is_on {
+            // The link to the parent may be broken already.
+            let untold = Missing { ranks: back_ends.clone(), reason: reason.clone() };
+            self.membership.untold.push(untold);
+            bound_losses(&mut self.membership.untold);
+        }
+        if self.settings.role == Role::FrontEnd {
+            self.outputs.push_back(Output::Event(Event::Lost { rank, back_ends, reason }));
+        } else if let Some(parent) = self.membership.parent {
+            let back_ends = Ranges::from(&back_ends);
+            self.send_control(parent, &Control::Lost { rank, back_ends, reason });
+            self.ask_whether_told();
+        }
+    }
+
+    /// The parent is to echo a number behind the losses that it has been told of.
+    pub(crate) fn ask_whether_told(&mut self) {
+        if self.membership.untold.is_empty() {
+            return;
+        }
+        if let Some(parent) = self.membership.parent {
+            self.membership.mark += 1;
+            let number = TOLD | self.membership.mark;
+            self.send_control(parent, &Control::Probe { number });
+        }
+    }
+
+    /// The parent has echoed a number: it knows of all losses if that was the last one.
+    pub(crate) fn learn_whether_told(&mut self, number: u64) {
+        if number == TOLD | self.membership.mark {
+            self.membership.untold.clear();
+        }
+    }
+
+    /// A child tells of losses in its subtree.
+    pub(crate) fn lost_below(&mut self, child: Rank, rank: Rank, back_ends: RankSet, why: String) {
+        // What a process that was thought gone says of those who went elsewhere is out of date.
+        let back_ends = back_ends.difference(self.membership.connected_but(child).as_ref());
+        if back_ends.is_empty() {
+            return;
+        }
+        if let Some(child) = self.membership.children.get_mut(&child) {
+            child.connected.subtract(back_ends.as_ref());
+        }
+        self.lost(rank, back_ends.clone(), why);
+        self.no_longer_awaited(&back_ends);
+    }
+
+    pub(crate) fn leaving(&mut self, rank: Rank) {
+        if let Some(child) = self.membership.children.get_mut(&rank) {
+            child.is_leaving = true;
+        }
+    }
+
+    /// The network ends for this process and all below it.
+    pub(crate) fn end(&mut self, on_purpose: bool, reason: String) {
+        if self.has_ended {
+            return;
+        }
+        self.has_ended = true;
+        self.end_search();
+        for at in 0..self.streams.len() {
+            self.force_down(at);
+        }
+        let mut frame = sapwood_packet::Slab::default();
+        let encoded = sapwood_wire::encode_control(&mut frame, &Control::Shutdown);
+        debug_assert!(encoded.is_ok(), "a shutdown message is short");
+        for link in self.membership.child_links() {
+            if let Some(outbox) = self.links.outbox(link) {
+                outbox.push_bytes(frame.as_bytes());
+            }
+            self.outputs.push_back(Output::Hangup(link));
+        }
+        if let Some(parent) = self.membership.parent {
+            self.outputs.push_back(Output::Hangup(parent));
+        }
+        self.leave_links();
+        self.outputs.push_back(Output::Event(Event::Ended { on_purpose, reason }));
+    }
+
+    /// The links of this process only drain: nothing more is written to them or read from them.
+    ///
+    /// Their numbers soon are those of other links, so no child and no stream may keep one.
+    pub(crate) fn leave_links(&mut self) {
+        let mut links = self.membership.child_links();
+        links.extend(self.membership.parent.take());
+        for link in links {
+            if let Some(open) = self.links.link_mut(link) {
+                open.peer = Peer::Leaving;
+            }
+        }
+        self.membership.children.values_mut().for_each(|child| child.link = None);
+        for at in 0..self.streams.len() {
+            self.streams.at(at).slots.iter_mut().for_each(|slot| slot.alive = false);
+        }
+    }
+
+    /// Lets everything that waits on a stream go down, whatever the credit.
+    pub(crate) fn force_down(&mut self, at: usize) {
+        let Self { links, streams, .. } = self;
+        for slot in &mut streams.at(at).slots {
+            if let Some(outbox) = links.outbox(slot.link) {
+                slot.down.force(outbox);
+            }
+        }
+    }
+}

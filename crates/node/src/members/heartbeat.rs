@@ -1,0 +1,205 @@
+//! Whether the neighbours are there: probes and the silence after them.
+//!
+//! Only a process that runs by itself can be judged by its silence. An application may be busy for
+//! minutes without a look at its network, so that back-ends and the front-end are asked, but not
+//! judged.
+//!
+//! **The judge is judged first.** A wake-up that comes late says that this process did not run, and
+//! likely that no other on its host did. That time is nobody's silence; and others are given as
+//! much more as this process was late itself, to run and to be heard.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use sapwood_packet::Rank;
+use sapwood_wire::{Control, UNASKED};
+
+use crate::interface::{Instant, LinkId, Role};
+use crate::members::membership::State;
+use crate::node::Node;
+
+/// How long a process may take to answer while an orphan of its waits to be taken in. One that is
+/// just starting others may take as long as any silence.
+const SUSPICION: Duration = Duration::from_millis(300);
+
+/// Probes are sent so many times within the silence that counts as death.
+const BEATS: u32 = 6;
+
+impl Node {
+    /// Begins to probe, on the network's terms.
+    pub(crate) fn begin_beats(&mut self) {
+        let silence = self.settings.recovery.silence;
+        let judges = self.settings.role != Role::BackEnd || self.membership.parent_keeps_time;
+        let is_on = self.settings.recovery.is_on && !silence.is_zero() && judges;
+        self.membership.beat_due = is_on.then(|| self.now + silence / BEATS);
+    }
+
+    /// An orphan waits to know whether this child is there.
+    pub(crate) fn suspect(&mut self, rank: Rank) {
+        let now = self.now;
+        let Some(child) = self.membership.child_mut(rank) else { return };
+        let Some(link) = child.link else { return };
+        if child.suspected.is_none() {
+            child.suspected = Some(now);
+            self.judge_by(now + SUSPICION);
+            self.send_control(link, &Control::Probe { number: now.0 });
+        }
+    }
+
+    fn judge_by(&mut self, at: Instant) {
+        let due = self.membership.judgement_due;
+        self.membership.judgement_due = Some(due.map_or(at, |due| due.min(at)));
+    }
+
+    /// Looks who has been silent, and asks again.
+    pub(crate) fn beat(&mut self) {
+        if self.has_ended {
+            self.membership.beat_due = None;
+            return;
+        }
+        let silence = self.settings.recovery.silence;
+        let is_due = |due: &mut Instant| *due <= self.now;
+        let beat = self.membership.beat_due.take_if(is_due);
+        let judgement = self.membership.judgement_due.take_if(is_due);
+        if beat.is_some() {
+            self.membership.beat_due = Some(self.now + silence / BEATS);
+        }
+        if let Some(due) = beat.into_iter().chain(judgement).min() {
+            self.excuse(self.now.since(due));
+            self.judge_children(silence);
+            self.judge_parent(silence);
+        }
+        if beat.is_some() {
+            self.show_life();
+            self.ask_children();
+            self.hand_over_rest(false);
+            for at in 0..self.streams.len() {
+                self.acknowledge_to_parent(at);
+            }
+        }
+    }
+
+    /// Children that have not answered for too long are gone.
+    fn judge_children(&mut self, silence: Duration) {
+        let (now, indulgence) = (self.now, self.indulgence());
+        let (mut dead, mut is_cleared, mut next) = (Vec::new(), false, None::<Instant>);
+        let Self { membership, links, .. } = self;
+        for (_, child) in membership.children_mut() {
+            let Some(link) = child.link else { continue };
+            let heard = links.link(link).map_or(now, |open| open.heard);
+            let mut limit: Option<Instant> = None;
+            if child.suspected.is_some_and(|since| heard > since) {
+                child.suspected = None;
+                is_cleared = true;
+            } else if let Some(since) = child.suspected {
+                let is_starting = child.state != State::Reported;
+                let patience = if is_starting { SUSPICION.max(silence) } else { SUSPICION };
+                limit = Some(since + patience + indulgence);
+            }
+            let is_asked = child.probed.is_some_and(|probed| heard < probed);
+            if is_asked && child.keeps_time && !silence.is_zero() {
+                let limit_of_silence = heard + silence + indulgence;
+                limit = Some(limit.map_or(limit_of_silence, |limit| limit.min(limit_of_silence)));
+            }
+            match limit {
+                Some(limit) if limit <= now => {
+                    child.suspected = None;
+                    dead.push((link, now.since(heard)));
+                }
+                Some(limit) => next = Some(next.map_or(limit, |next| next.min(limit))),
+                None => {}
+            }
+        }
+        if let Some(next) = next {
+            self.judge_by(next);
+        }
+        for (link, silence) in dead {
+            self.link_silent(link, &silent(silence));
+        }
+        if is_cleared {
+            self.refuse_applicants();
+        }
+    }
+
+    /// A parent that answers at any time and has not been heard for too long is gone.
+    fn judge_parent(&mut self, silence: Duration) {
+        let parent = self.membership.parent.filter(|_| self.membership.parent_keeps_time);
+        let Some(link) = parent.filter(|_| !silence.is_zero()) else { return };
+        let Some(heard) = self.links.link(link).map(|open| open.heard) else { return };
+        let limit = heard + silence + self.indulgence();
+        if limit > self.now {
+            if self.now.since(heard) > silence / BEATS * 2 {
+                self.judge_by(limit);
+            }
+            return;
+        }
+        self.link_silent(link, &silent(self.now.since(heard)));
+    }
+
+    /// This process has run late: for so long nobody can have been heard.
+    fn excuse(&mut self, late: Duration) {
+        let now = self.now;
+        // What is not late any more is believed step by step.
+        self.membership.lateness = late.max(self.membership.lateness / 2);
+        let later = |time: Instant| (time + late).min(now);
+        let Self { membership, links, .. } = self;
+        if let Some(open) = membership.parent.and_then(|link| links.link_mut(link)) {
+            open.heard = later(open.heard);
+        }
+        for (_, child) in membership.children_mut() {
+            let Some(open) = child.link.and_then(|link| links.link_mut(link)) else { continue };
+            // Who has answered has answered.
+            let waits = |asked: &&mut Instant| open.heard <= **asked;
+            for asked in [&mut child.probed, &mut child.suspected] {
+                if let Some(asked) = asked.as_mut().filter(waits) {
+                    *asked = later(*asked);
+                }
+            }
+            open.heard = later(open.heard);
+        }
+    }
+
+    /// How much longer than usual others may take, since this process itself is late.
+    fn indulgence(&self) -> Duration {
+        self.membership.lateness.min(self.settings.recovery.silence.max(SUSPICION))
+    }
+
+    /// Answers a probe.
+    pub(crate) fn echo(&mut self, link: LinkId, number: u64) {
+        self.send_control(link, &Control::Echo { number, clock: self.now.0 });
+    }
+
+    /// Tells the parent that this process is there, if its probes do not come through: a frame that
+    /// takes longer than the silence is before them, here or in the system's memory.
+    fn show_life(&mut self) {
+        let was_asked = core::mem::take(&mut self.membership.is_asked);
+        let period = self.settings.recovery.silence / BEATS;
+        let Some(parent) = self.membership.parent.filter(|_| !was_asked) else { return };
+        if self.links.link(parent).is_some_and(|link| self.now < link.heard + period) {
+            self.echo(parent, UNASKED);
+        }
+    }
+
+    /// Asks all children that have answered the last time.
+    fn ask_children(&mut self) {
+        let now = self.now;
+        let mut asked = Vec::new();
+        let Self { membership, links, .. } = self;
+        for (_, child) in membership.children_mut() {
+            let Some(link) = child.link else { continue };
+            let heard = links.link(link).map_or(now, |open| open.heard);
+            if child.probed.is_none_or(|probed| heard >= probed) {
+                child.probed = Some(now);
+                asked.push(link);
+            }
+        }
+        for link in asked {
+            self.send_control(link, &Control::Probe { number: now.0 });
+        }
+    }
+}
+
+fn silent(time: Duration) -> String {
+    alloc::format!("silent for {} ms", time.as_millis())
+}

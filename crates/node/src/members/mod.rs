@@ -1,0 +1,10 @@
+//! The processes around this one: children, parent, dynamic members, and what each may say.
+
+pub(crate) mod departure;
+pub(crate) mod dynamic;
+pub(crate) mod heartbeat;
+pub(crate) mod membership;
+pub(crate) mod packet_validation;
+pub(crate) mod validation;
+pub(crate) mod validation_above;
+pub(crate) mod visitor;

@@ -1,0 +1,75 @@
+//! What the parent, and an ancestor that was asked, may say. A process believes its parent more
+//! than its children: all that it knows of the network it has from there. What would still be wrong
+//! from any parent is a breach.
+
+use sapwood_link::END;
+use sapwood_packet::{PacketRef, Rank};
+use sapwood_wire::Control;
+
+use crate::interface::Role;
+use crate::members::validation::{Breach, GUEST_RANGES_MAX, breach};
+use crate::node::Node;
+use crate::streams::stream::Stream;
+
+impl Node {
+    pub(crate) fn heed_parent(&mut self, said: &Control) -> Result<(), Breach> {
+        let is_welcomed = self.membership.is_welcomed;
+        let name = said.name();
+        match said {
+            Control::Welcome { .. } if is_welcomed => return breach!("Welcome a second time"),
+            Control::Welcome { rank, .. } => {
+                self.heed_own_rank(*rank)?;
+                self.membership.is_welcomed = true;
+            }
+            Control::Refused { .. } if is_welcomed => return breach!("Refused behind Welcome"),
+            Control::Refused { .. } => {}
+            _ if !is_welcomed => return breach!("{name} before Welcome"),
+            Control::Open(request) => {
+                let members = request.members.as_set();
+                let planned = self.membership.total() as usize;
+                if members.ranges().len() > planned.saturating_add(GUEST_RANGES_MAX) {
+                    return breach!("Open with more members than the network has");
+                }
+                let is_back_end = self.settings.role == Role::BackEnd;
+                if is_back_end && !self.membership.rank.is_some_and(|own| members.contains(own)) {
+                    return breach!("Open of a stream that this back-end is no member of");
+                }
+            }
+            Control::Credit { stream, bytes } => {
+                let open = self.streams.get(*stream);
+                let is_too_much =
+                    |open: &Stream| open.sender.exceeds(*bytes, open.request.window_bytes);
+                if open.is_some_and(is_too_much) {
+                    return breach!("Credit for {bytes} bytes, more than it was sent");
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// An ancestor that was asked to take this process in.
+    pub(crate) fn heed_ancestor(&mut self, said: &Control) -> Result<(), Breach> {
+        if let Control::Welcome { rank, .. } = said {
+            self.heed_own_rank(*rank)?;
+            self.membership.is_welcomed = true;
+        }
+        Ok(())
+    }
+
+    fn heed_own_rank(&self, rank: Rank) -> Result<(), Breach> {
+        match self.membership.rank {
+            Some(own) if own != rank => breach!("Welcome for rank {rank} to rank {own}"),
+            _ => Ok(()),
+        }
+    }
+
+    /// A packet from the parent: there is one behind each.
+    #[inline]
+    pub(crate) fn heed_packet_down(&self, packet: &PacketRef<'_>) -> Result<(), Breach> {
+        match packet.header.wave == END.wave {
+            true => breach!("a packet with a number behind all others"),
+            false => Ok(()),
+        }
+    }
+}

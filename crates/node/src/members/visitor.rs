@@ -1,0 +1,84 @@
+//! Visitors: processes that are no part of the tree and ask the front-end something.
+//!
+//! The node carries questions and answers, and reads neither.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use sapwood_wire::limits::REPLY_BYTES_MAX;
+use sapwood_wire::{Control, WIRE_VERSION, WireError};
+
+use crate::interface::{Event, LinkId, Output, Role};
+use crate::node::Node;
+use crate::turn::links::Peer;
+
+/// Most visitors at a time.
+const VISITORS_MAX: usize = 32;
+
+/// Who is here: links, and the numbers by which the application knows them.
+#[derive(Debug, Default)]
+pub(crate) struct Visitors {
+    next: u64,
+    here: Vec<(LinkId, u64)>,
+}
+
+impl Node {
+    /// A stranger says that it is a visitor.
+    pub(crate) fn admit_visitor(&mut self, link: LinkId, version: u16) -> Result<(), String> {
+        if version != WIRE_VERSION {
+            return Err(alloc::format!(
+                "wire version {version} is not {WIRE_VERSION}: ask with the release that the \
+                 network runs"
+            ));
+        }
+        if self.settings.role != Role::FrontEnd {
+            return Err("only a front-end answers visitors".to_string());
+        }
+        if self.has_ended {
+            return Err("the network is ending".to_string());
+        }
+        if self.visitors.here.len() == VISITORS_MAX {
+            return Err(alloc::format!("there are {VISITORS_MAX} visitors already"));
+        }
+        self.visitors.next += 1;
+        self.visitors.here.push((link, self.visitors.next));
+        if let Some(open) = self.links.link_mut(link) {
+            open.peer = Peer::Visitor;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn control_from_visitor(
+        &mut self,
+        link: LinkId,
+        control: Control,
+    ) -> Result<(), WireError> {
+        let here = &self.visitors.here;
+        let visitor = here.iter().find(|(other, _)| *other == link).map(|&(_, visitor)| visitor);
+        let (Control::Question { bytes }, Some(visitor)) = (control, visitor) else {
+            return Err(WireError::Control);
+        };
+        self.outputs.push_back(Output::Event(Event::Asked { visitor, question: bytes }));
+        Ok(())
+    }
+
+    pub(crate) fn visitor_down(&mut self, link: LinkId) {
+        self.visitors.here.retain(|(other, _)| *other != link);
+    }
+
+    /// Answers a visitor's question. One that has gone is not missed.
+    pub fn reply(&mut self, visitor: u64, answer: &[u8]) {
+        let here = &self.visitors.here;
+        let link = here.iter().find(|(_, other)| *other == visitor).map(|&(link, _)| link);
+        let Some(link) = link else { return };
+        let mut parts = answer.chunks(REPLY_BYTES_MAX).peekable();
+        loop {
+            let bytes = parts.next().unwrap_or_default().to_vec();
+            let is_last = parts.peek().is_none();
+            self.send_control(link, &Control::Reply { is_last, bytes });
+            if is_last {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,368 @@
+//! Packets that leave: up to the parent, or to the application at the front-end; down to the
+//! children that lead to their destinations.
+
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+use sapwood_link::{
+    Assembled, END, EncodedFrame, FrameInfo, Outbox, SHARED_BODY_BYTES, SequenceSpace, cut,
+};
+use sapwood_packet::{Body, Header, Packet, PacketRef, RankSet, Slab};
+use sapwood_wire::Control;
+
+use crate::interface::{Answer, Delivery, LinkId, Missing, Role};
+use crate::node::Node;
+use crate::streams::stream::{Stream, Way};
+
+impl Node {
+    /// Sends a packet up, or delivers it at the front-end. With `shared`, that is its body and
+    /// `packet.body` is empty.
+    #[inline]
+    pub(crate) fn send_up(&mut self, at: usize, packet: PacketRef<'_>, shared: Option<Body>) {
+        if self.settings.role == Role::FrontEnd {
+            return self.answer(at, packet, shared);
+        }
+        let Some(parent) = self.membership.parent else { return self.keep_up(at, packet, shared) };
+        self.acknowledge_beside(at);
+        let length = shared.as_ref().map_or(packet.body.len(), Body::len);
+        let is_small = length < SHARED_BODY_BYTES;
+        if is_small && self.streams.at(at).sender.is_open_for(&packet) {
+            let mut packet = match &shared {
+                Some(body) => PacketRef { body: body.as_bytes(), ..packet },
+                None => packet,
+            };
+            let Some(outbox) = self.links.outbox(parent) else { return };
+            let stream = self.streams.at(at);
+            stream.number(&mut packet);
+            if let Ok(length) = outbox.push_packet(&packet) {
+                let info = FrameInfo::upward(&packet);
+                stream.sender.packed(info, length, outbox);
+            }
+            return;
+        }
+        let body = shared.unwrap_or_else(|| Body::from(Slab::copy_of(packet.body)));
+        self.send_up_large(at, parent, packet, &body);
+    }
+
+    fn send_up_large(&mut self, at: usize, parent: LinkId, packet: PacketRef<'_>, body: &Body) {
+        let Some(outbox) = self.links.outbox(parent) else { return };
+        self.streams.keep_runs(outbox);
+        self.streams.at(at).queue_up(packet, body, Some(outbox));
+    }
+
+    /// A packet that goes up while there is no parent waits for one.
+    fn keep_up(&mut self, at: usize, packet: PacketRef<'_>, shared: Option<Body>) {
+        let stream = self.streams.at(at);
+        if stream.keeps && !self.has_ended {
+            let body = shared.unwrap_or_else(|| Body::from(Slab::copy_of(packet.body)));
+            stream.queue_up(packet, &body, None);
+        }
+    }
+
+    /// Sends a packet down to the children that lead to its destinations.
+    pub(crate) fn send_down(&mut self, at: usize, packet: PacketRef<'_>, shared: Option<&Body>) {
+        if packet.body.len() <= self.chunk_bytes {
+            let mut scratch = core::mem::take(&mut self.scratch);
+            scratch.clear();
+            let is_small = packet.body.len() < SHARED_BODY_BYTES;
+            let frame = match shared {
+                Some(body) if !is_small => EncodedFrame::split(&packet, body.clone()).ok(),
+                _ => None,
+            };
+            if frame.is_none() && sapwood_wire::encode_packet(&mut scratch, &packet).is_err() {
+                return;
+            }
+            self.fan_out(at, packet, scratch.as_bytes(), frame.as_ref());
+            self.scratch = scratch;
+            return;
+        }
+        let copied;
+        let body = match shared {
+            Some(body) => body,
+            None => {
+                copied = Body::from(Slab::copy_of(packet.body));
+                &copied
+            }
+        };
+        for (part, bytes) in cut(packet, body, self.chunk_bytes) {
+            if let Ok(frame) = EncodedFrame::split(&part, bytes) {
+                self.fan_out(at, part, &[], Some(&frame));
+            }
+        }
+    }
+
+    /// Puts one frame into the outbox of every child that leads to a destination. `frame` is its
+    /// bytes; `encoded` the same in shared memory, when there is such.
+    #[inline]
+    pub(crate) fn fan_out(
+        &mut self,
+        at: usize,
+        packet: PacketRef<'_>,
+        frame: &[u8],
+        encoded: Option<&EncodedFrame>,
+    ) {
+        let is_root = self.settings.role == Role::FrontEnd;
+        let Self { links, streams, .. } = self;
+        let stream = streams.at(at);
+        let safe = stream.safe_up(is_root);
+        let info = FrameInfo::downward(&packet);
+        stream.keep_down(info, frame, encoded);
+        let drops = stream.drops() && info.begins;
+        let window = stream.request.window_bytes as usize;
+        let mut waiting: Option<EncodedFrame> = encoded.cloned();
+        let mut is_for_some = false;
+        for slot in &mut stream.slots {
+            let is_for = packet.destinations.is_empty()
+                || slot.members.as_ref().intersects(packet.destinations);
+            if !is_for || !slot.is_awaited() {
+                continue;
+            }
+            is_for_some = true;
+            if info.space == SequenceSpace::Waves {
+                slot.down_sent = info.behind;
+            }
+            if !slot.alive {
+                continue;
+            }
+            if slot.down.is_open() {
+                let Some(outbox) = links.outbox(slot.link) else { continue };
+                match encoded {
+                    Some(encoded) => outbox.push_frame(encoded),
+                    None => outbox.push_bytes(frame),
+                }
+                slot.down.pass(encoded.map_or(frame.len(), EncodedFrame::length));
+                if stream.keeps
+                    && slot.is_behind(safe.0)
+                    && let Some(message) =
+                        slot.acknowledgement(stream.id, safe, &mut stream.late_parts)
+                {
+                    let pushed = outbox.push_control(&message);
+                    debug_assert!(pushed.is_ok(), "an acknowledgement is short");
+                }
+                continue;
+            }
+            if drops {
+                stream.dropped += slot.down.make_room(window);
+            }
+            let copy = || EncodedFrame::whole(Body::from(Slab::copy_of(frame)));
+            slot.down.wait(waiting.get_or_insert_with(copy).clone(), info);
+        }
+        if stream.keeps && (!is_for_some || stream.down_untold >= stream.down_heeded) {
+            // Those below are gone, so that nobody will say that it has come; or some who are away
+            // are waited for no longer.
+            self.forget_down(at);
+        }
+    }
+
+    /// What has come to the front-end on a stream goes to the application.
+    fn answer(&mut self, at: usize, packet: PacketRef<'_>, shared: Option<Body>) {
+        if packet.more_waves > 0 {
+            for index in 0..=packet.more_waves {
+                self.answer(at, packet.part_of_run(index, 1), None);
+            }
+            return;
+        }
+        let stream = self.streams.at(at);
+        let mut header = packet.header;
+        let body = match (packet.chunk, shared) {
+            (None, Some(body)) => Some(body),
+            (None, None) => Some(Body::from(Slab::copy_of(packet.body))),
+            (Some(chunk), shared) => {
+                let bytes = shared.as_ref().map_or(packet.body, Body::as_bytes);
+                let key = (header.origin, header.wave);
+                let contributors = packet.contributors.to_set();
+                if chunk.offset == 0 {
+                    stream.assemblies.use_memory(self.pool.take_used(chunk.total as usize));
+                }
+                match stream.assemblies.add(key, chunk, &contributors, bytes, &self.pool) {
+                    Assembled::Partial => return,
+                    Assembled::Whole(slab, _) => {
+                        let body = Body::from(slab);
+                        self.pool.give_later(&body);
+                        Some(body)
+                    }
+                    lost => {
+                        stream.dropped += 1;
+                        if let Assembled::Lacking(lacking) = lost {
+                            self.tell_failure(at, header.wave, contributors, &lacking);
+                        }
+                        if !header.ends_wave {
+                            return;
+                        }
+                        // The wave has its answer all the same, which says why it lacks a value.
+                        header.void = true;
+                        None
+                    }
+                }
+            }
+        };
+        // A filter that made nothing of its packets has dealt with them all the same.
+        let is_lost = body.is_none();
+        let contributors = if is_lost { RankSet::new() } else { packet.contributors.to_set() };
+        let packet = body.filter(|_| !header.void).map(|body| {
+            let mut whole = Packet::from_parts(header, packet.format.to_format(), body);
+            whole.contributors = packet.contributors.to_set();
+            whole
+        });
+        self.deliver_answer(at, header, packet, contributors);
+    }
+
+    fn deliver_answer(
+        &mut self,
+        at: usize,
+        header: Header,
+        packet: Option<Packet>,
+        contributors: RankSet,
+    ) {
+        let stream = self.streams.at(at);
+        if stream.is_closing() {
+            // Nobody asks for it any more; only packets on their way down are still to go.
+            return;
+        }
+        let present = stream.present_in(&header, &contributors);
+        let missing = match present {
+            Some(present) if present != self.streams.at(at).members => {
+                self.missing(at, header.wave, &present)
+            }
+            // Nothing is waited for, but a filter that failed has a reason to give.
+            None if header.void && !header.late => {
+                self.streams.at(at).faults.remove(&header.wave).unwrap_or_default()
+            }
+            _ => Vec::new(),
+        };
+        let stream = self.streams.at(at);
+        if header.ends_wave && header.wave != END.wave {
+            stream.faults.remove(&header.wave);
+            // Those of waves that have been answered have been told again by an orphan.
+            let is_in_order = !stream.is_immediate() && !header.late;
+            while is_in_order
+                && stream.faults.first_key_value().is_some_and(|(&wave, _)| wave < header.wave)
+            {
+                stream.faults.pop_first();
+            }
+        }
+        if packet.is_none() && missing.is_empty() {
+            return;
+        }
+        let answer = Answer {
+            stream: stream.id,
+            wave: header.wave,
+            packet,
+            contributors,
+            missing,
+            is_late: header.late,
+        };
+        let delivery = Delivery::Answer(answer);
+        stream.unread += u64::from(delivery.cost());
+        self.deliveries.push_back(delivery);
+    }
+
+    /// Which members a wave lacks, grouped by why.
+    fn missing(&self, at: usize, wave: u64, contributors: &RankSet) -> Vec<Missing> {
+        let stream = self.streams.iter().nth(at);
+        let Some(stream) = stream else { return Vec::new() };
+        let mut left = stream.members.difference(contributors.as_ref());
+        let mut missing = Vec::new();
+        let mut take = |left: &mut RankSet, ranks: &RankSet, reason: &str| {
+            let mut part = left.clone();
+            part.intersect_with(ranks.as_ref());
+            if !part.is_empty() {
+                left.subtract(part.as_ref());
+                missing.push(Missing { ranks: part, reason: reason.to_string() });
+            }
+        };
+        let lasting = stream.faults.get(&END.wave);
+        for fault in stream.faults.get(&wave).into_iter().chain(lasting).flatten() {
+            take(&mut left, &fault.ranks, &fault.reason);
+        }
+        for lost in self.membership.losses() {
+            take(&mut left, &lost.ranks, &lost.reason);
+        }
+        let away = alloc::format!("was away when wave {wave} went on");
+        take(&mut left, &self.membership.have_been_away, &away);
+        let rest = left.clone();
+        let reason = reason_of_rest(stream, wave);
+        take(&mut left, &rest, &reason);
+        missing
+    }
+
+    /// Sends a control message over one link.
+    pub(crate) fn send_control(&mut self, link: LinkId, control: &Control) {
+        if let Some(outbox) = self.links.outbox(link) {
+            // A message that is too long is a bug of ours; it is shown by the peer's silence.
+            let pushed = outbox.push_control(control);
+            debug_assert!(pushed.is_ok(), "control message too long");
+        }
+    }
+
+    /// Tells the parent that bytes which came down have been dealt with.
+    pub(crate) fn grant_to_parent(&mut self, at: usize) {
+        let stream = self.streams.at(at);
+        if let Some(bytes) = stream.grant_to_parent() {
+            let id = stream.id;
+            if let Some(parent) = self.membership.parent {
+                self.send_control(parent, &Control::Credit { stream: id, bytes });
+                self.acknowledge_to_parent(at);
+            }
+        }
+    }
+}
+
+impl Stream {
+    /// Gives a packet its number, if it is outside of the order of waves.
+    #[inline]
+    pub(crate) fn number(&mut self, packet: &mut PacketRef<'_>) {
+        let is_single = self.is_immediate() || packet.header.late;
+        packet.header.generation =
+            if is_single && !packet.header.direct { self.sender.number() } else { 0 };
+    }
+
+    /// Lets a packet pass to the parent frame by frame, or makes it wait.
+    fn queue_up(&mut self, packet: PacketRef<'_>, body: &Body, mut outbox: Option<&mut Outbox>) {
+        let whole = PacketRef { body: body.as_bytes(), ..packet };
+        // A chunk is not cut again.
+        let is_cut = packet.chunk.is_none() && body.len() > self.chunk_bytes;
+        let chunk_bytes = self.chunk_bytes;
+        let chunks = is_cut.then(|| cut(whole, body, chunk_bytes)).into_iter().flatten();
+        let uncut = (!is_cut).then(|| (whole, body.clone()));
+        for (mut part, bytes) in chunks.chain(uncut) {
+            self.number(&mut part);
+            let info = FrameInfo::upward(&part);
+            let Ok(frame) = EncodedFrame::split(&part, bytes) else { continue };
+            match &mut outbox {
+                Some(outbox) if self.sender.is_open_for(&part) => {
+                    self.sender.send(frame, info, outbox);
+                }
+                _ => self.sender.wait(frame, info),
+            }
+        }
+    }
+
+    /// Who is in the wave that an answer ends, or `None` when it does not say who is missing: it is
+    /// outside of the waves, or packets that pass one by one are still to come.
+    fn present_in(&mut self, header: &Header, contributors: &RankSet) -> Option<RankSet> {
+        if self.is_immediate() || header.direct || header.late {
+            return None;
+        }
+        if self.way != Way::Pass {
+            return Some(contributors.clone());
+        }
+        self.passed_on.union_with(contributors.as_ref());
+        header.ends_wave.then(|| core::mem::take(&mut self.passed_on))
+    }
+}
+
+/// Why members that are alive are not in a wave.
+fn reason_of_rest(stream: &Stream, wave: u64) -> alloc::string::String {
+    match stream.patience {
+        Some(patience) => alloc::format!("no answer within {} ms", patience.as_millis()),
+        None if stream.rule.is_some() => {
+            alloc::format!("had not come when the stream's rule let wave {wave} go")
+        }
+        // It may have been given up and have come back below a process that was cut off itself.
+        None if stream.resumed_until > 0 => {
+            alloc::format!("is not in wave {wave}: it skipped it, or was away")
+        }
+        None => alloc::format!("sent nothing in wave {wave}"),
+    }
+}

@@ -1,0 +1,291 @@
+//! What is safe and need not be kept any more: told down for what went up, up for what went down.
+//!
+//! What went up is safe when the front-end has taken it. It says so lazily, since nobody waits for
+//! it but memory, and a message by itself would wake a process: with the next credit or packet for
+//! the same child, or after many bytes or a while. Everybody below passes it on in the same way.
+//!
+//! What went down is safe when it has reached the back-ends. They say so with the credit that they
+//! grant. **No process above may withhold much of that**: whoever sends waits when it keeps
+//! [`KEPT_BYTES`], and what each level withholds adds up on the way to it. So a level tells at once
+//! what is worth a message, and all of them together withhold less than a quarter of those bytes.
+//! The rest is told after a while.
+
+use core::time::Duration;
+
+use sapwood_link::{END, Position};
+use sapwood_packet::StreamId;
+use sapwood_wire::Control;
+use sapwood_wire::limits::{ANCESTORS_MAX, KEPT_BYTES};
+
+use crate::interface::Mutation;
+use crate::interface::{LinkId, Role};
+use crate::node::Node;
+use crate::recovery::straggler::LateParts;
+use crate::streams::stream::Stream;
+use crate::waves::slot::{Slot, UNTOLD_PACKETS};
+use crate::waves::table::OpenWave;
+
+/// How long the front-end waits for a message that an acknowledgement can travel with.
+const DELAY: Duration = Duration::from_millis(50);
+/// How long those below wait, so that it comes to all levels of a tree in time.
+const DELAY_BELOW: Duration = Duration::from_millis(10);
+/// How long a few bytes may stay untold that came down to a back-end, where no probes make it tell.
+const DELAY_OF_FEW: Duration = Duration::from_secs(1);
+
+/// After so many bytes that went down have reached a back-end it says so at once, though it grants
+/// no credit: the application does not take them, or the window is large.
+const REACHED_BYTES_MAX: usize = KEPT_BYTES / 4;
+/// After so many bytes that went down have become safe, a process that others are below says so at
+/// once. What back-ends have told goes through, since they tell more than this in one message.
+const SAFE_BYTES_MAX: usize = KEPT_BYTES / 4 / ANCESTORS_MAX;
+/// So many bytes are worth a message of a back-end's before long. Fewer wait for its next probe.
+const FEW_BYTES: usize = 4 << 10;
+
+impl Slot {
+    /// What to tell this child, if there is anything: what lies before a place is safe, and single
+    /// packets up to a number.
+    pub(crate) fn acknowledgement(
+        &mut self,
+        stream: StreamId,
+        (safe, single): (Position, u32),
+        late_parts: &mut LateParts,
+    ) -> Option<Control> {
+        let held = late_parts.first_of(&self.members, single);
+        let (Position { wave, offset }, number) = self.settle(safe, single, held)?;
+        Some(Control::Acknowledge { stream, wave, offset, singles: u64::from(number) })
+    }
+}
+
+impl Stream {
+    /// What may be told to the children: the place before which everything is safe, and the number
+    /// up to which single packets are.
+    #[inline]
+    pub(crate) fn safe_up(&self, is_root: bool) -> (Position, u32) {
+        let is_early = self.breaks(Mutation::AcknowledgeEarly);
+        let mut safe = self.safe(is_root || is_early);
+        safe.wave += u64::from(self.breaks(Mutation::AcknowledgeTooFar));
+        (safe, self.sender.acknowledged_single)
+    }
+
+    /// Remembers who was not in a wave that has gone on. Waves before it that nobody has sent in
+    /// have been skipped by all.
+    fn record_absences(&mut self, wave: &OpenWave) {
+        let until = wave.until().wave;
+        if until <= self.ended && until > self.recorded {
+            self.record(wave);
+        }
+    }
+
+    /// The same for a wave of which nothing more is taken in, though it has not gone on.
+    pub(crate) fn record(&mut self, wave: &OpenWave) {
+        let (first, until) = (wave.position.wave, wave.until().wave);
+        if first > self.recorded {
+            self.absences.record(self.recorded, first, self.below.clone());
+        }
+        if wave.contributors != self.below && !self.breaks(Mutation::ForgetAbsences) {
+            let absent = self.below.difference(wave.contributors.as_ref());
+            self.absences.record(first, until, absent);
+        }
+        self.recorded = until;
+    }
+}
+
+impl Node {
+    /// A wave or single packet has gone on from here.
+    pub(crate) fn note_emitted(&mut self, at: usize, wave: &OpenWave, is_single: bool) {
+        let is_root = self.settings.role == Role::FrontEnd;
+        let stream = self.streams.at(at);
+        if !is_single {
+            return stream.record_absences(wave);
+        }
+        let own = if is_root { 0 } else { stream.sender.last_single() };
+        if wave.is_late_part {
+            stream.late_parts.note_gone(wave.position.wave, own);
+        }
+        let Some(&(slot, _)) = wave.charges.first() else { return };
+        let Some(slot) = stream.slots.get_mut(usize::from(slot)) else { return };
+        slot.note_single(own, wave.header.generation);
+    }
+
+    /// Something more is safe: the children are told before long.
+    pub(crate) fn owe_acknowledgement(&mut self, at: usize) {
+        if self.streams.at(at).keeps {
+            let is_root = self.settings.role == Role::FrontEnd;
+            self.pay_within(if is_root { DELAY } else { DELAY_BELOW });
+        }
+    }
+
+    /// What is owed is told after this time at the latest.
+    fn pay_within(&mut self, delay: Duration) {
+        let until = self.now + delay;
+        if self.acknowledgement_due.is_none_or(|due| until < due) {
+            self.acknowledgement_due = Some(until);
+        }
+    }
+
+    /// Tells all that is owed, when its time has come.
+    pub(crate) fn pay_acknowledgements(&mut self) {
+        if self.acknowledgement_due.take_if(|due| *due <= self.now).is_some() {
+            for at in 0..self.streams.len() {
+                self.acknowledge_to_children(at);
+                let stream = self.streams.at(at);
+                if stream.down_untold > 0 {
+                    stream.down_heeded = 1;
+                    self.acknowledge_to_parent(at);
+                }
+            }
+        }
+    }
+
+    /// Tells the children what they need not keep.
+    pub(crate) fn acknowledge_to_children(&mut self, at: usize) {
+        for slot in 0..self.streams.at(at).slots.len() {
+            self.acknowledge_to_child(at, slot);
+        }
+    }
+
+    /// Tells one child what it need not keep.
+    pub(crate) fn acknowledge_to_child(&mut self, at: usize, slot: usize) {
+        let is_root = self.settings.role == Role::FrontEnd;
+        let stream = self.streams.at(at);
+        if !stream.keeps {
+            return;
+        }
+        let safe = stream.safe_up(is_root);
+        let slot = &mut stream.slots[slot];
+        let link = slot.link;
+        if let Some(message) = slot.acknowledgement(stream.id, safe, &mut stream.late_parts) {
+            self.send_control(link, &message);
+        }
+    }
+
+    /// What this node has sent up before a place is safe.
+    pub(crate) fn acknowledged_by_parent(
+        &mut self,
+        link: LinkId,
+        id: StreamId,
+        position: Position,
+        single: u32,
+    ) {
+        let Some(at) = self.streams.find(id) else { return };
+        let Self { streams, links, pool, .. } = self;
+        let Stream { sender, slots, faults, .. } = streams.at(at);
+        let before = sender.unacknowledged_bytes();
+        sender.acknowledge(position, single, pool);
+        let safe = sender.acknowledged.wave;
+        while faults.first_key_value().is_some_and(|(&wave, _)| wave < safe) {
+            faults.pop_first();
+        }
+        let left = sender.unacknowledged_bytes();
+        let mut has_much = left == 0;
+        for slot in slots.iter_mut() {
+            has_much |= slot.has_untold(before - left);
+        }
+        let has_children = !slots.is_empty();
+        if let Some(outbox) = links.outbox(link) {
+            sender.pump(outbox);
+        }
+        if has_much {
+            self.acknowledge_to_children(at);
+        } else if has_children {
+            self.owe_acknowledgement(at);
+        }
+        self.emit_ready(at);
+        self.end_if_deserted(at);
+        self.depart();
+    }
+
+    /// The run at the end of what waits for the parent has ended: its stream keeps it.
+    #[inline]
+    pub(crate) fn keep_runs(&mut self) {
+        let Self { links, streams, membership, .. } = self;
+        let link = membership.parent.and_then(|parent| links.link_mut(parent));
+        if let Some(link) = link {
+            streams.keep_runs(&mut link.outbox);
+        }
+    }
+
+    /// What was sent down to a child before a place has reached its back-ends.
+    pub(crate) fn acknowledged_by_child(&mut self, link: LinkId, id: StreamId, position: Position) {
+        let Some(at) = self.streams.find(id) else { return };
+        let stream = self.streams.at(at);
+        let Some(slot) = stream.slot_of(link) else { return };
+        let slot = &mut stream.slots[slot];
+        slot.down_safe = slot.down_safe.max(position);
+        self.forget_down(at);
+    }
+
+    /// Forgets what has reached everybody below.
+    pub(crate) fn forget_down(&mut self, at: usize) {
+        let Self { streams, pool, .. } = self;
+        let stream = streams.at(at);
+        let safe = stream.down_safe();
+        let before = stream.down_kept.bytes();
+        stream.down_kept.forget_before(safe, pool);
+        stream.down_untold += before - stream.down_kept.bytes();
+        stream.down_reached = safe;
+        self.grant_to_parent(at);
+        let stream = self.streams.at(at);
+        if stream.down_untold >= stream.down_heeded {
+            self.owe_to_parent(at);
+        }
+    }
+
+    /// So much of what went down has become safe that the parent is told, at once or before long.
+    #[cold]
+    pub(crate) fn owe_to_parent(&mut self, at: usize) {
+        let is_probed = self.membership.beat_due.is_some();
+        let is_back_end = self.settings.role == Role::BackEnd;
+        let most = if is_back_end { REACHED_BYTES_MAX } else { SAFE_BYTES_MAX };
+        let stream = self.streams.at(at);
+        let untold = stream.down_untold;
+        if untold == 0 || self.membership.parent.is_none() {
+            // A new parent is told all.
+            stream.down_untold = 0;
+            return;
+        }
+        if untold >= most {
+            return self.acknowledge_to_parent(at);
+        }
+        let is_little = untold < FEW_BYTES && is_back_end;
+        stream.down_heeded = if is_little { FEW_BYTES } else { most };
+        match is_little {
+            true if is_probed => {}
+            true => self.pay_within(DELAY_OF_FEW),
+            false if is_back_end => self.pay_within(DELAY),
+            // The back-ends have waited.
+            false => self.pay_within(DELAY_BELOW),
+        }
+    }
+
+    /// Something goes to the parent: what has reached the back-ends is told with it.
+    #[inline]
+    pub(crate) fn acknowledge_beside(&mut self, at: usize) {
+        let stream = self.streams.at(at);
+        let is_leaf = stream.slots.is_empty();
+        let reached = if is_leaf { stream.down_next } else { stream.down_reached };
+        let untold = reached.min(stream.down_next).wave.saturating_sub(stream.down_told.wave);
+        if untold >= UNTOLD_PACKETS {
+            self.acknowledge_to_parent(at);
+        }
+    }
+
+    /// Tells the parent what has reached the back-ends below.
+    pub(crate) fn acknowledge_to_parent(&mut self, at: usize) {
+        let stream = self.streams.at(at);
+        let mut safe = stream.down_safe().min(stream.down_next);
+        if let Some(first) = stream.down_apart.as_ref().and_then(|apart| apart.first()) {
+            safe = safe.min(first);
+        }
+        if !stream.keeps || safe <= stream.down_told || safe >= END {
+            return;
+        }
+        stream.down_told = safe;
+        (stream.down_untold, stream.down_heeded) = (0, 1);
+        let (id, Position { wave, offset }) = (stream.id, safe);
+        if let Some(parent) = self.membership.parent {
+            let message = Control::Acknowledge { stream: id, wave, offset, singles: 0 };
+            self.send_control(parent, &message);
+        }
+    }
+}

@@ -1,0 +1,438 @@
+//! A process whose parent is gone: it turns to its ancestors, nearest first, until one takes it in.
+//!
+//! Everything that it needs it holds already: the list of its ancestors, and what it has kept of
+//! its streams. Nobody else decides anything for it.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use sapwood_link::Position;
+use sapwood_packet::{Rank, RankSet};
+use sapwood_wire::limits::ANCESTORS_MAX;
+use sapwood_wire::{Claim, Control, Ranges, RecoveryTerms, WIRE_VERSION};
+
+use crate::interface::Mutation;
+use crate::interface::{Event, Instant, LinkId, Missing, Output, Recovery, Role};
+use crate::node::Node;
+use crate::turn::links::Peer;
+
+/// How long one ancestor may take to accept a connection.
+const CONNECT_LIMIT: Duration = Duration::from_millis(1000);
+/// How long it may take to answer a hello, beside the time that it needs to judge who is gone.
+const ANSWER_LIMIT: Duration = Duration::from_millis(1000);
+/// The wait before the ancestors are tried again, at first; it doubles.
+const PAUSE_MIN: Duration = Duration::from_millis(20);
+/// The longest such wait.
+const PAUSE_MAX: Duration = Duration::from_millis(500);
+
+/// What an orphan is doing.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// Connecting to the ancestor at this position.
+    Connecting { index: usize },
+    /// Waiting for its answer.
+    Asking { index: usize, link: LinkId },
+    /// Waiting before it begins anew.
+    Pausing,
+}
+
+/// The search for a new parent.
+#[derive(Debug)]
+pub(crate) struct Search {
+    /// When it began, or came nearer to its end.
+    since: Instant,
+    step: Step,
+    until: Instant,
+    pause: Duration,
+    reason: String,
+    /// The processes between this one and the ancestor that was asked last.
+    between: RankSet,
+    /// Whether nobody took connections where the front-end was.
+    is_root_gone: bool,
+    /// The position of the nearest ancestor that this process was referred to.
+    nearest: Option<usize>,
+}
+
+impl Search {
+    /// When something is to be done.
+    pub(crate) fn deadline(&self) -> Instant {
+        self.until
+    }
+}
+
+impl Node {
+    /// Whether this process has lost its parent and looks for another one.
+    #[must_use]
+    pub fn is_orphan(&self) -> bool {
+        self.membership.search.is_some()
+    }
+
+    /// The link to the parent is gone, or the parent was silent for too long.
+    pub(crate) fn parent_lost(&mut self, reason: &str, was_silent: bool) {
+        self.membership.parent = None;
+        if self.has_ended || self.jobs.is_ending() {
+            return;
+        }
+        let is_planned = self.membership.is_planned && self.membership.rank.is_some();
+        if !self.repairs() || !is_planned || self.membership.ancestors.is_empty() {
+            return self.end(false, alloc::format!("the link to the parent is gone: {reason}"));
+        }
+        if let Some(&(rank, _)) = self.membership.ancestors.first() {
+            self.membership.former.insert(rank);
+        }
+        self.membership.search = Some(Search {
+            since: self.now,
+            step: Step::Pausing,
+            until: self.now,
+            pause: PAUSE_MIN,
+            reason: reason.to_string(),
+            between: RankSet::new(),
+            is_root_gone: false,
+            nearest: None,
+        });
+        // A parent that was silent is asked last: it may be stopped.
+        self.turn_to(usize::from(was_silent));
+    }
+
+    /// Connects to the ancestor at a position; behind the last, waits and begins anew. Ends this
+    /// process when the search has taken too long.
+    fn turn_to(&mut self, index: usize) {
+        let now = self.now;
+        let limit = self.settings.recovery.search_limit(self.settings.role);
+        let Some(search) = &mut self.membership.search else { return };
+        if now.since(search.since) >= limit {
+            let waited = limit.as_millis();
+            let why = &search.reason;
+            let reason =
+                alloc::format!("no ancestor took this process in within {waited} ms: {why}");
+            // Where the front-end was gone, those below would find no ancestor either.
+            return match search.is_root_gone {
+                true => self.end(false, reason),
+                false => self.dissolve(reason),
+            };
+        }
+        let Some((_, address)) = self.membership.ancestors.get(index) else {
+            search.step = Step::Pausing;
+            search.until = now + search.pause;
+            search.pause = (search.pause * 2).min(PAUSE_MAX);
+            return;
+        };
+        search.step = Step::Connecting { index };
+        search.until = now + CONNECT_LIMIT;
+        self.outputs.push_back(Output::Connect { address: address.clone() });
+    }
+
+    /// An ancestor has accepted the connection: it is told who comes.
+    pub(crate) fn ancestor_up(&mut self, link: LinkId) {
+        let now = self.now;
+        let patience = ANSWER_LIMIT + self.settings.recovery.silence * 2;
+        let Some(rank) = self.membership.rank else { return };
+        let Some(search) = &mut self.membership.search else { return };
+        let Step::Connecting { index } = search.step else {
+            self.outputs.push_back(Output::Hangup(link));
+            return;
+        };
+        search.step = Step::Asking { index, link };
+        search.until = now + patience;
+        self.links.open(link, Peer::Ancestor, now);
+        let between: Vec<Rank> =
+            self.membership.ancestors[..index].iter().map(|&(rank, _)| rank).collect();
+        search.between = between.iter().copied().collect();
+        let hello = Control::Hello {
+            version: WIRE_VERSION,
+            claim: Claim::Orphan { rank, between },
+            pid: self.settings.pid,
+            address: self.settings.address.clone(),
+        };
+        self.send_control(link, &hello);
+    }
+
+    /// An ancestor could not be reached.
+    pub(crate) fn connect_failed(&mut self, reason: &str, is_refused: bool) {
+        let Some(search) = &mut self.membership.search else { return };
+        let Step::Connecting { index } = search.step else { return };
+        let is_root = index + 1 == self.membership.ancestors.len();
+        if is_root && is_refused {
+            return self.front_end_gone(reason);
+        }
+        self.turn_to(index + 1);
+    }
+
+    /// Nobody takes connections where the front-end was.
+    fn front_end_gone(&mut self, reason: &str) {
+        let wait = self.settings.recovery.front_end_wait;
+        let Some(search) = &mut self.membership.search else { return };
+        if wait.is_zero() || self.now.since(search.since) >= wait {
+            let why = search.reason.clone();
+            return self.end(false, alloc::format!("the front-end is gone: {why}; {reason}"));
+        }
+        search.is_root_gone = true;
+        self.close_all_streams();
+        self.turn_to(usize::MAX);
+    }
+
+    /// The link to an ancestor that was asked is gone, or it has refused.
+    pub(crate) fn ancestor_down(&mut self, link: LinkId, reason: &str) {
+        let Some(search) = &mut self.membership.search else { return };
+        let Step::Asking { index, link: asked } = search.step else { return };
+        if asked == link {
+            search.reason = reason.to_string();
+            self.turn_to(index + 1);
+        }
+    }
+
+    /// The ancestor that was asked hears of a process between, which is to be asked instead.
+    ///
+    /// Each time that such a process is nearer than those before, the search begins anew: the tree
+    /// above is whole again as far as there. There are as many ancestors as that can happen.
+    pub(crate) fn referred(&mut self, link: LinkId, rank: Rank, reason: &str) {
+        self.links.close(link);
+        self.outputs.push_back(Output::Hangup(link));
+        let Self { membership, now, .. } = self;
+        let Some(search) = &mut membership.search else { return };
+        let Step::Asking { index, link: asked } = search.step else { return };
+        if asked != link {
+            return;
+        }
+        search.reason = reason.to_string();
+        let between = membership.ancestors[..index].iter();
+        let position = between.map(|&(rank, _)| rank).position(|other| other == rank);
+        if let Some(position) = position
+            && search.nearest.is_none_or(|nearest| position < nearest)
+        {
+            search.nearest = Some(position);
+            search.since = *now;
+        }
+        self.turn_to(position.unwrap_or(index + 1));
+    }
+
+    /// Goes on with the search when an attempt has taken too long, or a pause is over.
+    pub(crate) fn continue_search(&mut self) {
+        let now = self.now;
+        let Some(search) = &mut self.membership.search else { return };
+        if search.until > now {
+            return;
+        }
+        // Who did not run has not searched.
+        search.since = search.since + now.since(search.until);
+        match search.step {
+            Step::Pausing => self.turn_to(0),
+            Step::Connecting { index } => self.turn_to(index + 1),
+            Step::Asking { index, link } => {
+                self.links.close(link);
+                self.outputs.push_back(Output::Hangup(link));
+                self.turn_to(index + 1);
+            }
+        }
+    }
+
+    /// An ancestor has taken this process in: it is told what comes with it.
+    pub(crate) fn adopted(&mut self, link: LinkId, parent: Rank) {
+        if let Some(search) = self.membership.search.take() {
+            // One that was only out of reach may have gone up by another way, with packets that
+            // this process's are merged in: whoever finds both ends it.
+            self.membership.former.union_with(search.between.as_ref());
+        }
+        self.membership.parent = Some(link);
+        if let Some(open) = self.links.link_mut(link) {
+            open.peer = Peer::Parent;
+        }
+        let back_ends = match (self.settings.role, self.membership.rank) {
+            (Role::BackEnd, Some(rank)) => RankSet::range(rank, rank),
+            _ => self.membership.connected(),
+        };
+        let covers = self.covered();
+        self.membership.former.subtract(RankSet::range(parent, parent).as_ref());
+        let mut former = self.membership.former.clone();
+        former.union_with(self.membership.superseded.as_ref());
+        let rejoin = Control::Rejoin {
+            back_ends: Ranges::from(&back_ends),
+            covers: Ranges::from(&covers),
+            former: Ranges::from(&former),
+            files: self.files.whole(),
+        };
+        self.send_control(link, &rejoin);
+        self.tell_losses(link);
+        for at in 0..self.streams.len() {
+            self.resume_stream(at, link);
+        }
+        self.send_control(link, &Control::Resumed);
+        let is_leaving = self.membership.departs_until.is_some();
+        if is_leaving && self.settings.role == Role::BackEnd {
+            // The new parent, or the old one over a new link, knows nothing of that.
+            self.send_control(link, &Control::Leaving);
+        }
+        self.hand_over_all();
+        for at in 0..self.streams.len() {
+            let Self { streams, links, .. } = self;
+            if let Some(outbox) = links.outbox(link) {
+                streams.at(at).sender.pump(outbox);
+            }
+            self.say_end_again(at);
+            self.emit_ready(at);
+            self.acknowledge_to_parent(at);
+        }
+        if self.settings.role == Role::BackEnd
+            && let Some(outbox) = self.links.outbox(link)
+        {
+            outbox.record_runs();
+        }
+        self.tell_ancestry();
+        self.outputs.push_back(Output::Event(Event::Reattached { parent }));
+    }
+
+    /// Tells a new parent of everybody who is gone: the old one may not have passed it on.
+    fn tell_losses(&mut self, link: LinkId) {
+        let mut losses = self.membership.untold.clone();
+        let mut back = RankSet::new();
+        losses.iter().for_each(|lost| back.union_with(lost.ranks.as_ref()));
+        back.intersect_with(self.membership.connected().as_ref());
+        losses.extend(self.membership.losses().cloned());
+        for Missing { ranks, reason } in losses {
+            let rank = ranks.as_ref().first().unwrap_or_default();
+            let back_ends = Ranges::from(&ranks);
+            self.send_control(link, &Control::Lost { rank, back_ends, reason });
+        }
+        if !back.is_empty() {
+            // They were given up, and have come back since.
+            let (back_ends, attach_points) = (Ranges::from(&back), Vec::new());
+            self.send_control(link, &Control::Reached { back_ends, attach_points });
+        }
+        self.ask_whether_told();
+    }
+
+    /// Tells the new parent how far a stream has come, and makes ready what goes again.
+    fn resume_stream(&mut self, at: usize, link: LinkId) {
+        let stream = self.streams.at(at);
+        if !stream.request.down.is_empty() {
+            // What a filter made of a packet elsewhere does not fit to what has come of it.
+            stream.assemblies.clear();
+            stream.down_next = stream.down_next.start_of_packet();
+        }
+        stream.down_received = 0;
+        stream.down_granted = 0;
+        stream.down_told = Position::default();
+        let window = stream.request.window_bytes;
+        if stream.breaks(Mutation::ForgetKept) {
+            stream.sender.forget();
+        }
+        if stream.breaks(Mutation::RepeatDownwards) {
+            stream.down_next = Position::default();
+        }
+        if stream.breaks(Mutation::SkipFirstKept) {
+            stream.sender.forget_first();
+        }
+        stream.sender.restart(window);
+        let mut up = stream.sender.acknowledged;
+        up.wave += u64::from(stream.breaks(Mutation::ResumeTooFar));
+        let down = stream.down_next;
+        let resume = Control::Resume {
+            stream: stream.id,
+            up: (up.wave, up.offset),
+            down: (down.wave, down.offset),
+        };
+        self.send_control(link, &resume);
+        self.tell_faults(at, link);
+    }
+
+    /// Tells a new parent why waves that are not safe lack back-ends: the old one may not have
+    /// passed it on.
+    fn tell_faults(&mut self, at: usize, link: LinkId) {
+        let rank = self.membership.rank_or_max();
+        let stream = self.streams.at(at);
+        let (id, faults) = (stream.id, stream.faults.clone());
+        for (wave, faults) in faults {
+            for Missing { ranks, reason } in faults {
+                let back_ends = Ranges::from(&ranks);
+                let fault = Control::Fault { stream: id, wave, rank, back_ends, reason };
+                self.send_control(link, &fault);
+            }
+        }
+    }
+
+    /// The back-ends whose packets this process may have kept, or that it waits for.
+    fn covered(&self) -> RankSet {
+        let mut covers = self.membership.connected();
+        if let (Role::BackEnd, Some(rank)) = (self.settings.role, self.membership.rank) {
+            covers.insert(rank);
+        }
+        for stream in self.streams.iter() {
+            if !stream.sender.is_acknowledged() || stream.waves.has_lent() {
+                covers.union_with(stream.below.as_ref());
+            }
+        }
+        covers
+    }
+
+    /// The welcome of an ancestor, or of the first parent: what it says of the tree above.
+    pub(crate) fn learn_ancestry(
+        &mut self,
+        ancestors: Vec<(Rank, String)>,
+        terms: RecoveryTerms,
+        keeps_time: bool,
+    ) {
+        self.membership.ancestors = ancestors;
+        self.membership.parent_keeps_time = keeps_time;
+        self.settings.recovery = Recovery::from_terms(terms);
+    }
+
+    /// The ancestors of this process's children, nearest first. Of a chain that is too long, those
+    /// in the middle are left out.
+    pub(crate) fn ancestry_of_children(&self) -> Vec<(Rank, String)> {
+        let own = self.settings.address.clone().unwrap_or_default();
+        let mut ancestors = Vec::new();
+        if !own.is_empty() {
+            ancestors.push((self.membership.rank_or_max(), own));
+        }
+        ancestors.extend(self.membership.ancestors.iter().cloned());
+        while ancestors.len() > ANCESTORS_MAX {
+            ancestors.remove(ANCESTORS_MAX - 1);
+        }
+        ancestors
+    }
+
+    /// Tells the children that the tree above has changed.
+    pub(crate) fn tell_ancestry(&mut self) {
+        let ancestors = self.ancestry_of_children();
+        for link in self.membership.child_links() {
+            let ancestors = ancestors.clone();
+            let repairs = self.membership.repairs;
+            self.send_control(link, &Control::Ancestry { ancestors, repairs });
+        }
+    }
+
+    /// Nobody is looked for any more.
+    pub(crate) fn end_search(&mut self) {
+        if let Some(Search { step: Step::Asking { link, .. }, .. }) = self.membership.search.take()
+        {
+            self.outputs.push_back(Output::Hangup(link));
+        }
+    }
+
+    /// This process ends, and its children turn to their ancestors.
+    pub(crate) fn dissolve(&mut self, reason: String) {
+        if self.has_ended {
+            return;
+        }
+        self.has_ended = true;
+        self.membership.has_dissolved = true;
+        self.end_search();
+        for link in self.membership.child_links() {
+            self.outputs.push_back(Output::Hangup(link));
+        }
+        if let Some(parent) = self.membership.parent {
+            self.outputs.push_back(Output::Hangup(parent));
+        }
+        self.leave_links();
+        self.outputs.push_back(Output::Event(Event::Ended { on_purpose: false, reason }));
+    }
+
+    /// A stream whose children are all gone says so to a new parent, too.
+    fn say_end_again(&mut self, at: usize) {
+        let stream = self.streams.at(at);
+        if core::mem::take(&mut stream.has_said_end) {
+            self.end_if_deserted(at);
+        }
+    }
+}

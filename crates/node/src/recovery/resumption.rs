@@ -1,0 +1,38 @@
+//! A front-end that is gone, and the one that may come in its place.
+//!
+//! Where the network's terms say so, the tree stays for a while without its root: the streams are
+//! closed, since nobody knows any more what their front-end had seen, and the processes below the
+//! root ask for it at its address again and again. The front-end that is there at last opens
+//! streams under numbers that no stream before it has had.
+
+use alloc::vec::Vec;
+
+use sapwood_packet::StreamId;
+
+use crate::node::Node;
+
+impl Node {
+    /// Closes all streams here and below, as their front-end is gone.
+    pub(crate) fn close_all_streams(&mut self) {
+        let streams: Vec<StreamId> = self.streams.iter().map(|stream| stream.id).collect();
+        for stream in streams {
+            self.close_now(stream);
+        }
+    }
+
+    /// Has this front-end number its streams from here on; before it opens one. Gives whether it
+    /// could be done: a number must not have been given already.
+    pub fn begin_streams_at(&mut self, first: StreamId) -> bool {
+        let is_free = first >= self.next_stream;
+        if is_free {
+            self.next_stream = first;
+        }
+        is_free
+    }
+
+    /// Whether this process has ended while its network goes on.
+    #[must_use]
+    pub fn has_dissolved(&self) -> bool {
+        self.membership.has_dissolved
+    }
+}

@@ -1,0 +1,224 @@
+//! The telemetry stream: every process that its wave passes adds what it tells of itself.
+//!
+//! A stream whose only upward filter is [`TELEMETRY`] is one. The front-end sends a packet down,
+//! and the wave of the same number comes back. A back-end answers here, without its application's
+//! help, as soon as that lets it run; a communication process opens the wave when the request
+//! passes, so that it answers in time even if nobody below it does. Beside that stream nothing is
+//! done for all this but counting.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use sapwood_link::Position;
+use sapwood_packet::{RankSet, Tag, Values, Wave};
+use sapwood_wire::{Control, StreamRequest};
+
+use crate::interface::{Instant, LinkId, Role};
+use crate::node::Node;
+use crate::status::record::{LinkRecord, NodeRecord, Records, TELEMETRY};
+use crate::turn::counted::nanoseconds;
+
+/// The tag of what goes up and down on such a stream.
+const TELEMETRY_TAG: Tag = 1;
+
+/// A round-trip time counts for one part in so many of the smoothed one (RFC 6298, section 2).
+const SMOOTHING: u64 = 8;
+
+/// The wave that is under way on a telemetry stream.
+#[derive(Debug, Default)]
+pub(crate) struct Asked {
+    since: Instant,
+    arrivals: Vec<(LinkId, Instant)>,
+}
+
+impl Asked {
+    /// What a stream needs if it is one.
+    pub(crate) fn on(request: &StreamRequest) -> Option<alloc::boxed::Box<Self>> {
+        let is_asked = matches!(&request.up[..], [only] if only.name == TELEMETRY);
+        is_asked.then(alloc::boxed::Box::default)
+    }
+
+    /// A child's part has come.
+    pub(crate) fn arrived(&mut self, link: LinkId, now: Instant) {
+        self.arrivals.push((link, now));
+    }
+
+    fn arrival_of(&self, link: LinkId) -> Option<u64> {
+        let (_, at) = self.arrivals.iter().rev().find(|(other, _)| *other == link)?;
+        Some(nanoseconds(*at, self.since))
+    }
+}
+
+impl Node {
+    /// The name of this process's host, for people.
+    pub fn set_host(&mut self, host: String) {
+        self.host = host;
+    }
+
+    /// By how much the wall clock of this process's host is ahead of the clock that the node is
+    /// told, in nanoseconds.
+    pub fn set_wall(&mut self, wall: i64) {
+        self.wall = wall;
+    }
+
+    /// Where this process takes connections, if it does.
+    #[must_use]
+    pub fn address(&self) -> Option<&str> {
+        self.settings.address.as_deref()
+    }
+
+    /// Asks all processes that lead to a telemetry stream's members (front-end). The answer comes
+    /// on that stream; [`Records::from_values`] reads it.
+    ///
+    /// # Errors
+    /// As [`Node::broadcast`].
+    pub fn ask_everyone(
+        &mut self,
+        now: Instant,
+        stream: sapwood_packet::StreamId,
+    ) -> Result<(), crate::NodeError> {
+        self.broadcast(now, stream, TELEMETRY_TAG, (), &RankSet::new())
+    }
+
+    /// What this process tells of itself and its links, outside of any wave.
+    pub fn own_records(&mut self) -> Records {
+        self.records(None)
+    }
+
+    /// A request has passed: the wave of its number is open from here on.
+    pub(crate) fn asked(&mut self, at: usize, wave: Wave) {
+        let now = self.now;
+        if self.settings.role == Role::BackEnd {
+            let values = self.records(None).to_values();
+            let id = self.streams.at(at).id;
+            let counted = self.counted;
+            // A wave that has passed is one that this process was not counted in.
+            let _ = self.send(id, TELEMETRY_TAG, values, Some(wave));
+            self.counted = counted;
+            return;
+        }
+        let stream = self.streams.at(at);
+        let Some(asked) = &mut stream.telemetry else { return };
+        **asked = Asked { since: now, arrivals: Vec::new() };
+        let mut links: Vec<LinkId> =
+            stream.slots.iter().filter(|slot| slot.alive).map(|slot| slot.link).collect();
+        let position = Position::start_of(wave);
+        if position >= stream.gone_until && wave >= stream.ended {
+            let (index, open, _) = stream.waves.at(position, &stream.slots, u64::MAX);
+            open.header.tag = TELEMETRY_TAG;
+            stream.waves.begin(index, now, stream.patience);
+        }
+        links.extend(self.membership.parent);
+        for link in links {
+            self.send_control(link, &Control::Probe { number: now.0 });
+        }
+        self.emit_ready(at);
+    }
+
+    /// A probe has come back.
+    pub(crate) fn echoed(&mut self, link: LinkId, number: u64, clock: u64) {
+        let now = self.now;
+        let Some(open) = self.links.link_mut(link).filter(|_| number <= now.0) else { return };
+        let measured = nanoseconds(now, Instant(number)).max(1);
+        open.round_trip = match open.round_trip {
+            0 => measured,
+            smoothed => (smoothed * (SMOOTHING - 1) + measured) / SMOOTHING,
+        };
+        open.skew.sample(Instant(number), clock, now);
+    }
+
+    /// What this process adds to a wave of a telemetry stream.
+    pub(crate) fn own_part(&mut self, at: usize) -> Option<Values> {
+        let asked = core::mem::take(&mut **self.streams.at(at).telemetry.as_mut()?);
+        let values = self.records(Some(&asked)).to_values();
+        // In memory that the stream has kept.
+        if let Some(position) = &mut self.streams.at(at).telemetry {
+            **position = asked;
+        }
+        Some(values)
+    }
+
+    fn records(&mut self, asked: Option<&Asked>) -> Records {
+        let now = self.now;
+        let [waves, packets, bytes, interval] = self.counted.tell(now);
+        let parent = self.membership.parent.filter(|_| self.settings.role != Role::FrontEnd);
+        let round_trip = parent.and_then(|link| self.links.link(link)).map_or(0, |l| l.round_trip);
+        let census = self.membership.census();
+        let is_leaf = self.settings.role == Role::BackEnd;
+        let others = || self.streams.iter().filter(|stream| stream.telemetry.is_none());
+        let count = |set: &RankSet| u32::try_from(set.len()).unwrap_or(u32::MAX);
+        let node = NodeRecord {
+            rank: self.membership.rank_or_max(),
+            parent: parent.and_then(|_| self.membership.ancestors.first()).map(|(rank, _)| *rank),
+            role: self.settings.role,
+            pid: self.settings.pid,
+            expected: if is_leaf { 1 } else { count(&census.expected) },
+            connected: if is_leaf { 1 } else { count(&census.connected) },
+            lost: count(&census.lost),
+            awaited: count(&census.awaited),
+            round_trip,
+            queued_bytes: self.queued_bytes() as u64,
+            window_bytes: others().map(|stream| stream.windows(parent.is_some())).sum(),
+            fill: others().map(crate::streams::stream::Stream::fill).max().unwrap_or(0),
+            kept_bytes: others().map(crate::streams::stream::Stream::kept_bytes).sum(),
+            dropped: others().map(|stream| stream.dropped).sum(),
+            waves,
+            packets,
+            bytes,
+            interval,
+            adopted: self.counted.adopted,
+            gone: self.counted.gone,
+            held: asked.map_or(0, |asked| nanoseconds(now, asked.since)),
+            streams: u32::try_from(others().count()).unwrap_or(u32::MAX),
+            wall: self.wall,
+            host: self.host.clone(),
+        };
+        let rank = node.rank;
+        let mut links = Vec::new();
+        for (child, link, back_ends) in self.membership.linked_children() {
+            let Some(open) = self.links.link(link) else { continue };
+            links.push(LinkRecord {
+                parent: rank,
+                child,
+                connected: count(back_ends),
+                round_trip: open.round_trip,
+                unwritten: open.outbox.bytes() as u64,
+                arrived: asked.and_then(|asked| asked.arrival_of(link)),
+                skew: open.skew.estimate(now),
+            });
+        }
+        Records { nodes: alloc::vec![node], links }
+    }
+}
+
+impl crate::streams::stream::Stream {
+    /// The windows over all of its links.
+    fn windows(&self, has_parent: bool) -> u64 {
+        let links = self.slots.iter().filter(|slot| slot.alive).count() + usize::from(has_parent);
+        links as u64 * u64::from(self.request.window_bytes)
+    }
+
+    /// The fullest of its queues, in thousandths of the window.
+    fn fill(&self) -> u32 {
+        let alive = self.slots.iter().filter(|slot| slot.alive).count().max(1);
+        let down = self.slots.iter().map(|slot| slot.down.waiting_bytes()).max().unwrap_or(0);
+        let from_below = self.waves.charged_bytes() / alive;
+        let unread = usize::try_from(self.unread).unwrap_or(usize::MAX);
+        let fullest = self.sender.waiting_bytes().max(down).max(from_below).max(unread) as u64;
+        let window = u64::from(self.request.window_bytes).max(1);
+        u32::try_from(fullest.saturating_mul(1000) / window).unwrap_or(u32::MAX)
+    }
+
+    fn kept_bytes(&self) -> u64 {
+        (self.sender.unacknowledged_bytes() + self.down_kept.bytes()) as u64
+    }
+}
+
+/// Who is below a node, and in which state.
+#[derive(Debug, Default)]
+pub(crate) struct Census {
+    pub(crate) expected: RankSet,
+    pub(crate) connected: RankSet,
+    pub(crate) lost: RankSet,
+    pub(crate) awaited: RankSet,
+}

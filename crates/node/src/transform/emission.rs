@@ -1,0 +1,563 @@
+//! Complete waves go through the stream's filters, and what comes out goes on.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+
+use sapwood_filter::{Emitter, Filter, FilterError, WaveRef};
+use sapwood_link::{Position, SHARED_BODY_BYTES};
+use sapwood_packet::{
+    Body, DIRECTIVES_MAX, Header, OutOfMemory, PacketRef, Rank, RankSet, Slab, StreamId, Wave,
+};
+use sapwood_wire::limits::PACKET_BYTES_MAX;
+use sapwood_wire::{Control, Ranges};
+use smallvec::SmallVec;
+
+use crate::interface::Mutation;
+use crate::interface::Role;
+use crate::node::Node;
+use crate::streams::stream::{Stream, Way};
+use crate::transform::job::Item;
+use crate::waves::table::{Bodies, OpenWave, OwnedBody};
+
+impl Node {
+    /// Sends on every wave of a stream that may go, while there is room for what comes of it.
+    #[inline]
+    pub(crate) fn emit_ready(&mut self, at: usize) {
+        if !self.streams.at(at).replies.is_empty() && !self.go_on_replying(at) {
+            return;
+        }
+        let is_root = self.settings.role == Role::FrontEnd;
+        let mut has_emitted = false;
+        loop {
+            let now = self.now;
+            if self.streams.at(at).rule.is_some() {
+                self.consult_rule(at);
+            }
+            let stream = self.streams.at(at);
+            if !stream.has_room_up(is_root) || self.has_to_wait(at) {
+                break;
+            }
+            let stream = self.streams.at(at);
+            let Some((wave, is_single)) = stream.waves.take_ready(now) else { break };
+            self.emit(at, wave, is_single);
+            has_emitted = true;
+            if !self.streams.at(at).replies.is_empty() {
+                break;
+            }
+        }
+        if is_root && has_emitted {
+            self.owe_acknowledgement(at);
+        }
+    }
+
+    /// Sends on what may go of all streams.
+    pub(crate) fn emit_all_ready(&mut self) {
+        for at in 0..self.streams.len() {
+            self.emit_ready(at);
+        }
+    }
+
+    fn emit(&mut self, at: usize, mut wave: Box<OpenWave>, is_single: bool) {
+        let stream = self.streams.at(at);
+        let is_torn = stream.ended > wave.position.wave && !is_single;
+        if is_torn {
+            // An earlier chunk of this packet failed: the wave has been ended already.
+            return self.finish(at, wave);
+        }
+        let way = self.begin_emission(at, &wave, is_single);
+        let stream = self.streams.at(at);
+        let is_telemetry = stream.telemetry.is_some();
+        if way == Way::Fold
+            && wave.holds_any()
+            && let Some(fold) = stream.up.as_fold()
+        {
+            wave.fold_held(fold, &stream.slots, true);
+        }
+        stream.check_chunks(&mut wave, is_single);
+        if let Some(error) = wave.fault.take() {
+            for number in 0..=u64::from(wave.more) {
+                self.fail(at, wave.position.wave + number, &wave, &error);
+            }
+        } else if !wave.has_values() && (is_single || !is_telemetry) {
+            self.end_void(at, &wave, is_single);
+        } else {
+            match way {
+                Way::Fold => self.emit_folded(at, &mut wave),
+                Way::Pass => {
+                    let bodies = wave.take_bodies();
+                    self.emit_passed(at, &wave, bodies, is_single);
+                }
+                Way::Transform => match self.streams.at(at).given_up() {
+                    Some(error) => self.fail(at, wave.position.wave, &wave, &error),
+                    None => {
+                        self.note_transformed(at);
+                        self.emit_transformed(at, &wave, is_single);
+                    }
+                },
+            }
+        }
+        self.note_gone(at, &wave, is_single);
+        self.finish(at, wave);
+    }
+
+    /// A wave has left the table and is about to go on: what comes of it from here on is late.
+    #[inline]
+    pub(crate) fn begin_emission(&mut self, at: usize, wave: &OpenWave, is_single: bool) -> Way {
+        let stream = self.streams.at(at);
+        if !is_single {
+            stream.gone_until = match wave.more {
+                0 => Position { offset: wave.position.offset + 1, ..wave.position },
+                _ => wave.until(),
+            };
+        }
+        if stream.telemetry.is_none() {
+            self.counted.waves += u64::from(!is_single) + u64::from(wave.more);
+        }
+        way_of(stream, wave, is_single)
+    }
+
+    /// What came of a wave has been sent.
+    #[inline]
+    fn note_gone(&mut self, at: usize, wave: &OpenWave, is_single: bool) {
+        if self.streams.at(at).keeps {
+            self.note_emitted(at, wave, is_single);
+            if self.streams.at(at).handover.is_some() {
+                self.take_over(at);
+            }
+        }
+    }
+
+    /// A wave that was out of the table goes on, with what filters have made of it where it needed
+    /// some; `Err` fails it.
+    pub(crate) fn emit_finished(
+        &mut self,
+        at: usize,
+        item: &Item,
+        made: Option<Result<&mut Emitter, &FilterError>>,
+    ) {
+        let Item { wave, is_single, way } = item;
+        if let Some(error) = &wave.fault {
+            self.fail(at, wave.position.wave, wave, error);
+        } else if !wave.has_values() {
+            self.end_void(at, wave, *is_single);
+        } else if *way != Way::Transform {
+            self.emit_passed(at, wave, Bodies::new(), *is_single);
+        } else {
+            match made {
+                Some(Ok(emitter)) => self.send_emissions(at, wave, emitter, *is_single),
+                Some(Err(error)) => self.fail(at, wave.position.wave, wave, error),
+                None => self.end_void(at, wave, *is_single),
+            }
+        }
+        self.note_gone(at, wave, *is_single);
+        self.release_charges(at, wave);
+    }
+
+    /// Grants the children what the wave took of their credit.
+    #[inline]
+    fn release_charges(&mut self, at: usize, wave: &OpenWave) {
+        for &(slot, bytes) in &wave.charges {
+            self.release(at, usize::from(slot), bytes);
+        }
+    }
+
+    /// Grants the children what the wave took of their credit, and keeps its memory.
+    fn finish(&mut self, at: usize, wave: Box<OpenWave>) {
+        self.release_charges(at, &wave);
+        self.recycle(at, wave);
+    }
+
+    /// Keeps the memory of a wave.
+    pub(crate) fn recycle(&mut self, at: usize, mut wave: Box<OpenWave>) {
+        wave.charges.clear();
+        if let Some(body) = wave.take_owned() {
+            self.pool.give(body.slab);
+        }
+        while let Some(slab) = wave.used.pop() {
+            self.pool.give(slab);
+        }
+        self.streams.at(at).waves.recycle(wave);
+    }
+
+    /// Bytes of a child have been dealt with: its credit grows, now or later.
+    pub(crate) fn release(&mut self, at: usize, slot: usize, bytes: u32) {
+        let is_root = self.settings.role == Role::FrontEnd;
+        let stream = self.streams.at(at);
+        let window = stream.request.window_bytes;
+        let halves = stream.breaks(Mutation::HalveCredit);
+        let Some(child) = stream.slots.get_mut(slot) else { return };
+        let grant = child.release(bytes, window);
+        let is_much = is_root && stream.keeps && child.has_untold(bytes as usize);
+        if !child.alive || grant.is_none() && !is_much {
+            return;
+        }
+        if let Some(mut bytes) = grant {
+            if halves {
+                bytes /= 2;
+            }
+            let (link, stream) = (child.link, stream.id);
+            self.send_control(link, &Control::Credit { stream, bytes });
+        }
+        // It travels with the credit, so that it wakes nobody by itself.
+        self.acknowledge_to_child(at, slot);
+    }
+
+    fn emit_folded(&mut self, at: usize, wave: &mut OpenWave) {
+        let rank = self.membership.rank_or_max();
+        let chunk = wave.chunk();
+        let length = wave.folded_bytes().map_or(0, <[u8]>::len) as u64;
+        let is_last = chunk.is_none_or(|chunk| chunk.offset + length >= chunk.total);
+        let header = self.streams.at(at).header_of(wave, rank, is_last);
+        if is_last {
+            self.streams.at(at).ended = wave.until().wave;
+        }
+        let owned = wave.take_owned().map(OwnedBody::into_body);
+        if let Some(body) = &owned {
+            self.pool.give_later(body);
+        }
+        let packet = PacketRef {
+            header,
+            format: wave.format.as_ref(),
+            contributors: wave.contributors.as_ref(),
+            destinations: Default::default(),
+            chunk,
+            more_waves: wave.more,
+            body: if owned.is_some() { &[] } else { wave.folded_bytes().unwrap_or_default() },
+        };
+        self.send_up(at, packet, owned);
+        if let Some(chunk) = chunk.filter(|_| !is_last) {
+            let rest = Position { wave: wave.position.wave, offset: chunk.offset + length };
+            let now = self.now;
+            self.streams.at(at).begin_rest(rest, now);
+        }
+    }
+
+    /// The packets of a wave go on as they came, each with its own contributors.
+    ///
+    /// `bodies` are those that have been taken out of the wave; where there is none, the packet
+    /// shows its own.
+    fn emit_passed(&mut self, at: usize, wave: &OpenWave, mut bodies: Bodies, is_single: bool) {
+        let last = wave.packets().count().saturating_sub(1);
+        for (index, mut packet) in wave.packets().enumerate() {
+            if !is_single {
+                packet.header.ends_wave = index == last;
+            }
+            let body = bodies.get_mut(index).and_then(Option::take);
+            if let Some(body) = &body {
+                self.pool.give_later(body);
+            }
+            self.send_up(at, packet, body);
+        }
+        if !is_single {
+            self.streams.at(at).ended = wave.position.wave + 1;
+        }
+    }
+
+    fn emit_transformed(&mut self, at: usize, wave: &OpenWave, is_single: bool) {
+        let rank = self.membership.rank_or_max();
+        let is_root = self.settings.role == Role::FrontEnd;
+        let own = if is_single { None } else { self.own_part(at) };
+        let own = own.as_ref().map(sapwood_packet::Values::as_ref).map(|values| PacketRef {
+            header: wave.header,
+            format: values.format(),
+            body: values.body(),
+            ..PacketRef::default()
+        });
+        let mut emitter = core::mem::take(&mut self.emitter);
+        emitter.clear();
+        let stream = self.streams.at(at);
+        let packets: SmallVec<[PacketRef<'_>; 8]> = own.into_iter().chain(wave.packets()).collect();
+        let lent = WaveRef {
+            stream: stream.id,
+            wave: wave.position.wave,
+            packets: &packets,
+            contributors: wave.contributors.as_ref(),
+            rank,
+            is_root,
+            children: stream.slots.len() as u32,
+            back_ends: stream.below.len() as u32,
+        };
+        let made = stream.up.transform(&lent, &mut emitter);
+        match made.and_then(|()| check_emissions(&emitter)) {
+            Ok(()) => {
+                if !is_single {
+                    self.note_taken_in(at, wave.position.wave);
+                }
+                self.send_emissions(at, wave, &mut emitter, is_single);
+            }
+            Err(error) => self.fail(at, wave.position.wave, wave, &error),
+        }
+        self.emitter = emitter;
+    }
+
+    fn send_emissions(&mut self, at: usize, wave: &OpenWave, out: &mut Emitter, is_single: bool) {
+        let rank = self.membership.rank_or_max();
+        let ups = out.emissions().filter(|(emission, _)| !emission.is_reply).count();
+        let mut left = ups;
+        for (emission, values) in out.emissions().filter(|(emission, _)| !emission.is_reply) {
+            let mut header = self.streams.at(at).header_of(wave, rank, left == 1);
+            header.tag = emission.tag;
+            let packet = PacketRef {
+                header,
+                format: values.format(),
+                contributors: wave.contributors.as_ref(),
+                destinations: Default::default(),
+                chunk: None,
+                more_waves: 0,
+                body: values.body(),
+            };
+            let shared = match shared(packet.body) {
+                Ok(shared) => shared,
+                Err(lacking) => return self.fail(at, wave.position.wave, wave, &lacking.into()),
+            };
+            left -= 1;
+            self.send_up(at, packet, shared);
+        }
+        let header = self.streams.at(at).header_of(wave, rank, false);
+        self.answer_down(at, header, out);
+        if ups == 0 {
+            return self.end_void(at, wave, is_single);
+        }
+        if !is_single {
+            self.streams.at(at).ended = wave.position.wave + 1;
+        }
+    }
+
+    /// A wave without a value still has to end at the parent.
+    fn end_void(&mut self, at: usize, wave: &OpenWave, is_single: bool) {
+        let rank = self.membership.rank_or_max();
+        let mut header = self.streams.at(at).header_of(wave, rank, true);
+        header.void = true;
+        if is_single && (wave.header.late || !wave.header.ends_wave) {
+            return;
+        }
+        if !is_single {
+            self.streams.at(at).ended = wave.position.wave + 1;
+        }
+        let contributors = wave.contributors.as_ref();
+        self.send_up(at, PacketRef { header, contributors, ..PacketRef::default() }, None);
+    }
+
+    /// A filter failed: its reason goes up with the back-ends that this costs, and the wave ends.
+    fn fail(&mut self, at: usize, number: Wave, wave: &OpenWave, error: &FilterError) {
+        let rank = self.membership.rank_or_max();
+        self.tell_failure(at, number, wave.contributors.clone(), error);
+        let mut header = self.streams.at(at).header_of(wave, rank, true);
+        header.void = true;
+        header.wave = number;
+        self.streams.at(at).ended = self.streams.at(at).ended.max(number + 1);
+        self.send_up(at, PacketRef { header, ..PacketRef::default() }, None);
+    }
+
+    /// Says why a wave lacks back-ends: here at the front-end, else upwards.
+    pub(crate) fn tell_failure(
+        &mut self,
+        at: usize,
+        wave: Wave,
+        ranks: RankSet,
+        why: &dyn core::fmt::Display,
+    ) {
+        let rank = self.membership.rank_or_max();
+        let reason = alloc::format!("{why} (at rank {rank})");
+        if self.settings.role == Role::FrontEnd {
+            self.streams.at(at).add_fault(wave, ranks, reason);
+        } else {
+            let stream = self.streams.at(at).id;
+            self.pass_on_fault(stream, wave, rank, ranks, reason);
+        }
+    }
+
+    /// Tells the parent why a wave lacks back-ends. The next parent is told again, if there is one
+    /// before the wave is safe.
+    pub(crate) fn pass_on_fault(
+        &mut self,
+        id: StreamId,
+        wave: Wave,
+        rank: Rank,
+        ranks: RankSet,
+        reason: String,
+    ) {
+        let back_ends = Ranges::from(&ranks);
+        if let Some(stream) = self.streams.get_mut(id)
+            && stream.keeps
+            && !stream.is_immediate()
+            && !ranks.is_empty()
+        {
+            stream.add_fault(wave, ranks, reason.clone());
+        }
+        if let Some(parent) = self.membership.parent {
+            let fault = Control::Fault { stream: id, wave, rank, back_ends, reason };
+            self.send_control(parent, &fault);
+        }
+    }
+
+    /// A packet from the parent goes through the stream's downward filters.
+    pub(crate) fn filter_down(&mut self, at: usize, packet: PacketRef<'_>) {
+        let stream = self.streams.at(at);
+        let assembled;
+        let mut whole = packet;
+        if let Some(chunk) = packet.chunk {
+            let key = (packet.header.origin, packet.header.wave);
+            match stream.assemblies.add(key, chunk, &RankSet::new(), packet.body, &self.pool) {
+                sapwood_link::Assembled::Whole(slab, _) => assembled = slab,
+                sapwood_link::Assembled::Partial => return,
+                sapwood_link::Assembled::Torn => {
+                    stream.dropped += 1;
+                    return;
+                }
+                sapwood_link::Assembled::Lacking(lacking) => {
+                    return self.fail_down(at, &lacking.into());
+                }
+            }
+            whole = PacketRef { chunk: None, body: assembled.as_bytes(), ..packet };
+        }
+        self.transform_down(at, whole);
+    }
+
+    /// Runs the downward filters on one whole packet and sends what comes of it.
+    pub(crate) fn transform_down(&mut self, at: usize, packet: PacketRef<'_>) {
+        if self.streams.at(at).down_apart.is_some() {
+            return self.queue_down(at, packet);
+        }
+        let rank = self.membership.rank_or_max();
+        let is_root = self.settings.role == Role::FrontEnd;
+        let mut emitter = core::mem::take(&mut self.emitter);
+        emitter.clear();
+        let stream = self.streams.at(at);
+        let wave = WaveRef {
+            stream: stream.id,
+            wave: 0,
+            packets: &[packet],
+            contributors: Default::default(),
+            rank,
+            is_root,
+            children: stream.slots.len() as u32,
+            back_ends: stream.below.len() as u32,
+        };
+        let made = stream.down.transform(&wave, &mut emitter);
+        if let Err(error) = made.and_then(|()| check_emissions(&emitter)) {
+            self.fail_down(at, &error);
+            emitter.clear();
+        }
+        self.send_made_down(at, packet, &emitter);
+        self.emitter = emitter;
+    }
+
+    /// A packet on its way down has come to nothing.
+    pub(crate) fn fail_down(&mut self, at: usize, error: &FilterError) {
+        let rank = self.membership.rank_or_max();
+        let stream = self.streams.at(at);
+        stream.dropped += 1;
+        let (stream, reason) = (stream.id, alloc::format!("{error} (downward, at rank {rank})"));
+        self.tell_fault(stream, reason);
+    }
+
+    /// What downward filters have made of a packet goes on, or back up.
+    pub(crate) fn send_made_down(&mut self, at: usize, packet: PacketRef<'_>, emitter: &Emitter) {
+        let rank = self.membership.rank_or_max();
+        let downs = emitter.emissions().filter(|(emission, _)| !emission.is_reply).count();
+        // Several packets that a filter further up has made of one have one number: the index goes
+        // on.
+        let stream = self.streams.at(at);
+        if stream.down_made.0 != packet.header.wave {
+            stream.down_made = (packet.header.wave, 0);
+        }
+        let mut index = stream.down_made.1;
+        let end = index + downs as u32;
+        stream.down_made.1 = end;
+        for (emission, values) in emitter.emissions() {
+            let mut header =
+                Header { tag: emission.tag, origin: rank, filtered: true, ..packet.header };
+            if !emission.is_reply {
+                header.generation = index;
+                index += 1;
+                header.ends_wave = packet.header.ends_wave && index == end;
+            }
+            let mut made = PacketRef {
+                header,
+                format: values.format(),
+                destinations: packet.destinations,
+                body: values.body(),
+                ..PacketRef::default()
+            };
+            let shared = match shared(made.body) {
+                Ok(shared) => shared,
+                Err(lacking) => return self.fail_down(at, &lacking.into()),
+            };
+            if emission.is_reply {
+                made.header.direct = true;
+                made.header.generation = 0;
+                made.destinations = Default::default();
+                self.send_up(at, made, shared);
+            } else {
+                self.send_down(at, made, shared.as_ref());
+            }
+        }
+    }
+}
+
+/// A copy of a large body, to be shared by those that it goes to; a small one is copied with its
+/// frame.
+pub(crate) fn shared(body: &[u8]) -> Result<Option<Body>, OutOfMemory> {
+    if body.len() < SHARED_BODY_BYTES {
+        return Ok(None);
+    }
+    Slab::try_copy_of(body).map(|slab| Some(Body::from(slab)))
+}
+
+/// What no frame can carry fails the wave; it would not arrive, and its wave be waited for.
+pub(crate) fn check_emissions(out: &Emitter) -> Result<(), FilterError> {
+    out.check_memory()?;
+    let is_carried = |values: sapwood_packet::ValuesRef<'_>| {
+        values.len() <= DIRECTIVES_MAX && values.body().len() as u64 <= PACKET_BYTES_MAX
+    };
+    if out.emissions().all(|(_, values)| is_carried(values)) {
+        return Ok(());
+    }
+    let reason = alloc::format!(
+        "a filter made a packet of more than {DIRECTIVES_MAX} values or {PACKET_BYTES_MAX} bytes"
+    );
+    Err(FilterError::Failed(reason))
+}
+
+fn way_of(stream: &Stream, wave: &OpenWave, is_single: bool) -> Way {
+    match stream.way {
+        _ if wave.header.direct => Way::Pass,
+        // A packet that is its own wave is folded already.
+        Way::Fold if is_single => Way::Pass,
+        _ if is_single && wave.total.is_some() => Way::Pass,
+        // What a filter holds is known by the waves that are in it, which this one is not.
+        _ if is_single && wave.header.late && stream.handover.is_some() => Way::Pass,
+        way => way,
+    }
+}
+
+impl Stream {
+    fn header_of(&self, wave: &OpenWave, rank: u32, is_last: bool) -> Header {
+        Header {
+            stream: self.id,
+            tag: wave.header.tag,
+            wave: wave.position.wave,
+            origin: rank,
+            filtered: true,
+            ends_wave: is_last,
+            late: wave.header.late,
+            ..Header::default()
+        }
+    }
+
+    /// All chunks of a folded packet must stand for the same back-ends, or the whole would be a sum
+    /// over nobody in particular: one that does not fails the wave.
+    fn check_chunks(&mut self, wave: &mut OpenWave, is_single: bool) {
+        if wave.total.is_none() || is_single || self.breaks(Mutation::SkipChunkCheck) {
+            return;
+        }
+        if wave.position.offset == 0 {
+            self.chunk_contributors = wave.contributors.clone();
+        } else if self.chunk_contributors != wave.contributors {
+            wave.contributors.union_with(self.chunk_contributors.as_ref());
+            let reason = "back-ends were lost in the middle of a large packet";
+            wave.fault = Some(FilterError::Failed(reason.into()));
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Filters and rules at work outside of the node: a stream's chain, or its synchronisation rule,
+//! with what it is to work on, all of it owned, so that another thread can run it while the node
+//! goes on.
+//!
+//! The node gives a [`Job`] ([`Node::take_job`](crate::Node::take_job)), somebody runs it, and the
+//! node is given it back ([`Node::finish_job`](crate::Node::finish_job)). What comes of it is sent
+//! only then. `offload` has the node's side.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::mem;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use sapwood_filter::{Chain, Emitter, Filter, FilterError, Verdict, WaveRef};
+use sapwood_packet::{Packet, PacketRef, Rank, StreamId, Values, Wave};
+use smallvec::SmallVec;
+
+use crate::recovery::replica::WAVES;
+use crate::streams::stream::Way;
+use crate::transform::synchronisation::{Question, Rule};
+use crate::waves::table::OpenWave;
+
+/// What the filters with a composable state hold, in the order of [`Chain::composable`].
+pub(crate) type StateCopy = Vec<Option<Values>>;
+
+/// A wave that has left its stream's table.
+#[derive(Debug)]
+pub(crate) struct Item {
+    pub(crate) wave: Box<OpenWave>,
+    pub(crate) is_single: bool,
+    pub(crate) way: Way,
+}
+
+impl Item {
+    /// Whether it goes through the filters, rather than past them.
+    pub(crate) fn runs(&self) -> bool {
+        self.way == Way::Transform && self.wave.fault.is_none() && self.wave.has_values()
+    }
+}
+
+/// What is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// The upward filters.
+    Up,
+    /// The downward filters.
+    Down,
+    /// The synchronisation rule.
+    Rule,
+}
+
+/// What the filters or the rule are given.
+#[derive(Debug)]
+pub(crate) enum Load {
+    Waves(Vec<Item>),
+    /// Whole packets on their way down.
+    Packets(Vec<Packet>),
+    Question(Question),
+}
+
+/// What a job works on: the node keeps it, too, so that it can answer in the place of filters that
+/// never come back.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    pub(crate) load: Load,
+    /// Steps that are done, for whoever waits: it grows while the job runs.
+    steps: AtomicU64,
+}
+
+impl Batch {
+    pub(crate) fn new(load: Load) -> Arc<Self> {
+        Arc::new(Self { load, steps: AtomicU64::new(0) })
+    }
+
+    pub(crate) fn steps(&self) -> u64 {
+        self.steps.load(Ordering::Relaxed)
+    }
+
+    fn step(&self) {
+        self.steps.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// What came of one wave or packet.
+#[derive(Debug)]
+pub(crate) struct Made {
+    pub(crate) made: Result<Emitter, FilterError>,
+    /// What the filters hold behind it, when that is to be handed over.
+    pub(crate) copy: Option<StateCopy>,
+}
+
+/// A stream's filters, or its rule, with what they are to work on. It belongs to whoever has it,
+/// who runs it once, on any thread.
+#[derive(Debug)]
+pub struct Job {
+    pub(crate) number: u64,
+    pub(crate) stream: StreamId,
+    pub(crate) work: Work,
+    pub(crate) rank: Rank,
+    pub(crate) is_root: bool,
+    pub(crate) children: u32,
+    pub(crate) back_ends: u32,
+    pub(crate) chain: Chain,
+    pub(crate) batch: Arc<Batch>,
+    /// States of other processes that are taken over first.
+    pub(crate) inherited: Vec<(usize, Values)>,
+    /// Whether a copy of the states is made before the first wave.
+    pub(crate) wants_copy: bool,
+    /// The wave behind the last copy that was handed over, on a stream that hands over.
+    pub(crate) handed_over: Option<Wave>,
+    /// Memory to be used again.
+    pub(crate) spare: Vec<Emitter>,
+    /// What could not be taken over.
+    pub(crate) failures: Vec<FilterError>,
+    pub(crate) first_copy: Option<StateCopy>,
+    pub(crate) made: Vec<Made>,
+    pub(crate) rule: Option<Rule>,
+    /// What the rule has decided.
+    pub(crate) decided: Option<Result<Verdict, FilterError>>,
+    pub(crate) broken: Option<String>,
+}
+
+impl Job {
+    /// The stream whose filters these are.
+    #[must_use]
+    pub fn stream(&self) -> StreamId {
+        self.stream
+    }
+
+    /// Calls the filters or the rule. This may take any time, and may never return.
+    pub fn run(&mut self) {
+        let batch = Arc::clone(&self.batch);
+        for (filter, state) in mem::take(&mut self.inherited) {
+            if let Err(error) = self.chain.absorb_into(filter, state.as_ref()) {
+                self.failures.push(error);
+            }
+            batch.step();
+        }
+        if self.wants_copy {
+            self.first_copy = Some(copy_of(&self.chain));
+            batch.step();
+        }
+        match &batch.load {
+            Load::Waves(items) => {
+                for item in items.iter().filter(|item| item.runs()) {
+                    self.run_wave(item);
+                    batch.step();
+                }
+            }
+            Load::Packets(packets) => {
+                for packet in packets {
+                    self.run_packet(packet);
+                    batch.step();
+                }
+            }
+            Load::Question(question) => {
+                let rule = self.rule.as_mut();
+                self.decided = rule.map(|rule| rule.0.decide(&question.arrivals()));
+            }
+        }
+        if self.is_last() {
+            drop(mem::take(&mut self.chain));
+            drop(self.rule.take());
+        }
+    }
+
+    /// The filters have ended in a way that leaves them of no use, such as a panic: their stream is
+    /// answered with this reason from now on. They are not called any more, not even to end.
+    pub fn give_up(&mut self, reason: impl Into<String>) {
+        mem::forget(mem::take(&mut self.chain));
+        mem::forget(self.rule.take());
+        self.broken = Some(reason.into());
+    }
+
+    /// Whether it only lets go of filters whose stream is closed.
+    pub(crate) fn is_last(&self) -> bool {
+        self.number == 0
+    }
+
+    fn run_wave(&mut self, item: &Item) {
+        let wave = &item.wave;
+        let packets: SmallVec<[PacketRef<'_>; 8]> = wave.packets().collect();
+        let lent = WaveRef {
+            stream: self.stream,
+            wave: wave.position.wave,
+            packets: &packets,
+            contributors: wave.contributors.as_ref(),
+            rank: self.rank,
+            is_root: self.is_root,
+            children: self.children,
+            back_ends: self.back_ends,
+        };
+        let made = self.call(&lent);
+        let mut copy = None;
+        if let (Ok(_), false, Some(sent)) = (&made, item.is_single, &mut self.handed_over) {
+            let next = wave.position.wave + 1;
+            if self.chain.has_released() || next.saturating_sub(*sent) >= WAVES {
+                *sent = next;
+                copy = Some(copy_of(&self.chain));
+            }
+        }
+        self.made.push(Made { made, copy });
+    }
+
+    fn run_packet(&mut self, packet: &Packet) {
+        let lent = WaveRef {
+            stream: self.stream,
+            wave: 0,
+            packets: &[packet.as_ref()],
+            contributors: Default::default(),
+            rank: self.rank,
+            is_root: self.is_root,
+            children: self.children,
+            back_ends: self.back_ends,
+        };
+        let made = self.call(&lent);
+        self.made.push(Made { made, copy: None });
+    }
+
+    fn call(&mut self, wave: &WaveRef<'_>) -> Result<Emitter, FilterError> {
+        let mut emitter = self.spare.pop().unwrap_or_default();
+        emitter.clear();
+        self.chain.transform(wave, &mut emitter)?;
+        crate::transform::emission::check_emissions(&emitter)?;
+        Ok(emitter)
+    }
+}
+
+/// What a chain's filters with a composable state hold.
+pub(crate) fn copy_of(chain: &Chain) -> StateCopy {
+    chain.composable().iter().map(|&filter| chain.save_filter(filter)).collect()
+}

@@ -1,0 +1,9 @@
+//! Filters: what becomes of complete waves, in the node's own turn or offloaded to a thread.
+
+pub(crate) mod back_end;
+pub(crate) mod emission;
+pub(crate) mod fairness;
+pub(crate) mod job;
+pub(crate) mod offload;
+pub(crate) mod replies;
+pub(crate) mod synchronisation;

@@ -1,0 +1,7 @@
+//! The state of open waves: which child has sent, what it sent, and when a wave is complete.
+
+pub(crate) mod absence;
+pub(crate) mod head;
+pub(crate) mod run;
+pub(crate) mod slot;
+pub(crate) mod table;
