@@ -6,9 +6,10 @@
 //! inputs give the same outputs.
 //!
 //! A packet on its way up passes [`Inbox`](sapwood_link::Inbox) (bytes become frames), `inbound`
-//! (which stream, which child), `waves` (held until its wave is complete), `transform` (the stream's
-//! filters), and [`Outbox`](sapwood_link::Outbox) (frames become bytes). `docs/packet-path.md`
-//! follows one.
+//! (which stream, which child), `waves` (held until its wave is complete), `transform` (the
+//! stream's filters), and [`Outbox`](sapwood_link::Outbox) (frames become bytes).
+//! `docs/packet-path.md` follows one. Each folder is a stage; they are to be in the order
+//! interface, turn, waves, outbound, transform, streams, members, recovery, status, inbound, api.
 #![no_std]
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
@@ -36,7 +37,7 @@ pub use interface::{
     AffectedWaves, Answer, AttachPoint, ChildPlan, Delivery, Direction, Event, Input, Instant,
     LinkId, Missing, NodeError, Output, Recovery, Role, Settings, StreamSpec,
 };
-pub use members::dynamic::{GUEST_RANKS_BEGIN, GUEST_RANKS_PER_PROCESS};
+pub use members::dynamic::{DYNAMIC_RANKS_BEGIN, DYNAMIC_RANKS_PER_PROCESS};
 pub use node::Node;
 pub use sapwood_link::{GATHER_PARTS_MAX, MemoryAdvice};
 pub use sapwood_wire::Policy;

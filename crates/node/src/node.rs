@@ -145,7 +145,7 @@ impl Node {
             Input::Filled { link, bytes } => self.filled(link, bytes),
             Input::Transmitted { link, bytes } => {
                 if self.membership.parent == Some(link) {
-                    self.keep_runs();
+                    self.record_runs();
                 }
                 if let Some(open) = self.links.link_mut(link) {
                     open.outbox.transmitted(bytes, &mut self.pool);
@@ -162,7 +162,7 @@ impl Node {
                 self.pay_acknowledgements();
                 self.continue_search();
                 self.close_vacancies();
-                self.beat();
+                self.send_heartbeats();
                 self.depart();
             }
         }
@@ -194,7 +194,7 @@ impl Node {
             self.filter_deadline(),
             self.membership.search.as_ref().map(crate::recovery::orphan::Search::deadline),
             self.vacancy_deadline(),
-            self.membership.beat_due,
+            self.membership.heartbeat_due,
             self.membership.judgement_due,
             self.membership.departs_until,
         ];

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use harness::{Tree, each_seed, missing_ranks, says};
 use sapwood_filter::WaveRule;
-use sapwood_node::{Event, GUEST_RANKS_BEGIN, Recovery, Role};
+use sapwood_node::{DYNAMIC_RANKS_BEGIN, Event, Recovery, Role};
 use sapwood_packet::{Rank, RankSet, StreamId};
 
 /// Fan-outs 1, 2 and the default of 8, and a mixed one.
@@ -72,7 +72,7 @@ fn back_ends_come_and_go_while_waves_run_without_them() {
             tree.run_some(moves);
             tree.run();
             let rank = tree.processes[guest].rank.expect("it was welcomed");
-            assert!(rank >= GUEST_RANKS_BEGIN && given.insert(rank), "rank {rank} is fresh");
+            assert!(rank >= DYNAMIC_RANKS_BEGIN && given.insert(rank), "rank {rank} is fresh");
             let joined = Event::Joined { back_ends: RankSet::range(rank, rank) };
             assert!(tree.events.contains(&joined), "{:?}", tree.events);
             if tree.schedule.one_in(2) {

@@ -586,7 +586,7 @@ impl Driver {
 
     fn take_dynamic_members(&mut self, options: &TreeOptions, height: u32) {
         if options.takes_dynamic_members {
-            self.node.take_guests(JoinPlan::below(height, options).to_bytes());
+            self.node.accept_dynamic_members(JoinPlan::below(height, options).to_bytes());
         }
     }
 
@@ -626,7 +626,7 @@ impl Driver {
             // are queued.
             events.append(&mut self.events);
             // Offloaded filters may have finished.
-            if self.is_repaired && self.node.has_dissolved() {
+            if self.is_repaired && self.node.has_stepped_down() {
                 self.processes.release_all(&self.poller);
             }
             self.carry_out()?;

@@ -311,7 +311,7 @@ impl Node {
             outbox.end_run();
             return self.send_up(at, packet, None);
         }
-        streams.keep_runs(outbox);
+        streams.record_runs(outbox);
         let open = streams.at(at);
         open.number(&mut packet);
         if let Ok(grown) = outbox.push_run(&packet) {
@@ -370,7 +370,7 @@ impl Node {
         }
         match self.settings.role {
             Role::Communication if self.settings.recovery.is_on => {
-                self.dissolve(String::from(ENDED_ITSELF));
+                self.step_down(String::from(ENDED_ITSELF));
             }
             // What it has sent is still its own until it is safe.
             Role::BackEnd => {
@@ -388,7 +388,7 @@ impl Node {
 
     /// Whether something that this process has sent is not safe yet.
     fn is_unsettled(&mut self) -> bool {
-        self.keep_runs();
+        self.record_runs();
         !self.has_ended && self.streams.iter().any(|stream| !stream.sender.is_acknowledged())
     }
 
@@ -440,8 +440,8 @@ fn check_count(count: usize) -> Result<(), NodeError> {
 
 /// Whether the tree can be told of a stream.
 fn check_request(request: &StreamRequest) -> Result<(), NodeError> {
-    let told = encode_control(&mut Slab::default(), &Control::Open(request.clone()));
-    if told.is_err() || request.up.len().max(request.down.len()) > FILTERS_MAX {
+    let encoded = encode_control(&mut Slab::default(), &Control::Open(request.clone()));
+    if encoded.is_err() || request.up.len().max(request.down.len()) > FILTERS_MAX {
         return Err(NodeError::RequestTooLong);
     }
     Ok(())

@@ -15,7 +15,7 @@ use crate::turn::links::Peer;
 
 impl Node {
     pub(crate) fn control(&mut self, link: LinkId, peer: Peer, control: Control) {
-        if let Err(breach) = self.heed(link, peer, &control) {
+        if let Err(breach) = self.validate(link, peer, &control) {
             return self.break_off(link, &breach);
         }
         let result = match peer {
@@ -42,7 +42,7 @@ impl Node {
             Control::Welcome { rank, plan, back_ends, ancestors, terms, keeps_time, .. } => {
                 self.membership.rank = Some(rank);
                 self.learn_ancestry(ancestors, terms, keeps_time);
-                self.begin_beats();
+                self.begin_heartbeats();
                 if let Some(outbox) = self.links.outbox(link)
                     && self.settings.role == Role::BackEnd
                     && self.settings.recovery.is_on
@@ -71,7 +71,7 @@ impl Node {
                 self.tell_ancestry();
             }
             Control::Dissolve => {
-                self.dissolve(String::from("others have taken the place of this process"));
+                self.step_down(String::from("others have taken the place of this process"));
             }
             Control::Shutdown => {
                 self.end_behind_packets(String::from("the front-end ended the network"));
@@ -81,7 +81,7 @@ impl Node {
                 self.echo(link, number);
             }
             Control::Echo { number, clock } => {
-                self.learn_whether_told(number);
+                self.loss_echoed(number);
                 self.echoed(link, number, clock);
             }
             _ => return Err(WireError::Control),
@@ -94,7 +94,7 @@ impl Node {
             Control::Welcome { parent, ancestors, terms, keeps_time, .. } => {
                 self.learn_ancestry(ancestors, terms, keeps_time);
                 self.adopted(link, parent);
-                self.begin_beats();
+                self.begin_heartbeats();
             }
             Control::Refused { reason } => {
                 self.outputs.push_back(Output::Hangup(link));

@@ -8,7 +8,7 @@ use sapwood_wire::{Frame, WireError, decode, frame_length};
 use crate::interface::Mutation;
 use crate::interface::{Instant, LinkId, Output};
 use crate::node::Node;
-use crate::streams::stream::{Stream, Way};
+use crate::streams::stream::{Route, Stream};
 use crate::turn::links::Peer;
 use crate::waves::head::Head;
 use crate::waves::table::{Arrived, OwnedBody};
@@ -45,7 +45,7 @@ impl Node {
             return self.break_link(link, &WireError::Length { bytes: length });
         }
         if let (Some(peer), Ok(Some(length))) = (peer, frame_length(rest))
-            && let Err(breach) = self.heed_length(peer, rest, length)
+            && let Err(breach) = self.validate_length(peer, rest, length)
         {
             return self.break_off(link, &breach);
         }
@@ -61,7 +61,7 @@ impl Node {
     #[inline]
     fn frame(&mut self, link: LinkId, frame: &[u8]) {
         let Some(peer) = self.links.link(link).map(|open| open.peer) else { return };
-        if let Err(breach) = self.heed_length(peer, frame, frame.len()) {
+        if let Err(breach) = self.validate_length(peer, frame, frame.len()) {
             return self.break_off(link, &breach);
         }
         match (decode(frame), peer) {
@@ -121,14 +121,14 @@ impl Node {
     #[inline]
     pub(crate) fn packet_up(&mut self, link: LinkId, arrived: Arrived<'_>) {
         let Some(at) = self.streams.find(arrived.packet.header.stream) else {
-            return self.heed_stray(link, &arrived.packet);
+            return self.validate_stray(link, &arrived.packet);
         };
         let now = self.now;
         let is_end = arrived.packet.header.wave == END.wave;
         let Some(slot) = self.streams.at(at).slot_of(link) else {
-            return self.heed_stray(link, &arrived.packet);
+            return self.validate_stray(link, &arrived.packet);
         };
-        if let Err(breach) = self.heed_packet(at, slot, &arrived.packet) {
+        if let Err(breach) = self.validate_packet(at, slot, &arrived.packet) {
             return self.break_off(link, &breach);
         }
         let stream = self.streams.at(at);
@@ -243,7 +243,7 @@ impl Node {
         frame: &[u8],
         shared: Option<(EncodedFrame, Body)>,
     ) {
-        match self.heed_packet_down(&packet) {
+        match self.validate_packet_down(&packet) {
             Ok(()) => self.packet_down(packet, frame, shared),
             Err(breach) => self.break_off(link, &breach),
         }
@@ -267,10 +267,10 @@ impl Node {
             stream.down_next = Position::behind_downward(&packet);
         }
         let is_telemetry = stream.telemetry.is_some();
-        let mut is_much_untold = false;
+        let mut is_much_unannounced = false;
         if stream.keeps && self.settings.role == crate::Role::BackEnd {
-            stream.down_untold += frame.len();
-            is_much_untold = stream.down_untold >= stream.down_heeded;
+            stream.down_unannounced += frame.len();
+            is_much_unannounced = stream.down_unannounced >= stream.down_announce_bytes;
         }
         if !is_telemetry {
             self.counted.packets += 1;
@@ -289,7 +289,7 @@ impl Node {
             self.asked(at, packet.header.wave);
         }
         self.grant_to_parent(at);
-        if is_much_untold {
+        if is_much_unannounced {
             self.owe_to_parent(at);
         }
     }
@@ -368,7 +368,7 @@ impl Stream {
             return self.arrive_unordered(slot, arrived, position);
         }
         if position.wave < self.ended || position < self.gone_until {
-            return self.arrive_late(slot, arrived, position);
+            return self.arrive_straggler(slot, arrived, position);
         }
         if header.late || position < next {
             return self.arrive_beside(slot, arrived, position, now);
@@ -394,7 +394,7 @@ impl Stream {
         self.waves.split_at(Position::start_of(position.wave + 1));
         let length = arrived.body().len() as u64;
         let total = chunk.map(|chunk| chunk.total);
-        let fold = if self.way == Way::Fold { self.up.as_fold() } else { None };
+        let fold = if self.route == Route::Fold { self.up.as_fold() } else { None };
         let hint = self.slots[slot].hint;
         let replaces = self.breaks(Mutation::ReplaceContributors);
         let (index, wave, is_new) = self.waves.at(position, &self.slots, hint);

@@ -52,7 +52,7 @@ impl Node {
 
     fn link_gone(&mut self, link: LinkId, reason: &str, was_silent: bool) {
         if self.membership.parent == Some(link) {
-            self.keep_runs();
+            self.record_runs();
         }
         let Some(open) = self.links.close(link) else { return };
         // Its number is another link's before long.
@@ -167,22 +167,22 @@ impl Node {
         self.membership.remember_loss(back_ends.clone(), reason.clone());
         if self.settings.role == Role::Communication && self.settings.recovery.is_on {
             // The link to the parent may be broken already.
-            let untold = Missing { ranks: back_ends.clone(), reason: reason.clone() };
-            self.membership.untold.push(untold);
-            bound_losses(&mut self.membership.untold);
+            let unreported = Missing { ranks: back_ends.clone(), reason: reason.clone() };
+            self.membership.unreported.push(unreported);
+            bound_losses(&mut self.membership.unreported);
         }
         if self.settings.role == Role::FrontEnd {
             self.outputs.push_back(Output::Event(Event::Lost { rank, back_ends, reason }));
         } else if let Some(parent) = self.membership.parent {
             let back_ends = Ranges::from(&back_ends);
             self.send_control(parent, &Control::Lost { rank, back_ends, reason });
-            self.ask_whether_told();
+            self.ask_for_loss_echo();
         }
     }
 
     /// The parent is to echo a number behind the losses that it has been told of.
-    pub(crate) fn ask_whether_told(&mut self) {
-        if self.membership.untold.is_empty() {
+    pub(crate) fn ask_for_loss_echo(&mut self) {
+        if self.membership.unreported.is_empty() {
             return;
         }
         if let Some(parent) = self.membership.parent {
@@ -193,9 +193,9 @@ impl Node {
     }
 
     /// The parent has echoed a number: it knows of all losses if that was the last one.
-    pub(crate) fn learn_whether_told(&mut self, number: u64) {
+    pub(crate) fn loss_echoed(&mut self, number: u64) {
         if number == TOLD | self.membership.mark {
-            self.membership.untold.clear();
+            self.membership.unreported.clear();
         }
     }
 

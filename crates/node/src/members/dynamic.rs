@@ -3,7 +3,7 @@
 //!
 //! Every process that takes them gives out ranks of a block of its own, so that nobody has to be
 //! asked, and no rank is given twice, not even after its bearer has left. The block follows from
-//! the giver's own rank ([`GUEST_RANKS_BEGIN`]):
+//! the giver's own rank ([`DYNAMIC_RANKS_BEGIN`]):
 //!
 //! | giver | block |
 //! |---|---|
@@ -25,10 +25,10 @@ use crate::members::membership::Child;
 use crate::node::Node;
 
 /// The first rank that a topology never has.
-pub const GUEST_RANKS_BEGIN: Rank = 1 << 31;
+pub const DYNAMIC_RANKS_BEGIN: Rank = 1 << 31;
 
 /// How many ranks a process of the topology may give to members that were not planned.
-pub const GUEST_RANKS_PER_PROCESS: u32 = 4096;
+pub const DYNAMIC_RANKS_PER_PROCESS: u32 = 4096;
 
 /// A process that joins takes this part of its parent's block.
 const JOINED_SHARE: u32 = 16;
@@ -38,7 +38,7 @@ const DIVISIBLE_MIN: u32 = JOINED_SHARE * JOINED_SHARE;
 
 /// The ranks that a process may still give.
 #[derive(Debug)]
-pub(crate) struct Guests {
+pub(crate) struct DynamicRanks {
     next: Rank,
     /// How many are left from there.
     left: u32,
@@ -48,17 +48,17 @@ pub(crate) struct Guests {
     plan: Vec<u8>,
 }
 
-impl Guests {
+impl DynamicRanks {
     /// The block of the process of this rank; none for a rank beyond those of the table above.
     fn of(rank: Rank, plan: Vec<u8>) -> Option<Self> {
-        let (next, left, whole) = match rank.checked_sub(GUEST_RANKS_BEGIN) {
+        let (next, left, whole) = match rank.checked_sub(DYNAMIC_RANKS_BEGIN) {
             None => {
-                let first = rank.checked_mul(GUEST_RANKS_PER_PROCESS)?;
-                let first = first.checked_add(GUEST_RANKS_BEGIN)?;
-                (first, GUEST_RANKS_PER_PROCESS, GUEST_RANKS_PER_PROCESS)
+                let first = rank.checked_mul(DYNAMIC_RANKS_PER_PROCESS)?;
+                let first = first.checked_add(DYNAMIC_RANKS_BEGIN)?;
+                (first, DYNAMIC_RANKS_PER_PROCESS, DYNAMIC_RANKS_PER_PROCESS)
             }
             Some(number) => {
-                let first = GUEST_RANKS_PER_PROCESS / JOINED_SHARE;
+                let first = DYNAMIC_RANKS_PER_PROCESS / JOINED_SHARE;
                 let second = first / JOINED_SHARE;
                 let whole = [first, second].into_iter().find(|whole| number % whole == 0)?;
                 (rank + 1, whole - 1, whole)
@@ -89,8 +89,9 @@ impl Node {
     /// Has this process take members that were not planned; before [`Node::expect`]. `plan` is what
     /// a communication process that joins below it is told as its own plan; it must not be empty.
     /// Its height is one less than this process's, and one at least.
-    pub fn take_guests(&mut self, plan: Vec<u8>) {
-        self.membership.guests = self.membership.rank.and_then(|rank| Guests::of(rank, plan));
+    pub fn accept_dynamic_members(&mut self, plan: Vec<u8>) {
+        self.membership.dynamic_ranks =
+            self.membership.rank.and_then(|rank| DynamicRanks::of(rank, plan));
     }
 
     /// Says that this communication process comes by itself; before it has a parent.
@@ -99,24 +100,26 @@ impl Node {
     }
 
     /// A fresh rank for a back-end that has none.
-    pub(crate) fn admit_guest(&mut self) -> Result<Rank, String> {
+    pub(crate) fn admit_dynamic(&mut self) -> Result<Rank, String> {
         let no_rank = || "no rank is free for one more back-end here".to_string();
-        let guests = self.membership.guests.as_mut().ok_or_else(no_rank)?;
-        guests.take_one().ok_or_else(|| "this process has given all of its ranks".to_string())
+        let dynamic_ranks = self.membership.dynamic_ranks.as_mut().ok_or_else(no_rank)?;
+        dynamic_ranks
+            .take_one()
+            .ok_or_else(|| "this process has given all of its ranks".to_string())
     }
 
     /// A communication process comes by itself.
     pub(crate) fn admit_joining(&mut self) -> Result<Rank, String> {
         let is_root = self.settings.role == Role::FrontEnd;
-        let Some(guests) = &mut self.membership.guests else {
+        let Some(dynamic_ranks) = &mut self.membership.dynamic_ranks else {
             return Err("this network takes no further processes".to_string());
         };
         if !is_root && self.membership.height < 2 {
             return Err("there is no level below this process: join another".to_string());
         }
         let no_share = || "this process has no ranks left for one more process".to_string();
-        let rank = guests.take_share().ok_or_else(no_share)?;
-        let child = Child::awaited(RankSet::new(), guests.plan.clone());
+        let rank = dynamic_ranks.take_share().ok_or_else(no_share)?;
+        let child = Child::awaited(RankSet::new(), dynamic_ranks.plan.clone());
         self.membership.put_child(rank, child);
         // Only the root can grow: those below it have told their height to nobody.
         self.membership.height = self.membership.height.max(2);
@@ -125,7 +128,7 @@ impl Node {
 }
 
 /// Attach points as a message tells them.
-pub(crate) fn told(points: Vec<AttachPoint>) -> Vec<(Rank, String, Ranges)> {
+pub(crate) fn to_wire(points: Vec<AttachPoint>) -> Vec<(Rank, String, Ranges)> {
     let point = |point: AttachPoint| (point.parent, point.address, Ranges::from(&point.ranks));
     points.into_iter().map(point).collect()
 }
@@ -136,28 +139,32 @@ mod tests {
 
     #[test]
     fn a_process_gives_its_block_from_both_ends() {
-        let mut guests = Guests::of(5, Vec::new()).expect("a rank of a topology");
-        let begin = GUEST_RANKS_BEGIN + 5 * 4096;
-        assert_eq!((guests.take_one(), guests.take_one()), (Some(begin), Some(begin + 1)));
-        assert_eq!(guests.take_share(), Some(begin + 3840));
-        assert_eq!(guests.take_share(), Some(begin + 3584));
+        let mut dynamic_ranks = DynamicRanks::of(5, Vec::new()).expect("a rank of a topology");
+        let begin = DYNAMIC_RANKS_BEGIN + 5 * 4096;
+        assert_eq!(
+            (dynamic_ranks.take_one(), dynamic_ranks.take_one()),
+            (Some(begin), Some(begin + 1))
+        );
+        assert_eq!(dynamic_ranks.take_share(), Some(begin + 3840));
+        assert_eq!(dynamic_ranks.take_share(), Some(begin + 3584));
         for _ in 0..13 {
-            assert!(guests.take_share().is_some());
+            assert!(dynamic_ranks.take_share().is_some());
         }
-        assert_eq!(guests.take_share(), None, "the last part is not whole any more");
-        let rest = (0..).map_while(|_| guests.take_one()).count();
+        assert_eq!(dynamic_ranks.take_share(), None, "the last part is not whole any more");
+        let rest = (0..).map_while(|_| dynamic_ranks.take_one()).count();
         assert_eq!(rest, 254);
     }
 
     #[test]
     fn blocks_of_processes_that_have_joined_lie_within_their_parents() {
-        let mut parent = Guests::of(7, Vec::new()).expect("a rank of a topology");
+        let mut parent = DynamicRanks::of(7, Vec::new()).expect("a rank of a topology");
         let child = parent.take_share().expect("a whole block");
-        let mut guests = Guests::of(child, Vec::new()).expect("a rank that was given to a process");
-        assert_eq!(guests.take_one(), Some(child + 1));
-        let grandchild = guests.take_share().expect("a whole block");
+        let mut dynamic_ranks =
+            DynamicRanks::of(child, Vec::new()).expect("a rank that was given to a process");
+        assert_eq!(dynamic_ranks.take_one(), Some(child + 1));
+        let grandchild = dynamic_ranks.take_share().expect("a whole block");
         assert_eq!(grandchild, child + 240);
-        let mut last = Guests::of(grandchild, Vec::new()).expect("a rank that was given");
+        let mut last = DynamicRanks::of(grandchild, Vec::new()).expect("a rank that was given");
         assert_eq!(last.take_share(), None);
         let all: Vec<Rank> = (0..).map_while(|_| last.take_one()).collect();
         assert_eq!(
@@ -168,8 +175,8 @@ mod tests {
 
     #[test]
     fn a_rank_too_high_for_a_block_takes_no_guests() {
-        assert!(Guests::of((1 << 19) - 1, Vec::new()).is_some());
-        assert!(Guests::of(1 << 19, Vec::new()).is_none());
-        assert!(Guests::of(GUEST_RANKS_BEGIN + 1, Vec::new()).is_none());
+        assert!(DynamicRanks::of((1 << 19) - 1, Vec::new()).is_some());
+        assert!(DynamicRanks::of(1 << 19, Vec::new()).is_none());
+        assert!(DynamicRanks::of(DYNAMIC_RANKS_BEGIN + 1, Vec::new()).is_none());
     }
 }

@@ -28,11 +28,11 @@ const BEATS: u32 = 6;
 
 impl Node {
     /// Begins to probe, on the network's terms.
-    pub(crate) fn begin_beats(&mut self) {
+    pub(crate) fn begin_heartbeats(&mut self) {
         let silence = self.settings.recovery.silence;
         let judges = self.settings.role != Role::BackEnd || self.membership.parent_keeps_time;
         let is_on = self.settings.recovery.is_on && !silence.is_zero() && judges;
-        self.membership.beat_due = is_on.then(|| self.now + silence / BEATS);
+        self.membership.heartbeat_due = is_on.then(|| self.now + silence / BEATS);
     }
 
     /// An orphan waits to know whether this child is there.
@@ -53,17 +53,17 @@ impl Node {
     }
 
     /// Looks who has been silent, and asks again.
-    pub(crate) fn beat(&mut self) {
+    pub(crate) fn send_heartbeats(&mut self) {
         if self.has_ended {
-            self.membership.beat_due = None;
+            self.membership.heartbeat_due = None;
             return;
         }
         let silence = self.settings.recovery.silence;
         let is_due = |due: &mut Instant| *due <= self.now;
-        let beat = self.membership.beat_due.take_if(is_due);
+        let beat = self.membership.heartbeat_due.take_if(is_due);
         let judgement = self.membership.judgement_due.take_if(is_due);
         if beat.is_some() {
-            self.membership.beat_due = Some(self.now + silence / BEATS);
+            self.membership.heartbeat_due = Some(self.now + silence / BEATS);
         }
         if let Some(due) = beat.into_iter().chain(judgement).min() {
             self.excuse(self.now.since(due));

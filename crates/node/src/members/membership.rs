@@ -9,7 +9,7 @@ use sapwood_packet::{Rank, RankSet};
 use sapwood_wire::{Claim, Control, Ranges, WIRE_VERSION};
 
 use crate::interface::{AttachPoint, ChildPlan, Event, Instant, LinkId, Missing, Output, Role};
-use crate::members::dynamic::Guests;
+use crate::members::dynamic::DynamicRanks;
 use crate::members::validation::Standing;
 use crate::node::Node;
 use crate::recovery::adoption::{Applicant, Vacancy};
@@ -126,18 +126,18 @@ pub(crate) struct Membership {
     /// Orphans whose hello waits.
     pub(crate) applicants: Vec<Applicant>,
     /// Losses that the parent may not know of: a new one is told.
-    pub(crate) untold: Vec<Missing>,
+    pub(crate) unreported: Vec<Missing>,
     /// The number that the parent was last asked to echo behind them.
     pub(crate) mark: u64,
     /// Back-ends that were lost and have come back.
-    pub(crate) have_been_away: RankSet,
+    pub(crate) have_been_absent: RankSet,
     /// Processes whose orphans have been taken in: what they have kept must not be used any more,
     /// even when those orphans have left since.
     pub(crate) superseded: RankSet,
     /// Whether the parent has asked since the last beat.
     pub(crate) is_asked: bool,
     /// When the next probes are sent.
-    pub(crate) beat_due: Option<Instant>,
+    pub(crate) heartbeat_due: Option<Instant>,
     /// When somebody who does not answer counts as gone.
     pub(crate) judgement_due: Option<Instant>,
     /// By how much this process's own wake-ups have come late: the most, which fades.
@@ -148,11 +148,11 @@ pub(crate) struct Membership {
     /// Until when this back-end, which leaves, waits for what it has sent to be safe.
     pub(crate) departs_until: Option<Instant>,
     /// The ranks that this process may give to members that were not planned.
-    pub(crate) guests: Option<Guests>,
+    pub(crate) dynamic_ranks: Option<DynamicRanks>,
     /// Whether this process is such a member, and no back-end.
     pub(crate) is_joining: bool,
     /// Whether this process has ended while its network goes on.
-    pub(crate) has_dissolved: bool,
+    pub(crate) has_stepped_down: bool,
     /// Whether the parent has said its welcome over the link that there is.
     pub(crate) is_welcomed: bool,
     /// Who was named as superseded, and for whom those spoke who said so.
@@ -180,19 +180,19 @@ impl Membership {
             vacancies: Vec::new(),
             next_vacancy: 0,
             applicants: Vec::new(),
-            untold: Vec::new(),
+            unreported: Vec::new(),
             mark: 0,
-            have_been_away: RankSet::new(),
+            have_been_absent: RankSet::new(),
             superseded: RankSet::new(),
             is_asked: false,
-            beat_due: None,
+            heartbeat_due: None,
             judgement_due: None,
             lateness: Duration::ZERO,
             absorbed: RankSet::new(),
             departs_until: None,
-            guests: None,
+            dynamic_ranks: None,
             is_joining: false,
-            has_dissolved: false,
+            has_stepped_down: false,
             is_welcomed: false,
             superseded_by: Vec::new(),
         }
@@ -349,7 +349,7 @@ impl Membership {
         for lost in &mut self.losses {
             let mut back = lost.ranks.clone();
             back.intersect_with(back_ends.as_ref());
-            self.have_been_away.union_with(back.as_ref());
+            self.have_been_absent.union_with(back.as_ref());
             lost.ranks.subtract(back_ends.as_ref());
         }
         self.losses.retain(|lost| !lost.ranks.is_empty());
@@ -392,7 +392,7 @@ impl Node {
         let awaited = |child: ChildPlan| (child.rank, Child::awaited(child.back_ends, child.plan));
         let mut planned: BTreeMap<Rank, Child> = children.into_iter().map(awaited).collect();
         self.membership.children.append(&mut planned);
-        let is_open = !attach.is_empty() || self.membership.guests.is_some();
+        let is_open = !attach.is_empty() || self.membership.dynamic_ranks.is_some();
         if let (true, Some(address)) = (is_open, &self.settings.address) {
             self.membership.attach_points.push(AttachPoint {
                 parent: self.membership.rank_or_max(),
@@ -405,7 +405,7 @@ impl Node {
         self.membership.total = total;
         self.membership.is_planned = true;
         if self.settings.role == Role::FrontEnd {
-            self.begin_beats();
+            self.begin_heartbeats();
         }
         self.report_if_ready();
     }
@@ -537,7 +537,7 @@ impl Node {
                 let is_held = |rank: &Rank| self.membership.is_held(*rank);
                 let kept =
                     self.membership.attach.iter().find(|rank| is_free(rank) && !is_held(rank));
-                kept.map_or_else(|| self.admit_guest(), Ok)?
+                kept.map_or_else(|| self.admit_dynamic(), Ok)?
             }
         };
         // A new process under a rank whose place was held open for the old one.
@@ -642,7 +642,7 @@ impl Node {
                 self.outputs.push_back(Output::Event(Event::Offered { attach_points: points }));
             }
         } else if let Some(parent) = self.membership.parent {
-            let attach_points = crate::members::dynamic::told(points);
+            let attach_points = crate::members::dynamic::to_wire(points);
             let back_ends = Ranges::from(&back_ends);
             self.send_control(parent, &Control::Reached { back_ends, attach_points });
         }
@@ -687,7 +687,7 @@ impl Node {
             // Its parent knows that a back-end is there by its hello.
             (Role::BackEnd, _) => {}
             (_, Some(parent)) => {
-                let attach_points = crate::members::dynamic::told(attach_points);
+                let attach_points = crate::members::dynamic::to_wire(attach_points);
                 let back_ends = Ranges::from(&back_ends);
                 self.send_control(parent, &Control::Reached { back_ends, attach_points });
             }

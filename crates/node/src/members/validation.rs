@@ -22,14 +22,14 @@ use sapwood_wire::limits::{
 use sapwood_wire::{Control, control_name, is_control};
 
 use crate::interface::{LinkId, Role};
-use crate::members::dynamic::GUEST_RANKS_BEGIN;
+use crate::members::dynamic::DYNAMIC_RANKS_BEGIN;
 use crate::members::membership::{Child, Membership};
 use crate::node::Node;
 use crate::turn::links::Peer;
 
 /// Most ranges of back-ends that were not planned in one set: beyond those of the plan, a set in a
 /// control message has no more.
-pub(crate) const GUEST_RANGES_MAX: usize = 1 << 16;
+pub(crate) const DYNAMIC_RANGES_MAX: usize = 1 << 16;
 
 /// Most ranges of processes that one back-end has left.
 const FORMER_RANGES_MAX: usize = 4096;
@@ -106,15 +106,15 @@ impl Standing {
         if self.is_back_end {
             return back_ends.is_within(self.domain.as_ref());
         }
-        let (planned, rest) = split_at_guests(back_ends);
-        rest.first().is_none_or(|range| is_guest(range[0]))
+        let (planned, rest) = split_at_dynamic(back_ends);
+        rest.first().is_none_or(|range| is_dynamic(range[0]))
             && planned.is_within(self.domain.as_ref())
     }
 
     /// Most ranges that a set of back-ends of its subtree has.
     fn ranges_max(&self) -> usize {
         let planned = usize::try_from(self.domain.len()).unwrap_or(usize::MAX);
-        planned.saturating_add(if self.is_back_end { 0 } else { GUEST_RANGES_MAX })
+        planned.saturating_add(if self.is_back_end { 0 } else { DYNAMIC_RANGES_MAX })
     }
 
     /// What lists with an entry for each process of its subtree take at most, in bytes.
@@ -143,14 +143,14 @@ impl Standing {
 }
 
 /// The ranges of planned back-ends, and those that reach beyond.
-fn split_at_guests(set: RankSetRef<'_>) -> (RankSetRef<'_>, &[[Rank; 2]]) {
+fn split_at_dynamic(set: RankSetRef<'_>) -> (RankSetRef<'_>, &[[Rank; 2]]) {
     let ranges = set.ranges();
-    let (planned, rest) = ranges.split_at(ranges.partition_point(|r| r[1] < GUEST_RANKS_BEGIN));
+    let (planned, rest) = ranges.split_at(ranges.partition_point(|r| r[1] < DYNAMIC_RANKS_BEGIN));
     (RankSetRef::from_ranges(planned).unwrap_or_default(), rest)
 }
 
-fn is_guest(rank: Rank) -> bool {
-    rank >= GUEST_RANKS_BEGIN
+fn is_dynamic(rank: Rank) -> bool {
+    rank >= DYNAMIC_RANKS_BEGIN
 }
 
 impl Membership {
@@ -160,8 +160,8 @@ impl Membership {
         let (Some(first), Some(second)) = (self.child(one), self.child(other)) else { return true };
         let domains = (&first.standing.domain, &second.standing.domain);
         // Where guests come from is not in the plan.
-        is_guest(one)
-            || is_guest(other)
+        is_dynamic(one)
+            || is_dynamic(other)
             || domains.0.is_empty()
             || domains.1.is_empty()
             || domains.0.as_ref().intersects(domains.1.as_ref())
@@ -173,7 +173,7 @@ impl Membership {
         let domain = match through {
             _ if rank < self.total() => RankSet::range(rank, rank),
             Some(child) => child.standing.domain.clone(),
-            _ if is_guest(rank) => RankSet::new(),
+            _ if is_dynamic(rank) => RankSet::new(),
             // A front-end that has taken another's place knows only the network.
             None => self.planned(),
         };
@@ -205,7 +205,7 @@ impl Membership {
     pub(crate) fn is_superseded(&self, rank: Rank) -> bool {
         let own = self.child(rank).map(|child| child.standing.domain.clone()).unwrap_or_default();
         let could_know = |by: &RankSet| {
-            by.as_ref().last().is_none_or(is_guest)
+            by.as_ref().last().is_none_or(is_dynamic)
                 || own.is_empty()
                 || by.as_ref().intersects(own.as_ref())
         };
@@ -222,19 +222,21 @@ impl Node {
     /// Whether a control message of a child is longer than its link can have to say, before it is
     /// read or memory is taken for it. `frame` is as much as has come.
     #[inline]
-    pub(crate) fn heed_length(
+    pub(crate) fn validate_length(
         &self,
         peer: Peer,
         frame: &[u8],
         length: usize,
     ) -> Result<(), Breach> {
         match peer {
-            Peer::Child(rank) if is_control(frame) => self.heed_child_length(rank, frame, length),
+            Peer::Child(rank) if is_control(frame) => {
+                self.validate_child_length(rank, frame, length)
+            }
             _ => Ok(()),
         }
     }
 
-    fn heed_child_length(&self, rank: Rank, frame: &[u8], length: usize) -> Result<(), Breach> {
+    fn validate_child_length(&self, rank: Rank, frame: &[u8], length: usize) -> Result<(), Breach> {
         let Some(child) = self.membership.child(rank) else { return Ok(()) };
         let name = control_name(frame);
         let most = child.standing.length_max(name.unwrap_or("Reached"));
@@ -246,11 +248,16 @@ impl Node {
     }
 
     /// Whether a control message may come over this link now.
-    pub(crate) fn heed(&mut self, link: LinkId, peer: Peer, said: &Control) -> Result<(), Breach> {
+    pub(crate) fn validate(
+        &mut self,
+        link: LinkId,
+        peer: Peer,
+        said: &Control,
+    ) -> Result<(), Breach> {
         match peer {
-            Peer::Child(rank) => self.heed_child(link, rank, said),
-            Peer::Parent => self.heed_parent(said),
-            Peer::Ancestor => self.heed_ancestor(said),
+            Peer::Child(rank) => self.validate_child(link, rank, said),
+            Peer::Parent => self.validate_parent(said),
+            Peer::Ancestor => self.validate_ancestor(said),
             Peer::Stranger | Peer::Visitor | Peer::Leaving => Ok(()),
         }
     }
@@ -284,22 +291,22 @@ impl Node {
         self.distrusts.as_deref()
     }
 
-    fn heed_child(&mut self, link: LinkId, rank: Rank, said: &Control) -> Result<(), Breach> {
+    fn validate_child(&mut self, link: LinkId, rank: Rank, said: &Control) -> Result<(), Breach> {
         let Some(child) = self.membership.child(rank) else { return Ok(()) };
         may_say(&child.standing, self.settings.recovery.is_on, said)?;
-        self.heed_sets(child, rank, said)?;
-        self.heed_streams(link, rank, said)?;
+        self.validate_sets(child, rank, said)?;
+        self.validate_streams(link, rank, said)?;
         match said {
             Control::Rejoin { covers, .. } => self.learn_kind(rank, covers.as_set()),
             Control::Resumed => self.set_stage(rank, Stage::Settled),
-            Control::Probe { .. } | Control::Resume { .. } => self.heed_asking(link)?,
+            Control::Probe { .. } | Control::Resume { .. } => self.validate_asking(link)?,
             _ => {}
         }
         Ok(())
     }
 
     /// A child goes on asking, and does not read the answers.
-    fn heed_asking(&mut self, link: LinkId) -> Result<(), Breach> {
+    fn validate_asking(&mut self, link: LinkId) -> Result<(), Breach> {
         let Some(open) = self.links.link_mut(link) else { return Ok(()) };
         open.owed_bytes += ANSWER_BYTES;
         match open.owed_bytes > OWED_BYTES_MAX {
@@ -325,7 +332,7 @@ impl Node {
     }
 
     /// The sets and ranks of a message: those of others are not its sender's to speak of.
-    fn heed_sets(&self, child: &Child, rank: Rank, said: &Control) -> Result<(), Breach> {
+    fn validate_sets(&self, child: &Child, rank: Rank, said: &Control) -> Result<(), Breach> {
         let (name, standing) = (said.name(), &child.standing);
         let of = |back_ends: RankSetRef<'_>| match standing.speaks_for(back_ends) {
             true => Ok(()),
@@ -349,19 +356,22 @@ impl Node {
                 }
                 Ok(())
             }
-            Control::Failed { rank: named, .. } => self.heed_name(rank, *named, name),
+            Control::Failed { rank: named, .. } => self.validate_name(rank, *named, name),
             // An orphan tells of all whom it has lost, also of those who have come back since.
             Control::Lost { back_ends, .. } if back_ends.as_set().is_empty() => Ok(()),
             Control::Lost { rank: named, back_ends, .. }
             | Control::Broken { rank: named, back_ends, .. }
             | Control::Fault { rank: named, back_ends, .. } => {
                 of(back_ends.as_set())?;
-                self.heed_name(rank, *named, name)
+                self.validate_name(rank, *named, name)
             }
             Control::Repaired { rank: named, adopter, orphans, back_ends, .. } => {
                 of(back_ends.as_set())?;
                 let named = [*named, *adopter];
-                named.iter().chain(orphans).try_for_each(|&named| self.heed_name(rank, named, name))
+                named
+                    .iter()
+                    .chain(orphans)
+                    .try_for_each(|&named| self.validate_name(rank, named, name))
             }
             Control::Rejoin { back_ends, covers, former, .. } => {
                 of(back_ends.as_set())?;
@@ -369,16 +379,16 @@ impl Node {
                 if !back_ends.as_set().is_within(covers.as_set()) {
                     return breach!("{name} with back-ends that it does not cover");
                 }
-                self.heed_names(rank, former.as_set(), name)
+                self.validate_names(rank, former.as_set(), name)
             }
-            Control::Superseded { ranks } => self.heed_names(rank, ranks.as_set(), name),
-            Control::State { absorbed, .. } => self.heed_names(rank, absorbed.as_set(), name),
+            Control::Superseded { ranks } => self.validate_names(rank, ranks.as_set(), name),
+            Control::State { absorbed, .. } => self.validate_names(rank, absorbed.as_set(), name),
             _ => Ok(()),
         }
     }
 
     /// A process that a child names: its own, or one below it.
-    fn heed_name(&self, child: Rank, named: Rank, name: &str) -> Result<(), Breach> {
+    fn validate_name(&self, child: Rank, named: Rank, name: &str) -> Result<(), Breach> {
         let is_planned_back_end = named < self.membership.total();
         let is_below = |standing: &Standing| standing.domain.contains(named);
         let speaks = self.membership.child(child).is_none_or(|child| is_below(&child.standing));
@@ -389,8 +399,8 @@ impl Node {
     }
 
     /// Communication processes that a child names as left or replaced.
-    fn heed_names(&self, child: Rank, named: RankSetRef<'_>, name: &str) -> Result<(), Breach> {
-        if named.ranges().len() > GUEST_RANGES_MAX {
+    fn validate_names(&self, child: Rank, named: RankSetRef<'_>, name: &str) -> Result<(), Breach> {
+        if named.ranges().len() > DYNAMIC_RANGES_MAX {
             return breach!("{name} about more processes than a network has");
         }
         let others = self.membership.linked_children().map(|(rank, _, _)| rank);
@@ -408,7 +418,7 @@ impl Node {
     }
 
     /// The streams of a message, and what it says of its place in them.
-    fn heed_streams(&mut self, link: LinkId, rank: Rank, said: &Control) -> Result<(), Breach> {
+    fn validate_streams(&mut self, link: LinkId, rank: Rank, said: &Control) -> Result<(), Breach> {
         let name = said.name();
         let (Control::Credit { stream, .. }
         | Control::Acknowledge { stream, .. }
@@ -418,7 +428,7 @@ impl Node {
         else {
             return Ok(());
         };
-        let Some(at) = self.heed_stream(rank, stream, name)? else { return Ok(()) };
+        let Some(at) = self.validate_stream(rank, stream, name)? else { return Ok(()) };
         let is_root = self.settings.role == Role::FrontEnd;
         let stream = self.streams.at(at);
         let (id, window) = (stream.id, stream.request.window_bytes);
@@ -436,10 +446,12 @@ impl Node {
             (&Control::Resume { down: (wave, _), .. }, _) if wave > known.saturating_add(1) => {
                 breach!("Resume behind packet {wave} of stream {id}, which was not sent")
             }
-            (&Control::Resume { up: (wave, _), .. }, None) => stream.heed_wave(wave, stream.ended),
+            (&Control::Resume { up: (wave, _), .. }, None) => {
+                stream.validate_wave(wave, stream.ended)
+            }
             (&Control::State { wave, .. }, Some(slot)) => match slot.replicas.is_full() {
                 true => breach!("more copies of states on stream {id} than waves can be under way"),
-                false => stream.heed_wave(wave, slot.next.wave),
+                false => stream.validate_wave(wave, slot.next.wave),
             },
             _ => Ok(()),
         }
@@ -447,7 +459,7 @@ impl Node {
 
     /// A stream that a child names, if it is open. A child is in those with members below it; one
     /// that is closed here may still be open there.
-    pub(crate) fn heed_stream(
+    pub(crate) fn validate_stream(
         &mut self,
         child: Rank,
         id: StreamId,
@@ -474,8 +486,8 @@ impl Node {
 impl Standing {
     /// Whether some of these back-ends may be below it.
     fn leads_to(&self, members: RankSetRef<'_>) -> bool {
-        let guests = !self.is_back_end && members.last().is_some_and(is_guest);
-        guests || members.intersects(self.domain.as_ref())
+        let dynamic_ranks = !self.is_back_end && members.last().is_some_and(is_dynamic);
+        dynamic_ranks || members.intersects(self.domain.as_ref())
     }
 }
 

@@ -7,18 +7,18 @@ use sapwood_packet::{PacketRef, Rank};
 use sapwood_wire::Control;
 
 use crate::interface::Role;
-use crate::members::validation::{Breach, GUEST_RANGES_MAX, breach};
+use crate::members::validation::{Breach, DYNAMIC_RANGES_MAX, breach};
 use crate::node::Node;
 use crate::streams::stream::Stream;
 
 impl Node {
-    pub(crate) fn heed_parent(&mut self, said: &Control) -> Result<(), Breach> {
+    pub(crate) fn validate_parent(&mut self, said: &Control) -> Result<(), Breach> {
         let is_welcomed = self.membership.is_welcomed;
         let name = said.name();
         match said {
             Control::Welcome { .. } if is_welcomed => return breach!("Welcome a second time"),
             Control::Welcome { rank, .. } => {
-                self.heed_own_rank(*rank)?;
+                self.validate_own_rank(*rank)?;
                 self.membership.is_welcomed = true;
             }
             Control::Refused { .. } if is_welcomed => return breach!("Refused behind Welcome"),
@@ -27,7 +27,7 @@ impl Node {
             Control::Open(request) => {
                 let members = request.members.as_set();
                 let planned = self.membership.total() as usize;
-                if members.ranges().len() > planned.saturating_add(GUEST_RANGES_MAX) {
+                if members.ranges().len() > planned.saturating_add(DYNAMIC_RANGES_MAX) {
                     return breach!("Open with more members than the network has");
                 }
                 let is_back_end = self.settings.role == Role::BackEnd;
@@ -49,15 +49,15 @@ impl Node {
     }
 
     /// An ancestor that was asked to take this process in.
-    pub(crate) fn heed_ancestor(&mut self, said: &Control) -> Result<(), Breach> {
+    pub(crate) fn validate_ancestor(&mut self, said: &Control) -> Result<(), Breach> {
         if let Control::Welcome { rank, .. } = said {
-            self.heed_own_rank(*rank)?;
+            self.validate_own_rank(*rank)?;
             self.membership.is_welcomed = true;
         }
         Ok(())
     }
 
-    fn heed_own_rank(&self, rank: Rank) -> Result<(), Breach> {
+    fn validate_own_rank(&self, rank: Rank) -> Result<(), Breach> {
         match self.membership.rank {
             Some(own) if own != rank => breach!("Welcome for rank {rank} to rank {own}"),
             _ => Ok(()),
@@ -66,7 +66,7 @@ impl Node {
 
     /// A packet from the parent: there is one behind each.
     #[inline]
-    pub(crate) fn heed_packet_down(&self, packet: &PacketRef<'_>) -> Result<(), Breach> {
+    pub(crate) fn validate_packet_down(&self, packet: &PacketRef<'_>) -> Result<(), Breach> {
         match packet.header.wave == END.wave {
             true => breach!("a packet with a number behind all others"),
             false => Ok(()),

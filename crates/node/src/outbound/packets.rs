@@ -12,7 +12,7 @@ use sapwood_wire::Control;
 
 use crate::interface::{Answer, Delivery, LinkId, Missing, Role};
 use crate::node::Node;
-use crate::streams::stream::{Stream, Way};
+use crate::streams::stream::{Route, Stream};
 
 impl Node {
     /// Sends a packet up, or delivers it at the front-end. With `shared`, that is its body and
@@ -46,7 +46,7 @@ impl Node {
 
     fn send_up_large(&mut self, at: usize, parent: LinkId, packet: PacketRef<'_>, body: &Body) {
         let Some(outbox) = self.links.outbox(parent) else { return };
-        self.streams.keep_runs(outbox);
+        self.streams.record_runs(outbox);
         self.streams.at(at).queue_up(packet, body, Some(outbox));
     }
 
@@ -134,7 +134,7 @@ impl Node {
                 if stream.keeps
                     && slot.is_behind(safe.0)
                     && let Some(message) =
-                        slot.acknowledgement(stream.id, safe, &mut stream.late_parts)
+                        slot.acknowledgement(stream.id, safe, &mut stream.stragglers)
                 {
                     let pushed = outbox.push_control(&message);
                     debug_assert!(pushed.is_ok(), "an acknowledgement is short");
@@ -147,7 +147,7 @@ impl Node {
             let copy = || EncodedFrame::whole(Body::from(Slab::copy_of(frame)));
             slot.down.wait(waiting.get_or_insert_with(copy).clone(), info);
         }
-        if stream.keeps && (!is_for_some || stream.down_untold >= stream.down_heeded) {
+        if stream.keeps && (!is_for_some || stream.down_unannounced >= stream.down_announce_bytes) {
             // Those below are gone, so that nobody will say that it has come; or some who are away
             // are waited for no longer.
             self.forget_down(at);
@@ -278,8 +278,8 @@ impl Node {
         for lost in self.membership.losses() {
             take(&mut left, &lost.ranks, &lost.reason);
         }
-        let away = alloc::format!("was away when wave {wave} went on");
-        take(&mut left, &self.membership.have_been_away, &away);
+        let absent = alloc::format!("was away when wave {wave} went on");
+        take(&mut left, &self.membership.have_been_absent, &absent);
         let rest = left.clone();
         let reason = reason_of_rest(stream, wave);
         take(&mut left, &rest, &reason);
@@ -344,7 +344,7 @@ impl Stream {
         if self.is_immediate() || header.direct || header.late {
             return None;
         }
-        if self.way != Way::Pass {
+        if self.route != Route::Pass {
             return Some(contributors.clone());
         }
         self.passed_on.union_with(contributors.as_ref());

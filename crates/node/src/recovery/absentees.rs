@@ -31,11 +31,11 @@ struct Absentees {
 
 /// Those of one stream who may come back.
 #[derive(Debug, Default)]
-pub(crate) struct Away {
+pub(crate) struct AbsentBackEnds {
     list: Vec<Absentees>,
 }
 
-impl Away {
+impl AbsentBackEnds {
     /// The place from which something is kept for them.
     #[inline]
     pub(crate) fn first(&self) -> Option<Position> {
@@ -65,12 +65,12 @@ impl Away {
 impl Stream {
     /// What is kept for those who are away has become too much: they will have missed it.
     #[inline]
-    pub(crate) fn bound_away(&mut self) {
-        if !self.away.list.is_empty() && self.down_kept.bytes() > AWAY_BYTES_MAX {
-            self.away.list.clear();
-            let (safe, before) = (self.down_safe(), self.down_kept.bytes());
-            self.down_kept.forget_before(safe, &mut Pool::default());
-            self.down_untold += before - self.down_kept.bytes();
+    pub(crate) fn bound_absent(&mut self) {
+        if !self.absent.list.is_empty() && self.down_retransmit.bytes() > AWAY_BYTES_MAX {
+            self.absent.list.clear();
+            let (safe, before) = (self.down_safe(), self.down_retransmit.bytes());
+            self.down_retransmit.forget_before(safe, &mut Pool::default());
+            self.down_unannounced += before - self.down_retransmit.bytes();
         }
     }
 }
@@ -85,16 +85,16 @@ impl Node {
             (slot.members.difference(returned.as_ref()), slot.down_safe)
         };
         if stream.keeps && !members.is_empty() {
-            stream.away.list.push(Absentees { members, from, until });
+            stream.absent.list.push(Absentees { members, from, until });
             // There may be no next packet with which this is looked at, since there is no room.
-            stream.bound_away();
+            stream.bound_absent();
         }
     }
 
     /// Forgets what was kept for back-ends that do not come any more.
     pub(crate) fn expire_absentees(&mut self) {
         for at in 0..self.streams.len() {
-            if self.streams.at(at).away.expire(self.now) {
+            if self.streams.at(at).absent.expire(self.now) {
                 self.forget_down(at);
                 self.acknowledge_to_parent(at);
             }

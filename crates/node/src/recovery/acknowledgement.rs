@@ -20,9 +20,9 @@ use sapwood_wire::limits::{ANCESTORS_MAX, KEPT_BYTES};
 use crate::interface::Mutation;
 use crate::interface::{LinkId, Role};
 use crate::node::Node;
-use crate::recovery::straggler::LateParts;
+use crate::recovery::straggler::Stragglers;
 use crate::streams::stream::Stream;
-use crate::waves::slot::{Slot, UNTOLD_PACKETS};
+use crate::waves::slot::{Slot, UNANNOUNCED_PACKETS};
 use crate::waves::table::OpenWave;
 
 /// How long the front-end waits for a message that an acknowledgement can travel with.
@@ -48,9 +48,9 @@ impl Slot {
         &mut self,
         stream: StreamId,
         (safe, single): (Position, u32),
-        late_parts: &mut LateParts,
+        stragglers: &mut Stragglers,
     ) -> Option<Control> {
-        let held = late_parts.first_of(&self.members, single);
+        let held = stragglers.first_of(&self.members, single);
         let (Position { wave, offset }, number) = self.settle(safe, single, held)?;
         Some(Control::Acknowledge { stream, wave, offset, singles: u64::from(number) })
     }
@@ -100,7 +100,7 @@ impl Node {
         }
         let own = if is_root { 0 } else { stream.sender.last_single() };
         if wave.is_late_part {
-            stream.late_parts.note_gone(wave.position.wave, own);
+            stream.stragglers.note_gone(wave.position.wave, own);
         }
         let Some(&(slot, _)) = wave.charges.first() else { return };
         let Some(slot) = stream.slots.get_mut(usize::from(slot)) else { return };
@@ -129,8 +129,8 @@ impl Node {
             for at in 0..self.streams.len() {
                 self.acknowledge_to_children(at);
                 let stream = self.streams.at(at);
-                if stream.down_untold > 0 {
-                    stream.down_heeded = 1;
+                if stream.down_unannounced > 0 {
+                    stream.down_announce_bytes = 1;
                     self.acknowledge_to_parent(at);
                 }
             }
@@ -154,7 +154,7 @@ impl Node {
         let safe = stream.safe_up(is_root);
         let slot = &mut stream.slots[slot];
         let link = slot.link;
-        if let Some(message) = slot.acknowledgement(stream.id, safe, &mut stream.late_parts) {
+        if let Some(message) = slot.acknowledgement(stream.id, safe, &mut stream.stragglers) {
             self.send_control(link, &message);
         }
     }
@@ -179,7 +179,7 @@ impl Node {
         let left = sender.unacknowledged_bytes();
         let mut has_much = left == 0;
         for slot in slots.iter_mut() {
-            has_much |= slot.has_untold(before - left);
+            has_much |= slot.has_unannounced(before - left);
         }
         let has_children = !slots.is_empty();
         if let Some(outbox) = links.outbox(link) {
@@ -197,11 +197,11 @@ impl Node {
 
     /// The run at the end of what waits for the parent has ended: its stream keeps it.
     #[inline]
-    pub(crate) fn keep_runs(&mut self) {
+    pub(crate) fn record_runs(&mut self) {
         let Self { links, streams, membership, .. } = self;
         let link = membership.parent.and_then(|parent| links.link_mut(parent));
         if let Some(link) = link {
-            streams.keep_runs(&mut link.outbox);
+            streams.record_runs(&mut link.outbox);
         }
     }
 
@@ -220,13 +220,13 @@ impl Node {
         let Self { streams, pool, .. } = self;
         let stream = streams.at(at);
         let safe = stream.down_safe();
-        let before = stream.down_kept.bytes();
-        stream.down_kept.forget_before(safe, pool);
-        stream.down_untold += before - stream.down_kept.bytes();
+        let before = stream.down_retransmit.bytes();
+        stream.down_retransmit.forget_before(safe, pool);
+        stream.down_unannounced += before - stream.down_retransmit.bytes();
         stream.down_reached = safe;
         self.grant_to_parent(at);
         let stream = self.streams.at(at);
-        if stream.down_untold >= stream.down_heeded {
+        if stream.down_unannounced >= stream.down_announce_bytes {
             self.owe_to_parent(at);
         }
     }
@@ -234,21 +234,21 @@ impl Node {
     /// So much of what went down has become safe that the parent is told, at once or before long.
     #[cold]
     pub(crate) fn owe_to_parent(&mut self, at: usize) {
-        let is_probed = self.membership.beat_due.is_some();
+        let is_probed = self.membership.heartbeat_due.is_some();
         let is_back_end = self.settings.role == Role::BackEnd;
         let most = if is_back_end { REACHED_BYTES_MAX } else { SAFE_BYTES_MAX };
         let stream = self.streams.at(at);
-        let untold = stream.down_untold;
-        if untold == 0 || self.membership.parent.is_none() {
+        let unannounced = stream.down_unannounced;
+        if unannounced == 0 || self.membership.parent.is_none() {
             // A new parent is told all.
-            stream.down_untold = 0;
+            stream.down_unannounced = 0;
             return;
         }
-        if untold >= most {
+        if unannounced >= most {
             return self.acknowledge_to_parent(at);
         }
-        let is_little = untold < FEW_BYTES && is_back_end;
-        stream.down_heeded = if is_little { FEW_BYTES } else { most };
+        let is_little = unannounced < FEW_BYTES && is_back_end;
+        stream.down_announce_bytes = if is_little { FEW_BYTES } else { most };
         match is_little {
             true if is_probed => {}
             true => self.pay_within(DELAY_OF_FEW),
@@ -264,8 +264,9 @@ impl Node {
         let stream = self.streams.at(at);
         let is_leaf = stream.slots.is_empty();
         let reached = if is_leaf { stream.down_next } else { stream.down_reached };
-        let untold = reached.min(stream.down_next).wave.saturating_sub(stream.down_told.wave);
-        if untold >= UNTOLD_PACKETS {
+        let unannounced =
+            reached.min(stream.down_next).wave.saturating_sub(stream.down_announced.wave);
+        if unannounced >= UNANNOUNCED_PACKETS {
             self.acknowledge_to_parent(at);
         }
     }
@@ -274,14 +275,14 @@ impl Node {
     pub(crate) fn acknowledge_to_parent(&mut self, at: usize) {
         let stream = self.streams.at(at);
         let mut safe = stream.down_safe().min(stream.down_next);
-        if let Some(first) = stream.down_apart.as_ref().and_then(|apart| apart.first()) {
+        if let Some(first) = stream.down_offload.as_ref().and_then(|offload| offload.first()) {
             safe = safe.min(first);
         }
-        if !stream.keeps || safe <= stream.down_told || safe >= END {
+        if !stream.keeps || safe <= stream.down_announced || safe >= END {
             return;
         }
-        stream.down_told = safe;
-        (stream.down_untold, stream.down_heeded) = (0, 1);
+        stream.down_announced = safe;
+        (stream.down_unannounced, stream.down_announce_bytes) = (0, 1);
         let (id, Position { wave, offset }) = (stream.id, safe);
         if let Some(parent) = self.membership.parent {
             let message = Control::Acknowledge { stream: id, wave, offset, singles: 0 };

@@ -239,10 +239,10 @@ impl Node {
         if is_back_end {
             // A back-end knows best where it is.
             let holders = self.membership.holders_of(rank);
-            holders.into_iter().for_each(|holder| self.oust(holder));
+            holders.into_iter().for_each(|holder| self.evict(holder));
         }
         for parent in former.iter().filter(|&parent| parent != rank) {
-            self.oust(parent);
+            self.evict(parent);
         }
         let others = self.membership.connected_but(rank);
         let is_stale = !is_back_end
@@ -291,7 +291,7 @@ impl Node {
 
     /// A child that a newcomer has left, and that has come here by another way: it ends, since what
     /// it has kept must not be used, and its other children come by themselves.
-    fn oust(&mut self, rank: Rank) {
+    fn evict(&mut self, rank: Rank) {
         let Some(link) = self.membership.link_of(rank) else { return };
         self.turn_away(link, &Control::Dissolve);
         self.child_down(rank, link, "its children have gone elsewhere", false);
@@ -340,7 +340,7 @@ impl Node {
         // may be gone before.
         let mut slot = Slot::new(link, members, up, stream.request.window_bytes);
         slot.down_sent = down;
-        for (frame, info) in stream.down_kept.frames_from(down) {
+        for (frame, info) in stream.down_retransmit.frames_from(down) {
             let destinations = frame.destinations();
             if !destinations.is_empty() && !slot.members.as_ref().intersects(destinations) {
                 continue;

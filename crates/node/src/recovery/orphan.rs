@@ -109,7 +109,7 @@ impl Node {
             // Where the front-end was gone, those below would find no ancestor either.
             return match search.is_root_gone {
                 true => self.end(false, reason),
-                false => self.dissolve(reason),
+                false => self.step_down(reason),
             };
         }
         let Some((_, address)) = self.membership.ancestors.get(index) else {
@@ -284,7 +284,7 @@ impl Node {
 
     /// Tells a new parent of everybody who is gone: the old one may not have passed it on.
     fn tell_losses(&mut self, link: LinkId) {
-        let mut losses = self.membership.untold.clone();
+        let mut losses = self.membership.unreported.clone();
         let mut back = RankSet::new();
         losses.iter().for_each(|lost| back.union_with(lost.ranks.as_ref()));
         back.intersect_with(self.membership.connected().as_ref());
@@ -299,7 +299,7 @@ impl Node {
             let (back_ends, attach_points) = (Ranges::from(&back), Vec::new());
             self.send_control(link, &Control::Reached { back_ends, attach_points });
         }
-        self.ask_whether_told();
+        self.ask_for_loss_echo();
     }
 
     /// Tells the new parent how far a stream has come, and makes ready what goes again.
@@ -312,7 +312,7 @@ impl Node {
         }
         stream.down_received = 0;
         stream.down_granted = 0;
-        stream.down_told = Position::default();
+        stream.down_announced = Position::default();
         let window = stream.request.window_bytes;
         if stream.breaks(Mutation::ForgetKept) {
             stream.sender.forget();
@@ -411,12 +411,12 @@ impl Node {
     }
 
     /// This process ends, and its children turn to their ancestors.
-    pub(crate) fn dissolve(&mut self, reason: String) {
+    pub(crate) fn step_down(&mut self, reason: String) {
         if self.has_ended {
             return;
         }
         self.has_ended = true;
-        self.membership.has_dissolved = true;
+        self.membership.has_stepped_down = true;
         self.end_search();
         for link in self.membership.child_links() {
             self.outputs.push_back(Output::Hangup(link));

@@ -134,8 +134,8 @@ pub(crate) struct Handover {
 impl Stream {
     /// Prepares to hand over the states of the filters, if they have some that is handed over.
     pub(crate) fn begin_handover(&mut self) {
-        let is_told_by_waves = !self.is_immediate() && !self.drops();
-        if is_told_by_waves && !self.up.composable().is_empty() {
+        let is_announced_by_waves = !self.is_immediate() && !self.drops();
+        if is_announced_by_waves && !self.up.composable().is_empty() {
             let (sent, filters) = (self.ended, self.up.composable().to_vec());
             self.handover = Some(Handover { sent, filters, ..Handover::default() }.into());
         }
@@ -186,7 +186,7 @@ impl Node {
 
     /// Filters that run apart have taken in a wave, whose packets have not been sent; `copy` is
     /// what they held behind it, if that is due.
-    pub(crate) fn note_taken_in_apart(&mut self, at: usize, wave: Wave, copy: Option<StateCopy>) {
+    pub(crate) fn note_taken_in_offload(&mut self, at: usize, wave: Wave, copy: Option<StateCopy>) {
         let Some(handover) = &mut self.streams.at(at).handover else { return };
         handover.has_more = true;
         if let Some(copy) = copy {
@@ -199,14 +199,14 @@ impl Node {
     fn hand_over(&mut self, at: usize, wave: Wave) {
         let has_parent = self.membership.parent.is_some();
         let stream = self.streams.at(at);
-        match &mut stream.apart {
+        match &mut stream.offload {
             None if has_parent => {
                 let copy = copy_of(&stream.up);
                 self.hand_over_copy(at, wave, copy);
             }
             None => {}
-            Some(apart) => {
-                apart.wants_copy |= has_parent;
+            Some(offload) => {
+                offload.wants_copy |= has_parent;
                 self.ask_for_work(at);
             }
         }
@@ -373,8 +373,8 @@ impl Node {
         let due: Vec<Replica> = due;
         for Replica { filter, state, .. } in due {
             let Some(state) = state else { continue };
-            if let Some(apart) = &mut self.streams.at(at).apart {
-                apart.inherited.push((filter, state));
+            if let Some(offload) = &mut self.streams.at(at).offload {
+                offload.inherited.push((filter, state));
                 continue;
             }
             let absorbed = self.streams.at(at).up.absorb_into(filter, state.as_ref());

@@ -32,7 +32,7 @@ impl Node {
 
     /// Whether this process has ended while its network goes on.
     #[must_use]
-    pub fn has_dissolved(&self) -> bool {
-        self.membership.has_dissolved
+    pub fn has_stepped_down(&self) -> bool {
+        self.membership.has_stepped_down
     }
 }

@@ -12,7 +12,7 @@ use sapwood_packet::{RankSet, Wave};
 
 use crate::interface::Instant;
 use crate::interface::Mutation;
-use crate::streams::stream::{Stream, Way};
+use crate::streams::stream::{Route, Stream};
 use crate::waves::slot::Until;
 use crate::waves::table::Arrived;
 
@@ -21,21 +21,21 @@ use crate::waves::table::Arrived;
 /// it is meanwhile, and over whatever link it comes again. That holds for parts that were late
 /// further down already, too: who sent them may come to this process when the one between is gone.
 #[derive(Debug)]
-struct LatePart {
+struct Straggler {
     wave: Wave,
     ranks: RankSet,
 }
 
 /// The parts of one stream's waves that have become late at this node, until they are safe.
 #[derive(Debug, Default)]
-pub(crate) struct LateParts {
+pub(crate) struct Stragglers {
     /// Those that have gone on, with the number of the single packet that each has become.
-    gone: VecDeque<(LatePart, u32)>,
+    gone: VecDeque<(Straggler, u32)>,
     /// Those that wait to go on, in order.
-    waiting: VecDeque<LatePart>,
+    waiting: VecDeque<Straggler>,
 }
 
-impl LateParts {
+impl Stragglers {
     /// The first part of that wave goes on as the single packet of that number.
     pub(crate) fn note_gone(&mut self, wave: Wave, single: u32) {
         let at = self.waiting.iter().position(|part| part.wave == wave);
@@ -51,7 +51,7 @@ impl LateParts {
             self.gone.pop_front();
         }
         let parts = self.gone.iter().map(|(part, _)| part).chain(&self.waiting);
-        let are_theirs = |part: &&LatePart| part.ranks.as_ref().intersects(members.as_ref());
+        let are_theirs = |part: &&Straggler| part.ranks.as_ref().intersects(members.as_ref());
         parts.filter(are_theirs).map(|part| part.wave).min()
     }
 
@@ -69,7 +69,7 @@ impl Stream {
         if is_late_part && self.keeps && !self.breaks(Mutation::LoseLateParts) {
             let ranks = arrived.packet.contributors.to_set();
             let wave = arrived.packet.header.wave;
-            self.late_parts.waiting.push_back(LatePart { wave, ranks });
+            self.stragglers.waiting.push_back(Straggler { wave, ranks });
         }
         self.waves.add_single(slot, arrived, is_late_part);
     }
@@ -101,7 +101,7 @@ impl Stream {
     }
 
     /// A packet whose wave has gone on.
-    pub(crate) fn arrive_late(
+    pub(crate) fn arrive_straggler(
         &mut self,
         slot: usize,
         mut arrived: Arrived<'_>,
@@ -111,7 +111,7 @@ impl Stream {
         // itself.
         let is_own = !arrived.packet.header.late;
         let is_late = self.is_late(&arrived, position);
-        let until = self.behind_late(&arrived, position, is_late).filter(|_| is_own);
+        let until = self.behind_straggler(&arrived, position, is_late).filter(|_| is_own);
         if !is_late || arrived.packet.chunk.is_some() || arrived.packet.header.void {
             let is_loss = is_late && !arrived.packet.header.void;
             self.dropped += u64::from(is_loss);
@@ -126,7 +126,7 @@ impl Stream {
     }
 
     /// How far a child has come when it has sent this of a wave that has gone on, or has begun to.
-    fn behind_late(
+    fn behind_straggler(
         &self,
         arrived: &Arrived<'_>,
         position: Position,
@@ -180,7 +180,7 @@ impl Stream {
             self.slots[slot].note_number(Until::Wave(position.wave), header.generation);
         }
         arrived.packet.header.late = false;
-        let fold = if self.way == Way::Fold { self.up.as_fold() } else { None };
+        let fold = if self.route == Route::Fold { self.up.as_fold() } else { None };
         let hint = self.slots[slot].hint;
         let (index, wave, is_new) = self.waves.at(position, &self.slots, hint);
         let Arrived { packet, owned, charge } = arrived;
@@ -249,10 +249,10 @@ mod tests {
 
     #[test]
     fn a_late_part_is_held_while_it_waits_and_until_it_is_safe() {
-        let mut parts = LateParts::default();
+        let mut parts = Stragglers::default();
         for (wave, rank) in [(5, 3), (6, 3), (6, 4)] {
             let ranks = RankSet::range(rank, rank);
-            parts.waiting.push_back(LatePart { wave, ranks });
+            parts.waiting.push_back(Straggler { wave, ranks });
         }
         let (third, fourth) = (RankSet::range(3, 3), RankSet::range(4, 4));
         assert_eq!(parts.first_of(&third, 0), Some(5));

@@ -140,7 +140,7 @@ impl Node {
 
     fn records(&mut self, asked: Option<&Asked>) -> Records {
         let now = self.now;
-        let [waves, packets, bytes, interval] = self.counted.tell(now);
+        let [waves, packets, bytes, interval] = self.counted.report(now);
         let parent = self.membership.parent.filter(|_| self.settings.role != Role::FrontEnd);
         let round_trip = parent.and_then(|link| self.links.link(link)).map_or(0, |l| l.round_trip);
         let census = self.membership.census();
@@ -210,7 +210,7 @@ impl crate::streams::stream::Stream {
     }
 
     fn kept_bytes(&self) -> u64 {
-        (self.sender.unacknowledged_bytes() + self.down_kept.bytes()) as u64
+        (self.sender.unacknowledged_bytes() + self.down_retransmit.bytes()) as u64
     }
 }
 

@@ -17,14 +17,14 @@ use sapwood_wire::{FilterRequest, Policy, StreamRequest, WaitRule};
 
 use crate::interface::Mutation;
 use crate::interface::{LinkId, Missing, NodeError};
-use crate::recovery::absentees::Away;
+use crate::recovery::absentees::AbsentBackEnds;
 use crate::recovery::replica::Handover;
-use crate::recovery::straggler::LateParts;
+use crate::recovery::straggler::Stragglers;
 use crate::status::record::TELEMETRY;
 use crate::status::telemetry::Asked;
 use crate::transform::back_end::OwnFilters;
 use crate::transform::fairness::Pace;
-use crate::transform::offload::{Apart, DownApart};
+use crate::transform::offload::{DownOffload, Offload};
 use crate::transform::replies::Replies;
 use crate::transform::synchronisation::Decider;
 use crate::waves::absence::Absences;
@@ -33,7 +33,7 @@ use crate::waves::table::WaveTable;
 
 /// How the packets of a wave become what goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum Route {
     /// They are folded as they come.
     Fold,
     /// Each goes on as it is.
@@ -42,7 +42,7 @@ pub(crate) enum Way {
     Transform,
 }
 
-impl Way {
+impl Route {
     fn of(up: &Chain) -> Self {
         match (up.is_pass(), up.as_fold()) {
             (true, _) => Self::Pass,
@@ -61,14 +61,14 @@ pub(crate) struct Stream {
     pub(crate) members: RankSet,
     pub(crate) up: Chain,
     /// What the upward filters are, so that it is not asked for each packet.
-    pub(crate) way: Way,
+    pub(crate) route: Route,
     pub(crate) down: Chain,
     /// Whether every packet goes down as it came.
     pub(crate) passes_down: bool,
     /// Set when the upward filters run apart from the node's loop.
-    pub(crate) apart: Option<Box<Apart>>,
+    pub(crate) offload: Option<Box<Offload>>,
     /// The same of the downward filters.
-    pub(crate) down_apart: Option<Box<DownApart>>,
+    pub(crate) down_offload: Option<Box<DownOffload>>,
     /// How the states of the upward filters are handed over, if they have some.
     pub(crate) handover: Option<Box<Handover>>,
     /// What else decides when a wave goes on.
@@ -93,7 +93,7 @@ pub(crate) struct Stream {
     /// Who was not in the waves that have gone on.
     pub(crate) absences: Absences,
     /// Parts of those that have come here late, and are not safe yet.
-    pub(crate) late_parts: LateParts,
+    pub(crate) stragglers: Stragglers,
     /// The wave before which that is known.
     pub(crate) recorded: Wave,
     /// How far each back-end has come, on a stream that waits for nobody.
@@ -114,11 +114,11 @@ pub(crate) struct Stream {
     /// Everything that came down before this place has arrived.
     pub(crate) down_next: Position,
     /// What the parent has been told of that.
-    pub(crate) down_told: Position,
+    pub(crate) down_announced: Position,
     /// Bytes that have become safe since, as far as they are counted.
-    pub(crate) down_untold: usize,
+    pub(crate) down_unannounced: usize,
     /// So many of those bytes call for something to be done.
-    pub(crate) down_heeded: usize,
+    pub(crate) down_announce_bytes: usize,
     /// Everything that came down before this place has reached the back-ends, as far as the
     /// children have said so.
     pub(crate) down_reached: Position,
@@ -127,9 +127,9 @@ pub(crate) struct Stream {
     /// A longer body is cut into chunks of this length.
     pub(crate) chunk_bytes: usize,
     /// What went down and may have to be sent to another child.
-    pub(crate) down_kept: RetransmitBuffer,
+    pub(crate) down_retransmit: RetransmitBuffer,
     /// Members that were given up, for whom it is kept as well.
-    pub(crate) away: Away,
+    pub(crate) absent: AbsentBackEnds,
     /// Large packets from the parent, or at the front-end answers, that are not whole yet.
     pub(crate) assemblies: Assemblies,
     /// Filter failures by wave: who lost what. At the front-end until they are delivered, elsewhere
@@ -173,16 +173,16 @@ impl Stream {
         let up = chain(registry, &request.up)?;
         let down = chain(registry, &request.down)?;
         let members = request.members.to_set().map_err(|error| NodeError::Filter(error.into()))?;
-        let way = Way::of(&up);
-        let runs_apart = up.runs_apart() && way == Way::Transform;
+        let route = Route::of(&up);
+        let runs_apart = up.runs_apart() && route == Route::Transform;
         Ok(Self {
             id: request.stream,
             members,
-            way,
-            apart: runs_apart.then(|| Apart::of_foreign_filters().into()),
+            route,
+            offload: runs_apart.then(|| Offload::of_foreign_filters().into()),
             up,
             passes_down: down.is_pass(),
-            down_apart: down.runs_apart().then(Box::default),
+            down_offload: down.runs_apart().then(Box::default),
             down,
             handover: None,
             rule: rule_of(registry, request.rule.as_ref())?,
@@ -200,7 +200,7 @@ impl Stream {
             keeps: false,
             below: RankSet::new(),
             absences: Absences::default(),
-            late_parts: LateParts::default(),
+            stragglers: Stragglers::default(),
             recorded: request.first_wave,
             seen: BTreeMap::new(),
             resumed_until: 0,
@@ -210,14 +210,14 @@ impl Stream {
             next_down: 0,
             down_made: (0, 0),
             down_next: Position::default(),
-            down_told: Position::default(),
-            down_untold: 0,
-            down_heeded: 1,
+            down_announced: Position::default(),
+            down_unannounced: 0,
+            down_announce_bytes: 1,
             down_reached: Position::default(),
             mutation: None,
             chunk_bytes: CHUNK_BYTES,
-            down_kept: RetransmitBuffer::default(),
-            away: Away::default(),
+            down_retransmit: RetransmitBuffer::default(),
+            absent: AbsentBackEnds::default(),
             assemblies: Assemblies::default(),
             faults: BTreeMap::new(),
             unread: 0,
@@ -267,7 +267,7 @@ impl Stream {
     /// where it begins wait for it.
     pub(crate) fn add_slot(&mut self, slot: Slot) {
         self.gain(&slot.members);
-        self.away.returned(&slot.members);
+        self.absent.returned(&slot.members);
         self.waves.wait_from(slot.next);
         let first = slot.members.as_ref().first();
         let at = if self.waves.is_empty() {
@@ -348,7 +348,7 @@ impl Stream {
         slot.assemblies.clear();
         slot.down.clear();
         let next = slot.next;
-        if self.way == Way::Transform
+        if self.route == Route::Transform
             && let Some(wave) = self.waves.open_at(next)
         {
             // What those below send again may be merged in another way.
@@ -391,9 +391,11 @@ impl Stream {
         };
         let is_open = |slot: &Slot| !slot.alive || slot.down.is_open() || !is_for(slot);
         let window = self.request.window_bytes as usize;
-        let is_waiting = self.down_apart.as_ref().is_some_and(|apart| apart.bytes >= window);
+        let is_waiting = self.down_offload.as_ref().is_some_and(|offload| offload.bytes >= window);
         self.drops()
-            || self.slots.iter().all(is_open) && self.down_kept.bytes() < KEPT_BYTES && !is_waiting
+            || self.slots.iter().all(is_open)
+                && self.down_retransmit.bytes() < KEPT_BYTES
+                && !is_waiting
     }
 
     /// The place before which everything that was sent down has reached its back-ends, also those
@@ -401,7 +403,7 @@ impl Stream {
     pub(crate) fn down_safe(&self) -> Position {
         let lags = |slot: &&Slot| slot.is_awaited() && slot.down_safe < slot.down_sent;
         let lagging = self.slots.iter().filter(lags).map(|slot| slot.down_safe);
-        lagging.chain(self.away.first()).min().unwrap_or(END)
+        lagging.chain(self.absent.first()).min().unwrap_or(END)
     }
 
     /// Keeps a frame that goes down.
@@ -415,21 +417,21 @@ impl Stream {
             return;
         }
         match shared {
-            Some(shared) => self.down_kept.push_shared(info, shared.clone()),
-            None => self.down_kept.push_copy(info, frame),
+            Some(shared) => self.down_retransmit.push_shared(info, shared.clone()),
+            None => self.down_retransmit.push_copy(info, frame),
         }
-        while self.drops() && self.down_kept.bytes() > KEPT_BYTES {
-            self.down_kept.forget_first(&mut Pool::default());
+        while self.drops() && self.down_retransmit.bytes() > KEPT_BYTES {
+            self.down_retransmit.forget_first(&mut Pool::default());
         }
-        self.bound_away();
+        self.bound_absent();
     }
 
     /// Bytes from the parent that have been dealt with; gives a grant when it is worth a message.
     pub(crate) fn grant_to_parent(&mut self) -> Option<u32> {
         let waiting = |slot: &Slot| slot.down.waiting_bytes() as u64;
         let held = self.slots.iter().filter(|slot| slot.alive).map(waiting).max().unwrap_or(0);
-        let held = held.max(self.down_kept.bytes().saturating_sub(KEPT_BYTES) as u64);
-        let held = held + self.down_apart.as_ref().map_or(0, |apart| apart.bytes as u64);
+        let held = held.max(self.down_retransmit.bytes().saturating_sub(KEPT_BYTES) as u64);
+        let held = held + self.down_offload.as_ref().map_or(0, |offload| offload.bytes as u64);
         let owed =
             self.down_received.saturating_sub(held + self.unread).saturating_sub(self.down_granted);
         if owed < u64::from(self.request.window_bytes / 2) {
@@ -443,9 +445,9 @@ impl Stream {
     /// Gives back memory that is not needed any more.
     pub(crate) fn reclaim(&mut self) {
         self.sender.reclaim();
-        self.down_kept.reclaim();
+        self.down_retransmit.reclaim();
         self.waves.reclaim();
-        self.late_parts.reclaim();
+        self.stragglers.reclaim();
         self.slots.iter_mut().for_each(Slot::reclaim);
     }
 
@@ -457,13 +459,13 @@ impl Stream {
                 .directive(0)
                 .is_some_and(|d| d.shape != Shape::Scalar && d.element.is_numeric());
         // A rule lets go whole waves.
-        self.way == Way::Fold && is_one_array && self.rule.is_none()
-            || self.is_immediate() && self.way == Way::Pass
+        self.route == Route::Fold && is_one_array && self.rule.is_none()
+            || self.is_immediate() && self.route == Route::Pass
     }
 
     /// Whether all packets of a wave are held until it is whole.
     pub(crate) fn holds_waves(&self) -> bool {
-        self.way != Way::Fold && !self.is_immediate()
+        self.route != Route::Fold && !self.is_immediate()
     }
 
     /// Whether dropping is what a full window does.

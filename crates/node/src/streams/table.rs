@@ -54,7 +54,7 @@ impl Streams {
     /// Ends the run at the end of the outbox to the parent. The streams of all that have ended keep
     /// them, before what is sent next.
     #[inline]
-    pub(crate) fn keep_runs(&mut self, outbox: &mut Outbox) {
+    pub(crate) fn record_runs(&mut self, outbox: &mut Outbox) {
         outbox.end_run();
         outbox.take_ended_runs(|run, bytes| {
             if let Some(stream) = self.get_mut(run.stream) {

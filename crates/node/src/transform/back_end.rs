@@ -136,7 +136,7 @@ impl Node {
         let Header { stream, wave, origin: rank, .. } = header;
         self.tell_own_fault(stream, wave, &RankSet::range(rank, rank), error, "");
         self.streams.at(at).next_wave = wave + 1;
-        self.keep_runs();
+        self.record_runs();
         let header = Header { void: true, filtered: true, ..header };
         self.send_up(at, PacketRef { header, ..PacketRef::default() }, None);
     }
@@ -147,10 +147,10 @@ impl Node {
         wave: Wave,
         ranks: &RankSet,
         error: &FilterError,
-        way: &str,
+        route: &str,
     ) {
         let rank = self.membership.rank_or_max();
-        let reason = alloc::format!("{error} ({way}at rank {rank})");
+        let reason = alloc::format!("{error} ({route}at rank {rank})");
         self.pass_on_fault(stream, wave, rank, ranks.clone(), reason);
     }
 
@@ -183,7 +183,7 @@ impl Node {
             if emission.is_reply {
                 let (format, body) = (values.format(), values.body());
                 let header = Header { direct: true, generation: 0, ..header };
-                self.keep_runs();
+                self.record_runs();
                 self.send_up(at, PacketRef { header, format, body, ..PacketRef::default() }, None);
             } else {
                 self.deliver(at, packet_of(header, values));

@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 use crate::interface::Mutation;
 use crate::interface::Role;
 use crate::node::Node;
-use crate::streams::stream::{Stream, Way};
+use crate::streams::stream::{Route, Stream};
 use crate::transform::job::Item;
 use crate::waves::table::{Bodies, OpenWave, OwnedBody};
 
@@ -64,10 +64,10 @@ impl Node {
             // An earlier chunk of this packet failed: the wave has been ended already.
             return self.finish(at, wave);
         }
-        let way = self.begin_emission(at, &wave, is_single);
+        let route = self.begin_emission(at, &wave, is_single);
         let stream = self.streams.at(at);
         let is_telemetry = stream.telemetry.is_some();
-        if way == Way::Fold
+        if route == Route::Fold
             && wave.holds_any()
             && let Some(fold) = stream.up.as_fold()
         {
@@ -81,13 +81,13 @@ impl Node {
         } else if !wave.has_values() && (is_single || !is_telemetry) {
             self.end_void(at, &wave, is_single);
         } else {
-            match way {
-                Way::Fold => self.emit_folded(at, &mut wave),
-                Way::Pass => {
+            match route {
+                Route::Fold => self.emit_folded(at, &mut wave),
+                Route::Pass => {
                     let bodies = wave.take_bodies();
                     self.emit_passed(at, &wave, bodies, is_single);
                 }
-                Way::Transform => match self.streams.at(at).given_up() {
+                Route::Transform => match self.streams.at(at).given_up() {
                     Some(error) => self.fail(at, wave.position.wave, &wave, &error),
                     None => {
                         self.note_transformed(at);
@@ -102,7 +102,7 @@ impl Node {
 
     /// A wave has left the table and is about to go on: what comes of it from here on is late.
     #[inline]
-    pub(crate) fn begin_emission(&mut self, at: usize, wave: &OpenWave, is_single: bool) -> Way {
+    pub(crate) fn begin_emission(&mut self, at: usize, wave: &OpenWave, is_single: bool) -> Route {
         let stream = self.streams.at(at);
         if !is_single {
             stream.gone_until = match wave.more {
@@ -135,12 +135,12 @@ impl Node {
         item: &Item,
         made: Option<Result<&mut Emitter, &FilterError>>,
     ) {
-        let Item { wave, is_single, way } = item;
+        let Item { wave, is_single, route } = item;
         if let Some(error) = &wave.fault {
             self.fail(at, wave.position.wave, wave, error);
         } else if !wave.has_values() {
             self.end_void(at, wave, *is_single);
-        } else if *way != Way::Transform {
+        } else if *route != Route::Transform {
             self.emit_passed(at, wave, Bodies::new(), *is_single);
         } else {
             match made {
@@ -187,7 +187,7 @@ impl Node {
         let halves = stream.breaks(Mutation::HalveCredit);
         let Some(child) = stream.slots.get_mut(slot) else { return };
         let grant = child.release(bytes, window);
-        let is_much = is_root && stream.keeps && child.has_untold(bytes as usize);
+        let is_much = is_root && stream.keeps && child.has_unannounced(bytes as usize);
         if !child.alive || grant.is_none() && !is_much {
             return;
         }
@@ -416,7 +416,7 @@ impl Node {
 
     /// Runs the downward filters on one whole packet and sends what comes of it.
     pub(crate) fn transform_down(&mut self, at: usize, packet: PacketRef<'_>) {
-        if self.streams.at(at).down_apart.is_some() {
+        if self.streams.at(at).down_offload.is_some() {
             return self.queue_down(at, packet);
         }
         let rank = self.membership.rank_or_max();
@@ -520,15 +520,15 @@ pub(crate) fn check_emissions(out: &Emitter) -> Result<(), FilterError> {
     Err(FilterError::Failed(reason))
 }
 
-fn way_of(stream: &Stream, wave: &OpenWave, is_single: bool) -> Way {
-    match stream.way {
-        _ if wave.header.direct => Way::Pass,
+fn way_of(stream: &Stream, wave: &OpenWave, is_single: bool) -> Route {
+    match stream.route {
+        _ if wave.header.direct => Route::Pass,
         // A packet that is its own wave is folded already.
-        Way::Fold if is_single => Way::Pass,
-        _ if is_single && wave.total.is_some() => Way::Pass,
+        Route::Fold if is_single => Route::Pass,
+        _ if is_single && wave.total.is_some() => Route::Pass,
         // What a filter holds is known by the waves that are in it, which this one is not.
-        _ if is_single && wave.header.late && stream.handover.is_some() => Way::Pass,
-        way => way,
+        _ if is_single && wave.header.late && stream.handover.is_some() => Route::Pass,
+        route => route,
     }
 }
 

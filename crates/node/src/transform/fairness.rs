@@ -10,8 +10,8 @@ use sapwood_packet::StreamId;
 
 use crate::interface::Instant;
 use crate::node::Node;
-use crate::streams::stream::{Stream, Way};
-use crate::transform::offload::Apart;
+use crate::streams::stream::{Route, Stream};
+use crate::transform::offload::Offload;
 
 /// Most waves that go through filters in one input before others have their turn.
 const WAVES_PER_INPUT: u32 = 32;
@@ -43,7 +43,7 @@ impl Node {
         let was_slow = core::mem::replace(&mut open.pace.is_slow, time >= SLOW);
         if time >= VERY_SLOW || was_slow && open.pace.is_slow {
             self.now = now;
-            open.move_apart();
+            open.begin_offload();
         }
     }
 
@@ -52,10 +52,10 @@ impl Node {
     #[inline]
     pub(crate) fn has_to_wait(&mut self, at: usize) -> bool {
         let stream = self.streams.at(at);
-        if stream.way != Way::Transform {
+        if stream.route != Route::Transform {
             return false;
         }
-        if stream.apart.is_some() {
+        if stream.offload.is_some() {
             return self.is_left_to_job(at);
         }
         let most = if stream.pace.is_slow { 1 } else { WAVES_PER_INPUT };
@@ -91,12 +91,12 @@ impl Node {
 
 impl Stream {
     /// Its upward filters run apart from now on, until they are quick again.
-    fn move_apart(&mut self) {
+    fn begin_offload(&mut self) {
         let is_own_matter = self.telemetry.is_some();
-        if self.way == Way::Transform && self.apart.is_none() && !is_own_matter {
+        if self.route == Route::Transform && self.offload.is_none() && !is_own_matter {
             self.pace.is_slow = false;
             self.pace.moves += 1;
-            self.apart = Some(Apart::of_slow_filters(self.pace.moves).into());
+            self.offload = Some(Offload::of_slow_filters(self.pace.moves).into());
         }
     }
 }

@@ -18,7 +18,7 @@ use sapwood_packet::{Packet, PacketRef, Rank, StreamId, Values, Wave};
 use smallvec::SmallVec;
 
 use crate::recovery::replica::WAVES;
-use crate::streams::stream::Way;
+use crate::streams::stream::Route;
 use crate::transform::synchronisation::{Question, Rule};
 use crate::waves::table::OpenWave;
 
@@ -30,13 +30,13 @@ pub(crate) type StateCopy = Vec<Option<Values>>;
 pub(crate) struct Item {
     pub(crate) wave: Box<OpenWave>,
     pub(crate) is_single: bool,
-    pub(crate) way: Way,
+    pub(crate) route: Route,
 }
 
 impl Item {
     /// Whether it goes through the filters, rather than past them.
     pub(crate) fn runs(&self) -> bool {
-        self.way == Way::Transform && self.wave.fault.is_none() && self.wave.has_values()
+        self.route == Route::Transform && self.wave.fault.is_none() && self.wave.has_values()
     }
 }
 

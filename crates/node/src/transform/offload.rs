@@ -87,7 +87,7 @@ impl Stride {
 
 /// The upward filters of a stream that run apart.
 #[derive(Debug, Default)]
-pub(crate) struct Apart {
+pub(crate) struct Offload {
     phase: Phase,
     stride: Stride,
     /// Waves in which slow filters have to be quick in a row before they come back into the loop;
@@ -101,7 +101,7 @@ pub(crate) struct Apart {
     spare: Vec<Emitter>,
 }
 
-impl Apart {
+impl Offload {
     pub(crate) fn of_foreign_filters() -> Self {
         Self::default()
     }
@@ -134,7 +134,7 @@ impl Apart {
 
 /// The downward filters of a stream that run apart, and the packets that wait for them.
 #[derive(Debug, Default)]
-pub(crate) struct DownApart {
+pub(crate) struct DownOffload {
     phase: Phase,
     stride: Stride,
     waiting: VecDeque<Packet>,
@@ -147,7 +147,7 @@ pub(crate) struct DownApart {
     spare: Vec<Emitter>,
 }
 
-impl DownApart {
+impl DownOffload {
     fn is_busy(&self) -> bool {
         matches!(self.phase, Phase::Listed | Phase::AtWork)
     }
@@ -392,8 +392,8 @@ impl Node {
             Load::Waves(items) => {
                 // What they held is lost; there is nothing to be handed over any more.
                 stream.handover = None;
-                if let Some(apart) = &mut stream.apart {
-                    apart.phase = Phase::GivenUp(error.clone());
+                if let Some(offload) = &mut stream.offload {
+                    offload.phase = Phase::GivenUp(error.clone());
                 }
                 self.complain(at, ended, &reason);
                 for item in items {
@@ -403,8 +403,8 @@ impl Node {
                 self.go_on(at);
             }
             Load::Packets(packets) => {
-                if let Some(apart) = &mut stream.down_apart {
-                    apart.phase = Phase::GivenUp(error);
+                if let Some(offload) = &mut stream.down_offload {
+                    offload.phase = Phase::GivenUp(error);
                 }
                 self.complain(at, ended, &format!("{reason} (downward)"));
                 self.drop_down(at, packets.len());
@@ -430,8 +430,8 @@ impl Node {
     pub(crate) fn retire_filters(&mut self, at: usize) {
         let stream = self.streams.at(at);
         let id = stream.id;
-        let up = stream.apart.is_some().then(|| mem::take(&mut stream.up));
-        let down = stream.down_apart.is_some().then(|| mem::take(&mut stream.down));
+        let up = stream.offload.is_some().then(|| mem::take(&mut stream.up));
+        let down = stream.down_offload.is_some().then(|| mem::take(&mut stream.down));
         let rule = stream.retire_rule();
         for chain in [up, down].into_iter().flatten() {
             self.jobs.retire(id, chain, None);
@@ -459,12 +459,12 @@ impl Node {
         // One that leaves begins no further wave: its children send it to another.
         let is_leaving = self.membership.departs_until.is_some();
         let stream = self.streams.at(at);
-        let Some(apart) = &mut stream.apart else { return };
-        let has_work = apart.wants_copy
-            || !apart.inherited.is_empty()
+        let Some(offload) = &mut stream.offload else { return };
+        let has_work = offload.wants_copy
+            || !offload.inherited.is_empty()
             || !is_leaving && stream.waves.is_ready(now);
-        if has_work && matches!(apart.phase, Phase::Idle) {
-            apart.phase = Phase::Listed;
+        if has_work && matches!(offload.phase, Phase::Idle) {
+            offload.phase = Phase::Listed;
             self.jobs.list(stream.id, Work::Up);
         }
     }
@@ -474,9 +474,9 @@ impl Node {
     fn gather_up(&mut self, at: usize) -> Option<Job> {
         let (now, is_root) = (self.now, self.settings.role == Role::FrontEnd);
         let is_leaving = self.membership.departs_until.is_some();
-        let apart = self.streams.at(at).apart.as_mut()?;
-        apart.phase = Phase::Idle;
-        let most = apart.stride.0;
+        let offload = self.streams.at(at).offload.as_mut()?;
+        offload.phase = Phase::Idle;
+        let most = offload.stride.0;
         let (mut items, mut runs, mut bytes) = (Vec::new(), 0, 0);
         loop {
             let stream = self.streams.at(at);
@@ -492,29 +492,29 @@ impl Node {
             let stream = self.streams.at(at);
             let Some((wave, is_single)) = stream.waves.take_ready(now) else { break };
             bytes += wave.charged_bytes();
-            let way = self.begin_emission(at, &wave, is_single);
+            let route = self.begin_emission(at, &wave, is_single);
             let stream = self.streams.at(at);
             stream.waves.lend(&wave, is_single);
             if stream.keeps && !is_single {
                 stream.record(&wave);
             }
-            let item = Item { wave, is_single, way };
+            let item = Item { wave, is_single, route };
             runs += usize::from(item.runs());
             items.push(item);
         }
         let stream = self.streams.at(at);
-        let apart = stream.apart.as_mut()?;
-        let inherited = mem::take(&mut apart.inherited);
-        let wants_copy = mem::take(&mut apart.wants_copy) || !inherited.is_empty();
-        let (spare, id) = (mem::take(&mut apart.spare), stream.id);
+        let offload = stream.offload.as_mut()?;
+        let inherited = mem::take(&mut offload.inherited);
+        let wants_copy = mem::take(&mut offload.wants_copy) || !inherited.is_empty();
+        let (spare, id) = (mem::take(&mut offload.spare), stream.id);
         if runs == 0 && !wants_copy {
             self.finish_items(at, items, &mut Vec::new());
             self.go_on(at);
             return None;
         }
         let stream = self.streams.at(at);
-        if let Some(apart) = &mut stream.apart {
-            apart.phase = Phase::AtWork;
+        if let Some(offload) = &mut stream.offload {
+            offload.phase = Phase::AtWork;
         }
         let handed_over = stream.handover.as_ref().map(|handover| handover.sent);
         let chain = mem::take(&mut stream.up);
@@ -530,11 +530,11 @@ impl Node {
         let stream = self.streams.at(at);
         let ended = stream.ended;
         stream.up = chain;
-        if let Some(apart) = &mut stream.apart {
-            apart.phase = Phase::Idle;
-            apart.spare = spare;
+        if let Some(offload) = &mut stream.offload {
+            offload.phase = Phase::Idle;
+            offload.spare = spare;
             if !made.is_empty() {
-                apart.note_time(made.len(), time);
+                offload.note_time(made.len(), time);
             }
         }
         for error in failures {
@@ -549,8 +549,8 @@ impl Node {
             self.finish_items(at, items, &mut made);
         }
         let stream = self.streams.at(at);
-        if stream.apart.as_ref().is_some_and(|apart| apart.is_done()) {
-            stream.apart = None;
+        if stream.offload.as_ref().is_some_and(|offload| offload.is_done()) {
+            stream.offload = None;
         }
         self.go_on(at);
     }
@@ -566,13 +566,13 @@ impl Node {
                 continue;
             };
             if made.is_ok() && !item.is_single {
-                self.note_taken_in_apart(at, item.wave.position.wave, copy);
+                self.note_taken_in_offload(at, item.wave.position.wave, copy);
             }
             self.emit_finished(at, &item, Some(made.as_mut().map_err(|error| &*error)));
-            if let (Ok(emitter), Some(apart)) = (made, &mut self.streams.at(at).apart)
-                && apart.spare.len() < SPARE_EMITTERS_MAX
+            if let (Ok(emitter), Some(offload)) = (made, &mut self.streams.at(at).offload)
+                && offload.spare.len() < SPARE_EMITTERS_MAX
             {
-                apart.spare.push(emitter);
+                offload.spare.push(emitter);
             }
             self.recycle(at, item.wave);
         }
@@ -585,8 +585,8 @@ impl Node {
     /// A packet waits for downward filters that run apart.
     pub(crate) fn queue_down(&mut self, at: usize, packet: PacketRef<'_>) {
         let stream = self.streams.at(at);
-        let Some(apart) = &mut stream.down_apart else { return };
-        if let Phase::GivenUp(_) = apart.phase {
+        let Some(offload) = &mut stream.down_offload else { return };
+        if let Phase::GivenUp(_) = offload.phase {
             stream.dropped += 1;
             return;
         }
@@ -594,16 +594,16 @@ impl Node {
             Ok(copy) => copy,
             Err(lacking) => return self.fail_down(at, &lacking.into()),
         };
-        apart.bytes += packet.body.len();
-        apart.waiting.push_back(copy);
+        offload.bytes += packet.body.len();
+        offload.waiting.push_back(copy);
         self.ask_for_work_down(at);
     }
 
     fn ask_for_work_down(&mut self, at: usize) {
         let stream = self.streams.at(at);
-        let Some(apart) = &mut stream.down_apart else { return };
-        if matches!(apart.phase, Phase::Idle) && !apart.waiting.is_empty() {
-            apart.phase = Phase::Listed;
+        let Some(offload) = &mut stream.down_offload else { return };
+        if matches!(offload.phase, Phase::Idle) && !offload.waiting.is_empty() {
+            offload.phase = Phase::Listed;
             self.jobs.list(stream.id, Work::Down);
         }
     }
@@ -611,12 +611,12 @@ impl Node {
     fn gather_down(&mut self, at: usize) -> Option<Job> {
         let stream = self.streams.at(at);
         let id = stream.id;
-        let apart = stream.down_apart.as_mut()?;
-        apart.first = apart.first();
-        apart.phase = Phase::AtWork;
-        let count = apart.waiting.len().min(apart.stride.0);
-        let packets: Vec<Packet> = apart.waiting.drain(..count).collect();
-        let spare = mem::take(&mut apart.spare);
+        let offload = stream.down_offload.as_mut()?;
+        offload.first = offload.first();
+        offload.phase = Phase::AtWork;
+        let count = offload.waiting.len().min(offload.stride.0);
+        let packets: Vec<Packet> = offload.waiting.drain(..count).collect();
+        let spare = mem::take(&mut offload.spare);
         let chain = mem::take(&mut stream.down);
         let job = self.new_job(id, Work::Down, chain, Load::Packets(packets));
         let job = Job { spare, ..job };
@@ -628,23 +628,23 @@ impl Node {
         let Job { chain, batch, spare, made, .. } = job;
         let stream = self.streams.at(at);
         stream.down = chain;
-        let Some(apart) = &mut stream.down_apart else { return };
-        apart.phase = Phase::Idle;
-        apart.first = None;
-        apart.spare = spare;
-        apart.stride.adapt(time);
+        let Some(offload) = &mut stream.down_offload else { return };
+        offload.phase = Phase::Idle;
+        offload.first = None;
+        offload.spare = spare;
+        offload.stride.adapt(time);
         let Load::Packets(packets) = &batch.load else { return };
         for (packet, Made { made, .. }) in packets.iter().zip(made) {
-            if let Some(apart) = &mut self.streams.at(at).down_apart {
-                apart.bytes = apart.bytes.saturating_sub(packet.body().len());
+            if let Some(offload) = &mut self.streams.at(at).down_offload {
+                offload.bytes = offload.bytes.saturating_sub(packet.body().len());
             }
             let emitter = made.unwrap_or_else(|error| {
                 self.fail_down(at, &error);
                 Emitter::new()
             });
             self.send_made_down(at, packet.as_ref(), &emitter);
-            if let Some(apart) = &mut self.streams.at(at).down_apart {
-                apart.spare.push(emitter);
+            if let Some(offload) = &mut self.streams.at(at).down_offload {
+                offload.spare.push(emitter);
             }
         }
         self.ask_for_work_down(at);
@@ -655,10 +655,10 @@ impl Node {
     /// The packets that downward filters had, and those that wait for them, come to nothing.
     fn drop_down(&mut self, at: usize, at_work: usize) {
         let stream = self.streams.at(at);
-        let Some(apart) = &mut stream.down_apart else { return };
-        stream.dropped += (at_work + apart.waiting.len()) as u64;
-        apart.waiting.clear();
-        (apart.bytes, apart.first) = (0, None);
+        let Some(offload) = &mut stream.down_offload else { return };
+        stream.dropped += (at_work + offload.waiting.len()) as u64;
+        offload.waiting.clear();
+        (offload.bytes, offload.first) = (0, None);
         self.grant_to_parent(at);
         self.close_if_idle(at);
     }
@@ -666,15 +666,16 @@ impl Node {
     /// Whether a stream that is to close has packets at work that come before; it closes behind
     /// them.
     pub(crate) fn closes_later(&mut self, at: usize) -> bool {
-        let Some(apart) = &mut self.streams.at(at).down_apart else { return false };
-        apart.closes = apart.is_busy();
-        apart.closes
+        let Some(offload) = &mut self.streams.at(at).down_offload else { return false };
+        offload.closes = offload.is_busy();
+        offload.closes
     }
 
     fn close_if_idle(&mut self, at: usize) {
         let stream = self.streams.at(at);
         let id = stream.id;
-        if stream.down_apart.as_ref().is_some_and(|apart| apart.closes && !apart.is_busy()) {
+        if stream.down_offload.as_ref().is_some_and(|offload| offload.closes && !offload.is_busy())
+        {
             self.close_now(id);
         }
     }
@@ -687,7 +688,7 @@ impl Node {
 
     fn end_if_idle(&mut self) {
         let now = self.now;
-        let is_busy = |stream: &Stream| stream.down_apart.as_ref().is_some_and(|a| a.is_busy());
+        let is_busy = |stream: &Stream| stream.down_offload.as_ref().is_some_and(|a| a.is_busy());
         let is_over = |&(until, _): &(Instant, String)| until <= now;
         let is_due = self.jobs.ends.as_ref().is_some_and(is_over);
         if (is_due || !self.streams.iter().any(is_busy))
@@ -702,7 +703,7 @@ impl Stream {
     /// Why the upward filters are not called any more, if they are not.
     #[inline]
     pub(crate) fn given_up(&self) -> Option<FilterError> {
-        match &self.apart.as_ref()?.phase {
+        match &self.offload.as_ref()?.phase {
             Phase::GivenUp(error) => Some(error.clone()),
             _ => None,
         }
@@ -710,16 +711,16 @@ impl Stream {
 
     /// Whether waves go on by a job that is listed or out, rather than by the clock.
     pub(crate) fn is_busy(&self) -> bool {
-        self.apart.as_ref().is_some_and(|apart| apart.is_busy())
+        self.offload.as_ref().is_some_and(|offload| offload.is_busy())
     }
 
     /// Whether it is closed, and waits for packets that filters are at work on.
     pub(crate) fn is_closing(&self) -> bool {
-        self.down_apart.as_ref().is_some_and(|apart| apart.closes)
+        self.down_offload.as_ref().is_some_and(|offload| offload.closes)
     }
 
     fn is_at_work(&self) -> bool {
-        self.is_busy() || self.down_apart.as_ref().is_some_and(|apart| apart.is_busy())
+        self.is_busy() || self.down_offload.as_ref().is_some_and(|offload| offload.is_busy())
     }
 
     /// What is run, for people.

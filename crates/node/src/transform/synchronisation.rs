@@ -3,9 +3,9 @@
 //! given its part, and when the time is up that the rule has named.
 //!
 //! A rule of which nobody knows how long it thinks is asked in a [`Job`](crate::Job), as filters
-//! that run apart are called (`offload`). Until it has answered it is asked nothing else; waves that
-//! are complete meanwhile go on without it. One that does not answer within the network's limit is
-//! given up: from then on every wave that it would be asked about fails.
+//! that run apart are called (`offload`). Until it has answered it is asked nothing else; waves
+//! that are complete meanwhile go on without it. One that does not answer within the network's
+//! limit is given up: from then on every wave that it would be asked about fails.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -39,7 +39,7 @@ enum Standing {
     /// Here, to be asked in the loop.
     Here(Rule),
     /// Here, to be asked in a job.
-    Apart(Rule),
+    Offload(Rule),
     /// Here, and to be given out.
     Listed(Rule),
     /// Out.
@@ -66,7 +66,7 @@ pub(crate) struct Question {
 impl Decider {
     pub(crate) fn new(rule: Box<dyn Synchronisation>) -> Self {
         let standing = match rule.runs_apart() {
-            true => Standing::Apart(Rule(rule)),
+            true => Standing::Offload(Rule(rule)),
             false => Standing::Here(Rule(rule)),
         };
         Self { standing, asked: None, due: None }
@@ -75,7 +75,7 @@ impl Decider {
     /// The rule, if it is here and must not be let go of in the loop.
     fn retire(&mut self) -> Option<Rule> {
         match core::mem::replace(&mut self.standing, Standing::AtWork) {
-            Standing::Apart(rule) | Standing::Listed(rule) => Some(rule),
+            Standing::Offload(rule) | Standing::Listed(rule) => Some(rule),
             other => {
                 self.standing = other;
                 None
@@ -148,7 +148,7 @@ impl Stream {
             Standing::Here(rule) => rule.0.decide(&question.arrivals()),
             Standing::GivenUp(error) => Err(error.clone()),
             Standing::Listed(_) | Standing::AtWork => return false,
-            Standing::Apart(_) => {
+            Standing::Offload(_) => {
                 decider.standing = match decider.retire() {
                     Some(rule) => Standing::Listed(rule),
                     None => return false,
@@ -177,7 +177,7 @@ impl Stream {
                     (decider.asked, decider.due) = (Some(question.news()), None);
                     return Some((rule, question));
                 }
-                decider.standing = Standing::Apart(rule);
+                decider.standing = Standing::Offload(rule);
             }
             other => decider.standing = other,
         }
@@ -187,7 +187,7 @@ impl Stream {
     /// The rule has come back.
     pub(crate) fn take_rule(&mut self, rule: Rule) {
         if let Some(decider) = &mut self.rule {
-            decider.standing = Standing::Apart(rule);
+            decider.standing = Standing::Offload(rule);
         }
     }
 

@@ -14,7 +14,7 @@ pub(crate) struct Counted {
     pub(crate) gone: u32,
     /// When this was told last, or when the node had its first link.
     pub(crate) told_at: Option<Instant>,
-    told: [u64; 3],
+    reported: [u64; 3],
 }
 
 impl Counted {
@@ -32,9 +32,9 @@ impl Counted {
     }
 
     /// What has come since the last call: waves, packets, bytes, nanoseconds.
-    pub(crate) fn tell(&mut self, now: Instant) -> [u64; 4] {
+    pub(crate) fn report(&mut self, now: Instant) -> [u64; 4] {
         let all = [self.waves, self.packets, self.bytes];
-        let [waves, packets, bytes] = core::mem::replace(&mut self.told, all);
+        let [waves, packets, bytes] = core::mem::replace(&mut self.reported, all);
         let interval = nanoseconds(now, self.told_at.replace(now).unwrap_or(now));
         [all[0] - waves, all[1] - packets, all[2] - bytes, interval]
     }

@@ -12,7 +12,7 @@ use sapwood_packet::PacketRef;
 use sapwood_wire::run_key;
 
 use crate::interface::Instant;
-use crate::streams::stream::{Stream, Way};
+use crate::streams::stream::{Route, Stream};
 use crate::waves::slot::Slot;
 use crate::waves::table::{Arrived, OpenWave, WaveTable};
 
@@ -47,7 +47,7 @@ impl Stream {
     #[inline]
     fn fold_run(&mut self, slot: usize, run: &PacketRef<'_>, charge: u32) -> u32 {
         let position = Position::start_of(run.header.wave);
-        let is_plain = self.way == Way::Fold
+        let is_plain = self.route == Route::Fold
             && !self.is_timed()
             && !self.is_immediate()
             && self.slots[slot].next == position

@@ -7,15 +7,15 @@ use sapwood_packet::{RankSet, Wave};
 use sapwood_wire::limits::KEPT_BYTES;
 
 use crate::interface::LinkId;
-use crate::members::packet_validation::Warrant;
+use crate::members::packet_validation::PacketPermission;
 use crate::recovery::replica::Replicas;
 
 /// After so many bytes a child is told what is safe, though nothing else goes to it: before what it
 /// may keep is used up.
-const UNTOLD_BYTES_MAX: usize = KEPT_BYTES / 4;
+const UNANNOUNCED_BYTES_MAX: usize = KEPT_BYTES / 4;
 
 /// After so many waves or packets a neighbour is told what is safe, if a packet goes there anyhow.
-pub(crate) const UNTOLD_PACKETS: u64 = 128;
+pub(crate) const UNANNOUNCED_PACKETS: u64 = 128;
 
 /// A child that leads to members of the stream.
 #[derive(Debug)]
@@ -53,14 +53,14 @@ pub(crate) struct Slot {
     waiting_singles: u32,
     last_single: u32,
     /// What it has been told is safe.
-    told: (Position, u32),
+    announced: (Position, u32),
     /// Bytes that have become safe since, as far as they are counted.
-    untold_bytes: usize,
+    unannounced_bytes: usize,
     safe_number: u32,
     /// What it has handed over of its filters' states.
     pub(crate) replicas: Replicas,
     /// For whom it may send, once it has.
-    pub(crate) warrant: Option<Warrant>,
+    pub(crate) permission: Option<PacketPermission>,
 }
 
 /// What has to be safe for a single packet of a child to be safe.
@@ -91,11 +91,11 @@ impl Slot {
             numbers: VecDeque::new(),
             waiting_singles: 0,
             last_single: 0,
-            told: (first, 0),
-            untold_bytes: 0,
+            announced: (first, 0),
+            unannounced_bytes: 0,
             safe_number: 0,
             replicas: Replicas::default(),
-            warrant: None,
+            permission: None,
         }
     }
 
@@ -131,15 +131,15 @@ impl Slot {
 
     /// So many bytes more have become safe; whether it is time to tell the child.
     #[inline]
-    pub(crate) fn has_untold(&mut self, bytes: usize) -> bool {
-        self.untold_bytes += bytes;
-        self.untold_bytes >= UNTOLD_BYTES_MAX
+    pub(crate) fn has_unannounced(&mut self, bytes: usize) -> bool {
+        self.unannounced_bytes += bytes;
+        self.unannounced_bytes >= UNANNOUNCED_BYTES_MAX
     }
 
     /// Whether this child may forget so many waves that it is worth a word beside a packet.
     #[inline]
     pub(crate) fn is_behind(&self, safe: Position) -> bool {
-        safe.wave.saturating_sub(self.told.0.wave) >= UNTOLD_PACKETS
+        safe.wave.saturating_sub(self.announced.0.wave) >= UNANNOUNCED_PACKETS
     }
 
     /// What this child need not keep any more, if it has not been told: the place before which its
@@ -151,7 +151,7 @@ impl Slot {
         single: u32,
         held: Option<Wave>,
     ) -> Option<(Position, u32)> {
-        self.untold_bytes = 0;
+        self.unannounced_bytes = 0;
         while let Some(&(until, number)) = self.numbers.front() {
             let is_safe = match until {
                 Until::Single(own) => has_reached(single, own),
@@ -169,12 +169,12 @@ impl Slot {
         // One that has said that nothing more comes may have members again, who send what they
         // have kept of waves that have gone on without them.
         let come = if self.next < END { self.next } else { self.next_before_end };
-        let position = held.min(safe).min(come).max(self.told.0);
+        let position = held.min(safe).min(come).max(self.announced.0);
         let now = (position, self.safe_number);
-        if !self.alive || now == self.told {
+        if !self.alive || now == self.announced {
             return None;
         }
-        self.told = now;
+        self.announced = now;
         Some(now)
     }
 

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use sapwood_filter::Registry;
 use sapwood_node::{
-    Answer, ChildPlan, Delivery, Event, GUEST_RANKS_BEGIN, Input, Instant, Job, LinkId, Node,
+    Answer, ChildPlan, DYNAMIC_RANKS_BEGIN, Delivery, Event, Input, Instant, Job, LinkId, Node,
     Output, Recovery, Role, Settings, StreamSpec,
 };
 use sapwood_packet::{IntoValues, Packet, Rank, RankSet, StreamId};
@@ -373,7 +373,7 @@ impl Tree {
         }
         let (height, total) = (self.height(rank), self.topology.back_end_count());
         if self.takes_guests {
-            self.processes[index].node.take_guests(PLAN_OF_JOINED.to_vec());
+            self.processes[index].node.accept_dynamic_members(PLAN_OF_JOINED.to_vec());
         }
         self.processes[index].node.expect(plans, kept, height, total);
         self.drain(index);
@@ -517,11 +517,11 @@ impl Tree {
                 Output::Connect { address } => self.connecting.push((process, address)),
                 Output::Planned { rank, plan } => {
                     self.processes[process].rank = Some(rank);
-                    if rank >= GUEST_RANKS_BEGIN {
+                    if rank >= DYNAMIC_RANKS_BEGIN {
                         self.by_rank.insert(rank, process);
                     }
                     if plan == PLAN_OF_JOINED {
-                        self.processes[process].node.take_guests(plan);
+                        self.processes[process].node.accept_dynamic_members(plan);
                         let total = self.topology.back_end_count();
                         self.processes[process].node.expect(vec![], RankSet::new(), 1, total);
                     } else if !plan.is_empty() {
