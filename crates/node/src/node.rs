@@ -1,52 +1,33 @@
 //! The node: its parts, and the two ways in and out.
 
-use alloc::collections::VecDeque;
 use alloc::string::String;
 
-use sapwood_filter::Emitter;
-use sapwood_link::{Filled, MemoryAdvice, Pool};
-use sapwood_packet::{OutOfMemory, Rank, RankSet, Slab, StreamId, Values};
-use sapwood_wire::limits::CHUNK_BYTES;
+use sapwood_link::{Filled, MemoryAdvice};
+use sapwood_packet::{OutOfMemory, Rank, RankSet, StreamId};
 
 use crate::api::files::Files;
-
-use crate::interface::{
-    Delivery, Input, Instant, LinkId, Mutation, Output, Recovery, Role, Settings,
-};
+#[cfg(feature = "mutations")]
+use crate::interface::Mutation;
+use crate::interface::{Delivery, Input, Instant, LinkId, Output, Recovery, Role, Settings};
 use crate::members::membership::Membership;
 use crate::members::visitor::Visitors;
 use crate::streams::stream::Stream;
 use crate::streams::table::Streams;
 use crate::transform::offload::Jobs;
-use crate::turn::counted::Counted;
-use crate::turn::links::{Links, Peer};
+use crate::turn::Turn;
+use crate::turn::links::Peer;
 
 /// Later than any deadline.
 const NEVER: Instant = Instant(u64::MAX);
 
-/// Outputs that most back-ends have at a time, and a tree may have a million of them.
-const OUTPUTS: usize = 2;
-
 /// One process of the tree, without its I/O.
 #[derive(Debug)]
 pub struct Node {
-    pub(crate) settings: Settings,
-    pub(crate) now: Instant,
-    pub(crate) links: Links,
-    pub(crate) pool: Pool,
+    /// What all stages of a turn share.
+    pub(crate) turn: Turn,
     pub(crate) membership: Membership,
     pub(crate) streams: Streams,
     pub(crate) files: Files,
-    pub(crate) emitter: Emitter,
-    pub(crate) scratch: Slab,
-    /// Memory in which a back-end's next small packet is built.
-    pub(crate) built: Values,
-    /// Length of the last packet's values, if they went away with the memory of `built`.
-    pub(crate) large_bytes: usize,
-    pub(crate) deliveries: VecDeque<Delivery>,
-    /// What a packet for this back-end was longer than there was memory for.
-    pub(crate) undelivered: Option<OutOfMemory>,
-    pub(crate) outputs: VecDeque<Output>,
     /// The number of the next stream that this front-end opens.
     pub(crate) next_stream: StreamId,
     pub(crate) has_ended: bool,
@@ -62,16 +43,7 @@ pub struct Node {
     pub(crate) reclaim_due: Instant,
     /// The wake-up that was last asked for.
     pub(crate) wake: Option<Instant>,
-    /// A rule that this node breaks, in tests.
-    pub(crate) mutation: Option<Mutation>,
-    /// A longer body is cut into chunks of this length.
-    pub(crate) chunk_bytes: usize,
-    pub(crate) counted: Counted,
     pub(crate) visitors: Visitors,
-    /// Its host, for people.
-    pub(crate) host: String,
-    /// See [`Node::set_wall`].
-    pub(crate) wall: i64,
     /// See [`Node::distrusts`].
     pub(crate) distrusts: Option<String>,
 }
@@ -79,34 +51,24 @@ pub struct Node {
 impl Node {
     /// Names whom to tell of memory in which large packets are put together.
     pub fn set_memory_advice(&mut self, advice: MemoryAdvice) {
-        self.pool.set_advice(advice);
+        self.turn.pool.set_advice(advice);
     }
 
     /// Cuts large packets into chunks of this many bytes, a multiple of 256; the same in all
     /// processes of a network, and before this one's first input. Short chunks make tests of them
     /// cheap.
     pub fn set_chunk_bytes(&mut self, bytes: usize) {
-        self.chunk_bytes = bytes;
+        self.turn.chunk_bytes = bytes;
     }
 
     /// A node without links. A front-end is given its children with [`Node::expect`].
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         Self {
-            membership: Membership::new(settings.rank),
-            settings,
-            now: Instant::default(),
-            links: Links::default(),
-            pool: Pool::default(),
+            membership: Membership::new(),
+            turn: Turn::new(settings),
             streams: Streams::default(),
             files: Files::default(),
-            emitter: Emitter::new(),
-            scratch: Slab::default(),
-            built: Values::new(),
-            large_bytes: 0,
-            deliveries: VecDeque::new(),
-            undelivered: None,
-            outputs: VecDeque::with_capacity(OUTPUTS),
             next_stream: 1,
             has_ended: false,
             transformed: None,
@@ -115,12 +77,7 @@ impl Node {
             acknowledgement_due: None,
             reclaim_due: Instant::default(),
             wake: None,
-            mutation: None,
-            chunk_bytes: CHUNK_BYTES,
-            counted: Counted::default(),
             visitors: Visitors::default(),
-            host: String::new(),
-            wall: 0,
             distrusts: None,
         }
     }
@@ -128,27 +85,27 @@ impl Node {
     /// Says what time it is. A front-end is asked to do things before its first input, and would
     /// take the time since its clock began for its own lateness.
     pub fn set_time(&mut self, now: Instant) {
-        self.now = now;
+        self.turn.now = now;
     }
 
     /// Changes the node. Drain [`Node::poll_output`] before the next change.
     pub fn handle_input(&mut self, now: Instant, input: Input<'_>) {
-        self.now = now;
+        self.turn.now = now;
         self.transformed = None;
         self.reclaim_if_due();
         match input {
             Input::ParentUp { link } if self.membership.search.is_some() => self.ancestor_up(link),
             Input::ParentUp { link } => self.parent_up(link),
             Input::ConnectFailed { reason, is_refused } => self.connect_failed(&reason, is_refused),
-            Input::ChildUp { link } => self.links.open(link, Peer::Stranger, now),
+            Input::ChildUp { link } => self.turn.links.open(link, Peer::Stranger, now),
             Input::Bytes { link, bytes } => self.bytes(link, bytes),
             Input::Filled { link, bytes } => self.filled(link, bytes),
             Input::Transmitted { link, bytes } => {
                 if self.membership.parent == Some(link) {
                     self.record_runs();
                 }
-                if let Some(open) = self.links.link_mut(link) {
-                    open.outbox.transmitted(bytes, &mut self.pool);
+                if let Some(open) = self.turn.links.link_mut(link) {
+                    open.outbox.transmitted(bytes, &mut self.turn.pool);
                     open.owed_bytes = open.owed_bytes.saturating_sub(bytes);
                 }
             }
@@ -170,11 +127,11 @@ impl Node {
 
     /// The next thing to do, or `None` when the node waits for its next input.
     pub fn poll_output(&mut self) -> Option<Output> {
-        if let Some(output) = self.outputs.pop_front() {
+        if let Some(output) = self.turn.outputs.pop_front() {
             return Some(output);
         }
-        if let Some(link) = self.links.ready.pop() {
-            if let Some(open) = self.links.link_mut(link) {
+        if let Some(link) = self.turn.links.ready.pop() {
+            if let Some(open) = self.turn.links.link_mut(link) {
                 open.transmit_asked = false;
             }
             return Some(Output::Transmit(link));
@@ -183,7 +140,7 @@ impl Node {
             return None;
         }
         // A wave that has no room to go on is looked at again when there is room, not by the clock.
-        let is_root = self.settings.role == Role::FrontEnd;
+        let is_root = self.turn.settings.role == Role::FrontEnd;
         let may_go = |stream: &&Stream| {
             stream.has_room_up(is_root) && !stream.is_busy() && stream.replies.is_empty()
         };
@@ -213,32 +170,32 @@ impl Node {
 
     /// The next thing for the application.
     pub fn poll_delivery(&mut self) -> Option<Delivery> {
-        self.deliveries.pop_front()
+        self.turn.deliveries.pop_front()
     }
 
     /// Whether a packet from the front-end was lost since there was no memory for it (back-end).
     pub fn take_undelivered(&mut self) -> Option<OutOfMemory> {
-        self.undelivered.take()
+        self.turn.undelivered.take()
     }
 
     /// The node's rank, once it has one.
     #[must_use]
     pub fn rank(&self) -> Option<Rank> {
-        self.membership.rank
+        self.turn.rank
     }
 
     /// The terms on which the network deals with processes that are gone, as far as this one knows
     /// them: those of the front-end, once it has been welcomed.
     #[must_use]
     pub fn recovery(&self) -> Recovery {
-        self.settings.recovery
+        self.turn.settings.recovery
     }
 
     /// Whether the process at the other end of a link reads it at any time, rather than when its
     /// application lets it.
     #[must_use]
     pub fn keeps_time(&self, link: LinkId) -> bool {
-        match self.links.link(link).map(|open| open.peer) {
+        match self.turn.links.link(link).map(|open| open.peer) {
             Some(Peer::Parent) => self.membership.parent_keeps_time,
             Some(Peer::Child(rank)) => {
                 self.membership.child(rank).is_some_and(|child| child.keeps_time)
@@ -274,7 +231,7 @@ impl Node {
 
     /// Says where this process takes connections; before [`Node::expect`].
     pub fn set_address(&mut self, address: alloc::string::String) {
-        self.settings.address = Some(address);
+        self.turn.settings.address = Some(address);
     }
 
     /// Whether the network has ended for this process.
@@ -286,13 +243,16 @@ impl Node {
     /// Whether bytes wait to be written to some link.
     #[must_use]
     pub fn has_unwritten(&self) -> bool {
-        self.links.ids().any(|id| self.links.link(id).is_some_and(|link| !link.outbox.is_empty()))
+        self.turn
+            .links
+            .ids()
+            .any(|id| self.turn.links.link(id).is_some_and(|link| !link.outbox.is_empty()))
     }
 
     /// Where the next bytes of a link are to be read to, when the node wants them in memory of its
     /// own. Say with [`Input::Filled`] how many came.
     pub fn lend(&mut self, link: LinkId) -> Option<&mut [u8]> {
-        let Self { links, pool, .. } = self;
+        let Self { turn: Turn { links, pool, .. }, .. } = self;
         links.link_mut(link)?.inbox.lend(pool)
     }
 
@@ -300,12 +260,12 @@ impl Node {
     /// is less than 16 KiB; the next bytes are to be read behind it, and all of it given with
     /// [`Input::Bytes`]. The buffer must start at a multiple of 8 and be longer than that.
     pub fn begin_read(&mut self, link: LinkId, buffer: &mut [u8]) -> usize {
-        self.links.link_mut(link).map_or(0, |open| open.inbox.begin_read(buffer))
+        self.turn.links.link_mut(link).map_or(0, |open| open.inbox.begin_read(buffer))
     }
 
     /// What waits to be written to a link, part by part, in order.
     pub fn gather<'a>(&'a self, link: LinkId, each: impl FnMut(&'a [u8]) -> bool) {
-        if let Some(open) = self.links.link(link) {
+        if let Some(open) = self.turn.links.link(link) {
             open.outbox.gather(each);
         }
     }
@@ -314,7 +274,7 @@ impl Node {
     /// packets come in the order in which they are combined.
     #[must_use]
     pub fn read_order(&self, link: LinkId) -> u64 {
-        match self.links.link(link).map(|open| open.peer) {
+        match self.turn.links.link(link).map(|open| open.peer) {
             Some(Peer::Child(rank)) => u64::from(rank) + 1,
             _ => 0,
         }
@@ -323,12 +283,12 @@ impl Node {
     /// Whether bytes wait to be written to a link.
     #[must_use]
     pub fn wants_write(&self, link: LinkId) -> bool {
-        self.links.link(link).is_some_and(|open| !open.outbox.is_empty())
+        self.turn.links.link(link).is_some_and(|open| !open.outbox.is_empty())
     }
 
     fn filled(&mut self, link: LinkId, bytes: usize) {
-        let now = self.now;
-        let Some(open) = self.links.link_mut(link) else { return };
+        let now = self.turn.now;
+        let Some(open) = self.turn.links.link_mut(link) else { return };
         open.heard = now;
         match open.inbox.filled(bytes) {
             Ok(Filled::Partial) => {}
@@ -343,7 +303,7 @@ impl Node {
             }
             Ok(Filled::Bytes(slab)) => {
                 self.bytes(link, slab.as_bytes());
-                self.pool.give(slab);
+                self.turn.pool.give(slab);
             }
             Err(error) => self.break_link(link, &error),
         }
@@ -354,11 +314,6 @@ impl Node {
     /// Has this node break a rule from now on; before it is given its first input.
     #[cfg(feature = "mutations")]
     pub fn mutate(&mut self, mutation: Mutation) {
-        self.mutation = Some(mutation);
-    }
-
-    #[inline]
-    pub(crate) fn breaks(&self, rule: Mutation) -> bool {
-        cfg!(feature = "mutations") && self.mutation == Some(rule)
+        self.turn.mutation = Some(mutation);
     }
 }

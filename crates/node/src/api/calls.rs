@@ -9,7 +9,7 @@ use sapwood_filter::WaveRule;
 use sapwood_link::{FrameInfo, SHARED_BODY_BYTES};
 use sapwood_packet::{
     Body, DIRECTIVES_MAX, FormatRef, Header, IntoValues, Packet, PacketRef, RankSet, RankSetRef,
-    Slab, StreamId, Tag, Values, ValuesRef, Wave,
+    Slab, StreamId, Tag, ValuesRef, Wave,
 };
 use sapwood_wire::limits::{FILTERS_MAX, PACKET_BYTES_MAX, WINDOW_BYTES};
 use sapwood_wire::{Control, Ranges, StreamRequest, WaitRule, encode_control};
@@ -17,6 +17,7 @@ use sapwood_wire::{Control, Ranges, StreamRequest, WaitRule, encode_control};
 use crate::interface::{Instant, NodeError, Role, StreamSpec};
 use crate::node::Node;
 use crate::streams::stream::request_of;
+use crate::turn::Turn;
 
 impl Node {
     /// Opens a stream (front-end).
@@ -26,7 +27,7 @@ impl Node {
     /// [`NodeError::Filter`] for an unknown filter or wrong parameters,
     /// [`NodeError::RequestTooLong`] for too many filters.
     pub fn open_stream(&mut self, spec: StreamSpec) -> Result<StreamId, NodeError> {
-        if self.settings.role != Role::FrontEnd {
+        if self.turn.settings.role != Role::FrontEnd {
             return Err(NodeError::NotFrontEnd);
         }
         let strangers = spec.members.difference(self.membership.connected().as_ref());
@@ -54,7 +55,7 @@ impl Node {
         check_request(&request)?;
         let mut stream = self.new_stream(request)?;
         let id = stream.id;
-        if self.settings.recovery.is_on {
+        if self.turn.settings.recovery.is_on {
             stream.keep();
         }
         self.next_stream += 1;
@@ -68,11 +69,11 @@ impl Node {
     /// # Errors
     /// [`NodeError::NotFrontEnd`].
     pub fn close_stream(&mut self, stream: StreamId) -> Result<(), NodeError> {
-        if self.settings.role != Role::FrontEnd {
+        if self.turn.settings.role != Role::FrontEnd {
             return Err(NodeError::NotFrontEnd);
         }
         self.close(stream);
-        self.deliveries.retain(|delivery| delivery.stream() != stream);
+        self.turn.deliveries.retain(|delivery| delivery.stream() != stream);
         Ok(())
     }
 
@@ -97,7 +98,7 @@ impl Node {
     /// As [`Node::has_room`].
     pub fn has_room_to(&self, stream: StreamId, destinations: &RankSet) -> Result<bool, NodeError> {
         let open = self.streams.get(stream).ok_or(NodeError::Stream { stream })?;
-        Ok(match self.settings.role {
+        Ok(match self.turn.settings.role {
             Role::FrontEnd => open.has_room_down(destinations),
             // A run that has been begun is ended: it is short, and broken runs cost every node
             // above.
@@ -109,7 +110,7 @@ impl Node {
     /// are gone and what they sent has been delivered.
     #[must_use]
     pub fn is_deserted(&self, stream: StreamId) -> bool {
-        let is_root = self.settings.role == Role::FrontEnd;
+        let is_root = self.turn.settings.role == Role::FrontEnd;
         self.streams.get(stream).filter(|_| is_root).is_some_and(|stream| {
             stream.slots.iter().all(|slot| slot.next >= sapwood_link::END)
                 && stream.waves.is_empty()
@@ -148,8 +149,8 @@ impl Node {
         values: impl IntoValues,
         destinations: &RankSet,
     ) -> Result<(), NodeError> {
-        self.now = now;
-        if self.settings.role != Role::FrontEnd {
+        self.turn.now = now;
+        if self.turn.settings.role != Role::FrontEnd {
             return Err(NodeError::NotFrontEnd);
         }
         let at = self.streams.find(stream).ok_or(NodeError::Stream { stream })?;
@@ -157,14 +158,14 @@ impl Node {
         if let Some(rank) = strangers.as_ref().first() {
             return Err(NodeError::NotMember { rank });
         }
-        let values = self.build(values);
+        let values = self.turn.build(values);
         values.check_memory()?;
         let packet = Packet::new(stream, tag, values);
         check_length(packet.body())?;
-        self.note_large(packet.body());
+        self.turn.retain_large(packet.body());
         check_count(packet.format().len())?;
         let mut lent = packet.as_ref();
-        lent.header.origin = self.membership.rank_or_max();
+        lent.header.origin = self.turn.rank_or_max();
         let open = self.streams.at(at);
         let wave = open.next_down;
         lent.header.wave = wave;
@@ -182,27 +183,6 @@ impl Node {
         Ok(())
     }
 
-    /// Builds values, in memory that the last packet has left if that fits.
-    fn build(&mut self, values: impl IntoValues) -> Values {
-        if self.large_bytes > 0 {
-            // It may lie in the processor's cache.
-            let length = core::mem::take(&mut self.large_bytes);
-            if let Some(slab) = self.pool.take_used(length) {
-                self.built = Values::in_memory(slab);
-            }
-        }
-        self.built.clear();
-        values.append_to(core::mem::take(&mut self.built))
-    }
-
-    /// Remembers a large packet's memory for the next one.
-    fn note_large(&mut self, body: &Body) {
-        if body.len() >= SHARED_BODY_BYTES {
-            self.large_bytes = body.len();
-            self.pool.give_later(body);
-        }
-    }
-
     /// Sends towards the front-end, in the next wave or in one that is named (back-end).
     ///
     /// Gives the length of the values in bytes.
@@ -217,10 +197,10 @@ impl Node {
         values: impl IntoValues,
         wave: Option<Wave>,
     ) -> Result<usize, NodeError> {
-        if self.settings.role != Role::BackEnd {
+        if self.turn.settings.role != Role::BackEnd {
             return Err(NodeError::NotBackEnd);
         }
-        let rank = self.membership.rank.ok_or(NodeError::NotConnected)?;
+        let rank = self.turn.rank.ok_or(NodeError::NotConnected)?;
         let at = self.streams.find(stream).ok_or(NodeError::Stream { stream })?;
         let open = self.streams.at(at);
         let next = open.next_wave;
@@ -232,7 +212,7 @@ impl Node {
             return Err(NodeError::Filter(error.clone()));
         }
         let has_filters = open.filters_sent();
-        let built = self.build(values);
+        let built = self.turn.build(values);
         built.check_memory()?;
         check_count(built.as_ref().len())?;
         let header =
@@ -241,17 +221,17 @@ impl Node {
         let length = values.body().len();
         if has_filters {
             let sent = self.send_filtered(at, header, values);
-            self.built = built;
+            self.turn.built = built;
             return Ok(sent);
         }
         if length < SHARED_BODY_BYTES {
             self.send_in_wave(at, header, values);
-            self.built = built;
+            self.turn.built = built;
             return Ok(length);
         }
         let (format, slab) = built.into_parts();
         let body = Body::from(slab);
-        self.note_large(&body);
+        self.turn.retain_large(&body);
         check_length(&body)?;
         self.send_large(at, header, format.as_ref(), body);
         Ok(length)
@@ -280,7 +260,7 @@ impl Node {
     /// A wave of this back-end is about to be sent.
     #[inline]
     fn begin_wave(&mut self, at: usize, wave: Wave, length: usize) {
-        self.counted.sent(length);
+        self.turn.counted.sent(length);
         let open = self.streams.at(at);
         // A wave that is dropped is skipped, which the packet that follows tells the parent.
         if open.drops() {
@@ -292,7 +272,7 @@ impl Node {
     /// Sends a small packet of this back-end, in a run with those before it where that can be.
     #[inline]
     fn send_small(&mut self, at: usize, header: Header, values: ValuesRef<'_>) {
-        let Self { links, streams, membership, .. } = self;
+        let Self { turn: Turn { links, .. }, streams, membership, .. } = self;
         let open = streams.at(at);
         let contributors = [[header.origin; 2]];
         let contributors =
@@ -327,7 +307,7 @@ impl Node {
     /// Whether the last frame for the parent is a run of this stream that the next wave may join.
     #[must_use]
     pub fn has_open_run(&self, stream: StreamId) -> bool {
-        let link = self.membership.parent.and_then(|parent| self.links.link(parent));
+        let link = self.membership.parent.and_then(|parent| self.turn.links.link(parent));
         link.is_some_and(|link| link.outbox.has_open_run(stream))
     }
 
@@ -336,7 +316,7 @@ impl Node {
         let Some(at) = self.streams.find(stream) else { return };
         let open = self.streams.at(at);
         open.unread = open.unread.saturating_sub(u64::from(cost));
-        if self.settings.role == Role::FrontEnd {
+        if self.turn.settings.role == Role::FrontEnd {
             self.emit_ready(at);
         } else {
             self.grant_to_parent(at);
@@ -345,8 +325,8 @@ impl Node {
 
     /// Ends the network (front-end), or leaves it (any other process).
     pub fn shutdown(&mut self, now: Instant) {
-        self.now = now;
-        if self.settings.role == Role::Communication && self.settings.recovery.is_on {
+        self.turn.now = now;
+        if self.turn.settings.role == Role::Communication && self.turn.settings.recovery.is_on {
             self.hand_over_rest(true);
             if self.is_at_work() {
                 self.membership.departs_until = Some(now + DRAIN_LIMIT);
@@ -361,15 +341,15 @@ impl Node {
         if let Some(parent) = self.membership.parent {
             self.hand_over_rest(true);
             for at in 0..self.streams.len() {
-                let Self { links, streams, .. } = self;
+                let Self { turn: Turn { links, .. }, streams, .. } = self;
                 if let Some(outbox) = links.outbox(parent) {
                     streams.at(at).sender.force(outbox);
                 }
             }
-            self.send_control(parent, &Control::Leaving);
+            self.turn.send_control(parent, &Control::Leaving);
         }
-        match self.settings.role {
-            Role::Communication if self.settings.recovery.is_on => {
+        match self.turn.settings.role {
+            Role::Communication if self.turn.settings.recovery.is_on => {
                 self.step_down(String::from(ENDED_ITSELF));
             }
             // What it has sent is still its own until it is safe.
@@ -396,15 +376,15 @@ impl Node {
     /// its filters are not at work; or either when it has waited long enough.
     pub(crate) fn depart(&mut self) {
         let Some(until) = self.membership.departs_until else { return };
-        let is_back_end = self.settings.role == Role::BackEnd;
+        let is_back_end = self.turn.settings.role == Role::BackEnd;
         let waits = if is_back_end { self.is_unsettled() } else { self.is_at_work() };
-        if until > self.now && waits {
+        if until > self.turn.now && waits {
             return;
         }
         self.membership.departs_until = None;
         match is_back_end {
             true => self.end_part(),
-            false => self.leave(self.now),
+            false => self.leave(self.turn.now),
         }
     }
 

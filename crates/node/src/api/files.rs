@@ -20,6 +20,7 @@ use sapwood_wire::{Control, StreamRequest, WireError, encode_control};
 
 use crate::interface::{LinkId, NodeError, Role};
 use crate::node::Node;
+use crate::turn::Turn;
 
 /// One file, or its first parts.
 #[derive(Debug)]
@@ -68,7 +69,7 @@ impl Node {
     /// long, or is too much for the network's limits; [`NodeError::Filter`] when it cannot be used
     /// here.
     pub fn ship(&mut self, file: &ShippedFile<'_>) -> Result<(), NodeError> {
-        if self.settings.role != Role::FrontEnd {
+        if self.turn.settings.role != Role::FrontEnd {
             return Err(NodeError::NotFrontEnd);
         }
         if self.files.list.iter().any(|known| known.digest == *file.digest) {
@@ -78,7 +79,7 @@ impl Node {
         if !self.files.takes(total) || file.name.len() > FILE_NAME_BYTES_MAX {
             return Err(NodeError::File { name: file.name.to_string(), bytes: file.bytes.len() });
         }
-        self.settings.registry.take_file(file)?;
+        self.turn.settings.registry.take_file(file)?;
         for (index, part) in file.bytes.chunks(FILE_PART_BYTES_MAX).enumerate() {
             let offset = (index * FILE_PART_BYTES_MAX) as u32;
             let (name, bytes) = (file.name.to_string(), part.to_vec());
@@ -93,7 +94,7 @@ impl Node {
         let Control::File { digest, total, offset, bytes, .. } = &part else {
             return Err(WireError::Control);
         };
-        if self.settings.role != Role::Communication {
+        if self.turn.settings.role != Role::Communication {
             return Ok(());
         }
         let known = self.files.list.iter().find(|known| known.digest == *digest);
@@ -126,7 +127,7 @@ impl Node {
         let Control::File { name, digest, total, bytes, .. } = part else { return };
         let frame = EncodedFrame::whole(Body::from(slab));
         for link in self.carriers() {
-            if let Some(outbox) = self.links.outbox(link) {
+            if let Some(outbox) = self.turn.links.outbox(link) {
                 outbox.push_frame(&frame);
             }
         }
@@ -139,7 +140,7 @@ impl Node {
         let file = &mut list[at];
         file.length += bytes.len() as u32;
         file.parts.push(frame);
-        if self.settings.role == Role::FrontEnd {
+        if self.turn.settings.role == Role::FrontEnd {
             // It took the file before it sent it.
             return;
         }
@@ -148,13 +149,13 @@ impl Node {
             let bytes = core::mem::take(&mut file.bytes);
             let whole = ShippedFile { name: &file.name, digest: &file.digest, bytes: &bytes };
             // Whoever asks for a filter of it is told what is wrong.
-            let _ = self.settings.registry.take_file(&whole);
+            let _ = self.turn.settings.registry.take_file(&whole);
         }
     }
 
     /// Sends a child that has come what it does not have of the files.
     pub(crate) fn send_files(&mut self, link: LinkId, known: &[[u8; 32]]) {
-        let Self { links, files, membership, .. } = self;
+        let Self { turn: Turn { links, .. }, files, membership, .. } = self;
         if let Some(child) = membership.rank_of(link).and_then(|rank| membership.child_mut(rank)) {
             if !child.keeps_time {
                 return;
@@ -171,11 +172,12 @@ impl Node {
     pub(crate) fn tell_open(&mut self, link: LinkId, request: StreamRequest) {
         let open = Control::Open(request);
         if self.files.list.is_empty() {
-            return self.send_control(link, &open);
+            return self.turn.send_control(link, &open);
         }
         let mut frame = Slab::default();
         // What is too long was refused when the stream was opened.
-        if let (Ok(_), Some(outbox)) = (encode_control(&mut frame, &open), self.links.outbox(link))
+        if let (Ok(_), Some(outbox)) =
+            (encode_control(&mut frame, &open), self.turn.links.outbox(link))
         {
             outbox.push_bytes(frame.as_bytes());
         }

@@ -11,6 +11,7 @@ use crate::node::Node;
 use crate::status::telemetry::Asked;
 use crate::streams::stream::Stream;
 use crate::transform::back_end::OwnFilters;
+use crate::turn::Turn;
 use crate::turn::links::Peer;
 
 impl Node {
@@ -40,19 +41,19 @@ impl Node {
     fn control_from_parent(&mut self, link: LinkId, control: Control) -> Result<(), WireError> {
         match control {
             Control::Welcome { rank, plan, back_ends, ancestors, terms, keeps_time, .. } => {
-                self.membership.rank = Some(rank);
+                self.turn.rank = Some(rank);
                 self.learn_ancestry(ancestors, terms, keeps_time);
                 self.begin_heartbeats();
-                if let Some(outbox) = self.links.outbox(link)
-                    && self.settings.role == Role::BackEnd
-                    && self.settings.recovery.is_on
+                if let Some(outbox) = self.turn.links.outbox(link)
+                    && self.turn.settings.role == Role::BackEnd
+                    && self.turn.settings.recovery.is_on
                 {
                     outbox.record_runs();
                 }
-                if self.settings.role == Role::BackEnd {
+                if self.turn.settings.role == Role::BackEnd {
                     self.expect(alloc::vec::Vec::new(), RankSet::new(), 0, back_ends);
                 }
-                self.outputs.push_back(Output::Planned { rank, plan });
+                self.turn.outputs.push_back(Output::Planned { rank, plan });
             }
             Control::Refused { reason } => {
                 self.end(false, alloc::format!("the parent refused this process: {reason}"));
@@ -78,11 +79,11 @@ impl Node {
             }
             Control::Probe { number } => {
                 self.membership.is_asked = true;
-                self.echo(link, number);
+                self.turn.answer_probe(link, number);
             }
             Control::Echo { number, clock } => {
                 self.loss_echoed(number);
-                self.echoed(link, number, clock);
+                self.turn.probe_answered(link, number, clock);
             }
             _ => return Err(WireError::Control),
         }
@@ -97,12 +98,12 @@ impl Node {
                 self.begin_heartbeats();
             }
             Control::Refused { reason } => {
-                self.outputs.push_back(Output::Hangup(link));
+                self.turn.outputs.push_back(Output::Hangup(link));
                 self.link_down(link, &reason);
             }
             Control::Referred { rank, reason } => self.referred(link, rank, &reason),
             Control::Shutdown => self.end(true, String::from("the front-end ended the network")),
-            Control::Probe { number } => self.echo(link, number),
+            Control::Probe { number } => self.turn.answer_probe(link, number),
             _ => return Err(WireError::Control),
         }
         Ok(())
@@ -129,9 +130,9 @@ impl Node {
             }
             Control::Fault { stream, wave, rank, back_ends, reason } => {
                 let ranks = set(&back_ends)?;
-                if self.settings.role == Role::FrontEnd {
+                if self.turn.settings.role == Role::FrontEnd {
                     if ranks.is_empty() {
-                        self.tell_fault(stream, reason);
+                        self.turn.report_fault(stream, reason);
                     } else if let Some(stream) = self.streams.get_mut(stream) {
                         stream.add_fault(wave, ranks, reason);
                     }
@@ -170,8 +171,8 @@ impl Node {
             }
             Control::Leaving => self.leaving(child),
             state @ Control::State { .. } => return self.keep_replica(link, state),
-            Control::Probe { number } => self.echo(link, number),
-            Control::Echo { number, clock } => self.echoed(link, number, clock),
+            Control::Probe { number } => self.turn.answer_probe(link, number),
+            Control::Echo { number, clock } => self.turn.probe_answered(link, number, clock),
             _ => return Err(WireError::Control),
         }
         Ok(())
@@ -180,7 +181,7 @@ impl Node {
     /// A stream opens: here, and at the children that lead to its members.
     pub(crate) fn open(&mut self, request: StreamRequest) {
         let id = request.stream;
-        let is_back_end = self.settings.role == Role::BackEnd;
+        let is_back_end = self.turn.settings.role == Role::BackEnd;
         let mut local = request.clone();
         if is_back_end {
             // Filters run at inner nodes; a back-end has its own, or none.
@@ -193,7 +194,7 @@ impl Node {
             Err(error) => return self.cannot_open(request, &alloc::format!("{error}")),
         };
         let own =
-            if is_back_end { OwnFilters::of(&self.settings.registry, &request) } else { None };
+            if is_back_end { OwnFilters::of(&self.turn.settings.registry, &request) } else { None };
         if let Some(before) = self.streams.find(id) {
             self.retire_filters(before);
         }
@@ -206,7 +207,7 @@ impl Node {
             stream.request.up = alloc::vec::Vec::new();
             stream.request.down = alloc::vec::Vec::new();
         }
-        if self.settings.recovery.is_on {
+        if self.turn.settings.recovery.is_on {
             stream.keep();
         }
         if !is_back_end {
@@ -215,20 +216,21 @@ impl Node {
             return self.end_if_deserted(at);
         }
         if let Some(error) = self.streams.at(at).refusal().cloned() {
-            let rank = self.membership.rank_or_max();
+            let rank = self.turn.rank_or_max();
             self.tell_unmade(id, &RankSet::range(rank, rank), &alloc::format!("{error}"));
             self.end_if_deserted(at);
         }
         if self.streams.at(at).telemetry.is_none() {
-            self.outputs.push_back(Output::Event(Event::StreamOpened { stream: id }));
+            self.turn.outputs.push_back(Output::Event(Event::StreamOpened { stream: id }));
         }
     }
 
     /// A stream as its request says, at this node.
     pub(crate) fn new_stream(&self, request: StreamRequest) -> Result<Stream, NodeError> {
-        let mut stream = Stream::new(request, &self.settings.registry, self.membership.height)?;
-        stream.chunk_bytes = self.chunk_bytes;
-        stream.mutation = self.mutation;
+        let mut stream =
+            Stream::new(request, &self.turn.settings.registry, self.membership.height)?;
+        stream.chunk_bytes = self.turn.chunk_bytes;
+        stream.mutation = self.turn.mutation;
         Ok(stream)
     }
 
@@ -252,7 +254,7 @@ impl Node {
 
     /// Tells why no wave of a stream will have these back-ends.
     fn tell_unmade(&mut self, stream: StreamId, ranks: &RankSet, reason: &str) {
-        let rank = self.membership.rank_or_max();
+        let rank = self.turn.rank_or_max();
         if let Some(parent) = self.membership.parent {
             let fault = Control::Fault {
                 stream,
@@ -261,13 +263,17 @@ impl Node {
                 back_ends: Ranges::from(ranks),
                 reason: alloc::format!("{reason} (at rank {rank}{})", self.host_phrase()),
             };
-            self.send_control(parent, &fault);
+            self.turn.send_control(parent, &fault);
         }
     }
 
     /// Its host, as a part of a reason.
     fn host_phrase(&self) -> String {
-        if self.host.is_empty() { String::new() } else { alloc::format!(" on {}", self.host) }
+        if self.turn.host.is_empty() {
+            String::new()
+        } else {
+            alloc::format!(" on {}", self.turn.host)
+        }
     }
 
     pub(crate) fn open_to_children(&mut self, at: usize) {
@@ -294,7 +300,7 @@ impl Node {
         let mut frame = sapwood_packet::Slab::default();
         let encoded = sapwood_wire::encode_control(&mut frame, &Control::Close { stream: id });
         debug_assert!(encoded.is_ok(), "a close message is short");
-        let Self { links, streams, .. } = self;
+        let Self { turn: Turn { links, .. }, streams, .. } = self;
         for slot in streams.at(at).slots.iter().filter(|slot| slot.alive) {
             if let Some(outbox) = links.outbox(slot.link) {
                 outbox.push_bytes(frame.as_bytes());
@@ -302,14 +308,14 @@ impl Node {
         }
         let is_own_matter = self.streams.at(at).telemetry.is_some();
         self.streams.remove(id);
-        if self.settings.role == Role::BackEnd && !is_own_matter {
-            self.outputs.push_back(Output::Event(Event::StreamClosed { stream: id }));
+        if self.turn.settings.role == Role::BackEnd && !is_own_matter {
+            self.turn.outputs.push_back(Output::Event(Event::StreamClosed { stream: id }));
         }
     }
 
     fn credit_from_parent(&mut self, link: LinkId, stream: StreamId, bytes: u32) {
         let Some(at) = self.streams.find(stream) else { return };
-        let Self { links, streams, .. } = self;
+        let Self { turn: Turn { links, .. }, streams, .. } = self;
         if let Some(outbox) = links.outbox(link) {
             streams.at(at).sender.grant(bytes, outbox);
         }
@@ -319,7 +325,7 @@ impl Node {
 
     fn credit_from_child(&mut self, link: LinkId, stream: StreamId, bytes: u32) {
         let Some(at) = self.streams.find(stream) else { return };
-        let Self { links, streams, .. } = self;
+        let Self { turn: Turn { links, .. }, streams, .. } = self;
         let stream = streams.at(at);
         let Some(slot) = stream.slot_of(link) else { return };
         if let Some(outbox) = links.outbox(link) {

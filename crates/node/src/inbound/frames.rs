@@ -9,6 +9,7 @@ use crate::interface::Mutation;
 use crate::interface::{Instant, LinkId, Output};
 use crate::node::Node;
 use crate::streams::stream::{Route, Stream};
+use crate::turn::Turn;
 use crate::turn::links::Peer;
 use crate::waves::head::Head;
 use crate::waves::table::{Arrived, OwnedBody};
@@ -20,8 +21,8 @@ impl Node {
     /// Bytes in the shared buffer, beginning with a frame.
     pub(crate) fn bytes(&mut self, link: LinkId, bytes: &[u8]) {
         let mut rest = bytes;
-        let now = self.now;
-        if let Some(open) = self.links.link_mut(link) {
+        let now = self.turn.now;
+        if let Some(open) = self.turn.links.link_mut(link) {
             open.heard = now;
         }
         loop {
@@ -29,7 +30,7 @@ impl Node {
                 Ok(Some(length)) if length <= rest.len() => {
                     let (frame, after) = rest.split_at(length);
                     rest = after;
-                    if let Some(open) = self.links.link_mut(link) {
+                    if let Some(open) = self.turn.links.link_mut(link) {
                         open.inbox.note_length(length);
                     }
                     self.frame(link, frame);
@@ -38,7 +39,7 @@ impl Node {
                 Err(error) => return self.break_link(link, &error),
             }
         }
-        let peer = self.links.link(link).map(|open| open.peer);
+        let peer = self.turn.links.link(link).map(|open| open.peer);
         if let (Some(Peer::Stranger | Peer::Visitor), Ok(Some(length))) = (peer, frame_length(rest))
             && length > HELLO_BYTES_MAX
         {
@@ -49,7 +50,7 @@ impl Node {
         {
             return self.break_off(link, &breach);
         }
-        let Self { links, pool, .. } = self;
+        let Self { turn: Turn { links, pool, .. }, .. } = self;
         if let Some(open) = links.link_mut(link)
             && !rest.is_empty()
             && let Err(error) = open.inbox.keep(rest, pool)
@@ -60,7 +61,7 @@ impl Node {
 
     #[inline]
     fn frame(&mut self, link: LinkId, frame: &[u8]) {
-        let Some(peer) = self.links.link(link).map(|open| open.peer) else { return };
+        let Some(peer) = self.turn.links.link(link).map(|open| open.peer) else { return };
         if let Err(breach) = self.validate_length(peer, frame, frame.len()) {
             return self.break_off(link, &breach);
         }
@@ -85,12 +86,12 @@ impl Node {
 
     /// A large frame that lies in a slab of its own.
     pub(crate) fn frame_owned(&mut self, link: LinkId, slab: Slab) {
-        let Some(peer) = self.links.link(link).map(|open| open.peer) else { return };
+        let Some(peer) = self.turn.links.link(link).map(|open| open.peer) else { return };
         let (head, start) = match decode(slab.as_bytes()) {
             Ok(Frame::Packet(packet)) => (Head::of(&packet), slab.len() - packet.body.len()),
             _ => {
                 self.frame(link, slab.as_bytes());
-                return self.pool.give(slab);
+                return self.turn.pool.give(slab);
             }
         };
         let charge = slab.len() as u32;
@@ -103,7 +104,7 @@ impl Node {
             Peer::Parent if head.more_waves == 0 => {
                 let length = slab.len();
                 let whole = Body::from(slab);
-                self.pool.give_later(&whole);
+                self.turn.pool.give_later(&whole);
                 let body = whole.part(start, length - start);
                 let packet = head.with_body(body.as_bytes());
                 let frame = EncodedFrame::whole(whole.clone());
@@ -123,7 +124,7 @@ impl Node {
         let Some(at) = self.streams.find(arrived.packet.header.stream) else {
             return self.validate_stray(link, &arrived.packet);
         };
-        let now = self.now;
+        let now = self.turn.now;
         let is_end = arrived.packet.header.wave == END.wave;
         let Some(slot) = self.streams.at(at).slot_of(link) else {
             return self.validate_stray(link, &arrived.packet);
@@ -134,8 +135,8 @@ impl Node {
         let stream = self.streams.at(at);
         match &mut stream.telemetry {
             None => {
-                self.counted.packets += 1;
-                self.counted.bytes += u64::from(arrived.charge);
+                self.turn.counted.packets += 1;
+                self.turn.counted.bytes += u64::from(arrived.charge);
             }
             Some(asked) => asked.arrived(link, now),
         }
@@ -165,7 +166,7 @@ impl Node {
     /// A packet of a wave that is needed whole. Where it is not the last of its child's, its credit
     /// returns at once, so that the rest can come however much it is.
     fn hold_packet(&mut self, at: usize, slot: usize, mut arrived: Arrived<'_>) {
-        let now = self.now;
+        let now = self.turn.now;
         let Header { ends_wave, late, .. } = arrived.packet.header;
         let stream = self.streams.at(at);
         let child = &mut stream.slots[slot];
@@ -184,7 +185,7 @@ impl Node {
 
     /// A chunk on a stream whose filters need whole packets.
     fn assemble_up(&mut self, at: usize, slot: usize, arrived: &Arrived<'_>) {
-        let now = self.now;
+        let now = self.turn.now;
         let stream = self.streams.at(at);
         let packet = arrived.packet;
         let Some(chunk) = packet.chunk else { return };
@@ -195,7 +196,7 @@ impl Node {
             chunk,
             &contributors,
             arrived.body(),
-            &self.pool,
+            &self.turn.pool,
         );
         if let Assembled::Lacking(lacking) = &assembled {
             self.tell_failure(at, packet.header.wave, contributors, lacking);
@@ -268,24 +269,24 @@ impl Node {
         }
         let is_telemetry = stream.telemetry.is_some();
         let mut is_much_unannounced = false;
-        if stream.keeps && self.settings.role == crate::Role::BackEnd {
+        if stream.keeps && self.turn.settings.role == crate::Role::BackEnd {
             stream.down_unannounced += frame.len();
             is_much_unannounced = stream.down_unannounced >= stream.down_announce_bytes;
         }
         if !is_telemetry {
-            self.counted.packets += 1;
-            self.counted.bytes += frame.len() as u64;
+            self.turn.counted.packets += 1;
+            self.turn.counted.bytes += frame.len() as u64;
         }
-        if self.settings.role == crate::Role::BackEnd && is_telemetry {
+        if self.turn.settings.role == crate::Role::BackEnd && is_telemetry {
             self.asked(at, packet.header.wave);
-        } else if self.settings.role == crate::Role::BackEnd {
+        } else if self.turn.settings.role == crate::Role::BackEnd {
             self.deliver_down(at, packet, shared.map(|(_, body)| body));
         } else if self.streams.at(at).passes_down {
             self.fan_out(at, packet, frame, shared.as_ref().map(|(frame, _)| frame));
         } else {
             self.filter_down(at, packet);
         }
-        if is_telemetry && self.settings.role == crate::Role::Communication {
+        if is_telemetry && self.turn.settings.role == crate::Role::Communication {
             self.asked(at, packet.header.wave);
         }
         self.grant_to_parent(at);
@@ -308,12 +309,18 @@ impl Node {
             Some(chunk) => {
                 let key = (packet.header.origin, packet.header.wave);
                 if chunk.offset == 0 {
-                    stream.assemblies.use_memory(self.pool.take_used(chunk.total as usize));
+                    stream.assemblies.use_memory(self.turn.pool.take_used(chunk.total as usize));
                 }
-                match stream.assemblies.add(key, chunk, &RankSet::new(), packet.body, &self.pool) {
+                match stream.assemblies.add(
+                    key,
+                    chunk,
+                    &RankSet::new(),
+                    packet.body,
+                    &self.turn.pool,
+                ) {
                     Assembled::Whole(slab, _) => {
                         let body = Body::from(slab);
-                        self.pool.give_later(&body);
+                        self.turn.pool.give_later(&body);
                         Packet::from_parts(packet.header, packet.format.to_format(), body)
                     }
                     Assembled::Partial => return,
@@ -324,7 +331,7 @@ impl Node {
                     Assembled::Lacking(lacking) => {
                         stream.dropped += 1;
                         let next = stream.next_wave;
-                        self.undelivered = Some(lacking);
+                        self.turn.undelivered = Some(lacking);
                         return self.complain(at, next, &alloc::format!("{lacking}"));
                     }
                 }
@@ -339,10 +346,10 @@ impl Node {
     /// A peer broke the format: nothing more can be believed of this link.
     pub(crate) fn break_link(&mut self, link: LinkId, error: &WireError) {
         let reason = alloc::format!("{error}");
-        if self.links.link(link).is_some() {
+        if self.turn.links.link(link).is_some() {
             self.distrusts = Some(reason.clone());
         }
-        self.outputs.push_back(Output::Hangup(link));
+        self.turn.outputs.push_back(Output::Hangup(link));
         self.link_down(link, &reason);
     }
 }

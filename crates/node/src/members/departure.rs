@@ -10,6 +10,7 @@ use crate::interface::{Event, LinkId, Missing, Output, Role};
 use crate::members::membership::{State, bound_losses};
 use crate::node::Node;
 use crate::recovery::adoption::Manner;
+use crate::turn::Turn;
 use crate::turn::links::Peer;
 
 /// Tells numbers behind losses from those of probes, which are times.
@@ -33,10 +34,10 @@ impl Node {
 
     /// Tells of a process that could not be started.
     pub(crate) fn pass_on_failure(&mut self, rank: Rank, text: String) {
-        if self.settings.role == Role::FrontEnd {
-            self.outputs.push_back(Output::Event(Event::StartFailed { rank, text }));
+        if self.turn.settings.role == Role::FrontEnd {
+            self.turn.outputs.push_back(Output::Event(Event::StartFailed { rank, text }));
         } else if let Some(parent) = self.membership.parent {
-            self.send_control(parent, &Control::Failed { rank, text });
+            self.turn.send_control(parent, &Control::Failed { rank, text });
         }
     }
 
@@ -46,7 +47,7 @@ impl Node {
 
     /// Nothing has been heard for too long over a link, though it is open: it is closed.
     pub(crate) fn link_silent(&mut self, link: LinkId, reason: &str) {
-        self.outputs.push_back(Output::Hangup(link));
+        self.turn.outputs.push_back(Output::Hangup(link));
         self.link_gone(link, reason, true);
     }
 
@@ -54,7 +55,7 @@ impl Node {
         if self.membership.parent == Some(link) {
             self.record_runs();
         }
-        let Some(open) = self.links.close(link) else { return };
+        let Some(open) = self.turn.links.close(link) else { return };
         // Its number is another link's before long.
         self.membership.applicants.retain(|applicant| applicant.link != link);
         match open.peer {
@@ -79,12 +80,13 @@ impl Node {
         let may_return = !is_back_end || !(is_leaving || child.has_exited || is_distrusted);
         let is_unheard = !had_reported && !is_orphan;
         // Who starts others may be slow: it has not started when nobody comes in its place.
-        let is_starting = is_unheard && was_silent && !is_back_end && self.settings.recovery.is_on;
+        let is_starting =
+            is_unheard && was_silent && !is_back_end && self.turn.settings.recovery.is_on;
         let awaited = if is_starting { child.expected.clone() } else { back_ends.clone() };
         if self.has_ended {
             return;
         }
-        self.counted.gone += u32::from(!is_leaving);
+        self.turn.counted.gone += u32::from(!is_leaving);
         let kind = if is_back_end { "back-end" } else { "communication process" };
         let reason = match is_leaving {
             true => alloc::format!("{kind} {rank} has left"),
@@ -144,11 +146,11 @@ impl Node {
         }
         stream.has_said_end = true;
         let is_refused = stream.refusal().is_some();
-        if self.settings.role == Role::Communication || is_refused {
+        if self.turn.settings.role == Role::Communication || is_refused {
             let header = sapwood_packet::Header {
                 stream: stream.id,
                 wave: END.wave,
-                origin: self.membership.rank_or_max(),
+                origin: self.turn.rank_or_max(),
                 ends_wave: true,
                 void: true,
                 ..Default::default()
@@ -165,17 +167,17 @@ impl Node {
             return;
         }
         self.membership.remember_loss(back_ends.clone(), reason.clone());
-        if self.settings.role == Role::Communication && self.settings.recovery.is_on {
+        if self.turn.settings.role == Role::Communication && self.turn.settings.recovery.is_on {
             // The link to the parent may be broken already.
             let unreported = Missing { ranks: back_ends.clone(), reason: reason.clone() };
             self.membership.unreported.push(unreported);
             bound_losses(&mut self.membership.unreported);
         }
-        if self.settings.role == Role::FrontEnd {
-            self.outputs.push_back(Output::Event(Event::Lost { rank, back_ends, reason }));
+        if self.turn.settings.role == Role::FrontEnd {
+            self.turn.outputs.push_back(Output::Event(Event::Lost { rank, back_ends, reason }));
         } else if let Some(parent) = self.membership.parent {
             let back_ends = Ranges::from(&back_ends);
-            self.send_control(parent, &Control::Lost { rank, back_ends, reason });
+            self.turn.send_control(parent, &Control::Lost { rank, back_ends, reason });
             self.ask_for_loss_echo();
         }
     }
@@ -188,7 +190,7 @@ impl Node {
         if let Some(parent) = self.membership.parent {
             self.membership.mark += 1;
             let number = TOLD | self.membership.mark;
-            self.send_control(parent, &Control::Probe { number });
+            self.turn.send_control(parent, &Control::Probe { number });
         }
     }
 
@@ -233,16 +235,16 @@ impl Node {
         let encoded = sapwood_wire::encode_control(&mut frame, &Control::Shutdown);
         debug_assert!(encoded.is_ok(), "a shutdown message is short");
         for link in self.membership.child_links() {
-            if let Some(outbox) = self.links.outbox(link) {
+            if let Some(outbox) = self.turn.links.outbox(link) {
                 outbox.push_bytes(frame.as_bytes());
             }
-            self.outputs.push_back(Output::Hangup(link));
+            self.turn.outputs.push_back(Output::Hangup(link));
         }
         if let Some(parent) = self.membership.parent {
-            self.outputs.push_back(Output::Hangup(parent));
+            self.turn.outputs.push_back(Output::Hangup(parent));
         }
         self.leave_links();
-        self.outputs.push_back(Output::Event(Event::Ended { on_purpose, reason }));
+        self.turn.outputs.push_back(Output::Event(Event::Ended { on_purpose, reason }));
     }
 
     /// The links of this process only drain: nothing more is written to them or read from them.
@@ -252,7 +254,7 @@ impl Node {
         let mut links = self.membership.child_links();
         links.extend(self.membership.parent.take());
         for link in links {
-            if let Some(open) = self.links.link_mut(link) {
+            if let Some(open) = self.turn.links.link_mut(link) {
                 open.peer = Peer::Leaving;
             }
         }
@@ -264,7 +266,7 @@ impl Node {
 
     /// Lets everything that waits on a stream go down, whatever the credit.
     pub(crate) fn force_down(&mut self, at: usize) {
-        let Self { links, streams, .. } = self;
+        let Self { turn: Turn { links, .. }, streams, .. } = self;
         for slot in &mut streams.at(at).slots {
             if let Some(outbox) = links.outbox(slot.link) {
                 slot.down.force(outbox);

@@ -91,7 +91,7 @@ impl Node {
     /// Its height is one less than this process's, and one at least.
     pub fn accept_dynamic_members(&mut self, plan: Vec<u8>) {
         self.membership.dynamic_ranks =
-            self.membership.rank.and_then(|rank| DynamicRanks::of(rank, plan));
+            self.turn.rank.and_then(|rank| DynamicRanks::of(rank, plan));
     }
 
     /// Says that this communication process comes by itself; before it has a parent.
@@ -110,7 +110,7 @@ impl Node {
 
     /// A communication process comes by itself.
     pub(crate) fn admit_joining(&mut self) -> Result<Rank, String> {
-        let is_root = self.settings.role == Role::FrontEnd;
+        let is_root = self.turn.settings.role == Role::FrontEnd;
         let Some(dynamic_ranks) = &mut self.membership.dynamic_ranks else {
             return Err("this network takes no further processes".to_string());
         };

@@ -15,9 +15,10 @@ use core::time::Duration;
 use sapwood_packet::Rank;
 use sapwood_wire::{Control, UNASKED};
 
-use crate::interface::{Instant, LinkId, Role};
+use crate::interface::{Instant, Role};
 use crate::members::membership::State;
 use crate::node::Node;
+use crate::turn::Turn;
 
 /// How long a process may take to answer while an orphan of its waits to be taken in. One that is
 /// just starting others may take as long as any silence.
@@ -29,21 +30,21 @@ const BEATS: u32 = 6;
 impl Node {
     /// Begins to probe, on the network's terms.
     pub(crate) fn begin_heartbeats(&mut self) {
-        let silence = self.settings.recovery.silence;
-        let judges = self.settings.role != Role::BackEnd || self.membership.parent_keeps_time;
-        let is_on = self.settings.recovery.is_on && !silence.is_zero() && judges;
-        self.membership.heartbeat_due = is_on.then(|| self.now + silence / BEATS);
+        let silence = self.turn.settings.recovery.silence;
+        let judges = self.turn.settings.role != Role::BackEnd || self.membership.parent_keeps_time;
+        let is_on = self.turn.settings.recovery.is_on && !silence.is_zero() && judges;
+        self.membership.heartbeat_due = is_on.then(|| self.turn.now + silence / BEATS);
     }
 
     /// An orphan waits to know whether this child is there.
     pub(crate) fn suspect(&mut self, rank: Rank) {
-        let now = self.now;
+        let now = self.turn.now;
         let Some(child) = self.membership.child_mut(rank) else { return };
         let Some(link) = child.link else { return };
         if child.suspected.is_none() {
             child.suspected = Some(now);
             self.judge_by(now + SUSPICION);
-            self.send_control(link, &Control::Probe { number: now.0 });
+            self.turn.send_control(link, &Control::Probe { number: now.0 });
         }
     }
 
@@ -58,15 +59,15 @@ impl Node {
             self.membership.heartbeat_due = None;
             return;
         }
-        let silence = self.settings.recovery.silence;
-        let is_due = |due: &mut Instant| *due <= self.now;
+        let silence = self.turn.settings.recovery.silence;
+        let is_due = |due: &mut Instant| *due <= self.turn.now;
         let beat = self.membership.heartbeat_due.take_if(is_due);
         let judgement = self.membership.judgement_due.take_if(is_due);
         if beat.is_some() {
-            self.membership.heartbeat_due = Some(self.now + silence / BEATS);
+            self.membership.heartbeat_due = Some(self.turn.now + silence / BEATS);
         }
         if let Some(due) = beat.into_iter().chain(judgement).min() {
-            self.excuse(self.now.since(due));
+            self.excuse(self.turn.now.since(due));
             self.judge_children(silence);
             self.judge_parent(silence);
         }
@@ -82,9 +83,9 @@ impl Node {
 
     /// Children that have not answered for too long are gone.
     fn judge_children(&mut self, silence: Duration) {
-        let (now, indulgence) = (self.now, self.indulgence());
+        let (now, indulgence) = (self.turn.now, self.indulgence());
         let (mut dead, mut is_cleared, mut next) = (Vec::new(), false, None::<Instant>);
-        let Self { membership, links, .. } = self;
+        let Self { turn: Turn { links, .. }, membership, .. } = self;
         for (_, child) in membership.children_mut() {
             let Some(link) = child.link else { continue };
             let heard = links.link(link).map_or(now, |open| open.heard);
@@ -126,24 +127,24 @@ impl Node {
     fn judge_parent(&mut self, silence: Duration) {
         let parent = self.membership.parent.filter(|_| self.membership.parent_keeps_time);
         let Some(link) = parent.filter(|_| !silence.is_zero()) else { return };
-        let Some(heard) = self.links.link(link).map(|open| open.heard) else { return };
+        let Some(heard) = self.turn.links.link(link).map(|open| open.heard) else { return };
         let limit = heard + silence + self.indulgence();
-        if limit > self.now {
-            if self.now.since(heard) > silence / BEATS * 2 {
+        if limit > self.turn.now {
+            if self.turn.now.since(heard) > silence / BEATS * 2 {
                 self.judge_by(limit);
             }
             return;
         }
-        self.link_silent(link, &silent(self.now.since(heard)));
+        self.link_silent(link, &silent(self.turn.now.since(heard)));
     }
 
     /// This process has run late: for so long nobody can have been heard.
     fn excuse(&mut self, late: Duration) {
-        let now = self.now;
+        let now = self.turn.now;
         // What is not late any more is believed step by step.
         self.membership.lateness = late.max(self.membership.lateness / 2);
         let later = |time: Instant| (time + late).min(now);
-        let Self { membership, links, .. } = self;
+        let Self { turn: Turn { links, .. }, membership, .. } = self;
         if let Some(open) = membership.parent.and_then(|link| links.link_mut(link)) {
             open.heard = later(open.heard);
         }
@@ -162,30 +163,25 @@ impl Node {
 
     /// How much longer than usual others may take, since this process itself is late.
     fn indulgence(&self) -> Duration {
-        self.membership.lateness.min(self.settings.recovery.silence.max(SUSPICION))
-    }
-
-    /// Answers a probe.
-    pub(crate) fn echo(&mut self, link: LinkId, number: u64) {
-        self.send_control(link, &Control::Echo { number, clock: self.now.0 });
+        self.membership.lateness.min(self.turn.settings.recovery.silence.max(SUSPICION))
     }
 
     /// Tells the parent that this process is there, if its probes do not come through: a frame that
     /// takes longer than the silence is before them, here or in the system's memory.
     fn show_life(&mut self) {
         let was_asked = core::mem::take(&mut self.membership.is_asked);
-        let period = self.settings.recovery.silence / BEATS;
+        let period = self.turn.settings.recovery.silence / BEATS;
         let Some(parent) = self.membership.parent.filter(|_| !was_asked) else { return };
-        if self.links.link(parent).is_some_and(|link| self.now < link.heard + period) {
-            self.echo(parent, UNASKED);
+        if self.turn.links.link(parent).is_some_and(|link| self.turn.now < link.heard + period) {
+            self.turn.answer_probe(parent, UNASKED);
         }
     }
 
     /// Asks all children that have answered the last time.
     fn ask_children(&mut self) {
-        let now = self.now;
+        let now = self.turn.now;
         let mut asked = Vec::new();
-        let Self { membership, links, .. } = self;
+        let Self { turn: Turn { links, .. }, membership, .. } = self;
         for (_, child) in membership.children_mut() {
             let Some(link) = child.link else { continue };
             let heard = links.link(link).map_or(now, |open| open.heard);
@@ -195,7 +191,7 @@ impl Node {
             }
         }
         for link in asked {
-            self.send_control(link, &Control::Probe { number: now.0 });
+            self.turn.send_control(link, &Control::Probe { number: now.0 });
         }
     }
 }

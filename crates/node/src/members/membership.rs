@@ -96,7 +96,6 @@ impl Child {
 /// The members below this node, and its parent.
 #[derive(Debug)]
 pub(crate) struct Membership {
-    pub(crate) rank: Option<Rank>,
     pub(crate) parent: Option<LinkId>,
     pub(crate) children: BTreeMap<Rank, Child>,
     /// Ranks kept for back-ends that attach here.
@@ -160,9 +159,8 @@ pub(crate) struct Membership {
 }
 
 impl Membership {
-    pub(crate) fn new(rank: Option<Rank>) -> Self {
+    pub(crate) fn new() -> Self {
         Self {
-            rank,
             parent: None,
             children: BTreeMap::new(),
             attach: RankSet::new(),
@@ -201,12 +199,6 @@ impl Membership {
     /// How many back-ends the network was planned with.
     pub(crate) fn total(&self) -> u32 {
         self.total
-    }
-
-    /// The rank for headers; a process without one sends nothing.
-    #[inline]
-    pub(crate) fn rank_or_max(&self) -> Rank {
-        self.rank.unwrap_or(Rank::MAX)
     }
 
     /// The back-ends that are connected, or on their way to another parent.
@@ -388,14 +380,16 @@ impl Node {
     /// attach. `height` is the number of levels to the farthest back-end, `total` the network's
     /// back-ends.
     pub fn expect(&mut self, children: Vec<ChildPlan>, attach: RankSet, height: u32, total: u32) {
-        self.links.expect(children.len() + usize::from(self.settings.role != Role::FrontEnd));
+        self.turn
+            .links
+            .expect(children.len() + usize::from(self.turn.settings.role != Role::FrontEnd));
         let awaited = |child: ChildPlan| (child.rank, Child::awaited(child.back_ends, child.plan));
         let mut planned: BTreeMap<Rank, Child> = children.into_iter().map(awaited).collect();
         self.membership.children.append(&mut planned);
         let is_open = !attach.is_empty() || self.membership.dynamic_ranks.is_some();
-        if let (true, Some(address)) = (is_open, &self.settings.address) {
+        if let (true, Some(address)) = (is_open, &self.turn.settings.address) {
             self.membership.attach_points.push(AttachPoint {
-                parent: self.membership.rank_or_max(),
+                parent: self.turn.rank_or_max(),
                 address: address.clone(),
                 ranks: attach.clone(),
             });
@@ -404,7 +398,7 @@ impl Node {
         self.membership.height = height;
         self.membership.total = total;
         self.membership.is_planned = true;
-        if self.settings.role == Role::FrontEnd {
+        if self.turn.settings.role == Role::FrontEnd {
             self.begin_heartbeats();
         }
         self.report_if_ready();
@@ -426,12 +420,12 @@ impl Node {
     }
 
     pub(crate) fn parent_up(&mut self, link: LinkId) {
-        let now = self.now;
-        self.links.open(link, Peer::Parent, now);
-        self.counted.begin(now);
+        let now = self.turn.now;
+        self.turn.links.open(link, Peer::Parent, now);
+        self.turn.counted.begin(now);
         self.membership.parent = Some(link);
         self.membership.is_welcomed = false;
-        let claim = match (self.settings.is_started, self.membership.rank) {
+        let claim = match (self.turn.settings.is_started, self.turn.rank) {
             (true, Some(rank)) => Claim::Started { rank },
             _ if self.membership.is_joining => Claim::Joining,
             (_, rank) => Claim::Attached { rank },
@@ -439,10 +433,10 @@ impl Node {
         let hello = Control::Hello {
             version: WIRE_VERSION,
             claim,
-            pid: self.settings.pid,
-            address: self.settings.address.clone(),
+            pid: self.turn.settings.pid,
+            address: self.turn.settings.address.clone(),
         };
-        self.send_control(link, &hello);
+        self.turn.send_control(link, &hello);
     }
 
     /// A stranger says who it is: it becomes a child, or is told why not.
@@ -454,10 +448,10 @@ impl Node {
         pid: u32,
         keeps_time: bool,
     ) {
-        self.counted.begin(self.now);
+        self.turn.counted.begin(self.turn.now);
         if claim == Claim::Visitor {
             let admitted = self.admit_visitor(link, version);
-            return admitted.unwrap_or_else(|reason| self.refuse(link, reason));
+            return admitted.unwrap_or_else(|reason| self.turn.refuse(link, reason));
         }
         let admitted = match (self.admit(version, &claim), claim) {
             (Ok(rank), Claim::Orphan { between, .. }) => {
@@ -474,21 +468,8 @@ impl Node {
                 }
                 self.welcome(link, rank);
             }
-            Err(reason) => self.refuse(link, reason),
+            Err(reason) => self.turn.refuse(link, reason),
         }
-    }
-
-    pub(crate) fn refuse(&mut self, link: LinkId, reason: String) {
-        self.turn_away(link, &Control::Refused { reason });
-    }
-
-    /// A peer is told why it is not wanted, and nothing more of it is read.
-    pub(crate) fn turn_away(&mut self, link: LinkId, why: &Control) {
-        self.send_control(link, why);
-        if let Some(open) = self.links.link_mut(link) {
-            open.peer = Peer::Leaving;
-        }
-        self.outputs.push_back(Output::Hangup(link));
     }
 
     fn admit(&mut self, version: u16, claim: &Claim) -> Result<Rank, String> {
@@ -567,22 +548,22 @@ impl Node {
             child.link = Some(link);
             child.state = State::Connected;
         }
-        if let Some(open) = self.links.link_mut(link) {
+        if let Some(open) = self.turn.links.link_mut(link) {
             open.peer = Peer::Child(rank);
         }
         let welcome = Control::Welcome {
-            parent: self.membership.rank_or_max(),
+            parent: self.turn.rank_or_max(),
             rank,
             back_ends: self.membership.total,
             plan,
             ancestors: self.ancestry_of_children(),
-            terms: self.settings.recovery.to_terms(),
-            keeps_time: self.settings.role == Role::Communication,
+            terms: self.turn.settings.recovery.to_terms(),
+            keeps_time: self.turn.settings.role == Role::Communication,
         };
-        self.send_control(link, &welcome);
+        self.turn.send_control(link, &welcome);
         if !self.membership.repairs {
             let ancestors = self.ancestry_of_children();
-            self.send_control(link, &Control::Ancestry { ancestors, repairs: false });
+            self.turn.send_control(link, &Control::Ancestry { ancestors, repairs: false });
         }
         let carries = |child: &Child| child.keeps_time && !child.is_orphan;
         if self.membership.child(rank).is_some_and(carries) {
@@ -634,17 +615,19 @@ impl Node {
             self.membership.attach_points.extend(points);
             return self.report_if_ready();
         }
-        if self.settings.role == Role::FrontEnd {
+        if self.turn.settings.role == Role::FrontEnd {
             if !back_ends.is_empty() {
-                self.outputs.push_back(Output::Event(Event::Joined { back_ends }));
+                self.turn.outputs.push_back(Output::Event(Event::Joined { back_ends }));
             }
             if !points.is_empty() {
-                self.outputs.push_back(Output::Event(Event::Offered { attach_points: points }));
+                self.turn
+                    .outputs
+                    .push_back(Output::Event(Event::Offered { attach_points: points }));
             }
         } else if let Some(parent) = self.membership.parent {
             let attach_points = crate::members::dynamic::to_wire(points);
             let back_ends = Ranges::from(&back_ends);
-            self.send_control(parent, &Control::Reached { back_ends, attach_points });
+            self.turn.send_control(parent, &Control::Reached { back_ends, attach_points });
         }
     }
 
@@ -680,16 +663,18 @@ impl Node {
         membership.has_reported = true;
         let attach_points = core::mem::take(&mut membership.attach_points);
         let back_ends = membership.connected();
-        match (self.settings.role, membership.parent) {
+        match (self.turn.settings.role, membership.parent) {
             (Role::FrontEnd, _) => {
-                self.outputs.push_back(Output::Event(Event::Ready { back_ends, attach_points }));
+                self.turn
+                    .outputs
+                    .push_back(Output::Event(Event::Ready { back_ends, attach_points }));
             }
             // Its parent knows that a back-end is there by its hello.
             (Role::BackEnd, _) => {}
             (_, Some(parent)) => {
                 let attach_points = crate::members::dynamic::to_wire(attach_points);
                 let back_ends = Ranges::from(&back_ends);
-                self.send_control(parent, &Control::Reached { back_ends, attach_points });
+                self.turn.send_control(parent, &Control::Reached { back_ends, attach_points });
             }
             (_, None) => {}
         }

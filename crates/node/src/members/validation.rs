@@ -266,7 +266,7 @@ impl Node {
     pub(crate) fn break_off(&mut self, link: LinkId, breach: &Breach) {
         let reason = alloc::format!("{breach}");
         self.distrusts = Some(reason.clone());
-        match self.links.link(link).map(|open| open.peer) {
+        match self.turn.links.link(link).map(|open| open.peer) {
             // It is asked last when this process looks for another.
             Some(Peer::Parent) => self.link_silent(link, &reason),
             Some(Peer::Child(rank)) => {
@@ -274,11 +274,11 @@ impl Node {
                     child.standing.is_distrusted = true;
                 }
                 self.close_place_because(rank, &reason);
-                self.outputs.push_back(crate::Output::Hangup(link));
+                self.turn.outputs.push_back(crate::Output::Hangup(link));
                 self.link_down(link, &reason);
             }
             _ => {
-                self.outputs.push_back(crate::Output::Hangup(link));
+                self.turn.outputs.push_back(crate::Output::Hangup(link));
                 self.link_down(link, &reason);
             }
         }
@@ -293,7 +293,7 @@ impl Node {
 
     fn validate_child(&mut self, link: LinkId, rank: Rank, said: &Control) -> Result<(), Breach> {
         let Some(child) = self.membership.child(rank) else { return Ok(()) };
-        may_say(&child.standing, self.settings.recovery.is_on, said)?;
+        may_say(&child.standing, self.turn.settings.recovery.is_on, said)?;
         self.validate_sets(child, rank, said)?;
         self.validate_streams(link, rank, said)?;
         match said {
@@ -307,7 +307,7 @@ impl Node {
 
     /// A child goes on asking, and does not read the answers.
     fn validate_asking(&mut self, link: LinkId) -> Result<(), Breach> {
-        let Some(open) = self.links.link_mut(link) else { return Ok(()) };
+        let Some(open) = self.turn.links.link_mut(link) else { return Ok(()) };
         open.owed_bytes += ANSWER_BYTES;
         match open.owed_bytes > OWED_BYTES_MAX {
             true => breach!("questions without end, and does not read the answers"),
@@ -429,7 +429,7 @@ impl Node {
             return Ok(());
         };
         let Some(at) = self.validate_stream(rank, stream, name)? else { return Ok(()) };
-        let is_root = self.settings.role == Role::FrontEnd;
+        let is_root = self.turn.settings.role == Role::FrontEnd;
         let stream = self.streams.at(at);
         let (id, window) = (stream.id, stream.request.window_bytes);
         let known = if is_root { stream.next_down } else { stream.down_next.wave };

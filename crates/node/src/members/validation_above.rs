@@ -30,8 +30,8 @@ impl Node {
                 if members.ranges().len() > planned.saturating_add(DYNAMIC_RANGES_MAX) {
                     return breach!("Open with more members than the network has");
                 }
-                let is_back_end = self.settings.role == Role::BackEnd;
-                if is_back_end && !self.membership.rank.is_some_and(|own| members.contains(own)) {
+                let is_back_end = self.turn.settings.role == Role::BackEnd;
+                if is_back_end && !self.turn.rank.is_some_and(|own| members.contains(own)) {
                     return breach!("Open of a stream that this back-end is no member of");
                 }
             }
@@ -58,7 +58,7 @@ impl Node {
     }
 
     fn validate_own_rank(&self, rank: Rank) -> Result<(), Breach> {
-        match self.membership.rank {
+        match self.turn.rank {
             Some(own) if own != rank => breach!("Welcome for rank {rank} to rank {own}"),
             _ => Ok(()),
         }

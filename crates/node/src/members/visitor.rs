@@ -31,7 +31,7 @@ impl Node {
                  network runs"
             ));
         }
-        if self.settings.role != Role::FrontEnd {
+        if self.turn.settings.role != Role::FrontEnd {
             return Err("only a front-end answers visitors".to_string());
         }
         if self.has_ended {
@@ -42,7 +42,7 @@ impl Node {
         }
         self.visitors.next += 1;
         self.visitors.here.push((link, self.visitors.next));
-        if let Some(open) = self.links.link_mut(link) {
+        if let Some(open) = self.turn.links.link_mut(link) {
             open.peer = Peer::Visitor;
         }
         Ok(())
@@ -58,7 +58,7 @@ impl Node {
         let (Control::Question { bytes }, Some(visitor)) = (control, visitor) else {
             return Err(WireError::Control);
         };
-        self.outputs.push_back(Output::Event(Event::Asked { visitor, question: bytes }));
+        self.turn.outputs.push_back(Output::Event(Event::Asked { visitor, question: bytes }));
         Ok(())
     }
 
@@ -75,7 +75,7 @@ impl Node {
         loop {
             let bytes = parts.next().unwrap_or_default().to_vec();
             let is_last = parts.peek().is_none();
-            self.send_control(link, &Control::Reply { is_last, bytes });
+            self.turn.send_control(link, &Control::Reply { is_last, bytes });
             if is_last {
                 return;
             }

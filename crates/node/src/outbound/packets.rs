@@ -13,13 +13,14 @@ use sapwood_wire::Control;
 use crate::interface::{Answer, Delivery, LinkId, Missing, Role};
 use crate::node::Node;
 use crate::streams::stream::{Route, Stream};
+use crate::turn::Turn;
 
 impl Node {
     /// Sends a packet up, or delivers it at the front-end. With `shared`, that is its body and
     /// `packet.body` is empty.
     #[inline]
     pub(crate) fn send_up(&mut self, at: usize, packet: PacketRef<'_>, shared: Option<Body>) {
-        if self.settings.role == Role::FrontEnd {
+        if self.turn.settings.role == Role::FrontEnd {
             return self.answer(at, packet, shared);
         }
         let Some(parent) = self.membership.parent else { return self.keep_up(at, packet, shared) };
@@ -31,7 +32,7 @@ impl Node {
                 Some(body) => PacketRef { body: body.as_bytes(), ..packet },
                 None => packet,
             };
-            let Some(outbox) = self.links.outbox(parent) else { return };
+            let Some(outbox) = self.turn.links.outbox(parent) else { return };
             let stream = self.streams.at(at);
             stream.number(&mut packet);
             if let Ok(length) = outbox.push_packet(&packet) {
@@ -45,7 +46,7 @@ impl Node {
     }
 
     fn send_up_large(&mut self, at: usize, parent: LinkId, packet: PacketRef<'_>, body: &Body) {
-        let Some(outbox) = self.links.outbox(parent) else { return };
+        let Some(outbox) = self.turn.links.outbox(parent) else { return };
         self.streams.record_runs(outbox);
         self.streams.at(at).queue_up(packet, body, Some(outbox));
     }
@@ -61,8 +62,8 @@ impl Node {
 
     /// Sends a packet down to the children that lead to its destinations.
     pub(crate) fn send_down(&mut self, at: usize, packet: PacketRef<'_>, shared: Option<&Body>) {
-        if packet.body.len() <= self.chunk_bytes {
-            let mut scratch = core::mem::take(&mut self.scratch);
+        if packet.body.len() <= self.turn.chunk_bytes {
+            let mut scratch = core::mem::take(&mut self.turn.scratch);
             scratch.clear();
             let is_small = packet.body.len() < SHARED_BODY_BYTES;
             let frame = match shared {
@@ -73,7 +74,7 @@ impl Node {
                 return;
             }
             self.fan_out(at, packet, scratch.as_bytes(), frame.as_ref());
-            self.scratch = scratch;
+            self.turn.scratch = scratch;
             return;
         }
         let copied;
@@ -84,7 +85,7 @@ impl Node {
                 &copied
             }
         };
-        for (part, bytes) in cut(packet, body, self.chunk_bytes) {
+        for (part, bytes) in cut(packet, body, self.turn.chunk_bytes) {
             if let Ok(frame) = EncodedFrame::split(&part, bytes) {
                 self.fan_out(at, part, &[], Some(&frame));
             }
@@ -101,8 +102,8 @@ impl Node {
         frame: &[u8],
         encoded: Option<&EncodedFrame>,
     ) {
-        let is_root = self.settings.role == Role::FrontEnd;
-        let Self { links, streams, .. } = self;
+        let is_root = self.turn.settings.role == Role::FrontEnd;
+        let Self { turn: Turn { links, .. }, streams, .. } = self;
         let stream = streams.at(at);
         let safe = stream.safe_up(is_root);
         let info = FrameInfo::downward(&packet);
@@ -172,13 +173,13 @@ impl Node {
                 let key = (header.origin, header.wave);
                 let contributors = packet.contributors.to_set();
                 if chunk.offset == 0 {
-                    stream.assemblies.use_memory(self.pool.take_used(chunk.total as usize));
+                    stream.assemblies.use_memory(self.turn.pool.take_used(chunk.total as usize));
                 }
-                match stream.assemblies.add(key, chunk, &contributors, bytes, &self.pool) {
+                match stream.assemblies.add(key, chunk, &contributors, bytes, &self.turn.pool) {
                     Assembled::Partial => return,
                     Assembled::Whole(slab, _) => {
                         let body = Body::from(slab);
-                        self.pool.give_later(&body);
+                        self.turn.pool.give_later(&body);
                         Some(body)
                     }
                     lost => {
@@ -254,7 +255,7 @@ impl Node {
         };
         let delivery = Delivery::Answer(answer);
         stream.unread += u64::from(delivery.cost());
-        self.deliveries.push_back(delivery);
+        self.turn.deliveries.push_back(delivery);
     }
 
     /// Which members a wave lacks, grouped by why.
@@ -286,22 +287,13 @@ impl Node {
         missing
     }
 
-    /// Sends a control message over one link.
-    pub(crate) fn send_control(&mut self, link: LinkId, control: &Control) {
-        if let Some(outbox) = self.links.outbox(link) {
-            // A message that is too long is a bug of ours; it is shown by the peer's silence.
-            let pushed = outbox.push_control(control);
-            debug_assert!(pushed.is_ok(), "control message too long");
-        }
-    }
-
     /// Tells the parent that bytes which came down have been dealt with.
     pub(crate) fn grant_to_parent(&mut self, at: usize) {
         let stream = self.streams.at(at);
         if let Some(bytes) = stream.grant_to_parent() {
             let id = stream.id;
             if let Some(parent) = self.membership.parent {
-                self.send_control(parent, &Control::Credit { stream: id, bytes });
+                self.turn.send_control(parent, &Control::Credit { stream: id, bytes });
                 self.acknowledge_to_parent(at);
             }
         }

@@ -78,7 +78,7 @@ impl Stream {
 impl Node {
     /// The members behind a slot that have not come back are given up, and may come nevertheless.
     pub(crate) fn await_absentees(&mut self, at: usize, slot: usize, returned: &RankSet) {
-        let until = self.now + self.settings.recovery.search_limit(Role::BackEnd);
+        let until = self.turn.now + self.turn.settings.recovery.search_limit(Role::BackEnd);
         let stream = self.streams.at(at);
         let (members, from) = {
             let slot = &stream.slots[slot];
@@ -94,7 +94,7 @@ impl Node {
     /// Forgets what was kept for back-ends that do not come any more.
     pub(crate) fn expire_absentees(&mut self) {
         for at in 0..self.streams.len() {
-            if self.streams.at(at).absent.expire(self.now) {
+            if self.streams.at(at).absent.expire(self.turn.now) {
                 self.forget_down(at);
                 self.acknowledge_to_parent(at);
             }

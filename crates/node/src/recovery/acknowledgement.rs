@@ -22,6 +22,7 @@ use crate::interface::{LinkId, Role};
 use crate::node::Node;
 use crate::recovery::straggler::Stragglers;
 use crate::streams::stream::Stream;
+use crate::turn::Turn;
 use crate::waves::slot::{Slot, UNANNOUNCED_PACKETS};
 use crate::waves::table::OpenWave;
 
@@ -93,7 +94,7 @@ impl Stream {
 impl Node {
     /// A wave or single packet has gone on from here.
     pub(crate) fn note_emitted(&mut self, at: usize, wave: &OpenWave, is_single: bool) {
-        let is_root = self.settings.role == Role::FrontEnd;
+        let is_root = self.turn.settings.role == Role::FrontEnd;
         let stream = self.streams.at(at);
         if !is_single {
             return stream.record_absences(wave);
@@ -110,14 +111,14 @@ impl Node {
     /// Something more is safe: the children are told before long.
     pub(crate) fn owe_acknowledgement(&mut self, at: usize) {
         if self.streams.at(at).keeps {
-            let is_root = self.settings.role == Role::FrontEnd;
+            let is_root = self.turn.settings.role == Role::FrontEnd;
             self.pay_within(if is_root { DELAY } else { DELAY_BELOW });
         }
     }
 
     /// What is owed is told after this time at the latest.
     fn pay_within(&mut self, delay: Duration) {
-        let until = self.now + delay;
+        let until = self.turn.now + delay;
         if self.acknowledgement_due.is_none_or(|due| until < due) {
             self.acknowledgement_due = Some(until);
         }
@@ -125,7 +126,7 @@ impl Node {
 
     /// Tells all that is owed, when its time has come.
     pub(crate) fn pay_acknowledgements(&mut self) {
-        if self.acknowledgement_due.take_if(|due| *due <= self.now).is_some() {
+        if self.acknowledgement_due.take_if(|due| *due <= self.turn.now).is_some() {
             for at in 0..self.streams.len() {
                 self.acknowledge_to_children(at);
                 let stream = self.streams.at(at);
@@ -146,7 +147,7 @@ impl Node {
 
     /// Tells one child what it need not keep.
     pub(crate) fn acknowledge_to_child(&mut self, at: usize, slot: usize) {
-        let is_root = self.settings.role == Role::FrontEnd;
+        let is_root = self.turn.settings.role == Role::FrontEnd;
         let stream = self.streams.at(at);
         if !stream.keeps {
             return;
@@ -155,7 +156,7 @@ impl Node {
         let slot = &mut stream.slots[slot];
         let link = slot.link;
         if let Some(message) = slot.acknowledgement(stream.id, safe, &mut stream.stragglers) {
-            self.send_control(link, &message);
+            self.turn.send_control(link, &message);
         }
     }
 
@@ -168,7 +169,7 @@ impl Node {
         single: u32,
     ) {
         let Some(at) = self.streams.find(id) else { return };
-        let Self { streams, links, pool, .. } = self;
+        let Self { turn: Turn { links, pool, .. }, streams, .. } = self;
         let Stream { sender, slots, faults, .. } = streams.at(at);
         let before = sender.unacknowledged_bytes();
         sender.acknowledge(position, single, pool);
@@ -198,7 +199,7 @@ impl Node {
     /// The run at the end of what waits for the parent has ended: its stream keeps it.
     #[inline]
     pub(crate) fn record_runs(&mut self) {
-        let Self { links, streams, membership, .. } = self;
+        let Self { turn: Turn { links, .. }, streams, membership, .. } = self;
         let link = membership.parent.and_then(|parent| links.link_mut(parent));
         if let Some(link) = link {
             streams.record_runs(&mut link.outbox);
@@ -217,7 +218,7 @@ impl Node {
 
     /// Forgets what has reached everybody below.
     pub(crate) fn forget_down(&mut self, at: usize) {
-        let Self { streams, pool, .. } = self;
+        let Self { turn: Turn { pool, .. }, streams, .. } = self;
         let stream = streams.at(at);
         let safe = stream.down_safe();
         let before = stream.down_retransmit.bytes();
@@ -235,7 +236,7 @@ impl Node {
     #[cold]
     pub(crate) fn owe_to_parent(&mut self, at: usize) {
         let is_probed = self.membership.heartbeat_due.is_some();
-        let is_back_end = self.settings.role == Role::BackEnd;
+        let is_back_end = self.turn.settings.role == Role::BackEnd;
         let most = if is_back_end { REACHED_BYTES_MAX } else { SAFE_BYTES_MAX };
         let stream = self.streams.at(at);
         let unannounced = stream.down_unannounced;
@@ -286,7 +287,7 @@ impl Node {
         let (id, Position { wave, offset }) = (stream.id, safe);
         if let Some(parent) = self.membership.parent {
             let message = Control::Acknowledge { stream: id, wave, offset, singles: 0 };
-            self.send_control(parent, &message);
+            self.turn.send_control(parent, &message);
         }
     }
 }

@@ -17,6 +17,7 @@ use crate::interface::Mutation;
 use crate::interface::{AffectedWaves, Event, Instant, LinkId, Output, Role};
 use crate::members::membership::Child;
 use crate::node::Node;
+use crate::turn::Turn;
 use crate::waves::slot::Slot;
 
 /// How long waves are held back for a back-end whose link has closed and which is not known to have
@@ -84,7 +85,7 @@ impl Node {
         back_ends: &RankSet,
         why: &str,
     ) -> bool {
-        let is_off = !self.repairs() || self.breaks(Mutation::ForgetOrphans);
+        let is_off = !self.repairs() || self.turn.breaks(Mutation::ForgetOrphans);
         if is_off || back_ends.is_empty() || self.has_ended {
             return false;
         }
@@ -98,14 +99,14 @@ impl Node {
                 stream.orphan_slot(slot, number);
             }
         }
-        let grace = self.settings.recovery.grace;
+        let grace = self.turn.settings.recovery.grace;
         let grace = match was_silent {
             // Those below it notice as late as this node did.
-            true => grace + self.settings.recovery.silence,
+            true => grace + self.turn.settings.recovery.silence,
             false if is_back_end => grace.min(BACK_END_GRACE),
             false => grace,
         };
-        let until = self.now + grace;
+        let until = self.turn.now + grace;
         self.membership.vacancies.push(Vacancy {
             rank,
             awaited: back_ends.clone(),
@@ -127,11 +128,11 @@ impl Node {
 
     /// Tells the parent, or the application, of a process that is gone.
     pub(crate) fn tell_broken(&mut self, rank: Rank, back_ends: RankSet, reason: String) {
-        if self.settings.role == Role::FrontEnd {
-            self.outputs.push_back(Output::Event(Event::Broken { rank, back_ends, reason }));
+        if self.turn.settings.role == Role::FrontEnd {
+            self.turn.outputs.push_back(Output::Event(Event::Broken { rank, back_ends, reason }));
         } else if let Some(parent) = self.membership.parent {
             let back_ends = Ranges::from(&back_ends);
-            self.send_control(parent, &Control::Broken { rank, back_ends, reason });
+            self.turn.send_control(parent, &Control::Broken { rank, back_ends, reason });
         }
     }
 
@@ -147,7 +148,7 @@ impl Node {
         if !self.repairs() {
             return Err(String::from("this network does not repair itself"));
         }
-        if self.membership.rank.is_none_or(|own| own == rank) || between.contains(&rank) {
+        if self.turn.rank.is_none_or(|own| own == rank) || between.contains(&rank) {
             return Err(alloc::format!("rank {rank} is no descendant of this process"));
         }
         let is_other = |child: &Child| child.link.is_some() && child.pid != pid;
@@ -161,7 +162,7 @@ impl Node {
         }
         // Its old link, if it is still here, is of no use any more.
         if let Some(old) = self.membership.link_of(rank) {
-            self.outputs.push_back(Output::Hangup(old));
+            self.turn.outputs.push_back(Output::Hangup(old));
             self.link_down(old, "it has connected anew");
         }
         self.membership.applicants.retain(|other| other.rank != rank);
@@ -175,12 +176,12 @@ impl Node {
     pub(crate) fn answer_applicants(&mut self) {
         let mut waiting = core::mem::take(&mut self.membership.applicants);
         waiting.retain(|applicant| {
-            if self.links.link(applicant.link).is_none() {
+            if self.turn.links.link(applicant.link).is_none() {
                 return false;
             }
             let mut between = applicant.between.iter().copied();
             let fence = between.find(|&rank| self.membership.link_of(rank).is_some());
-            if let (Some(child), false) = (fence, self.breaks(Mutation::SkipFence)) {
+            if let (Some(child), false) = (fence, self.turn.breaks(Mutation::SkipFence)) {
                 self.suspect(child);
                 return true;
             }
@@ -204,7 +205,7 @@ impl Node {
                 continue;
             };
             let reason = alloc::format!("process {fence} is there: turn to it");
-            self.turn_away(applicant.link, &Control::Referred { rank: fence, reason });
+            self.turn.reject(applicant.link, &Control::Referred { rank: fence, reason });
         }
     }
 
@@ -250,7 +251,7 @@ impl Node {
                 || self.membership.is_superseded(rank)
                 || self.is_replaced(rank));
         if is_stale {
-            self.turn_away(link, &Control::Dissolve);
+            self.turn.reject(link, &Control::Dissolve);
             self.membership.forget_child(rank);
             // The start may have waited for it.
             return self.report_if_ready();
@@ -260,7 +261,7 @@ impl Node {
         if child.expected.is_empty() {
             child.expected = back_ends.clone();
         }
-        self.counted.adopted += 1;
+        self.turn.counted.adopted += 1;
         self.returned(rank, back_ends);
     }
 
@@ -273,8 +274,8 @@ impl Node {
     /// What these processes have kept must not be used any more, as processes say that speak for
     /// these back-ends: all ancestors are told.
     fn supersede(&mut self, ranks: &RankSet, domain: &RankSet) {
-        let forgets =
-            self.breaks(Mutation::ForgetSuperseded) || self.breaks(Mutation::FindWholeOverlapsOnly);
+        let forgets = self.turn.breaks(Mutation::ForgetSuperseded)
+            || self.turn.breaks(Mutation::FindWholeOverlapsOnly);
         if forgets {
             return;
         }
@@ -285,7 +286,7 @@ impl Node {
         }
         self.membership.superseded.union_with(news.as_ref());
         if let Some(parent) = self.membership.parent {
-            self.send_control(parent, &Control::Superseded { ranks: Ranges::from(&news) });
+            self.turn.send_control(parent, &Control::Superseded { ranks: Ranges::from(&news) });
         }
     }
 
@@ -293,7 +294,7 @@ impl Node {
     /// it has kept must not be used, and its other children come by themselves.
     fn evict(&mut self, rank: Rank) {
         let Some(link) = self.membership.link_of(rank) else { return };
-        self.turn_away(link, &Control::Dissolve);
+        self.turn.reject(link, &Control::Dissolve);
         self.child_down(rank, link, "its children have gone elsewhere", false);
     }
 
@@ -307,7 +308,7 @@ impl Node {
         down: Position,
     ) {
         let Some(at) = self.streams.find(id) else {
-            return self.send_control(link, &Control::Close { stream: id });
+            return self.turn.send_control(link, &Control::Close { stream: id });
         };
         let stream = self.streams.at(at);
         if let Some(slot) = stream.slot_of(link) {
@@ -334,7 +335,7 @@ impl Node {
         up: Position,
         down: Position,
     ) {
-        let Self { links, streams, .. } = self;
+        let Self { turn: Turn { links, .. }, streams, .. } = self;
         let stream = streams.at(at);
         // What has come to a process above others is kept until it tells what has come to those: it
         // may be gone before.
@@ -367,7 +368,7 @@ impl Node {
         let up = (stream.ended.max(stream.waves.end()), 0);
         let (stream, down) = (stream.id, (stream.down_next.wave, stream.down_next.offset));
         if let Some(parent) = self.membership.parent {
-            self.send_control(parent, &Control::Resume { stream, up, down });
+            self.turn.send_control(parent, &Control::Resume { stream, up, down });
         }
     }
 
@@ -417,7 +418,7 @@ impl Node {
         if self.membership.vacancies.is_empty() {
             return;
         }
-        let now = self.now;
+        let now = self.turn.now;
         // Those that are there and have not told all yet have come in time.
         let resuming = self.membership.resuming();
         for vacancy in &mut self.membership.vacancies {
@@ -467,7 +468,7 @@ impl Node {
             }
         }
         if !orphans.is_empty() && !vacancy.is_back_end {
-            let adopter = self.membership.rank_or_max();
+            let adopter = self.turn.rank_or_max();
             self.tell_repaired(rank, adopter, orphans, returned, affected);
         }
         if vacancy.is_starting {
@@ -497,9 +498,9 @@ impl Node {
         back_ends: RankSet,
         waves: Vec<AffectedWaves>,
     ) {
-        if self.settings.role == Role::FrontEnd {
+        if self.turn.settings.role == Role::FrontEnd {
             let event = Event::Repaired { rank, adopter, orphans, back_ends, waves };
-            return self.outputs.push_back(Output::Event(event));
+            return self.turn.outputs.push_back(Output::Event(event));
         }
         let Some(parent) = self.membership.parent else { return };
         let mut orphans = orphans;
@@ -507,7 +508,8 @@ impl Node {
         let waves = waves.iter().take(sapwood_wire::limits::AFFECTED_MAX);
         let waves = waves.map(|affected| (affected.stream, affected.first, affected.end)).collect();
         let back_ends = Ranges::from(&back_ends);
-        self.send_control(parent, &Control::Repaired { rank, adopter, orphans, back_ends, waves });
+        self.turn
+            .send_control(parent, &Control::Repaired { rank, adopter, orphans, back_ends, waves });
     }
 
     /// Back-ends that are awaited have died for good: nobody waits for them any more.
@@ -518,7 +520,7 @@ impl Node {
 
     /// A back-end is known to have ended: nobody comes back in its place.
     pub(crate) fn close_place_of(&mut self, rank: Rank) {
-        let now = self.now;
+        let now = self.turn.now;
         let places = self.membership.vacancies.iter_mut();
         for position in places.filter(|position| position.is_back_end && position.rank == rank) {
             position.until = now;

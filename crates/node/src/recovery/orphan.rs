@@ -15,6 +15,7 @@ use sapwood_wire::{Claim, Control, Ranges, RecoveryTerms, WIRE_VERSION};
 use crate::interface::Mutation;
 use crate::interface::{Event, Instant, LinkId, Missing, Output, Recovery, Role};
 use crate::node::Node;
+use crate::turn::Turn;
 use crate::turn::links::Peer;
 
 /// How long one ancestor may take to accept a connection.
@@ -74,7 +75,7 @@ impl Node {
         if self.has_ended || self.jobs.is_ending() {
             return;
         }
-        let is_planned = self.membership.is_planned && self.membership.rank.is_some();
+        let is_planned = self.membership.is_planned && self.turn.rank.is_some();
         if !self.repairs() || !is_planned || self.membership.ancestors.is_empty() {
             return self.end(false, alloc::format!("the link to the parent is gone: {reason}"));
         }
@@ -82,9 +83,9 @@ impl Node {
             self.membership.former.insert(rank);
         }
         self.membership.search = Some(Search {
-            since: self.now,
+            since: self.turn.now,
             step: Step::Pausing,
-            until: self.now,
+            until: self.turn.now,
             pause: PAUSE_MIN,
             reason: reason.to_string(),
             between: RankSet::new(),
@@ -98,8 +99,8 @@ impl Node {
     /// Connects to the ancestor at a position; behind the last, waits and begins anew. Ends this
     /// process when the search has taken too long.
     fn turn_to(&mut self, index: usize) {
-        let now = self.now;
-        let limit = self.settings.recovery.search_limit(self.settings.role);
+        let now = self.turn.now;
+        let limit = self.turn.settings.recovery.search_limit(self.turn.settings.role);
         let Some(search) = &mut self.membership.search else { return };
         if now.since(search.since) >= limit {
             let waited = limit.as_millis();
@@ -120,32 +121,32 @@ impl Node {
         };
         search.step = Step::Connecting { index };
         search.until = now + CONNECT_LIMIT;
-        self.outputs.push_back(Output::Connect { address: address.clone() });
+        self.turn.outputs.push_back(Output::Connect { address: address.clone() });
     }
 
     /// An ancestor has accepted the connection: it is told who comes.
     pub(crate) fn ancestor_up(&mut self, link: LinkId) {
-        let now = self.now;
-        let patience = ANSWER_LIMIT + self.settings.recovery.silence * 2;
-        let Some(rank) = self.membership.rank else { return };
+        let now = self.turn.now;
+        let patience = ANSWER_LIMIT + self.turn.settings.recovery.silence * 2;
+        let Some(rank) = self.turn.rank else { return };
         let Some(search) = &mut self.membership.search else { return };
         let Step::Connecting { index } = search.step else {
-            self.outputs.push_back(Output::Hangup(link));
+            self.turn.outputs.push_back(Output::Hangup(link));
             return;
         };
         search.step = Step::Asking { index, link };
         search.until = now + patience;
-        self.links.open(link, Peer::Ancestor, now);
+        self.turn.links.open(link, Peer::Ancestor, now);
         let between: Vec<Rank> =
             self.membership.ancestors[..index].iter().map(|&(rank, _)| rank).collect();
         search.between = between.iter().copied().collect();
         let hello = Control::Hello {
             version: WIRE_VERSION,
             claim: Claim::Orphan { rank, between },
-            pid: self.settings.pid,
-            address: self.settings.address.clone(),
+            pid: self.turn.settings.pid,
+            address: self.turn.settings.address.clone(),
         };
-        self.send_control(link, &hello);
+        self.turn.send_control(link, &hello);
     }
 
     /// An ancestor could not be reached.
@@ -161,9 +162,9 @@ impl Node {
 
     /// Nobody takes connections where the front-end was.
     fn front_end_gone(&mut self, reason: &str) {
-        let wait = self.settings.recovery.front_end_wait;
+        let wait = self.turn.settings.recovery.front_end_wait;
         let Some(search) = &mut self.membership.search else { return };
-        if wait.is_zero() || self.now.since(search.since) >= wait {
+        if wait.is_zero() || self.turn.now.since(search.since) >= wait {
             let why = search.reason.clone();
             return self.end(false, alloc::format!("the front-end is gone: {why}; {reason}"));
         }
@@ -187,9 +188,9 @@ impl Node {
     /// Each time that such a process is nearer than those before, the search begins anew: the tree
     /// above is whole again as far as there. There are as many ancestors as that can happen.
     pub(crate) fn referred(&mut self, link: LinkId, rank: Rank, reason: &str) {
-        self.links.close(link);
-        self.outputs.push_back(Output::Hangup(link));
-        let Self { membership, now, .. } = self;
+        self.turn.links.close(link);
+        self.turn.outputs.push_back(Output::Hangup(link));
+        let Self { turn: Turn { now, .. }, membership, .. } = self;
         let Some(search) = &mut membership.search else { return };
         let Step::Asking { index, link: asked } = search.step else { return };
         if asked != link {
@@ -209,7 +210,7 @@ impl Node {
 
     /// Goes on with the search when an attempt has taken too long, or a pause is over.
     pub(crate) fn continue_search(&mut self) {
-        let now = self.now;
+        let now = self.turn.now;
         let Some(search) = &mut self.membership.search else { return };
         if search.until > now {
             return;
@@ -220,8 +221,8 @@ impl Node {
             Step::Pausing => self.turn_to(0),
             Step::Connecting { index } => self.turn_to(index + 1),
             Step::Asking { index, link } => {
-                self.links.close(link);
-                self.outputs.push_back(Output::Hangup(link));
+                self.turn.links.close(link);
+                self.turn.outputs.push_back(Output::Hangup(link));
                 self.turn_to(index + 1);
             }
         }
@@ -235,10 +236,10 @@ impl Node {
             self.membership.former.union_with(search.between.as_ref());
         }
         self.membership.parent = Some(link);
-        if let Some(open) = self.links.link_mut(link) {
+        if let Some(open) = self.turn.links.link_mut(link) {
             open.peer = Peer::Parent;
         }
-        let back_ends = match (self.settings.role, self.membership.rank) {
+        let back_ends = match (self.turn.settings.role, self.turn.rank) {
             (Role::BackEnd, Some(rank)) => RankSet::range(rank, rank),
             _ => self.membership.connected(),
         };
@@ -252,20 +253,20 @@ impl Node {
             former: Ranges::from(&former),
             files: self.files.whole(),
         };
-        self.send_control(link, &rejoin);
+        self.turn.send_control(link, &rejoin);
         self.tell_losses(link);
         for at in 0..self.streams.len() {
             self.resume_stream(at, link);
         }
-        self.send_control(link, &Control::Resumed);
+        self.turn.send_control(link, &Control::Resumed);
         let is_leaving = self.membership.departs_until.is_some();
-        if is_leaving && self.settings.role == Role::BackEnd {
+        if is_leaving && self.turn.settings.role == Role::BackEnd {
             // The new parent, or the old one over a new link, knows nothing of that.
-            self.send_control(link, &Control::Leaving);
+            self.turn.send_control(link, &Control::Leaving);
         }
         self.hand_over_all();
         for at in 0..self.streams.len() {
-            let Self { streams, links, .. } = self;
+            let Self { turn: Turn { links, .. }, streams, .. } = self;
             if let Some(outbox) = links.outbox(link) {
                 streams.at(at).sender.pump(outbox);
             }
@@ -273,13 +274,13 @@ impl Node {
             self.emit_ready(at);
             self.acknowledge_to_parent(at);
         }
-        if self.settings.role == Role::BackEnd
-            && let Some(outbox) = self.links.outbox(link)
+        if self.turn.settings.role == Role::BackEnd
+            && let Some(outbox) = self.turn.links.outbox(link)
         {
             outbox.record_runs();
         }
         self.tell_ancestry();
-        self.outputs.push_back(Output::Event(Event::Reattached { parent }));
+        self.turn.outputs.push_back(Output::Event(Event::Reattached { parent }));
     }
 
     /// Tells a new parent of everybody who is gone: the old one may not have passed it on.
@@ -292,12 +293,12 @@ impl Node {
         for Missing { ranks, reason } in losses {
             let rank = ranks.as_ref().first().unwrap_or_default();
             let back_ends = Ranges::from(&ranks);
-            self.send_control(link, &Control::Lost { rank, back_ends, reason });
+            self.turn.send_control(link, &Control::Lost { rank, back_ends, reason });
         }
         if !back.is_empty() {
             // They were given up, and have come back since.
             let (back_ends, attach_points) = (Ranges::from(&back), Vec::new());
-            self.send_control(link, &Control::Reached { back_ends, attach_points });
+            self.turn.send_control(link, &Control::Reached { back_ends, attach_points });
         }
         self.ask_for_loss_echo();
     }
@@ -332,21 +333,21 @@ impl Node {
             up: (up.wave, up.offset),
             down: (down.wave, down.offset),
         };
-        self.send_control(link, &resume);
+        self.turn.send_control(link, &resume);
         self.tell_faults(at, link);
     }
 
     /// Tells a new parent why waves that are not safe lack back-ends: the old one may not have
     /// passed it on.
     fn tell_faults(&mut self, at: usize, link: LinkId) {
-        let rank = self.membership.rank_or_max();
+        let rank = self.turn.rank_or_max();
         let stream = self.streams.at(at);
         let (id, faults) = (stream.id, stream.faults.clone());
         for (wave, faults) in faults {
             for Missing { ranks, reason } in faults {
                 let back_ends = Ranges::from(&ranks);
                 let fault = Control::Fault { stream: id, wave, rank, back_ends, reason };
-                self.send_control(link, &fault);
+                self.turn.send_control(link, &fault);
             }
         }
     }
@@ -354,7 +355,7 @@ impl Node {
     /// The back-ends whose packets this process may have kept, or that it waits for.
     fn covered(&self) -> RankSet {
         let mut covers = self.membership.connected();
-        if let (Role::BackEnd, Some(rank)) = (self.settings.role, self.membership.rank) {
+        if let (Role::BackEnd, Some(rank)) = (self.turn.settings.role, self.turn.rank) {
             covers.insert(rank);
         }
         for stream in self.streams.iter() {
@@ -374,16 +375,16 @@ impl Node {
     ) {
         self.membership.ancestors = ancestors;
         self.membership.parent_keeps_time = keeps_time;
-        self.settings.recovery = Recovery::from_terms(terms);
+        self.turn.settings.recovery = Recovery::from_terms(terms);
     }
 
     /// The ancestors of this process's children, nearest first. Of a chain that is too long, those
     /// in the middle are left out.
     pub(crate) fn ancestry_of_children(&self) -> Vec<(Rank, String)> {
-        let own = self.settings.address.clone().unwrap_or_default();
+        let own = self.turn.settings.address.clone().unwrap_or_default();
         let mut ancestors = Vec::new();
         if !own.is_empty() {
-            ancestors.push((self.membership.rank_or_max(), own));
+            ancestors.push((self.turn.rank_or_max(), own));
         }
         ancestors.extend(self.membership.ancestors.iter().cloned());
         while ancestors.len() > ANCESTORS_MAX {
@@ -398,7 +399,7 @@ impl Node {
         for link in self.membership.child_links() {
             let ancestors = ancestors.clone();
             let repairs = self.membership.repairs;
-            self.send_control(link, &Control::Ancestry { ancestors, repairs });
+            self.turn.send_control(link, &Control::Ancestry { ancestors, repairs });
         }
     }
 
@@ -406,7 +407,7 @@ impl Node {
     pub(crate) fn end_search(&mut self) {
         if let Some(Search { step: Step::Asking { link, .. }, .. }) = self.membership.search.take()
         {
-            self.outputs.push_back(Output::Hangup(link));
+            self.turn.outputs.push_back(Output::Hangup(link));
         }
     }
 
@@ -419,13 +420,13 @@ impl Node {
         self.membership.has_stepped_down = true;
         self.end_search();
         for link in self.membership.child_links() {
-            self.outputs.push_back(Output::Hangup(link));
+            self.turn.outputs.push_back(Output::Hangup(link));
         }
         if let Some(parent) = self.membership.parent {
-            self.outputs.push_back(Output::Hangup(parent));
+            self.turn.outputs.push_back(Output::Hangup(parent));
         }
         self.leave_links();
-        self.outputs.push_back(Output::Event(Event::Ended { on_purpose: false, reason }));
+        self.turn.outputs.push_back(Output::Event(Event::Ended { on_purpose: false, reason }));
     }
 
     /// A stream whose children are all gone says so to a new parent, too.

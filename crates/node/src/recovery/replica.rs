@@ -18,15 +18,14 @@
 //! child's last wave that came, which is less than [`WAVES`] waves. Streams that wait for nobody,
 //! or that drop packets, hand nothing over: what has come to their parents is not told by waves.
 
-use alloc::string::String;
 use alloc::vec::Vec;
 
 use sapwood_filter::FilterError;
-use sapwood_packet::{FormatRef, Rank, RankSet, Slab, StreamId, Values, ValuesRef, Wave};
+use sapwood_packet::{FormatRef, Rank, RankSet, Slab, Values, ValuesRef, Wave};
 use sapwood_wire::limits::STATE_BYTES_MAX;
 use sapwood_wire::{Control, Ranges, WireError};
 
-use crate::interface::{Event, LinkId, Output};
+use crate::interface::{LinkId, Output};
 use crate::node::Node;
 use crate::streams::stream::Stream;
 use crate::transform::job::{StateCopy, copy_of};
@@ -245,7 +244,7 @@ impl Node {
             let (format, values) = (format.to_vec(), values.to_vec());
             let absorbed = Ranges::from(&absorbed);
             let state = Control::State { stream: id, filter, wave, format, values, absorbed };
-            self.send_control(parent, &state);
+            self.turn.send_control(parent, &state);
         }
         let complains = is_too_large && !core::mem::replace(&mut handover.has_complained, true);
         self.streams.at(at).handover = Some(handover);
@@ -265,19 +264,15 @@ impl Node {
 
     /// Tells here and at the front-end what costs no wave anything now.
     pub(crate) fn complain(&mut self, at: usize, wave: Wave, reason: &str) {
-        let rank = self.membership.rank_or_max();
+        let rank = self.turn.rank_or_max();
         let reason = alloc::format!("{reason} (at rank {rank})");
         let stream = self.streams.at(at).id;
         if let Some(parent) = self.membership.parent {
             let (back_ends, reason) = (Ranges::default(), reason.clone());
-            self.send_control(parent, &Control::Fault { stream, wave, rank, back_ends, reason });
+            self.turn
+                .send_control(parent, &Control::Fault { stream, wave, rank, back_ends, reason });
         }
-        self.tell_fault(stream, reason);
-    }
-
-    /// Tells the application of something about a stream that costs no wave anything.
-    pub(crate) fn tell_fault(&mut self, stream: StreamId, reason: String) {
-        self.outputs.push_back(Output::Event(Event::FilterFailed { stream, reason }));
+        self.turn.report_fault(stream, reason);
     }
 
     /// A child hands over what a filter of its holds.
@@ -300,8 +295,8 @@ impl Node {
             if let Some(rank) = self.membership.rank_of(link) {
                 self.membership.absorbed.insert(rank);
             }
-            self.send_control(link, &Control::Dissolve);
-            self.outputs.push_back(Output::Hangup(link));
+            self.turn.send_control(link, &Control::Dissolve);
+            self.turn.outputs.push_back(Output::Hangup(link));
             self.link_down(link, "it has taken the place of a process that is here");
             return Ok(());
         }

@@ -12,10 +12,10 @@ impl Node {
     /// [`NodeError::NotFrontEnd`]; [`NodeError::NotRecovering`] when it is to be on and the network
     /// has begun without.
     pub fn switch_recovery(&mut self, is_on: bool) -> Result<(), NodeError> {
-        if self.settings.role != Role::FrontEnd {
+        if self.turn.settings.role != Role::FrontEnd {
             return Err(NodeError::NotFrontEnd);
         }
-        if !self.settings.recovery.is_on {
+        if !self.turn.settings.recovery.is_on {
             return if is_on { Err(NodeError::NotRecovering) } else { Ok(()) };
         }
         if self.membership.repairs != is_on {
@@ -27,6 +27,6 @@ impl Node {
 
     /// Whether those whose parent is gone find a new one.
     pub(crate) fn repairs(&self) -> bool {
-        self.settings.recovery.is_on && self.membership.repairs
+        self.turn.settings.recovery.is_on && self.membership.repairs
     }
 }

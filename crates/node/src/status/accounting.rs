@@ -13,11 +13,11 @@ impl Node {
     #[doc(hidden)]
     #[must_use]
     pub fn queued_bytes(&self) -> usize {
-        let links = self.links.ids().filter_map(|id| self.links.link(id));
+        let links = self.turn.links.ids().filter_map(|id| self.turn.links.link(id));
         let links: usize = links.map(|link| link.inbox.bytes() + link.outbox.bytes()).sum();
         let streams: usize =
             self.streams.iter().map(crate::streams::stream::Stream::queued_bytes).sum();
-        let deliveries: usize = self.deliveries.iter().map(cost).sum();
+        let deliveries: usize = self.turn.deliveries.iter().map(cost).sum();
         links + streams + deliveries
     }
 
@@ -25,7 +25,7 @@ impl Node {
     #[doc(hidden)]
     #[must_use]
     pub fn waiting_answers(&self, stream: sapwood_packet::StreamId) -> u64 {
-        self.deliveries.iter().filter(|delivery| delivery.stream() == stream).count() as u64
+        self.turn.deliveries.iter().filter(|delivery| delivery.stream() == stream).count() as u64
     }
 }
 

@@ -21,9 +21,6 @@ use crate::turn::counted::nanoseconds;
 /// The tag of what goes up and down on such a stream.
 const TELEMETRY_TAG: Tag = 1;
 
-/// A round-trip time counts for one part in so many of the smoothed one (RFC 6298, section 2).
-const SMOOTHING: u64 = 8;
-
 /// The wave that is under way on a telemetry stream.
 #[derive(Debug, Default)]
 pub(crate) struct Asked {
@@ -52,19 +49,19 @@ impl Asked {
 impl Node {
     /// The name of this process's host, for people.
     pub fn set_host(&mut self, host: String) {
-        self.host = host;
+        self.turn.host = host;
     }
 
     /// By how much the wall clock of this process's host is ahead of the clock that the node is
     /// told, in nanoseconds.
     pub fn set_wall(&mut self, wall: i64) {
-        self.wall = wall;
+        self.turn.wall = wall;
     }
 
     /// Where this process takes connections, if it does.
     #[must_use]
     pub fn address(&self) -> Option<&str> {
-        self.settings.address.as_deref()
+        self.turn.settings.address.as_deref()
     }
 
     /// Asks all processes that lead to a telemetry stream's members (front-end). The answer comes
@@ -87,14 +84,14 @@ impl Node {
 
     /// A request has passed: the wave of its number is open from here on.
     pub(crate) fn asked(&mut self, at: usize, wave: Wave) {
-        let now = self.now;
-        if self.settings.role == Role::BackEnd {
+        let now = self.turn.now;
+        if self.turn.settings.role == Role::BackEnd {
             let values = self.records(None).to_values();
             let id = self.streams.at(at).id;
-            let counted = self.counted;
+            let counted = self.turn.counted;
             // A wave that has passed is one that this process was not counted in.
             let _ = self.send(id, TELEMETRY_TAG, values, Some(wave));
-            self.counted = counted;
+            self.turn.counted = counted;
             return;
         }
         let stream = self.streams.at(at);
@@ -110,21 +107,9 @@ impl Node {
         }
         links.extend(self.membership.parent);
         for link in links {
-            self.send_control(link, &Control::Probe { number: now.0 });
+            self.turn.send_control(link, &Control::Probe { number: now.0 });
         }
         self.emit_ready(at);
-    }
-
-    /// A probe has come back.
-    pub(crate) fn echoed(&mut self, link: LinkId, number: u64, clock: u64) {
-        let now = self.now;
-        let Some(open) = self.links.link_mut(link).filter(|_| number <= now.0) else { return };
-        let measured = nanoseconds(now, Instant(number)).max(1);
-        open.round_trip = match open.round_trip {
-            0 => measured,
-            smoothed => (smoothed * (SMOOTHING - 1) + measured) / SMOOTHING,
-        };
-        open.skew.sample(Instant(number), clock, now);
     }
 
     /// What this process adds to a wave of a telemetry stream.
@@ -139,19 +124,20 @@ impl Node {
     }
 
     fn records(&mut self, asked: Option<&Asked>) -> Records {
-        let now = self.now;
-        let [waves, packets, bytes, interval] = self.counted.report(now);
-        let parent = self.membership.parent.filter(|_| self.settings.role != Role::FrontEnd);
-        let round_trip = parent.and_then(|link| self.links.link(link)).map_or(0, |l| l.round_trip);
+        let now = self.turn.now;
+        let [waves, packets, bytes, interval] = self.turn.counted.report(now);
+        let parent = self.membership.parent.filter(|_| self.turn.settings.role != Role::FrontEnd);
+        let round_trip =
+            parent.and_then(|link| self.turn.links.link(link)).map_or(0, |l| l.round_trip);
         let census = self.membership.census();
-        let is_leaf = self.settings.role == Role::BackEnd;
+        let is_leaf = self.turn.settings.role == Role::BackEnd;
         let others = || self.streams.iter().filter(|stream| stream.telemetry.is_none());
         let count = |set: &RankSet| u32::try_from(set.len()).unwrap_or(u32::MAX);
         let node = NodeRecord {
-            rank: self.membership.rank_or_max(),
+            rank: self.turn.rank_or_max(),
             parent: parent.and_then(|_| self.membership.ancestors.first()).map(|(rank, _)| *rank),
-            role: self.settings.role,
-            pid: self.settings.pid,
+            role: self.turn.settings.role,
+            pid: self.turn.settings.pid,
             expected: if is_leaf { 1 } else { count(&census.expected) },
             connected: if is_leaf { 1 } else { count(&census.connected) },
             lost: count(&census.lost),
@@ -166,17 +152,17 @@ impl Node {
             packets,
             bytes,
             interval,
-            adopted: self.counted.adopted,
-            gone: self.counted.gone,
+            adopted: self.turn.counted.adopted,
+            gone: self.turn.counted.gone,
             held: asked.map_or(0, |asked| nanoseconds(now, asked.since)),
             streams: u32::try_from(others().count()).unwrap_or(u32::MAX),
-            wall: self.wall,
-            host: self.host.clone(),
+            wall: self.turn.wall,
+            host: self.turn.host.clone(),
         };
         let rank = node.rank;
         let mut links = Vec::new();
         for (child, link, back_ends) in self.membership.linked_children() {
-            let Some(open) = self.links.link(link) else { continue };
+            let Some(open) = self.turn.links.link(link) else { continue };
             links.push(LinkRecord {
                 parent: rank,
                 child,

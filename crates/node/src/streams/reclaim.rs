@@ -19,17 +19,17 @@ impl Node {
     /// Gives memory back, if the last time was long enough ago.
     #[inline]
     pub(crate) fn reclaim_if_due(&mut self) {
-        if self.now >= self.reclaim_due {
+        if self.turn.now >= self.reclaim_due {
             self.reclaim();
         }
     }
 
     #[cold]
     fn reclaim(&mut self) {
-        self.reclaim_due = self.now + INTERVAL;
-        self.pool.reclaim();
-        shorten(&mut self.deliveries);
-        self.links.open_links().for_each(|link| link.outbox.reclaim());
+        self.reclaim_due = self.turn.now + INTERVAL;
+        self.turn.pool.reclaim();
+        shorten(&mut self.turn.deliveries);
+        self.turn.links.open_links().for_each(|link| link.outbox.reclaim());
         for at in 0..self.streams.len() {
             self.streams.at(at).reclaim();
         }

@@ -99,7 +99,7 @@ impl Node {
             self.send_in_wave(at, made, values);
             wave += 1;
         }
-        self.emitter = emitter;
+        self.turn.emitter = emitter;
         length
     }
 
@@ -110,8 +110,8 @@ impl Node {
         packet: PacketRef<'_>,
         chain: impl FnOnce(&mut OwnFilters) -> &mut Chain,
     ) -> Result<Emitter, FilterError> {
-        let rank = self.membership.rank_or_max();
-        let mut emitter = core::mem::take(&mut self.emitter);
+        let rank = self.turn.rank_or_max();
+        let mut emitter = core::mem::take(&mut self.turn.emitter);
         emitter.clear();
         let stream = self.streams.at(at);
         let wave = WaveRef {
@@ -149,7 +149,7 @@ impl Node {
         error: &FilterError,
         route: &str,
     ) {
-        let rank = self.membership.rank_or_max();
+        let rank = self.turn.rank_or_max();
         let reason = alloc::format!("{error} ({route}at rank {rank})");
         self.pass_on_fault(stream, wave, rank, ranks.clone(), reason);
     }
@@ -168,7 +168,7 @@ impl Node {
             stream.dropped += 1;
             return;
         }
-        let rank = self.membership.rank_or_max();
+        let rank = self.turn.rank_or_max();
         let header = Header { origin: rank, filtered: true, ..packet.header };
         let emitter = match self.run_own(at, packet.as_ref(), |own| &mut own.down) {
             Ok(emitter) => emitter,
@@ -189,18 +189,18 @@ impl Node {
                 self.deliver(at, packet_of(header, values));
             }
         }
-        self.emitter = emitter;
+        self.turn.emitter = emitter;
     }
 
     /// Hands a packet to the application of this back-end.
     pub(crate) fn deliver(&mut self, at: usize, packet: Packet) {
         let delivery = Delivery::Packet(packet);
         self.streams.at(at).unread += u64::from(delivery.cost());
-        if self.deliveries.capacity() == 0 {
+        if self.turn.deliveries.capacity() == 0 {
             // Most back-ends take each packet before the next one comes.
-            self.deliveries.reserve_exact(1);
+            self.turn.deliveries.reserve_exact(1);
         }
-        self.deliveries.push_back(delivery);
+        self.turn.deliveries.push_back(delivery);
     }
 }
 

@@ -26,10 +26,10 @@ impl Node {
         if !self.streams.at(at).replies.is_empty() && !self.go_on_replying(at) {
             return;
         }
-        let is_root = self.settings.role == Role::FrontEnd;
+        let is_root = self.turn.settings.role == Role::FrontEnd;
         let mut has_emitted = false;
         loop {
-            let now = self.now;
+            let now = self.turn.now;
             if self.streams.at(at).rule.is_some() {
                 self.consult_rule(at);
             }
@@ -111,7 +111,7 @@ impl Node {
             };
         }
         if stream.telemetry.is_none() {
-            self.counted.waves += u64::from(!is_single) + u64::from(wave.more);
+            self.turn.counted.waves += u64::from(!is_single) + u64::from(wave.more);
         }
         way_of(stream, wave, is_single)
     }
@@ -171,17 +171,17 @@ impl Node {
     pub(crate) fn recycle(&mut self, at: usize, mut wave: Box<OpenWave>) {
         wave.charges.clear();
         if let Some(body) = wave.take_owned() {
-            self.pool.give(body.slab);
+            self.turn.pool.give(body.slab);
         }
         while let Some(slab) = wave.used.pop() {
-            self.pool.give(slab);
+            self.turn.pool.give(slab);
         }
         self.streams.at(at).waves.recycle(wave);
     }
 
     /// Bytes of a child have been dealt with: its credit grows, now or later.
     pub(crate) fn release(&mut self, at: usize, slot: usize, bytes: u32) {
-        let is_root = self.settings.role == Role::FrontEnd;
+        let is_root = self.turn.settings.role == Role::FrontEnd;
         let stream = self.streams.at(at);
         let window = stream.request.window_bytes;
         let halves = stream.breaks(Mutation::HalveCredit);
@@ -196,14 +196,14 @@ impl Node {
                 bytes /= 2;
             }
             let (link, stream) = (child.link, stream.id);
-            self.send_control(link, &Control::Credit { stream, bytes });
+            self.turn.send_control(link, &Control::Credit { stream, bytes });
         }
         // It travels with the credit, so that it wakes nobody by itself.
         self.acknowledge_to_child(at, slot);
     }
 
     fn emit_folded(&mut self, at: usize, wave: &mut OpenWave) {
-        let rank = self.membership.rank_or_max();
+        let rank = self.turn.rank_or_max();
         let chunk = wave.chunk();
         let length = wave.folded_bytes().map_or(0, <[u8]>::len) as u64;
         let is_last = chunk.is_none_or(|chunk| chunk.offset + length >= chunk.total);
@@ -213,7 +213,7 @@ impl Node {
         }
         let owned = wave.take_owned().map(OwnedBody::into_body);
         if let Some(body) = &owned {
-            self.pool.give_later(body);
+            self.turn.pool.give_later(body);
         }
         let packet = PacketRef {
             header,
@@ -227,7 +227,7 @@ impl Node {
         self.send_up(at, packet, owned);
         if let Some(chunk) = chunk.filter(|_| !is_last) {
             let rest = Position { wave: wave.position.wave, offset: chunk.offset + length };
-            let now = self.now;
+            let now = self.turn.now;
             self.streams.at(at).begin_rest(rest, now);
         }
     }
@@ -244,7 +244,7 @@ impl Node {
             }
             let body = bodies.get_mut(index).and_then(Option::take);
             if let Some(body) = &body {
-                self.pool.give_later(body);
+                self.turn.pool.give_later(body);
             }
             self.send_up(at, packet, body);
         }
@@ -254,8 +254,8 @@ impl Node {
     }
 
     fn emit_transformed(&mut self, at: usize, wave: &OpenWave, is_single: bool) {
-        let rank = self.membership.rank_or_max();
-        let is_root = self.settings.role == Role::FrontEnd;
+        let rank = self.turn.rank_or_max();
+        let is_root = self.turn.settings.role == Role::FrontEnd;
         let own = if is_single { None } else { self.own_part(at) };
         let own = own.as_ref().map(sapwood_packet::Values::as_ref).map(|values| PacketRef {
             header: wave.header,
@@ -263,7 +263,7 @@ impl Node {
             body: values.body(),
             ..PacketRef::default()
         });
-        let mut emitter = core::mem::take(&mut self.emitter);
+        let mut emitter = core::mem::take(&mut self.turn.emitter);
         emitter.clear();
         let stream = self.streams.at(at);
         let packets: SmallVec<[PacketRef<'_>; 8]> = own.into_iter().chain(wave.packets()).collect();
@@ -287,11 +287,11 @@ impl Node {
             }
             Err(error) => self.fail(at, wave.position.wave, wave, &error),
         }
-        self.emitter = emitter;
+        self.turn.emitter = emitter;
     }
 
     fn send_emissions(&mut self, at: usize, wave: &OpenWave, out: &mut Emitter, is_single: bool) {
-        let rank = self.membership.rank_or_max();
+        let rank = self.turn.rank_or_max();
         let ups = out.emissions().filter(|(emission, _)| !emission.is_reply).count();
         let mut left = ups;
         for (emission, values) in out.emissions().filter(|(emission, _)| !emission.is_reply) {
@@ -325,7 +325,7 @@ impl Node {
 
     /// A wave without a value still has to end at the parent.
     fn end_void(&mut self, at: usize, wave: &OpenWave, is_single: bool) {
-        let rank = self.membership.rank_or_max();
+        let rank = self.turn.rank_or_max();
         let mut header = self.streams.at(at).header_of(wave, rank, true);
         header.void = true;
         if is_single && (wave.header.late || !wave.header.ends_wave) {
@@ -340,7 +340,7 @@ impl Node {
 
     /// A filter failed: its reason goes up with the back-ends that this costs, and the wave ends.
     fn fail(&mut self, at: usize, number: Wave, wave: &OpenWave, error: &FilterError) {
-        let rank = self.membership.rank_or_max();
+        let rank = self.turn.rank_or_max();
         self.tell_failure(at, number, wave.contributors.clone(), error);
         let mut header = self.streams.at(at).header_of(wave, rank, true);
         header.void = true;
@@ -357,9 +357,9 @@ impl Node {
         ranks: RankSet,
         why: &dyn core::fmt::Display,
     ) {
-        let rank = self.membership.rank_or_max();
+        let rank = self.turn.rank_or_max();
         let reason = alloc::format!("{why} (at rank {rank})");
-        if self.settings.role == Role::FrontEnd {
+        if self.turn.settings.role == Role::FrontEnd {
             self.streams.at(at).add_fault(wave, ranks, reason);
         } else {
             let stream = self.streams.at(at).id;
@@ -387,7 +387,7 @@ impl Node {
         }
         if let Some(parent) = self.membership.parent {
             let fault = Control::Fault { stream: id, wave, rank, back_ends, reason };
-            self.send_control(parent, &fault);
+            self.turn.send_control(parent, &fault);
         }
     }
 
@@ -398,7 +398,7 @@ impl Node {
         let mut whole = packet;
         if let Some(chunk) = packet.chunk {
             let key = (packet.header.origin, packet.header.wave);
-            match stream.assemblies.add(key, chunk, &RankSet::new(), packet.body, &self.pool) {
+            match stream.assemblies.add(key, chunk, &RankSet::new(), packet.body, &self.turn.pool) {
                 sapwood_link::Assembled::Whole(slab, _) => assembled = slab,
                 sapwood_link::Assembled::Partial => return,
                 sapwood_link::Assembled::Torn => {
@@ -419,9 +419,9 @@ impl Node {
         if self.streams.at(at).down_offload.is_some() {
             return self.queue_down(at, packet);
         }
-        let rank = self.membership.rank_or_max();
-        let is_root = self.settings.role == Role::FrontEnd;
-        let mut emitter = core::mem::take(&mut self.emitter);
+        let rank = self.turn.rank_or_max();
+        let is_root = self.turn.settings.role == Role::FrontEnd;
+        let mut emitter = core::mem::take(&mut self.turn.emitter);
         emitter.clear();
         let stream = self.streams.at(at);
         let wave = WaveRef {
@@ -440,21 +440,21 @@ impl Node {
             emitter.clear();
         }
         self.send_made_down(at, packet, &emitter);
-        self.emitter = emitter;
+        self.turn.emitter = emitter;
     }
 
     /// A packet on its way down has come to nothing.
     pub(crate) fn fail_down(&mut self, at: usize, error: &FilterError) {
-        let rank = self.membership.rank_or_max();
+        let rank = self.turn.rank_or_max();
         let stream = self.streams.at(at);
         stream.dropped += 1;
         let (stream, reason) = (stream.id, alloc::format!("{error} (downward, at rank {rank})"));
-        self.tell_fault(stream, reason);
+        self.turn.report_fault(stream, reason);
     }
 
     /// What downward filters have made of a packet goes on, or back up.
     pub(crate) fn send_made_down(&mut self, at: usize, packet: PacketRef<'_>, emitter: &Emitter) {
-        let rank = self.membership.rank_or_max();
+        let rank = self.turn.rank_or_max();
         let downs = emitter.emissions().filter(|(emission, _)| !emission.is_reply).count();
         // Several packets that a filter further up has made of one have one number: the index goes
         // on.

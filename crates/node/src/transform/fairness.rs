@@ -42,7 +42,7 @@ impl Node {
         let Some(open) = self.streams.get_mut(stream) else { return };
         let was_slow = core::mem::replace(&mut open.pace.is_slow, time >= SLOW);
         if time >= VERY_SLOW || was_slow && open.pace.is_slow {
-            self.now = now;
+            self.turn.now = now;
             open.begin_offload();
         }
     }
@@ -63,7 +63,7 @@ impl Node {
         let is_enough = self.transformed.is_some_and(|(last, waves)| last == id && waves >= most);
         if is_enough {
             self.streams.at(at).yields = true;
-            self.yields_until = Some(self.now);
+            self.yields_until = Some(self.turn.now);
         }
         is_enough
     }

@@ -261,7 +261,7 @@ impl Node {
     /// The next job, whose time begins now. This changes the node as an input does: drain
     /// [`Node::poll_output`] afterwards.
     pub fn take_job(&mut self, now: Instant) -> Option<Job> {
-        self.now = now;
+        self.turn.now = now;
         self.transformed = None;
         while let Some((id, work)) = self.jobs.listed.pop_front() {
             let Some(at) = self.streams.find(id) else { continue };
@@ -281,7 +281,7 @@ impl Node {
 
     /// A job has been run, which took that long. This changes the node as an input does.
     pub fn finish_job(&mut self, now: Instant, mut job: Job, time: Duration) {
-        self.now = now;
+        self.turn.now = now;
         self.transformed = None;
         let position = self.jobs.lent.iter().position(|lent| lent.number == job.number);
         let Some(position) = position else {
@@ -325,8 +325,8 @@ impl Node {
             number: self.jobs.last_number,
             stream,
             work,
-            rank: self.membership.rank_or_max(),
-            is_root: self.settings.role == Role::FrontEnd,
+            rank: self.turn.rank_or_max(),
+            is_root: self.turn.settings.role == Role::FrontEnd,
             children: open.map_or(0, |open| open.slots.len() as u32),
             back_ends: open.map_or(0, |open| open.below.len() as u32),
             chain,
@@ -353,13 +353,13 @@ impl Node {
             work: job.work,
             batch: Arc::clone(&job.batch),
             steps: 0,
-            until: (!limit.is_zero()).then(|| self.now + limit),
+            until: (!limit.is_zero()).then(|| self.turn.now + limit),
         });
     }
 
     /// Looks after the jobs that have been out for long, when the time has come.
     pub(crate) fn look_after_jobs(&mut self) {
-        let (now, limit) = (self.now, self.jobs.limit);
+        let (now, limit) = (self.turn.now, self.jobs.limit);
         let mut index = 0;
         while let Some(lent) = self.jobs.lent.get_mut(index) {
             let steps = lent.batch.steps();
@@ -421,7 +421,7 @@ impl Node {
     pub(crate) fn go_on(&mut self, at: usize) {
         self.emit_ready(at);
         self.end_if_deserted(at);
-        if self.settings.role == Role::FrontEnd {
+        if self.turn.settings.role == Role::FrontEnd {
             self.owe_acknowledgement(at);
         }
     }
@@ -455,7 +455,7 @@ impl Node {
 
     /// Has the upward filters given out if there is something to do.
     pub(crate) fn ask_for_work(&mut self, at: usize) {
-        let now = self.now;
+        let now = self.turn.now;
         // One that leaves begins no further wave: its children send it to another.
         let is_leaving = self.membership.departs_until.is_some();
         let stream = self.streams.at(at);
@@ -472,7 +472,7 @@ impl Node {
     /// Takes the next waves of a stream out of its table. Those that need no filter go on at once
     /// if no other is among them.
     fn gather_up(&mut self, at: usize) -> Option<Job> {
-        let (now, is_root) = (self.now, self.settings.role == Role::FrontEnd);
+        let (now, is_root) = (self.turn.now, self.turn.settings.role == Role::FrontEnd);
         let is_leaving = self.membership.departs_until.is_some();
         let offload = self.streams.at(at).offload.as_mut()?;
         offload.phase = Phase::Idle;
@@ -682,12 +682,12 @@ impl Node {
 
     /// The front-end has ended the network: what is at work goes down first, for a short while.
     pub(crate) fn end_behind_packets(&mut self, reason: String) {
-        self.jobs.ends = Some((self.now + END_WAIT, reason));
+        self.jobs.ends = Some((self.turn.now + END_WAIT, reason));
         self.end_if_idle();
     }
 
     fn end_if_idle(&mut self) {
-        let now = self.now;
+        let now = self.turn.now;
         let is_busy = |stream: &Stream| stream.down_offload.as_ref().is_some_and(|a| a.is_busy());
         let is_over = |&(until, _): &(Instant, String)| until <= now;
         let is_due = self.jobs.ends.as_ref().is_some_and(is_over);

@@ -77,17 +77,17 @@ impl Node {
                 self.streams.at(at).replies.push_front(replies);
                 break;
             }
-            if self.emitter.is_empty() {
+            if self.turn.emitter.is_empty() {
                 // Its memory serves the next wave.
                 replies.made.clear();
-                self.emitter = replies.made;
+                self.turn.emitter = replies.made;
             }
         }
         let stream = self.streams.at(at);
         let is_done = stream.replies.is_empty();
         if !is_done && !stream.is_choked() {
             stream.yields = true;
-            self.yields_until = Some(self.now);
+            self.yields_until = Some(self.turn.now);
         }
         is_done
     }

@@ -104,8 +104,8 @@ impl Question {
 impl Node {
     /// Asks a stream's rule about its first wave, or has it asked in a job.
     pub(crate) fn consult_rule(&mut self, at: usize) {
-        let (now, rank) = (self.now, self.membership.rank_or_max());
-        let is_root = self.settings.role == Role::FrontEnd;
+        let (now, rank) = (self.turn.now, self.turn.rank_or_max());
+        let is_root = self.turn.settings.role == Role::FrontEnd;
         let stream = self.streams.at(at);
         if stream.consult(rank, is_root, now) {
             self.jobs.list(stream.id, Work::Rule);
@@ -114,8 +114,8 @@ impl Node {
 
     /// The job in which a rule is asked, if it still has to be.
     pub(crate) fn gather_question(&mut self, at: usize) -> Option<Job> {
-        let (now, rank) = (self.now, self.membership.rank_or_max());
-        let is_root = self.settings.role == Role::FrontEnd;
+        let (now, rank) = (self.turn.now, self.turn.rank_or_max());
+        let is_root = self.turn.settings.role == Role::FrontEnd;
         let stream = self.streams.at(at);
         let (id, (rule, question)) = (stream.id, stream.give_rule(rank, is_root, now)?);
         let job = self.new_job(id, Work::Rule, Chain::default(), Load::Question(question));
@@ -126,7 +126,7 @@ impl Node {
 
     /// A rule has come back.
     pub(crate) fn finish_question(&mut self, at: usize, job: Job) {
-        let now = self.now;
+        let now = self.turn.now;
         let Job { rule, batch, decided, .. } = job;
         let (Some(rule), Load::Question(question)) = (rule, &batch.load) else { return };
         let stream = self.streams.at(at);

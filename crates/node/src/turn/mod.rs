@@ -1,5 +1,90 @@
 //! What one turn of the node shares between all stages: time, links, memory and outputs.
 
+mod actions;
 pub(crate) mod clock_skew;
 pub(crate) mod counted;
 pub(crate) mod links;
+
+use alloc::collections::VecDeque;
+use alloc::string::String;
+
+use sapwood_filter::Emitter;
+use sapwood_link::Pool;
+use sapwood_packet::{OutOfMemory, Rank, Slab, Values};
+use sapwood_wire::limits::CHUNK_BYTES;
+
+use crate::interface::{Delivery, Instant, Mutation, Output, Settings};
+use crate::turn::counted::Counted;
+use crate::turn::links::Links;
+
+/// Outputs that most back-ends have at a time, and a tree may have a million of them.
+const OUTPUTS: usize = 2;
+
+/// What all stages of a turn share. A stage takes it beside its own state.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    /// How the node began; the terms of recovery are those of the front-end once it is known.
+    pub(crate) settings: Settings,
+    /// The process's rank, once it has one.
+    pub(crate) rank: Option<Rank>,
+    /// The time of this turn.
+    pub(crate) now: Instant,
+    /// All links, and who is at the other end.
+    pub(crate) links: Links,
+    /// Memory for large frames.
+    pub(crate) pool: Pool,
+    /// What the driver is to do.
+    pub(crate) outputs: VecDeque<Output>,
+    /// What the application is to get.
+    pub(crate) deliveries: VecDeque<Delivery>,
+    /// What a packet for this back-end was longer than there was memory for.
+    pub(crate) undelivered: Option<OutOfMemory>,
+    /// What the filter that runs now has made.
+    pub(crate) emitter: Emitter,
+    /// Memory for a packet that is put together for a moment.
+    pub(crate) scratch: Slab,
+    /// Memory in which a back-end's next small packet is built.
+    pub(crate) built: Values,
+    /// Length of the last packet's values, if they went away with the memory of `built`.
+    pub(crate) large_bytes: usize,
+    /// What the node has counted of its work.
+    pub(crate) counted: Counted,
+    /// A rule that this node breaks, in tests.
+    pub(crate) mutation: Option<Mutation>,
+    /// A longer body is cut into chunks of this length.
+    pub(crate) chunk_bytes: usize,
+    /// See [`Node::set_wall`](crate::Node::set_wall).
+    pub(crate) wall: i64,
+    /// Its host, for people.
+    pub(crate) host: String,
+}
+
+impl Turn {
+    pub(crate) fn new(settings: Settings) -> Self {
+        Self {
+            rank: settings.rank,
+            settings,
+            now: Instant::default(),
+            links: Links::default(),
+            pool: Pool::default(),
+            outputs: VecDeque::with_capacity(OUTPUTS),
+            deliveries: VecDeque::new(),
+            undelivered: None,
+            emitter: Emitter::new(),
+            scratch: Slab::default(),
+            built: Values::new(),
+            large_bytes: 0,
+            counted: Counted::default(),
+            mutation: None,
+            chunk_bytes: CHUNK_BYTES,
+            wall: 0,
+            host: String::new(),
+        }
+    }
+
+    /// The rank for headers; a process without one sends nothing.
+    #[inline]
+    pub(crate) fn rank_or_max(&self) -> Rank {
+        self.rank.unwrap_or(Rank::MAX)
+    }
+}
