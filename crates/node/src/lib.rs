@@ -33,14 +33,16 @@ mod waves;
 
 #[cfg(feature = "mutations")]
 pub use interface::Mutation;
-pub use interface::{
-    AffectedWaves, Answer, AttachPoint, ChildPlan, Delivery, Direction, Event, Input, Instant,
-    LinkId, Missing, NodeError, Output, Recovery, Role, Settings, StreamSpec,
+pub use interface::record::{
+    LINK_COLUMNS, LinkRecord, NODE_COLUMNS, NodeRecord, Records, TELEMETRY,
 };
-pub use members::dynamic::{DYNAMIC_RANKS_BEGIN, DYNAMIC_RANKS_PER_PROCESS};
+pub use interface::{
+    AffectedWaves, Answer, AttachPoint, ChildPlan, DYNAMIC_RANKS_BEGIN, DYNAMIC_RANKS_PER_PROCESS,
+    Delivery, Direction, Event, Input, Instant, LinkId, Missing, NodeError, Output, Recovery, Role,
+    Settings, StreamSpec,
+};
 pub use node::Node;
 pub use sapwood_link::{GATHER_PARTS_MAX, MemoryAdvice};
 pub use sapwood_wire::Policy;
-pub use status::record::{LINK_COLUMNS, LinkRecord, NODE_COLUMNS, NodeRecord, Records, TELEMETRY};
 pub use transform::job::Job;
 pub use transform::offload::FILTER_LIMIT;

@@ -8,7 +8,7 @@ use sapwood_wire::{Control, Ranges, StreamRequest, WireError};
 
 use crate::interface::{AffectedWaves, AttachPoint, Event, LinkId, NodeError, Output, Role};
 use crate::node::Node;
-use crate::status::telemetry::Asked;
+use crate::streams::asked::Asked;
 use crate::streams::stream::Stream;
 use crate::transform::back_end::OwnFilters;
 use crate::turn::Turn;

@@ -1,5 +1,6 @@
 //! The types of the two ways in and out of a node.
 
+pub(crate) mod breach;
 mod delivery;
 mod error;
 mod input;
@@ -7,6 +8,7 @@ mod link_id;
 mod mutation;
 mod output;
 mod plan;
+pub(crate) mod record;
 mod recovery;
 mod settings;
 mod spec;
@@ -18,7 +20,7 @@ pub use input::Input;
 pub use link_id::LinkId;
 pub use mutation::Mutation;
 pub use output::{AffectedWaves, Event, Output};
-pub use plan::{AttachPoint, ChildPlan};
+pub use plan::{AttachPoint, ChildPlan, DYNAMIC_RANKS_BEGIN, DYNAMIC_RANKS_PER_PROCESS};
 pub use recovery::Recovery;
 pub use settings::{Role, Settings};
 pub use spec::{Direction, StreamSpec};

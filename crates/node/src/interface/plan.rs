@@ -26,3 +26,9 @@ pub struct AttachPoint {
     /// The ranks that are kept for those who come.
     pub ranks: RankSet,
 }
+
+/// The first rank that a topology never has.
+pub const DYNAMIC_RANKS_BEGIN: Rank = 1 << 31;
+
+/// How many ranks a process of the topology may give to members that were not planned.
+pub const DYNAMIC_RANKS_PER_PROCESS: u32 = 4096;

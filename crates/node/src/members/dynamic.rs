@@ -21,14 +21,9 @@ use sapwood_packet::{Rank, RankSet};
 use sapwood_wire::Ranges;
 
 use crate::interface::{AttachPoint, Role};
+use crate::interface::{DYNAMIC_RANKS_BEGIN, DYNAMIC_RANKS_PER_PROCESS};
 use crate::members::membership::Child;
 use crate::node::Node;
-
-/// The first rank that a topology never has.
-pub const DYNAMIC_RANKS_BEGIN: Rank = 1 << 31;
-
-/// How many ranks a process of the topology may give to members that were not planned.
-pub const DYNAMIC_RANKS_PER_PROCESS: u32 = 4096;
 
 /// A process that joins takes this part of its parent's block.
 const JOINED_SHARE: u32 = 16;

@@ -11,9 +11,6 @@
 //! is connected now, and why what may be under way while a stream closes is let pass. The simulator
 //! counts every breach of its runs as a fault. `docs/security.md` has the table.
 
-use alloc::string::String;
-use core::fmt;
-
 use sapwood_link::Position;
 use sapwood_packet::{Rank, RankSet, RankSetRef, StreamId};
 use sapwood_wire::limits::{
@@ -21,8 +18,9 @@ use sapwood_wire::limits::{
 };
 use sapwood_wire::{Control, control_name, is_control};
 
+use crate::interface::DYNAMIC_RANKS_BEGIN;
+use crate::interface::breach::{Breach, breach};
 use crate::interface::{LinkId, Role};
-use crate::members::dynamic::DYNAMIC_RANKS_BEGIN;
 use crate::members::membership::{Child, Membership};
 use crate::node::Node;
 use crate::turn::links::Peer;
@@ -57,22 +55,6 @@ const OWED_BYTES_MAX: usize = 1 << 20;
 
 /// Most groups of processes that are told apart by whom they speak for.
 const SUPERSEDERS_MAX: usize = 1024;
-
-/// A peer said what its link may not say. It reads on from "broke the protocol: sent".
-#[derive(Debug)]
-pub(crate) struct Breach(pub(crate) String);
-
-impl fmt::Display for Breach {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "broke the protocol: sent {}", self.0)
-    }
-}
-
-/// Gives the breach of having sent something, and why that is one.
-macro_rules! breach {
-    ($($words:tt)*) => { Err(Breach(alloc::format!($($words)*))) };
-}
-pub(crate) use breach;
 
 /// How far a child that was an orphan has come in being taken in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

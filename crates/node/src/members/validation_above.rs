@@ -7,7 +7,8 @@ use sapwood_packet::{PacketRef, Rank};
 use sapwood_wire::Control;
 
 use crate::interface::Role;
-use crate::members::validation::{Breach, DYNAMIC_RANGES_MAX, breach};
+use crate::interface::breach::{Breach, breach};
+use crate::members::validation::DYNAMIC_RANGES_MAX;
 use crate::node::Node;
 use crate::streams::stream::Stream;
 

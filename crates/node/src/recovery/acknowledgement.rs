@@ -20,7 +20,7 @@ use sapwood_wire::limits::{ANCESTORS_MAX, KEPT_BYTES};
 use crate::interface::Mutation;
 use crate::interface::{LinkId, Role};
 use crate::node::Node;
-use crate::recovery::straggler::Stragglers;
+use crate::streams::straggler::Stragglers;
 use crate::streams::stream::Stream;
 use crate::turn::Turn;
 use crate::waves::slot::{Slot, UNANNOUNCED_PACKETS};

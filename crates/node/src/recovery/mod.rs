@@ -6,5 +6,4 @@ pub(crate) mod adoption;
 pub(crate) mod orphan;
 pub(crate) mod replica;
 pub(crate) mod resumption;
-pub(crate) mod straggler;
 pub(crate) mod switch;

@@ -1,5 +1,4 @@
 //! What a process tells of itself.
 
 pub(crate) mod accounting;
-pub(crate) mod record;
 pub(crate) mod telemetry;

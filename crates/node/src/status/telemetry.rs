@@ -11,40 +11,16 @@ use alloc::vec::Vec;
 
 use sapwood_link::Position;
 use sapwood_packet::{RankSet, Tag, Values, Wave};
-use sapwood_wire::{Control, StreamRequest};
+use sapwood_wire::Control;
 
+use crate::interface::record::{LinkRecord, NodeRecord, Records};
 use crate::interface::{Instant, LinkId, Role};
 use crate::node::Node;
-use crate::status::record::{LinkRecord, NodeRecord, Records, TELEMETRY};
+use crate::streams::asked::Asked;
 use crate::turn::counted::nanoseconds;
 
 /// The tag of what goes up and down on such a stream.
 const TELEMETRY_TAG: Tag = 1;
-
-/// The wave that is under way on a telemetry stream.
-#[derive(Debug, Default)]
-pub(crate) struct Asked {
-    since: Instant,
-    arrivals: Vec<(LinkId, Instant)>,
-}
-
-impl Asked {
-    /// What a stream needs if it is one.
-    pub(crate) fn on(request: &StreamRequest) -> Option<alloc::boxed::Box<Self>> {
-        let is_asked = matches!(&request.up[..], [only] if only.name == TELEMETRY);
-        is_asked.then(alloc::boxed::Box::default)
-    }
-
-    /// A child's part has come.
-    pub(crate) fn arrived(&mut self, link: LinkId, now: Instant) {
-        self.arrivals.push((link, now));
-    }
-
-    fn arrival_of(&self, link: LinkId) -> Option<u64> {
-        let (_, at) = self.arrivals.iter().rev().find(|(other, _)| *other == link)?;
-        Some(nanoseconds(*at, self.since))
-    }
-}
 
 impl Node {
     /// The name of this process's host, for people.

@@ -16,18 +16,18 @@ use sapwood_wire::limits::{CHUNK_BYTES, KEPT_BYTES};
 use sapwood_wire::{FilterRequest, Policy, StreamRequest, WaitRule};
 
 use crate::interface::Mutation;
+use crate::interface::record::TELEMETRY;
 use crate::interface::{LinkId, Missing, NodeError};
-use crate::recovery::absentees::AbsentBackEnds;
-use crate::recovery::replica::Handover;
-use crate::recovery::straggler::Stragglers;
-use crate::status::record::TELEMETRY;
-use crate::status::telemetry::Asked;
+use crate::streams::absentees::AbsentBackEnds;
+use crate::streams::asked::Asked;
+use crate::streams::straggler::Stragglers;
 use crate::transform::back_end::OwnFilters;
 use crate::transform::fairness::Pace;
 use crate::transform::offload::{DownOffload, Offload};
 use crate::transform::replies::Replies;
 use crate::transform::synchronisation::Decider;
 use crate::waves::absence::Absences;
+use crate::waves::replicas::Handover;
 use crate::waves::slot::Slot;
 use crate::waves::table::WaveTable;
 
@@ -510,7 +510,7 @@ pub(crate) fn chain(registry: &Registry, requests: &[FilterRequest]) -> Result<C
         && only.name == TELEMETRY
     {
         // Every node can make this one, whatever its program knows.
-        let own = Registry::empty().with(TELEMETRY, crate::status::record::make);
+        let own = Registry::empty().with(TELEMETRY, crate::interface::record::make);
         return Chain::new(&own, &specs);
     }
     Chain::new(registry, &specs)

@@ -17,9 +17,9 @@ use sapwood_filter::{Chain, Emitter, Filter, FilterError, Verdict, WaveRef};
 use sapwood_packet::{Packet, PacketRef, Rank, StreamId, Values, Wave};
 use smallvec::SmallVec;
 
-use crate::recovery::replica::WAVES;
 use crate::streams::stream::Route;
 use crate::transform::synchronisation::{Question, Rule};
+use crate::waves::replicas::WAVES;
 use crate::waves::table::OpenWave;
 
 /// What the filters with a composable state hold, in the order of [`Chain::composable`].

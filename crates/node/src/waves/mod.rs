@@ -2,6 +2,8 @@
 
 pub(crate) mod absence;
 pub(crate) mod head;
+pub(crate) mod permission;
+pub(crate) mod replicas;
 pub(crate) mod run;
 pub(crate) mod slot;
 pub(crate) mod table;

@@ -7,8 +7,8 @@ use sapwood_packet::{RankSet, Wave};
 use sapwood_wire::limits::KEPT_BYTES;
 
 use crate::interface::LinkId;
-use crate::members::packet_validation::PacketPermission;
-use crate::recovery::replica::Replicas;
+use crate::waves::permission::PacketPermission;
+use crate::waves::replicas::Replicas;
 
 /// After so many bytes a child is told what is safe, though nothing else goes to it: before what it
 /// may keep is used up.
