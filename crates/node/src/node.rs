@@ -30,7 +30,6 @@ pub struct Node {
     pub(crate) files: Files,
     /// The number of the next stream that this front-end opens.
     pub(crate) next_stream: StreamId,
-    pub(crate) has_ended: bool,
     /// The stream whose filters ran last in this input, and for how many waves.
     pub(crate) transformed: Option<(StreamId, u32)>,
     /// Set when streams let others have their turn: they go on at the next wake-up.
@@ -39,8 +38,6 @@ pub struct Node {
     pub(crate) jobs: Jobs,
     /// When the front-end tells its children what is safe.
     pub(crate) acknowledgement_due: Option<Instant>,
-    /// When memory that is not needed is given back next.
-    pub(crate) reclaim_due: Instant,
     /// The wake-up that was last asked for.
     pub(crate) wake: Option<Instant>,
     pub(crate) visitors: Visitors,
@@ -70,12 +67,10 @@ impl Node {
             streams: Streams::default(),
             files: Files::default(),
             next_stream: 1,
-            has_ended: false,
             transformed: None,
             yields_until: None,
             jobs: Jobs::default(),
             acknowledgement_due: None,
-            reclaim_due: Instant::default(),
             wake: None,
             visitors: Visitors::default(),
             distrusts: None,
@@ -92,7 +87,9 @@ impl Node {
     pub fn handle_input(&mut self, now: Instant, input: Input<'_>) {
         self.turn.now = now;
         self.transformed = None;
-        self.reclaim_if_due();
+        if self.turn.reclaims() {
+            self.reclaim();
+        }
         match input {
             Input::ParentUp { link } if self.membership.search.is_some() => self.ancestor_up(link),
             Input::ParentUp { link } => self.parent_up(link),
@@ -101,7 +98,7 @@ impl Node {
             Input::Bytes { link, bytes } => self.bytes(link, bytes),
             Input::Filled { link, bytes } => self.filled(link, bytes),
             Input::Transmitted { link, bytes } => {
-                if self.membership.parent == Some(link) {
+                if self.turn.parent == Some(link) {
                     self.record_runs();
                 }
                 if let Some(open) = self.turn.links.link_mut(link) {
@@ -136,7 +133,7 @@ impl Node {
             }
             return Some(Output::Transmit(link));
         }
-        if self.has_ended {
+        if self.turn.has_ended {
             return None;
         }
         // A wave that has no room to go on is looked at again when there is room, not by the clock.
@@ -149,7 +146,7 @@ impl Node {
         let others = [
             self.acknowledgement_due,
             self.filter_deadline(),
-            self.membership.search.as_ref().map(crate::recovery::orphan::Search::deadline),
+            self.membership.search.as_ref().map(crate::members::search::Search::deadline),
             self.vacancy_deadline(),
             self.membership.heartbeat_due,
             self.membership.judgement_due,
@@ -237,7 +234,7 @@ impl Node {
     /// Whether the network has ended for this process.
     #[must_use]
     pub fn has_ended(&self) -> bool {
-        self.has_ended
+        self.turn.has_ended
     }
 
     /// Whether bytes wait to be written to some link.
@@ -284,6 +281,13 @@ impl Node {
     #[must_use]
     pub fn wants_write(&self, link: LinkId) -> bool {
         self.turn.links.link(link).is_some_and(|open| !open.outbox.is_empty())
+    }
+
+    #[cold]
+    fn reclaim(&mut self) {
+        self.turn.reclaim();
+        self.streams.reclaim();
+        self.expire_absentees();
     }
 
     fn filled(&mut self, link: LinkId, bytes: usize) {

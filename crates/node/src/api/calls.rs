@@ -272,14 +272,14 @@ impl Node {
     /// Sends a small packet of this back-end, in a run with those before it where that can be.
     #[inline]
     fn send_small(&mut self, at: usize, header: Header, values: ValuesRef<'_>) {
-        let Self { turn: Turn { links, .. }, streams, membership, .. } = self;
+        let Self { turn: Turn { links, parent, .. }, streams, .. } = self;
         let open = streams.at(at);
         let contributors = [[header.origin; 2]];
         let contributors =
             RankSetRef::from_ranges(&contributors).expect("one range of one rank is in order");
         let (format, body) = (values.format(), values.body());
         let mut packet = PacketRef { header, contributors, format, body, ..PacketRef::default() };
-        let Some(outbox) = membership.parent.and_then(|parent| links.outbox(parent)) else {
+        let Some(outbox) = parent.and_then(|parent| links.outbox(parent)) else {
             return self.send_up(at, packet, None);
         };
         if open.sender.waiting_bytes() == 0
@@ -307,7 +307,7 @@ impl Node {
     /// Whether the last frame for the parent is a run of this stream that the next wave may join.
     #[must_use]
     pub fn has_open_run(&self, stream: StreamId) -> bool {
-        let link = self.membership.parent.and_then(|parent| self.turn.links.link(parent));
+        let link = self.turn.parent.and_then(|parent| self.turn.links.link(parent));
         link.is_some_and(|link| link.outbox.has_open_run(stream))
     }
 
@@ -338,7 +338,7 @@ impl Node {
 
     /// Ends this process's part now.
     fn leave(&mut self, now: Instant) {
-        if let Some(parent) = self.membership.parent {
+        if let Some(parent) = self.turn.parent {
             self.hand_over_rest(true);
             for at in 0..self.streams.len() {
                 let Self { turn: Turn { links, .. }, streams, .. } = self;
@@ -369,7 +369,7 @@ impl Node {
     /// Whether something that this process has sent is not safe yet.
     fn is_unsettled(&mut self) -> bool {
         self.record_runs();
-        !self.has_ended && self.streams.iter().any(|stream| !stream.sender.is_acknowledged())
+        !self.turn.has_ended && self.streams.iter().any(|stream| !stream.sender.is_acknowledged())
     }
 
     /// Ends a back-end that leaves, once what it has sent is safe; or a communication process, once

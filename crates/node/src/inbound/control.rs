@@ -255,7 +255,7 @@ impl Node {
     /// Tells why no wave of a stream will have these back-ends.
     fn tell_unmade(&mut self, stream: StreamId, ranks: &RankSet, reason: &str) {
         let rank = self.turn.rank_or_max();
-        if let Some(parent) = self.membership.parent {
+        if let Some(parent) = self.turn.parent {
             let fault = Control::Fault {
                 stream,
                 wave: END.wave,

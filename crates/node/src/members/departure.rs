@@ -8,8 +8,8 @@ use sapwood_wire::{Control, Ranges};
 
 use crate::interface::{Event, LinkId, Missing, Output, Role};
 use crate::members::membership::{State, bound_losses};
+use crate::members::vacancy::Manner;
 use crate::node::Node;
-use crate::recovery::adoption::Manner;
 use crate::turn::Turn;
 use crate::turn::links::Peer;
 
@@ -36,7 +36,7 @@ impl Node {
     pub(crate) fn pass_on_failure(&mut self, rank: Rank, text: String) {
         if self.turn.settings.role == Role::FrontEnd {
             self.turn.outputs.push_back(Output::Event(Event::StartFailed { rank, text }));
-        } else if let Some(parent) = self.membership.parent {
+        } else if let Some(parent) = self.turn.parent {
             self.turn.send_control(parent, &Control::Failed { rank, text });
         }
     }
@@ -52,7 +52,7 @@ impl Node {
     }
 
     fn link_gone(&mut self, link: LinkId, reason: &str, was_silent: bool) {
-        if self.membership.parent == Some(link) {
+        if self.turn.parent == Some(link) {
             self.record_runs();
         }
         let Some(open) = self.turn.links.close(link) else { return };
@@ -83,7 +83,7 @@ impl Node {
         let is_starting =
             is_unheard && was_silent && !is_back_end && self.turn.settings.recovery.is_on;
         let awaited = if is_starting { child.expected.clone() } else { back_ends.clone() };
-        if self.has_ended {
+        if self.turn.has_ended {
             return;
         }
         self.turn.counted.gone += u32::from(!is_leaving);
@@ -175,7 +175,7 @@ impl Node {
         }
         if self.turn.settings.role == Role::FrontEnd {
             self.turn.outputs.push_back(Output::Event(Event::Lost { rank, back_ends, reason }));
-        } else if let Some(parent) = self.membership.parent {
+        } else if let Some(parent) = self.turn.parent {
             let back_ends = Ranges::from(&back_ends);
             self.turn.send_control(parent, &Control::Lost { rank, back_ends, reason });
             self.ask_for_loss_echo();
@@ -187,7 +187,7 @@ impl Node {
         if self.membership.unreported.is_empty() {
             return;
         }
-        if let Some(parent) = self.membership.parent {
+        if let Some(parent) = self.turn.parent {
             self.membership.mark += 1;
             let number = TOLD | self.membership.mark;
             self.turn.send_control(parent, &Control::Probe { number });
@@ -223,10 +223,10 @@ impl Node {
 
     /// The network ends for this process and all below it.
     pub(crate) fn end(&mut self, on_purpose: bool, reason: String) {
-        if self.has_ended {
+        if self.turn.has_ended {
             return;
         }
-        self.has_ended = true;
+        self.turn.has_ended = true;
         self.end_search();
         for at in 0..self.streams.len() {
             self.force_down(at);
@@ -240,7 +240,7 @@ impl Node {
             }
             self.turn.outputs.push_back(Output::Hangup(link));
         }
-        if let Some(parent) = self.membership.parent {
+        if let Some(parent) = self.turn.parent {
             self.turn.outputs.push_back(Output::Hangup(parent));
         }
         self.leave_links();
@@ -252,7 +252,7 @@ impl Node {
     /// Their numbers soon are those of other links, so no child and no stream may keep one.
     pub(crate) fn leave_links(&mut self) {
         let mut links = self.membership.child_links();
-        links.extend(self.membership.parent.take());
+        links.extend(self.turn.parent.take());
         for link in links {
             if let Some(open) = self.turn.links.link_mut(link) {
                 open.peer = Peer::Leaving;

@@ -55,7 +55,7 @@ impl Node {
 
     /// Looks who has been silent, and asks again.
     pub(crate) fn send_heartbeats(&mut self) {
-        if self.has_ended {
+        if self.turn.has_ended {
             self.membership.heartbeat_due = None;
             return;
         }
@@ -125,7 +125,7 @@ impl Node {
 
     /// A parent that answers at any time and has not been heard for too long is gone.
     fn judge_parent(&mut self, silence: Duration) {
-        let parent = self.membership.parent.filter(|_| self.membership.parent_keeps_time);
+        let parent = self.turn.parent.filter(|_| self.membership.parent_keeps_time);
         let Some(link) = parent.filter(|_| !silence.is_zero()) else { return };
         let Some(heard) = self.turn.links.link(link).map(|open| open.heard) else { return };
         let limit = heard + silence + self.indulgence();
@@ -144,8 +144,8 @@ impl Node {
         // What is not late any more is believed step by step.
         self.membership.lateness = late.max(self.membership.lateness / 2);
         let later = |time: Instant| (time + late).min(now);
-        let Self { turn: Turn { links, .. }, membership, .. } = self;
-        if let Some(open) = membership.parent.and_then(|link| links.link_mut(link)) {
+        let Self { turn: Turn { links, parent, .. }, membership, .. } = self;
+        if let Some(open) = parent.and_then(|link| links.link_mut(link)) {
             open.heard = later(open.heard);
         }
         for (_, child) in membership.children_mut() {
@@ -171,7 +171,7 @@ impl Node {
     fn show_life(&mut self) {
         let was_asked = core::mem::take(&mut self.membership.is_asked);
         let period = self.turn.settings.recovery.silence / BEATS;
-        let Some(parent) = self.membership.parent.filter(|_| !was_asked) else { return };
+        let Some(parent) = self.turn.parent.filter(|_| !was_asked) else { return };
         if self.turn.links.link(parent).is_some_and(|link| self.turn.now < link.heard + period) {
             self.turn.answer_probe(parent, UNASKED);
         }

@@ -10,11 +10,10 @@ use sapwood_wire::{Claim, Control, Ranges, WIRE_VERSION};
 
 use crate::interface::{AttachPoint, ChildPlan, Event, Instant, LinkId, Missing, Output, Role};
 use crate::members::dynamic::DynamicRanks;
+use crate::members::search::Search;
+use crate::members::vacancy::{Applicant, Vacancy};
 use crate::members::validation::Standing;
 use crate::node::Node;
-use crate::recovery::adoption::{Applicant, Vacancy};
-use crate::recovery::orphan::Search;
-use crate::status::telemetry::Census;
 use crate::turn::links::Peer;
 
 /// Losses that are remembered to explain who is missing.
@@ -93,10 +92,18 @@ impl Child {
     }
 }
 
+/// Who is below a node, and in which state.
+#[derive(Debug, Default)]
+pub(crate) struct Census {
+    pub(crate) expected: RankSet,
+    pub(crate) connected: RankSet,
+    pub(crate) lost: RankSet,
+    pub(crate) awaited: RankSet,
+}
+
 /// The members below this node, and its parent.
 #[derive(Debug)]
 pub(crate) struct Membership {
-    pub(crate) parent: Option<LinkId>,
     pub(crate) children: BTreeMap<Rank, Child>,
     /// Ranks kept for back-ends that attach here.
     attach: RankSet,
@@ -161,7 +168,6 @@ pub(crate) struct Membership {
 impl Membership {
     pub(crate) fn new() -> Self {
         Self {
-            parent: None,
             children: BTreeMap::new(),
             attach: RankSet::new(),
             attach_points: Vec::new(),
@@ -407,7 +413,7 @@ impl Node {
     /// The link to the parent, while there is one.
     #[must_use]
     pub fn parent_link(&self) -> Option<LinkId> {
-        self.membership.parent
+        self.turn.parent
     }
 
     /// Has a communication process that has not come yet be told another plan of the same subtree.
@@ -423,7 +429,7 @@ impl Node {
         let now = self.turn.now;
         self.turn.links.open(link, Peer::Parent, now);
         self.turn.counted.begin(now);
-        self.membership.parent = Some(link);
+        self.turn.parent = Some(link);
         self.membership.is_welcomed = false;
         let claim = match (self.turn.settings.is_started, self.turn.rank) {
             (true, Some(rank)) => Claim::Started { rank },
@@ -478,7 +484,7 @@ impl Node {
                 "wire version {version} is not {WIRE_VERSION}: install the same release on both sides"
             ));
         }
-        if self.has_ended {
+        if self.turn.has_ended {
             return Err("the network is ending".to_string());
         }
         match *claim {
@@ -624,7 +630,7 @@ impl Node {
                     .outputs
                     .push_back(Output::Event(Event::Offered { attach_points: points }));
             }
-        } else if let Some(parent) = self.membership.parent {
+        } else if let Some(parent) = self.turn.parent {
             let attach_points = crate::members::dynamic::to_wire(points);
             let back_ends = Ranges::from(&back_ends);
             self.turn.send_control(parent, &Control::Reached { back_ends, attach_points });
@@ -663,7 +669,7 @@ impl Node {
         membership.has_reported = true;
         let attach_points = core::mem::take(&mut membership.attach_points);
         let back_ends = membership.connected();
-        match (self.turn.settings.role, membership.parent) {
+        match (self.turn.settings.role, self.turn.parent) {
             (Role::FrontEnd, _) => {
                 self.turn
                     .outputs

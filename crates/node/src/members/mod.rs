@@ -5,6 +5,8 @@ pub(crate) mod dynamic;
 pub(crate) mod heartbeat;
 pub(crate) mod membership;
 pub(crate) mod packet_validation;
+pub(crate) mod search;
+pub(crate) mod vacancy;
 pub(crate) mod validation;
 pub(crate) mod validation_above;
 pub(crate) mod visitor;

@@ -34,7 +34,7 @@ impl Node {
         if self.turn.settings.role != Role::FrontEnd {
             return Err("only a front-end answers visitors".to_string());
         }
-        if self.has_ended {
+        if self.turn.has_ended {
             return Err("the network is ending".to_string());
         }
         if self.visitors.here.len() == VISITORS_MAX {

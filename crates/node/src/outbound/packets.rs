@@ -12,7 +12,8 @@ use sapwood_wire::Control;
 
 use crate::interface::{Answer, Delivery, LinkId, Missing, Role};
 use crate::node::Node;
-use crate::streams::stream::{Route, Stream};
+use crate::streams::stream::Stream;
+use crate::transform::route::Route;
 use crate::turn::Turn;
 
 impl Node {
@@ -23,7 +24,7 @@ impl Node {
         if self.turn.settings.role == Role::FrontEnd {
             return self.answer(at, packet, shared);
         }
-        let Some(parent) = self.membership.parent else { return self.keep_up(at, packet, shared) };
+        let Some(parent) = self.turn.parent else { return self.keep_up(at, packet, shared) };
         self.acknowledge_beside(at);
         let length = shared.as_ref().map_or(packet.body.len(), Body::len);
         let is_small = length < SHARED_BODY_BYTES;
@@ -54,7 +55,7 @@ impl Node {
     /// A packet that goes up while there is no parent waits for one.
     fn keep_up(&mut self, at: usize, packet: PacketRef<'_>, shared: Option<Body>) {
         let stream = self.streams.at(at);
-        if stream.keeps && !self.has_ended {
+        if stream.keeps && !self.turn.has_ended {
             let body = shared.unwrap_or_else(|| Body::from(Slab::copy_of(packet.body)));
             stream.queue_up(packet, &body, None);
         }
@@ -292,7 +293,7 @@ impl Node {
         let stream = self.streams.at(at);
         if let Some(bytes) = stream.grant_to_parent() {
             let id = stream.id;
-            if let Some(parent) = self.membership.parent {
+            if let Some(parent) = self.turn.parent {
                 self.turn.send_control(parent, &Control::Credit { stream: id, bytes });
                 self.acknowledge_to_parent(at);
             }

@@ -199,8 +199,8 @@ impl Node {
     /// The run at the end of what waits for the parent has ended: its stream keeps it.
     #[inline]
     pub(crate) fn record_runs(&mut self) {
-        let Self { turn: Turn { links, .. }, streams, membership, .. } = self;
-        let link = membership.parent.and_then(|parent| links.link_mut(parent));
+        let Self { turn: Turn { links, parent, .. }, streams, .. } = self;
+        let link = parent.and_then(|parent| links.link_mut(parent));
         if let Some(link) = link {
             streams.record_runs(&mut link.outbox);
         }
@@ -240,7 +240,7 @@ impl Node {
         let most = if is_back_end { REACHED_BYTES_MAX } else { SAFE_BYTES_MAX };
         let stream = self.streams.at(at);
         let unannounced = stream.down_unannounced;
-        if unannounced == 0 || self.membership.parent.is_none() {
+        if unannounced == 0 || self.turn.parent.is_none() {
             // A new parent is told all.
             stream.down_unannounced = 0;
             return;
@@ -285,7 +285,7 @@ impl Node {
         stream.down_announced = safe;
         (stream.down_unannounced, stream.down_announce_bytes) = (0, 1);
         let (id, Position { wave, offset }) = (stream.id, safe);
-        if let Some(parent) = self.membership.parent {
+        if let Some(parent) = self.turn.parent {
             let message = Control::Acknowledge { stream: id, wave, offset, singles: 0 };
             self.turn.send_control(parent, &message);
         }

@@ -16,6 +16,7 @@ use sapwood_wire::{Control, Ranges};
 use crate::interface::Mutation;
 use crate::interface::{AffectedWaves, Event, Instant, LinkId, Output, Role};
 use crate::members::membership::Child;
+use crate::members::vacancy::{Applicant, Manner, Vacancy};
 use crate::node::Node;
 use crate::turn::Turn;
 use crate::waves::slot::Slot;
@@ -26,54 +27,6 @@ const BACK_END_GRACE: Duration = Duration::from_millis(1000);
 
 /// How much longer a place is held open for those who are just telling how far they have come.
 const RESUMPTION_TIME: Duration = Duration::from_millis(100);
-
-/// The place of a process that is gone.
-#[derive(Debug)]
-pub(crate) struct Vacancy {
-    /// Who is gone.
-    rank: Rank,
-    /// Its back-ends that have not come back.
-    pub(crate) awaited: RankSet,
-    /// Those that have.
-    returned: RankSet,
-    /// The children of its that have been taken in.
-    orphans: Vec<Rank>,
-    /// Back-ends that come after this are late.
-    until: Instant,
-    /// How long that is in all; zero when nobody can come any more.
-    grace: Duration,
-    /// Whether it is a back-end itself, whose link has closed.
-    is_back_end: bool,
-    /// Whether it was silent before it had told who is below it: if no process comes in its place,
-    /// it has not started.
-    pub(crate) is_starting: bool,
-    /// What was seen of its end.
-    reason: String,
-    /// Its number, by which streams know the slots that it had.
-    number: u64,
-    /// The first wave of each stream that it had not ended.
-    waves: Vec<(StreamId, u64)>,
-}
-
-/// In which manner a child has gone.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Manner {
-    pub(crate) is_back_end: bool,
-    /// Its link is open, or was.
-    pub(crate) was_silent: bool,
-    /// It was silent while it started others.
-    pub(crate) is_starting: bool,
-}
-
-/// An orphan whose hello waits.
-#[derive(Debug)]
-pub(crate) struct Applicant {
-    pub(crate) link: LinkId,
-    rank: Rank,
-    between: Vec<Rank>,
-    pid: u32,
-    keeps_time: bool,
-}
 
 impl Node {
     /// A communication process below is gone: its place is held open. Gives whether it is.
@@ -86,7 +39,7 @@ impl Node {
         why: &str,
     ) -> bool {
         let is_off = !self.repairs() || self.turn.breaks(Mutation::ForgetOrphans);
-        if is_off || back_ends.is_empty() || self.has_ended {
+        if is_off || back_ends.is_empty() || self.turn.has_ended {
             return false;
         }
         let number = self.membership.next_vacancy;
@@ -130,7 +83,7 @@ impl Node {
     pub(crate) fn tell_broken(&mut self, rank: Rank, back_ends: RankSet, reason: String) {
         if self.turn.settings.role == Role::FrontEnd {
             self.turn.outputs.push_back(Output::Event(Event::Broken { rank, back_ends, reason }));
-        } else if let Some(parent) = self.membership.parent {
+        } else if let Some(parent) = self.turn.parent {
             let back_ends = Ranges::from(&back_ends);
             self.turn.send_control(parent, &Control::Broken { rank, back_ends, reason });
         }
@@ -285,7 +238,7 @@ impl Node {
             return;
         }
         self.membership.superseded.union_with(news.as_ref());
-        if let Some(parent) = self.membership.parent {
+        if let Some(parent) = self.turn.parent {
             self.turn.send_control(parent, &Control::Superseded { ranks: Ranges::from(&news) });
         }
     }
@@ -367,7 +320,7 @@ impl Node {
         }
         let up = (stream.ended.max(stream.waves.end()), 0);
         let (stream, down) = (stream.id, (stream.down_next.wave, stream.down_next.offset));
-        if let Some(parent) = self.membership.parent {
+        if let Some(parent) = self.turn.parent {
             self.turn.send_control(parent, &Control::Resume { stream, up, down });
         }
     }
@@ -502,7 +455,7 @@ impl Node {
             let event = Event::Repaired { rank, adopter, orphans, back_ends, waves };
             return self.turn.outputs.push_back(Output::Event(event));
         }
-        let Some(parent) = self.membership.parent else { return };
+        let Some(parent) = self.turn.parent else { return };
         let mut orphans = orphans;
         orphans.truncate(sapwood_wire::limits::ORPHANS_MAX);
         let waves = waves.iter().take(sapwood_wire::limits::AFFECTED_MAX);

@@ -13,7 +13,8 @@ use sapwood_wire::limits::ANCESTORS_MAX;
 use sapwood_wire::{Claim, Control, Ranges, RecoveryTerms, WIRE_VERSION};
 
 use crate::interface::Mutation;
-use crate::interface::{Event, Instant, LinkId, Missing, Output, Recovery, Role};
+use crate::interface::{Event, LinkId, Missing, Output, Recovery, Role};
+use crate::members::search::{Search, Step};
 use crate::node::Node;
 use crate::turn::Turn;
 use crate::turn::links::Peer;
@@ -27,41 +28,6 @@ const PAUSE_MIN: Duration = Duration::from_millis(20);
 /// The longest such wait.
 const PAUSE_MAX: Duration = Duration::from_millis(500);
 
-/// What an orphan is doing.
-#[derive(Clone, Copy, Debug)]
-enum Step {
-    /// Connecting to the ancestor at this position.
-    Connecting { index: usize },
-    /// Waiting for its answer.
-    Asking { index: usize, link: LinkId },
-    /// Waiting before it begins anew.
-    Pausing,
-}
-
-/// The search for a new parent.
-#[derive(Debug)]
-pub(crate) struct Search {
-    /// When it began, or came nearer to its end.
-    since: Instant,
-    step: Step,
-    until: Instant,
-    pause: Duration,
-    reason: String,
-    /// The processes between this one and the ancestor that was asked last.
-    between: RankSet,
-    /// Whether nobody took connections where the front-end was.
-    is_root_gone: bool,
-    /// The position of the nearest ancestor that this process was referred to.
-    nearest: Option<usize>,
-}
-
-impl Search {
-    /// When something is to be done.
-    pub(crate) fn deadline(&self) -> Instant {
-        self.until
-    }
-}
-
 impl Node {
     /// Whether this process has lost its parent and looks for another one.
     #[must_use]
@@ -71,8 +37,8 @@ impl Node {
 
     /// The link to the parent is gone, or the parent was silent for too long.
     pub(crate) fn parent_lost(&mut self, reason: &str, was_silent: bool) {
-        self.membership.parent = None;
-        if self.has_ended || self.jobs.is_ending() {
+        self.turn.parent = None;
+        if self.turn.has_ended || self.jobs.is_ending() {
             return;
         }
         let is_planned = self.membership.is_planned && self.turn.rank.is_some();
@@ -235,7 +201,7 @@ impl Node {
             // this process's are merged in: whoever finds both ends it.
             self.membership.former.union_with(search.between.as_ref());
         }
-        self.membership.parent = Some(link);
+        self.turn.parent = Some(link);
         if let Some(open) = self.turn.links.link_mut(link) {
             open.peer = Peer::Parent;
         }
@@ -413,16 +379,16 @@ impl Node {
 
     /// This process ends, and its children turn to their ancestors.
     pub(crate) fn step_down(&mut self, reason: String) {
-        if self.has_ended {
+        if self.turn.has_ended {
             return;
         }
-        self.has_ended = true;
+        self.turn.has_ended = true;
         self.membership.has_stepped_down = true;
         self.end_search();
         for link in self.membership.child_links() {
             self.turn.outputs.push_back(Output::Hangup(link));
         }
-        if let Some(parent) = self.membership.parent {
+        if let Some(parent) = self.turn.parent {
             self.turn.outputs.push_back(Output::Hangup(parent));
         }
         self.leave_links();

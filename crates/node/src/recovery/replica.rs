@@ -97,7 +97,7 @@ impl Node {
     /// Hands over what the filters of a stream hold, after all waves before this one. Filters that
     /// run apart are asked for it first.
     fn hand_over(&mut self, at: usize, wave: Wave) {
-        let has_parent = self.membership.parent.is_some();
+        let has_parent = self.turn.parent.is_some();
         let stream = self.streams.at(at);
         match &mut stream.offload {
             None if has_parent => {
@@ -114,7 +114,7 @@ impl Node {
 
     /// Hands over what the filters of a stream held after all waves before this one.
     pub(crate) fn hand_over_copy(&mut self, at: usize, wave: Wave, copy: StateCopy) {
-        let Some(parent) = self.membership.parent else { return };
+        let Some(parent) = self.turn.parent else { return };
         let mut absorbed = self.membership.absorbed.clone();
         let stream = self.streams.at(at);
         for slot in &stream.slots {
@@ -168,7 +168,7 @@ impl Node {
         let rank = self.turn.rank_or_max();
         let reason = alloc::format!("{reason} (at rank {rank})");
         let stream = self.streams.at(at).id;
-        if let Some(parent) = self.membership.parent {
+        if let Some(parent) = self.turn.parent {
             let (back_ends, reason) = (Ranges::default(), reason.clone());
             self.turn
                 .send_control(parent, &Control::Fault { stream, wave, rank, back_ends, reason });

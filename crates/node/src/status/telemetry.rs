@@ -81,7 +81,7 @@ impl Node {
             open.header.tag = TELEMETRY_TAG;
             stream.waves.begin(index, now, stream.patience);
         }
-        links.extend(self.membership.parent);
+        links.extend(self.turn.parent);
         for link in links {
             self.turn.send_control(link, &Control::Probe { number: now.0 });
         }
@@ -102,7 +102,7 @@ impl Node {
     fn records(&mut self, asked: Option<&Asked>) -> Records {
         let now = self.turn.now;
         let [waves, packets, bytes, interval] = self.turn.counted.report(now);
-        let parent = self.membership.parent.filter(|_| self.turn.settings.role != Role::FrontEnd);
+        let parent = self.turn.parent.filter(|_| self.turn.settings.role != Role::FrontEnd);
         let round_trip =
             parent.and_then(|link| self.turn.links.link(link)).map_or(0, |l| l.round_trip);
         let census = self.membership.census();
@@ -174,13 +174,4 @@ impl crate::streams::stream::Stream {
     fn kept_bytes(&self) -> u64 {
         (self.sender.unacknowledged_bytes() + self.down_retransmit.bytes()) as u64
     }
-}
-
-/// Who is below a node, and in which state.
-#[derive(Debug, Default)]
-pub(crate) struct Census {
-    pub(crate) expected: RankSet,
-    pub(crate) connected: RankSet,
-    pub(crate) lost: RankSet,
-    pub(crate) awaited: RankSet,
 }

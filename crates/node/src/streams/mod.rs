@@ -2,7 +2,6 @@
 
 pub(crate) mod absentees;
 pub(crate) mod asked;
-pub(crate) mod reclaim;
 mod run;
 pub(crate) mod straggler;
 pub(crate) mod stream;

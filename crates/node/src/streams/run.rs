@@ -5,7 +5,8 @@ use sapwood_link::Position;
 use sapwood_packet::PacketRef;
 
 use crate::interface::Instant;
-use crate::streams::stream::{Route, Stream};
+use crate::streams::stream::Stream;
+use crate::transform::route::Route;
 use crate::waves::table::Arrived;
 
 impl Stream {

@@ -12,7 +12,8 @@ use sapwood_packet::{RankSet, Wave};
 
 use crate::interface::Instant;
 use crate::interface::Mutation;
-use crate::streams::stream::{Route, Stream};
+use crate::streams::stream::Stream;
+use crate::transform::route::Route;
 use crate::waves::slot::Until;
 use crate::waves::table::Arrived;
 

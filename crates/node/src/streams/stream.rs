@@ -25,32 +25,12 @@ use crate::transform::back_end::OwnFilters;
 use crate::transform::fairness::Pace;
 use crate::transform::offload::{DownOffload, Offload};
 use crate::transform::replies::Replies;
+use crate::transform::route::Route;
 use crate::transform::synchronisation::Decider;
 use crate::waves::absence::Absences;
 use crate::waves::replicas::Handover;
 use crate::waves::slot::Slot;
 use crate::waves::table::WaveTable;
-
-/// How the packets of a wave become what goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Route {
-    /// They are folded as they come.
-    Fold,
-    /// Each goes on as it is.
-    Pass,
-    /// A filter makes new ones of them.
-    Transform,
-}
-
-impl Route {
-    fn of(up: &Chain) -> Self {
-        match (up.is_pass(), up.as_fold()) {
-            (true, _) => Self::Pass,
-            (false, Some(_)) if !up.runs_apart() => Self::Fold,
-            (false, _) => Self::Transform,
-        }
-    }
-}
 
 /// Everything that a node keeps of a stream.
 #[derive(Debug)]

@@ -104,6 +104,11 @@ impl Streams {
         }
     }
 
+    /// Gives back memory that is not needed any more.
+    pub(crate) fn reclaim(&mut self) {
+        self.list.iter_mut().for_each(Stream::reclaim);
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Stream> {
         self.list.iter()
     }

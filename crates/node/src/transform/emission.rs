@@ -15,8 +15,9 @@ use smallvec::SmallVec;
 use crate::interface::Mutation;
 use crate::interface::Role;
 use crate::node::Node;
-use crate::streams::stream::{Route, Stream};
+use crate::streams::stream::Stream;
 use crate::transform::job::Item;
+use crate::transform::route::Route;
 use crate::waves::table::{Bodies, OpenWave, OwnedBody};
 
 impl Node {
@@ -385,7 +386,7 @@ impl Node {
         {
             stream.add_fault(wave, ranks, reason.clone());
         }
-        if let Some(parent) = self.membership.parent {
+        if let Some(parent) = self.turn.parent {
             let fault = Control::Fault { stream: id, wave, rank, back_ends, reason };
             self.turn.send_control(parent, &fault);
         }

@@ -10,8 +10,9 @@ use sapwood_packet::StreamId;
 
 use crate::interface::Instant;
 use crate::node::Node;
-use crate::streams::stream::{Route, Stream};
+use crate::streams::stream::Stream;
 use crate::transform::offload::Offload;
+use crate::transform::route::Route;
 
 /// Most waves that go through filters in one input before others have their turn.
 const WAVES_PER_INPUT: u32 = 32;

@@ -17,7 +17,7 @@ use sapwood_filter::{Chain, Emitter, Filter, FilterError, Verdict, WaveRef};
 use sapwood_packet::{Packet, PacketRef, Rank, StreamId, Values, Wave};
 use smallvec::SmallVec;
 
-use crate::streams::stream::Route;
+use crate::transform::route::Route;
 use crate::transform::synchronisation::{Question, Rule};
 use crate::waves::replicas::WAVES;
 use crate::waves::table::OpenWave;

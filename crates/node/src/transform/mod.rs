@@ -6,4 +6,5 @@ pub(crate) mod fairness;
 pub(crate) mod job;
 pub(crate) mod offload;
 pub(crate) mod replies;
+pub(crate) mod route;
 pub(crate) mod synchronisation;

@@ -289,7 +289,7 @@ impl Node {
         };
         let lent = self.jobs.lent.swap_remove(position);
         let Some(at) = self.streams.find(lent.stream) else { return };
-        if self.has_ended {
+        if self.turn.has_ended {
             return;
         }
         if let Some(reason) = job.broken.take() {

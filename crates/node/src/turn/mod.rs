@@ -4,6 +4,7 @@ mod actions;
 pub(crate) mod clock_skew;
 pub(crate) mod counted;
 pub(crate) mod links;
+mod reclaim;
 
 use alloc::collections::VecDeque;
 use alloc::string::String;
@@ -13,7 +14,7 @@ use sapwood_link::Pool;
 use sapwood_packet::{OutOfMemory, Rank, Slab, Values};
 use sapwood_wire::limits::CHUNK_BYTES;
 
-use crate::interface::{Delivery, Instant, Mutation, Output, Settings};
+use crate::interface::{Delivery, Instant, LinkId, Mutation, Output, Settings};
 use crate::turn::counted::Counted;
 use crate::turn::links::Links;
 
@@ -27,6 +28,12 @@ pub(crate) struct Turn {
     pub(crate) settings: Settings,
     /// The process's rank, once it has one.
     pub(crate) rank: Option<Rank>,
+    /// The link to the parent, while there is one.
+    pub(crate) parent: Option<LinkId>,
+    /// Whether the network has ended for this process.
+    pub(crate) has_ended: bool,
+    /// When memory that is not needed is given back next.
+    pub(crate) reclaim_due: Instant,
     /// The time of this turn.
     pub(crate) now: Instant,
     /// All links, and who is at the other end.
@@ -63,6 +70,9 @@ impl Turn {
     pub(crate) fn new(settings: Settings) -> Self {
         Self {
             rank: settings.rank,
+            parent: None,
+            has_ended: false,
+            reclaim_due: Instant::default(),
             settings,
             now: Instant::default(),
             links: Links::default(),

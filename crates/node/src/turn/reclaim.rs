@@ -9,30 +9,24 @@ use core::time::Duration;
 
 use sapwood_link::shorten;
 
-use crate::node::Node;
+use crate::turn::Turn;
 
 /// How far looks are apart, at least. A process to which nothing happens, and which no neighbour
 /// asks whether it is there, does not look.
 const INTERVAL: Duration = Duration::from_millis(500);
 
-impl Node {
-    /// Gives memory back, if the last time was long enough ago.
+impl Turn {
+    /// Whether the last time was long enough ago to give memory back.
     #[inline]
-    pub(crate) fn reclaim_if_due(&mut self) {
-        if self.turn.now >= self.reclaim_due {
-            self.reclaim();
-        }
+    pub(crate) fn reclaims(&self) -> bool {
+        self.now >= self.reclaim_due
     }
 
-    #[cold]
-    fn reclaim(&mut self) {
-        self.reclaim_due = self.turn.now + INTERVAL;
-        self.turn.pool.reclaim();
-        shorten(&mut self.turn.deliveries);
-        self.turn.links.open_links().for_each(|link| link.outbox.reclaim());
-        for at in 0..self.streams.len() {
-            self.streams.at(at).reclaim();
-        }
-        self.expire_absentees();
+    /// Gives back what the turn itself holds and does not need.
+    pub(crate) fn reclaim(&mut self) {
+        self.reclaim_due = self.now + INTERVAL;
+        self.pool.reclaim();
+        shorten(&mut self.deliveries);
+        self.links.open_links().for_each(|link| link.outbox.reclaim());
     }
 }
