@@ -147,7 +147,7 @@ impl Node {
             self.acknowledgement_due,
             self.filter_deadline(),
             self.membership.search.as_ref().map(crate::members::search::Search::deadline),
-            self.vacancy_deadline(),
+            self.membership.vacancy_deadline(),
             self.membership.heartbeat_due,
             self.membership.judgement_due,
             self.membership.departs_until,

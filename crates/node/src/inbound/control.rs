@@ -82,7 +82,7 @@ impl Node {
                 self.turn.answer_probe(link, number);
             }
             Control::Echo { number, clock } => {
-                self.loss_echoed(number);
+                self.membership.loss_echoed(number);
                 self.turn.probe_answered(link, number, clock);
             }
             _ => return Err(WireError::Control),
@@ -161,15 +161,15 @@ impl Node {
             }
             Control::Resumed => self.resumed(link, child),
             Control::Broken { rank, back_ends, reason } => {
-                self.tell_broken(rank, set(&back_ends)?, reason);
+                self.turn.tell_broken(rank, set(&back_ends)?, reason);
             }
             Control::Repaired { rank, adopter, orphans, back_ends, waves } => {
                 let waves = waves.into_iter();
                 let waves = waves.map(|(stream, first, end)| AffectedWaves { stream, first, end });
                 let back_ends = set(&back_ends)?;
-                self.tell_repaired(rank, adopter, orphans, back_ends, waves.collect());
+                self.turn.tell_repaired(rank, adopter, orphans, back_ends, waves.collect());
             }
-            Control::Leaving => self.leaving(child),
+            Control::Leaving => self.membership.leaving(child),
             state @ Control::State { .. } => return self.keep_replica(link, state),
             Control::Probe { number } => self.turn.answer_probe(link, number),
             Control::Echo { number, clock } => self.turn.probe_answered(link, number, clock),

@@ -7,6 +7,7 @@ use sapwood_packet::{Rank, RankSet};
 use sapwood_wire::{Control, Ranges};
 
 use crate::interface::{Event, LinkId, Missing, Output, Role};
+use crate::members::membership::Membership;
 use crate::members::membership::{State, bound_losses};
 use crate::members::vacancy::Manner;
 use crate::node::Node;
@@ -194,13 +195,6 @@ impl Node {
         }
     }
 
-    /// The parent has echoed a number: it knows of all losses if that was the last one.
-    pub(crate) fn loss_echoed(&mut self, number: u64) {
-        if number == TOLD | self.membership.mark {
-            self.membership.unreported.clear();
-        }
-    }
-
     /// A child tells of losses in its subtree.
     pub(crate) fn lost_below(&mut self, child: Rank, rank: Rank, back_ends: RankSet, why: String) {
         // What a process that was thought gone says of those who went elsewhere is out of date.
@@ -213,12 +207,6 @@ impl Node {
         }
         self.lost(rank, back_ends.clone(), why);
         self.no_longer_awaited(&back_ends);
-    }
-
-    pub(crate) fn leaving(&mut self, rank: Rank) {
-        if let Some(child) = self.membership.children.get_mut(&rank) {
-            child.is_leaving = true;
-        }
     }
 
     /// The network ends for this process and all below it.
@@ -271,6 +259,21 @@ impl Node {
             if let Some(outbox) = links.outbox(slot.link) {
                 slot.down.force(outbox);
             }
+        }
+    }
+}
+
+impl Membership {
+    /// The parent has echoed a number: it knows of all losses if that was the last one.
+    pub(crate) fn loss_echoed(&mut self, number: u64) {
+        if number == TOLD | self.mark {
+            self.unreported.clear();
+        }
+    }
+
+    pub(crate) fn leaving(&mut self, rank: Rank) {
+        if let Some(child) = self.children.get_mut(&rank) {
+            child.is_leaving = true;
         }
     }
 }

@@ -23,6 +23,7 @@ use sapwood_wire::Ranges;
 use crate::interface::{AttachPoint, Role};
 use crate::interface::{DYNAMIC_RANKS_BEGIN, DYNAMIC_RANKS_PER_PROCESS};
 use crate::members::membership::Child;
+use crate::members::membership::Membership;
 use crate::node::Node;
 
 /// A process that joins takes this part of its parent's block.
@@ -94,15 +95,6 @@ impl Node {
         self.membership.is_joining = true;
     }
 
-    /// A fresh rank for a back-end that has none.
-    pub(crate) fn admit_dynamic(&mut self) -> Result<Rank, String> {
-        let no_rank = || "no rank is free for one more back-end here".to_string();
-        let dynamic_ranks = self.membership.dynamic_ranks.as_mut().ok_or_else(no_rank)?;
-        dynamic_ranks
-            .take_one()
-            .ok_or_else(|| "this process has given all of its ranks".to_string())
-    }
-
     /// A communication process comes by itself.
     pub(crate) fn admit_joining(&mut self) -> Result<Rank, String> {
         let is_root = self.turn.settings.role == Role::FrontEnd;
@@ -126,6 +118,17 @@ impl Node {
 pub(crate) fn to_wire(points: Vec<AttachPoint>) -> Vec<(Rank, String, Ranges)> {
     let point = |point: AttachPoint| (point.parent, point.address, Ranges::from(&point.ranks));
     points.into_iter().map(point).collect()
+}
+
+impl Membership {
+    /// A fresh rank for a back-end that has none.
+    pub(crate) fn admit_dynamic(&mut self) -> Result<Rank, String> {
+        let no_rank = || "no rank is free for one more back-end here".to_string();
+        let dynamic_ranks = self.dynamic_ranks.as_mut().ok_or_else(no_rank)?;
+        dynamic_ranks
+            .take_one()
+            .ok_or_else(|| "this process has given all of its ranks".to_string())
+    }
 }
 
 #[cfg(test)]

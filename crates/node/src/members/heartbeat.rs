@@ -16,6 +16,7 @@ use sapwood_packet::Rank;
 use sapwood_wire::{Control, UNASKED};
 
 use crate::interface::{Instant, Role};
+use crate::members::membership::Membership;
 use crate::members::membership::State;
 use crate::node::Node;
 use crate::turn::Turn;
@@ -43,14 +44,9 @@ impl Node {
         let Some(link) = child.link else { return };
         if child.suspected.is_none() {
             child.suspected = Some(now);
-            self.judge_by(now + SUSPICION);
+            self.membership.judge_by(now + SUSPICION);
             self.turn.send_control(link, &Control::Probe { number: now.0 });
         }
-    }
-
-    fn judge_by(&mut self, at: Instant) {
-        let due = self.membership.judgement_due;
-        self.membership.judgement_due = Some(due.map_or(at, |due| due.min(at)));
     }
 
     /// Looks who has been silent, and asks again.
@@ -113,7 +109,7 @@ impl Node {
             }
         }
         if let Some(next) = next {
-            self.judge_by(next);
+            self.membership.judge_by(next);
         }
         for (link, silence) in dead {
             self.link_silent(link, &silent(silence));
@@ -131,7 +127,7 @@ impl Node {
         let limit = heard + silence + self.indulgence();
         if limit > self.turn.now {
             if self.turn.now.since(heard) > silence / BEATS * 2 {
-                self.judge_by(limit);
+                self.membership.judge_by(limit);
             }
             return;
         }
@@ -198,4 +194,11 @@ impl Node {
 
 fn silent(time: Duration) -> String {
     alloc::format!("silent for {} ms", time.as_millis())
+}
+
+impl Membership {
+    pub(crate) fn judge_by(&mut self, at: Instant) {
+        let due = self.judgement_due;
+        self.judgement_due = Some(due.map_or(at, |due| due.min(at)));
+    }
 }

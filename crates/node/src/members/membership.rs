@@ -524,7 +524,7 @@ impl Node {
                 let is_held = |rank: &Rank| self.membership.is_held(*rank);
                 let kept =
                     self.membership.attach.iter().find(|rank| is_free(rank) && !is_held(rank));
-                kept.map_or_else(|| self.admit_dynamic(), Ok)?
+                kept.map_or_else(|| self.membership.admit_dynamic(), Ok)?
             }
         };
         // A new process under a rank whose place was held open for the old one.

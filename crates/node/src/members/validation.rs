@@ -212,21 +212,10 @@ impl Node {
     ) -> Result<(), Breach> {
         match peer {
             Peer::Child(rank) if is_control(frame) => {
-                self.validate_child_length(rank, frame, length)
+                self.membership.validate_child_length(rank, frame, length)
             }
             _ => Ok(()),
         }
-    }
-
-    fn validate_child_length(&self, rank: Rank, frame: &[u8], length: usize) -> Result<(), Breach> {
-        let Some(child) = self.membership.child(rank) else { return Ok(()) };
-        let name = control_name(frame);
-        let most = child.standing.length_max(name.unwrap_or("Reached"));
-        if length <= most {
-            return Ok(());
-        }
-        let name = name.unwrap_or("a control message");
-        breach!("{name} of {length} bytes, where the size of its subtree allows {most}")
     }
 
     /// Whether a control message may come over this link now.
@@ -280,7 +269,7 @@ impl Node {
         self.validate_streams(link, rank, said)?;
         match said {
             Control::Rejoin { covers, .. } => self.learn_kind(rank, covers.as_set()),
-            Control::Resumed => self.set_stage(rank, Stage::Settled),
+            Control::Resumed => self.membership.set_stage(rank, Stage::Settled),
             Control::Probe { .. } | Control::Resume { .. } => self.validate_asking(link)?,
             _ => {}
         }
@@ -297,15 +286,9 @@ impl Node {
         }
     }
 
-    fn set_stage(&mut self, rank: Rank, stage: Stage) {
-        if let Some(child) = self.membership.child_mut(rank) {
-            child.standing.stage = stage;
-        }
-    }
-
     /// An orphan that was not planned is a back-end if it speaks for itself alone.
     fn learn_kind(&mut self, rank: Rank, covers: RankSetRef<'_>) {
-        self.set_stage(rank, Stage::Resuming);
+        self.membership.set_stage(rank, Stage::Resuming);
         let Some(child) = self.membership.child_mut(rank) else { return };
         if covers.ranges() == [[rank, rank]] {
             child.standing.is_back_end = true;
@@ -338,14 +321,16 @@ impl Node {
                 }
                 Ok(())
             }
-            Control::Failed { rank: named, .. } => self.validate_name(rank, *named, name),
+            Control::Failed { rank: named, .. } => {
+                self.membership.validate_name(rank, *named, name)
+            }
             // An orphan tells of all whom it has lost, also of those who have come back since.
             Control::Lost { back_ends, .. } if back_ends.as_set().is_empty() => Ok(()),
             Control::Lost { rank: named, back_ends, .. }
             | Control::Broken { rank: named, back_ends, .. }
             | Control::Fault { rank: named, back_ends, .. } => {
                 of(back_ends.as_set())?;
-                self.validate_name(rank, *named, name)
+                self.membership.validate_name(rank, *named, name)
             }
             Control::Repaired { rank: named, adopter, orphans, back_ends, .. } => {
                 of(back_ends.as_set())?;
@@ -353,7 +338,7 @@ impl Node {
                 named
                     .iter()
                     .chain(orphans)
-                    .try_for_each(|&named| self.validate_name(rank, named, name))
+                    .try_for_each(|&named| self.membership.validate_name(rank, named, name))
             }
             Control::Rejoin { back_ends, covers, former, .. } => {
                 of(back_ends.as_set())?;
@@ -361,42 +346,16 @@ impl Node {
                 if !back_ends.as_set().is_within(covers.as_set()) {
                     return breach!("{name} with back-ends that it does not cover");
                 }
-                self.validate_names(rank, former.as_set(), name)
+                self.membership.validate_names(rank, former.as_set(), name)
             }
-            Control::Superseded { ranks } => self.validate_names(rank, ranks.as_set(), name),
-            Control::State { absorbed, .. } => self.validate_names(rank, absorbed.as_set(), name),
+            Control::Superseded { ranks } => {
+                self.membership.validate_names(rank, ranks.as_set(), name)
+            }
+            Control::State { absorbed, .. } => {
+                self.membership.validate_names(rank, absorbed.as_set(), name)
+            }
             _ => Ok(()),
         }
-    }
-
-    /// A process that a child names: its own, or one below it.
-    fn validate_name(&self, child: Rank, named: Rank, name: &str) -> Result<(), Breach> {
-        let is_planned_back_end = named < self.membership.total();
-        let is_below = |standing: &Standing| standing.domain.contains(named);
-        let speaks = self.membership.child(child).is_none_or(|child| is_below(&child.standing));
-        if named != child && (is_planned_back_end && !speaks || self.is_elsewhere(child, named)) {
-            return breach!("{name} about rank {named}, which is not below it");
-        }
-        Ok(())
-    }
-
-    /// Communication processes that a child names as left or replaced.
-    fn validate_names(&self, child: Rank, named: RankSetRef<'_>, name: &str) -> Result<(), Breach> {
-        if named.ranges().len() > DYNAMIC_RANGES_MAX {
-            return breach!("{name} about more processes than a network has");
-        }
-        let others = self.membership.linked_children().map(|(rank, _, _)| rank);
-        let mut others = others.filter(|&rank| named.contains(rank));
-        match others.find(|&rank| self.is_elsewhere(child, rank)) {
-            Some(rank) => breach!("{name} about rank {rank}, which has nothing to do with it"),
-            None => Ok(()),
-        }
-    }
-
-    /// Whether a rank is that of a child which another one cannot know anything of.
-    fn is_elsewhere(&self, child: Rank, named: Rank) -> bool {
-        let is_there = self.membership.link_of(named).is_some();
-        named != child && is_there && !self.membership.are_related(child, named)
     }
 
     /// The streams of a message, and what it says of its place in them.
@@ -541,4 +500,63 @@ fn may_say(standing: &Standing, repairs: bool, said: &Control) -> Result<(), Bre
         | C::Superseded { .. } => {}
     }
     Ok(())
+}
+
+impl Membership {
+    /// Whether a rank is that of a child which another one cannot know anything of.
+    pub(crate) fn is_elsewhere(&self, child: Rank, named: Rank) -> bool {
+        let is_there = self.link_of(named).is_some();
+        named != child && is_there && !self.are_related(child, named)
+    }
+
+    pub(crate) fn set_stage(&mut self, rank: Rank, stage: Stage) {
+        if let Some(child) = self.child_mut(rank) {
+            child.standing.stage = stage;
+        }
+    }
+
+    pub(crate) fn validate_child_length(
+        &self,
+        rank: Rank,
+        frame: &[u8],
+        length: usize,
+    ) -> Result<(), Breach> {
+        let Some(child) = self.child(rank) else { return Ok(()) };
+        let name = control_name(frame);
+        let most = child.standing.length_max(name.unwrap_or("Reached"));
+        if length <= most {
+            return Ok(());
+        }
+        let name = name.unwrap_or("a control message");
+        breach!("{name} of {length} bytes, where the size of its subtree allows {most}")
+    }
+
+    /// A process that a child names: its own, or one below it.
+    pub(crate) fn validate_name(&self, child: Rank, named: Rank, name: &str) -> Result<(), Breach> {
+        let is_planned_back_end = named < self.total();
+        let is_below = |standing: &Standing| standing.domain.contains(named);
+        let speaks = self.child(child).is_none_or(|child| is_below(&child.standing));
+        if named != child && (is_planned_back_end && !speaks || self.is_elsewhere(child, named)) {
+            return breach!("{name} about rank {named}, which is not below it");
+        }
+        Ok(())
+    }
+
+    /// Communication processes that a child names as left or replaced.
+    pub(crate) fn validate_names(
+        &self,
+        child: Rank,
+        named: RankSetRef<'_>,
+        name: &str,
+    ) -> Result<(), Breach> {
+        if named.ranges().len() > DYNAMIC_RANGES_MAX {
+            return breach!("{name} about more processes than a network has");
+        }
+        let others = self.linked_children().map(|(rank, _, _)| rank);
+        let mut others = others.filter(|&rank| named.contains(rank));
+        match others.find(|&rank| self.is_elsewhere(child, rank)) {
+            Some(rank) => breach!("{name} about rank {rank}, which has nothing to do with it"),
+            None => Ok(()),
+        }
+    }
 }

@@ -11,6 +11,7 @@ use crate::interface::breach::{Breach, breach};
 use crate::members::validation::DYNAMIC_RANGES_MAX;
 use crate::node::Node;
 use crate::streams::stream::Stream;
+use crate::turn::Turn;
 
 impl Node {
     pub(crate) fn validate_parent(&mut self, said: &Control) -> Result<(), Breach> {
@@ -19,7 +20,7 @@ impl Node {
         match said {
             Control::Welcome { .. } if is_welcomed => return breach!("Welcome a second time"),
             Control::Welcome { rank, .. } => {
-                self.validate_own_rank(*rank)?;
+                self.turn.validate_own_rank(*rank)?;
                 self.membership.is_welcomed = true;
             }
             Control::Refused { .. } if is_welcomed => return breach!("Refused behind Welcome"),
@@ -52,17 +53,10 @@ impl Node {
     /// An ancestor that was asked to take this process in.
     pub(crate) fn validate_ancestor(&mut self, said: &Control) -> Result<(), Breach> {
         if let Control::Welcome { rank, .. } = said {
-            self.validate_own_rank(*rank)?;
+            self.turn.validate_own_rank(*rank)?;
             self.membership.is_welcomed = true;
         }
         Ok(())
-    }
-
-    fn validate_own_rank(&self, rank: Rank) -> Result<(), Breach> {
-        match self.turn.rank {
-            Some(own) if own != rank => breach!("Welcome for rank {rank} to rank {own}"),
-            _ => Ok(()),
-        }
     }
 
     /// A packet from the parent: there is one behind each.
@@ -71,6 +65,15 @@ impl Node {
         match packet.header.wave == END.wave {
             true => breach!("a packet with a number behind all others"),
             false => Ok(()),
+        }
+    }
+}
+
+impl Turn {
+    pub(crate) fn validate_own_rank(&self, rank: Rank) -> Result<(), Breach> {
+        match self.rank {
+            Some(own) if own != rank => breach!("Welcome for rank {rank} to rank {own}"),
+            _ => Ok(()),
         }
     }
 }

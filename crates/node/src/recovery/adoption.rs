@@ -16,6 +16,7 @@ use sapwood_wire::{Control, Ranges};
 use crate::interface::Mutation;
 use crate::interface::{AffectedWaves, Event, Instant, LinkId, Output, Role};
 use crate::members::membership::Child;
+use crate::members::membership::Membership;
 use crate::members::vacancy::{Applicant, Manner, Vacancy};
 use crate::node::Node;
 use crate::turn::Turn;
@@ -74,19 +75,9 @@ impl Node {
             waves,
         });
         if !is_back_end {
-            self.tell_broken(rank, back_ends.clone(), why.into());
+            self.turn.tell_broken(rank, back_ends.clone(), why.into());
         }
         true
-    }
-
-    /// Tells the parent, or the application, of a process that is gone.
-    pub(crate) fn tell_broken(&mut self, rank: Rank, back_ends: RankSet, reason: String) {
-        if self.turn.settings.role == Role::FrontEnd {
-            self.turn.outputs.push_back(Output::Event(Event::Broken { rank, back_ends, reason }));
-        } else if let Some(parent) = self.turn.parent {
-            let back_ends = Ranges::from(&back_ends);
-            self.turn.send_control(parent, &Control::Broken { rank, back_ends, reason });
-        }
     }
 
     /// An orphan asks to be taken in.
@@ -422,7 +413,7 @@ impl Node {
         }
         if !orphans.is_empty() && !vacancy.is_back_end {
             let adopter = self.turn.rank_or_max();
-            self.tell_repaired(rank, adopter, orphans, returned, affected);
+            self.turn.tell_repaired(rank, adopter, orphans, returned, affected);
         }
         if vacancy.is_starting {
             self.report_if_ready();
@@ -440,29 +431,6 @@ impl Node {
             }
         }
         self.close_vacancies();
-    }
-
-    /// Tells the parent, or the application, that a place has been taken.
-    pub(crate) fn tell_repaired(
-        &mut self,
-        rank: Rank,
-        adopter: Rank,
-        orphans: Vec<Rank>,
-        back_ends: RankSet,
-        waves: Vec<AffectedWaves>,
-    ) {
-        if self.turn.settings.role == Role::FrontEnd {
-            let event = Event::Repaired { rank, adopter, orphans, back_ends, waves };
-            return self.turn.outputs.push_back(Output::Event(event));
-        }
-        let Some(parent) = self.turn.parent else { return };
-        let mut orphans = orphans;
-        orphans.truncate(sapwood_wire::limits::ORPHANS_MAX);
-        let waves = waves.iter().take(sapwood_wire::limits::AFFECTED_MAX);
-        let waves = waves.map(|affected| (affected.stream, affected.first, affected.end)).collect();
-        let back_ends = Ranges::from(&back_ends);
-        self.turn
-            .send_control(parent, &Control::Repaired { rank, adopter, orphans, back_ends, waves });
     }
 
     /// Back-ends that are awaited have died for good: nobody waits for them any more.
@@ -490,9 +458,45 @@ impl Node {
         }
         self.close_place_of(rank);
     }
+}
 
+impl Membership {
     /// When the next place is closed though it is not filled.
     pub(crate) fn vacancy_deadline(&self) -> Option<Instant> {
-        self.membership.vacancies.iter().map(|vacancy| vacancy.until).min()
+        self.vacancies.iter().map(|vacancy| vacancy.until).min()
+    }
+}
+
+impl Turn {
+    /// Tells the parent, or the application, that a place has been taken.
+    pub(crate) fn tell_repaired(
+        &mut self,
+        rank: Rank,
+        adopter: Rank,
+        orphans: Vec<Rank>,
+        back_ends: RankSet,
+        waves: Vec<AffectedWaves>,
+    ) {
+        if self.settings.role == Role::FrontEnd {
+            let event = Event::Repaired { rank, adopter, orphans, back_ends, waves };
+            return self.outputs.push_back(Output::Event(event));
+        }
+        let Some(parent) = self.parent else { return };
+        let mut orphans = orphans;
+        orphans.truncate(sapwood_wire::limits::ORPHANS_MAX);
+        let waves = waves.iter().take(sapwood_wire::limits::AFFECTED_MAX);
+        let waves = waves.map(|affected| (affected.stream, affected.first, affected.end)).collect();
+        let back_ends = Ranges::from(&back_ends);
+        self.send_control(parent, &Control::Repaired { rank, adopter, orphans, back_ends, waves });
+    }
+
+    /// Tells the parent, or the application, of a process that is gone.
+    pub(crate) fn tell_broken(&mut self, rank: Rank, back_ends: RankSet, reason: String) {
+        if self.settings.role == Role::FrontEnd {
+            self.outputs.push_back(Output::Event(Event::Broken { rank, back_ends, reason }));
+        } else if let Some(parent) = self.parent {
+            let back_ends = Ranges::from(&back_ends);
+            self.send_control(parent, &Control::Broken { rank, back_ends, reason });
+        }
     }
 }
