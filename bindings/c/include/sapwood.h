@@ -352,7 +352,7 @@ typedef struct {
      */
     const char *const *back_end_environment;
     /**
-     * The `sapwood` program, which is run for communication processes. NULL: what SAPWOOD_NODE
+     * The program that is run for communication processes, `sapwood-node`. NULL: what SAPWOOD_NODE
      * names, or `sapwood` beside this program or on the search path.
      */
     const char *node_program;

@@ -89,7 +89,7 @@ pub struct sapwood_network_options_t {
     /// Variables that are set for the back-ends, each as "NAME=value", ending with NULL; may be
     /// NULL.
     pub back_end_environment: *const *const c_char,
-    /// The `sapwood` program, which is run for communication processes. NULL: what SAPWOOD_NODE
+    /// The program that is run for communication processes, `sapwood-node`. NULL: what SAPWOOD_NODE
     /// names, or `sapwood` beside this program or on the search path.
     pub node_program: *const c_char,
     /// A sapwood_transport_t.

@@ -379,7 +379,7 @@ struct NetworkOptions {
     std::vector<std::string> back_end;
     // Variables that are set for the back-ends.
     std::map<std::string, std::string> back_end_environment;
-    // The `sapwood` program; if it is empty, what SAPWOOD_NODE names, or the one beside this program
+    // The program of communication processes, `sapwood-node`; if it is empty, what SAPWOOD_NODE names, or the one beside this program
     // or on the search path.
     std::string node_program;
     sapwood_transport_t transport = SAPWOOD_TRANSPORT_AUTOMATIC;

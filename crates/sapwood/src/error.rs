@@ -71,8 +71,8 @@ pub enum Error {
         /// What was observed.
         reason: String,
     },
-    /// The program for communication processes was not found. Cure: put `sapwood` on the path or
-    /// name it in `SAPWOOD_NODE`.
+    /// The program for communication processes was not found. Cure: put `sapwood-node` on the path
+    /// or name it in `SAPWOOD_NODE`.
     NodeProgram,
     /// A file of the user's could not be used.
     File {
@@ -119,7 +119,8 @@ impl fmt::Display for Error {
             }
             Self::Ended { reason } => write!(f, "the network has ended: {reason}"),
             Self::NodeProgram => f.write_str(
-                "the program 'sapwood' was not found; put it on the path or name it in SAPWOOD_NODE",
+                "the program 'sapwood-node' was not found; put it on the path or name it in \
+                 SAPWOOD_NODE",
             ),
             Self::File { path, reason } => write!(f, "{}: {reason}", path.display()),
         }

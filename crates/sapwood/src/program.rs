@@ -1,6 +1,5 @@
 //! Programs that a network starts.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use sapwood_runtime::BackEndProgram;
@@ -52,9 +51,12 @@ impl Program {
     }
 }
 
-/// The program that is run as `sapwood node` for communication processes: what `SAPWOOD_NODE`
-/// names, this very program if it is called `sapwood`, or `sapwood` beside it or on the search
-/// path.
+/// The file name of the program of communication processes.
+const NODE_PROGRAM: &str = "sapwood-node";
+
+/// The program of communication processes, which is run with the argument `node`: what
+/// `SAPWOOD_NODE` names, this very program if it is called `sapwood-node`, or `sapwood-node` beside
+/// it or on the search path.
 ///
 /// # Errors
 /// [`Error::NodeProgram`] when there is none.
@@ -63,13 +65,12 @@ pub fn node_program() -> Result<PathBuf> {
         return Ok(PathBuf::from(named));
     }
     let own = std::env::current_exe().ok();
-    let is_sapwood = |path: &Path| path.file_stem() == Some(&OsString::from("sapwood"));
-    if let Some(own) = own.as_deref().filter(|own| is_sapwood(own)) {
+    if let Some(own) = own.as_deref().filter(|own| own.ends_with(NODE_PROGRAM)) {
         return Ok(own.to_path_buf());
     }
-    let beside = own.and_then(|own| Some(own.parent()?.join("sapwood")));
+    let beside = own.and_then(|own| Some(own.parent()?.join(NODE_PROGRAM)));
     beside
         .filter(|path| path.is_file())
-        .or_else(|| sapwood_launch::locate(Path::new("sapwood")).ok())
+        .or_else(|| sapwood_launch::locate(Path::new(NODE_PROGRAM)).ok())
         .ok_or(Error::NodeProgram)
 }

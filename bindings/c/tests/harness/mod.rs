@@ -1,7 +1,7 @@
 //! Builds what C programs need, compiles them and runs them.
 //!
-//! The library and the `sapwood` command are built by cargo into the target folder that the test
-//! itself lies in, in its profile; `SAPWOOD_NODE` names another command instead, and
+//! The library and the program `sapwood-node` are built by cargo into the target folder that the test
+//! itself lies in, in its profile; `SAPWOOD_NODE` names another program instead, and
 //! `SAPWOOD_LIBRARIES` the folder of a library that is there, such as the released one.
 
 use std::ffi::{OsStr, OsString};
@@ -29,7 +29,7 @@ pub fn package(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// Where the library and the command are.
+/// Where the library and the program are.
 pub struct Built {
     /// The folder of libsapwood.so and libsapwood.a.
     pub folder: PathBuf,
@@ -41,19 +41,19 @@ pub struct Built {
 /// part of it again would mean other features of its dependencies, and so most of these anew.
 const BUILT_VARIABLE: &str = "SAPWOOD_TESTS_BUILT";
 
-/// Builds the library and the command, once.
+/// Builds the library and the program, once.
 pub fn built() -> &'static Built {
     static BUILT: OnceLock<Built> = OnceLock::new();
     BUILT.get_or_init(|| {
         if let Some(folder) = std::env::var_os("SAPWOOD_LIBRARIES").map(PathBuf::from) {
             let node = std::env::var_os("SAPWOOD_NODE");
-            let node = node.unwrap_or_else(|| folder.join("sapwood").into_os_string());
+            let node = node.unwrap_or_else(|| folder.join("sapwood-node").into_os_string());
             return Built { folder, node };
         }
         let test = std::env::current_exe().expect("a test knows its own path");
         let folder = test.ancestors().nth(2).expect("tests lie in target/PROFILE/deps").to_owned();
         let named = std::env::var_os("SAPWOOD_NODE");
-        let node = named.clone().unwrap_or_else(|| folder.join("sapwood").into_os_string());
+        let node = named.clone().unwrap_or_else(|| folder.join("sapwood-node").into_os_string());
         let is_there = folder.join("libsapwood.so").exists() && Path::new(&node).exists();
         if std::env::var_os(BUILT_VARIABLE).is_some() && is_there {
             return Built { folder, node };
@@ -61,7 +61,7 @@ pub fn built() -> &'static Built {
         let mut cargo = Command::new(env!("CARGO"));
         cargo.current_dir(package("")).args(["build", "--quiet", "-p", "sapwood-c"]);
         if named.is_none() {
-            cargo.args(["-p", "sapwood-cli"]);
+            cargo.args(["-p", "sapwood-node-program"]);
         }
         let profile = folder.file_name().and_then(OsStr::to_str).unwrap_or("debug");
         cargo.args(["--profile", if profile == "debug" { "dev" } else { profile }]);

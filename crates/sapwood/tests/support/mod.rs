@@ -29,10 +29,10 @@ pub enum Links {
     EncryptedTcp,
 }
 
-/// The program `sapwood`, built from this very source.
+/// The program `sapwood-node`, built from this very source.
 pub fn sapwood() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| built(&["-p", "sapwood-cli"], "sapwood"))
+    BUILT.get_or_init(|| built(&["-p", "sapwood-node-program"], "sapwood-node"))
 }
 
 /// The program of the tests' back-ends.

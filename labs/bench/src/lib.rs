@@ -1,0 +1,151 @@
+//! `sapwood bench`: the tree beside its floor, in one run.
+//!
+//! Owns the command line of the benchmarks and the order of what is measured. `plan` is what the
+//! arguments ask for; `tree` is Sapwood's tree and `leaf` its back-ends; `pairs`, `startup` and
+//! `memory` measure; `report` prints. The floor itself is the crate `sapwood-floor`, and
+//! docs/bench.md says how to read the figures.
+//!
+//! `bulk` (with `bulk_tree` and `bulk_leaf`) has a floor, too, and its figures are facts with a
+//! bar.
+//!
+//! `bindings` compares round trips through the interfaces, each of which is an `asker`.
+//!
+//! `filter` measures calls of filters, beside a direct call of the same function.
+//!
+//! Beside it stands what has no floor: `scale` (with `connect`, `streams` and `depth`, and `crowd`
+//! for many back-ends in one process) and `flood` (with `scene`, `disturbance` and the `steady`
+//! stream of their neighbours) and `recovery` (with the `stricken` tree, the `oracle` of its waves
+//! and the `overhead`), whose results `facts` prints.
+
+mod asker;
+mod beside;
+mod bindings;
+mod bulk;
+mod bulk_leaf;
+mod bulk_tree;
+mod clocks;
+mod connect;
+mod crowd;
+mod depth;
+mod disturbance;
+mod facts;
+mod filter;
+mod flood;
+mod floor_failure;
+mod leaf;
+mod memory;
+mod oracle;
+mod overhead;
+mod pairs;
+mod plan;
+mod processes;
+mod progress;
+mod recovery;
+mod report;
+mod scale;
+mod scene;
+mod startup;
+mod steady;
+mod streams;
+mod stricken;
+mod tree;
+mod withdrawal;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use sapwood_floor::process::Pinned;
+
+use facts::Facts;
+use plan::{Experiment, Plan};
+use progress::Progress;
+use report::Report;
+use sapwood_command_line::exit::{Failure, print};
+
+pub use crowd::CROWD;
+pub use disturbance::register;
+pub use leaf::{BACK_END, back_end};
+pub use plan::Transport;
+pub use processes::descendants;
+
+/// What `sapwood bench` is asked.
+#[derive(clap::Parser)]
+#[command(name = "sapwood-bench", version, propagate_version = true)]
+pub struct Arguments {
+    #[command(subcommand)]
+    subject: Subject,
+}
+
+#[derive(clap::Subcommand)]
+enum Subject {
+    /// Round trips, streamed waves, start-up and memory of a tree on this machine.
+    Tree(plan::Arguments),
+    /// How much this machine holds: 10,000 back-ends, 1,000 streams, ten levels.
+    Scale(scale::Arguments),
+    /// How soon a tree is whole again after inner processes were killed or fell silent.
+    Recovery(recovery::Arguments),
+    /// Large arrays down to every back-end and up from all, beside plain sockets.
+    Bulk(bulk::Arguments),
+    /// Round trips through C, MRNet's interface and Python, beside those of Rust.
+    Bindings(bindings::Arguments),
+    /// What a call of a filter costs: built in, from a shared object, in WebAssembly.
+    Filter(filter::Arguments),
+    /// What a stream's neighbours notice when it is not read, floods, stalls or carries huge
+    /// packets.
+    Flood(flood::Arguments),
+    /// How well a tree knows its processes' clocks, beside a front-end that asks each itself.
+    Clocks(clocks::Arguments),
+}
+
+/// Measures and prints.
+pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let text = match &arguments.subject {
+        Subject::Tree(arguments) => {
+            let report = measure(&Plan::new(arguments)?)?;
+            if arguments.json { report.to_json() } else { report.to_table() }
+        }
+        Subject::Bulk(arguments) => in_form(&bulk::measure(arguments)?, arguments.json),
+        Subject::Bindings(arguments) => {
+            let (facts, code) = bindings::measure(arguments)?;
+            print(&in_form(&facts, arguments.json))?;
+            return Ok(code);
+        }
+        Subject::Filter(arguments) => in_form(&filter::measure(arguments)?, arguments.json),
+        Subject::Clocks(arguments) => in_form(&clocks::measure(arguments)?, arguments.json),
+        Subject::Flood(arguments) => in_form(&flood::measure(arguments)?, arguments.json),
+        Subject::Recovery(arguments) => in_form(&recovery::measure(arguments)?, arguments.json),
+        Subject::Scale(arguments) => in_form(&scale::measure(arguments)?, arguments.json),
+    };
+    print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn in_form(facts: &Facts, is_json: bool) -> String {
+    if is_json { facts.to_json() } else { facts.to_table() }
+}
+
+/// Is a crowd of back-ends.
+pub fn crowd(arguments: &[OsString]) -> Result<ExitCode, Failure> {
+    crowd::run(arguments)
+}
+
+fn measure(plan: &Plan) -> Result<Report, Failure> {
+    let pinned = plan.cpu.map(Pinned::to).transpose();
+    let _pinned = pinned.map_err(|error| {
+        Failure::own(&format!("cannot stay on one core: {error}; measure without --pin"))
+    })?;
+    let mut progress = Progress::new();
+    let mut report = Report::new(plan);
+    if plan.wants(Experiment::RoundTrip) || plan.wants(Experiment::Pipelined) {
+        let (sections, encrypted) = pairs::measure(plan, &mut progress)?;
+        report.sections.extend(sections);
+        report.encrypted = encrypted;
+    }
+    if plan.wants(Experiment::Startup) {
+        report.sections.push(startup::measure(plan, &mut progress)?);
+    }
+    if plan.wants(Experiment::Node) {
+        report.sections.push(memory::measure(plan, &mut progress)?);
+    }
+    Ok(report)
+}

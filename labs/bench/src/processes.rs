@@ -1,0 +1,81 @@
+//! Processes of a tree, as /proc shows them: who they are and what memory they hold.
+//!
+//! CPU time and resident memory are read by the floor's own lines (`sapwood_floor::process`), so
+//! that both trees are measured alike; here is only what the floor does not need.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use sapwood_command_line::exit::Failure;
+
+/// All living processes below this one.
+pub fn descendants() -> Result<BTreeSet<u32>, Failure> {
+    let mut found = BTreeSet::new();
+    let mut open = vec![std::process::id()];
+    while let Some(pid) = open.pop() {
+        for child in children(pid)? {
+            if found.insert(child) {
+                open.push(child);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The living children of a process; none if it has ended.
+pub(crate) fn children(pid: u32) -> Result<Vec<u32>, Failure> {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Ok(Vec::new()) };
+    let mut children = Vec::new();
+    for thread in threads.flatten() {
+        let list = match fs::read_to_string(thread.path().join("children")) {
+            Ok(list) => list,
+            Err(_) if !thread.path().exists() => continue,
+            Err(error) => {
+                return Err(Failure::own(&format!(
+                    "cannot list the children of process {pid} in /proc: {error}; the benchmark \
+                     needs a /proc with 'children'"
+                )));
+            }
+        };
+        children.extend(list.split_whitespace().filter_map(|word| word.parse::<u32>().ok()));
+    }
+    Ok(children)
+}
+
+/// Whether a process is a communication process: `sapwood node`.
+pub(super) fn is_communication_process(pid: u32) -> bool {
+    let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    command.split(|byte| *byte == 0).nth(1) == Some(b"node")
+}
+
+/// The rank under which a tree has started a process.
+pub(super) fn rank_of(pid: u32) -> Option<u32> {
+    let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let mut variables = environment.split(|byte| *byte == 0);
+    let rank = variables.find_map(|variable| variable.strip_prefix(b"SAPWOOD_RANK="))?;
+    std::str::from_utf8(rank).ok()?.parse().ok()
+}
+
+/// Whether a process runs; one that has ended and that nobody has reaped does not.
+pub(super) fn is_alive(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
+}
+
+/// Has the system forget what this process's peak of memory was until now. Where that cannot be,
+/// the peak stays what it was, which is no smaller.
+pub(super) fn forget_own_peak() {
+    let _ = fs::write("/proc/self/clear_refs", "5");
+}
+
+/// Resident memory of a process that no file backs: what it has written to itself, in bytes.
+pub(super) fn anonymous_bytes(pid: u32) -> Result<u64, Failure> {
+    let failed =
+        |why: &str| Failure::own(&format!("cannot read the memory of process {pid}: {why}"));
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))
+        .map_err(|error| failed(&error.to_string()))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kib.map(|kib| kib * 1024).ok_or_else(|| failed("its status has no RssAnon"))
+}

@@ -1,0 +1,67 @@
+//! Reading a command line, and one line for what is wrong with it.
+//!
+//! The table of arguments is each program's own, and what the arguments mean each tool's.
+
+use clap::Parser;
+use clap::error::ErrorKind;
+
+use crate::exit::{Failure, one_line, print};
+
+/// Reads the command line of the program of this name. `None` where help or the version was asked
+/// for, and printed.
+///
+/// # Errors
+/// [`Failure`] for a command line that is wrong.
+pub fn read<T: Parser>(program: &str) -> Result<Option<T>, Failure> {
+    T::try_parse().map(Some).or_else(|error| explained(&error, program))
+}
+
+/// What becomes of a command line that is no command: help and the version are printed, anything
+/// else is a failure.
+///
+/// # Errors
+/// [`Failure`] for a command line that is wrong.
+pub fn explained<T>(error: &clap::Error, program: &str) -> Result<Option<T>, Failure> {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            print(&error.render().to_string())?;
+            Ok(None)
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            Err(Failure::usage(format!("a command is missing; see '{program} --help'")))
+        }
+        _ => Err(Failure::usage(in_one_line(&error.render().to_string(), program))),
+    }
+}
+
+/// The reader of arguments explains a fault in several paragraphs: what is wrong, tips, the usage
+/// and where help is. The first of these and the tips make one line.
+fn in_one_line(explanation: &str, program: &str) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    for paragraph in explanation.split("\n\n").map(one_line) {
+        let is_usage = paragraph.starts_with("Usage:") || paragraph.starts_with("For more");
+        if !is_usage && !paragraph.is_empty() {
+            parts.push(paragraph);
+        }
+    }
+    let text = parts.join("; ");
+    format!("{}; see '{program} --help'", text.strip_prefix("error: ").unwrap_or(&text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_explanation_becomes_one_line_without_the_usage() {
+        let explanation = "error: unrecognized subcommand 'bensh'\n\n  tip: a similar subcommand \
+                           exists: 'bench'\n\nUsage: sapwood <COMMAND>\n\nFor more information, \
+                           try '--help'.\n";
+        let line = in_one_line(explanation, "sapwood");
+        assert_eq!(
+            line,
+            "unrecognized subcommand 'bensh'; tip: a similar subcommand exists: 'bench'; \
+             see 'sapwood --help'"
+        );
+    }
+}

@@ -1,0 +1,135 @@
+//! How the command ends: exit codes, one clear line for what went wrong, and output that may fail.
+//!
+//! Owns [`Failure`], which every command gives back instead of printing and leaving by itself, the
+//! writing to standard output, and what becomes of a fault in our own code. Does not own what the
+//! lines say: that is with whoever noticed.
+
+use std::fmt::Display;
+use std::io::{ErrorKind, Write};
+use std::panic::{self, PanicHookInfo};
+use std::process::ExitCode;
+
+use sapwood_launch::Signal;
+
+/// Bad input: the user can mend it.
+pub const USAGE: u8 = 2;
+/// Nothing came in time.
+pub const TIMEOUT: u8 = 124;
+/// A failure of Sapwood's own.
+pub const OWN_FAILURE: u8 = 125;
+/// More hosts could not be reached, or were lost, than are accepted.
+pub const UNREACHED: u8 = 255;
+/// Whoever read our output has gone: 128 and the number of SIGPIPE, as a shell would say.
+const READER_GONE: u8 = 128 + 13;
+
+/// The exit code of a command that a signal has ended, as a shell would say it.
+pub fn by_signal(signal: Signal) -> u8 {
+    128 + signal.as_raw().clamp(0, 127) as u8
+}
+
+/// Why the command failed.
+#[derive(Debug)]
+pub struct Failure {
+    code: u8,
+    text: String,
+}
+
+impl Failure {
+    /// The user's input cannot be used.
+    pub fn usage(text: impl Display) -> Self {
+        Self { code: USAGE, text: text.to_string() }
+    }
+
+    /// Sapwood itself failed.
+    pub fn own(text: &impl Display) -> Self {
+        Self { code: OWN_FAILURE, text: text.to_string() }
+    }
+
+    /// Nothing came in time.
+    pub fn timeout(text: impl Display) -> Self {
+        Self { code: TIMEOUT, text: text.to_string() }
+    }
+
+    /// Our output cannot be written. A reader that has gone, such as `head`, is no failure.
+    pub fn output(error: &std::io::Error) -> Self {
+        let code = match error.kind() {
+            ErrorKind::BrokenPipe => READER_GONE,
+            _ => OWN_FAILURE,
+        };
+        Self { code, text: format!("cannot write to standard output: {error}") }
+    }
+
+    /// Says it on standard error, in one line.
+    pub fn report(&self) -> ExitCode {
+        if self.code != READER_GONE {
+            eprintln!("sapwood: {}", one_line(&self.text));
+        }
+        ExitCode::from(self.code)
+    }
+}
+
+impl Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&one_line(&self.text))
+    }
+}
+
+impl From<sapwood::Error> for Failure {
+    fn from(error: sapwood::Error) -> Self {
+        let code = match &error {
+            sapwood::Error::Topology(_)
+            | sapwood::Error::Misuse(_)
+            | sapwood::Error::File { .. }
+            | sapwood::Error::Start(_) => USAGE,
+            sapwood::Error::Timeout { .. } => TIMEOUT,
+            _ => OWN_FAILURE,
+        };
+        Self { code, text: error.to_string() }
+    }
+}
+
+/// Writes to standard output. A reader that has gone, such as `head`, ends the command in silence.
+pub fn print(text: &str) -> Result<(), Failure> {
+    let mut output = std::io::stdout().lock();
+    let written = output.write_all(text.as_bytes()).and_then(|()| output.flush());
+    written.map_err(|error| Failure::output(&error))
+}
+
+/// Runs a command such that a fault in our own code becomes one line and exit code 125. What the
+/// command had open is closed on the way, so a tree ends as it does after any error.
+pub fn guarded(command: impl FnOnce() -> ExitCode + panic::UnwindSafe) -> ExitCode {
+    panic::set_hook(Box::new(|fault| eprintln!("sapwood: {}", describe(fault))));
+    panic::catch_unwind(command).unwrap_or(ExitCode::from(OWN_FAILURE))
+}
+
+fn describe(fault: &PanicHookInfo<'_>) -> String {
+    let payload = fault.payload();
+    let words = payload.downcast_ref::<&str>().copied();
+    let words = words.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    let place = fault.location().map_or_else(String::new, |at| format!(" at {at}"));
+    let words = one_line(words.unwrap_or("no reason given"));
+    format!("a fault in Sapwood itself{place}: {words}; please report it with this line")
+}
+
+/// Several lines as one, with single blanks.
+pub fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_ends_with_the_code_of_our_own_failures() {
+        let ended = guarded(|| panic!("the third\nwave"));
+        assert_eq!(ended, ExitCode::from(OWN_FAILURE));
+        assert_eq!(guarded(|| ExitCode::SUCCESS), ExitCode::SUCCESS);
+        drop(panic::take_hook());
+    }
+
+    #[test]
+    fn several_lines_become_one() {
+        assert_eq!(one_line("rank 3:\n  no such\tfile\n"), "rank 3: no such file");
+    }
+}

@@ -1,0 +1,460 @@
+//! `sapwood doctor --hosts`: a tree over hosts, in which each says who it is.
+//!
+//! Owns the back-end that answers, the table of hosts and what it says of each: that it is there,
+//! by which interface it was reached, how far its clock is off, or why it is missing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::process::ExitCode;
+use std::time::{Duration, Instant, SystemTime};
+
+use sapwood::{
+    Answer, BackEnd, Error, Event, Hosts, Launcher, Network, NetworkBuilder, Program, Received,
+    Stream, Tag, Topology, Values, WaveRule,
+};
+use sapwood_topology::{HostName, NodeSet};
+use serde_json::{Value, json};
+
+use super::links::{self, Found, Seen, Starts};
+use sapwood_command_line::exit::{Failure, OWN_FAILURE, one_line, print};
+use sapwood_command_line::times::patience;
+use sapwood_hosts::deploy::Targets;
+use sapwood_hosts::groups::SiteGroups;
+use sapwood_hosts::launching::{Launching, dry_run};
+use sapwood_hosts::measured::{self, Measurement};
+use sapwood_hosts::tree::{self, Chosen, Purpose, TreeTerms};
+use sapwood_topology_tool::measured::as_option;
+
+/// The hidden argument with which this program is a host's voice.
+pub const BACK_END: &str = "doctor-back-end";
+
+const TAG: Tag = sapwood::FIRST_TAG;
+
+/// How long hosts may take to answer, once they are there: a wave goes on without those that take
+/// longer, and names them.
+const ANSWER_MILLISECONDS: u32 = 10_000;
+/// How long that may take to be told.
+const ANSWER_LIMIT: Duration = Duration::from_secs(20);
+
+/// Hosts that are reached side by side to see how log-ins delay each other.
+const STARTS: usize = 8;
+
+/// Where the system names the time since its start.
+const MACHINE_FILE: &str = "/proc/sys/kernel/random/boot_id";
+
+/// Between two questions of `--watch`.
+const WATCH_INTERVAL: Duration = Duration::from_millis(500);
+
+/// What is asked about hosts.
+#[derive(clap::Args)]
+#[group(skip)]
+pub(super) struct Arguments {
+    /// Start a tree over these hosts and ask each of them, instead of examining this machine;
+    /// measure what messages and log-ins cost there, for trees to come.
+    #[arg(long, value_name = "NODESET")]
+    pub(super) hosts: Option<String>,
+    /// Go on asking them for so long, and tell who goes missing.
+    #[arg(long, value_name = "SECONDS", value_parser = patience, requires = "hosts")]
+    watch: Option<Duration>,
+    /// Print the tree and the commands that would start it, and start nothing.
+    #[arg(long, requires = "hosts")]
+    dry_run: bool,
+    #[command(flatten)]
+    tree: TreeTerms,
+    #[command(flatten)]
+    launching: Launching,
+}
+
+/// What is known of a host.
+#[derive(Clone, Debug)]
+struct Host {
+    name: String,
+    said: Option<Said>,
+    /// Why it is missing; empty while it is there.
+    reason: String,
+}
+
+/// What a host says of itself.
+#[derive(Clone, Debug)]
+struct Said {
+    name: String,
+    pid: u32,
+    path: String,
+    /// Its wall clock, since 1970.
+    clock: Duration,
+    /// What its machine calls itself since it has started: hosts that say the same share
+    /// processors.
+    machine: String,
+    processors: u32,
+}
+
+/// One examination of hosts.
+struct Round {
+    hosts: Vec<Host>,
+    startup: Duration,
+    round_trip: Duration,
+    rounds: u32,
+    depth: u32,
+    /// Why the tree is as it is.
+    why: String,
+    /// What its links cost, if that was measured.
+    found: Option<Found>,
+}
+
+/// Starts the tree, asks, and prints what came.
+pub(super) fn run(arguments: &Arguments, list: &str, as_json: bool) -> Result<ExitCode, Failure> {
+    let hosts = NodeSet::parse(list, &SiteGroups::default()).map_err(Failure::usage)?;
+    let targets = Targets::of(hosts)?;
+    let names: Vec<String> = targets.set.iter().collect();
+    let launching = arguments.launching.as_user(None)?;
+    let purpose = if arguments.watch.is_some() { Purpose::Kept } else { Purpose::Once };
+    let Chosen { topology, why } = tree::over(&targets, &arguments.tree, &launching, purpose)?;
+    let depth = topology.depth();
+    let drawn = topology.draw();
+    let program = sapwood::node_program()?;
+    let builder = |topology| {
+        let program = Program::new(&program).argument(BACK_END);
+        launching.apply(Network::builder(topology).back_end(program).allow_missing())
+    };
+    let whole = builder(topology);
+    if arguments.dry_run {
+        print(&format!("tree: {why}\n{}", dry_run(&whole, &drawn)?))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    launching.announce(&whole);
+    let begun = Instant::now();
+    let mut network = whole.open()?;
+    let startup = begun.elapsed();
+    let unheard = |name: &String| Host { name: name.clone(), said: None, reason: String::new() };
+    let hosts = names.iter().map(unheard).collect();
+    let (round_trip, found) = (Duration::ZERO, None);
+    let mut round = Round { hosts, startup, round_trip, rounds: 0, depth, why, found };
+    round.take_start(&mut network);
+    let limit = WaveRule::Timeout { milliseconds: ANSWER_MILLISECONDS };
+    let everyone = network.everyone();
+    let mut stream = network.stream(&everyone).up("concatenate").wave(limit).open()?;
+    round.ask(&mut network, &mut stream)?;
+    let reaches = !matches!(launching.launcher(), Launcher::Local | Launcher::Attach)
+        && names.iter().any(|name| !sapwood_launch::is_own_name(name));
+    if arguments.watch.is_none() && reaches && round.is_whole() {
+        let starts = time_starts(&names, builder)?;
+        let (machines, processors) = round.machines();
+        let road = launching.road();
+        let seen = Seen { names: &names, road, starts, machines, processors };
+        round.found = Some(links::measure(&mut network, &seen)?);
+        round.keep_links();
+    }
+    if arguments.watch.is_none() {
+        round.take_ended_job(&launching);
+    }
+    if !as_json {
+        print(&round.table())?;
+    }
+    if let Some(time) = arguments.watch {
+        round.watch(&mut network, &mut stream, time, as_json)?;
+        round.take_ended_job(&launching);
+    }
+    drop(stream);
+    network.close()?;
+    if as_json {
+        print(&format!("{}\n", round.to_json()))?;
+    }
+    Ok(if round.is_whole() { ExitCode::SUCCESS } else { ExitCode::from(OWN_FAILURE) })
+}
+
+/// How long it takes until one host that is not this machine has started, and until several have
+/// that are reached side by side.
+fn time_starts(
+    names: &[String],
+    builder: impl Fn(Topology) -> NetworkBuilder,
+) -> Result<Starts, Failure> {
+    let others = names.iter().filter(|name| !sapwood_launch::is_own_name(name));
+    let others = others.take(STARTS).map(|name| name.parse()).collect::<Result<Vec<HostName>, _>>();
+    let others = others.map_err(Failure::usage)?;
+    let time = |count: usize| {
+        let hosts = Hosts::new(others[..count].to_vec()).map_err(Failure::usage)?;
+        let flat = Topology::over_hosts(&hosts, count as u32).map_err(Failure::usage)?;
+        let begun = Instant::now();
+        let network = builder(flat).open()?;
+        let taken = begun.elapsed();
+        network.close()?;
+        Ok::<_, Failure>(taken)
+    };
+    let one = time(1)?.min(time(1)?);
+    let several = if others.len() > 1 { time(others.len())? } else { one };
+    Ok(Starts { one, several, hosts: others.len() })
+}
+
+impl Round {
+    fn is_whole(&self) -> bool {
+        self.hosts.iter().all(|host| host.reason.is_empty())
+    }
+
+    /// On how many machines the hosts are, and the processors of the least.
+    fn machines(&self) -> (u32, u32) {
+        let said = || self.hosts.iter().filter_map(|host| host.said.as_ref());
+        let machines: BTreeSet<&str> = said().map(|said| said.machine.as_str()).collect();
+        let processors = said().map(|said| said.processors).min();
+        (u32::try_from(machines.len()).unwrap_or(u32::MAX).max(1), processors.unwrap_or(1))
+    }
+
+    /// Keeps what was measured for trees to come.
+    fn keep_links(&self) {
+        let links = self.found.as_ref().map(|found| found.links.clone());
+        if let Some(Err(error)) = links.map(measured::store) {
+            eprintln!("sapwood: what was measured is not kept: {error}");
+        }
+    }
+
+    /// Who has not started, and why.
+    fn take_start(&mut self, network: &mut Network) {
+        self.take_events(network);
+        let there = network.everyone();
+        for (rank, host) in (0..).zip(&mut self.hosts) {
+            if host.reason.is_empty() && !there.ranks().contains(rank) {
+                host.reason = "the process above it has not started".to_owned();
+            }
+        }
+    }
+
+    /// Who is gone, and why.
+    fn take_events(&mut self, network: &mut Network) {
+        let mut gone = BTreeMap::new();
+        while let Some(event) = network.next_event() {
+            match event {
+                Event::StartFailed { rank, text } => {
+                    gone.insert(rank, text);
+                }
+                Event::Broken { back_ends, reason, .. } | Event::Lost { back_ends, reason, .. } => {
+                    gone.extend(back_ends.iter().map(|rank| (rank, reason.clone())));
+                }
+                Event::Joined { back_ends } | Event::Repaired { back_ends, .. } => {
+                    gone.retain(|rank, _| !back_ends.contains(*rank));
+                }
+                _ => {}
+            }
+        }
+        for (rank, reason) in gone {
+            if let Some(host) = self.hosts.get_mut(rank as usize)
+                && host.reason.is_empty()
+            {
+                host.reason = one_line(&reason);
+            }
+        }
+    }
+
+    /// If hosts are missing because their allocation has ended, so are those that answered before.
+    fn take_ended_job(&mut self, launching: &Launching) {
+        if self.is_whole() || !launching.tell_of_ended_job() {
+            return;
+        }
+        let is_away = |host: &&mut Host| !sapwood_launch::is_own_name(&host.name);
+        for host in self.hosts.iter_mut().filter(is_away) {
+            if host.reason.is_empty() {
+                host.reason = "it has answered, and then its allocation has ended".to_owned();
+            }
+        }
+    }
+
+    fn ask(&mut self, network: &mut Network, stream: &mut Stream) -> Result<(), Failure> {
+        if stream.members().size() == 0 {
+            return Ok(());
+        }
+        let begun = Instant::now();
+        stream.broadcast(TAG, Values::new())?;
+        let answer = loop {
+            let answer = stream.recv_timeout(ANSWER_LIMIT)?;
+            if !answer.is_late {
+                break answer;
+            }
+        };
+        self.round_trip = begun.elapsed();
+        self.rounds += 1;
+        self.take(&answer)?;
+        // Who has answered may be gone before the last of the others has.
+        self.take_events(network);
+        Ok(())
+    }
+
+    fn take(&mut self, answer: &Answer) -> Result<(), Failure> {
+        for missing in &answer.missing {
+            for rank in missing.ranks.iter() {
+                if let Some(host) = self.hosts.get_mut(rank as usize) {
+                    host.reason = one_line(&missing.reason);
+                }
+            }
+        }
+        let Ok(values) = answer.value() else { return Ok(()) };
+        let lines = values.strings(0).map_err(Error::from)?;
+        for (rank, line) in answer.contributors.iter().zip(lines) {
+            if let Some(host) = self.hosts.get_mut(rank as usize) {
+                host.reason.clear();
+                host.said = Said::read(&String::from_utf8_lossy(line));
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks again and again, and tells of changes.
+    fn watch(
+        &mut self,
+        network: &mut Network,
+        stream: &mut Stream,
+        time: Duration,
+        is_quiet: bool,
+    ) -> Result<(), Failure> {
+        let until = Instant::now() + time;
+        let state = |host: &Host| (host.name.clone(), host.reason.clone());
+        let mut before: BTreeMap<String, String> = self.hosts.iter().map(state).collect();
+        eprintln!("sapwood: watching for {} s", time.as_secs());
+        while Instant::now() < until {
+            network.turn(WATCH_INTERVAL.min(until.saturating_duration_since(Instant::now())))?;
+            self.ask(network, stream)?;
+            let now: BTreeMap<String, String> = self.hosts.iter().map(state).collect();
+            if now != before && !is_quiet {
+                let changed = self.hosts.iter().filter(|host| before[&host.name] != host.reason);
+                print(&changed.map(Host::line).collect::<String>())?;
+            }
+            before = now;
+        }
+        Ok(())
+    }
+
+    fn table(&self) -> String {
+        let mut text: String = self.hosts.iter().map(Host::line).collect();
+        let there = self.hosts.iter().filter(|host| host.reason.is_empty()).count();
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "{there} of {} hosts are there; a tree of {} levels stood after {} ms; a wave took {} us",
+            self.hosts.len(),
+            self.depth,
+            self.startup.as_millis(),
+            self.round_trip.as_micros()
+        );
+        let _ = writeln!(text, "tree: {}", self.why);
+        if let Some(Found { links: Measurement { message, log_in, .. }, .. }) = &self.found {
+            let _ = writeln!(
+                text,
+                "links: --loggp {}; a log-in {:.0} ms, and {:.1} ms for each more beside it; kept \
+                 for trees to come",
+                as_option(message),
+                log_in.alone_us / 1e3,
+                log_in.gap_us / 1e3,
+            );
+        }
+        text
+    }
+
+    fn to_json(&self) -> Value {
+        let milliseconds = |time: Duration| (time.as_secs_f64() * 1e6).round() / 1e3;
+        json!({
+            "schema": "sapwood.doctor-hosts/1",
+            "version": env!("CARGO_PKG_VERSION"),
+            "levels": self.depth,
+            "startup_ms": milliseconds(self.startup),
+            "round_trip_ms": milliseconds(self.round_trip),
+            "rounds": self.rounds,
+            "tree": self.why,
+            "links": self.found.as_ref().map(|found| measured::as_json(&found.links)),
+            "waves": self.found.as_ref().map(|found| json!({
+                "one_host_us": found.one_us,
+                "all_hosts_us": found.all_us,
+                "streamed_per_s": found.waves_per_s,
+            })),
+            "hosts": self.hosts.iter().map(Host::to_json).collect::<Vec<_>>(),
+        })
+    }
+}
+
+impl Host {
+    fn line(&self) -> String {
+        let Self { name, said, reason } = self;
+        match (reason.as_str(), said) {
+            ("", Some(said)) => {
+                let Said { name: own, pid, path, .. } = said;
+                format!("ok       {name:<18} calls itself {own}, process {pid}, {path}\n")
+            }
+            (reason, _) => format!("missing  {name:<18} {reason}\n"),
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        let said = self.said.as_ref();
+        json!({
+            "host": self.name,
+            "state": if self.reason.is_empty() { "ok" } else { "missing" },
+            "reason": self.reason,
+            "name": said.map(|said| said.name.clone()),
+            "process": said.map(|said| said.pid),
+            "path": said.map(|said| said.path.clone()),
+            "clock": said.map(|said| said.clock.as_secs_f64()),
+        })
+    }
+}
+
+impl Said {
+    /// What this process says.
+    fn own_line(path: &str) -> String {
+        let kernel = rustix::system::uname();
+        let name = kernel.nodename().to_string_lossy();
+        let clock = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+        let machine = std::fs::read_to_string(MACHINE_FILE).unwrap_or_else(|_| name.to_string());
+        let (machine, processors) = (machine.trim(), tree::own_processors());
+        let (pid, clock) = (std::process::id(), clock.as_nanos());
+        format!("{name}\t{pid}\t{path}\t{clock}\t{machine}\t{processors}")
+    }
+
+    fn read(line: &str) -> Option<Self> {
+        let mut words = line.split('\t');
+        let name = words.next()?.to_owned();
+        let pid = words.next()?.parse().ok()?;
+        let path = words.next()?.to_owned();
+        let clock = Duration::from_nanos(words.next()?.parse().ok()?);
+        let machine = words.next()?.to_owned();
+        let processors = words.next()?.parse().ok()?;
+        Some(Self { name, pid, path, clock, machine, processors })
+    }
+}
+
+/// Answers what only measures: a number, or what was sent.
+fn answer_probe(back_end: &mut BackEnd, received: &Received) -> Result<(), Failure> {
+    let stream = received.stream;
+    let sent = match received.tag() {
+        links::PING => back_end.send(stream, links::PING, 1_i64),
+        links::FLOW => {
+            let count = received.values().scalar::<u32>(0).map_err(Error::from)?;
+            (0..count).try_for_each(|_| back_end.send(stream, links::FLOW, 1_i64))
+        }
+        _ => {
+            let text = received.values().string_bytes(0).map_err(Error::from)?;
+            back_end.send(stream, links::ECHO, Values::new().string(text))
+        }
+    };
+    match sent {
+        Ok(()) | Err(Error::Ended { .. } | Error::Misuse(_)) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Is a host's voice until the network ends.
+pub fn back_end() -> Result<ExitCode, Failure> {
+    let mut back_end = BackEnd::attach()?;
+    loop {
+        let received = match back_end.recv() {
+            Ok(received) => received,
+            Err(Error::Ended { .. }) => return Ok(ExitCode::SUCCESS),
+            Err(error) => return Err(error.into()),
+        };
+        if received.tag() != TAG {
+            answer_probe(&mut back_end, &received)?;
+            continue;
+        }
+        let path = back_end.path().unwrap_or_else(|| "by a local socket".to_owned());
+        let line = Said::own_line(&path);
+        match back_end.send(received.stream, TAG, Values::new().strings(&[line])) {
+            Ok(()) | Err(Error::Ended { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Starting a tree of agents: over which hosts, in which shape.
+
+use std::cell::RefCell;
+use std::process::ExitCode;
+use std::rc::Rc;
+
+use sapwood::{Error, Network, NetworkBuilder, Program, RankSet};
+use sapwood_launch::Signal;
+use sapwood_topology::{HostName, NodeSet};
+
+use super::absence::nodes;
+use super::selection::Reach;
+use super::tree::{self, Chosen, Purpose};
+use crate::launching::{Launching, dry_run};
+use crate::signals::Signals;
+use sapwood_command_line::exit::{Failure, by_signal};
+
+/// Hosts whose names are names that a process can be started on, rather than any text.
+#[derive(Clone, Debug)]
+pub struct Targets {
+    pub set: NodeSet,
+    /// In the order of the set.
+    pub names: Vec<HostName>,
+}
+
+impl Targets {
+    /// # Errors
+    /// [`Failure`] for a name that no host can have.
+    pub fn of(set: NodeSet) -> Result<Self, Failure> {
+        let names = set.iter().map(|name| name.parse::<HostName>());
+        let names = names.collect::<Result<Vec<_>, _>>().map_err(Failure::usage)?;
+        Ok(Self { set, names })
+    }
+
+    pub fn count(&self) -> u32 {
+        u32::try_from(self.names.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Those of these ranks.
+    pub fn nodes(&self, ranks: &RankSet) -> NodeSet {
+        nodes(&self.names, ranks)
+    }
+}
+
+/// A tree that is to be opened.
+pub struct Plan {
+    pub builder: NetworkBuilder,
+    /// A drawing of it, and in one line why it is this one.
+    pub drawn: String,
+    pub why: String,
+    /// How its hosts are reached.
+    pub launching: Launching,
+}
+
+/// A tree with an agent of that name for each host in order.
+///
+/// # Errors
+/// [`Failure`] for hosts, a fan-out or a launcher of which no tree can be made.
+pub fn plan(
+    targets: &Targets,
+    reach: &Reach,
+    purpose: Purpose,
+    agent: &str,
+) -> Result<Plan, Failure> {
+    let launching = reach.launching.as_user(reach.user.as_deref())?;
+    let Chosen { topology, why } = tree::over(targets, &reach.tree, &launching, purpose)?;
+    let drawn = topology.draw();
+    let agent = Program::new(sapwood::node_program()?).argument(agent).binds_itself();
+    let builder = launching.apply(Network::builder(topology).back_end(agent).allow_missing());
+    Ok(Plan { builder, drawn, why, launching })
+}
+
+impl Plan {
+    /// The hosts, the tree and the exact commands, for `--dry-run`.
+    ///
+    /// # Errors
+    /// As [`dry_run`].
+    pub fn text(&self, targets: &Targets) -> Result<String, Failure> {
+        let commands = dry_run(&self.builder, &self.drawn)?;
+        let (count, hosts, why) = (targets.count(), &targets.set, &self.why);
+        Ok(format!("{count} hosts: {hosts}\ntree: {why}\n{commands}"))
+    }
+}
+
+/// What became of opening a tree.
+pub enum Opened {
+    /// It stands. The signals go on to be heard.
+    Tree(Box<Network>, Signals),
+    /// A signal came first, and nothing is left running.
+    Stopped(Signal),
+}
+
+/// Opens a tree, unless a signal comes before it stands.
+///
+/// # Errors
+/// As [`NetworkBuilder::open`].
+pub fn open(builder: NetworkBuilder, signals: Signals) -> Result<Opened, Failure> {
+    let heard = Rc::new(RefCell::new((Some(signals), None)));
+    let asked = Rc::clone(&heard);
+    let builder = builder.interrupt(move || {
+        let (signals, came) = &mut *asked.borrow_mut();
+        // Once the tree stands, whoever runs a command hears them.
+        let Some(signals) = signals else { return false };
+        *came = came.or_else(|| signals.take().pop());
+        came.is_some()
+    });
+    let opened = builder.open();
+    let (signals, came) = heard.take();
+    match (opened, signals, came) {
+        (Ok(network), Some(signals), _) => Ok(Opened::Tree(Box::new(network), signals)),
+        (Err(Error::Interrupted { .. }), _, Some(signal)) => Ok(Opened::Stopped(signal)),
+        (Err(error), _, _) => Err(error.into()),
+        (Ok(_), None, _) => unreachable!("nobody else takes the signals"),
+    }
+}
+
+/// The end of a command whose tree was still being opened.
+pub fn stopped(signal: Signal) -> ExitCode {
+    eprintln!("sapwood: stopped while the hosts were being reached; nothing was done");
+    ExitCode::from(by_signal(signal))
+}

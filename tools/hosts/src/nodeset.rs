@@ -1,0 +1,334 @@
+//! `sapwood nodeset`: the calculator for sets of host names, as scripts use it.
+//!
+//! Owns the command line and the output. The language is `sapwood-topology`'s, the site's groups
+//! are in `hosts`.
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+use sapwood_topology::{Folding, Groups, NodeSet};
+use serde_json::json;
+
+use crate::groups::SiteGroups;
+use crate::read_text;
+use crate::selection::pick;
+use sapwood_command_line::exit::{Failure, print};
+
+/// What `sapwood nodeset` is asked.
+#[derive(clap::Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(clap::Subcommand)]
+enum Action {
+    /// Write every name.
+    Expand(Sets),
+    /// Write the names as one short set.
+    Fold(Sets),
+    /// Count the names.
+    Count(Sets),
+    /// Write the place of a name in the set, from 0.
+    Index {
+        /// The name.
+        name: String,
+        #[command(flatten)]
+        sets: Sets,
+    },
+    /// Divide the set into so many parts of equal size, one in each line.
+    Split {
+        /// How many.
+        #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+        parts: u32,
+        #[command(flatten)]
+        sets: Sets,
+    },
+    /// Write the names that all sets have.
+    Intersect(Sets),
+    /// Write the names of the first set that no other has.
+    Difference(Sets),
+    /// Write the names that exactly one of two sets has; of more, from left to right.
+    Xor(Sets),
+    /// Write the set with groups in the place of their members.
+    Regroup(Sets),
+    /// List the groups of a source, or of all sources.
+    Groups {
+        /// The source of groups; all if it is not named.
+        #[arg(short = 's', long = "source", value_name = "SOURCE")]
+        source: Option<String>,
+        /// Write each group's members, too.
+        #[arg(short = 'v', long)]
+        members: bool,
+    },
+}
+
+/// Sets, and what is done to them before they are written.
+#[derive(clap::Args)]
+struct Sets {
+    /// Nodesets, of which the union is taken; standard input if there is none, or for -.
+    #[arg(value_name = "NODESET")]
+    sets: Vec<String>,
+    /// Add all nodes of the default source, or of the one that is named.
+    #[arg(short = 'a', long)]
+    all: bool,
+    /// The source of groups.
+    #[arg(short = 's', long = "source", value_name = "SOURCE")]
+    source: Option<String>,
+    /// Then leave these out (repeatable).
+    #[arg(short = 'x', long, value_name = "NODESET")]
+    exclude: Vec<String>,
+    /// Then keep only what is in these, too (repeatable).
+    #[arg(short = 'i', long, value_name = "NODESET")]
+    intersection: Vec<String>,
+    /// Then exchange what is in both for what is in this one only (repeatable).
+    #[arg(short = 'X', long, value_name = "NODESET")]
+    xor: Vec<String>,
+    /// Then keep the names at these places: 0,2-5.
+    #[arg(short = 'I', long, value_name = "RANGES")]
+    slice: Option<String>,
+    /// Then keep so many of the names, by chance.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pick: Option<u32>,
+    /// Write so many parts of equal size, one in each line.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    split: Option<u32>,
+    /// Write each part that is one term in a line of its own.
+    #[arg(long)]
+    contiguous: bool,
+    /// Fold only along these numbers of a name: 1 is the first, -1 the last.
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', allow_hyphen_values = true)]
+    axis: Vec<i32>,
+    /// Fold to 0-98/2 where at least so many numbers have that distance.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(3..))]
+    autostep: Option<u32>,
+    /// What stands between expanded names.
+    #[arg(short = 'S', long, value_name = "TEXT", default_value = " ")]
+    separator: String,
+    /// How each expanded name is written: %s is the name.
+    #[arg(short = 'O', long, value_name = "FORMAT", default_value = "%s")]
+    output_format: String,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Calculates and writes.
+pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let groups = SiteGroups::default();
+    match &arguments.action {
+        Action::Expand(sets) => write(&sets.gather(&groups, union)?, sets, Form::Names),
+        Action::Fold(sets) => write(&sets.gather(&groups, union)?, sets, Form::Folded),
+        Action::Count(sets) => write(&sets.gather(&groups, union)?, sets, Form::Count),
+        Action::Intersect(sets) => {
+            write(&sets.gather(&groups, NodeSet::intersection)?, sets, Form::Folded)
+        }
+        Action::Difference(sets) => {
+            write(&sets.gather(&groups, NodeSet::difference)?, sets, Form::Folded)
+        }
+        Action::Xor(sets) => {
+            write(&sets.gather(&groups, NodeSet::symmetric_difference)?, sets, Form::Folded)
+        }
+        Action::Split { parts, sets } => {
+            let set = sets.gather(&groups, union)?;
+            write_parts(&set.split(*parts as usize), sets, Form::Folded)
+        }
+        Action::Index { name, sets } => {
+            let set = sets.gather(&groups, union)?;
+            let place = set.iter().position(|one| one == *name);
+            let place = place.ok_or_else(|| Failure::usage(format!("{name:?} is not in it")))?;
+            print(&format!("{place}\n"))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Action::Regroup(sets) => regroup(&sets.gather(&groups, union)?, sets, &groups),
+        Action::Groups { source, members } => list(source.as_deref(), *members, &groups),
+    }
+}
+
+/// How a set is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Names,
+    Folded,
+    Count,
+}
+
+fn union(one: &NodeSet, other: &NodeSet) -> NodeSet {
+    one.union(other)
+}
+
+impl Sets {
+    fn folding(&self) -> Folding {
+        Folding {
+            step_count_min: self.autostep.map(|least| least as usize),
+            axes: self.axis.clone(),
+        }
+    }
+
+    /// Reads all sets and puts them together.
+    fn gather(
+        &self,
+        groups: &SiteGroups,
+        combine: impl Fn(&NodeSet, &NodeSet) -> NodeSet,
+    ) -> Result<NodeSet, Failure> {
+        let of_source = |text: &str| match &self.source {
+            Some(source) => with_source(text, source),
+            None => text.to_string(),
+        };
+        let parse = |text: &str| NodeSet::parse(&of_source(text), groups).map_err(Failure::usage);
+        let mut all: Option<NodeSet> = None;
+        let mut add = |set: NodeSet| {
+            all = Some(match all.take() {
+                Some(before) => combine(&before, &set),
+                None => set,
+            });
+        };
+        if self.all {
+            add(parse("@*")?);
+        }
+        let has_nothing = self.sets.is_empty() && !self.all;
+        if has_nothing && std::io::stdin().is_terminal() {
+            return Err(Failure::usage("a nodeset is missing; see 'sapwood nodeset --help'"));
+        }
+        for text in self.sets.iter().map(String::as_str).chain(has_nothing.then_some("-")) {
+            if text == "-" {
+                add(parse(&read_text(std::io::stdin().lock(), "standard input")?)?);
+            } else {
+                add(parse(text)?);
+            }
+        }
+        let mut set = all.unwrap_or_default();
+        for text in &self.exclude {
+            set = set.difference(&parse(text)?);
+        }
+        for text in &self.intersection {
+            set = set.intersection(&parse(text)?);
+        }
+        for text in &self.xor {
+            set = set.symmetric_difference(&parse(text)?);
+        }
+        if let Some(places) = &self.slice {
+            set = set.slice(places).map_err(Failure::usage)?;
+        }
+        match self.pick {
+            Some(count) => pick(&set, count as usize),
+            None => Ok(set),
+        }
+    }
+}
+
+/// Names the source of groups that have none: `@io` is `@racks:io`.
+fn with_source(text: &str, source: &str) -> String {
+    let mut named = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('@') {
+        let (before, group) = rest.split_at(at + 1);
+        named.push_str(before);
+        let end = group.find([',', '!', '&', '^', '[', ' ']).unwrap_or(group.len());
+        if !group[..end].contains([':', '@']) {
+            named.push_str(source);
+            named.push(':');
+        }
+        rest = group;
+    }
+    named + rest
+}
+
+fn write(set: &NodeSet, sets: &Sets, form: Form) -> Result<ExitCode, Failure> {
+    if let Some(parts) = sets.split {
+        return write_parts(&set.split(parts as usize), sets, form);
+    }
+    if sets.contiguous {
+        return write_parts(&set.contiguous(&sets.folding()), sets, form);
+    }
+    write_parts(std::slice::from_ref(set), sets, form)
+}
+
+fn write_parts(parts: &[NodeSet], sets: &Sets, form: Form) -> Result<ExitCode, Failure> {
+    let mut text = String::new();
+    if sets.json {
+        let parts: Vec<_> = parts.iter().map(|part| as_json(part, sets, form)).collect();
+        text = json!({ "schema": "sapwood.nodeset/1", "sets": parts }).to_string();
+        text.push('\n');
+        print(&text)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for part in parts {
+        match form {
+            Form::Folded => text.push_str(&part.fold(&sets.folding())),
+            Form::Count => text.push_str(&part.len().to_string()),
+            Form::Names => {
+                let separator = sets.separator.replace("\\n", "\n").replace("\\t", "\t");
+                let format = sets.output_format.replace("\\n", "\n");
+                for (place, name) in part.iter().enumerate() {
+                    text.push_str(if place > 0 { &separator } else { "" });
+                    text.push_str(&format.replace("%s", &name));
+                }
+            }
+        }
+        text.push('\n');
+    }
+    print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn as_json(set: &NodeSet, sets: &Sets, form: Form) -> serde_json::Value {
+    let mut object = json!({ "count": set.len(), "nodes": set.fold(&sets.folding()) });
+    if form == Form::Names {
+        object["names"] = set.iter().collect();
+    }
+    object
+}
+
+/// Puts groups in the place of their members, the largest first.
+fn regroup(set: &NodeSet, sets: &Sets, groups: &SiteGroups) -> Result<ExitCode, Failure> {
+    let source = sets.source.as_deref();
+    let names = groups.names(source).map_err(Failure::usage)?;
+    let names = names.ok_or_else(|| Failure::usage("there is no source of groups"))?;
+    let prefix = source.map_or_else(|| "@".to_string(), |source| format!("@{source}:"));
+    let mut known = Vec::new();
+    for name in names {
+        let text = format!("{prefix}{name}");
+        let members = NodeSet::parse(&text, groups).map_err(Failure::usage)?;
+        if !members.is_empty() && members.difference(set).is_empty() {
+            known.push((text, members));
+        }
+    }
+    known.sort_by_key(|(_, members)| std::cmp::Reverse(members.len()));
+    let (mut rest, mut words) = (set.clone(), Vec::new());
+    for (text, members) in known {
+        if members.difference(&rest).is_empty() {
+            rest = rest.difference(&members);
+            words.push(text);
+        }
+    }
+    words.sort();
+    if !rest.is_empty() {
+        words.push(rest.fold(&sets.folding()));
+    }
+    print(&format!("{}\n", words.join(",")))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(source: Option<&str>, members: bool, groups: &SiteGroups) -> Result<ExitCode, Failure> {
+    let sources = match source {
+        Some(source) => vec![source.to_string()],
+        None => groups.sources()?,
+    };
+    let mut text = String::new();
+    for source in sources {
+        let names = groups.names(Some(&source)).map_err(Failure::usage)?;
+        let missing = || Failure::usage(format!("there is no source of groups named {source:?}"));
+        for name in names.ok_or_else(missing)? {
+            let group = format!("@{source}:{name}");
+            let nodes = if members {
+                format!(" {}", NodeSet::parse(&group, groups).map_err(Failure::usage)?)
+            } else {
+                String::new()
+            };
+            text.push_str(&format!("{group}{nodes}\n"));
+        }
+    }
+    print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,261 @@
+//! Trees that stay up between commands: `sapwood up` and `sapwood down`, and the borrowing of such
+//! a tree by a command.
+//!
+//! `daemon` is the process that owns the tree, `up` what starts it and `down` what ends it,
+//! `shared` the tree as a command sees it, `message` what the two say to each other, `ending`
+//! what is known of a tree that has ended by itself.
+//! docs/decisions/0012-warm-tree.md says why it is so.
+
+mod daemon;
+pub mod down;
+mod ending;
+mod message;
+mod session;
+pub mod shared;
+pub mod up;
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, flock};
+use sapwood::VisibleNetwork;
+use sapwood_launch::quoted;
+use sapwood_topology::NodeSet;
+use sapwood_transport::{Address, Error, Interest, Link, Poller, connect_own};
+
+use self::message::{Description, Line, Reply, VERSION, absence_of_text};
+use crate::absence::nodes;
+use sapwood_command_line::exit::{Failure, one_line};
+
+/// What a tree is called if nothing is said.
+pub const DEFAULT_NAME: &str = "warm";
+
+/// The argument with which the program of a communication process is an agent of such a tree, which
+/// is that of `sapwood run`.
+pub const AGENT: &str = "agent";
+
+/// How the control sockets' names end, behind the name of the tree.
+const ENDING: &str = "tree";
+
+/// How long the daemon of a tree may take to say which tree it has. It is never busy for long.
+const ANSWER_TIME: Duration = Duration::from_secs(1);
+
+/// How long the right to make control sockets is waited for, which nobody has for long.
+const RIGHT_TIME: Duration = Duration::from_secs(1);
+const RIGHT_PAUSE: Duration = Duration::from_millis(5);
+
+/// A tree of this user's that is up, and a connection to it.
+pub struct Found {
+    pub description: Description,
+    line: Line,
+}
+
+/// The control socket of a tree in the folder of this user.
+fn socket_path(folder: &Path, name: &str) -> PathBuf {
+    folder.join(format!("{name}.{ENDING}"))
+}
+
+fn address_of(path: &Path) -> Result<Address, Failure> {
+    let address = path.to_str().and_then(|path| format!("unix:{path}").parse().ok());
+    address.ok_or_else(|| Failure::usage(format!("no socket can be at {}", path.display())))
+}
+
+/// All trees of this user that are up, by name. What a daemon that was killed has left is removed.
+///
+/// # Errors
+/// When the folder cannot be trusted.
+pub fn all() -> Result<Vec<Found>, Failure> {
+    let Some(folder) = sapwood::existing_runtime_folder()? else { return Ok(Vec::new()) };
+    let Ok(entries) = std::fs::read_dir(&folder) else { return Ok(Vec::new()) };
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|ending| ending == ENDING));
+    paths.sort();
+    let mut found = Vec::new();
+    for path in paths {
+        match connect_own(&address_of(&path)?) {
+            Ok(link) => match greeted(link) {
+                Some(tree) => found.push(tree),
+                None => eprintln!(
+                    "sapwood: the daemon of the tree at {} does not answer, or is of another \
+                     version; passed over",
+                    path.display()
+                ),
+            },
+            Err(Error::Refused { .. }) => remove_if_left(&folder, &path)?,
+            Err(error) => eprintln!("sapwood: {error}; passed over"),
+        }
+    }
+    Ok(found)
+}
+
+/// Removes a control socket whose daemon was killed. One that is just being made answers as little,
+/// but its tree is visible already; and in the place of the one that did not answer there may be
+/// another by now, which does.
+fn remove_if_left(folder: &Path, path: &Path) -> Result<(), Failure> {
+    let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
+    if VisibleNetwork::all()?.iter().any(|network| network.name == name) {
+        return Ok(());
+    }
+    let Some(_right) = right_to(folder) else { return Ok(()) };
+    if matches!(connect_own(&address_of(path)?), Err(Error::Refused { .. })) {
+        // Whoever else has removed it has done the same work.
+        let _ = std::fs::remove_file(path);
+    }
+    Ok(())
+}
+
+/// The right to make and to remove control sockets in a folder, which one process has at a time, or
+/// nothing where somebody keeps it for long. It ends when it is dropped.
+fn right_to(folder: &Path) -> Option<File> {
+    let file = File::open(folder).ok()?;
+    let until = Instant::now() + RIGHT_TIME;
+    while flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        if Instant::now() >= until {
+            return None;
+        }
+        std::thread::sleep(RIGHT_PAUSE);
+    }
+    Some(file)
+}
+
+/// Hears which tree the daemon has.
+fn greeted(link: Link) -> Option<Found> {
+    let mut line = Line::new(link);
+    let mut poller = Poller::new().ok()?;
+    poller.add(line.link(), 0, Interest::READ).ok()?;
+    let until = Instant::now() + ANSWER_TIME;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        poller.wait(&mut Vec::new(), Some(left)).ok()?;
+        if !line.read() || left.is_zero() {
+            return None;
+        }
+        let mut messages = line.messages().ok()?.into_iter();
+        if let Some(Reply::Description(mut description)) = messages.next() {
+            // Who is lost just now may follow at once.
+            description.absent.extend(messages.filter_map(|message| match message {
+                Reply::Lost { ranks, reason } => Some((ranks, reason)),
+                _ => None,
+            }));
+            return (description.version == VERSION).then_some(Found { description, line });
+        }
+    }
+}
+
+/// What is to be said of a tree that is up whose network has this name: which of its hosts are
+/// missing, and by which command it has them again. Nothing where all are there, or no tree is.
+///
+/// # Errors
+/// When the folder cannot be trusted.
+pub fn lacking(name: &str) -> Result<Option<String>, Failure> {
+    let Some(folder) = sapwood::existing_runtime_folder()? else { return Ok(None) };
+    let tree = connect_own(&address_of(&socket_path(&folder, name))?).ok().and_then(greeted);
+    Ok(tree.and_then(|tree| tree.description.lacking()))
+}
+
+impl Description {
+    fn lacking(&self) -> Option<String> {
+        let hosts: Vec<String> = self.hosts.parse::<NodeSet>().ok()?.iter().collect();
+        let absence = absence_of_text(&self.absent).filter(|absence| !absence.is_empty())?;
+        let mut text = String::new();
+        for (ranks, reason) in absence {
+            let nodes = nodes(&hosts, &ranks);
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{nodes} ({}): missing: {}", nodes.len(), one_line(&reason));
+        }
+        let options: Vec<String> = self.options.iter().map(|word| quoted(word)).collect();
+        let again = options.join(" ");
+        let _ = writeln!(text, "whoever is back is taken in by: sapwood up --replace {again}");
+        Some(text)
+    }
+}
+
+/// The tree of this name, or the only one where none is named.
+///
+/// # Errors
+/// Where there is none, or several and no name.
+pub fn named(name: Option<&str>) -> Result<Found, Failure> {
+    let mut found = all()?;
+    let names = found.iter().map(|tree| tree.description.name.clone()).collect::<Vec<_>>();
+    match name {
+        Some(name) => match names.iter().position(|known| known == name) {
+            Some(at) => Ok(found.swap_remove(at)),
+            None if names.is_empty() => Err(nothing_is_up()),
+            None => {
+                Err(Failure::usage(format!("no tree is called '{name}'; up: {}", names.join(", "))))
+            }
+        },
+        None if found.len() > 1 => Err(Failure::usage(format!(
+            "several trees are up: {}; choose one by its name",
+            names.join(", ")
+        ))),
+        None => found.pop().ok_or_else(nothing_is_up),
+    }
+}
+
+/// All hosts of the tree of this name.
+///
+/// # Errors
+/// Where there is none.
+pub fn hosts_of(name: &str) -> Result<NodeSet, Failure> {
+    named(Some(name))?.description.hosts.parse().map_err(Failure::usage)
+}
+
+fn nothing_is_up() -> Failure {
+    let folder = sapwood::existing_runtime_folder().ok().flatten();
+    let ended = folder.map(|folder| ending::told(&folder)).unwrap_or_default();
+    Failure::usage(format!(
+        "no tree of this user is up on this machine; 'sapwood up' starts one{ended}"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[test]
+    fn a_socket_that_was_left_is_removed_and_one_in_its_place_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = socket_path(folder.path(), "never-up");
+        drop(UnixListener::bind(&path).unwrap());
+        let right = right_to(folder.path()).unwrap();
+        remove_if_left(folder.path(), &path).unwrap();
+        assert!(path.exists(), "somebody else is at it");
+        drop(right);
+        remove_if_left(folder.path(), &path).unwrap();
+        assert!(!path.exists());
+        // Somebody has looked at the one before.
+        let _listener = UnixListener::bind(&path).unwrap();
+        remove_if_left(folder.path(), &path).unwrap();
+        assert!(path.exists(), "a tree is reached by it");
+    }
+
+    #[test]
+    fn who_is_lost_while_a_keeper_greets_is_heard_of() {
+        let (one, other) = Link::pair().unwrap();
+        let mut daemon = Line::new(one);
+        let lost = |ranks: &str| (ranks.to_string(), "gone".to_string());
+        let description = Description {
+            version: VERSION.to_string(),
+            hosts: "n[1-4]".to_string(),
+            absent: vec![lost("0")],
+            options: ["-w", "n[1-4]", "--idle", "5"].map(String::from).to_vec(),
+            ..Description::default()
+        };
+        daemon.push(&Reply::Description(description));
+        let (ranks, reason) = lost("2-3");
+        daemon.push(&Reply::Lost { ranks, reason });
+        assert!(daemon.write());
+        let tree = greeted(other).expect("it says which tree it has");
+        assert_eq!(tree.description.absent, [lost("0"), lost("2-3")]);
+        assert_eq!(
+            tree.description.lacking().unwrap(),
+            "n1 (1): missing: gone\nn[3-4] (2): missing: gone\n\
+             whoever is back is taken in by: sapwood up --replace -w 'n[1-4]' --idle 5\n"
+        );
+    }
+}

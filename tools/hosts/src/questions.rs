@@ -1,0 +1,160 @@
+//! When hosts are asked how it goes: the next question follows when the last has been answered.
+//!
+//! Owns the number of the last question and when it was asked; `unanswered` chooses who is asked.
+//! What the question is, and how it gets there, is with whoever asks.
+
+use std::time::{Duration, Instant};
+
+use sapwood::{Answer, RankSet, Wave};
+
+use super::unanswered::Unanswered;
+
+/// How fast questions follow each other.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// The shortest time between two questions.
+    pub pause: Duration,
+    /// The longest for which one is held for those who have nothing new to say.
+    pub hold: Duration,
+    /// After the first answer, those that stay silent are waited for so long.
+    pub silence: Duration,
+}
+
+/// The questions of one command.
+#[derive(Debug)]
+pub struct Questions {
+    pace: Pace,
+    unanswered: Unanswered,
+    last: Wave,
+    is_open: bool,
+    asked_at: Instant,
+    /// The next one comes then at the earliest.
+    next_at: Instant,
+}
+
+impl Questions {
+    /// The first question, of number 0, has just been asked.
+    pub fn new(pace: Pace, now: Instant) -> Self {
+        let unanswered = Unanswered::default();
+        let next_at = now + pace.pause;
+        Self { pace, unanswered, last: 0, is_open: true, asked_at: now, next_at }
+    }
+
+    /// The number of the last one.
+    pub fn last(&self) -> Wave {
+        self.last
+    }
+
+    /// An answer has come.
+    pub fn hear(&mut self, answer: &Answer) {
+        self.unanswered.hear(&answer.contributors);
+        if answer.wave >= self.last && !answer.is_late {
+            self.is_open = false;
+        }
+    }
+
+    /// Of these hosts, those that do not hang.
+    pub fn audience(&self, hosts: &RankSet) -> RankSet {
+        self.unanswered.audience(hosts)
+    }
+
+    /// Asks these hosts the next question, if the last has been answered, or its answer must have
+    /// been lost. `send` is as for [`Unanswered::ask`]. Gives whether a question has gone.
+    ///
+    /// # Errors
+    /// What `send` says.
+    pub fn ask<E>(
+        &mut self,
+        hosts: &RankSet,
+        now: Instant,
+        mut send: impl FnMut(&RankSet, Wave) -> Result<bool, E>,
+    ) -> Result<bool, E> {
+        let is_lost = now - self.asked_at > (self.pace.silence + self.pace.hold) * 2;
+        if self.is_open && !is_lost || now < self.next_at {
+            return Ok(false);
+        }
+        let wave = self.last + 1;
+        if !self.unanswered.ask(hosts, |to| send(to, wave))? {
+            // Those who have not read the questions before this one have enough to answer.
+            self.next_at = now + self.pace.hold;
+            return Ok(false);
+        }
+        (self.last, self.is_open) = (wave, true);
+        (self.asked_at, self.next_at) = (now, now + self.pace.pause);
+        Ok(true)
+    }
+
+    /// How long there is nothing to ask, unless an answer comes.
+    pub fn wait(&self, now: Instant) -> Duration {
+        match self.is_open {
+            true => self.pace.hold,
+            false => self.next_at.saturating_duration_since(now).min(self.pace.hold),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+
+    const PACE: Pace = Pace {
+        pause: Duration::from_millis(10),
+        hold: Duration::from_millis(400),
+        silence: Duration::from_secs(3),
+    };
+
+    /// Asks two hosts; gives which question they are asked.
+    fn ask(questions: &mut Questions, now: Instant, has_room: bool) -> Option<Wave> {
+        let mut asked = None;
+        let Ok(is_asked) = questions.ask(&RankSet::range(0, 1), now, |_, wave| {
+            asked = has_room.then_some(wave);
+            Ok::<bool, Infallible>(has_room)
+        });
+        assert_eq!(is_asked, asked.is_some());
+        asked
+    }
+
+    fn answer(wave: Wave, is_late: bool) -> Answer {
+        let contributors = RankSet::range(0, 1);
+        Answer { stream: 1, wave, packet: None, contributors, missing: Vec::new(), is_late }
+    }
+
+    #[test]
+    fn a_question_follows_when_the_last_has_been_answered() {
+        let begin = Instant::now();
+        let mut questions = Questions::new(PACE, begin);
+        assert_eq!(ask(&mut questions, begin + PACE.pause, true), None);
+        questions.hear(&answer(0, true));
+        assert_eq!(ask(&mut questions, begin + PACE.pause, true), None);
+        questions.hear(&answer(0, false));
+        assert_eq!(ask(&mut questions, begin + PACE.pause / 2, true), None);
+        assert_eq!(questions.wait(begin), PACE.pause);
+        assert_eq!(ask(&mut questions, begin + PACE.pause, true), Some(1));
+        // What answers an earlier one does not answer this one.
+        questions.hear(&answer(0, false));
+        assert_eq!(questions.wait(begin), PACE.hold);
+        assert_eq!(questions.last(), 1);
+    }
+
+    #[test]
+    fn an_answer_that_is_lost_keeps_nobody_waiting() {
+        let begin = Instant::now();
+        let mut questions = Questions::new(PACE, begin);
+        assert_eq!(ask(&mut questions, begin + PACE.silence, true), None);
+        assert_eq!(ask(&mut questions, begin + (PACE.silence + PACE.hold) * 3, true), Some(1));
+    }
+
+    #[test]
+    fn where_there_is_no_room_the_same_question_comes_later() {
+        let begin = Instant::now();
+        let mut questions = Questions::new(PACE, begin);
+        questions.hear(&answer(0, false));
+        let now = begin + PACE.pause;
+        assert_eq!(ask(&mut questions, now, false), None);
+        assert_eq!(ask(&mut questions, now + PACE.hold / 2, true), None);
+        assert_eq!(questions.wait(now), PACE.hold);
+        assert_eq!(ask(&mut questions, now + PACE.hold, true), Some(1));
+    }
+}

@@ -1,0 +1,75 @@
+//! Signals as descriptors, for the poll loop: the wish to end, by Ctrl-C, `kill` or a closed
+//! terminal.
+//!
+//! This belongs to the command, not to a library: only a program's own `main` may take its signals.
+
+use std::io::{PipeReader, Read};
+use std::os::fd::AsFd;
+
+use sapwood_launch::Signal;
+
+/// The signals that ask a program to end.
+const SIGNALS: [(Signal, i32); 3] = [
+    (Signal::INT, signal_hook::consts::SIGINT),
+    (Signal::TERM, signal_hook::consts::SIGTERM),
+    (Signal::HUP, signal_hook::consts::SIGHUP),
+];
+
+/// Signals that were taken over and have come.
+pub struct Signals {
+    pipes: Vec<(Signal, PipeReader)>,
+}
+
+impl Signals {
+    /// Takes the signals over, for as long as the process lives. Those that whoever started us has
+    /// ignored, as `nohup` does, stay ignored.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn take_over() -> std::io::Result<Self> {
+        let mut pipes = Vec::new();
+        let ignored = ignored();
+        for (signal, number) in SIGNALS {
+            if ignored >> (number - 1) & 1 == 1 {
+                continue;
+            }
+            let (reader, writer) = std::io::pipe()?;
+            rustix::io::ioctl_fionbio(&reader, true)?;
+            signal_hook::low_level::pipe::register(number, std::os::fd::OwnedFd::from(writer))?;
+            pipes.push((signal, reader));
+        }
+        Ok(Self { pipes })
+    }
+
+    /// What becomes readable when a signal has come.
+    pub fn descriptors(&self) -> impl Iterator<Item = impl AsFd + '_> {
+        self.pipes.iter().map(|(_, reader)| reader)
+    }
+
+    /// The signals that have come since the last call, each as often as it was seen.
+    pub fn take(&mut self) -> Vec<Signal> {
+        let mut come = Vec::new();
+        for (signal, reader) in &mut self.pipes {
+            let mut bytes = [0_u8; 16];
+            // The pipe's end cannot come, since its writer is never closed.
+            let count = reader.read(&mut bytes).unwrap_or(0);
+            come.extend(std::iter::repeat_n(*signal, count));
+        }
+        come
+    }
+}
+
+/// The signals that this process ignores, signal 1 in the lowest bit.
+fn ignored() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}
+
+/// Whether Ctrl-C on the terminal reaches the processes of our group by itself.
+pub fn terminal_signals_our_group() -> bool {
+    let terminal = std::fs::File::open("/dev/tty");
+    terminal.is_ok_and(|terminal| {
+        rustix::termios::tcgetpgrp(terminal).is_ok_and(|group| group == rustix::process::getpgrp())
+    })
+}

@@ -1,0 +1,331 @@
+//! The tree that a command runs through, whoever owns it: this process, or another one that keeps
+//! it up between commands.
+//!
+//! Owns what a conductor needs of a tree, [`Tree`], and the tree of this process, [`Owned`].
+//! `warm::borrowed` has the other one. Back-ends are known by their rank in the tree, of which a
+//! command may use some only.
+
+use std::collections::BTreeMap;
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use sapwood::{
+    Answer, Error, Event, Network, Policy, Rank, RankSet, Stream, StreamId, Tag, Values, WaveRule,
+};
+
+use crate::absence::{Absence, NOT_REACHED, below, by_reason, everyone, not_started};
+use crate::unanswered::said;
+
+/// After the first answer to a wave, those that stay silent are waited for so long.
+pub const WAVE_MILLISECONDS: u32 = 5000;
+
+/// The same where some of them were silent in the last command already.
+const SUSPECT_WAVE_MILLISECONDS: u32 = 1000;
+
+/// What the user cannot change of a command's streams. Tests can, which do not wait for hours.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct Flow {
+    /// Bytes that may be under way over each link; the usual ones if none are named.
+    #[arg(long, hide = true)]
+    window_bytes: Option<u32>,
+    /// After the first answer to a wave, those that stay silent are waited for so long.
+    #[arg(long, hide = true, default_value_t = WAVE_MILLISECONDS)]
+    wave_milliseconds: u32,
+}
+
+/// The streams of one command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Channels {
+    pub control: StreamId,
+    pub live: StreamId,
+    /// Standard input's, if the command has any.
+    pub input: Option<StreamId>,
+}
+
+impl Channels {
+    pub fn all(self) -> impl Iterator<Item = StreamId> {
+        [Some(self.control), Some(self.live), self.input].into_iter().flatten()
+    }
+}
+
+/// A tree whose back-ends are agents, one for each host.
+pub trait Tree {
+    /// Who is there now.
+    fn connected(&self) -> RankSet;
+
+    /// Who of the tree's hosts is not there, and why.
+    fn absent(&self) -> Absence;
+
+    /// Who has gone since the last call, and why.
+    fn take_losses(&mut self) -> Absence;
+
+    /// Who is there as far as is known, and was silent in the last command.
+    fn suspects(&self) -> RankSet;
+
+    /// Who is silent in a command, and who has been heard in it.
+    fn note_silence(&mut self, silent: &RankSet, heard: &RankSet);
+
+    /// Opens the streams of a command.
+    ///
+    /// # Errors
+    /// When a member is not there, or the tree fails.
+    fn begin(&mut self, members: &RankSet, has_input: bool) -> Result<Channels, Error>;
+
+    /// Closes them: agents end what is left of the command.
+    fn end(&mut self, channels: Channels);
+
+    /// Sends to some members of a stream, or to all where `to` is empty.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] where nobody is left, else when the tree fails.
+    fn send(
+        &mut self,
+        stream: StreamId,
+        to: &RankSet,
+        tag: Tag,
+        values: Values,
+    ) -> Result<(), Error>;
+
+    /// The same, if that need not wait; whether it was sent.
+    ///
+    /// # Errors
+    /// As [`Tree::send`].
+    fn try_send(
+        &mut self,
+        stream: StreamId,
+        to: &RankSet,
+        tag: Tag,
+        values: Values,
+    ) -> Result<bool, Error> {
+        let has_room = self.has_room(stream);
+        if has_room {
+            self.send(stream, to, tag, values)?;
+        }
+        Ok(has_room)
+    }
+
+    /// Whether more standard input can be sent without piling up.
+    fn has_room(&self, stream: StreamId) -> bool;
+
+    /// The next answer on a stream, if it is there.
+    ///
+    /// # Errors
+    /// When the tree fails.
+    fn take(&mut self, stream: StreamId) -> Result<Option<Answer>, Error>;
+
+    /// How many answers are there.
+    fn waiting(&self, stream: StreamId) -> usize;
+
+    /// Lets what is readable there end a turn.
+    ///
+    /// # Errors
+    /// Where this cannot be waited for, as for a regular file.
+    fn watch(&mut self, descriptor: BorrowedFd<'_>) -> Result<(), Error>;
+
+    /// Does so no more.
+    ///
+    /// # Errors
+    /// Where it was not watched.
+    fn unwatch(&mut self, descriptor: BorrowedFd<'_>) -> Result<(), Error>;
+
+    /// Has what was sent leave.
+    ///
+    /// # Errors
+    /// When the tree fails.
+    fn flush(&mut self) -> Result<(), Error>;
+
+    /// Waits until something happens, at most for `timeout`.
+    ///
+    /// # Errors
+    /// When the tree fails.
+    fn turn(&mut self, timeout: Duration) -> Result<(), Error>;
+}
+
+/// A tree of this process's.
+pub struct Owned {
+    network: Network,
+    /// Ranks from 0.
+    hosts: usize,
+    streams: BTreeMap<StreamId, Stream>,
+    flow: Flow,
+    /// Why back-ends are gone, or have never come.
+    reasons: BTreeMap<Rank, String>,
+    losses: Absence,
+    suspects: RankSet,
+}
+
+impl Owned {
+    /// Of a network that stands, with one back-end for each of the hosts.
+    pub fn new(network: Network, hosts: usize) -> Self {
+        let (streams, reasons, losses) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+        let flow = Flow { window_bytes: None, wave_milliseconds: WAVE_MILLISECONDS };
+        let suspects = RankSet::new();
+        let mut tree = Self { network, hosts, streams, flow, reasons, losses, suspects };
+        tree.take_events();
+        tree
+    }
+
+    /// The same, whose streams will flow in another way than usual.
+    pub fn flowing(self, flow: Flow) -> Self {
+        Self { flow, ..self }
+    }
+
+    /// Ends the tree.
+    ///
+    /// # Errors
+    /// When the system fails this process.
+    pub fn close(mut self) -> Result<(), Error> {
+        self.streams.clear();
+        self.network.close()
+    }
+
+    fn take_events(&mut self) {
+        while let Some(event) = self.network.next_event() {
+            match event {
+                Event::StartFailed { rank, text } => self.not_started(rank, &text),
+                Event::Lost { back_ends, reason, .. } => self.lose(back_ends, &reason),
+                Event::Joined { back_ends } => {
+                    self.reasons.retain(|&rank, _| !back_ends.contains(rank));
+                }
+                Event::Ended { reason, .. } => self.lose(self.everyone(), &reason),
+                _ => {}
+            }
+        }
+    }
+
+    /// A process that has not started takes the back-ends below it with it.
+    fn not_started(&mut self, rank: Rank, text: &str) {
+        for rank in below(&self.network, rank, self.hosts).iter() {
+            self.reasons.entry(rank).or_insert_with(|| not_started(text));
+        }
+    }
+
+    fn lose(&mut self, ranks: RankSet, reason: &str) {
+        for rank in ranks.iter() {
+            self.reasons.entry(rank).or_insert_with(|| reason.to_string());
+        }
+        self.losses.push((ranks, reason.to_string()));
+    }
+
+    fn everyone(&self) -> RankSet {
+        everyone(self.hosts)
+    }
+}
+
+impl Tree for Owned {
+    fn connected(&self) -> RankSet {
+        let mut connected = self.network.everyone().ranks().clone();
+        connected.intersect_with(self.everyone().as_ref());
+        connected
+    }
+
+    fn absent(&self) -> Absence {
+        let absent = self.everyone().difference(self.connected().as_ref());
+        let reason = |rank| self.reasons.get(&rank).map_or(NOT_REACHED, String::as_str);
+        by_reason(absent.iter().map(|rank| (rank, reason(rank))))
+    }
+
+    fn take_losses(&mut self) -> Absence {
+        self.take_events();
+        std::mem::take(&mut self.losses)
+    }
+
+    fn suspects(&self) -> RankSet {
+        self.suspects.clone()
+    }
+
+    fn note_silence(&mut self, silent: &RankSet, heard: &RankSet) {
+        self.suspects.subtract(heard.as_ref());
+        self.suspects.union_with(silent.as_ref());
+    }
+
+    fn begin(&mut self, members: &RankSet, has_input: bool) -> Result<Channels, Error> {
+        let has_suspects = members.as_ref().intersects(self.suspects.as_ref());
+        let members = self.network.communicator(members.iter());
+        // Whoever has something for several of them takes the lower numbers first.
+        let most = if has_suspects { SUSPECT_WAVE_MILLISECONDS } else { u32::MAX };
+        let rule = WaveRule::Timeout { milliseconds: self.flow.wave_milliseconds.min(most) };
+        let mut control = self.network.stream(&members).up("classes").wave(rule);
+        if let Some(bytes) = self.flow.window_bytes {
+            control = control.window_bytes(bytes);
+        }
+        let control = control.open()?;
+        let live = self.network.stream(&members).wave(WaveRule::Immediate).policy(Policy::Block);
+        let live = live.open()?;
+        let input = if has_input { Some(self.network.stream(&members).open()?) } else { None };
+        let channels = Channels {
+            control: control.id(),
+            live: live.id(),
+            input: input.as_ref().map(Stream::id),
+        };
+        let streams = [Some(control), Some(live), input].into_iter().flatten();
+        self.streams.extend(streams.map(|stream| (stream.id(), stream)));
+        Ok(channels)
+    }
+
+    fn end(&mut self, channels: Channels) {
+        for stream in channels.all() {
+            self.streams.remove(&stream);
+        }
+    }
+
+    fn send(
+        &mut self,
+        stream: StreamId,
+        to: &RankSet,
+        tag: Tag,
+        values: Values,
+    ) -> Result<(), Error> {
+        match self.streams.get_mut(&stream) {
+            Some(stream) if to.is_empty() => said(stream.broadcast(tag, values)),
+            Some(stream) => said(stream.send_to_ranks(to, tag, values)),
+            None => Ok(()),
+        }
+    }
+
+    fn try_send(
+        &mut self,
+        stream: StreamId,
+        to: &RankSet,
+        tag: Tag,
+        values: Values,
+    ) -> Result<bool, Error> {
+        let Some(stream) = self.streams.get_mut(&stream) else { return Ok(true) };
+        match stream.try_send_to_ranks(to, tag, values) {
+            Err(Error::WouldWait { .. }) => Ok(false),
+            sent => said(sent).map(|()| true),
+        }
+    }
+
+    fn has_room(&self, stream: StreamId) -> bool {
+        self.streams.get(&stream).is_some_and(|stream| stream.has_room().unwrap_or(false))
+    }
+
+    fn take(&mut self, stream: StreamId) -> Result<Option<Answer>, Error> {
+        match self.streams.get_mut(&stream) {
+            // What waits is given at once, whoever else is gone.
+            Some(stream) if stream.waiting() > 0 => stream.recv().map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    fn waiting(&self, stream: StreamId) -> usize {
+        self.streams.get(&stream).map_or(0, Stream::waiting)
+    }
+
+    fn watch(&mut self, descriptor: BorrowedFd<'_>) -> Result<(), Error> {
+        self.network.watch(descriptor)
+    }
+
+    fn unwatch(&mut self, descriptor: BorrowedFd<'_>) -> Result<(), Error> {
+        self.network.unwatch(descriptor)
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        self.network.flush()
+    }
+
+    fn turn(&mut self, timeout: Duration) -> Result<(), Error> {
+        self.network.turn(timeout).map(|_| ())
+    }
+}

@@ -1,0 +1,311 @@
+//! `sapwood run`: a command on every host of a set, through a tree that folds the answers.
+//!
+//! Owns the command line and the order of things: which hosts, the tree over them, the command, the
+//! report. `agent` is the process on each host, `conductor` the front-end, `protocol` what the two
+//! say to each other, `tree` the tree between them, which `plant` starts or another process keeps
+//! up (`warm`), `results` what is known of the hosts, `folded` and `report` what is written at the
+//! end, `prompt` commands one after another. docs/run.md describes it for users.
+
+pub mod agent;
+mod conductor;
+mod diff;
+mod folded;
+mod job;
+mod lines;
+mod printer;
+mod prompt;
+mod protocol;
+mod report;
+mod results;
+mod spool;
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use sapwood::{Rank, RankSet};
+use sapwood_topology::NodeSet;
+
+use self::conductor::Conductor;
+use self::printer::Printer;
+use self::protocol::Order;
+use self::results::Results;
+use sapwood_command_line::exit::{Failure, UNREACHED, by_signal, print};
+use sapwood_command_line::times::time;
+use sapwood_hosts::absence::everyone;
+use sapwood_hosts::deploy::{self, Opened, Targets};
+use sapwood_hosts::persistent::{self, shared};
+use sapwood_hosts::selection::{Reach, Selection};
+use sapwood_hosts::signals::Signals;
+use sapwood_hosts::tree::Purpose;
+use sapwood_hosts::tree_access::{Flow, Owned, Tree};
+
+/// What `sapwood run` is asked.
+#[derive(Clone, Debug, clap::Args)]
+#[command(
+    after_help = "Exit codes: the largest of all hosts'; 124 if one timed out, 255 if one could \
+                        not be reached or was lost, 128+n for signal n, 125 for a failure of \
+                        Sapwood itself."
+)]
+pub struct Arguments {
+    #[command(flatten)]
+    selection: Selection,
+    #[command(flatten)]
+    reach: Reach,
+    #[command(flatten)]
+    style: Style,
+    #[command(flatten)]
+    terms: Terms,
+    /// Run in the tree of this name that is up, and in no other.
+    #[arg(long, value_name = "NAME", conflicts_with = "cold")]
+    tree: Option<String>,
+    /// Start a tree for this command, though one may be up.
+    #[arg(long)]
+    cold: bool,
+    /// Read commands line by line and run one after another. So it is on a terminal if no command
+    /// is given.
+    #[arg(long, conflicts_with_all = ["command", "dry_run"])]
+    prompt: bool,
+    /// The command, as the shell of each host is to read it.
+    #[arg(trailing_var_arg = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+/// How the outcome is written.
+#[derive(Clone, Debug, clap::Args)]
+struct Style {
+    /// Write equal outputs once, under the set of their hosts, when all have ended.
+    #[arg(short = 'b', long = "fold", visible_alias = "dshbak")]
+    fold: bool,
+    /// Write lines in the order of the hosts when all have ended; with -b, each line after the set
+    /// of its hosts.
+    #[arg(short = 'L', long = "line")]
+    line: bool,
+    /// With -b or -L, write lines as they come, too.
+    #[arg(long)]
+    live: bool,
+    /// Write what most hosts answered, and how the others differ from it.
+    #[arg(long, conflicts_with = "line")]
+    diff: bool,
+    /// Print one JSON object when all have ended.
+    #[arg(long, conflicts_with_all = ["fold", "line", "diff", "live"])]
+    json: bool,
+    /// Write no host before live lines.
+    #[arg(short = 'N', long)]
+    no_label: bool,
+    /// Write no line about hosts that fail.
+    #[arg(short = 'q', long)]
+    quiet: bool,
+    /// Write each host's standard output to a file in this folder.
+    #[arg(long, value_name = "FOLDER")]
+    outdir: Option<PathBuf>,
+    /// Write each host's standard error to a file in this folder.
+    #[arg(long, value_name = "FOLDER")]
+    errdir: Option<PathBuf>,
+}
+
+/// On which terms the command runs.
+#[derive(Clone, Debug, clap::Args)]
+struct Terms {
+    /// End commands that take longer than this.
+    #[arg(short = 'u', long = "command-timeout", value_name = "SECONDS", value_parser = time)]
+    command_timeout: Option<Duration>,
+    /// Accept so many hosts that are missing.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    quorum: usize,
+    /// Set a variable for the command (repeatable).
+    #[arg(long = "env", value_name = "NAME=VALUE", value_parser = variable)]
+    environment: Vec<String>,
+    /// Run the command in this folder.
+    #[arg(long, value_name = "FOLDER")]
+    chdir: Option<String>,
+    /// Replace %h or %host, %n or %rank, %u or %user, and %% in the command, --env and --chdir.
+    #[arg(long)]
+    substitute: bool,
+    /// Run the words of the command as they are, without a shell.
+    #[arg(long)]
+    exec: bool,
+    /// Give the command no standard input.
+    #[arg(short = 'n', long = "nostdin")]
+    no_stdin: bool,
+    /// End with 0 whatever the hosts' exit codes are.
+    #[arg(long)]
+    no_rc: bool,
+    /// Print the tree and what it would run, and run nothing.
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    flow: Flow,
+}
+
+fn variable(text: &str) -> Result<String, String> {
+    match text.split_once('=') {
+        Some((name, _)) if !name.is_empty() && !text.contains('\0') => Ok(text.to_string()),
+        _ => Err("NAME=VALUE is expected".to_string()),
+    }
+}
+
+/// Runs the command, or those that are read.
+///
+/// # Errors
+/// [`Failure`] for bad input, and where the tree or the output fails.
+pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let asks = arguments.prompt || arguments.command.is_empty() && is_on_terminal();
+    if arguments.command.is_empty() && !asks {
+        return Err(Failure::usage(
+            "a COMMAND is missing; commands are read one after another on a terminal, or with \
+             --prompt",
+        ));
+    }
+    let targets = Targets::of(match &arguments.tree {
+        Some(name) => arguments.selection.resolve_or(|_| persistent::hosts_of(name))?,
+        None => arguments.selection.resolve()?,
+    })?;
+    let warm = match arguments.cold {
+        true => None,
+        false => shared::find(&targets.set, &arguments.reach, arguments.tree.as_deref())?,
+    };
+    if arguments.terms.dry_run {
+        let name = warm.as_ref().map(|(tree, _)| tree.name());
+        return show_plan(arguments, &targets, name);
+    }
+    let refused = |error| Failure::own(&format!("cannot take signals over: {error}"));
+    let signals = Signals::take_over().map_err(refused)?;
+    if let Some((mut tree, ranks)) = warm {
+        let mut session =
+            Session { arguments, hosts: of_ranks(&ranks, &targets), targets, signals };
+        return session.run(&mut tree, asks).map(ExitCode::from);
+    }
+    let plan = deploy::plan(&targets, &arguments.reach, Purpose::Once, persistent::AGENT)?;
+    plan.launching.announce(&plan.builder);
+    let (network, signals) = match deploy::open(plan.builder, signals)? {
+        Opened::Tree(network, signals) => (*network, signals),
+        Opened::Stopped(signal) => return Ok(deploy::stopped(signal)),
+    };
+    let count = targets.names.len();
+    let ranks = everyone(count);
+    let mut session = Session { arguments, hosts: of_ranks(&ranks, &targets), targets, signals };
+    let mut tree = Owned::new(network, count).flowing(arguments.terms.flow);
+    let code = session.run(&mut tree, asks);
+    let closed = tree.close();
+    let code = code?;
+    closed?;
+    if code == UNREACHED {
+        plan.launching.tell_of_ended_job();
+    }
+    Ok(ExitCode::from(code))
+}
+
+fn is_on_terminal() -> bool {
+    std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
+}
+
+fn show_plan(
+    arguments: &Arguments,
+    targets: &Targets,
+    warm: Option<&str>,
+) -> Result<ExitCode, Failure> {
+    let text = match warm {
+        Some(name) => {
+            let (count, hosts) = (targets.count(), &targets.set);
+            format!("{count} hosts: {hosts}\ntree '{name}' is up and has them all\n")
+        }
+        None => deploy::plan(targets, &arguments.reach, Purpose::Once, persistent::AGENT)?
+            .text(targets)?,
+    };
+    print(&format!("{text}command: {}\n", arguments.command.join(" ")))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The names of hosts by the ranks of their back-ends, which are in the same order.
+fn of_ranks(ranks: &RankSet, targets: &Targets) -> BTreeMap<Rank, String> {
+    ranks.iter().zip(targets.names.iter().map(ToString::to_string)).collect()
+}
+
+/// Commands of one call, on the same hosts.
+struct Session<'a> {
+    arguments: &'a Arguments,
+    targets: Targets,
+    /// The hosts by their ranks in the tree.
+    hosts: BTreeMap<Rank, String>,
+    signals: Signals,
+}
+
+impl Session<'_> {
+    fn run(&mut self, tree: &mut dyn Tree, asks: bool) -> Result<u8, Failure> {
+        if asks {
+            return prompt::run(self, tree);
+        }
+        let reads_input = !self.arguments.terms.no_stdin && !std::io::stdin().is_terminal();
+        let arguments = self.arguments;
+        self.conduct(tree, arguments, reads_input)
+    }
+
+    /// Runs one command, writes what came of it, and gives the exit code.
+    fn conduct(
+        &mut self,
+        tree: &mut dyn Tree,
+        arguments: &Arguments,
+        reads_input: bool,
+    ) -> Result<u8, Failure> {
+        let (style, terms) = (&arguments.style, &arguments.terms);
+        let order = order(arguments, &self.targets.set);
+        let folders = [style.outdir.clone(), style.errdir.clone()];
+        let printer = Printer::new(style.shows(), !style.no_label, folders)?;
+        if !tree.connected().iter().any(|rank| self.hosts.contains_key(&rank)) {
+            let mut results = Results::new(self.hosts.clone(), Instant::now());
+            for (ranks, reason) in tree.absent() {
+                results.lose(&ranks, &reason);
+            }
+            return report::write_unreached(&results, arguments);
+        }
+        let (hosts, signals) = (self.hosts.clone(), &mut self.signals);
+        let mut conductor = Conductor::begin(tree, hosts, order, reads_input, printer, signals)?;
+        let ended_by = conductor.run()?;
+        let written = report::write(&mut conductor, arguments);
+        conductor.printer.flush()?;
+        if let (Err(what), Some(_)) = (&written, conductor.stopped_by()) {
+            eprintln!("sapwood: {what}");
+        } else {
+            written?;
+        }
+        Ok(match conductor.stopped_by().or(ended_by) {
+            Some(signal) => by_signal(signal),
+            None if terms.no_rc => 0,
+            None => conductor.results.exit_code(terms.quorum),
+        })
+    }
+}
+
+impl Style {
+    fn is_folded(&self) -> bool {
+        self.fold || self.line || self.diff || self.json
+    }
+
+    /// Whether lines are written as they come.
+    fn shows(&self) -> bool {
+        !self.is_folded() || self.live
+    }
+}
+
+/// What the agents are told, but for the streams.
+fn order(arguments: &Arguments, hosts: &NodeSet) -> Order {
+    let Arguments { style, terms, command, .. } = arguments;
+    let here =
+        std::env::current_dir().ok().and_then(|here| here.into_os_string().into_string().ok());
+    Order {
+        hosts: hosts.to_string(),
+        words: if terms.exec { command.clone() } else { vec![command.join(" ")] },
+        is_shell: !terms.exec,
+        substitutes: terms.substitute,
+        is_live: style.shows() || style.outdir.is_some() || style.errdir.is_some(),
+        is_folded: style.is_folded(),
+        environment: terms.environment.clone(),
+        caller_directory: here.unwrap_or_default(),
+        directory: terms.chdir.clone().unwrap_or_default(),
+        time_limit: terms.command_timeout.unwrap_or_default(),
+        ..Order::default()
+    }
+}

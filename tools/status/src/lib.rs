@@ -1,0 +1,163 @@
+//! `sapwood status` and `sapwood trace-wave`: how a running network of this user is.
+//!
+//! Owns their command lines and the choice of the network. `drawing` draws the tree, `timeline`
+//! the way of a wave, `report` writes JSON. What a status is, and how it is asked for, is the
+//! library's.
+
+pub mod clocks;
+mod drawing;
+mod report;
+mod timeline;
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use sapwood::{Status, VisibleNetwork};
+
+use self::drawing::Paint;
+use sapwood_command_line::exit::{Failure, print};
+use sapwood_command_line::times::time;
+use sapwood_hosts::persistent;
+
+/// The shortest time between two pictures.
+const INTERVAL_MIN: Duration = Duration::from_millis(100);
+
+/// Which network, and how long to wait.
+#[derive(clap::Args)]
+pub(crate) struct Whom {
+    /// The network's name, when several run.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) network: Option<String>,
+    /// How long processes may take to answer, such as 500ms or 2s.
+    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = wait)]
+    pub(crate) timeout: Duration,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What `sapwood status` is asked.
+#[derive(clap::Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    whom: Whom,
+    /// Ask again and again until the network ends: every second, or as often as is said.
+    #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "1s",
+          value_parser = interval)]
+    watch: Option<Duration>,
+}
+
+/// What `sapwood trace-wave` is asked.
+#[derive(clap::Args)]
+pub struct TraceArguments {
+    #[command(flatten)]
+    whom: Whom,
+}
+
+/// Draws the tree, once or again and again.
+///
+/// # Errors
+/// [`Failure`] when no network or more than one is there, or it does not answer.
+pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let network = arguments.whom.find()?;
+    show(&network, &arguments.whom, false)?;
+    let Some(interval) = arguments.watch else { return Ok(ExitCode::SUCCESS) };
+    loop {
+        std::thread::sleep(interval);
+        let shown = show(&network, &arguments.whom, true);
+        if !VisibleNetwork::all()?.contains(&network) {
+            return Ok(ExitCode::SUCCESS);
+        }
+        shown?;
+    }
+}
+
+/// Follows one wave.
+///
+/// # Errors
+/// As [`run`].
+pub fn trace(arguments: &TraceArguments) -> Result<ExitCode, Failure> {
+    let network = arguments.whom.find()?;
+    let status = network.status(arguments.whom.timeout)?;
+    print(&match arguments.whom.json {
+        true => report::trace(&network, &status),
+        false => timeline::draw(&network.name, &status, Paint::for_output()),
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(network: &VisibleNetwork, whom: &Whom, is_again: bool) -> Result<(), Failure> {
+    let status: Status = network.status(whom.timeout)?;
+    if whom.json {
+        return print(&report::status(network, &status));
+    }
+    let mut picture = drawing::draw(&network.name, &status, Paint::for_output());
+    picture += &persistent::lacking(&network.name)?.unwrap_or_default();
+    match (is_again, std::io::stdout().is_terminal()) {
+        // The same place on a terminal; elsewhere one picture after another.
+        (true, true) => print(&format!("\x1b[H\x1b[2J{picture}")),
+        (true, false) => print(&format!("\n{picture}")),
+        (false, _) => print(&picture),
+    }
+}
+
+impl Whom {
+    /// The network that is meant.
+    ///
+    /// # Errors
+    /// [`Failure`] when no network or more than one is there.
+    pub(crate) fn find(&self) -> Result<VisibleNetwork, Failure> {
+        let mut running = VisibleNetwork::all()?;
+        let names = || running.iter().map(|one| one.name.as_str()).collect::<Vec<_>>().join(", ");
+        match &self.network {
+            Some(name) => match running.iter().position(|one| one.name == *name) {
+                Some(at) => Ok(running.swap_remove(at)),
+                None if running.is_empty() => Err(Failure::usage(nobody())),
+                None => Err(Failure::usage(format!(
+                    "no visible network is called '{name}'; running: {}",
+                    names()
+                ))),
+            },
+            None if running.len() > 1 => Err(Failure::usage(format!(
+                "several networks run: {}; choose one with --network",
+                names()
+            ))),
+            None => running.pop().ok_or_else(|| Failure::usage(nobody())),
+        }
+    }
+}
+
+fn nobody() -> &'static str {
+    "no visible network of this user runs on this machine; 'sapwood up' starts one, 'sapwood mpi' \
+     and 'sapwood bench' make theirs visible, other programs do with NetworkBuilder::visible"
+}
+
+fn wait(text: &str) -> Result<Duration, String> {
+    let time = time(text)?;
+    let most = Duration::from_secs(60);
+    if time.is_zero() || time > most {
+        return Err("the wait must be between 1ms and 60s".to_string());
+    }
+    Ok(time)
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    let time = time(text)?;
+    if time < INTERVAL_MIN {
+        return Err("the shortest time between two pictures is 100ms".to_string());
+    }
+    Ok(time)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_limits() {
+        assert_eq!(wait("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(interval("2s"), Ok(Duration::from_secs(2)));
+        assert!(wait("0ms").is_err() && wait("61s").is_err() && interval("50ms").is_err());
+    }
+}
