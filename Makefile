@@ -6,9 +6,11 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 
-# Where cargo builds, and where the shims are put beside the binary that looks for them.
+# Where cargo builds: the command, the program of the processes on hosts, and the shims beside the
+# command that looks for them. The laboratory's programs are sapwood-* there, too.
 TARGET    := $(or $(CARGO_TARGET_DIR),target)
 PROGRAM   := $(TARGET)/release/sapwood
+NODE      := $(TARGET)/release/sapwood-node
 SHIMS     := $(abspath $(TARGET))/release/lib/sapwood
 
 # What `make demo` runs.
@@ -54,9 +56,15 @@ check: ## the quick loop: format, layers, house style, lints, unit tests
 	$(INTERRUPTIBLE) cargo xtask check
 
 .PHONY: build
-build: ## the release build: the binary and the C library
+build: ## the release build: the programs and the C library
 	cargo build --release -p sapwood-c
+	cargo node-program
 	cargo program
+
+.PHONY: labs
+labs: build ## the laboratory's programs: benchmarks, simulator, storm and soak
+	cargo bench-program
+	cargo build --release -p sapwood-sim-program -p sapwood-storm
 
 .PHONY: shim
 shim: build ## the MPI shims, one per MPI that is installed
@@ -65,7 +73,7 @@ shim: build ## the MPI shims, one per MPI that is installed
 
 .PHONY: test-mpi
 test-mpi: shim ## only the tests that run MPI programs
-	[ -n "$$SAPWOOD_TESTS_BUILT" ] || cargo build -p sapwood-cli --example rank_rows
+	[ -n "$$SAPWOOD_TESTS_BUILT" ] || cargo build -p sapwood-monitor --example rank_rows
 	$(MPI_ENVIRONMENT) $(MAKE) -C bindings/mpi check
 	$(MPI_ENVIRONMENT) SAPWOOD=$(abspath $(PROGRAM)) \
 	    RANK_ROWS=$(abspath $(TARGET))/debug/examples/rank_rows \
@@ -77,7 +85,7 @@ c-test: ## only the C and C++ interfaces: sanitizers, valgrind, installed packag
 
 .PHONY: library-test
 library-test: build ## only loops in WebAssembly, in the C library and the program as they are released
-	SAPWOOD_LIBRARIES=$(abspath $(TARGET))/release SAPWOOD_NODE=$(abspath $(PROGRAM)) \
+	SAPWOOD_LIBRARIES=$(abspath $(TARGET))/release SAPWOOD_NODE=$(abspath $(NODE)) \
 	    cargo test -p sapwood-c --test c_programs loops_in_webassembly
 
 .PHONY: compat-test
@@ -92,7 +100,7 @@ python-test: ## only the Python package: its wheel, installed below target/, and
 examples-test: build python-environment ## only the tools of examples/, in four languages
 	[ -n "$$SAPWOOD_TESTS_BUILT" ] || cargo build -p sapwood-examples --examples
 	$(MAKE) -C bindings/mrnet
-	SAPWOOD_NODE=$(abspath $(PROGRAM)) $(MAKE) -C examples check PYTHON=$(abspath target/python/environment/bin/python)
+	SAPWOOD_NODE=$(abspath $(NODE)) $(MAKE) -C examples check PYTHON=$(abspath target/python/environment/bin/python)
 
 .PHONY: guide-test
 guide-test: ## only the user's guide: builds it into target/guide/html
@@ -107,19 +115,19 @@ python-environment:
 	@[ -x target/python/environment/bin/sapwood ] || bindings/python/run-tests --collect-only -q >/dev/null
 
 .PHONY: bench
-bench: build ## round trip, pipelining and start-up beside their floor
+bench: labs ## round trip, pipelining and start-up beside their floor
 	$(PROGRAM) bench tree --topology 4x4x4 --transport unix --bytes 64 --pin
 
 .PHONY: storm
-storm: build ## networks under random faults, every answer checked: STORM_SECONDS, STORM_SEED
-	testbed/storm $(PROGRAM) $(STORM_SECONDS) --seed $(STORM_SEED) $(STORM_ARGUMENTS)
+storm: labs ## networks under random faults, every answer checked: STORM_SECONDS, STORM_SEED
+	testbed/storm $(TARGET)/release/sapwood-storm $(STORM_SECONDS) --seed $(STORM_SEED) $(STORM_ARGUMENTS)
 
 .PHONY: testbed-test
 testbed-test: build python-environment ## launchers on 64 hosts of the test bed, as root: TESTBED_STORIES
 	$(MAKE) -C bindings/mrnet tests
 	testbed/tests/run $(PROGRAM) $(TESTBED_STORIES)
 ifeq ($(TESTBED_STORIES),)
-	cargo build -q -p sapwood-cli
+	cargo build -q -p sapwood-cli -p sapwood-node-program
 	TESTBED_HOSTS=8 testbed/tests/run $(TARGET)/debug/sapwood WrongClock
 endif
 
@@ -128,7 +136,7 @@ scrape-test: build ## only what Debian's Prometheus makes of sapwood top
 	testbed/tests/scrape $(PROGRAM)
 
 .PHONY: soak
-soak: build ## a network at full rate, every process's memory watched: SOAK_SECONDS
+soak: labs ## a network at full rate, every process's memory watched: SOAK_SECONDS
 	$(PROGRAM) soak --seconds $(SOAK_SECONDS) $(SOAK_ARGUMENTS)
 
 .PHONY: clean-demo

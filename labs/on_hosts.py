@@ -85,9 +85,10 @@ def standing(hosts, processors=None):
 
 @contextlib.contextmanager
 def workplace(program):
-    """A folder that all hosts see, and the program in it, at a path that is the same for all."""
+    """A folder that all hosts see, and the command in it with sapwood-node, at a path that is the same for all."""
     with tempfile.TemporaryDirectory(prefix="sapwood-bench-", dir="/var/tmp") as folder:
         os.chmod(folder, 0o755)
+        shutil.copy(program + "-node", os.path.join(folder, "sapwood-node"))
         yield folder, shutil.copy(program, os.path.join(folder, "sapwood"))
 
 

@@ -1,5 +1,5 @@
 # find_package(sapwood) gives the targets sapwood::sapwood, the shared library, and sapwood::static,
-# and the program's path in sapwood_PROGRAM. Lies in LIBDIR/cmake/sapwood; its place may be moved as a
+# and the path of the program of communication processes in sapwood_PROGRAM. Lies in LIBDIR/cmake/sapwood; its place may be moved as a
 # whole.
 get_filename_component(_sapwood_lib "${CMAKE_CURRENT_LIST_DIR}/../.." ABSOLUTE)
 set(_sapwood_prefix "${_sapwood_lib}")
@@ -25,7 +25,7 @@ if(NOT TARGET sapwood::sapwood)
     INTERFACE_LINK_LIBRARIES "pthread;dl;m;gcc_s"
     INTERFACE_INCLUDE_DIRECTORIES "${_sapwood_prefix}/include")
 endif()
-set(sapwood_PROGRAM "${_sapwood_prefix}/bin/sapwood")
+set(sapwood_PROGRAM "${_sapwood_prefix}/bin/sapwood-node")
 unset(_sapwood_lib)
 unset(_sapwood_prefix)
 unset(_sapwood_above)

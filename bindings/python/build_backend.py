@@ -1,7 +1,8 @@
-"""The build backend of `pip install .`: maturin's, with the `sapwood` command beside the library.
+"""The build backend of `pip install .`: maturin's, with Sapwood's programs beside the library.
 
-maturin builds one crate, the extension module. A network needs the command, too, as the program of its
-communication processes, so it is built first and put where maturin takes scripts from.
+maturin builds one crate, the extension module. A network needs `sapwood-node`, too, the program of its
+communication processes, and people the command `sapwood`, so both are built first and put where maturin
+takes scripts from.
 """
 
 from __future__ import annotations
@@ -21,35 +22,35 @@ from maturin import (  # noqa: F401
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ROOT / "target" / "python" / "sapwood.data" / "scripts"
-NAME = "sapwood"
+# Each program with its package and the alias of cargo by which it is linked to no shared library.
+PROGRAMS = {"sapwood": ("sapwood-cli", "program"), "sapwood-node": ("sapwood-node-program", "node-program")}
 
 # maturin wants the folder to be there whatever it is asked.
 SCRIPTS.mkdir(parents=True, exist_ok=True)
 
-LINKED_FOR_A_TREE = ["cargo", "program"]
-LINKED_AS_USUAL = ["cargo", "build", "--release", "--package", "sapwood-cli", "--bin", NAME]
-
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    """A wheel with the library and the command."""
-    _put_command()
+    """A wheel with the library and the programs."""
+    _put_programs()
     return maturin.build_wheel(wheel_directory, config_settings, metadata_directory)
 
 
 def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
     """The same for an installation that follows the sources."""
-    _put_command()
+    _put_programs()
     return maturin.build_editable(wheel_directory, config_settings, metadata_directory)
 
 
 def build_sdist(sdist_directory, config_settings=None):
-    """Refused: the sources of the command are the repository's, of which an archive has a part."""
+    """Refused: the sources of the programs are the repository's, of which an archive has a part."""
     raise NotImplementedError("install from the repository: pip install PATH-OF-THE-REPOSITORY")
 
 
-def _put_command():
-    # Its usual form is linked to no shared library, which some systems have no archives for.
-    if subprocess.run(LINKED_FOR_A_TREE, cwd=ROOT, check=False).returncode != 0:
-        subprocess.run(LINKED_AS_USUAL, cwd=ROOT, check=True)
+def _put_programs():
     target = Path(os.environ.get("CARGO_TARGET_DIR") or "target")
-    shutil.copy2(ROOT / target / "release" / NAME, SCRIPTS / NAME)
+    for name, (package, alias) in PROGRAMS.items():
+        # Some systems have no archives of what the usual form is linked with.
+        if subprocess.run(["cargo", alias], cwd=ROOT, check=False).returncode != 0:
+            as_usual = ["cargo", "build", "--release", "--package", package, "--bin", name]
+            subprocess.run(as_usual, cwd=ROOT, check=True)
+        shutil.copy2(ROOT / target / "release" / name, SCRIPTS / name)

@@ -4,7 +4,7 @@ written in.
     tools.py LANGUAGE=FOLDER...
 
 LANGUAGE is a name for messages; FOLDER holds the tools by their names (add, stacks, tail, top, same),
-with or without `.py`, which PYTHON runs. SAPWOOD_NODE names the program `sapwood`, and MRNET_TOPGEN
+with or without `.py`, which PYTHON runs. SAPWOOD_NODE names `sapwood-node`, and MRNET_TOPGEN
 what writes topology files for the tools in `mrnet`, which take no others.
 """
 

@@ -13,6 +13,8 @@ HERE = os.path.dirname(os.path.realpath(__file__))
 TESTBED = os.path.join(os.path.dirname(HERE), "testbed")
 STATE = os.environ.get("TESTBED_STATE", "/run/testbed")
 PROGRAM = os.environ.get("SAPWOOD", "")
+# What runs on hosts lies beside it.
+NODE_PROGRAM = PROGRAM + "-node"
 HOSTS = int(os.environ.get("TESTBED_HOSTS", "64"))
 
 # No story may take longer. The time is for machines with much else to do.
@@ -45,7 +47,7 @@ def testbed(*words, check=True):
 
 def is_dynamic():
     """Whether the program takes what it is linked with from the host that it runs on."""
-    with open(PROGRAM, "rb") as program:
+    with open(NODE_PROGRAM, "rb") as program:
         return b"/ld-linux" in program.read(1 << 16)
 
 

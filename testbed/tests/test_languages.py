@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import tempfile
 
-from stories import HERE, HOSTS, PROGRAM, STORY_SECONDS_MAX, Story, TESTBED, name
+from stories import HERE, HOSTS, NODE_PROGRAM, STORY_SECONDS_MAX, Story, TESTBED, name
 
 ROOT = os.path.dirname(os.path.dirname(HERE))
 TARGET = os.environ.get("SAPWOOD_TARGET", os.path.join(ROOT, "target"))
@@ -46,7 +46,7 @@ class Languages(Story):
 
     def on_login_node(self, *words, code=0):
         """What a tool writes there."""
-        done = subprocess.run([TESTBED, "login", "env", f"SAPWOOD_NODE={PROGRAM}", *words], capture_output=True,
+        done = subprocess.run([TESTBED, "login", "env", f"SAPWOOD_NODE={NODE_PROGRAM}", *words], capture_output=True,
                               text=True, timeout=STORY_SECONDS_MAX, check=False, stdin=subprocess.DEVNULL)
         self.assertEqual(done.returncode, code, f"{words}: {done.stdout}{done.stderr}")
         return done.stdout if code == 0 else done.stderr

@@ -13,7 +13,7 @@ import tempfile
 import time
 
 from stories import (
-    END_SECONDS_MAX, HOSTS, PROGRAM, SSHD, STATE, STORY_SECONDS_MAX, Story, TESTBED, command,
+    END_SECONDS_MAX, HOSTS, NODE_PROGRAM, PROGRAM, SSHD, STATE, STORY_SECONDS_MAX, Story, TESTBED, command,
     examine, files, name, names, processes, testbed,
 )
 
@@ -66,6 +66,7 @@ class StartUp(Story):
         folder = tempfile.mkdtemp(prefix="sapwood-test-", dir="/tmp")
         self.addCleanup(shutil.rmtree, folder)
         hidden = shutil.copy(PROGRAM, os.path.join(folder, "sapwood"))
+        shutil.copy(NODE_PROGRAM, folder)
         look = [TESTBED, "login", hidden, "doctor", "--hosts", names(6), "--fan-out", "2", "--json"]
         done = subprocess.run(look, capture_output=True, text=True, timeout=STORY_SECONDS_MAX, check=False)
         self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
@@ -352,7 +353,7 @@ class Strangers(Story):
         lines = testbed("exec", host, "ps", "axo", "args")
         self.assertNotRegex(lines, "[0-9a-f]{64}")
         as_stranger = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
-        pid = testbed("exec", host, "pgrep", "-o", "-f", "sapwood node").split()[0]
+        pid = testbed("exec", host, "pgrep", "-o", "-f", "sapwood-node node").split()[0]
         for secret in ("environ", "fd", "maps"):
             look = [TESTBED, "exec", host, *as_stranger, "ls" if secret == "fd" else "cat", f"/proc/{pid}/{secret}"]
             done = subprocess.run(look, capture_output=True, check=False)
@@ -364,7 +365,7 @@ class Strangers(Story):
         script = (
             "umask 077; cd $(mktemp -d); head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \\n' >key; "
             f'echo "5 tcp:{door} +1 on $PWD/key" >attach; '
-            f"timeout 20 {PROGRAM} node --join attach; code=$?; rm -rf $PWD; exit $code"
+            f"timeout 20 {NODE_PROGRAM} --join attach; code=$?; rm -rf $PWD; exit $code"
         )
         look = [TESTBED, "exec", host, *as_stranger, "sh", "-c", script]
         done = subprocess.run(look, capture_output=True, text=True, check=False)

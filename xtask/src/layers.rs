@@ -14,6 +14,9 @@ use crate::finding::Finding;
 
 pub const TABLE: &str = "xtask/layers.toml";
 
+/// Where the laboratory's crates are, of which a product has nothing.
+const LABORATORY: &str = "labs/";
+
 /// The table of `xtask/layers.toml`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -122,6 +125,7 @@ fn order(layers: &Layers) -> Vec<Finding> {
         }
         before.insert(&layer.name, layer.above_the_line);
     }
+    findings.extend(laboratory(layers));
     for exception in &layers.exceptions {
         if !layers.owners.iter().any(|owner| owner.what == exception.what) {
             let text = format!("the exception for {} names no owner", exception.folder);
@@ -129,6 +133,21 @@ fn order(layers: &Layers) -> Vec<Finding> {
         }
         if exception.reason.trim().is_empty() {
             let text = format!("the exception for {} gives no reason", exception.folder);
+            findings.push(Finding::new(TABLE, 0, text));
+        }
+    }
+    findings
+}
+
+/// Nothing outside of the laboratory may use a crate of it, wherever both stand in the table.
+fn laboratory(layers: &Layers) -> Vec<Finding> {
+    let is_lab = |layer: &Layer| layer.folder.starts_with(LABORATORY);
+    let labs: Vec<&str> =
+        layers.crates.iter().filter(|layer| is_lab(layer)).map(|layer| &*layer.name).collect();
+    let mut findings = Vec::new();
+    for layer in layers.crates.iter().filter(|layer| !is_lab(layer)) {
+        for used in layer.uses.iter().filter(|used| labs.contains(&used.as_str())) {
+            let text = format!("{} may not use {used}, which is of the laboratory", layer.name);
             findings.push(Finding::new(TABLE, 0, text));
         }
     }
@@ -254,6 +273,22 @@ mod tests {
         layers.crates.swap(0, 1);
         assert!(texts(&order(&layers)).contains("above the I/O line"));
         assert_eq!(order(&table()), []);
+    }
+
+    #[test]
+    fn a_tool_that_uses_the_laboratory_is_found() {
+        let layer = |name: &str, folder: &str, uses: &[&str]| Layer {
+            name: name.into(),
+            folder: folder.into(),
+            above_the_line: false,
+            uses: uses.iter().map(|used| (*used).to_string()).collect(),
+        };
+        let mut layers = table();
+        layers.crates.push(layer("floor", "labs/floor", &[]));
+        layers.crates.push(layer("bench", "labs/bench", &["floor"]));
+        assert_eq!(order(&layers), []);
+        layers.crates.push(layer("run", "tools/run", &["floor"]));
+        assert!(texts(&order(&layers)).contains("run may not use floor, which is of the laboratory"));
     }
 
     #[test]

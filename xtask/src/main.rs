@@ -95,7 +95,7 @@ fn ci_steps() -> Vec<Step> {
     steps.extend([
         look("crates alone", alone::look),
         program("documentation", "env RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps", 10),
-        program("release build and MPI shims", "make build shim", 20),
+        program("release build and MPI shims", "make build labs shim", 30),
         program("library as released", "env SAPWOOD_TESTS_BUILT=1 make library-test", 5),
         program("conformance", "python3 conformance/check.py", 2),
         program("simulated faults", simulation(), 5),
@@ -135,7 +135,7 @@ fn scrape() -> String {
 
 /// Real nodes on a virtual clock, in the release build of the step before.
 fn simulation() -> String {
-    format!("{} sim --seeds {SIM_SEEDS} --faults all", release_program())
+    format!("{}-sim --seeds {SIM_SEEDS} --faults all", release_program())
 }
 
 /// The same with seeds of this commit's own, which its report names: the same commit repeats them.
@@ -144,10 +144,10 @@ fn fresh_simulation() -> String {
     let head = head.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
     let first = head.ok().and_then(|head| u64::from_str_radix(head.get(..12)?, 16).ok());
     let first = first.unwrap_or(1 << 40);
-    format!("{} sim --first {first} --seeds {FRESH_SEEDS} --faults all", release_program())
+    format!("{}-sim --first {first} --seeds {FRESH_SEEDS} --faults all", release_program())
 }
 
-/// What the step before has built.
+/// The command that the step before has built; the laboratory's programs lie beside it.
 fn release_program() -> String {
     let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".into());
     format!("{target}/release/sapwood")

@@ -13,7 +13,7 @@ use crate::source::{Language, is_name, mask};
 
 pub const PAGE: &str = "docs/packet-path.md";
 const FOLDERS: [&str; 8] =
-    ["crates/", "apps/", "bindings/", "bench/", "conformance/", "docs/", "fuzz/", "testbed/"];
+    ["crates/", "tools/", "bindings/", "labs/", "conformance/", "docs/", "fuzz/", "testbed/"];
 
 /// Compares the page with the sources.
 pub fn check(files: &[File]) -> Vec<Finding> {

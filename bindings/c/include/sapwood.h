@@ -353,7 +353,7 @@ typedef struct {
     const char *const *back_end_environment;
     /**
      * The program that is run for communication processes, `sapwood-node`. NULL: what SAPWOOD_NODE
-     * names, or `sapwood` beside this program or on the search path.
+     * names, or `sapwood-node` beside this program or on the search path.
      */
     const char *node_program;
     /** A sapwood_transport_t. */

@@ -90,7 +90,7 @@ pub struct sapwood_network_options_t {
     /// NULL.
     pub back_end_environment: *const *const c_char,
     /// The program that is run for communication processes, `sapwood-node`. NULL: what SAPWOOD_NODE
-    /// names, or `sapwood` beside this program or on the search path.
+    /// names, or `sapwood-node` beside this program or on the search path.
     pub node_program: *const c_char,
     /// A sapwood_transport_t.
     pub transport: c_int,

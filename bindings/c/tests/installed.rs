@@ -24,7 +24,7 @@ fn install(folder: &Path, further: &[&str]) -> PathBuf {
     make.arg("-C").arg(package("")).arg("install").arg(format!("PREFIX={PREFIX}"));
     make.arg(format!("DESTDIR={}", folder.display()));
     make.arg(format!("BUILT={}", built().folder.display()));
-    make.arg(format!("PROGRAM={}", Path::new(&built().node).display())).args(further);
+    make.arg(format!("NODE={}", Path::new(&built().node).display())).args(further);
     succeed(&mut make);
     folder.join(PREFIX.trim_start_matches('/'))
 }
@@ -50,6 +50,7 @@ fn all_files_are_installed_below_destdir() {
     let prefix = install(folder.path(), &["LIBDIR=/opt/sapwood/lib/arch"]);
     for file in [
         "bin/sapwood",
+        "bin/sapwood-node",
         "include/sapwood.h",
         "include/sapwood.hpp",
         "include/sapwood/sketch.hpp",

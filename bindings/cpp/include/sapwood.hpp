@@ -379,8 +379,8 @@ struct NetworkOptions {
     std::vector<std::string> back_end;
     // Variables that are set for the back-ends.
     std::map<std::string, std::string> back_end_environment;
-    // The program of communication processes, `sapwood-node`; if it is empty, what SAPWOOD_NODE names, or the one beside this program
-    // or on the search path.
+    // The program of communication processes; if it is empty, what SAPWOOD_NODE names, or
+    // `sapwood-node` beside this program or on the search path.
     std::string node_program;
     sapwood_transport_t transport = SAPWOOD_TRANSPORT_AUTOMATIC;
     sapwood_encryption_t encryption = SAPWOOD_ENCRYPTION_DEFAULT;

@@ -64,7 +64,7 @@ class Harm(unittest.TestCase):
         return {loss["ranks"]: loss["reason"] for loss in run.profile["missing"]}
 
     def test_a_leaf_that_is_killed_takes_its_ranks_from_the_report_only(self):
-        run = self.harmed(lambda run: kill(run.processes("sapwood", "mpi-leaf")[:1]))
+        run = self.harmed(lambda run: kill(run.processes("sapwood-node", "mpi-leaf")[:1]))
         self.ran_to_its_end(run)
         self.assertEqual(run.profile["ranks_covered"], 2)
         [(ranks, reason)] = self.missing(run).items()
@@ -73,14 +73,14 @@ class Harm(unittest.TestCase):
         self.assertEqual({row[0] for row in run.rows}, set(map(str, range(RANKS))) - set(expand(ranks)))
 
     def test_a_communication_process_that_is_killed_costs_no_rank(self):
-        run = self.harmed(lambda run: kill(run.processes("sapwood", "node")[:1]))
+        run = self.harmed(lambda run: kill(run.processes("sapwood-node", "node")[:1]))
         self.ran_to_its_end(run)
         self.assertEqual((run.profile["ranks_covered"], run.profile["missing"]), (RANKS, []))
         self.assertEqual({row[0] for row in run.rows}, set(map(str, range(RANKS))))
 
     def test_a_tree_that_is_killed_leaves_the_last_round(self):
         def harm(run):
-            kill(run.processes("sapwood", "node") + run.processes("sapwood", "mpi-leaf"))
+            kill(run.processes("sapwood-node", "node") + run.processes("sapwood-node", "mpi-leaf"))
         run = self.harmed(harm)
         self.ran_to_its_end(run)
         self.assertIn("the tree did not answer at the end", run.errors)
@@ -91,7 +91,7 @@ class Harm(unittest.TestCase):
         stopped = []
 
         def harm(run):
-            stopped.append(run.processes("sapwood", "mpi-leaf")[0])
+            stopped.append(run.processes("sapwood-node", "mpi-leaf")[0])
             os.kill(stopped[0], signal.SIGSTOP)
         run = self.harmed(harm)
         self.ran_to_its_end(run)

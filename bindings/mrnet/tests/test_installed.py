@@ -16,7 +16,7 @@ ROOT = HERE.parent.parent.parent
 PREFIX = "/opt/mrnet"
 LIBRARIES = ["mrnet", "xplat", "mrnet_lightweight", "mrnet_lightweight_r", "xplat_lightweight", "xplat_lightweight_r",
              "sapwood"]
-PROGRAMS = ["mrnet_commnode", "mrnet_topgen", "sapwood"]
+PROGRAMS = ["mrnet_commnode", "mrnet_topgen", "sapwood", "sapwood-node"]
 
 
 def install(folder, *words):

@@ -9,7 +9,7 @@ fn help_names_every_command_in_a_line() {
     let output = run(&["--help"]);
     assert_eq!(output.status.code(), Some(0));
     let help = text(&output.stdout);
-    for command in ["mpi", "topology", "bench", "doctor", "node"] {
+    for command in ["mpi", "topology", "run", "doctor", "status"] {
         let line = help.lines().find(|line| line.trim_start().starts_with(command));
         assert!(line.is_some_and(|line| line.len() > 20), "{command} in {help}");
     }
@@ -52,11 +52,26 @@ fn a_wrong_command_line_gives_one_line_and_exit_code_2() {
 
 #[test]
 fn a_node_without_a_parent_says_so_in_one_line() {
-    for arguments in [&["node"][..], &["bench-back-end"]] {
+    for arguments in [&["node"][..], &["bench", "bench-back-end"]] {
         let output = run(arguments);
         assert_eq!(output.status.code(), Some(125), "{arguments:?}");
         assert_eq!(text(&output.stderr).lines().count(), 1, "{arguments:?}");
     }
+}
+
+#[test]
+fn a_name_that_is_no_tool_runs_a_program_of_that_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "#!/bin/sh\necho \"$@\"\nexit 7\n";
+    cli::write_program(&folder.path().join("sapwood-greet"), script);
+    let call = |arguments: &[&str]| {
+        let mut command = std::process::Command::new(cli::program());
+        command.args(arguments).env("PATH", folder.path()).output().unwrap()
+    };
+    let output = call(&["greet", "--to", "a b"]);
+    assert_eq!(output.status.code(), Some(7), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stdout), "--to a b\n");
+    assert_refused(&call(&["meet"]), "meet", &["meet"]);
 }
 
 #[test]

@@ -89,7 +89,7 @@ fn an_interrupted_benchmark_leaves_nothing() {
     // A mark in the environment that every process of the trees inherits.
     let mark = format!("SAPWOOD_TEST_MARK={}", std::process::id());
     let (name, value) = mark.split_once('=').unwrap();
-    let mut bench = std::process::Command::new(cli::PROGRAM)
+    let mut bench = std::process::Command::new(cli::program())
         .args(["bench", "tree", "--topology", "2x2", "--runs", "1000", "--only", "round_trip"])
         .env(name, value)
         .stdout(std::process::Stdio::null())

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use cli::{PROGRAM, assert_refused, text};
+use cli::{assert_refused, program, text};
 use serde_json::Value;
 
 /// Far longer than anything here takes.
@@ -19,7 +19,7 @@ const HANG: Duration = Duration::from_secs(60);
 
 /// Asks in a folder of its own.
 fn ask(folder: &Path, arguments: &[&str]) -> Output {
-    let command = Command::new(PROGRAM)
+    let command = Command::new(program())
         .args(arguments)
         .env("XDG_RUNTIME_DIR", folder)
         .stdin(Stdio::null())
@@ -36,7 +36,7 @@ struct Running {
 impl Running {
     fn start(folder: &Path) -> Self {
         let tree = ["--topology", "2x2x2", "--runs", "1", "--only", "round_trip"];
-        let child = Command::new(PROGRAM)
+        let child = Command::new(program())
             .args(["bench", "tree", "--rounds", "1000000"])
             .args(tree)
             .env("XDG_RUNTIME_DIR", folder)
@@ -295,7 +295,7 @@ fn a_network_that_ends_leaves_nothing() {
 fn watching_ends_with_the_network() {
     let folder = tempfile::tempdir().unwrap();
     let running = Running::start(folder.path());
-    let mut watching = Command::new(PROGRAM)
+    let mut watching = Command::new(program())
         .args(["status", "--json", "--watch", "100ms"])
         .env("XDG_RUNTIME_DIR", folder.path())
         .stdin(Stdio::null())

@@ -6,11 +6,11 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use cli::{PROGRAM, assert_refused, text};
+use cli::{assert_refused, program, text};
 
 /// A run over 64 hosts that starts nothing, with a cache folder of its own.
 fn dry_run(cache: &Path, arguments: &[&str]) -> Output {
-    let mut command = Command::new(PROGRAM);
+    let mut command = Command::new(program());
     command.args(["run", "--dry-run", "--launcher", "ssh", "-w", "n[0-63]"]).args(arguments);
     command.arg("true").env("XDG_CACHE_HOME", cache).env_remove("SLURM_JOB_ID");
     command.output().unwrap()

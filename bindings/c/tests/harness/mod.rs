@@ -61,7 +61,8 @@ pub fn built() -> &'static Built {
         let mut cargo = Command::new(env!("CARGO"));
         cargo.current_dir(package("")).args(["build", "--quiet", "-p", "sapwood-c"]);
         if named.is_none() {
-            cargo.args(["-p", "sapwood-node-program"]);
+            // What is installed has the command, too.
+            cargo.args(["-p", "sapwood-node-program", "-p", "sapwood-cli"]);
         }
         let profile = folder.file_name().and_then(OsStr::to_str).unwrap_or("debug");
         cargo.args(["--profile", if profile == "debug" { "dev" } else { profile }]);

@@ -1,4 +1,4 @@
-"""Where the programs of a network are: the `sapwood` command that came with this package, and the
+"""Where the programs of a network are: `sapwood-node`, which came with this package, and the
 interpreter that runs communication processes with Python filters."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NODE_VARIABLE = "SAPWOOD_NODE"
 def node_program() -> list[str]:
     """The default program of the communication processes."""
     named = os.environ.get(NODE_VARIABLE)
-    return [named or binary()]
+    return [named or _found("sapwood-node")]
 
 
 def python_node() -> list[str]:
@@ -29,26 +29,31 @@ def python_node() -> list[str]:
 
 def binary() -> str:
     """The `sapwood` command: the one that was installed with this package, else on the search path."""
-    for candidate in _installed():
+    return _found("sapwood")
+
+
+def _found(name: str) -> str:
+    for candidate in _installed(name):
         if candidate.is_file() and os.access(candidate, os.X_OK):
             return str(candidate)
-    found = shutil.which("sapwood")
+    found = shutil.which(name)
     if found is None:
+        advice = f" or name it in {NODE_VARIABLE}" if name == "sapwood-node" else ""
         raise ProgramError(
-            "the program 'sapwood' was not found; install this package with it, put it on the "
-            f"search path or name it in {NODE_VARIABLE}"
+            f"the program '{name}' was not found; install this package with it, put it on the "
+            f"search path{advice}"
         )
     return found
 
 
-def _installed() -> list[Path]:
+def _installed(name: str) -> list[Path]:
     candidates = []
     try:
         files = metadata.files("sapwood") or []
     except metadata.PackageNotFoundError:
         files = []
     for file in files:
-        if file.name == "sapwood" and file.parent.name == "bin":
+        if file.name == name and file.parent.name == "bin":
             candidates.append(Path(str(file.locate())))
-    candidates.append(Path(sysconfig.get_path("scripts")) / "sapwood")
+    candidates.append(Path(sysconfig.get_path("scripts")) / name)
     return candidates

@@ -9,6 +9,7 @@ mod written;
 
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -17,7 +18,20 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 pub use written::write_program;
 
-pub const PROGRAM: &str = env!("CARGO_BIN_EXE_sapwood");
+/// What the command runs in other processes. Cargo builds only programs of the tested package before
+/// its tests, so these must be there already.
+const OTHERS: [(&str, &str); 2] =
+    [("sapwood-node", "sapwood-node-program"), ("sapwood-bench", "sapwood-bench")];
+
+/// The command.
+pub fn program() -> &'static str {
+    let program = env!("CARGO_BIN_EXE_sapwood");
+    for (other, package) in OTHERS {
+        let path = Path::new(program).with_file_name(other);
+        assert!(path.is_file(), "there is no {}: run 'cargo build -p {package}'", path.display());
+    }
+    program
+}
 
 /// After this long a test gives up what it waits for.
 pub const LIMIT: Duration = Duration::from_secs(120);
@@ -28,12 +42,12 @@ const SURROUNDINGS: [&str; 5] =
 
 /// Runs the command without input.
 pub fn run(arguments: &[&str]) -> Output {
-    Command::new(PROGRAM).args(arguments).stdin(Stdio::null()).output().unwrap()
+    Command::new(program()).args(arguments).stdin(Stdio::null()).output().unwrap()
 }
 
 /// Runs the command with this input.
 pub fn run_with_input(arguments: &[&str], input: &[u8]) -> Output {
-    let mut child = Command::new(PROGRAM)
+    let mut child = Command::new(program())
         .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -46,7 +60,7 @@ pub fn run_with_input(arguments: &[&str], input: &[u8]) -> Output {
 
 /// A command whose hosts are all this machine, have only names, and are those that the test names.
 pub fn on_hosts(arguments: &[&str]) -> Command {
-    let mut command = Command::new(PROGRAM);
+    let mut command = Command::new(program());
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     for variable in SURROUNDINGS {
         command.env_remove(variable);
