@@ -10,7 +10,7 @@ shift
 program=${SAPWOOD:-sapwood}
 join=$PWD/.sapwood-join-$$
 
-flux run --nodes="$nodes" --ntasks="$nodes" --env=SAPWOOD_JOIN="$join" "$program" agent &
+flux run --nodes="$nodes" --ntasks="$nodes" --env=SAPWOOD_JOIN="$join" "$program-node" agent &
 managed=$!
 code=0
 "$program" run --join "$join" -b -n -w "task[0-$((nodes - 1))]" "$@" || code=$?

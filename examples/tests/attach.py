@@ -1,8 +1,8 @@
 """Trees over processes that another manager starts, as examples/attach shows them.
 
-    attach.py PROGRAM FRONT_END FOLDER
+    attach.py NODE_PROGRAM FRONT_END FOLDER
 
-PROGRAM is `sapwood`, FRONT_END examples/rust/attach.rs as it was built, and FOLDER holds ranks.openmpi and
+NODE_PROGRAM is `sapwood-node`, which has `sapwood` beside it, FRONT_END examples/rust/attach.rs as it was built, and FOLDER holds ranks.openmpi and
 ranks.mpich, examples/attach/ranks.c as each MPI builds it.
 """
 
@@ -24,7 +24,7 @@ HERE = os.path.dirname(os.path.realpath(__file__))
 EXAMPLES = os.path.join(os.path.dirname(HERE), "attach")
 SECONDS_MAX = 60
 
-PROGRAM, FRONT_END, FOLDER = "", "", ""
+NODE_PROGRAM, PROGRAM, FRONT_END, FOLDER = "", "", "", ""
 MPIEXEC = {
     "openmpi": "mpirun.openmpi --oversubscribe",
     "mpich": "mpiexec.hydra",
@@ -63,7 +63,7 @@ class Scene(unittest.TestCase):
 
     def agent(self, rank, **variables):
         """A process as a manager starts it, numbered by a variable of Kubernetes'."""
-        return self.begin(PROGRAM, "agent", JOB_COMPLETION_INDEX=str(rank), **variables)
+        return self.begin(NODE_PROGRAM, "agent", JOB_COMPLETION_INDEX=str(rank), **variables)
 
     def run_by_file(self, hosts, *words):
         return self.begin(PROGRAM, "run", "--join", self.join, "-n", "-b", "-w", hosts, *words)
@@ -93,7 +93,7 @@ class OtherManagers(Scene):
                 ranks = os.path.join(FOLDER, f"ranks.{mpi}")
                 # The program comes first: it waits for the front-end.
                 program = self.begin(*mpiexec.split(), "-n", "2", ranks, SAPWOOD_JOIN=self.join)
-                front_end = self.begin(FRONT_END, "2", self.join, SAPWOOD_NODE=PROGRAM)
+                front_end = self.begin(FRONT_END, "2", self.join, SAPWOOD_NODE=NODE_PROGRAM)
                 code, out, err = self.ended(front_end)
                 self.assertEqual((code, out), (0, "201 from ranks 0-1\n"), err)
                 code, _, err = self.ended(program)
@@ -164,7 +164,7 @@ class Leaves(Scene):
         self.assertEqual(self.ended(front_end)[0], 0)
 
     def test_a_number_that_is_none_and_a_rank_that_is_not_reserved(self):
-        leaf = self.begin(PROGRAM, "agent", SAPWOOD_JOIN=self.join, PMI_RANK="many")
+        leaf = self.begin(NODE_PROGRAM, "agent", SAPWOOD_JOIN=self.join, PMI_RANK="many")
         code, _, err = self.ended(leaf)
         self.assertIn("PMI_RANK holds 'many'", err)
         self.assertNotEqual(code, 0)
@@ -191,7 +191,7 @@ class Leaves(Scene):
         code, out, err = self.ended(self.begin(PROGRAM, *words))
         self.assertEqual(code, 0, err)
         for rank in range(4):
-            self.assertIn(f"SAPWOOD_JOIN={self.join} SAPWOOD_RANK={rank} {PROGRAM} agent", out)
+            self.assertIn(f"SAPWOOD_JOIN={self.join} SAPWOOD_RANK={rank} {NODE_PROGRAM} agent", out)
         self.assertFalse(os.path.exists(self.join))
 
 
@@ -256,5 +256,6 @@ class Manifest(Scene):
 
 
 if __name__ == "__main__":
-    PROGRAM, FRONT_END, FOLDER = map(os.path.realpath, sys.argv[1:4])
+    NODE_PROGRAM, FRONT_END, FOLDER = map(os.path.realpath, sys.argv[1:4])
+    PROGRAM = NODE_PROGRAM.removesuffix("-node")
     unittest.main(verbosity=2, argv=[sys.argv[0], *sys.argv[4:]])

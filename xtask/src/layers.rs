@@ -288,7 +288,9 @@ mod tests {
         layers.crates.push(layer("bench", "labs/bench", &["floor"]));
         assert_eq!(order(&layers), []);
         layers.crates.push(layer("run", "tools/run", &["floor"]));
-        assert!(texts(&order(&layers)).contains("run may not use floor, which is of the laboratory"));
+        assert!(
+            texts(&order(&layers)).contains("run may not use floor, which is of the laboratory")
+        );
     }
 
     #[test]

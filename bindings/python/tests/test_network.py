@@ -133,9 +133,9 @@ def test_settings_reach_the_tree(opened: Opener, tmp_path: Path) -> None:
     assert repr(network) == "<sapwood.Network of 3 processes, open>"
 
 
-def test_the_command_is_the_one_that_was_installed() -> None:
+def test_the_programs_are_those_that_were_installed() -> None:
     assert Path(sapwood.binary()).name == "sapwood"
-    assert sapwood.node_program() == [sapwood.binary()]
+    assert sapwood.node_program() == [sapwood.binary() + "-node"]
 
 
 def test_status_and_places(opened: Opener) -> None:

@@ -200,7 +200,7 @@ impl NetworkBuilder {
     }
 
     /// Takes dynamic members, which the topology does not have, at any time: back-ends that attach
-    /// without a rank when all reserved ones are taken, and communication processes (`sapwood node
+    /// without a rank when all reserved ones are taken, and communication processes (`sapwood-node
     /// --join FILE`). Every process of the tree takes them; [`Network::attach_points`] names all.
     pub fn dynamic_members(mut self) -> Self {
         self.takes_dynamic_members = true;

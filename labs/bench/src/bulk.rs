@@ -3,7 +3,7 @@
 //!
 //! Owns the command line, which cases there are and what is said of them. `bulk_tree` is the
 //! front-end's side of each transfer, `bulk_leaf` the back-end's. The floor stores and forwards the
-//! same bytes over as many hops of plain blocking sockets (`bench/floor/src/bulk.rs`); the two take
+//! same bytes over as many hops of plain blocking sockets (`labs/floor/src/bulk.rs`); the two take
 //! turns, and a ratio is taken within each pair of neighbours in time, as everywhere in these
 //! benchmarks.
 

@@ -33,7 +33,7 @@
 //! }
 //! ```
 //!
-//! What the figures show and what they do not: `bench/README.md`.
+//! What the figures show and what they do not: `labs/README.md`.
 
 #![deny(missing_docs)]
 

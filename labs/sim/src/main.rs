@@ -1,5 +1,5 @@
-//! `sapwood-sim`: simulated runs of the real nodes of a tree (`simulation`), and how simulated trees
-//! grow (`scale`).
+//! `sapwood-sim`: simulated runs of the real nodes of a tree (`simulation`), and how simulated
+//! trees grow (`scale`).
 
 mod scale;
 mod simulation;

@@ -1,10 +1,9 @@
-//! `sapwood storm` and `sapwood soak`: networks of real processes, under faults and under load.
+//! `sapwood-storm` and `sapwood-soak`: networks of real processes, under faults and under load.
 //!
 //! The storm kills, stops, cuts off and resets random processes of a network while four streams of
 //! different filters run, and checks every answer. Dead communication processes are not replaced:
 //! when few are left, the storm goes on with a fresh network. The soak sends as much as it can and
-//! watches the memory of every process. Neither is for users: the commands are hidden, and
-//! docs/testbed.md says how they are run.
+//! watches the memory of every process. docs/testbed.md says how they are run.
 //!
 //! `front_end` is the course of one network in the storm, `back_end` its leaves, `contribution`
 //! what they send, `ledger` the oracle, `chaos` what is done to them (`chance` chooses), `members`

@@ -1,5 +1,5 @@
-//! `sapwood-storm`: networks under random faults; also its back-ends and communication processes, so that
-//! one file is all that a host needs.
+//! `sapwood-storm`: networks under random faults; also its back-ends and communication processes,
+//! so that one file is all that a host needs.
 
 use std::process::ExitCode;
 

@@ -1,5 +1,5 @@
-//! Programs that answer a question, such as the loader, `squeue` or `scontrol`: they are run to their
-//! end within a limit, and their standard output is the answer.
+//! Programs that answer a question, such as the loader, `squeue` or `scontrol`: they are run to
+//! their end within a limit, and their standard output is the answer.
 
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,7 @@
 //! The `sapwood` command: the program that people run.
 //!
-//! `arguments` is its command line; each tool is a crate of its own. A first word that names no tool
-//! here names a program: `sapwood bench` runs `sapwood-bench` (`external`).
+//! `arguments` is its command line; each tool is a crate of its own. A first word that names no
+//! tool here names a program: `sapwood bench` runs `sapwood-bench` (`external`).
 
 mod arguments;
 mod external;

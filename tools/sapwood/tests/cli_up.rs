@@ -376,7 +376,7 @@ fn who_comes_by_himself_finds_the_join_file_where_the_tree_was_asked_for() {
         command.env_remove("SAPWOOD_LAUNCHER").env("HOME", user.folder.path());
         command.current_dir(folder.path()).output().unwrap()
     };
-    let mut agent = user.command(&["agent"]);
+    let mut agent = user.command(&["node", "agent"]);
     agent.env("SAPWOOD_JOIN", folder.path().join("join")).env("SAPWOOD_RANK", "0");
     let agent = agent.spawn().unwrap();
     let output = say(&["up", "--join", "join", "-w", "n0"]);

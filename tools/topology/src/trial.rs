@@ -1,5 +1,6 @@
 //! Small trees on this machine whose waves are timed: by `sapwood topology` for the cost of a
-//! message, by `sapwood doctor` for whether trees work here at all.
+//! message, by `sapwood doctor` for whether trees work here at all. The
+//! Python package measures itself with the same back-ends.
 //!
 //! Owns both ends: the front-end ([`TrialTree`]) and the loop of a back-end ([`back_end`]), which
 //! answers each request with an array that depends on its rank and the wave. Every sum is checked.
@@ -16,7 +17,8 @@ use sapwood_command_line::exit::Failure;
 /// The argument with which the program of a communication process is such a back-end.
 pub const BACK_END: &str = "trial-back-end";
 
-/// Down: `%auld` number of elements, and the wave. Up: `%alf`.
+/// Down: `%auld` number of elements, and the wave; what follows is not read. Up, with the tag of
+/// the request: `%alf`.
 const TAG: Tag = FIRST_TAG;
 
 /// Longest wait for an answer.
@@ -28,6 +30,7 @@ const ELEMENTS_MAX: u64 = 1 << 20;
 /// After this many elements the values of an array begin anew. All sums are whole numbers that an
 /// f64 holds exactly.
 const ELEMENT_PERIOD: u64 = 1024;
+const WAVE_PERIOD: u64 = 1 << 20;
 
 /// A running tree.
 pub struct TrialTree {
@@ -96,7 +99,7 @@ impl TrialTree {
 
     fn check(&self, answer: &Answer, elements: u64, wave: u64) -> Result<(), Failure> {
         let sum = answer.value()?.array::<f64>(0).map_err(Error::from)?;
-        let ranks = self.back_ends * (self.back_ends - 1) / 2;
+        let ranks = self.back_ends * (self.back_ends + 1) / 2;
         let expected = |at: u64| (ranks + self.back_ends * element(at, wave)) as f64;
         let is_right = sum.len() as u64 == elements
             && (0..).zip(sum.iter()).all(|(at, value)| *value == expected(at));
@@ -116,9 +119,9 @@ impl TrialTree {
     }
 }
 
-/// What a back-end adds to its rank in this element of this wave.
+/// What a back-end adds to its rank, counted from 1, in this element of this wave.
 fn element(at: u64, wave: u64) -> u64 {
-    at % ELEMENT_PERIOD + wave
+    at % ELEMENT_PERIOD + wave % WAVE_PERIOD
 }
 
 /// Answers until the network ends.
@@ -127,7 +130,7 @@ fn element(at: u64, wave: u64) -> u64 {
 /// When the tree cannot be joined, or fails.
 pub fn back_end() -> Result<ExitCode, Failure> {
     let mut back_end = BackEnd::attach()?;
-    let rank = u64::from(back_end.rank());
+    let rank = u64::from(back_end.rank()) + 1;
     loop {
         let received = match back_end.recv() {
             Ok(received) => received,
@@ -135,12 +138,12 @@ pub fn back_end() -> Result<ExitCode, Failure> {
             Err(error) => return Err(error.into()),
         };
         let words = received.values().array::<u64>(0).map_err(Error::from)?;
-        let [elements, wave] = *words else {
+        let &[elements, wave, ..] = &*words else {
             return Err(Failure::own(&"a trial asks by two numbers"));
         };
         let values: Vec<f64> =
             (0..elements.min(ELEMENTS_MAX)).map(|at| (rank + element(at, wave)) as f64).collect();
-        back_end.send(received.stream, TAG, Values::new().array(&values))?;
+        back_end.send(received.stream, received.tag(), Values::new().array(&values))?;
         back_end.flush()?;
     }
 }

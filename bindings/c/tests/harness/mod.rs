@@ -1,7 +1,7 @@
 //! Builds what C programs need, compiles them and runs them.
 //!
-//! The library and the program `sapwood-node` are built by cargo into the target folder that the test
-//! itself lies in, in its profile; `SAPWOOD_NODE` names another program instead, and
+//! The library and the program `sapwood-node` are built by cargo into the target folder that the
+//! test itself lies in, in its profile; `SAPWOOD_NODE` names another program instead, and
 //! `SAPWOOD_LIBRARIES` the folder of a library that is there, such as the released one.
 
 use std::ffi::{OsStr, OsString};

@@ -1,6 +1,6 @@
 """`python -m sapwood.bench`: round trips asked from Python beside the same asked from Rust.
 
-Both ask one stream of one network, whose back-ends are the benchmark's own and in Rust, block by block in
+Both ask one stream of one network, whose back-ends are Sapwood's own and in Rust, block by block in
 turns, so that what the machine does besides meets both. Each answer is compared with the right one.
 """
 
@@ -15,10 +15,10 @@ import time
 import numpy
 
 from . import _native
-from .programs import binary
+from .programs import installed_program
 
 TAG = 100
-BACK_END = "bench-back-end"
+BACK_END = "trial-back-end"
 BLOCK = 50
 """Round trips of one kind before the other's turn."""
 WAVES_PERIOD = 1 << 20
@@ -50,7 +50,8 @@ def measure(topology: str, rounds: int, elements: int, transport: str) -> dict[s
     """The figures, by name."""
     times: dict[str, list[float]] = {"python": [], "rust": []}
     ratios = []
-    with _native.Network(topology, [binary(), BACK_END], transport=transport) as network:  # type: ignore[arg-type]
+    back_end = [installed_program("sapwood-node"), BACK_END]
+    with _native.Network(topology, back_end, transport=transport) as network:  # type: ignore[arg-type]
         leaves = len(network.everyone)
         stream = network.stream(up="sum")
         wave = 0

@@ -1,7 +1,7 @@
 """`python -m sapwood.node`: a communication process that runs Python filters.
 
 A network starts it when told so: `Network(..., node_program=[sys.executable, "-m", "sapwood.node"])`.
-As the `sapwood node` that it stands for, it serves until its network ends, and leaves on SIGTERM.
+As the `sapwood-node` that it stands for, it serves until its network ends, and leaves on SIGTERM.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ NODE_VARIABLE = "SAPWOOD_NODE"
 def node_program() -> list[str]:
     """The default program of the communication processes."""
     named = os.environ.get(NODE_VARIABLE)
-    return [named or _found("sapwood-node")]
+    return [named or installed_program("sapwood-node")]
 
 
 def python_node() -> list[str]:
@@ -29,10 +29,11 @@ def python_node() -> list[str]:
 
 def binary() -> str:
     """The `sapwood` command: the one that was installed with this package, else on the search path."""
-    return _found("sapwood")
+    return installed_program("sapwood")
 
 
-def _found(name: str) -> str:
+def installed_program(name: str) -> str:
+    """A program that was installed with this package, else the one on the search path."""
     for candidate in _installed(name):
         if candidate.is_file() and os.access(candidate, os.X_OK):
             return str(candidate)

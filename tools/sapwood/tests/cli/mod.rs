@@ -18,8 +18,8 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 pub use written::write_program;
 
-/// What the command runs in other processes. Cargo builds only programs of the tested package before
-/// its tests, so these must be there already.
+/// What the command runs in other processes. Cargo builds only programs of the tested package
+/// before its tests, so these must be there already.
 const OTHERS: [(&str, &str); 2] =
     [("sapwood-node", "sapwood-node-program"), ("sapwood-bench", "sapwood-bench")];
 
