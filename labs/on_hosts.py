@@ -26,7 +26,7 @@ def name(index):
 
 
 def everybody(hosts):
-    """The first so many hosts, as a nodeset."""
+    """The first hosts, this number of them, as a nodeset."""
     return f"node[00-{hosts - 1:02d}]" if hosts > 1 else name(0)
 
 
@@ -74,7 +74,7 @@ class Progress:
 
 @contextlib.contextmanager
 def standing(hosts, processors=None):
-    """So many hosts with an ssh server each; with a share of the processors of their own, if one is given."""
+    """This number of hosts with an ssh server each; with a share of the processors of their own, if one is given."""
     own = [] if processors is None else ["--processors", str(processors)]
     subprocess.run([TESTBED, "up", str(hosts), "--sshd", *own], check=True, stdout=sys.stderr)
     try:

@@ -1,9 +1,9 @@
 //! Who asks in `sapwood bench bindings`: a tool in Rust, in this process, or a program in another
 //! language that takes turns with it.
 //!
-//! Owns the line protocol of those programs: a number goes to their standard input, and so many
-//! times in nanoseconds come back in one line of their standard output; they end with their input.
-//! Does not know which there are; `bindings` does.
+//! Owns the line protocol of those programs: a number goes to their standard input, and that
+//! number of times in nanoseconds come back in one line of their standard output; they end with
+//! their input. Does not know which there are; `bindings` does.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -34,9 +34,9 @@ const WORDS_DEADLINE: Duration = Duration::from_millis(200);
 /// Numbers that are sent, before they begin again: their sums fit an int32.
 const NUMBERS: i32 = 1 << 20;
 
-/// Somebody who is timed, turn by turn.
+/// A program or tree that is timed, turn by turn.
 pub(super) trait Asker {
-    /// So many times over; the nanoseconds that each took, or one figure for all.
+    /// Asks this number of times; the nanoseconds that each took, or one figure for all.
     fn turn(&mut self, times: u32) -> Result<Vec<f64>, Failure>;
 
     /// Ends it.
@@ -156,7 +156,8 @@ impl Program {
     }
 }
 
-/// The lines that come out of a program, as they come, until nobody holds or wants them any more.
+/// The lines that come out of a program, as they come, until the other end of either channel is
+/// gone.
 fn lines_of(output: Option<impl Read + Send + 'static>) -> Receiver<String> {
     let (sender, lines) = channel();
     std::thread::spawn(move || {

@@ -67,7 +67,7 @@ fn run(
         large.came(stream.recv_timeout(DEADLINE)?);
         if wave == 0 {
             begun = Instant::now();
-            // Nobody waits any more if that took too long.
+            // The other end no longer waits if that took too long.
             let _ = first.send(());
         } else if is_over.load(Ordering::Relaxed) {
             break;

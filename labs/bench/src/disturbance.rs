@@ -65,7 +65,8 @@ impl Filter for Stall {
     }
 }
 
-/// Sends packets of so many bytes on a stream until it is told to stop or the stream is closed.
+/// Sends packets of this number of bytes on a stream until it is told to stop or the stream is
+/// closed.
 pub(super) fn flood(back_end: &mut BackEnd, received: &Received) -> Result<(), Error> {
     let bytes = received.values().scalar::<u64>(0)?;
     let load = vec![0_u8; usize::try_from(bytes).unwrap_or(0)];

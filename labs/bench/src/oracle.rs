@@ -19,7 +19,8 @@ pub(super) const FLOW: Tag = TAG + 5;
 /// Back-ends that one word counts, a byte each.
 const COUNTED_PER_WORD: usize = 8;
 
-/// The last word repeats after so many waves, so that sums over many back-ends cannot overflow.
+/// The last word repeats after this number of waves, so that sums over many back-ends cannot
+/// overflow.
 const WAVE_PERIOD: u64 = 1 << 32;
 
 /// Waves that may be missing at once before a network counts as broken.
@@ -68,9 +69,9 @@ pub(super) fn flow(back_end: &mut BackEnd, received: &Received) -> Result<(), Er
 pub(super) struct Fates {
     /// In which every back-end was exactly once, in one answer or in several.
     pub whole: u64,
-    /// In which somebody was never.
+    /// Waves that lacked a back-end to the end.
     pub lost: u64,
-    /// In which somebody was more than once.
+    /// Waves that counted a back-end more than once.
     pub doubled: u64,
     /// Answers that stand for others than they say, or whose values are of another wave.
     pub wrong: u64,
@@ -90,7 +91,7 @@ pub(super) struct Oracle {
     back_ends: usize,
     /// All waves below this one are whole, or open.
     seen_until: Wave,
-    /// Waves in which somebody is missing so far: how often each back-end was there.
+    /// Waves that lack a back-end so far: how often each back-end was there.
     open: BTreeMap<Wave, Vec<u8>>,
     fates: Fates,
 }

@@ -56,7 +56,7 @@ pub(super) fn rank_of(pid: u32) -> Option<u32> {
     std::str::from_utf8(rank).ok()?.parse().ok()
 }
 
-/// Whether a process runs; one that has ended and that nobody has reaped does not.
+/// Whether a process runs; one that has ended and was not reaped yet does not.
 pub(super) fn is_alive(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());

@@ -23,7 +23,7 @@ use sapwood_command_line::exit::Failure;
 
 /// The tree: sixteen back-ends below four communication processes.
 const FAN_OUTS: [u32; 2] = [4, 4];
-/// Of every so many back-ends in a row the last one is a disturber.
+/// Of this number of back-ends in a row the last one is a disturber.
 const DISTURBER_OF: u32 = 4;
 
 /// What a disturbance gets to come into full swing.
@@ -43,7 +43,7 @@ const STALLED_BYTES: u64 = 4096;
 const STALL_MS: u32 = 5;
 
 /// Packets that are taken in one turn between the neighbours' answers: as many as these are, so
-/// that the front-end itself prefers nobody.
+/// that the front-end itself prefers neither.
 const TAKEN_PER_TURN: u64 = ANSWERS_PER_TURN;
 
 /// Longest huge packet, in bytes.
@@ -275,7 +275,7 @@ pub(super) struct Large {
     elements: u64,
     asked: u64,
     next_wave: u64,
-    /// The last answer; it is compared when nobody else is measured.
+    /// The last answer; it is compared when nothing is measured.
     last: Option<Answer>,
 }
 

@@ -58,7 +58,7 @@ impl SteadyStream {
         Ok(())
     }
 
-    /// The median of so many round trips, in microseconds; of fewer if they take too long.
+    /// The median of this number of round trips, in microseconds; of fewer if they take too long.
     pub(super) fn round_trips(
         &mut self,
         rounds: u64,
@@ -80,7 +80,7 @@ impl SteadyStream {
     }
 
     /// How many waves per second come when the leaves send as fast as they may. They are asked for
-    /// so many at a time until the run has taken its time.
+    /// this number at a time until the run has taken its time.
     pub(super) fn rate(
         &mut self,
         batch: u64,

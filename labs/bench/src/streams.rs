@@ -33,7 +33,7 @@ const ROUND_TRIPS: u64 = 500;
 const REST: Duration = Duration::from_millis(200);
 
 /// Streams whose waves are under way together. More would make the front-end's broadcasts wait for
-/// nobody, but pile up answers that it has not asked for yet.
+/// no other, but pile up answers that it has not asked for yet.
 const STREAMS_AT_ONCE: usize = 1_000;
 
 /// Measures the tree with one stream and with all.
@@ -89,8 +89,8 @@ pub(super) fn measure(
     Ok(())
 }
 
-/// Opens so many streams on a tree that stands, and has one wave over each, all under way together:
-/// from before the first is opened to the last answer.
+/// Opens this number of streams on a tree that stands, and has one wave over each, all under way
+/// together: from before the first is opened to the last answer.
 pub(super) fn created_and_used(
     shape: &sapwood::Shape,
     transport: Transport,
@@ -161,7 +161,7 @@ impl Memory {
         Ok(Self { front_end, communication: mean(true)?, back_end: mean(false)? })
     }
 
-    /// What has come since then, for each of so many.
+    /// What has come since then, divided by `count`.
     fn since(&self, before: &Self, count: f64) -> Self {
         Self {
             front_end: (self.front_end - before.front_end) / count,

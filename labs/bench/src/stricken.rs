@@ -1,9 +1,10 @@
 //! A tree under load whose inner processes are struck, one after another.
 //!
-//! Owns the processes of one such tree by rank, the flow of sums through it, and one strike: who it
-//! hits, and how long it takes until a wave that the struck process had not passed on is there with
-//! every back-end in it. A process whose parent is killed belongs to nobody the system knows of, so
-//! the processes are looked for once, at the start, and at the end each of them must be gone.
+//! Owns the processes of one such tree by rank, the flow of sums through it, and one strike: who
+//! it hits, and how long it takes until a wave that the struck process had not passed on is there
+//! with every back-end in it. A process whose parent is killed is below no process of this tree
+//! any more, so the processes are looked for once, at the start, and at the end each of them must
+//! be gone.
 
 use std::collections::BTreeMap;
 use std::thread::sleep;
@@ -26,7 +27,7 @@ const REPAIR_DEADLINE: Duration = Duration::from_secs(30);
 const WINDOW_BYTES: u32 = 16 << 10;
 /// How long the flow goes on before a strike.
 const SETTLE: Duration = Duration::from_millis(50);
-/// How long waves that lack somebody may still be made whole at the end.
+/// How long waves that lack a back-end may still be made whole at the end.
 const DRAIN_DEADLINE: Duration = Duration::from_secs(15);
 /// How long all processes may take to be gone.
 const ENDING_DEADLINE: Duration = Duration::from_secs(10);

@@ -91,7 +91,7 @@ impl Tree {
         let begin = Instant::now();
         let mut network = builder.open()?;
         let startup = begin.elapsed();
-        // For whoever wants to look; of two trees at a time, the first is seen.
+        // For `sapwood status`; of two trees at a time, the first is seen.
         let _ = network.publish(&format!("bench-{}", std::process::id()));
         crate::withdrawal::before_signals_end_us();
         let stream = network.stream(&network.everyone()).up("sum").open()?;

@@ -15,7 +15,7 @@ use sapwood_hosts::signals::Signals;
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// From now on; further calls change nothing. Where the system refuses it, the files are left for
-/// whoever looks next.
+/// the next command that looks.
 pub(crate) fn before_signals_end_us() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

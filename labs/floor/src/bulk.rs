@@ -6,7 +6,7 @@
 //! all children are, and the root puts them where the whole sum is to be. What goes down has no
 //! headers at all; what goes up has one per piece, since the root has to know whose it is.
 //!
-//! Whoever receives puts a packet into memory of its own that is new in every transfer, as a
+//! The receiver puts a packet into memory of its own that is new in every transfer, as a
 //! program that gets an array has to; of several packets each takes the place of the one before.
 //! One element in every page is compared with what it must be.
 
@@ -93,7 +93,7 @@ impl Floor {
     }
 
     /// Has every leaf send so much up, of which one sum arrives at the root. As
-    /// [`Floor::bulk_up`], whoever sends reads all of an array, and whoever receives has memory for
+    /// [`Floor::bulk_up`], the sender reads all of an array, and the receiver has memory for
     /// all of it: [`Floor::pipelined`] sends the same packet again and again, and forgets the sums.
     ///
     /// # Errors

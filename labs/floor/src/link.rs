@@ -136,7 +136,7 @@ impl Edges {
             Edges::Tcp(listener) => {
                 let child = TcpStream::connect(listener.local_addr()?)?;
                 let own = child.local_addr()?;
-                // Somebody else on this machine may connect to the port as well. Ours is in the
+                // Another process of this machine may connect to the port as well. Ours is in the
                 // queue already, so the loop ends.
                 let parent = loop {
                     let (parent, peer) = listener.accept()?;

@@ -196,7 +196,7 @@ fn measure_tree(
 fn measure_startup(options: &Options, cpu: Option<usize>) -> Result<Report, Error> {
     let pinned = cpu.map(Pinned::to).transpose();
     let _pinned = pinned.map_err(|source| Error::System { what: "keep to one core", source })?;
-    // The root of a tree is the calling process, which nobody has to start.
+    // The root of a tree is the calling process, which needs no start.
     let mut plan = StartupPlan::new(options.shape.processes() - 1)?;
     plan.threads = options.threads.unwrap_or(plan.threads);
     let mut runs = vec![Vec::new(), Vec::new()];

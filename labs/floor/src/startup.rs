@@ -109,7 +109,7 @@ pub fn run(plan: &StartupPlan) -> Result<Startup, Error> {
         connected
     });
     let ms = begin.elapsed().as_secs_f64() * 1e3;
-    // After an error nobody is worth waiting for: those that never connected would not end.
+    // After an error no process is waited for: those that never connected would not end.
     let patience = if connected.is_ok() { END_DEADLINE } else { Duration::ZERO };
     let ended = crowd.end(patience);
     connected?;

@@ -162,7 +162,7 @@ impl Floor {
         if trouble.is_empty() { Ok(ended) } else { Err(Error::EndedBadly(trouble)) }
     }
 
-    /// Ends a tree that lost a link, and names the processes that were killed by somebody else.
+    /// Ends a tree that lost a link, and names the processes that were killed from outside.
     pub(crate) fn fail(&mut self, what: &'static str, child: usize, source: io::Error) -> Error {
         self.broken = true;
         let timed_out =

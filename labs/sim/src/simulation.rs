@@ -39,7 +39,7 @@ pub(crate) struct Arguments {
     /// What may go wrong: all, none, or some of crash,stop,reset,partition,slow,join,deaf,lag.
     #[arg(long, value_name = "LIST", default_value = "all")]
     faults: Faults,
-    /// Stop after so many seconds, whatever is left of the seeds.
+    /// Stop after this number of seconds, whatever is left of the seeds.
     #[arg(long, value_name = "T")]
     seconds: Option<u64>,
     /// Print what happens in the run, one line per event; with --seed.
@@ -60,7 +60,7 @@ enum Study {
     Scale(scale::Arguments),
 }
 
-/// How many seeds are run when nobody says.
+/// How many seeds are run unless told otherwise.
 const SEEDS: u64 = 1000;
 
 /// Runs the seeds and says what came of them.

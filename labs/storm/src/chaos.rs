@@ -3,7 +3,7 @@
 //!
 //! Owns the choice of faults and victims and their timing. Signals go to processes, what concerns
 //! the network goes to a host of the test bed, through its script. The same thread watches over the
-//! front-end: if that hangs, it ends the storm, since nobody else could.
+//! front-end: if that hangs, it ends the storm, since no other process could.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ const BACK_ENDS_LEFT: f64 = 0.7;
 /// How long the test bed's script may take.
 const SCRIPT_DEADLINE: Duration = Duration::from_secs(10);
 
-/// A front-end that has done nothing for so long hangs.
+/// A front-end that has done nothing for this time hangs.
 const HANG_LIMIT: Duration = Duration::from_secs(60);
 
 /// What is done to a process or its host.

@@ -18,7 +18,7 @@ use super::members::{self, Member};
 use super::plan::Plan;
 use sapwood_command_line::exit::Failure;
 
-/// No stream may be without an answer for so long: much longer than any outage.
+/// No stream may be without an answer for this time: much longer than any outage.
 const STALL_LIMIT: Duration = Duration::from_secs(20);
 
 /// After the last fault, all contributions of the survivors must come in this time.
@@ -30,7 +30,8 @@ const ACCOUNT_LIMIT: Duration = Duration::from_secs(15);
 /// All processes must have ended in this time after the network was closed.
 const END_LIMIT: Duration = Duration::from_secs(10);
 
-/// The network may tell of so many events for each fault, on top of those of its start and end.
+/// The network may tell of this number of events for each fault, on top of those of its start and
+/// end.
 const EVENTS_PER_FAULT: u64 = 200;
 const EVENTS_AT_LEAST: u64 = 1000;
 
@@ -319,7 +320,7 @@ impl<'a> FrontEnd<'a> {
             ended.subtract(self.survivors().as_ref());
             ended.subtract(killed.as_ref());
             if !ended.is_empty() {
-                let text = format!("back-ends {ended} have ended, though nobody killed them");
+                let text = format!("back-ends {ended} have ended, though none was killed");
                 self.outcome.violations.push(text);
             }
         }

@@ -121,7 +121,7 @@ impl Ledger {
         self.next = answer.wave + 1;
     }
 
-    /// Every member of the stream is a contributor or named with a reason, and nobody is both.
+    /// Every member of the stream is a contributor or named with a reason, and none is both.
     fn check_missing(&mut self, answer: &Answer) {
         let mut named = RankSet::new();
         for missing in &answer.missing {
@@ -168,9 +168,9 @@ impl Ledger {
     pub(super) fn lacking(&self, survivors: &RankSet, waves: Wave) -> Option<(Wave, RankSet, u64)> {
         let mut first = None;
         let mut count = 0;
-        let nobody = RankSet::new();
+        let none = RankSet::new();
         for wave in self.complete_until..waves {
-            let entered = self.entered.get(&wave).unwrap_or(&nobody);
+            let entered = self.entered.get(&wave).unwrap_or(&none);
             let lacking = survivors.difference(entered.as_ref());
             count += lacking.len();
             if !lacking.is_empty() && first.is_none() {
@@ -185,7 +185,7 @@ impl Ledger {
         self.complete_until >= waves || self.lacking(survivors, waves).is_none()
     }
 
-    /// Says what the end has shown: who is missing, and waves that nobody has asked for.
+    /// Says what the end has shown: who is missing, and waves that were not asked for.
     pub(super) fn close(&mut self, survivors: &RankSet, waves: Wave) {
         if let Some((wave, ranks, count)) = self.lacking(survivors, waves) {
             let text = format!("{ranks} survived, but never came; {count} such in all waves");

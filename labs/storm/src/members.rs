@@ -34,7 +34,7 @@ pub(super) struct Member {
 }
 
 impl Member {
-    /// Sends a signal; says whether there was somebody to get it.
+    /// Sends a signal; says whether the process was there to get it.
     pub(super) fn signal(&self, signal: Signal) -> bool {
         pidfd_send_signal(&self.descriptor, signal).is_ok()
     }

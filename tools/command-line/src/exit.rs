@@ -2,7 +2,7 @@
 //!
 //! Owns [`Failure`], which every command gives back instead of printing and leaving by itself, the
 //! writing to standard output, and what becomes of a fault in our own code. Does not own what the
-//! lines say: that is with whoever noticed.
+//! lines say: that is with the code that noticed.
 
 use std::fmt::Display;
 use std::io::{ErrorKind, Write};
@@ -19,7 +19,7 @@ pub const TIMEOUT: u8 = 124;
 pub const OWN_FAILURE: u8 = 125;
 /// More hosts could not be reached, or were lost, than are accepted.
 pub const UNREACHED: u8 = 255;
-/// Whoever read our output has gone: 128 and the number of SIGPIPE, as a shell would say.
+/// The reader of our output has gone: 128 and the number of SIGPIPE, as a shell would say.
 const READER_GONE: u8 = 128 + 13;
 
 /// The exit code of a command that a signal has ended, as a shell would say it.

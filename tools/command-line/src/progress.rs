@@ -2,7 +2,7 @@
 //!
 //! It goes to standard error, only on a terminal, each state in the place of the last, and is wiped
 //! when what it tells of is over, so that neither a pipe nor a log ever sees it. What it says, and
-//! how often, is with whoever says it.
+//! how often, is with the command.
 
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
@@ -30,7 +30,7 @@ impl Line {
     /// Says this in the place of what was said before.
     pub fn say(&self, what: impl Display) {
         if self.is_shown {
-            // Whoever does not see the line misses nothing.
+            // Without the line nothing is missed.
             let _ = write!(std::io::stderr(), "{WIPE}{what}");
         }
     }

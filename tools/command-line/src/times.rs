@@ -29,7 +29,7 @@ pub fn time(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A time for which somebody waits: not for ever, and not for nothing.
+/// A time to wait: not for ever, and not for nothing.
 pub fn patience(text: &str) -> Result<Duration, String> {
     let time = time(text)?;
     match time.is_zero() || time > PATIENCE_MAX {

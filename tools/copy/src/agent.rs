@@ -29,7 +29,7 @@ pub const AGENT: &str = "copy-agent";
 /// An agent with nothing to do looks around as often as this.
 const IDLE_TURN: Duration = Duration::from_secs(60);
 
-/// For so long packets are taken and work is done before questions are looked at.
+/// For this time packets are taken and work is done before questions are looked at.
 const WORK_TIME: Duration = Duration::from_millis(50);
 
 /// The only receiver that an agent serves as a source: the front-end.

@@ -19,7 +19,8 @@ use sapwood_hosts::unanswered::{had_room, said};
 /// For how long a wave is held for those for whom it is not over.
 const HOLD: Duration = Duration::from_millis(400);
 
-/// After the first answer to a wave, those that stay silent are waited for so long.
+/// After the first answer to a wave, those that stay silent are waited for this time, in
+/// milliseconds.
 const WAVE_MILLISECONDS: u32 = 3000;
 
 /// How fast questions follow each other.
@@ -29,7 +30,7 @@ const PACE: Pace = Pace {
     silence: Duration::from_millis(WAVE_MILLISECONDS as u64),
 };
 
-/// Hosts that lack something when everything has been said are served anew so often.
+/// Hosts that lack something when everything has been said are served anew this number of times.
 const ROUNDS_MAX: u32 = 8;
 
 /// How much longer than a silent host a copy is waited for that does not go on, though all answer:
@@ -167,7 +168,7 @@ impl<'a> Conductor<'a> {
             if let Work::Push(push) = &mut self.work
                 && !newly.is_empty()
             {
-                // Whoever has failed is told nothing more.
+                // A host that has failed is told nothing more.
                 push.lose(&newly);
             }
         }
@@ -213,7 +214,7 @@ impl<'a> Conductor<'a> {
         self.say_again(&rest, number)
     }
 
-    /// Whoever lacks something when everything has been said is served anew.
+    /// Each host that lacks something when everything has been said is served anew.
     fn serve_again(&mut self, now: Instant) -> Result<(), Failure> {
         let Work::Push(push) = &mut self.work else { return Ok(()) };
         let progress = self.results.progress() + push.source.steps();

@@ -1,8 +1,9 @@
 //! The front-end's half of gathering: a receiver for each host, which puts what comes into a folder
 //! of that host's name.
 //!
-//! All hosts say at once what they have. Only so many are written at a time, as each has some files
-//! open; the others wait for the word that their files are wanted until one of these is done.
+//! All hosts say at once what they have. Only a bounded number is written at a time, as each has
+//! some files open; the others wait for the word that their files are wanted until one of these
+//! is done.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -125,7 +126,7 @@ impl Gather {
         self.waiting.retain(|rank| !ranks.contains(*rank));
     }
 
-    /// Nobody waits for these hosts. They may still come back.
+    /// These hosts are not waited for. They may still come back.
     pub(super) fn pass_over(&mut self, ranks: &RankSet) {
         self.silent.union_with(ranks.as_ref());
     }
@@ -162,7 +163,7 @@ impl Gather {
                     Step::Busy => {}
                     Step::Nothing => {
                         self.busy.remove(&rank);
-                        // The host would wait for a word, or send what nobody takes.
+                        // The host would wait for a word, or send what is not taken.
                         if receiver.is_over() && !self.refused.contains(rank) {
                             self.refused.insert(rank);
                             let ready = Message::Ready { known: NOTHING_MORE, lacking: Vec::new() };
@@ -180,7 +181,7 @@ impl Gather {
         Ok(!self.busy.is_empty() || self.has_turn())
     }
 
-    /// Whether somebody waits and need not.
+    /// Whether a host waits and need not.
     fn has_turn(&self) -> bool {
         !self.waiting.is_empty() && self.open.len() < self.open_max
     }
@@ -210,7 +211,7 @@ impl Gather {
         self.open.remove(&rank);
     }
 
-    /// Nobody waits for hosts from which nothing comes. Where nobody has to, they may come back.
+    /// Hosts from which nothing comes are not waited for. Where none has to be, they may come back.
     fn close_gone(&mut self) {
         if self.waiting.is_empty() {
             return;

@@ -41,7 +41,8 @@ impl Held {
         Self { file, pace: syncs.then(Pace::default) }
     }
 
-    /// So many bytes more were written. Waits only where the disk is more than a piece behind.
+    /// This number of bytes more was written. Waits only where the disk is more than a piece
+    /// behind.
     ///
     /// # Errors
     /// What the system says of an earlier piece.
@@ -104,7 +105,7 @@ impl Drop for Held {
 mod tests {
     use super::*;
 
-    /// What cannot be brought to any disk: whoever tries is told so.
+    /// What cannot be brought to any disk: an attempt fails with an error.
     fn pipe() -> File {
         File::from(rustix::pipe::pipe().unwrap().1)
     }

@@ -23,7 +23,7 @@ mod scan;
 mod source;
 mod store;
 #[cfg(test)]
-mod stories;
+mod tests;
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -85,10 +85,10 @@ pub struct Arguments {
     /// Do not encrypt what goes from host to host. Others on the network can read and change it.
     #[arg(long)]
     no_encryption: bool,
-    /// Give a host up that has not answered for so long.
+    /// Silence after which a host is given up.
     #[arg(long, value_name = "SECONDS", value_parser = time, default_value = "30")]
     stall_timeout: Duration,
-    /// Accept so many hosts that are missing.
+    /// Number of missing hosts that is accepted.
     #[arg(long, value_name = "N", default_value_t = 0)]
     quorum: usize,
     /// Print one JSON object when all is over.
@@ -150,9 +150,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let task = prepare(arguments)?;
     let mut reach = arguments.reach.clone();
     let data_bytes = task.found.as_ref().map_or(0, |found| found.manifest.data_bytes());
-    let road = reach.launching.road();
+    let launch_method = reach.launching.launch_method();
     let fan_out = reach.tree.or_fan_out(|| {
-        let links = Measured::for_hosts(&targets.set, road);
+        let links = Measured::for_hosts(&targets.set, launch_method);
         plan::fan_out_for(targets.count(), data_bytes, plan::Costs::of(&links))
     });
     let mut plan = deploy::plan(&targets, &reach, Purpose::Kept, agent::AGENT)?;

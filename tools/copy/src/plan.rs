@@ -8,7 +8,7 @@
 
 use sapwood_hosts::measured::Measured;
 
-/// Bytes per second of a link, if nobody has measured it: 1 Gbit/s.
+/// Bytes per second of a link, if it was not measured: 1 Gbit/s.
 const LINK_RATE: f64 = 125e6;
 
 /// Seconds that a process takes to start, once it is logged in, and to reach its parent.
@@ -39,7 +39,7 @@ const LEVELS_MAX: u32 = 16;
 /// Fan-outs among which is chosen.
 const FAN_OUTS: [u32; 7] = [1, 2, 3, 4, 8, 16, 64];
 
-/// The fan-out for so many bytes to so many hosts.
+/// The fan-out for this number of bytes to this number of hosts.
 pub(super) fn fan_out_for(hosts: u32, bytes: u64, costs: Costs) -> u32 {
     let allowed = FAN_OUTS.into_iter().filter(|&fan_out| levels(hosts, fan_out) <= LEVELS_MAX);
     let cost = |fan_out: u32| {

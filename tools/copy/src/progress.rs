@@ -29,7 +29,7 @@ impl Bar {
         self.line.is_shown()
     }
 
-    /// Of so many bytes, each host has at least and at most so many thousandths.
+    /// Of `all` bytes, each host has at least `least` and at most `most` thousandths.
     pub(super) fn show_pushed(&mut self, now: Instant, all: u64, least: u32, most: u32) {
         let there = (u128::from(all) * u128::from(least) / 1000) as u64;
         let ahead = match most > least + 10 {
@@ -39,7 +39,7 @@ impl Bar {
         self.show(now, there, all, &ahead);
     }
 
-    /// So many bytes have come from all hosts.
+    /// `there` of `planned` bytes have come from all hosts.
     pub(super) fn show_gathered(&mut self, now: Instant, there: u64, planned: u64) {
         self.show(now, there, planned, "");
     }

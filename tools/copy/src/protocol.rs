@@ -2,9 +2,9 @@
 //!
 //! Two streams belong to a copy. On *control* the front-end sends one [`Order`] and then asks
 //! "how is it?", wave after wave ([`POLL`]); agents answer with an [`Outcome`], and the filter
-//! `classes` folds the answers. On *data* one end, the source, says [`Message`]s to the other, the
-//! receiver, which answers with what it has already. Whoever pushes is the source; to gather, the
-//! agents are sources and the front-end is a receiver for each.
+//! `classes` folds the answers. On *data* one end, the source, says [`Message`]s to the other,
+//! the receiver, which answers with what it has already. A push has the front-end as the source;
+//! to gather, the agents are sources and the front-end is a receiver for each.
 
 use std::time::Duration;
 
@@ -123,13 +123,13 @@ pub(super) fn poll(wave: Wave, hold: Duration) -> Values {
 pub(super) enum Message<'a> {
     /// Source: entries of the manifest, one after another, from this one on.
     Entries { first: u64, encoded: &'a [u8] },
-    /// Source: the manifest has so many entries.
+    /// Source: the number of entries in the manifest.
     Planned { count: u64 },
     /// Receiver: the first bytes of this file's data are there, and have this digest.
     Offer { entry: u64, length: u64, digest: Digest },
-    /// Receiver: so many entries are known, the end of the list counted as one more, and the files
-    /// in these ranges of entries are not there, apart from what was offered. Ranges are first and
-    /// behind-the-last.
+    /// Receiver: the number of entries that are known, the end of the list counted as one more,
+    /// and the files in these ranges of entries are not there, apart from what was offered.
+    /// Ranges are first and behind-the-last.
     Ready { known: u64, lacking: Vec<(u64, u64)> },
     /// Source: what was offered is right, and goes on from there.
     Accept { entry: u64 },
@@ -268,12 +268,13 @@ impl Complaints {
 /// How the copy is doing on one host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum State {
-    /// It goes on; so many thousandths of the data are there. The second number changes while the
-    /// host works alone: reads what it has, makes links, finishes folders.
+    /// It goes on; the first number is the thousandths of the data that are there. The second
+    /// number changes while the host works alone: reads what it has, makes links, finishes
+    /// folders.
     Going(u32, u32),
     /// All was said, and something did not arrive.
     Lacking,
-    /// It is over: so many files and bytes of data are there or were sent.
+    /// It is over: the files and bytes of data that are there or were sent.
     Done { files: u64, bytes: u64 },
 }
 

@@ -91,7 +91,7 @@ impl Results {
         }
     }
 
-    /// Hosts that have been silent for so long count as missing. Gives them.
+    /// Hosts that have been silent for this time count as missing. Gives them.
     pub(super) fn lose_silent(&mut self, limit: Duration, now: Instant) -> RankSet {
         let is_silent =
             |rank: &Rank| now.saturating_duration_since(self.heard[*rank as usize]) >= limit;

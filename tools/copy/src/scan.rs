@@ -1,6 +1,6 @@
 //! Finding out what a source consists of: files with their holes, folders, links.
 //!
-//! It goes on in small steps, so that whoever scans a large tree can do other things meanwhile.
+//! It goes on in small steps, so that the caller can do other things meanwhile.
 //! Special files are named and left out; what cannot be read is a complaint.
 
 use std::collections::HashMap;

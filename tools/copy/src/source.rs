@@ -2,7 +2,7 @@
 //!
 //! A source serves one or many receivers, which it knows by their ranks. What all lack is said
 //! once to all of them. It never waits for a receiver: each step gives a message or nothing, and
-//! whoever drives it sends when there is room.
+//! its driver sends when there is room.
 //!
 //! A file that is not what the manifest says, before or after it was read, is *spoilt*: receivers
 //! throw away what they have of it.
@@ -23,7 +23,7 @@ use super::scan::{Found, Stamp, words};
 const ENTRIES_BYTES: usize = 32 << 10;
 
 /// Most beginnings of files that are kept in mind for all receivers together, 64 bytes or more
-/// each. Whoever offers one behind these gets that file from its beginning.
+/// each. For one that is offered behind these the receiver gets that file from its beginning.
 const CLAIMS_MAX: usize = 4 << 20;
 
 /// Ranges of entries, first and behind-the-last, in order.
@@ -319,7 +319,8 @@ impl Source {
             return Step::Busy;
         }
         let left = open.data_bytes - open.offset;
-        // Where nobody waits for the data but those who claim less than all, nothing is left out.
+        // Where the data is awaited only by receivers that claim less than all, nothing is left
+        // out.
         if left == 0 || open.active.is_empty() && open.claims.is_empty() {
             return self.end_file();
         }

@@ -336,13 +336,13 @@ impl Store {
             let (user, group) = owner(entry);
             fchown(&file, Some(user), Some(group))?;
         }
-        // Without the owner, a program that runs as its owner would run as somebody else.
+        // Without the owner, a program that runs as its owner would run as another user.
         let kept = if self.terms.keeps_owner { 0o7777 } else { 0o1777 };
         Ok(fchmod(&file, Mode::from_raw_mode(entry.mode & kept))?)
     }
 
     /// Takes away what there is of a file under its temporary name, unless another copy writes it.
-    /// Whoever has it open here closes it before.
+    /// Where it is open here it is closed before.
     pub(super) fn discard(&mut self, entry: &Entry) {
         let Ok((parent, name)) = self.place(entry) else { return };
         let temporary = temporary(&name);
@@ -418,7 +418,7 @@ impl Store {
         }
         let flags = RenameFlags::NOREPLACE;
         match renameat_with(&*site.parent, &*temporary, &*site.parent, &*site.name, flags) {
-            Err(Errno::EXIST) => Err(Trouble::new("was made by somebody else meanwhile")),
+            Err(Errno::EXIST) => Err(Trouble::new("was made by another process meanwhile")),
             // Some file systems cannot look and rename at once.
             Err(Errno::INVAL) => {
                 Ok(renameat(&*site.parent, &*temporary, &*site.parent, &*site.name)?)
@@ -502,12 +502,12 @@ fn check_own(it: &Stat) -> Result<()> {
     let has_other_names = FileType::from_raw_mode(it.st_mode).is_file() && it.st_nlink > 1;
     match is_ours && !has_other_names {
         true => Ok(()),
-        false => Err(Trouble::new("something of somebody else's has its temporary name")),
+        false => Err(Trouble::new("something of another owner has its temporary name")),
     }
 }
 
-/// Locks something that has a temporary name. Whoever had it locked until now may have given it its
-/// own name since it was opened; then it is not written to any more.
+/// Locks something that has a temporary name. The process that had it locked until now may have
+/// given it its own name since it was opened; then it is not written to any more.
 fn take_over(parent: &OwnedFd, temporary: &OsStr, file: &OwnedFd) -> Result<()> {
     lock(file)?;
     check_named(parent, temporary, file)

@@ -53,7 +53,7 @@ pub(super) struct Arguments {
     /// measure what messages and log-ins cost there, for trees to come.
     #[arg(long, value_name = "NODESET")]
     pub(super) hosts: Option<String>,
-    /// Go on asking them for so long, and tell who goes missing.
+    /// Time for which hosts are asked again and again, and those that go missing are named.
     #[arg(long, value_name = "SECONDS", value_parser = patience, requires = "hosts")]
     watch: Option<Duration>,
     /// Print the tree and the commands that would start it, and start nothing.
@@ -139,8 +139,8 @@ pub(super) fn run(arguments: &Arguments, list: &str, as_json: bool) -> Result<Ex
     if arguments.watch.is_none() && reaches && round.is_whole() {
         let starts = time_starts(&names, builder)?;
         let (machines, processors) = round.machines();
-        let road = launching.road();
-        let seen = Seen { names: &names, road, starts, machines, processors };
+        let launch_method = launching.launch_method();
+        let seen = Seen { names: &names, launch_method, starts, machines, processors };
         round.found = Some(links::measure(&mut network, &seen)?);
         round.keep_links();
     }

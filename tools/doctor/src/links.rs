@@ -40,7 +40,7 @@ const STEPS: usize = 20;
 /// What was seen.
 pub(super) struct Seen<'a> {
     pub(super) names: &'a [String],
-    pub(super) road: &'a str,
+    pub(super) launch_method: &'a str,
     pub(super) starts: Starts,
     /// On how many machines the hosts are, and the processors of each.
     pub(super) machines: u32,
@@ -51,7 +51,7 @@ pub(super) struct Seen<'a> {
 pub(super) struct Starts {
     /// One host.
     pub(super) one: Duration,
-    /// So many, which one process reaches side by side.
+    /// `hosts` of them, which one process reaches side by side.
     pub(super) several: Duration,
     pub(super) hosts: usize,
 }
@@ -111,7 +111,7 @@ pub(super) fn measure(network: &mut Network, seen: &Seen<'_>) -> Result<Found, F
     });
     let links = Measurement {
         hosts: seen.names.iter().cloned().collect::<NodeSet>(),
-        road: seen.road.to_owned(),
+        launch_method: seen.launch_method.to_owned(),
         message: message(overhead_us).map_err(Failure::usage)?,
         log_in: seen.starts.log_in(),
         machines: seen.machines,

@@ -1,7 +1,7 @@
 //! Hosts that are not there, and why.
 //!
 //! Owns how that is found out when a tree has opened, how it is gathered by reason, and the line
-//! in which people are told of it. Who was lost later is with whoever heard of it.
+//! in which people are told of it. Who was lost later is with the command that heard of it.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub type Absence = Vec<(RankSet, String)>;
 /// What is said of a host of which nothing else is known.
 pub const NOT_REACHED: &str = "could not be reached";
 
-/// The ranks of so many hosts, each of which has one back-end.
+/// The ranks of this number of hosts, each of which has one back-end.
 pub fn everyone(hosts: usize) -> RankSet {
     match u32::try_from(hosts).unwrap_or(u32::MAX) {
         0 => RankSet::new(),
@@ -41,8 +41,8 @@ pub fn by_reason<R: Ord + Into<String>>(each: impl IntoIterator<Item = (Rank, R)
     absence
 }
 
-/// Of so many hosts, those that a process takes with it when it does not start: its own, if it is a
-/// back-end, and all below it.
+/// Of this number of hosts, those that a process takes with it when it does not start: its own,
+/// if it is a back-end, and all below it.
 pub fn below(network: &Network, rank: Rank, hosts: usize) -> RankSet {
     let mut below = RankSet::range(rank, rank);
     for (first, last) in network.topology().back_end_ranges(rank) {
@@ -57,8 +57,8 @@ pub fn not_started(text: &str) -> String {
     format!("{NOT_REACHED}: {text}")
 }
 
-/// Which of so many hosts are not there in a tree that has just opened, each with the first reason
-/// that there is for it.
+/// Which of this number of hosts are not there in a tree that has just opened, each with the
+/// first reason that there is for it.
 pub fn of_new_tree(network: &mut Network, hosts: usize) -> Absence {
     let absent = everyone(hosts).difference(network.everyone().ranks().as_ref());
     if absent.is_empty() {

@@ -99,7 +99,7 @@ pub fn open(builder: NetworkBuilder, signals: Signals) -> Result<Opened, Failure
     let asked = Rc::clone(&heard);
     let builder = builder.interrupt(move || {
         let (signals, came) = &mut *asked.borrow_mut();
-        // Once the tree stands, whoever runs a command hears them.
+        // Once the tree stands, the command hears them.
         let Some(signals) = signals else { return false };
         *came = came.or_else(|| signals.take().pop());
         came.is_some()
@@ -110,7 +110,7 @@ pub fn open(builder: NetworkBuilder, signals: Signals) -> Result<Opened, Failure
         (Ok(network), Some(signals), _) => Ok(Opened::Tree(Box::new(network), signals)),
         (Err(Error::Interrupted { .. }), _, Some(signal)) => Ok(Opened::Stopped(signal)),
         (Err(error), _, _) => Err(error.into()),
-        (Ok(_), None, _) => unreachable!("nobody else takes the signals"),
+        (Ok(_), None, _) => unreachable!("only this function takes the signals"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The site's groups of nodes: ClusterShell's files, so that nobody writes them twice.
+//! The site's groups of nodes: ClusterShell's files, so that they are written once.
 //!
 //! Folders are looked through in this order, and the first that defines a source wins:
 //! `CLUSTERSHELL_CFGDIR`, `$XDG_CONFIG_HOME/clustershell` (or `~/.config/clustershell`),

@@ -56,7 +56,7 @@ struct Joining {
     #[arg(long, value_name = "FILE",
           value_parser = PathBufValueParser::new().try_map(std::path::absolute::<PathBuf>))]
     join: Option<PathBuf>,
-    /// The same, by this port of this machine, for whoever cannot read a file from here.
+    /// The same, by this port of this machine, for processes that cannot read a file from here.
     #[arg(long, value_name = "PORT", requires = "join_key",
           value_parser = clap::value_parser!(u16).range(1..))]
     join_port: Option<u16>,
@@ -137,7 +137,7 @@ impl Launching {
     }
 
     /// By what hosts are reached, where they are: `ssh` or `slurm`.
-    pub fn road(&self) -> &'static str {
+    pub fn launch_method(&self) -> &'static str {
         let is_inside = || self.jobid.is_some() || std::env::var_os("SLURM_JOB_ID").is_some();
         match self.launcher() {
             Launcher::Slurm => "slurm",
@@ -149,7 +149,7 @@ impl Launching {
     /// Whether hosts are missing because the allocation that they are in has ended; says so.
     pub fn tell_of_ended_job(&self) -> bool {
         let around = || std::env::var("SLURM_JOB_ID").ok();
-        let job = self.jobid.clone().or_else(around).filter(|_| self.road() == "slurm");
+        let job = self.jobid.clone().or_else(around).filter(|_| self.launch_method() == "slurm");
         let Some(job) = job else { return false };
         let mut order = Order::new("squeue");
         let words = ["--noheader", "--states=all", "--format=%T", "--jobs", &job];

@@ -36,8 +36,9 @@ impl LogIn {
         Self { alone_us: model.message_us(1), gap_us: model.gap_us() }
     }
 
-    /// The model in which it is a message. At most so many are under way at a time. What delays the
-    /// next is the caller's own work, as far as the time of one has room for as much at either end.
+    /// The model in which it is a message. At most this number is under way at a time. What
+    /// delays the next is the caller's own work, as far as the time of one has room for as much
+    /// at either end.
     pub fn model(self, concurrent: u32) -> Option<LogGp> {
         let overhead_us = self.gap_us.min(self.alone_us / 2.0);
         let gap_us = self.gap_us.max(self.alone_us / f64::from(concurrent.max(1)));
@@ -51,7 +52,7 @@ pub struct Measurement {
     /// The hosts.
     pub hosts: NodeSet,
     /// How they were reached: `ssh` or `slurm`.
-    pub road: String,
+    pub launch_method: String,
     /// What a message costs.
     pub message: LogGp,
     /// What a log-in costs.
@@ -69,9 +70,10 @@ pub struct Measured(Option<Measurement>);
 
 impl Measured {
     /// What was measured last with the most of these hosts, reached in the same way.
-    pub fn for_hosts(hosts: &NodeSet, road: &str) -> Self {
+    pub fn for_hosts(hosts: &NodeSet, launch_method: &str) -> Self {
         let common = |one: &Measurement| one.hosts.intersection(hosts).len();
-        let all = read().into_iter().filter(|one| one.road == road && common(one) > 0);
+        let all =
+            read().into_iter().filter(|one| one.launch_method == launch_method && common(one) > 0);
         Self(all.max_by_key(|one| (common(one), one.date)))
     }
 
@@ -85,14 +87,14 @@ impl Measured {
         self.0.as_ref().map_or(LogGp::NETWORK, |one| one.message)
     }
 
-    /// What starting a process on another host costs, if one process reaches so many at a time.
+    /// What starting a process on another host costs, if one process reaches this number at a time.
     pub fn log_in(&self, concurrent: u32) -> LogGp {
         let log_in = self.0.as_ref().map_or_else(LogIn::guess, |one| one.log_in);
         log_in.model(concurrent).unwrap_or(LogGp::LOG_IN)
     }
 
-    /// On how many machines so many of these hosts are, and how many processors each has: as many
-    /// machines as hosts, with the given processors, if nobody knows.
+    /// On how many machines this number of hosts is, and how many processors each has: as many
+    /// machines as hosts, with the given processors, if it is not known.
     pub fn machines(&self, hosts: u32, processors: u32) -> (u32, u32) {
         let Some(one) = &self.0 else { return (hosts, processors) };
         let measured = u32::try_from(one.hosts.len()).unwrap_or(u32::MAX);
@@ -130,7 +132,7 @@ fn age(date: Duration, now: Duration) -> String {
 pub fn store(new: Measurement) -> Result<PathBuf, String> {
     let path = path().ok_or("neither XDG_CACHE_HOME nor HOME names a folder")?;
     let mut all = read();
-    all.retain(|one| one.hosts != new.hosts || one.road != new.road);
+    all.retain(|one| one.hosts != new.hosts || one.launch_method != new.launch_method);
     all.push(new);
     all.sort_by_key(|one| one.date);
     let first = all.len().saturating_sub(KEPT_MAX);
@@ -177,11 +179,11 @@ fn from_text(text: &str) -> Vec<Measurement> {
 
 /// A measurement, as it is kept.
 pub fn as_json(one: &Measurement) -> Value {
-    let Measurement { hosts, road, message, log_in, machines, processors, date } = one;
+    let Measurement { hosts, launch_method, message, log_in, machines, processors, date } = one;
     json!({
         "date": date.as_secs(),
         "hosts": hosts.to_string(),
-        "road": road,
+        "road": launch_method,
         "latency_us": message.latency_us(),
         "overhead_us": message.overhead_us(),
         "gap_us": message.gap_us(),
@@ -207,7 +209,7 @@ fn from_json(value: &Value) -> Option<Measurement> {
     );
     Some(Measurement {
         hosts: NodeSet::parse(value["hosts"].as_str()?, &NoGroups).ok()?,
-        road: value["road"].as_str()?.to_owned(),
+        launch_method: value["road"].as_str()?.to_owned(),
         message: message.ok()?,
         log_in,
         machines: count("machines")?,
@@ -224,7 +226,7 @@ mod tests {
     fn what_is_written_is_read_and_what_is_damaged_is_none() {
         let one = Measurement {
             hosts: NodeSet::parse("node[00-15]", &NoGroups).unwrap(),
-            road: "ssh".to_owned(),
+            launch_method: "ssh".to_owned(),
             message: LogGp::new(30.0, 8.0, 8.0, 0.001).unwrap(),
             log_in: LogIn { alone_us: 200_000.0, gap_us: 12_000.0 },
             machines: 4,

@@ -36,7 +36,7 @@ enum Action {
         #[command(flatten)]
         sets: Sets,
     },
-    /// Divide the set into so many parts of equal size, one in each line.
+    /// Divide the set into N parts of equal size, one in each line.
     Split {
         /// How many.
         #[arg(value_parser = clap::value_parser!(u32).range(1..))]
@@ -87,10 +87,10 @@ struct Sets {
     /// Then keep the names at these places: 0,2-5.
     #[arg(short = 'I', long, value_name = "RANGES")]
     slice: Option<String>,
-    /// Then keep so many of the names, by chance.
+    /// Then keep N of the names, by chance.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pick: Option<u32>,
-    /// Write so many parts of equal size, one in each line.
+    /// Write N parts of equal size, one in each line.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     split: Option<u32>,
     /// Write each part that is one term in a line of its own.
@@ -99,7 +99,7 @@ struct Sets {
     /// Fold only along these numbers of a name: 1 is the first, -1 the last.
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',', allow_hyphen_values = true)]
     axis: Vec<i32>,
-    /// Fold to 0-98/2 where at least so many numbers have that distance.
+    /// Fold to 0-98/2 where at least N numbers have that distance.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(3..))]
     autostep: Option<u32>,
     /// What stands between expanded names.

@@ -1,7 +1,7 @@
 //! When hosts are asked how it goes: the next question follows when the last has been answered.
 //!
 //! Owns the number of the last question and when it was asked; `unanswered` chooses who is asked.
-//! What the question is, and how it gets there, is with whoever asks.
+//! What the question is, and how it gets there, is with the caller.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ pub struct Pace {
     pub pause: Duration,
     /// The longest for which one is held for those who have nothing new to say.
     pub hold: Duration,
-    /// After the first answer, those that stay silent are waited for so long.
+    /// After the first answer, those that stay silent are waited for this time.
     pub silence: Duration,
 }
 

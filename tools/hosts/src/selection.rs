@@ -30,7 +30,7 @@ pub struct Selection {
     /// Run on the hosts that this file lists (repeatable).
     #[arg(long, visible_alias = "machinefile", value_name = "FILE")]
     pub hostfile: Vec<PathBuf>,
-    /// Take only so many of the hosts, by chance.
+    /// Take only N of the hosts, by chance.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub pick: Option<u32>,
 }

@@ -21,7 +21,7 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Takes the signals over, for as long as the process lives. Those that whoever started us has
+    /// Takes the signals over, for as long as the process lives. Those that our starter has
     /// ignored, as `nohup` does, stay ignored.
     ///
     /// # Errors

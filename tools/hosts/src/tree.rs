@@ -114,7 +114,7 @@ pub fn over(
         let topology = topology.map_err(Failure::usage)?;
         return Ok(Chosen { topology, why: format!("fan-out {fan_out}, as asked for") });
     }
-    let measured = Measured::for_hosts(&targets.set, launching.road());
+    let measured = Measured::for_hosts(&targets.set, launching.launch_method());
     let (machines, processors) = measured.machines(count, own_processors());
     let dedicated_hosts = others.as_ref().map_or(0, |others| others.names().len());
     let site = Site {
@@ -135,7 +135,7 @@ pub fn over(
     let by_switch = |groups: Vec<u32>| {
         let shape = Shape::grouped(&groups).ok()?;
         let guess = judge(&model, &site, Kind::Grouped, shape, bytes, pattern);
-        // Below a few hosts nobody stands between, whatever switches there are.
+        // Below a few hosts no process stands between, whatever switches there are.
         let bound = flat.unwrap_or(f64::INFINITY).min(best.cost_us * SWITCH_ALLOWANCE);
         (best.kind != Kind::Flat && guess.cost_us <= bound).then_some(guess)
     };
@@ -162,13 +162,13 @@ impl TreeTerms {
         Hosts::try_from(&nodes).map(Some).map_err(Failure::usage)
     }
 
-    /// Which hosts hang at one switch, if anybody knows.
+    /// Which hosts hang at one switch, if that is known.
     fn switches(&self, launching: &Launching) -> Result<Option<Switches>, Failure> {
         if let Some(path) = &self.switches {
             let switches = Switches::parse(&super::read_file(path)?);
             return switches.map(Some).map_err(Failure::usage);
         }
-        if launching.road() != "slurm" {
+        if launching.launch_method() != "slurm" {
             return Ok(None);
         }
         let mut order = Order::new("scontrol");
@@ -187,7 +187,7 @@ fn labelled(
 ) -> Result<(Shape, String), Failure> {
     let count = targets.count();
     if launching.knows_front_end_alone() {
-        let why = "flat, as processes that come know nobody but the front-end".to_owned();
+        let why = "flat, as processes that come know only the front-end".to_owned();
         return Ok((Shape::flat(count).map_err(Failure::usage)?, why));
     }
     if let Some(shape) = &terms.shape {
@@ -215,7 +215,7 @@ fn labelled(
         let site = Site { fan_out_max: FAN_OUT_LOCAL_MAX, ..Site::machine(own_processors()) };
         (LogGp::LOCAL_SOCKETS, site, "by a guess for local sockets".to_owned())
     } else {
-        let measured = Measured::for_hosts(&targets.set, launching.road());
+        let measured = Measured::for_hosts(&targets.set, launching.launch_method());
         let site = Site { hosts: count, dedicated_hosts: 1, ..Site::machine(own_processors()) };
         (measured.message(), site, measured.source())
     };

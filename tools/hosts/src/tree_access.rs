@@ -1,9 +1,9 @@
-//! The tree that a command runs through, whoever owns it: this process, or another one that keeps
+//! The tree that a command runs through, which is owned by this process, or another one that keeps
 //! it up between commands.
 //!
 //! Owns what a conductor needs of a tree, [`Tree`], and the tree of this process, [`Owned`].
-//! `warm::borrowed` has the other one. Back-ends are known by their rank in the tree, of which a
-//! command may use some only.
+//! `persistent::shared` has the other one. Back-ends are known by their rank in the tree, of
+//! which a command may use some only.
 
 use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
@@ -16,7 +16,8 @@ use sapwood::{
 use crate::absence::{Absence, NOT_REACHED, below, by_reason, everyone, not_started};
 use crate::unanswered::said;
 
-/// After the first answer to a wave, those that stay silent are waited for so long.
+/// After the first answer to a wave, those that stay silent are waited for this time, in
+/// milliseconds.
 pub const WAVE_MILLISECONDS: u32 = 5000;
 
 /// The same where some of them were silent in the last command already.
@@ -28,7 +29,8 @@ pub struct Flow {
     /// Bytes that may be under way over each link; the usual ones if none are named.
     #[arg(long, hide = true)]
     window_bytes: Option<u32>,
-    /// After the first answer to a wave, those that stay silent are waited for so long.
+    /// After the first answer to a wave, those that stay silent are waited for this time, in
+    /// milliseconds.
     #[arg(long, hide = true, default_value_t = WAVE_MILLISECONDS)]
     wave_milliseconds: u32,
 }
@@ -77,7 +79,7 @@ pub trait Tree {
     /// Sends to some members of a stream, or to all where `to` is empty.
     ///
     /// # Errors
-    /// [`Error::Misuse`] where nobody is left, else when the tree fails.
+    /// [`Error::Misuse`] where no member is left, else when the tree fails.
     fn send(
         &mut self,
         stream: StreamId,
@@ -242,7 +244,7 @@ impl Tree for Owned {
     fn begin(&mut self, members: &RankSet, has_input: bool) -> Result<Channels, Error> {
         let has_suspects = members.as_ref().intersects(self.suspects.as_ref());
         let members = self.network.communicator(members.iter());
-        // Whoever has something for several of them takes the lower numbers first.
+        // A caller with something for several of them takes the lower numbers first.
         let most = if has_suspects { SUSPECT_WAVE_MILLISECONDS } else { u32::MAX };
         let rule = WaveRule::Timeout { milliseconds: self.flow.wave_milliseconds.min(most) };
         let mut control = self.network.stream(&members).up("classes").wave(rule);
@@ -303,7 +305,7 @@ impl Tree for Owned {
 
     fn take(&mut self, stream: StreamId) -> Result<Option<Answer>, Error> {
         match self.streams.get_mut(&stream) {
-            // What waits is given at once, whoever else is gone.
+            // What waits is given at once, whichever hosts are gone.
             Some(stream) if stream.waiting() > 0 => stream.recv().map(Some),
             _ => Ok(None),
         }

@@ -1,18 +1,18 @@
 //! Which hosts are asked: those that have not left too many questions unanswered.
 //!
-//! A host that hangs reads nothing, so that questions would pile up on their way to it until nobody
-//! can be asked any more. It has some to answer when it goes on, and is asked again from then on;
-//! and now and then before, in case that those have been lost.
+//! A host that hangs reads nothing, so that questions would pile up on their way to it until no
+//! host can be asked any more. It has some to answer when it goes on, and is asked again from
+//! then on; and now and then before, in case that those have been lost.
 
 use std::collections::BTreeMap;
 
 use sapwood::{Error, Rank, RankSet};
 
-/// Who has left so many questions unanswered is asked seldom: one question of so many.
+/// A host that has left this number of questions unanswered is asked one question in [`SELDOM`].
 const UNANSWERED_MAX: u32 = 8;
 const SELDOM: u64 = 32;
 
-/// Whether there was room for a question. Where all have gone nobody lacks it; the events say so,
+/// Whether there was room for a question. Where all have gone no host lacks it; the events say so,
 /// too.
 ///
 /// # Errors

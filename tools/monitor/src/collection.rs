@@ -1,9 +1,9 @@
 //! The front-end's side of the tree: asks the leaves for rounds and takes what comes.
 //!
-//! Three streams go to all leaves: one for rounds while the program runs, on which nobody is waited
-//! for long; one for the last round, on which everybody alive is; one for the ranks' own profiles,
-//! which the tree does not reduce. Leaves or communication processes that are lost are remembered
-//! as the reason why MPI ranks are missing; nothing here ever ends the program.
+//! Three streams go to all leaves: one for rounds while the program runs, on which no leaf is
+//! waited for long; one for the last round, on which everybody alive is; one for the ranks' own
+//! profiles, which the tree does not reduce. Leaves or communication processes that are lost are
+//! remembered as the reason why MPI ranks are missing; nothing here ever ends the program.
 
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ const READY_TIMEOUT: Duration = Duration::from_secs(10);
 const LAST_ROUND_MS: u32 = 2_000;
 /// What the last round and the rows may take beside the waits of the levels.
 const LAST_TIMEOUT: Duration = Duration::from_secs(3);
-/// A launcher may end a moment before the last of its ranks: for so long these are asked again.
+/// A launcher may end a moment before the last of its ranks: for this time these are asked again.
 const ENDING_TIMEOUT: Duration = Duration::from_secs(1);
 /// Between two such questions.
 const ENDING_PAUSE: Duration = Duration::from_millis(50);
@@ -69,7 +69,7 @@ impl Collection {
             .back_end(program)
             .registry(register(Registry::built_in()))
             .open()?;
-        // The program runs as well where nobody can look at its tree.
+        // The program runs as well where its tree cannot be looked at.
         let _ = network.publish(&format!("mpi-{}", std::process::id()));
         let everyone = network.everyone();
         let half = u32::try_from(interval.as_millis() / 2).unwrap_or(LIVE_ROUND_MS_MAX);

@@ -74,7 +74,8 @@ impl Leaves {
     }
 }
 
-/// A tree over so many leaves whose processes have at most `fan_out` children, as even as can be.
+/// A tree over this number of leaves whose processes have at most `fan_out` children, as even as
+/// can be.
 pub(crate) fn shape_over(leaves: u32, fan_out: u32) -> String {
     let mut widths = vec![leaves];
     while widths[0] > fan_out {

@@ -60,7 +60,7 @@ impl Abi {
 pub(crate) enum Linkage {
     /// It is linked to a library of this ABI.
     Mpi(Abi),
-    /// It is an interpreter, a script or a program that starts others: nobody can know.
+    /// It is an interpreter, a script or a program that starts others: that cannot be known.
     Open,
     /// All of its libraries are in it.
     Static,

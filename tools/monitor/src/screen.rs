@@ -15,7 +15,7 @@ use super::collection::Collected;
 
 /// The table takes no more lines than this, and no more than half of the terminal.
 const LINES_MAX: usize = 20;
-/// Below so many lines a terminal is left to the program.
+/// Below this number of lines a terminal is left to the program.
 const TERMINAL_LINES_MIN: u16 = 12;
 /// The width of tables that are not for a terminal.
 const PLAIN_COLUMNS: usize = 100;
@@ -108,7 +108,7 @@ fn size() -> Option<(u16, u16)> {
 }
 
 fn put(text: &str) {
-    // Nobody can be told that standard error is closed.
+    // A closed standard error leaves no place to say so.
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 

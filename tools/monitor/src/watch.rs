@@ -60,7 +60,7 @@ pub(crate) fn watch(
     let exit = run.until_end(&mut collection, started, interval, &mut screen);
     let elapsed = started.elapsed();
     screen.close();
-    // It stays readable, and nobody looks at it any more. A tree that fails at this will not
+    // It stays readable, and is not looked at any more. A tree that fails at this will not
     // answer.
     let _ = collection.unwatch(run.program.exit_descriptor());
     Ok(match exit {

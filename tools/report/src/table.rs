@@ -12,7 +12,7 @@ use crate::loss::losses;
 use crate::quantity;
 use crate::text::{Grid, Paint, Side, printable, wrapped};
 
-/// The event's name is cut to make a table fit, but not below so many columns.
+/// The event's name is cut to make a table fit, but not below this number of columns.
 const EVENT_COLUMNS_MIN: usize = 14;
 /// From this imbalance on a line is marked in colour.
 const IMBALANCE_MARKED: f64 = 0.5;

@@ -20,7 +20,7 @@ pub(crate) struct Grid {
 const GAP: &str = "  ";
 
 impl Grid {
-    /// A grid whose first column is cut to no less than so many columns of the terminal.
+    /// A grid whose first column is cut to no less than this number of columns of the terminal.
     pub(crate) fn new(first_columns_min: usize) -> Self {
         Self { first_columns_min, columns: Vec::new(), given_up: Vec::new(), rows: Vec::new() }
     }
@@ -91,7 +91,7 @@ impl Grid {
     }
 }
 
-/// The text in at most so many characters, of which the last then is a tilde.
+/// The text in at most `width` characters, of which the last then is a tilde.
 fn cut(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_string();
@@ -101,7 +101,7 @@ fn cut(text: &str, width: usize) -> String {
     short
 }
 
-/// The text in lines of at most so many characters, broken at spaces where there are any.
+/// The text in lines of at most `width` characters, broken at spaces where there are any.
 pub(crate) fn wrapped(text: &str, width: usize) -> impl Iterator<Item = &str> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {

@@ -320,7 +320,7 @@ impl<'a> Conductor<'a> {
                 continue;
             }
             if self.ending.is_some() {
-                // Whoever asks again does not want to wait.
+                // A user who asks again does not want to wait.
                 self.ending = Some((signal, now));
                 continue;
             }
@@ -419,7 +419,7 @@ impl<'a> Conductor<'a> {
         };
         let values = Values::new().string(&part[..count]);
         match self.tree.send(input.stream, &RankSet::new(), INPUT, values) {
-            // Nobody is left who could read it.
+            // No host is left that could read it.
             Ok(()) | Err(Error::Misuse(_)) => {}
             Err(error) => return Err(error.into()),
         }

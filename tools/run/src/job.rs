@@ -28,7 +28,7 @@ const DRAIN_TIME: Duration = Duration::from_millis(500);
 /// The size of the pipe to the command's standard input.
 const INPUT_PIPE_BYTES: usize = 1 << 20;
 
-/// How often standard input that nobody reads is tried again.
+/// How often standard input that is not read is tried again.
 const INPUT_PAUSE: Duration = Duration::from_millis(5);
 
 /// The status of a command that could not be started.
@@ -301,7 +301,7 @@ impl Job {
                 Exit::Signal(number) => State::Killed(number),
                 Exit::Unknown => State::Exited(NOT_STARTED),
             };
-            // What is in the pipes comes first; then nobody of the group is left to write.
+            // What is in the pipes comes first; then no process of the group is left to write.
             self.ended = Some((state, now));
             self.stdin = None;
             self.take_output(back_end)?;

@@ -1,10 +1,11 @@
 //! `sapwood run`: a command on every host of a set, through a tree that folds the answers.
 //!
-//! Owns the command line and the order of things: which hosts, the tree over them, the command, the
-//! report. `agent` is the process on each host, `conductor` the front-end, `protocol` what the two
-//! say to each other, `tree` the tree between them, which `plant` starts or another process keeps
-//! up (`warm`), `results` what is known of the hosts, `folded` and `report` what is written at the
-//! end, `prompt` commands one after another. docs/run.md describes it for users.
+//! Owns the command line and the order of things: which hosts, the tree over them, the command,
+//! the report. `agent` is the process on each host, `conductor` the front-end, `protocol` what
+//! the two say to each other, `sapwood_hosts::deploy` starts the tree between them, or a daemon
+//! keeps one up (`sapwood_hosts::persistent`), `results` what is known of the hosts, `folded` and
+//! `report` what is written at the end, `prompt` commands one after another. docs/run.md
+//! describes it for users.
 
 pub mod agent;
 mod conductor;
@@ -112,7 +113,7 @@ struct Terms {
     /// End commands that take longer than this.
     #[arg(short = 'u', long = "command-timeout", value_name = "SECONDS", value_parser = time)]
     command_timeout: Option<Duration>,
-    /// Accept so many hosts that are missing.
+    /// Number of missing hosts that is accepted.
     #[arg(long, value_name = "N", default_value_t = 0)]
     quorum: usize,
     /// Set a variable for the command (repeatable).
@@ -163,17 +164,17 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Some(name) => arguments.selection.resolve_or(|_| persistent::hosts_of(name))?,
         None => arguments.selection.resolve()?,
     })?;
-    let warm = match arguments.cold {
+    let standing = match arguments.cold {
         true => None,
         false => shared::find(&targets.set, &arguments.reach, arguments.tree.as_deref())?,
     };
     if arguments.terms.dry_run {
-        let name = warm.as_ref().map(|(tree, _)| tree.name());
+        let name = standing.as_ref().map(|(tree, _)| tree.name());
         return show_plan(arguments, &targets, name);
     }
     let refused = |error| Failure::own(&format!("cannot take signals over: {error}"));
     let signals = Signals::take_over().map_err(refused)?;
-    if let Some((mut tree, ranks)) = warm {
+    if let Some((mut tree, ranks)) = standing {
         let mut session =
             Session { arguments, hosts: of_ranks(&ranks, &targets), targets, signals };
         return session.run(&mut tree, asks).map(ExitCode::from);
@@ -205,9 +206,9 @@ fn is_on_terminal() -> bool {
 fn show_plan(
     arguments: &Arguments,
     targets: &Targets,
-    warm: Option<&str>,
+    standing: Option<&str>,
 ) -> Result<ExitCode, Failure> {
-    let text = match warm {
+    let text = match standing {
         Some(name) => {
             let (count, hosts) = (targets.count(), &targets.set);
             format!("{count} hosts: {hosts}\ntree '{name}' is up and has them all\n")

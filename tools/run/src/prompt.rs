@@ -99,7 +99,7 @@ impl Lines {
                     Some(editor) => edited(editor, &label),
                     None => plain(),
                 };
-                // Whoever asked may have gone.
+                // The asking thread may have gone.
                 let is_heard = tell.send(line).is_ok() && ringer.write_all(b"!").is_ok();
                 if !is_heard {
                     return;

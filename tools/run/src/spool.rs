@@ -82,7 +82,7 @@ impl Spool {
     }
 }
 
-/// A file that nobody can open and that is gone with its descriptor.
+/// A file that no other process can open and that is gone with its descriptor.
 fn nameless_file() -> Option<File> {
     let folder = std::env::temp_dir();
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;

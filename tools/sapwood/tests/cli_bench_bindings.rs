@@ -10,7 +10,8 @@ use std::path::Path;
 use cli::{assert_refused, run, text, write_program};
 use serde_json::Value;
 
-/// Takes turns as a program in another language does: so many times 30 microseconds.
+/// Takes turns as a program in another language does: the number that it reads, times 30
+/// microseconds.
 const TAKES_TURNS: &str = "#!/bin/sh
 while read times; do
     while [ $times -gt 0 ]; do printf '30000 '; times=$((times - 1)); done

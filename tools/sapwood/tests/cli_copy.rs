@@ -308,7 +308,7 @@ fn a_host_that_hangs_is_given_up_and_the_others_go_on() {
 #[test]
 fn an_interrupted_copy_leaves_nothing_half_and_goes_on_when_it_is_asked_again() {
     let place = Place::new();
-    // So long that nobody is done before the interruption.
+    // Long enough that no host is done before the interruption.
     let content = large().repeat(4);
     let source = place.write("source", &content);
     let copy = place.of_hosts("copy");
@@ -353,7 +353,7 @@ fn what_hosts_have_already_is_not_sent_again() {
     };
     let whole_blocks = half / BLOCK * BLOCK;
     assert_eq!(sent_to("n[1,3]"), all - whole_blocks as u64);
-    // Whoever has a wrong beginning gets everything once the others have it.
+    // A host with a wrong beginning gets everything once the others have it.
     assert_eq!(sent_to("n[0,2-3]"), 2 * all);
     for host in 0..4 {
         assert!(place.read(&format!("n{host}/copy")) == content, "{host}");
@@ -371,7 +371,7 @@ fn more_hosts_are_gathered_than_can_be_written_at_a_time() {
             fs::create_dir_all(place.path(&format!("n{host}/{folder}"))).unwrap();
             place.write(&format!("n{host}/{folder}/name"), format!("{folder} {host}").as_bytes());
         }
-        // What takes so long that others would be begun meanwhile.
+        // What takes long enough that others would be begun meanwhile.
         place.write(&format!("n{host}/logs/long"), &vec![host as u8; 1 << 20]);
     }
     let (logs, conf, back) = (place.of_hosts("logs"), place.of_hosts("conf"), place.text("back"));

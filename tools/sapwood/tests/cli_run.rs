@@ -35,7 +35,7 @@ fn block(nodes: &str, count: usize, content: &str) -> String {
     format!("---------------\n{nodes} ({count})\n---------------\n{content}")
 }
 
-/// Waits until this has been written so many times, or everything was.
+/// Waits until this has been written this number of times, or everything was.
 fn wait_for(child: &mut Child, what: &str, times: usize) -> String {
     read_until(child.stdout.as_mut().unwrap(), |seen| seen.matches(what).count() == times)
 }
@@ -396,7 +396,7 @@ fn bad_input_is_refused_in_one_line() {
         (&["-w", "n[1-", "true"], "this bracket is not closed"),
         (&["-w", "n[1-1000000000]", "true"], "more than 4194304 names"),
         (&["-w", "n1", "-x", "n1", "true"], "no host"),
-        (&["-w", "@nobody", "true"], "there is no such group"),
+        (&["-w", "@unknown", "true"], "there is no such group"),
         (&["--hostfile", path, "true"], "line 2: \"n2 slots=many\""),
         (&["-w", "n1"], "COMMAND"),
         (&["-w", "n1", "-j", "77", "true"], "only the launcher slurm knows jobs"),

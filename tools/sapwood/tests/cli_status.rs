@@ -239,8 +239,8 @@ fn of_several_networks_one_has_to_be_named() {
         let arguments = ["status", "--json", "--timeout", "5s", "--network", &running.name];
         assert_eq!(json(&ask(folder.path(), &arguments))["network"], running.name);
     }
-    let unknown = ask(folder.path(), &["trace-wave", "--network", "nobody"]);
-    assert_refused(&unknown, "no visible network is called 'nobody'", &["trace-wave"]);
+    let unknown = ask(folder.path(), &["trace-wave", "--network", "unknown"]);
+    assert_refused(&unknown, "no visible network is called 'unknown'", &["trace-wave"]);
 }
 
 #[test]

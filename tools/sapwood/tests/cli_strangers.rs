@@ -19,7 +19,7 @@ const PART: &str = "SAPWOOD_TEST_STRANGER";
 const PLACE: &str = "SAPWOOD_TEST_SOCKET";
 
 /// The number of a user that owns nothing.
-const NOBODY: u32 = 65534;
+const OTHER_USER: u32 = 65534;
 
 /// The stranger's own process.
 fn be_stranger(part: &str) {
@@ -65,8 +65,8 @@ impl Stranger {
             .env(PART, part)
             .env(PLACE, place)
             .current_dir("/")
-            .uid(NOBODY)
-            .gid(NOBODY)
+            .uid(OTHER_USER)
+            .gid(OTHER_USER)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -74,7 +74,7 @@ impl Stranger {
             .unwrap()
     }
 
-    /// What becomes of an attempt to talk to whoever listens there.
+    /// What becomes of an attempt to talk to the process that listens there.
     fn hears_at(&self, place: &Path) -> String {
         let output = self.begin("connects", place).wait_with_output().unwrap();
         let said = text(&output.stdout).lines().find_map(|line| {
@@ -105,7 +105,7 @@ fn a_stranger_gets_no_word_and_is_not_believed() {
     let folder = user.folder.path().join("sapwood");
     let socket = folder.join("warm.tree");
     assert_eq!(stranger.hears_at(&socket), "PermissionDenied");
-    // Even if somebody opens the doors: the daemon asks the kernel who comes.
+    // Even if the folder is opened: the daemon asks the kernel who comes.
     open_to_others(&folder, 0o755);
     open_to_others(&socket, 0o666);
     let heard = stranger.hears_at(&socket);

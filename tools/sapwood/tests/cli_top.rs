@@ -25,8 +25,8 @@ fn run(arguments: &[&str]) -> Output {
     command(arguments).output().unwrap()
 }
 
-/// The files of so many hosts: host r has a load of r, 1000 - r MiB available of 1000, has received
-/// r bytes, and no pressure. Only the first has disks.
+/// The files of this number of hosts: host r has a load of r, 1000 - r MiB available of 1000, has
+/// received r bytes, and no pressure. Only the first has disks.
 fn hosts(count: u32) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     for rank in 0..count {
@@ -345,7 +345,7 @@ fn the_last_wave_is_served_within_the_bound_on_series() {
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), output.stdout.len()), (Some(130), 0));
-    assert!(TcpStream::connect(&address).is_err(), "nobody listens any more");
+    assert!(TcpStream::connect(&address).is_err(), "the port is still open");
 }
 
 /// A terminal: what the program has, and what is seen of it.

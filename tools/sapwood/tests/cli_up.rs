@@ -168,10 +168,10 @@ fn a_host_that_was_lost_is_missing_from_then_on() {
     assert_eq!(code(&user.run(&["-w", "n3", "true"])), Some(0));
     assert_eq!(code(&user.run(&["-w", "n2", "true"])), Some(255));
     assert_eq!(code(&user.run(&["--cold", "-w", "n2", "true"])), Some(0));
-    // Whoever asks is told who it is, and what has it back.
+    // The status names the host, and the command that has it back.
     let shown = user.say(&["status"]);
     let said = text(&shown.stdout);
-    let again = "whoever is back is taken in by: sapwood up --replace -w 'n[0-3]' -f 2\n";
+    let again = "hosts that are back are taken in by: sapwood up --replace -w 'n[0-3]' -f 2\n";
     assert!(said.contains("\nn2 (1): missing: ") && said.ends_with(again), "{said}");
     let before = user.agent(&["-w", "n3"]);
     user.up(&["--replace", "-w", "n[0-3]", "-f", "2"]);
@@ -206,7 +206,7 @@ fn a_tree_is_had_again_with_the_hosts_that_it_had_wherever_they_were_named() {
     let up = user.command(&["up"]).env("SLURM_JOB_NODELIST", "n[0-1]").output().unwrap();
     assert_eq!(code(&up), Some(0), "{}", text(&up.stderr));
     kill_process(pid_of(user.agent(&["-w", "n1"])), Signal::KILL).unwrap();
-    // A command hears of it before anybody asks.
+    // A command hears of it before any question.
     let output = user.run(&["-w", "n[0-1]", "sleep 0.1"]);
     assert_eq!(code(&output), Some(255), "{}", text(&output.stderr));
     let shown = user.say(&["status"]);
@@ -291,7 +291,7 @@ fn trees_have_names() {
     assert!(text(&output.stdout).contains("n[0-3] (4)"), "{}", text(&output.stdout));
     let output = user.run(&["--tree", "one", "-w", "n[1-2]", "true"]);
     assert_refused(&output, "tree 'one' does not have n2; it has n[0-1]", &[]);
-    let output = user.run(&["--tree", "one", "-l", "somebody", "true"]);
+    let output = user.run(&["--tree", "one", "-l", "another", "true"]);
     assert_refused(&output, "tree 'one' reaches its hosts by launcher local", &[]);
     let output = user.say(&["down", "--all"]);
     let said = text(&output.stdout);

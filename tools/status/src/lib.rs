@@ -113,7 +113,7 @@ impl Whom {
         match &self.network {
             Some(name) => match running.iter().position(|one| one.name == *name) {
                 Some(at) => Ok(running.swap_remove(at)),
-                None if running.is_empty() => Err(Failure::usage(nobody())),
+                None if running.is_empty() => Err(Failure::usage(none_runs())),
                 None => Err(Failure::usage(format!(
                     "no visible network is called '{name}'; running: {}",
                     names()
@@ -123,12 +123,12 @@ impl Whom {
                 "several networks run: {}; choose one with --network",
                 names()
             ))),
-            None => running.pop().ok_or_else(|| Failure::usage(nobody())),
+            None => running.pop().ok_or_else(|| Failure::usage(none_runs())),
         }
     }
 }
 
-fn nobody() -> &'static str {
+fn none_runs() -> &'static str {
     "no visible network of this user runs on this machine; 'sapwood up' starts one, 'sapwood mpi' \
      and 'sapwood bench' make theirs visible, other programs do with NetworkBuilder::visible"
 }

@@ -13,7 +13,7 @@ use sapwood::{NodeStatus, Rank, Role, Status};
 
 use super::drawing::{Paint, time};
 
-/// Neighbouring back-ends beyond so many are one line, if they are not on the slowest path.
+/// Neighbouring back-ends beyond this number are one line, if they are not on the slowest path.
 const BACK_ENDS_MAX: usize = 8;
 
 /// One wave, hop by hop.

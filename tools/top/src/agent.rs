@@ -60,8 +60,8 @@ impl Agent {
         let received = back_end.recv()?;
         let mut asked = BTreeMap::new();
         self.take(&received, &mut asked)?;
-        // A host that hung for a while has several questions waiting, of which nobody waits for
-        // the answer but to the last one.
+        // A host that hung for a while has several questions waiting, none of which is waited for
+        // but the last one.
         while let Some(received) = back_end.try_recv()? {
             self.take(&received, &mut asked)?;
         }
@@ -115,7 +115,7 @@ impl Agent {
         let metrics = now.metrics_since(&watched.before);
         watched.before = now;
         match back_end.send_in_wave(stream, wave, ASK, metrics.to_vec()) {
-            // The stream was closed, or the wave is over: nobody waits for it.
+            // The stream was closed, or the wave is over: the answer is not waited for.
             Err(Error::Misuse(_)) => Ok(()),
             sent => sent,
         }

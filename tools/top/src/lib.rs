@@ -58,19 +58,19 @@ pub struct Arguments {
     selection: Selection,
     #[command(flatten)]
     reach: Reach,
-    /// Ask so often, in seconds.
+    /// Interval between questions, in seconds.
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = interval)]
     interval: Duration,
-    /// Wait for silent hosts so long, in seconds [default: half the interval, at most 5].
+    /// Time that silent hosts are waited for, in seconds [default: half the interval, at most 5].
     #[arg(long, value_name = "SECONDS", value_parser = interval)]
     wave_timeout: Option<Duration>,
     /// End after one wave.
     #[arg(long, conflicts_with = "count")]
     once: bool,
-    /// End after so many waves.
+    /// End after N waves.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// Name so many of the worst hosts of each metric.
+    /// Number of the worst hosts of each metric that are named.
     #[arg(long, value_name = "K", default_value_t = 5,
           value_parser = clap::value_parser!(u32).range(1..=i64::from(WORST_MAX)))]
     worst: u32,
@@ -86,11 +86,11 @@ pub struct Arguments {
     /// Serve the last wave as OpenMetrics: ADDRESS:PORT, or PORT of the loopback; 0 for any port.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = listening_address)]
     listen: Option<SocketAddr>,
-    /// Serve at most so many series.
+    /// Largest number of series that is served.
     #[arg(long, value_name = "N", default_value_t = SERIES_DEFAULT,
           value_parser = clap::value_parser!(u32).range(i64::from(SERIES_MIN)..=10_000_000))]
     series_max: u32,
-    /// Accept so many hosts that are missing.
+    /// Number of missing hosts that is accepted.
     #[arg(long, value_name = "N", default_value_t = 0)]
     quorum: u64,
     /// Where the hosts have proc and sys; %h is the host's name.

@@ -99,7 +99,7 @@ pub(crate) fn bins(place: usize, column: &Column) -> Vec<HistogramBin> {
     bins
 }
 
-/// A histogram in at most so many columns, each as high as its share of the highest.
+/// A histogram in at most `columns` columns, each as high as its share of the highest.
 pub(crate) fn bars(bins: &[HistogramBin], columns: usize) -> String {
     const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let group = bins.len().div_ceil(columns.max(1)).max(1);

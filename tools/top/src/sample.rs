@@ -15,8 +15,9 @@ use super::table::Table;
 use sapwood_command_line::exit::one_line;
 use sapwood_hosts::absence::{Absence, by_reason, everyone, nodes};
 
-/// For so long parts that come late are taken in: processes at each level of the tree wait equally
-/// long, and what a lower one sends when its time is over passes an upper one whose time is, too.
+/// For this time parts that come late are taken in: processes at each level of the tree wait
+/// equally long, and what a lower one sends when its time is over passes an upper one whose time
+/// is, too.
 pub(super) const GRACE_MAX: Duration = Duration::from_millis(250);
 
 /// The outcome of one wave.

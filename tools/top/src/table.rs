@@ -16,13 +16,13 @@ use sapwood::{Histogram, IntoValues, Moments, Quantiles, Rank, RankSet, Values, 
 
 use super::metric::{METRICS, TABLE, Unit};
 
-/// Bins of a histogram: fixed ones for shares, at most so many otherwise.
+/// Bins of a histogram: fixed ones for shares, at most this number otherwise.
 pub(crate) const BINS: u32 = 20;
 /// The relative error of quantiles, and the most bins with which it holds over four powers of ten;
 /// where hosts differ by more, it doubles.
 const QUANTILE_ERROR: f64 = 0.02;
 const QUANTILE_BINS: u32 = 256;
-/// So many ranges of hosts that lack a metric are named.
+/// Number of ranges of hosts that lack a metric that are named.
 pub(crate) const LACKING_RANGES_MAX: usize = 16;
 /// Bounds of k.
 pub(crate) const WORST_MAX: u32 = 100;

@@ -170,7 +170,7 @@ impl Backend for Screen {
     }
 
     fn get_cursor_position(&mut self) -> std::io::Result<Position> {
-        // Nobody types anything here.
+        // No user types here.
         Ok(Position::ORIGIN)
     }
 

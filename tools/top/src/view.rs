@@ -210,7 +210,7 @@ fn shown_cells(width: u16) -> Vec<usize> {
     (0..HEADINGS.len()).filter(|at| !dropped.contains(at)).collect()
 }
 
-/// Bins in at most so many lines: neighbours become one.
+/// Bins in at most `lines` lines: neighbours become one.
 fn merged(bins: &[sapwood::HistogramBin], lines: usize) -> Vec<(f64, f64, u64)> {
     let group = bins.len().div_ceil(lines.max(1)).max(1);
     let one = |bins: &[sapwood::HistogramBin]| {

@@ -55,7 +55,7 @@ pub(super) struct Terms {
     pub(super) wave_timeout: Duration,
     /// How many of the worst hosts are named.
     pub(super) worst: u32,
-    /// After so many waves it ends.
+    /// After this number of waves it ends.
     pub(super) count: Option<u64>,
     pub(super) series_max: usize,
     /// Where the hosts have `proc` and `sys`.
@@ -64,7 +64,7 @@ pub(super) struct Terms {
 
 /// Why it ended.
 pub(super) enum Ended {
-    /// All waves that were wanted have been, nobody is left, or the user has seen enough.
+    /// All waves that were wanted have been, no host is left, or the user has seen enough.
     Done,
     /// A signal.
     By(Signal),
@@ -203,9 +203,9 @@ impl<'a> Watch<'a> {
         if !self.waves.is_idle() || now < at {
             return Ok(());
         }
-        // Questions would pile up for a host that hangs. Whoever waited for room would hear no key,
-        // no signal and no scraper, for as long as it does.
-        // Who is not asked has not answered in time.
+        // Questions would pile up for a host that hangs. A front-end that waited for room would
+        // hear no key, no signal and no scraper, for as long as it does. Who is not asked has not
+        // answered in time.
         let Self { stream, everyone, unanswered, .. } = self;
         unanswered.ask(everyone, |to| had_room(stream.try_send_to_ranks(to, ASK, wave)))?;
         self.network.flush()?;
@@ -240,7 +240,7 @@ impl<'a> Watch<'a> {
         }
         for (ranks, reason) in &sample.missing {
             let line = absence::line(&sample.nodes(ranks), reason);
-            // Nobody can be told that standard error is closed.
+            // A closed standard error leaves no place to say so.
             let _ = writeln!(std::io::stderr(), "{line}");
         }
         if sample.missing.is_empty() {

@@ -1,4 +1,4 @@
-//! `sapwood topology advise`: which tree to take for so many back-ends, and why.
+//! `sapwood topology advise`: which tree to take for a number of back-ends, and why.
 //!
 //! Owns the command line and the words. The candidates and their order are the crate
 //! `sapwood-topology`'s.

@@ -57,7 +57,7 @@ enum Action {
         #[command(flatten)]
         model: cost::Arguments,
     },
-    /// Say which tree to take for so many back-ends, and why: balanced ones, k-nomial ones and
+    /// Say which tree to take for a number of back-ends, and why: balanced ones, k-nomial ones and
     /// the flat one beside each other.
     Advise(advise::Arguments),
 }

@@ -11,7 +11,7 @@ use sapwood_command_line::exit::Failure;
 /// The hidden argument with which this program is a back-end of the soak.
 pub const BACK_END: &str = "soak-back-end";
 
-/// A back-end answers each of so many packets from the front-end with one.
+/// A back-end answers this number of packets from the front-end with one.
 pub(super) const PACKETS_PER_ANSWER: u64 = 128;
 
 /// What it answers to [`Word::End`]: it has sent its last wave.

@@ -42,10 +42,10 @@ const PACKETS_UNDER_WAY: u64 = 8 * PACKETS_PER_ANSWER;
 /// Answers that are taken from one stream before it is another's turn.
 const ANSWERS_IN_A_ROW: usize = 256;
 
-/// One in so many values is compared with what it must be; all contributors are.
+/// One in this number of values is compared with what it must be; all contributors are.
 const VALUES_PER_CHECK: u64 = 16;
 
-/// No stream may be without an answer for so long.
+/// No stream may be without an answer for this time.
 const STALL_LIMIT: Duration = Duration::from_secs(20);
 
 /// All processes must have ended in this time after the network was closed.
@@ -146,7 +146,7 @@ impl Soak {
         let everyone = network.everyone();
         let open = |kind: &Kind| -> Result<Stream, Error> {
             let rule = match kind.wave_rule() {
-                // On a machine that is busy with other things nobody is late.
+                // On a machine that is busy with other things no back-end is late.
                 WaveRule::Timeout { .. } => WaveRule::Timeout { milliseconds: u32::MAX },
                 rule => rule,
             };

@@ -105,7 +105,7 @@ impl Receiver {
             Some(file) => store.finish_file(meant, file),
             None => match store.find(meant) {
                 Some(present) if present.is_final => store.finish_present(meant, &present.file),
-                _ => Err(Trouble::new("was changed by somebody else meanwhile")),
+                _ => Err(Trouble::new("was changed by another process meanwhile")),
             },
         };
         match finished {

@@ -1,7 +1,8 @@
 //! The process that owns a tree between commands.
 //!
-//! It starts the tree, says so, and then serves whoever comes to its control socket until nobody
-//! has used the tree for long, somebody asks it to end, a signal does, or all hosts are gone.
+//! It starts the tree, says so, and then serves the commands that come to its control socket
+//! until none has used the tree for long, a command asks it to end, a signal does, or all hosts
+//! are gone.
 
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -18,7 +19,7 @@ use sapwood_command_line::exit::Failure;
 
 /// The tokens of the listener and of the first session.
 const LISTENER: u64 = 0;
-const FIRST_BORROWER: u64 = 1;
+const FIRST_SESSION: u64 = 1;
 
 /// The longest wait of one turn, so that times that have come are noticed.
 const TURN_MAX: Duration = Duration::from_secs(60);
@@ -51,8 +52,8 @@ pub(crate) struct Daemon {
 }
 
 impl Daemon {
-    /// Takes charge of a tree that stands and is visible under its name, so that nobody else has
-    /// a control socket of that name.
+    /// Takes charge of a tree that stands and is visible under its name, so that no other process
+    /// has a control socket of that name.
     ///
     /// # Errors
     /// When the control socket cannot be made.
@@ -61,7 +62,7 @@ impl Daemon {
         let path = socket_path(&folder, &terms.name);
         let failed = |error| Failure::own(&format!("no control socket: {error}"));
         ending::forget(&folder, &terms.name);
-        // Nobody else takes this one for what was left of another, or the other way round.
+        // No other daemon takes this one for what was left of another, or the other way round.
         let right = right_to(&folder).ok_or_else(|| {
             Failure::own(&format!("no control socket: {} is locked", folder.display()))
         })?;
@@ -78,7 +79,7 @@ impl Daemon {
             poller,
             signals,
             sessions: Vec::new(),
-            next_token: FIRST_BORROWER,
+            next_token: FIRST_SESSION,
             paused_until: None,
             used_at: Instant::now(),
         })
@@ -108,7 +109,7 @@ impl Daemon {
         let Self { tree, sessions, listener, poller, terms, .. } = self;
         let is_empty = tree.connected().is_empty();
         let reasons = tree.absent();
-        // Nobody new finds the tree while it ends; those who use it see that it has.
+        // No new command finds the tree while it ends; those who use it see that it has.
         drop(listener);
         let closed = tree.close();
         drop((sessions, poller));
@@ -218,7 +219,7 @@ impl Daemon {
     }
 }
 
-/// For whoever looks for the tree later.
+/// For a command that looks for the tree later.
 fn leave_reason(terms: &Terms, reason: &str) {
     if let Ok(folder) = runtime_folder() {
         ending::leave(&folder, &terms.name, reason);

@@ -1,7 +1,7 @@
-//! Why a tree has ended that nobody has ended: its daemon has no terminal to say so.
+//! Why a tree has ended without `sapwood down`: its daemon has no terminal to say so.
 //!
-//! The daemon leaves a line in the folder of its control socket, mode 0600. Whoever looks for a
-//! tree and finds none is told of it; the next tree of that name takes it away.
+//! The daemon leaves a line in the folder of its control socket, mode 0600. A command that looks
+//! for a tree and finds none is told of it; the next tree of that name takes it away.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -20,7 +20,7 @@ fn path_of(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{name}.{ENDING}"))
 }
 
-/// Leaves the reason. Where that cannot be written nobody is left to be told.
+/// Leaves the reason. Where that cannot be written there is no other place for it.
 pub(crate) fn leave(folder: &Path, name: &str, reason: &str) {
     let path = path_of(folder, name);
     let _ = fs::remove_file(&path);

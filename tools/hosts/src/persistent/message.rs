@@ -54,7 +54,7 @@ pub enum Reply {
     Begun { control: StreamId, live: StreamId, input: Option<StreamId> },
     /// Why there are none.
     Refused { reason: String },
-    /// So many bytes of standard input are on their way: as many more may come.
+    /// This number of bytes of standard input is on their way: as many more may come.
     Sent { stream: StreamId, bytes: usize },
     /// An answer on a stream.
     Answer {

@@ -42,7 +42,7 @@ const ENDING: &str = "tree";
 /// How long the daemon of a tree may take to say which tree it has. It is never busy for long.
 const ANSWER_TIME: Duration = Duration::from_secs(1);
 
-/// How long the right to make control sockets is waited for, which nobody has for long.
+/// How long the right to make control sockets is waited for, which no process has for long.
 const RIGHT_TIME: Duration = Duration::from_secs(1);
 const RIGHT_PAUSE: Duration = Duration::from_millis(5);
 
@@ -100,14 +100,14 @@ fn remove_if_left(folder: &Path, path: &Path) -> Result<(), Failure> {
     }
     let Some(_right) = right_to(folder) else { return Ok(()) };
     if matches!(connect_own(&address_of(path)?), Err(Error::Refused { .. })) {
-        // Whoever else has removed it has done the same work.
+        // Another process that has removed it has done the same work.
         let _ = std::fs::remove_file(path);
     }
     Ok(())
 }
 
 /// The right to make and to remove control sockets in a folder, which one process has at a time, or
-/// nothing where somebody keeps it for long. It ends when it is dropped.
+/// nothing where another process keeps it for long. It ends when it is dropped.
 fn right_to(folder: &Path) -> Option<File> {
     let file = File::open(folder).ok()?;
     let until = Instant::now() + RIGHT_TIME;
@@ -167,7 +167,7 @@ impl Description {
         }
         let options: Vec<String> = self.options.iter().map(|word| quoted(word)).collect();
         let again = options.join(" ");
-        let _ = writeln!(text, "whoever is back is taken in by: sapwood up --replace {again}");
+        let _ = writeln!(text, "hosts that are back are taken in by: sapwood up --replace {again}");
         Some(text)
     }
 }
@@ -224,11 +224,11 @@ mod tests {
         drop(UnixListener::bind(&path).unwrap());
         let right = right_to(folder.path()).unwrap();
         remove_if_left(folder.path(), &path).unwrap();
-        assert!(path.exists(), "somebody else is at it");
+        assert!(path.exists(), "another process has the right");
         drop(right);
         remove_if_left(folder.path(), &path).unwrap();
         assert!(!path.exists());
-        // Somebody has looked at the one before.
+        // The one before has been looked at.
         let _listener = UnixListener::bind(&path).unwrap();
         remove_if_left(folder.path(), &path).unwrap();
         assert!(path.exists(), "a tree is reached by it");
@@ -255,7 +255,7 @@ mod tests {
         assert_eq!(
             tree.description.lacking().unwrap(),
             "n1 (1): missing: gone\nn[3-4] (2): missing: gone\n\
-             whoever is back is taken in by: sapwood up --replace -w 'n[1-4]' --idle 5\n"
+             hosts that are back are taken in by: sapwood up --replace -w 'n[1-4]' --idle 5\n"
         );
     }
 }

@@ -1,7 +1,7 @@
 //! One command that borrows the tree, seen from the daemon.
 //!
-//! The daemon's loop waits for nobody: what a stream has no room for stays here, bounded by what a
-//! command may have under way, and what a command does not read stays in the stream.
+//! The daemon's loop waits for no command: what a stream has no room for stays here, bounded by
+//! what a command may have under way, and what a command does not read stays in the stream.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -160,7 +160,7 @@ impl SharedTree {
                 Reply::Answer { stream, wave, contributors, is_late, packet } => {
                     let answer = to_answer(stream, wave, &contributors, is_late, packet.as_ref());
                     let answer = answer.ok_or_else(|| gone("the daemon's answer is damaged"))?;
-                    // Of a command that has ended nobody wants to know any more.
+                    // Answers to a command that has ended are dropped.
                     if let Some(answers) = self.answers.get_mut(&stream) {
                         answers.push_back(answer);
                     }

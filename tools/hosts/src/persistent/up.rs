@@ -41,7 +41,7 @@ pub struct Arguments {
     /// What the tree is called.
     #[arg(long, value_name = "NAME", default_value = DEFAULT_NAME)]
     name: String,
-    /// End the tree when no command has used it for so long; 0 for never.
+    /// Time without a command after which the tree ends; 0 for never.
     #[arg(long, value_name = "SECONDS", default_value = "1800", value_parser = time)]
     idle: Duration,
     /// End a tree of this name that is up, and start this one in its place.
@@ -125,7 +125,7 @@ fn hear(daemon: &mut Process, signals: &mut Signals) -> Result<(String, Option<S
 /// # Errors
 /// As [`run`].
 pub fn daemon(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    // The terminal's signals are not for us. It fails where somebody has called us otherwise.
+    // The terminal's signals are not for us. It fails for a process that leads a group already.
     let _ = rustix::process::setsid();
     serve_here(arguments, true)
 }
@@ -161,7 +161,7 @@ fn serve_here(arguments: &Arguments, lets_go: bool) -> Result<ExitCode, Failure>
     match begun? {
         Begun::Serves(daemon) => daemon.serve().map(|()| ExitCode::SUCCESS),
         Begun::Stopped(signal) => Ok(stopped(signal)),
-        Begun::Nobody => Ok(ExitCode::from(UNREACHED)),
+        Begun::NoHost => Ok(ExitCode::from(UNREACHED)),
     }
 }
 
@@ -171,7 +171,7 @@ enum Begun {
     /// A signal came before it stood.
     Stopped(Signal),
     /// No host could be reached.
-    Nobody,
+    NoHost,
 }
 
 fn begin(
@@ -192,7 +192,7 @@ fn begin(
     let there = tree.connected().len();
     if there == 0 {
         tree.close()?;
-        return Ok(Begun::Nobody);
+        return Ok(Begun::NoHost);
     }
     let hosts = targets.set.to_string();
     let end = match idle.as_secs_f64() {
@@ -204,7 +204,7 @@ fn begin(
     let options = options(arguments, &hosts);
     let terms = Terms { name: name.clone(), reach: reach.terms(), hosts, options, idle: *idle };
     let daemon = Daemon::new(tree, terms, signals)?;
-    // Without a caller nobody would know of the tree, and it ends.
+    // Without a caller no user would know of the tree, and it ends.
     caller.say(&line)?;
     Ok(Begun::Serves(Box::new(daemon)))
 }
@@ -227,8 +227,8 @@ fn options(arguments: &Arguments, hosts: &str) -> Vec<String> {
     options
 }
 
-/// The standard streams of whoever has called us. The tree's processes, which inherit those of this
-/// process, are not to hold them: somebody may wait for their end.
+/// The standard streams of the caller. The tree's processes, which inherit those of this
+/// process, are not to hold them: a process may wait for their end.
 struct Caller {
     output: File,
     errors: File,
