@@ -138,7 +138,7 @@ pub fn back_end() -> Result<ExitCode, Failure> {
             Err(error) => return Err(error.into()),
         };
         let words = received.values().array::<u64>(0).map_err(Error::from)?;
-        let &[elements, wave, ..] = &*words else {
+        let [elements, wave, ..] = *words else {
             return Err(Failure::own(&"a trial asks by two numbers"));
         };
         let values: Vec<f64> =
