@@ -1,6 +1,6 @@
 //! Walks the repository and hands out its files in a fixed order.
 //!
-//! Build output and version control are skipped by name rather than by asking git, so that the
+//! Build output and version control (in a work tree, the file `.git`) are skipped by name rather than by asking git, so that the
 //! checks also work on an unpacked archive.
 
 use std::fs;
@@ -44,7 +44,7 @@ fn collect(folder: &Path, prefix: &str, found: &mut Vec<File>) -> io::Result<()>
         let kind = entry.file_type()?;
         if kind.is_dir() && !SKIPPED_FOLDERS.contains(&name.as_str()) {
             collect(&entry.path(), &format!("{path}/"), found)?;
-        } else if kind.is_file() {
+        } else if kind.is_file() && name != ".git" {
             // A file may be moved away between the listing and the reading; it is then not there.
             let Ok(content) = fs::read(entry.path()) else { continue };
             let bytes = content.len() as u64;
