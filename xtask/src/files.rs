@@ -1,7 +1,7 @@
 //! Walks the repository and hands out its files in a fixed order.
 //!
-//! Build output and version control (in a work tree, the file `.git`) are skipped by name rather than by asking git, so that the
-//! checks also work on an unpacked archive.
+//! Build output and version control (in a work tree, the file `.git`) are skipped by name rather
+//! than by asking git, so that the checks also work on an unpacked archive.
 
 use std::fs;
 use std::io;
