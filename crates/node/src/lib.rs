@@ -19,6 +19,7 @@ extern crate alloc;
 extern crate std;
 
 mod api;
+mod emission;
 mod inbound;
 mod interface;
 mod members;

@@ -3,7 +3,7 @@
 use alloc::string::String;
 
 use sapwood_link::{Filled, MemoryAdvice};
-use sapwood_packet::{OutOfMemory, Rank, RankSet, StreamId};
+use sapwood_packet::{OutOfMemory, Rank, RankSet};
 
 use crate::api::files::Files;
 #[cfg(feature = "mutations")]
@@ -13,7 +13,6 @@ use crate::members::membership::Membership;
 use crate::members::visitor::Visitors;
 use crate::streams::stream::Stream;
 use crate::streams::table::Streams;
-use crate::transform::offload::Jobs;
 use crate::turn::Turn;
 use crate::turn::links::Peer;
 
@@ -28,16 +27,6 @@ pub struct Node {
     pub(crate) membership: Membership,
     pub(crate) streams: Streams,
     pub(crate) files: Files,
-    /// The number of the next stream that this front-end opens.
-    pub(crate) next_stream: StreamId,
-    /// The stream whose filters ran last in this input, and for how many waves.
-    pub(crate) transformed: Option<(StreamId, u32)>,
-    /// Set when streams let others have their turn: they go on at the next wake-up.
-    pub(crate) yields_until: Option<Instant>,
-    /// Filters at work elsewhere.
-    pub(crate) jobs: Jobs,
-    /// When the front-end tells its children what is safe.
-    pub(crate) acknowledgement_due: Option<Instant>,
     /// The wake-up that was last asked for.
     pub(crate) wake: Option<Instant>,
     pub(crate) visitors: Visitors,
@@ -66,11 +55,6 @@ impl Node {
             turn: Turn::new(settings),
             streams: Streams::default(),
             files: Files::default(),
-            next_stream: 1,
-            transformed: None,
-            yields_until: None,
-            jobs: Jobs::default(),
-            acknowledgement_due: None,
             wake: None,
             visitors: Visitors::default(),
             distrusts: None,
@@ -86,7 +70,7 @@ impl Node {
     /// Changes the node. Drain [`Node::poll_output`] before the next change.
     pub fn handle_input(&mut self, now: Instant, input: Input<'_>) {
         self.turn.now = now;
-        self.transformed = None;
+        self.turn.transformed = None;
         if self.turn.reclaims() {
             self.reclaim();
         }
@@ -144,13 +128,13 @@ impl Node {
         let streams = self.streams.timed().filter(may_go);
         let waves = streams.filter_map(|stream| stream.wave_due()).min();
         let others = [
-            self.acknowledgement_due,
+            self.turn.acknowledgement_due,
             self.filter_deadline(),
             self.membership.search.as_ref().map(crate::members::search::Search::deadline),
             self.membership.vacancy_deadline(),
             self.membership.heartbeat_due,
             self.membership.judgement_due,
-            self.membership.departs_until,
+            self.turn.departs_until,
         ];
         // Asked for every few packets: a plain loop without branches takes a fraction of what
         // iterators take here.

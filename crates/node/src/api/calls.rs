@@ -40,7 +40,7 @@ impl Node {
             WaveRule::Immediate => WaitRule::Immediate,
         };
         let request = StreamRequest {
-            stream: self.next_stream,
+            stream: self.streams.next,
             members: Ranges::from(&spec.members),
             up: spec.up.into_iter().map(request_of).collect(),
             down: spec.down.into_iter().map(request_of).collect(),
@@ -58,7 +58,7 @@ impl Node {
         if self.turn.settings.recovery.is_on {
             stream.keep();
         }
-        self.next_stream += 1;
+        self.streams.next += 1;
         let at = self.streams.insert(stream);
         self.open_to_children(at);
         Ok(id)
@@ -120,8 +120,9 @@ impl Node {
     /// Why the members of a stream that are gone are gone.
     #[must_use]
     pub fn missing_members(&self, stream: StreamId) -> Vec<crate::Missing> {
-        self.membership
-            .losses()
+        self.turn
+            .losses
+            .latest_first()
             .filter_map(|lost| {
                 let mut ranks = self.streams.get(stream)?.members.clone();
                 ranks.intersect_with(lost.ranks.as_ref());
@@ -329,7 +330,7 @@ impl Node {
         if self.turn.settings.role == Role::Communication && self.turn.settings.recovery.is_on {
             self.hand_over_rest(true);
             if self.is_at_work() {
-                self.membership.departs_until = Some(now + DRAIN_LIMIT);
+                self.turn.departs_until = Some(now + DRAIN_LIMIT);
                 return;
             }
         }
@@ -354,7 +355,7 @@ impl Node {
             }
             // What it has sent is still its own until it is safe.
             Role::BackEnd => {
-                self.membership.departs_until = Some(now + DRAIN_LIMIT);
+                self.turn.departs_until = Some(now + DRAIN_LIMIT);
                 self.depart();
             }
             Role::FrontEnd => self.end_behind_packets(ENDED_ITSELF.into()),
@@ -375,13 +376,13 @@ impl Node {
     /// Ends a back-end that leaves, once what it has sent is safe; or a communication process, once
     /// its filters are not at work; or either when it has waited long enough.
     pub(crate) fn depart(&mut self) {
-        let Some(until) = self.membership.departs_until else { return };
+        let Some(until) = self.turn.departs_until else { return };
         let is_back_end = self.turn.settings.role == Role::BackEnd;
         let waits = if is_back_end { self.is_unsettled() } else { self.is_at_work() };
         if until > self.turn.now && waits {
             return;
         }
-        self.membership.departs_until = None;
+        self.turn.departs_until = None;
         match is_back_end {
             true => self.end_part(),
             false => self.leave(self.turn.now),

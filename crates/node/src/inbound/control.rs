@@ -82,7 +82,7 @@ impl Node {
                 self.turn.answer_probe(link, number);
             }
             Control::Echo { number, clock } => {
-                self.membership.loss_echoed(number);
+                self.membership.loss_echoed(number, &mut self.turn);
                 self.turn.probe_answered(link, number, clock);
             }
             _ => return Err(WireError::Control),

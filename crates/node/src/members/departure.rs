@@ -6,9 +6,9 @@ use sapwood_link::END;
 use sapwood_packet::{Rank, RankSet};
 use sapwood_wire::{Control, Ranges};
 
-use crate::interface::{Event, LinkId, Missing, Output, Role};
+use crate::interface::{Event, LinkId, Output, Role};
 use crate::members::membership::Membership;
-use crate::members::membership::{State, bound_losses};
+use crate::members::membership::State;
 use crate::members::vacancy::Manner;
 use crate::node::Node;
 use crate::turn::Turn;
@@ -163,16 +163,14 @@ impl Node {
 
     /// Back-ends are gone: remembered, told to the parent, or to the application.
     pub(crate) fn lost(&mut self, rank: Rank, back_ends: RankSet, reason: String) {
-        let news = back_ends.difference(self.membership.known_losses().as_ref());
+        let news = back_ends.difference(self.turn.losses.ranks().as_ref());
         if news.is_empty() && !back_ends.is_empty() {
             return;
         }
-        self.membership.remember_loss(back_ends.clone(), reason.clone());
+        self.turn.losses.add(back_ends.clone(), reason.clone());
         if self.turn.settings.role == Role::Communication && self.turn.settings.recovery.is_on {
             // The link to the parent may be broken already.
-            let unreported = Missing { ranks: back_ends.clone(), reason: reason.clone() };
-            self.membership.unreported.push(unreported);
-            bound_losses(&mut self.membership.unreported);
+            self.turn.losses.add_unreported(back_ends.clone(), reason.clone());
         }
         if self.turn.settings.role == Role::FrontEnd {
             self.turn.outputs.push_back(Output::Event(Event::Lost { rank, back_ends, reason }));
@@ -185,7 +183,7 @@ impl Node {
 
     /// The parent is to echo a number behind the losses that it has been told of.
     pub(crate) fn ask_for_loss_echo(&mut self) {
-        if self.membership.unreported.is_empty() {
+        if self.turn.losses.unreported.is_empty() {
             return;
         }
         if let Some(parent) = self.turn.parent {
@@ -265,9 +263,9 @@ impl Node {
 
 impl Membership {
     /// The parent has echoed a number: it knows of all losses if that was the last one.
-    pub(crate) fn loss_echoed(&mut self, number: u64) {
+    pub(crate) fn loss_echoed(&mut self, number: u64, turn: &mut Turn) {
         if number == TOLD | self.mark {
-            self.unreported.clear();
+            turn.losses.unreported.clear();
         }
     }
 

@@ -8,19 +8,13 @@ use core::time::Duration;
 use sapwood_packet::{Rank, RankSet};
 use sapwood_wire::{Claim, Control, Ranges, WIRE_VERSION};
 
-use crate::interface::{AttachPoint, ChildPlan, Event, Instant, LinkId, Missing, Output, Role};
+use crate::interface::{AttachPoint, ChildPlan, Event, Instant, LinkId, Output, Role};
 use crate::members::dynamic::DynamicRanks;
 use crate::members::search::Search;
 use crate::members::vacancy::{Applicant, Vacancy};
 use crate::members::validation::Standing;
 use crate::node::Node;
 use crate::turn::links::Peer;
-
-/// Losses that are remembered to explain who is missing.
-pub(crate) const LOSSES_MAX: usize = 4096;
-
-/// Most ranges of ranks in all of these.
-const LOST_RANGES_MAX: usize = 1 << 18;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
@@ -112,7 +106,6 @@ pub(crate) struct Membership {
     pub(crate) height: u32,
     /// How many back-ends the network has in all.
     total: u32,
-    losses: Vec<Missing>,
     has_reported: bool,
     pub(crate) is_planned: bool,
     /// The processes above, nearest first, and where they take connections.
@@ -131,12 +124,8 @@ pub(crate) struct Membership {
     pub(crate) next_vacancy: u64,
     /// Orphans whose hello waits.
     pub(crate) applicants: Vec<Applicant>,
-    /// Losses that the parent may not know of: a new one is told.
-    pub(crate) unreported: Vec<Missing>,
     /// The number that the parent was last asked to echo behind them.
     pub(crate) mark: u64,
-    /// Back-ends that were lost and have come back.
-    pub(crate) have_been_absent: RankSet,
     /// Processes whose orphans have been taken in: what they have kept must not be used any more,
     /// even when those orphans have left since.
     pub(crate) superseded: RankSet,
@@ -151,8 +140,6 @@ pub(crate) struct Membership {
     /// Processes that must not come back with their filters' states, which others have taken over,
     /// here or below.
     pub(crate) absorbed: RankSet,
-    /// Until when this back-end, which leaves, waits for what it has sent to be safe.
-    pub(crate) departs_until: Option<Instant>,
     /// The ranks that this process may give to members that were not planned.
     pub(crate) dynamic_ranks: Option<DynamicRanks>,
     /// Whether this process is such a member, and no back-end.
@@ -173,7 +160,6 @@ impl Membership {
             attach_points: Vec::new(),
             height: 1,
             total: 0,
-            losses: Vec::new(),
             has_reported: false,
             is_planned: false,
             ancestors: Vec::new(),
@@ -184,16 +170,13 @@ impl Membership {
             vacancies: Vec::new(),
             next_vacancy: 0,
             applicants: Vec::new(),
-            unreported: Vec::new(),
             mark: 0,
-            have_been_absent: RankSet::new(),
             superseded: RankSet::new(),
             is_asked: false,
             heartbeat_due: None,
             judgement_due: None,
             lateness: Duration::ZERO,
             absorbed: RankSet::new(),
-            departs_until: None,
             dynamic_ranks: None,
             is_joining: false,
             has_stepped_down: false,
@@ -323,38 +306,8 @@ impl Membership {
         self.children.iter_mut().map(|(&rank, child)| (rank, child))
     }
 
-    /// Everybody who is known to be gone.
-    pub(crate) fn known_losses(&self) -> RankSet {
-        let mut all = RankSet::new();
-        for lost in &self.losses {
-            all.union_with(lost.ranks.as_ref());
-        }
-        all
-    }
-
-    /// Why back-ends are gone, latest first.
-    pub(crate) fn losses(&self) -> impl Iterator<Item = &Missing> {
-        self.losses.iter().rev()
-    }
-
-    pub(crate) fn remember_loss(&mut self, ranks: RankSet, reason: String) {
-        self.losses.push(Missing { ranks, reason });
-        bound_losses(&mut self.losses);
-    }
-
-    /// Back-ends that are there again are not explained as gone.
-    fn forget_losses(&mut self, back_ends: &RankSet) {
-        for lost in &mut self.losses {
-            let mut back = lost.ranks.clone();
-            back.intersect_with(back_ends.as_ref());
-            self.have_been_absent.union_with(back.as_ref());
-            lost.ranks.subtract(back_ends.as_ref());
-        }
-        self.losses.retain(|lost| !lost.ranks.is_empty());
-    }
-
     /// The back-ends below, by what has become of them.
-    pub(crate) fn census(&self) -> Census {
+    pub(crate) fn census(&self, lost: RankSet) -> Census {
         let mut census = Census { expected: self.attach.clone(), ..Census::default() };
         for child in self.children.values() {
             census.expected.union_with(child.expected.as_ref());
@@ -363,7 +316,7 @@ impl Membership {
         for vacancy in &self.vacancies {
             census.awaited.union_with(vacancy.awaited.as_ref());
         }
-        census.lost = self.known_losses();
+        census.lost = lost;
         census
     }
 
@@ -580,7 +533,7 @@ impl Node {
     /// The back-ends below an orphan are there again. Those who were thought lost are news.
     pub(crate) fn returned(&mut self, rank: Rank, back_ends: RankSet) {
         // Another of the places that were held for them may have been given up.
-        let known = self.membership.awaited().difference(self.membership.known_losses().as_ref());
+        let known = self.membership.awaited().difference(self.turn.losses.ranks().as_ref());
         let Some(child) = self.membership.children.get_mut(&rank) else { return };
         child.connected = back_ends.clone();
         child.state = State::Reported;
@@ -616,7 +569,7 @@ impl Node {
         if !child.is_resuming {
             self.admit_members(rank, &back_ends);
         }
-        self.membership.forget_losses(&back_ends);
+        self.turn.losses.forget(&back_ends);
         if !self.membership.has_reported {
             self.membership.attach_points.extend(points);
             return self.report_if_ready();
@@ -684,14 +637,5 @@ impl Node {
             }
             (_, None) => {}
         }
-    }
-}
-
-/// Forgets the oldest losses until those that are left are few, and of few ranges.
-pub(crate) fn bound_losses(losses: &mut Vec<Missing>) {
-    let ranges = |lost: &Missing| lost.ranks.as_ref().ranges().len();
-    let mut held: usize = losses.iter().map(ranges).sum();
-    while losses.len() > LOSSES_MAX || held > LOST_RANGES_MAX && losses.len() > 1 {
-        held -= ranges(&losses.remove(0));
     }
 }

@@ -277,11 +277,11 @@ impl Node {
         for fault in stream.faults.get(&wave).into_iter().chain(lasting).flatten() {
             take(&mut left, &fault.ranks, &fault.reason);
         }
-        for lost in self.membership.losses() {
+        for lost in self.turn.losses.latest_first() {
             take(&mut left, &lost.ranks, &lost.reason);
         }
         let absent = alloc::format!("was away when wave {wave} went on");
-        take(&mut left, &self.membership.have_been_absent, &absent);
+        take(&mut left, &self.turn.losses.have_been_absent, &absent);
         let rest = left.clone();
         let reason = reason_of_rest(stream, wave);
         take(&mut left, &rest, &reason);

@@ -119,14 +119,14 @@ impl Node {
     /// What is owed is told after this time at the latest.
     fn pay_within(&mut self, delay: Duration) {
         let until = self.turn.now + delay;
-        if self.acknowledgement_due.is_none_or(|due| until < due) {
-            self.acknowledgement_due = Some(until);
+        if self.turn.acknowledgement_due.is_none_or(|due| until < due) {
+            self.turn.acknowledgement_due = Some(until);
         }
     }
 
     /// Tells all that is owed, when its time has come.
     pub(crate) fn pay_acknowledgements(&mut self) {
-        if self.acknowledgement_due.take_if(|due| *due <= self.turn.now).is_some() {
+        if self.turn.acknowledgement_due.take_if(|due| *due <= self.turn.now).is_some() {
             for at in 0..self.streams.len() {
                 self.acknowledge_to_children(at);
                 let stream = self.streams.at(at);

@@ -38,7 +38,7 @@ impl Node {
     /// The link to the parent is gone, or the parent was silent for too long.
     pub(crate) fn parent_lost(&mut self, reason: &str, was_silent: bool) {
         self.turn.parent = None;
-        if self.turn.has_ended || self.jobs.is_ending() {
+        if self.turn.has_ended || self.streams.jobs.is_ending() {
             return;
         }
         let is_planned = self.membership.is_planned && self.turn.rank.is_some();
@@ -225,7 +225,7 @@ impl Node {
             self.resume_stream(at, link);
         }
         self.turn.send_control(link, &Control::Resumed);
-        let is_leaving = self.membership.departs_until.is_some();
+        let is_leaving = self.turn.departs_until.is_some();
         if is_leaving && self.turn.settings.role == Role::BackEnd {
             // The new parent, or the old one over a new link, knows nothing of that.
             self.turn.send_control(link, &Control::Leaving);
@@ -251,11 +251,11 @@ impl Node {
 
     /// Tells a new parent of everybody who is gone: the old one may not have passed it on.
     fn tell_losses(&mut self, link: LinkId) {
-        let mut losses = self.membership.unreported.clone();
+        let mut losses = self.turn.losses.unreported.clone();
         let mut back = RankSet::new();
         losses.iter().for_each(|lost| back.union_with(lost.ranks.as_ref()));
         back.intersect_with(self.membership.connected().as_ref());
-        losses.extend(self.membership.losses().cloned());
+        losses.extend(self.turn.losses.latest_first().cloned());
         for Missing { ranks, reason } in losses {
             let rank = ranks.as_ref().first().unwrap_or_default();
             let back_ends = Ranges::from(&ranks);

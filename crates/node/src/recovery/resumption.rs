@@ -23,9 +23,9 @@ impl Node {
     /// Has this front-end number its streams from here on; before it opens one. Gives whether it
     /// could be done: a number must not have been given already.
     pub fn begin_streams_at(&mut self, first: StreamId) -> bool {
-        let is_free = first >= self.next_stream;
+        let is_free = first >= self.streams.next;
         if is_free {
-            self.next_stream = first;
+            self.streams.next = first;
         }
         is_free
     }

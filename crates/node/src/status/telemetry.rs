@@ -105,7 +105,7 @@ impl Node {
         let parent = self.turn.parent.filter(|_| self.turn.settings.role != Role::FrontEnd);
         let round_trip =
             parent.and_then(|link| self.turn.links.link(link)).map_or(0, |l| l.round_trip);
-        let census = self.membership.census();
+        let census = self.membership.census(self.turn.losses.ranks());
         let is_leaf = self.turn.settings.role == Role::BackEnd;
         let others = || self.streams.iter().filter(|stream| stream.telemetry.is_none());
         let count = |set: &RankSet| u32::try_from(set.len()).unwrap_or(u32::MAX);

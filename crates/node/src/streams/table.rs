@@ -5,10 +5,12 @@ use alloc::vec::Vec;
 use sapwood_link::Outbox;
 use sapwood_packet::StreamId;
 
+use crate::interface::Instant;
 use crate::streams::stream::Stream;
+use crate::transform::offload::Jobs;
 
 /// The streams that are open at a node.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Streams {
     list: Vec<Stream>,
     /// Where in the list each is, by number.
@@ -19,6 +21,27 @@ pub(crate) struct Streams {
     timed: usize,
     /// The greatest number that one has ever had here.
     latest: StreamId,
+    /// The number of the next stream that this front-end opens.
+    pub(crate) next: StreamId,
+    /// Set when streams let others have their turn: they go on at the next wake-up.
+    pub(crate) yields_until: Option<Instant>,
+    /// Filters at work elsewhere.
+    pub(crate) jobs: Jobs,
+}
+
+impl Default for Streams {
+    fn default() -> Self {
+        Self {
+            list: Vec::new(),
+            index: Vec::new(),
+            last: 0,
+            timed: 0,
+            latest: 0,
+            next: 1,
+            yields_until: None,
+            jobs: Jobs::default(),
+        }
+    }
 }
 
 impl Streams {

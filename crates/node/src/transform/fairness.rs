@@ -6,98 +6,19 @@
 
 use core::time::Duration;
 
-use sapwood_packet::StreamId;
-
-use crate::interface::Instant;
-use crate::node::Node;
-use crate::streams::stream::Stream;
-use crate::transform::offload::Offload;
-use crate::transform::route::Route;
-
 /// Most waves that go through filters in one input before others have their turn.
-const WAVES_PER_INPUT: u32 = 32;
+pub(crate) const WAVES_PER_INPUT: u32 = 32;
 /// Filters that take this long for their waves of one input are slow. One that is slow twice in a
 /// row runs apart.
 pub(crate) const SLOW: Duration = Duration::from_millis(1);
 /// Filters that take this long run apart at once.
-const VERY_SLOW: Duration = Duration::from_millis(5);
+pub(crate) const VERY_SLOW: Duration = Duration::from_millis(5);
 
 /// How a stream's upward filters have kept their time.
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
     /// Whether they took long the last time.
-    is_slow: bool,
+    pub(crate) is_slow: bool,
     /// How often they were moved out of the loop.
     pub(crate) moves: u32,
-}
-
-impl Node {
-    /// The stream whose filters have made packets since the last question, if there is one: the
-    /// caller may say how long that took, with [`Node::spent`].
-    pub fn take_transformed(&mut self) -> Option<StreamId> {
-        self.transformed.take().map(|(stream, _)| stream)
-    }
-
-    /// So much time has gone by until `now` while a stream's filters ran.
-    pub fn spent(&mut self, stream: StreamId, now: Instant, time: Duration) {
-        let Some(open) = self.streams.get_mut(stream) else { return };
-        let was_slow = core::mem::replace(&mut open.pace.is_slow, time >= SLOW);
-        if time >= VERY_SLOW || was_slow && open.pace.is_slow {
-            self.turn.now = now;
-            open.begin_offload();
-        }
-    }
-
-    /// Whether a stream's next wave is not to be sent on here and now: others have their turn
-    /// first, or its filters run apart.
-    #[inline]
-    pub(crate) fn has_to_wait(&mut self, at: usize) -> bool {
-        let stream = self.streams.at(at);
-        if stream.route != Route::Transform {
-            return false;
-        }
-        if stream.offload.is_some() {
-            return self.is_left_to_job(at);
-        }
-        let most = if stream.pace.is_slow { 1 } else { WAVES_PER_INPUT };
-        let id = stream.id;
-        let is_enough = self.transformed.is_some_and(|(last, waves)| last == id && waves >= most);
-        if is_enough {
-            self.streams.at(at).yields = true;
-            self.yields_until = Some(self.turn.now);
-        }
-        is_enough
-    }
-
-    /// A stream's filters are about to run for a wave.
-    pub(crate) fn note_transformed(&mut self, at: usize) {
-        let id = self.streams.at(at).id;
-        let waves = self.transformed.filter(|&(last, _)| last == id).map_or(0, |(_, waves)| waves);
-        self.transformed = Some((id, waves + 1));
-    }
-
-    /// Goes on with the streams that have let others have their turn.
-    pub(crate) fn end_yields(&mut self) {
-        if self.yields_until.take().is_none() {
-            return;
-        }
-        for at in 0..self.streams.len() {
-            if core::mem::take(&mut self.streams.at(at).yields) {
-                self.emit_ready(at);
-                self.end_if_deserted(at);
-            }
-        }
-    }
-}
-
-impl Stream {
-    /// Its upward filters run apart from now on, until they are quick again.
-    fn begin_offload(&mut self) {
-        let is_own_matter = self.telemetry.is_some();
-        if self.route == Route::Transform && self.offload.is_none() && !is_own_matter {
-            self.pace.is_slow = false;
-            self.pace.moves += 1;
-            self.offload = Some(Offload::of_slow_filters(self.pace.moves).into());
-        }
-    }
 }

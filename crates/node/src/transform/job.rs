@@ -223,7 +223,7 @@ impl Job {
         let mut emitter = self.spare.pop().unwrap_or_default();
         emitter.clear();
         self.chain.transform(wave, &mut emitter)?;
-        crate::transform::emission::check_emissions(&emitter)?;
+        crate::transform::emissions::check_emissions(&emitter)?;
         Ok(emitter)
     }
 }

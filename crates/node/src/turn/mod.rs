@@ -4,6 +4,7 @@ mod actions;
 pub(crate) mod clock_skew;
 pub(crate) mod counted;
 pub(crate) mod links;
+pub(crate) mod losses;
 mod reclaim;
 
 use alloc::collections::VecDeque;
@@ -11,12 +12,13 @@ use alloc::string::String;
 
 use sapwood_filter::Emitter;
 use sapwood_link::Pool;
-use sapwood_packet::{OutOfMemory, Rank, Slab, Values};
+use sapwood_packet::{OutOfMemory, Rank, Slab, StreamId, Values};
 use sapwood_wire::limits::CHUNK_BYTES;
 
 use crate::interface::{Delivery, Instant, LinkId, Mutation, Output, Settings};
 use crate::turn::counted::Counted;
 use crate::turn::links::Links;
+use crate::turn::losses::Losses;
 
 /// Outputs that most back-ends have at a time, and a tree may have a million of them.
 const OUTPUTS: usize = 2;
@@ -64,6 +66,14 @@ pub(crate) struct Turn {
     pub(crate) wall: i64,
     /// Its host, for people.
     pub(crate) host: String,
+    /// The back-ends that are known to be gone.
+    pub(crate) losses: Losses,
+    /// The stream whose filters ran last in this turn, and for how many waves.
+    pub(crate) transformed: Option<(StreamId, u32)>,
+    /// When the front-end tells its children what is safe.
+    pub(crate) acknowledgement_due: Option<Instant>,
+    /// Until when this back-end, which leaves, waits for what it has sent to be safe.
+    pub(crate) departs_until: Option<Instant>,
 }
 
 impl Turn {
@@ -89,6 +99,10 @@ impl Turn {
             chunk_bytes: CHUNK_BYTES,
             wall: 0,
             host: String::new(),
+            losses: Losses::default(),
+            transformed: None,
+            acknowledgement_due: None,
+            departs_until: None,
         }
     }
 

@@ -4,11 +4,8 @@ use alloc::boxed::Box;
 use alloc::string::String;
 
 use sapwood_filter::{Emitter, Filter, FilterError, WaveRef};
-use sapwood_link::{Position, SHARED_BODY_BYTES};
-use sapwood_packet::{
-    Body, DIRECTIVES_MAX, Header, OutOfMemory, PacketRef, Rank, RankSet, Slab, StreamId, Wave,
-};
-use sapwood_wire::limits::PACKET_BYTES_MAX;
+use sapwood_link::Position;
+use sapwood_packet::{Header, PacketRef, Rank, RankSet, StreamId, Wave};
 use sapwood_wire::{Control, Ranges};
 use smallvec::SmallVec;
 
@@ -16,6 +13,7 @@ use crate::interface::Mutation;
 use crate::interface::Role;
 use crate::node::Node;
 use crate::streams::stream::Stream;
+use crate::transform::emissions::{check_emissions, shared};
 use crate::transform::job::Item;
 use crate::transform::route::Route;
 use crate::waves::table::{Bodies, OpenWave, OwnedBody};
@@ -495,30 +493,6 @@ impl Node {
             }
         }
     }
-}
-
-/// A copy of a large body, to be shared by those that it goes to; a small one is copied with its
-/// frame.
-pub(crate) fn shared(body: &[u8]) -> Result<Option<Body>, OutOfMemory> {
-    if body.len() < SHARED_BODY_BYTES {
-        return Ok(None);
-    }
-    Slab::try_copy_of(body).map(|slab| Some(Body::from(slab)))
-}
-
-/// What no frame can carry fails the wave; it would not arrive, and its wave be waited for.
-pub(crate) fn check_emissions(out: &Emitter) -> Result<(), FilterError> {
-    out.check_memory()?;
-    let is_carried = |values: sapwood_packet::ValuesRef<'_>| {
-        values.len() <= DIRECTIVES_MAX && values.body().len() as u64 <= PACKET_BYTES_MAX
-    };
-    if out.emissions().all(|(_, values)| is_carried(values)) {
-        return Ok(());
-    }
-    let reason = alloc::format!(
-        "a filter made a packet of more than {DIRECTIVES_MAX} values or {PACKET_BYTES_MAX} bytes"
-    );
-    Err(FilterError::Failed(reason))
 }
 
 fn way_of(stream: &Stream, wave: &OpenWave, is_single: bool) -> Route {

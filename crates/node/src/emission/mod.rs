@@ -1,0 +1,8 @@
+//! What goes on: waves that are complete run through their filters and are sent.
+
+mod back_end;
+mod fairness;
+mod offload;
+mod replies;
+mod synchronisation;
+pub(crate) mod waves;

@@ -1,0 +1,535 @@
+//! Lends filters and rules that run apart from the loop to jobs, and sends on what they made.
+
+use crate::interface::{Instant, Role};
+use crate::node::Node;
+use crate::streams::stream::Stream;
+use crate::transform::job::{Batch, Item, Job, Load, Made, Work};
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::mem;
+use core::time::Duration;
+use sapwood_filter::{Chain, Emitter, FilterError};
+use sapwood_packet::{Packet, PacketRef, StreamId};
+
+use crate::transform::offload::{END_WAIT, Lent, Phase, SPARE_EMITTERS_MAX};
+
+impl Node {
+    /// When filters are to go on, or to be looked after. Asked after every input.
+    #[inline]
+    pub(crate) fn filter_deadline(&self) -> Option<Instant> {
+        if self.streams.jobs.lent.is_empty() && self.streams.jobs.ends.is_none() {
+            return self.streams.yields_until;
+        }
+        self.streams.jobs.deadline().into_iter().chain(self.streams.yields_until).min()
+    }
+
+    /// How long filters that run apart may take for one wave; zero for ever. At first it is
+    /// [`FILTER_LIMIT`].
+    pub fn set_filter_limit(&mut self, limit: Duration) {
+        self.streams.jobs.limit = limit;
+    }
+
+    /// Whether there is a job to be done, for [`Node::take_job`].
+    #[inline]
+    #[must_use]
+    pub fn has_job(&self) -> bool {
+        !self.streams.jobs.listed.is_empty() || !self.streams.jobs.retired.is_empty()
+    }
+
+    /// How many jobs are out that the node waits for.
+    #[must_use]
+    pub fn jobs_out(&self) -> usize {
+        self.streams.jobs.lent.len()
+    }
+
+    /// Whether filters are at work, or about to be, on what is still to be sent.
+    #[must_use]
+    pub fn is_at_work(&self) -> bool {
+        self.streams.iter().any(Stream::is_at_work)
+    }
+
+    /// The next job, whose time begins now. This changes the node as an input does: drain
+    /// [`Node::poll_output`] afterwards.
+    pub fn take_job(&mut self, now: Instant) -> Option<Job> {
+        self.turn.now = now;
+        self.turn.transformed = None;
+        while let Some((id, work)) = self.streams.jobs.listed.pop_front() {
+            let Some(at) = self.streams.find(id) else { continue };
+            let job = match work {
+                Work::Up => self.gather_up(at),
+                Work::Down => self.gather_down(at),
+                Work::Rule => self.gather_question(at),
+            };
+            if job.is_some() {
+                return job;
+            }
+        }
+        let (stream, chain, rule) = self.streams.jobs.retired.pop()?;
+        let load = Load::Packets(Vec::new());
+        Some(Job { number: 0, rule, ..self.job_of(stream, Work::Up, chain, load) })
+    }
+
+    /// A job has been run, which took that long. This changes the node as an input does.
+    pub fn finish_job(&mut self, now: Instant, mut job: Job, time: Duration) {
+        self.turn.now = now;
+        self.turn.transformed = None;
+        let position = self.streams.jobs.lent.iter().position(|lent| lent.number == job.number);
+        let Some(position) = position else {
+            return self.streams.jobs.retire(
+                job.stream,
+                mem::take(&mut job.chain),
+                job.rule.take(),
+            );
+        };
+        let lent = self.streams.jobs.lent.swap_remove(position);
+        let Some(at) = self.streams.find(lent.stream) else { return };
+        if self.turn.has_ended {
+            return;
+        }
+        if let Some(reason) = job.broken.take() {
+            self.give_up_filters(at, &lent, reason);
+        } else {
+            drop(lent);
+            match job.work {
+                Work::Up => self.finish_up(at, job, time),
+                Work::Down => self.finish_down(at, job, time),
+                Work::Rule => self.finish_question(at, job),
+            }
+        }
+        self.end_if_idle();
+        self.depart();
+    }
+
+    /// The next job, to be noted once it is whole.
+    pub(crate) fn new_job(
+        &mut self,
+        stream: StreamId,
+        work: Work,
+        chain: Chain,
+        load: Load,
+    ) -> Job {
+        self.streams.jobs.last_number += 1;
+        self.job_of(stream, work, chain, load)
+    }
+
+    /// A job of these filters.
+    fn job_of(&self, stream: StreamId, work: Work, chain: Chain, load: Load) -> Job {
+        let open = self.streams.get(stream);
+        Job {
+            number: self.streams.jobs.last_number,
+            stream,
+            work,
+            rank: self.turn.rank_or_max(),
+            is_root: self.turn.settings.role == Role::FrontEnd,
+            children: open.map_or(0, |open| open.slots.len() as u32),
+            back_ends: open.map_or(0, |open| open.below.len() as u32),
+            chain,
+            batch: Batch::new(load),
+            inherited: Vec::new(),
+            wants_copy: false,
+            handed_over: None,
+            spare: Vec::new(),
+            failures: Vec::new(),
+            first_copy: None,
+            made: Vec::new(),
+            rule: None,
+            decided: None,
+            broken: None,
+        }
+    }
+
+    /// Remembers that a job is out.
+    pub(crate) fn note_lent(&mut self, job: &Job) {
+        let limit = self.streams.jobs.limit;
+        self.streams.jobs.lent.push(Lent {
+            number: job.number,
+            stream: job.stream,
+            work: job.work,
+            batch: Arc::clone(&job.batch),
+            steps: 0,
+            until: (!limit.is_zero()).then(|| self.turn.now + limit),
+        });
+    }
+
+    /// Looks after the jobs that have been out for long, when the time has come.
+    pub(crate) fn look_after_jobs(&mut self) {
+        let (now, limit) = (self.turn.now, self.streams.jobs.limit);
+        let mut index = 0;
+        while let Some(lent) = self.streams.jobs.lent.get_mut(index) {
+            let steps = lent.batch.steps();
+            if lent.until.is_none_or(|until| until > now) {
+                index += 1;
+            } else if steps > lent.steps {
+                // It is slow, but comes along.
+                lent.steps = steps;
+                lent.until = Some(now + limit);
+                index += 1;
+            } else {
+                let lent = self.streams.jobs.lent.swap_remove(index);
+                if let Some(at) = self.streams.find(lent.stream) {
+                    let reason = format!("has run for {} ms and is given up", limit.as_millis());
+                    self.give_up_filters(at, &lent, reason);
+                }
+            }
+        }
+        self.end_if_idle();
+    }
+
+    /// Filters do not come back: everything that they were to work on fails.
+    fn give_up_filters(&mut self, at: usize, lent: &Lent, reason: String) {
+        let stream = self.streams.at(at);
+        let ended = stream.ended;
+        let names = stream.names_of(lent.work);
+        let reason = format!("{names} of stream {} {reason}", stream.id);
+        let error = FilterError::Failed(reason.clone());
+        match &lent.batch.load {
+            Load::Waves(items) => {
+                // What they held is lost; there is nothing to be handed over any more.
+                stream.handover = None;
+                if let Some(offload) = &mut stream.offload {
+                    offload.phase = Phase::GivenUp(error.clone());
+                }
+                self.complain(at, ended, &reason);
+                for item in items {
+                    self.emit_finished(at, item, Some(Err(&error)));
+                }
+                self.streams.at(at).waves.give_back();
+                self.go_on(at);
+            }
+            Load::Packets(packets) => {
+                if let Some(offload) = &mut stream.down_offload {
+                    offload.phase = Phase::GivenUp(error);
+                }
+                self.complain(at, ended, &format!("{reason} (downward)"));
+                self.drop_down(at, packets.len());
+            }
+            Load::Question(_) => {
+                stream.give_up_rule(error);
+                self.complain(at, ended, &reason);
+                self.go_on(at);
+            }
+        }
+    }
+
+    /// Sends on what waited for a job of the stream.
+    pub(crate) fn go_on(&mut self, at: usize) {
+        self.emit_ready(at);
+        self.end_if_deserted(at);
+        if self.turn.settings.role == Role::FrontEnd {
+            self.owe_acknowledgement(at);
+        }
+    }
+
+    /// A stream is forgotten: nobody waits for its filters, and they are let go of where they run.
+    pub(crate) fn retire_filters(&mut self, at: usize) {
+        let stream = self.streams.at(at);
+        let id = stream.id;
+        let up = stream.offload.is_some().then(|| mem::take(&mut stream.up));
+        let down = stream.down_offload.is_some().then(|| mem::take(&mut stream.down));
+        let rule = stream.retire_rule();
+        for chain in [up, down].into_iter().flatten() {
+            self.streams.jobs.retire(id, chain, None);
+        }
+        self.streams.jobs.retire(id, Chain::default(), rule);
+        self.streams.jobs.lent.retain(|lent| lent.stream != id);
+    }
+}
+
+/// Upward.
+impl Node {
+    /// Whether the next wave is left to a job, which is asked for if there is one to be done; not
+    /// so when the filters have been given up.
+    pub(crate) fn is_left_to_job(&mut self, at: usize) -> bool {
+        if self.streams.at(at).given_up().is_some() {
+            return false;
+        }
+        self.ask_for_work(at);
+        true
+    }
+
+    /// Has the upward filters given out if there is something to do.
+    pub(crate) fn ask_for_work(&mut self, at: usize) {
+        let now = self.turn.now;
+        // One that leaves begins no further wave: its children send it to another.
+        let is_leaving = self.turn.departs_until.is_some();
+        let stream = self.streams.at(at);
+        let Some(offload) = &mut stream.offload else { return };
+        let has_work = offload.wants_copy
+            || !offload.inherited.is_empty()
+            || !is_leaving && stream.waves.is_ready(now);
+        if has_work && matches!(offload.phase, Phase::Idle) {
+            offload.phase = Phase::Listed;
+            let id = stream.id;
+            self.streams.jobs.list(id, Work::Up);
+        }
+    }
+
+    /// Takes the next waves of a stream out of its table. Those that need no filter go on at once
+    /// if no other is among them.
+    fn gather_up(&mut self, at: usize) -> Option<Job> {
+        let (now, is_root) = (self.turn.now, self.turn.settings.role == Role::FrontEnd);
+        let is_leaving = self.turn.departs_until.is_some();
+        let offload = self.streams.at(at).offload.as_mut()?;
+        offload.phase = Phase::Idle;
+        let most = offload.stride.0;
+        let (mut items, mut runs, mut bytes) = (Vec::new(), 0, 0);
+        loop {
+            let stream = self.streams.at(at);
+            let window = stream.request.window_bytes as usize;
+            let is_enough = items.len() == most || !items.is_empty() && bytes >= window;
+            let is_held = !stream.replies.is_empty() || !stream.has_room_up(is_root);
+            if is_leaving || is_enough || is_held {
+                break;
+            }
+            if stream.rule.is_some() {
+                self.consult_rule(at);
+            }
+            let stream = self.streams.at(at);
+            let Some((wave, is_single)) = stream.waves.take_ready(now) else { break };
+            bytes += wave.charged_bytes();
+            let route = self.begin_emission(at, &wave, is_single);
+            let stream = self.streams.at(at);
+            stream.waves.lend(&wave, is_single);
+            if stream.keeps && !is_single {
+                stream.record(&wave);
+            }
+            let item = Item { wave, is_single, route };
+            runs += usize::from(item.runs());
+            items.push(item);
+        }
+        let stream = self.streams.at(at);
+        let offload = stream.offload.as_mut()?;
+        let inherited = mem::take(&mut offload.inherited);
+        let wants_copy = mem::take(&mut offload.wants_copy) || !inherited.is_empty();
+        let (spare, id) = (mem::take(&mut offload.spare), stream.id);
+        if runs == 0 && !wants_copy {
+            self.finish_items(at, items, &mut Vec::new());
+            self.go_on(at);
+            return None;
+        }
+        let stream = self.streams.at(at);
+        if let Some(offload) = &mut stream.offload {
+            offload.phase = Phase::AtWork;
+        }
+        let handed_over = stream.handover.as_ref().map(|handover| handover.sent);
+        let chain = mem::take(&mut stream.up);
+        let job = self.new_job(id, Work::Up, chain, Load::Waves(items));
+        let job = Job { inherited, wants_copy, handed_over, spare, ..job };
+        self.note_lent(&job);
+        Some(job)
+    }
+
+    /// Filters have come back.
+    fn finish_up(&mut self, at: usize, job: Job, time: Duration) {
+        let Job { chain, batch, spare, failures, first_copy, mut made, .. } = job;
+        let stream = self.streams.at(at);
+        let ended = stream.ended;
+        stream.up = chain;
+        if let Some(offload) = &mut stream.offload {
+            offload.phase = Phase::Idle;
+            offload.spare = spare;
+            if !made.is_empty() {
+                offload.note_time(made.len(), time);
+            }
+        }
+        for error in failures {
+            self.complain_of_loss(at, &error);
+        }
+        if let Some(copy) = first_copy {
+            self.hand_over_copy(at, ended, copy);
+        }
+        // The node has let go of its own share of the batch.
+        if let Some(Batch { load: Load::Waves(items), .. }) = Arc::into_inner(batch) {
+            made.reverse();
+            self.finish_items(at, items, &mut made);
+        }
+        let stream = self.streams.at(at);
+        if stream.offload.as_ref().is_some_and(|offload| offload.is_done()) {
+            stream.offload = None;
+        }
+        self.go_on(at);
+    }
+
+    /// Sends on waves that were out of the table; `made` is what came of those that needed a
+    /// filter, the first last.
+    fn finish_items(&mut self, at: usize, items: Vec<Item>, made: &mut Vec<Made>) {
+        for item in items {
+            let made = if item.runs() { made.pop() } else { None };
+            let Some(Made { mut made, copy }) = made else {
+                self.emit_finished(at, &item, None);
+                self.recycle(at, item.wave);
+                continue;
+            };
+            if made.is_ok() && !item.is_single {
+                self.note_taken_in_offload(at, item.wave.position.wave, copy);
+            }
+            self.emit_finished(at, &item, Some(made.as_mut().map_err(|error| &*error)));
+            if let (Ok(emitter), Some(offload)) = (made, &mut self.streams.at(at).offload)
+                && offload.spare.len() < SPARE_EMITTERS_MAX
+            {
+                offload.spare.push(emitter);
+            }
+            self.recycle(at, item.wave);
+        }
+        self.streams.at(at).waves.give_back();
+    }
+}
+
+/// Downward.
+impl Node {
+    /// A packet waits for downward filters that run apart.
+    pub(crate) fn queue_down(&mut self, at: usize, packet: PacketRef<'_>) {
+        let stream = self.streams.at(at);
+        let Some(offload) = &mut stream.down_offload else { return };
+        if let Phase::GivenUp(_) = offload.phase {
+            stream.dropped += 1;
+            return;
+        }
+        let copy = match packet.try_to_packet() {
+            Ok(copy) => copy,
+            Err(lacking) => return self.fail_down(at, &lacking.into()),
+        };
+        offload.bytes += packet.body.len();
+        offload.waiting.push_back(copy);
+        self.ask_for_work_down(at);
+    }
+
+    fn ask_for_work_down(&mut self, at: usize) {
+        let stream = self.streams.at(at);
+        let Some(offload) = &mut stream.down_offload else { return };
+        if matches!(offload.phase, Phase::Idle) && !offload.waiting.is_empty() {
+            offload.phase = Phase::Listed;
+            let id = stream.id;
+            self.streams.jobs.list(id, Work::Down);
+        }
+    }
+
+    fn gather_down(&mut self, at: usize) -> Option<Job> {
+        let stream = self.streams.at(at);
+        let id = stream.id;
+        let offload = stream.down_offload.as_mut()?;
+        offload.first = offload.first();
+        offload.phase = Phase::AtWork;
+        let count = offload.waiting.len().min(offload.stride.0);
+        let packets: Vec<Packet> = offload.waiting.drain(..count).collect();
+        let spare = mem::take(&mut offload.spare);
+        let chain = mem::take(&mut stream.down);
+        let job = self.new_job(id, Work::Down, chain, Load::Packets(packets));
+        let job = Job { spare, ..job };
+        self.note_lent(&job);
+        Some(job)
+    }
+
+    fn finish_down(&mut self, at: usize, job: Job, time: Duration) {
+        let Job { chain, batch, spare, made, .. } = job;
+        let stream = self.streams.at(at);
+        stream.down = chain;
+        let Some(offload) = &mut stream.down_offload else { return };
+        offload.phase = Phase::Idle;
+        offload.first = None;
+        offload.spare = spare;
+        offload.stride.adapt(time);
+        let Load::Packets(packets) = &batch.load else { return };
+        for (packet, Made { made, .. }) in packets.iter().zip(made) {
+            if let Some(offload) = &mut self.streams.at(at).down_offload {
+                offload.bytes = offload.bytes.saturating_sub(packet.body().len());
+            }
+            let emitter = made.unwrap_or_else(|error| {
+                self.fail_down(at, &error);
+                Emitter::new()
+            });
+            self.send_made_down(at, packet.as_ref(), &emitter);
+            if let Some(offload) = &mut self.streams.at(at).down_offload {
+                offload.spare.push(emitter);
+            }
+        }
+        self.ask_for_work_down(at);
+        self.grant_to_parent(at);
+        self.close_if_idle(at);
+    }
+
+    /// The packets that downward filters had, and those that wait for them, come to nothing.
+    fn drop_down(&mut self, at: usize, at_work: usize) {
+        let stream = self.streams.at(at);
+        let Some(offload) = &mut stream.down_offload else { return };
+        stream.dropped += (at_work + offload.waiting.len()) as u64;
+        offload.waiting.clear();
+        (offload.bytes, offload.first) = (0, None);
+        self.grant_to_parent(at);
+        self.close_if_idle(at);
+    }
+
+    /// Whether a stream that is to close has packets at work that come before; it closes behind
+    /// them.
+    pub(crate) fn closes_later(&mut self, at: usize) -> bool {
+        let Some(offload) = &mut self.streams.at(at).down_offload else { return false };
+        offload.closes = offload.is_busy();
+        offload.closes
+    }
+
+    fn close_if_idle(&mut self, at: usize) {
+        let stream = self.streams.at(at);
+        let id = stream.id;
+        if stream.down_offload.as_ref().is_some_and(|offload| offload.closes && !offload.is_busy())
+        {
+            self.close_now(id);
+        }
+    }
+
+    /// The front-end has ended the network: what is at work goes down first, for a short while.
+    pub(crate) fn end_behind_packets(&mut self, reason: String) {
+        self.streams.jobs.ends = Some((self.turn.now + END_WAIT, reason));
+        self.end_if_idle();
+    }
+
+    fn end_if_idle(&mut self) {
+        let now = self.turn.now;
+        let is_busy = |stream: &Stream| stream.down_offload.as_ref().is_some_and(|a| a.is_busy());
+        let is_over = |&(until, _): &(Instant, String)| until <= now;
+        let is_due = self.streams.jobs.ends.as_ref().is_some_and(is_over);
+        if (is_due || !self.streams.iter().any(is_busy))
+            && let Some((_, reason)) = self.streams.jobs.ends.take()
+        {
+            self.end(true, reason);
+        }
+    }
+}
+
+impl Stream {
+    /// Why the upward filters are not called any more, if they are not.
+    #[inline]
+    pub(crate) fn given_up(&self) -> Option<FilterError> {
+        match &self.offload.as_ref()?.phase {
+            Phase::GivenUp(error) => Some(error.clone()),
+            _ => None,
+        }
+    }
+
+    /// Whether waves go on by a job that is listed or out, rather than by the clock.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.offload.as_ref().is_some_and(|offload| offload.is_busy())
+    }
+
+    /// Whether it is closed, and waits for packets that filters are at work on.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.down_offload.as_ref().is_some_and(|offload| offload.closes)
+    }
+
+    fn is_at_work(&self) -> bool {
+        self.is_busy() || self.down_offload.as_ref().is_some_and(|offload| offload.is_busy())
+    }
+
+    /// What is run, for people.
+    fn names_of(&self, work: Work) -> String {
+        let requests = match work {
+            Work::Up => &self.request.up[..],
+            Work::Down => &self.request.down[..],
+            Work::Rule => self.request.rule.as_slice(),
+        };
+        let names: Vec<String> = requests.iter().map(|one| format!("'{}'", one.name)).collect();
+        let what = if work == Work::Rule { "rule" } else { "filter" };
+        format!("{what} {}", names.join(", "))
+    }
+}

@@ -1,0 +1,85 @@
+//! Answers packets of the front-end within filters that reply.
+
+use crate::node::Node;
+use crate::streams::stream::Stream;
+use crate::transform::emissions::shared;
+use sapwood_filter::Emitter;
+use sapwood_packet::{Header, PacketRef, ValuesRef};
+
+use crate::transform::replies::{REPLIES_PER_INPUT, Replies};
+
+impl Node {
+    /// Has what a filter has made of a wave go down, and keeps what cannot go at once. The emitter
+    /// is empty then.
+    pub(crate) fn answer_down(&mut self, at: usize, header: Header, made: &mut Emitter) {
+        let count = made.emissions().filter(|(emission, _)| emission.is_reply).count();
+        if count == 0 {
+            return;
+        }
+        let header = Header { direct: true, ..header };
+        let stream = self.streams.at(at);
+        if count <= REPLIES_PER_INPUT && stream.replies.is_empty() && !stream.is_choked() {
+            for (emission, values) in made.emissions().filter(|(emission, _)| emission.is_reply) {
+                self.send_reply(at, Header { tag: emission.tag, ..header }, values);
+            }
+            return;
+        }
+        let replies = Replies { header, made: core::mem::take(made), done: 0 };
+        self.streams.at(at).replies.push_back(replies);
+        self.go_on_replying(at);
+    }
+
+    fn send_reply(&mut self, at: usize, header: Header, values: ValuesRef<'_>) {
+        let (format, body) = (values.format(), values.body());
+        match shared(body) {
+            Ok(shared) => {
+                let packet = PacketRef { header, format, body, ..PacketRef::default() };
+                self.send_down(at, packet, shared.as_ref());
+            }
+            Err(lacking) => self.fail_down(at, &lacking.into()),
+        }
+    }
+
+    /// Sends down what waits of a stream's replies, as far as may be now. Gives whether none is
+    /// left.
+    pub(crate) fn go_on_replying(&mut self, at: usize) -> bool {
+        let mut left = REPLIES_PER_INPUT;
+        while let Some(mut replies) = self.streams.at(at).replies.pop_front() {
+            let Replies { header, made, done } = &mut replies;
+            for (emission, values) in made.emissions_from(*done) {
+                if left == 0 || self.streams.at(at).is_choked() {
+                    break;
+                }
+                *done += 1;
+                if emission.is_reply {
+                    left -= 1;
+                    self.send_reply(at, Header { tag: emission.tag, ..*header }, values);
+                }
+            }
+            if replies.made.emissions_from(replies.done).next().is_some() {
+                self.streams.at(at).replies.push_front(replies);
+                break;
+            }
+            if self.turn.emitter.is_empty() {
+                // Its memory serves the next wave.
+                replies.made.clear();
+                self.turn.emitter = replies.made;
+            }
+        }
+        let stream = self.streams.at(at);
+        let is_done = stream.replies.is_empty();
+        if !is_done && !stream.is_choked() {
+            stream.yields = true;
+            self.streams.yields_until = Some(self.turn.now);
+        }
+        is_done
+    }
+}
+
+impl Stream {
+    /// Whether some child has as much before it as it may have.
+    fn is_choked(&self) -> bool {
+        let window = self.request.window_bytes as usize;
+        self.slots.iter().any(|slot| slot.alive && slot.down.waiting_bytes() >= window)
+    }
+}
