@@ -132,7 +132,7 @@ impl Node {
             self.filter_deadline(),
             self.membership.search.as_ref().map(crate::members::search::Search::deadline),
             self.membership.vacancy_deadline(),
-            self.membership.heartbeat_due,
+            self.turn.heartbeat_due,
             self.membership.judgement_due,
             self.turn.departs_until,
         ];

@@ -6,10 +6,9 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use sapwood_filter::WaveRule;
-use sapwood_link::{FrameInfo, SHARED_BODY_BYTES};
+use sapwood_link::SHARED_BODY_BYTES;
 use sapwood_packet::{
-    Body, DIRECTIVES_MAX, FormatRef, Header, IntoValues, Packet, PacketRef, RankSet, RankSetRef,
-    Slab, StreamId, Tag, ValuesRef, Wave,
+    Body, DIRECTIVES_MAX, Header, IntoValues, Packet, RankSet, Slab, StreamId, Tag, Wave,
 };
 use sapwood_wire::limits::{FILTERS_MAX, PACKET_BYTES_MAX, WINDOW_BYTES};
 use sapwood_wire::{Control, Ranges, StreamRequest, WaitRule, encode_control};
@@ -236,73 +235,6 @@ impl Node {
         check_length(&body)?;
         self.send_large(at, header, format.as_ref(), body);
         Ok(length)
-    }
-
-    /// Sends values in a wave that is open to this back-end.
-    #[inline]
-    pub(crate) fn send_in_wave(&mut self, at: usize, header: Header, values: ValuesRef<'_>) {
-        if values.body().len() >= SHARED_BODY_BYTES {
-            let body = Body::from(Slab::copy_of(values.body()));
-            return self.send_large(at, header, values.format(), body);
-        }
-        self.begin_wave(at, header.wave, values.body().len());
-        self.send_small(at, header, values);
-    }
-
-    fn send_large(&mut self, at: usize, header: Header, format: FormatRef<'_>, body: Body) {
-        self.begin_wave(at, header.wave, body.len());
-        let contributors = [[header.origin; 2]];
-        let contributors =
-            RankSetRef::from_ranges(&contributors).expect("one range of one rank is in order");
-        let packet = PacketRef { header, contributors, format, ..PacketRef::default() };
-        self.send_up(at, packet, Some(body));
-    }
-
-    /// A wave of this back-end is about to be sent.
-    #[inline]
-    fn begin_wave(&mut self, at: usize, wave: Wave, length: usize) {
-        self.turn.counted.sent(length);
-        let open = self.streams.at(at);
-        // A wave that is dropped is skipped, which the packet that follows tells the parent.
-        if open.drops() {
-            open.dropped += open.sender.make_room(open.request.window_bytes as usize);
-        }
-        open.next_wave = wave + 1;
-    }
-
-    /// Sends a small packet of this back-end, in a run with those before it where that can be.
-    #[inline]
-    fn send_small(&mut self, at: usize, header: Header, values: ValuesRef<'_>) {
-        let Self { turn: Turn { links, parent, .. }, streams, .. } = self;
-        let open = streams.at(at);
-        let contributors = [[header.origin; 2]];
-        let contributors =
-            RankSetRef::from_ranges(&contributors).expect("one range of one rank is in order");
-        let (format, body) = (values.format(), values.body());
-        let mut packet = PacketRef { header, contributors, format, body, ..PacketRef::default() };
-        let Some(outbox) = parent.and_then(|parent| links.outbox(parent)) else {
-            return self.send_up(at, packet, None);
-        };
-        if open.sender.waiting_bytes() == 0
-            && let Some(grown) = outbox.extend_run(header.stream, header.tag, header.wave, values)
-        {
-            return open.sender.pass(grown);
-        }
-        if !open.sender.is_open() {
-            outbox.end_run();
-            return self.send_up(at, packet, None);
-        }
-        streams.record_runs(outbox);
-        let open = streams.at(at);
-        open.number(&mut packet);
-        if let Ok(grown) = outbox.push_run(&packet) {
-            open.sender.pass(grown);
-            // A run is kept when it has ended.
-            if !outbox.is_run_open() {
-                open.sender.record_packed(FrameInfo::upward(&packet), grown, outbox);
-            }
-        }
-        self.acknowledge_beside(at);
     }
 
     /// Whether the last frame for the parent is a run of this stream that the next wave may join.

@@ -2,3 +2,6 @@
 
 pub(crate) mod calls;
 pub(crate) mod files;
+mod jobs;
+mod membership;
+mod status;

@@ -1,32 +1,13 @@
 //! Streams take turns: after some waves one lets the others go on.
 
-use crate::interface::Instant;
 use crate::node::Node;
 use crate::streams::stream::Stream;
 use crate::transform::offload::Offload;
 use crate::transform::route::Route;
-use core::time::Duration;
-use sapwood_packet::StreamId;
 
-use crate::transform::fairness::{SLOW, VERY_SLOW, WAVES_PER_INPUT};
+use crate::transform::fairness::WAVES_PER_INPUT;
 
 impl Node {
-    /// The stream whose filters have made packets since the last question, if there is one: the
-    /// caller may say how long that took, with [`Node::spent`].
-    pub fn take_transformed(&mut self) -> Option<StreamId> {
-        self.turn.transformed.take().map(|(stream, _)| stream)
-    }
-
-    /// So much time has gone by until `now` while a stream's filters ran.
-    pub fn spent(&mut self, stream: StreamId, now: Instant, time: Duration) {
-        let Some(open) = self.streams.get_mut(stream) else { return };
-        let was_slow = core::mem::replace(&mut open.pace.is_slow, time >= SLOW);
-        if time >= VERY_SLOW || was_slow && open.pace.is_slow {
-            self.turn.now = now;
-            open.begin_offload();
-        }
-    }
-
     /// Whether a stream's next wave is not to be sent on here and now: others have their turn
     /// first, or its filters run apart.
     #[inline]
@@ -73,7 +54,7 @@ impl Node {
 
 impl Stream {
     /// Its upward filters run apart from now on, until they are quick again.
-    fn begin_offload(&mut self) {
+    pub(crate) fn begin_offload(&mut self) {
         let is_own_matter = self.telemetry.is_some();
         if self.route == Route::Transform && self.offload.is_none() && !is_own_matter {
             self.pace.is_slow = false;

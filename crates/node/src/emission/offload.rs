@@ -25,83 +25,6 @@ impl Node {
         self.streams.jobs.deadline().into_iter().chain(self.streams.yields_until).min()
     }
 
-    /// How long filters that run apart may take for one wave; zero for ever. At first it is
-    /// [`FILTER_LIMIT`].
-    pub fn set_filter_limit(&mut self, limit: Duration) {
-        self.streams.jobs.limit = limit;
-    }
-
-    /// Whether there is a job to be done, for [`Node::take_job`].
-    #[inline]
-    #[must_use]
-    pub fn has_job(&self) -> bool {
-        !self.streams.jobs.listed.is_empty() || !self.streams.jobs.retired.is_empty()
-    }
-
-    /// How many jobs are out that the node waits for.
-    #[must_use]
-    pub fn jobs_out(&self) -> usize {
-        self.streams.jobs.lent.len()
-    }
-
-    /// Whether filters are at work, or about to be, on what is still to be sent.
-    #[must_use]
-    pub fn is_at_work(&self) -> bool {
-        self.streams.iter().any(Stream::is_at_work)
-    }
-
-    /// The next job, whose time begins now. This changes the node as an input does: drain
-    /// [`Node::poll_output`] afterwards.
-    pub fn take_job(&mut self, now: Instant) -> Option<Job> {
-        self.turn.now = now;
-        self.turn.transformed = None;
-        while let Some((id, work)) = self.streams.jobs.listed.pop_front() {
-            let Some(at) = self.streams.find(id) else { continue };
-            let job = match work {
-                Work::Up => self.gather_up(at),
-                Work::Down => self.gather_down(at),
-                Work::Rule => self.gather_question(at),
-            };
-            if job.is_some() {
-                return job;
-            }
-        }
-        let (stream, chain, rule) = self.streams.jobs.retired.pop()?;
-        let load = Load::Packets(Vec::new());
-        Some(Job { number: 0, rule, ..self.job_of(stream, Work::Up, chain, load) })
-    }
-
-    /// A job has been run, which took that long. This changes the node as an input does.
-    pub fn finish_job(&mut self, now: Instant, mut job: Job, time: Duration) {
-        self.turn.now = now;
-        self.turn.transformed = None;
-        let position = self.streams.jobs.lent.iter().position(|lent| lent.number == job.number);
-        let Some(position) = position else {
-            return self.streams.jobs.retire(
-                job.stream,
-                mem::take(&mut job.chain),
-                job.rule.take(),
-            );
-        };
-        let lent = self.streams.jobs.lent.swap_remove(position);
-        let Some(at) = self.streams.find(lent.stream) else { return };
-        if self.turn.has_ended {
-            return;
-        }
-        if let Some(reason) = job.broken.take() {
-            self.give_up_filters(at, &lent, reason);
-        } else {
-            drop(lent);
-            match job.work {
-                Work::Up => self.finish_up(at, job, time),
-                Work::Down => self.finish_down(at, job, time),
-                Work::Rule => self.finish_question(at, job),
-            }
-        }
-        self.end_if_idle();
-        self.depart();
-    }
-
     /// The next job, to be noted once it is whole.
     pub(crate) fn new_job(
         &mut self,
@@ -115,7 +38,7 @@ impl Node {
     }
 
     /// A job of these filters.
-    fn job_of(&self, stream: StreamId, work: Work, chain: Chain, load: Load) -> Job {
+    pub(crate) fn job_of(&self, stream: StreamId, work: Work, chain: Chain, load: Load) -> Job {
         let open = self.streams.get(stream);
         Job {
             number: self.streams.jobs.last_number,
@@ -178,7 +101,7 @@ impl Node {
     }
 
     /// Filters do not come back: everything that they were to work on fails.
-    fn give_up_filters(&mut self, at: usize, lent: &Lent, reason: String) {
+    pub(crate) fn give_up_filters(&mut self, at: usize, lent: &Lent, reason: String) {
         let stream = self.streams.at(at);
         let ended = stream.ended;
         let names = stream.names_of(lent.work);
@@ -268,7 +191,7 @@ impl Node {
 
     /// Takes the next waves of a stream out of its table. Those that need no filter go on at once
     /// if no other is among them.
-    fn gather_up(&mut self, at: usize) -> Option<Job> {
+    pub(crate) fn gather_up(&mut self, at: usize) -> Option<Job> {
         let (now, is_root) = (self.turn.now, self.turn.settings.role == Role::FrontEnd);
         let is_leaving = self.turn.departs_until.is_some();
         let offload = self.streams.at(at).offload.as_mut()?;
@@ -322,7 +245,7 @@ impl Node {
     }
 
     /// Filters have come back.
-    fn finish_up(&mut self, at: usize, job: Job, time: Duration) {
+    pub(crate) fn finish_up(&mut self, at: usize, job: Job, time: Duration) {
         let Job { chain, batch, spare, failures, first_copy, mut made, .. } = job;
         let stream = self.streams.at(at);
         let ended = stream.ended;
@@ -406,7 +329,7 @@ impl Node {
         }
     }
 
-    fn gather_down(&mut self, at: usize) -> Option<Job> {
+    pub(crate) fn gather_down(&mut self, at: usize) -> Option<Job> {
         let stream = self.streams.at(at);
         let id = stream.id;
         let offload = stream.down_offload.as_mut()?;
@@ -422,7 +345,7 @@ impl Node {
         Some(job)
     }
 
-    fn finish_down(&mut self, at: usize, job: Job, time: Duration) {
+    pub(crate) fn finish_down(&mut self, at: usize, job: Job, time: Duration) {
         let Job { chain, batch, spare, made, .. } = job;
         let stream = self.streams.at(at);
         stream.down = chain;
@@ -484,7 +407,7 @@ impl Node {
         self.end_if_idle();
     }
 
-    fn end_if_idle(&mut self) {
+    pub(crate) fn end_if_idle(&mut self) {
         let now = self.turn.now;
         let is_busy = |stream: &Stream| stream.down_offload.as_ref().is_some_and(|a| a.is_busy());
         let is_over = |&(until, _): &(Instant, String)| until <= now;
@@ -517,7 +440,7 @@ impl Stream {
         self.down_offload.as_ref().is_some_and(|offload| offload.closes)
     }
 
-    fn is_at_work(&self) -> bool {
+    pub(crate) fn is_at_work(&self) -> bool {
         self.is_busy() || self.down_offload.as_ref().is_some_and(|offload| offload.is_busy())
     }
 

@@ -293,26 +293,6 @@ impl Node {
         }
     }
 
-    pub(crate) fn close_now(&mut self, id: StreamId) {
-        let Some(at) = self.streams.find(id) else { return };
-        self.force_down(at);
-        self.retire_filters(at);
-        let mut frame = sapwood_packet::Slab::default();
-        let encoded = sapwood_wire::encode_control(&mut frame, &Control::Close { stream: id });
-        debug_assert!(encoded.is_ok(), "a close message is short");
-        let Self { turn: Turn { links, .. }, streams, .. } = self;
-        for slot in streams.at(at).slots.iter().filter(|slot| slot.alive) {
-            if let Some(outbox) = links.outbox(slot.link) {
-                outbox.push_bytes(frame.as_bytes());
-            }
-        }
-        let is_own_matter = self.streams.at(at).telemetry.is_some();
-        self.streams.remove(id);
-        if self.turn.settings.role == Role::BackEnd && !is_own_matter {
-            self.turn.outputs.push_back(Output::Event(Event::StreamClosed { stream: id }));
-        }
-    }
-
     fn credit_from_parent(&mut self, link: LinkId, stream: StreamId, bytes: u32) {
         let Some(at) = self.streams.find(stream) else { return };
         let Self { turn: Turn { links, .. }, streams, .. } = self;

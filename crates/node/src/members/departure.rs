@@ -134,33 +134,6 @@ impl Node {
         self.forget_down(at);
     }
 
-    /// When no child of a stream is left, the parent is told so, behind the last wave.
-    pub(crate) fn end_if_deserted(&mut self, at: usize) {
-        let stream = self.streams.at(at);
-        if stream.telemetry.is_some() {
-            // This process itself still has something to tell.
-            return;
-        }
-        let is_deserted = stream.slots.iter().all(|slot| slot.next >= END);
-        if !is_deserted || stream.has_said_end || !stream.waves.is_empty() {
-            return;
-        }
-        stream.has_said_end = true;
-        let is_refused = stream.refusal().is_some();
-        if self.turn.settings.role == Role::Communication || is_refused {
-            let header = sapwood_packet::Header {
-                stream: stream.id,
-                wave: END.wave,
-                origin: self.turn.rank_or_max(),
-                ends_wave: true,
-                void: true,
-                ..Default::default()
-            };
-            let packet = sapwood_packet::PacketRef { header, ..Default::default() };
-            self.send_up(at, packet, None);
-        }
-    }
-
     /// Back-ends are gone: remembered, told to the parent, or to the application.
     pub(crate) fn lost(&mut self, rank: Rank, back_ends: RankSet, reason: String) {
         let news = back_ends.difference(self.turn.losses.ranks().as_ref());
@@ -247,16 +220,6 @@ impl Node {
         self.membership.children.values_mut().for_each(|child| child.link = None);
         for at in 0..self.streams.len() {
             self.streams.at(at).slots.iter_mut().for_each(|slot| slot.alive = false);
-        }
-    }
-
-    /// Lets everything that waits on a stream go down, whatever the credit.
-    pub(crate) fn force_down(&mut self, at: usize) {
-        let Self { turn: Turn { links, .. }, streams, .. } = self;
-        for slot in &mut streams.at(at).slots {
-            if let Some(outbox) = links.outbox(slot.link) {
-                slot.down.force(outbox);
-            }
         }
     }
 }

@@ -46,7 +46,7 @@ pub(crate) struct DynamicRanks {
 
 impl DynamicRanks {
     /// The block of the process of this rank; none for a rank beyond those of the table above.
-    fn of(rank: Rank, plan: Vec<u8>) -> Option<Self> {
+    pub(crate) fn of(rank: Rank, plan: Vec<u8>) -> Option<Self> {
         let (next, left, whole) = match rank.checked_sub(DYNAMIC_RANKS_BEGIN) {
             None => {
                 let first = rank.checked_mul(DYNAMIC_RANKS_PER_PROCESS)?;
@@ -82,19 +82,6 @@ impl DynamicRanks {
 }
 
 impl Node {
-    /// Has this process take members that were not planned; before [`Node::expect`]. `plan` is what
-    /// a communication process that joins below it is told as its own plan; it must not be empty.
-    /// Its height is one less than this process's, and one at least.
-    pub fn accept_dynamic_members(&mut self, plan: Vec<u8>) {
-        self.membership.dynamic_ranks =
-            self.turn.rank.and_then(|rank| DynamicRanks::of(rank, plan));
-    }
-
-    /// Says that this communication process comes by itself; before it has a parent.
-    pub fn join(&mut self) {
-        self.membership.is_joining = true;
-    }
-
     /// A communication process comes by itself.
     pub(crate) fn admit_joining(&mut self) -> Result<Rank, String> {
         let is_root = self.turn.settings.role == Role::FrontEnd;

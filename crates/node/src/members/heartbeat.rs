@@ -34,7 +34,7 @@ impl Node {
         let silence = self.turn.settings.recovery.silence;
         let judges = self.turn.settings.role != Role::BackEnd || self.membership.parent_keeps_time;
         let is_on = self.turn.settings.recovery.is_on && !silence.is_zero() && judges;
-        self.membership.heartbeat_due = is_on.then(|| self.turn.now + silence / BEATS);
+        self.turn.heartbeat_due = is_on.then(|| self.turn.now + silence / BEATS);
     }
 
     /// An orphan waits to know whether this child is there.
@@ -52,15 +52,15 @@ impl Node {
     /// Looks who has been silent, and asks again.
     pub(crate) fn send_heartbeats(&mut self) {
         if self.turn.has_ended {
-            self.membership.heartbeat_due = None;
+            self.turn.heartbeat_due = None;
             return;
         }
         let silence = self.turn.settings.recovery.silence;
         let is_due = |due: &mut Instant| *due <= self.turn.now;
-        let beat = self.membership.heartbeat_due.take_if(is_due);
+        let beat = self.turn.heartbeat_due.take_if(is_due);
         let judgement = self.membership.judgement_due.take_if(is_due);
         if beat.is_some() {
-            self.membership.heartbeat_due = Some(self.turn.now + silence / BEATS);
+            self.turn.heartbeat_due = Some(self.turn.now + silence / BEATS);
         }
         if let Some(due) = beat.into_iter().chain(judgement).min() {
             self.excuse(self.turn.now.since(due));

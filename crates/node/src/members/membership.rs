@@ -8,7 +8,7 @@ use core::time::Duration;
 use sapwood_packet::{Rank, RankSet};
 use sapwood_wire::{Claim, Control, Ranges, WIRE_VERSION};
 
-use crate::interface::{AttachPoint, ChildPlan, Event, Instant, LinkId, Output, Role};
+use crate::interface::{AttachPoint, Event, Instant, LinkId, Output, Role};
 use crate::members::dynamic::DynamicRanks;
 use crate::members::search::Search;
 use crate::members::vacancy::{Applicant, Vacancy};
@@ -34,7 +34,7 @@ pub(crate) struct Child {
     pub(crate) connected: RankSet,
     /// Of an orphan: the back-ends that it speaks for.
     pub(crate) covers: RankSet,
-    plan: Vec<u8>,
+    pub(crate) plan: Vec<u8>,
     pub(crate) state: State,
     pub(crate) is_leaving: bool,
     /// Its process id on its host, by which two processes under one rank are told apart.
@@ -100,12 +100,12 @@ pub(crate) struct Census {
 pub(crate) struct Membership {
     pub(crate) children: BTreeMap<Rank, Child>,
     /// Ranks kept for back-ends that attach here.
-    attach: RankSet,
-    attach_points: Vec<AttachPoint>,
+    pub(crate) attach: RankSet,
+    pub(crate) attach_points: Vec<AttachPoint>,
     /// Levels to the farthest back-end.
     pub(crate) height: u32,
     /// How many back-ends the network has in all.
-    total: u32,
+    pub(crate) total: u32,
     has_reported: bool,
     pub(crate) is_planned: bool,
     /// The processes above, nearest first, and where they take connections.
@@ -131,15 +131,10 @@ pub(crate) struct Membership {
     pub(crate) superseded: RankSet,
     /// Whether the parent has asked since the last beat.
     pub(crate) is_asked: bool,
-    /// When the next probes are sent.
-    pub(crate) heartbeat_due: Option<Instant>,
     /// When somebody who does not answer counts as gone.
     pub(crate) judgement_due: Option<Instant>,
     /// By how much this process's own wake-ups have come late: the most, which fades.
     pub(crate) lateness: Duration,
-    /// Processes that must not come back with their filters' states, which others have taken over,
-    /// here or below.
-    pub(crate) absorbed: RankSet,
     /// The ranks that this process may give to members that were not planned.
     pub(crate) dynamic_ranks: Option<DynamicRanks>,
     /// Whether this process is such a member, and no back-end.
@@ -173,10 +168,8 @@ impl Membership {
             mark: 0,
             superseded: RankSet::new(),
             is_asked: false,
-            heartbeat_due: None,
             judgement_due: None,
             lateness: Duration::ZERO,
-            absorbed: RankSet::new(),
             dynamic_ranks: None,
             is_joining: false,
             has_stepped_down: false,
@@ -335,49 +328,6 @@ impl Membership {
 }
 
 impl Node {
-    /// Says which children this node is to have, and which ranks it keeps for back-ends that
-    /// attach. `height` is the number of levels to the farthest back-end, `total` the network's
-    /// back-ends.
-    pub fn expect(&mut self, children: Vec<ChildPlan>, attach: RankSet, height: u32, total: u32) {
-        self.turn
-            .links
-            .expect(children.len() + usize::from(self.turn.settings.role != Role::FrontEnd));
-        let awaited = |child: ChildPlan| (child.rank, Child::awaited(child.back_ends, child.plan));
-        let mut planned: BTreeMap<Rank, Child> = children.into_iter().map(awaited).collect();
-        self.membership.children.append(&mut planned);
-        let is_open = !attach.is_empty() || self.membership.dynamic_ranks.is_some();
-        if let (true, Some(address)) = (is_open, &self.turn.settings.address) {
-            self.membership.attach_points.push(AttachPoint {
-                parent: self.turn.rank_or_max(),
-                address: address.clone(),
-                ranks: attach.clone(),
-            });
-        }
-        self.membership.attach = attach;
-        self.membership.height = height;
-        self.membership.total = total;
-        self.membership.is_planned = true;
-        if self.turn.settings.role == Role::FrontEnd {
-            self.begin_heartbeats();
-        }
-        self.report_if_ready();
-    }
-
-    /// The link to the parent, while there is one.
-    #[must_use]
-    pub fn parent_link(&self) -> Option<LinkId> {
-        self.turn.parent
-    }
-
-    /// Has a communication process that has not come yet be told another plan of the same subtree.
-    pub fn replan(&mut self, rank: Rank, plan: Vec<u8>) {
-        if let Some(child) = self.membership.children.get_mut(&rank)
-            && child.state == State::Awaited
-        {
-            child.plan = plan;
-        }
-    }
-
     pub(crate) fn parent_up(&mut self, link: LinkId) {
         let now = self.turn.now;
         self.turn.links.open(link, Peer::Parent, now);

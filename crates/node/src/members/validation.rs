@@ -255,13 +255,6 @@ impl Node {
         }
     }
 
-    /// Why this process last broke a link: its peer sent what is no frame, or what it may not say.
-    /// `None` as long as all peers have kept the rules.
-    #[must_use]
-    pub fn distrusts(&self) -> Option<&str> {
-        self.distrusts.as_deref()
-    }
-
     fn validate_child(&mut self, link: LinkId, rank: Rank, said: &Control) -> Result<(), Breach> {
         let Some(child) = self.membership.child(rank) else { return Ok(()) };
         may_say(&child.standing, self.turn.settings.recovery.is_on, said)?;

@@ -5,7 +5,6 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use sapwood_wire::limits::REPLY_BYTES_MAX;
 use sapwood_wire::{Control, WIRE_VERSION, WireError};
 
 use crate::interface::{Event, LinkId, Output, Role};
@@ -19,7 +18,7 @@ const VISITORS_MAX: usize = 32;
 #[derive(Debug, Default)]
 pub(crate) struct Visitors {
     next: u64,
-    here: Vec<(LinkId, u64)>,
+    pub(crate) here: Vec<(LinkId, u64)>,
 }
 
 impl Node {
@@ -64,21 +63,5 @@ impl Node {
 
     pub(crate) fn visitor_down(&mut self, link: LinkId) {
         self.visitors.here.retain(|(other, _)| *other != link);
-    }
-
-    /// Answers a visitor's question. One that has gone is not missed.
-    pub fn reply(&mut self, visitor: u64, answer: &[u8]) {
-        let here = &self.visitors.here;
-        let link = here.iter().find(|(_, other)| *other == visitor).map(|&(link, _)| link);
-        let Some(link) = link else { return };
-        let mut parts = answer.chunks(REPLY_BYTES_MAX).peekable();
-        loop {
-            let bytes = parts.next().unwrap_or_default().to_vec();
-            let is_last = parts.peek().is_none();
-            self.turn.send_control(link, &Control::Reply { is_last, bytes });
-            if is_last {
-                return;
-            }
-        }
     }
 }

@@ -1,3 +1,5 @@
 //! Packets that leave: to the parent, to children, or to the application.
 
+pub(crate) mod acknowledgement;
 pub(crate) mod packets;
+mod sending;

@@ -1,7 +1,6 @@
 //! What a death, a lost link or a late packet costs, and how it is made good.
 
 pub(crate) mod absentees;
-pub(crate) mod acknowledgement;
 pub(crate) mod adoption;
 pub(crate) mod orphan;
 pub(crate) mod replica;

@@ -29,12 +29,6 @@ const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_millis(500);
 
 impl Node {
-    /// Whether this process has lost its parent and looks for another one.
-    #[must_use]
-    pub fn is_orphan(&self) -> bool {
-        self.membership.search.is_some()
-    }
-
     /// The link to the parent is gone, or the parent was silent for too long.
     pub(crate) fn parent_lost(&mut self, reason: &str, was_silent: bool) {
         self.turn.parent = None;

@@ -19,20 +19,4 @@ impl Node {
             self.close_now(stream);
         }
     }
-
-    /// Has this front-end number its streams from here on; before it opens one. Gives whether it
-    /// could be done: a number must not have been given already.
-    pub fn begin_streams_at(&mut self, first: StreamId) -> bool {
-        let is_free = first >= self.streams.next;
-        if is_free {
-            self.streams.next = first;
-        }
-        is_free
-    }
-
-    /// Whether this process has ended while its network goes on.
-    #[must_use]
-    pub fn has_stepped_down(&self) -> bool {
-        self.membership.has_stepped_down
-    }
 }

@@ -6,7 +6,6 @@
 //! passes, so that it answers in time even if nobody below it does. Beside that stream nothing is
 //! done for all this but counting.
 
-use alloc::string::String;
 use alloc::vec::Vec;
 
 use sapwood_link::Position;
@@ -14,50 +13,15 @@ use sapwood_packet::{RankSet, Tag, Values, Wave};
 use sapwood_wire::Control;
 
 use crate::interface::record::{LinkRecord, NodeRecord, Records};
-use crate::interface::{Instant, LinkId, Role};
+use crate::interface::{LinkId, Role};
 use crate::node::Node;
 use crate::streams::asked::Asked;
 use crate::turn::counted::nanoseconds;
 
 /// The tag of what goes up and down on such a stream.
-const TELEMETRY_TAG: Tag = 1;
+pub(crate) const TELEMETRY_TAG: Tag = 1;
 
 impl Node {
-    /// The name of this process's host, for people.
-    pub fn set_host(&mut self, host: String) {
-        self.turn.host = host;
-    }
-
-    /// By how much the wall clock of this process's host is ahead of the clock that the node is
-    /// told, in nanoseconds.
-    pub fn set_wall(&mut self, wall: i64) {
-        self.turn.wall = wall;
-    }
-
-    /// Where this process takes connections, if it does.
-    #[must_use]
-    pub fn address(&self) -> Option<&str> {
-        self.turn.settings.address.as_deref()
-    }
-
-    /// Asks all processes that lead to a telemetry stream's members (front-end). The answer comes
-    /// on that stream; [`Records::from_values`] reads it.
-    ///
-    /// # Errors
-    /// As [`Node::broadcast`].
-    pub fn ask_everyone(
-        &mut self,
-        now: Instant,
-        stream: sapwood_packet::StreamId,
-    ) -> Result<(), crate::NodeError> {
-        self.broadcast(now, stream, TELEMETRY_TAG, (), &RankSet::new())
-    }
-
-    /// What this process tells of itself and its links, outside of any wave.
-    pub fn own_records(&mut self) -> Records {
-        self.records(None)
-    }
-
     /// A request has passed: the wave of its number is open from here on.
     pub(crate) fn asked(&mut self, at: usize, wave: Wave) {
         let now = self.turn.now;
@@ -99,7 +63,7 @@ impl Node {
         Some(values)
     }
 
-    fn records(&mut self, asked: Option<&Asked>) -> Records {
+    pub(crate) fn records(&mut self, asked: Option<&Asked>) -> Records {
         let now = self.turn.now;
         let [waves, packets, bytes, interval] = self.turn.counted.report(now);
         let parent = self.turn.parent.filter(|_| self.turn.settings.role != Role::FrontEnd);

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use sapwood_link::Outbox;
-use sapwood_packet::StreamId;
+use sapwood_packet::{RankSet, StreamId};
 
 use crate::interface::Instant;
 use crate::streams::stream::Stream;
@@ -27,6 +27,9 @@ pub(crate) struct Streams {
     pub(crate) yields_until: Option<Instant>,
     /// Filters at work elsewhere.
     pub(crate) jobs: Jobs,
+    /// Processes that must not come back with their filters' states, which others have taken over,
+    /// here or below.
+    pub(crate) absorbed: RankSet,
 }
 
 impl Default for Streams {
@@ -40,6 +43,7 @@ impl Default for Streams {
             next: 1,
             yields_until: None,
             jobs: Jobs::default(),
+            absorbed: RankSet::new(),
         }
     }
 }

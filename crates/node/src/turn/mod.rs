@@ -74,6 +74,8 @@ pub(crate) struct Turn {
     pub(crate) acknowledgement_due: Option<Instant>,
     /// Until when this back-end, which leaves, waits for what it has sent to be safe.
     pub(crate) departs_until: Option<Instant>,
+    /// When the next probes are sent.
+    pub(crate) heartbeat_due: Option<Instant>,
 }
 
 impl Turn {
@@ -103,6 +105,7 @@ impl Turn {
             transformed: None,
             acknowledgement_due: None,
             departs_until: None,
+            heartbeat_due: None,
         }
     }
 

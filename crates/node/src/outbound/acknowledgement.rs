@@ -235,7 +235,7 @@ impl Node {
     /// So much of what went down has become safe that the parent is told, at once or before long.
     #[cold]
     pub(crate) fn owe_to_parent(&mut self, at: usize) {
-        let is_probed = self.membership.heartbeat_due.is_some();
+        let is_probed = self.turn.heartbeat_due.is_some();
         let is_back_end = self.turn.settings.role == Role::BackEnd;
         let most = if is_back_end { REACHED_BYTES_MAX } else { SAFE_BYTES_MAX };
         let stream = self.streams.at(at);
