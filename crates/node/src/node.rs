@@ -97,6 +97,7 @@ impl Node {
                 self.emit_all_ready();
                 self.end_yields();
                 self.look_after_jobs();
+                self.end_if_idle();
                 self.pay_acknowledgements();
                 self.continue_search();
                 self.close_vacancies();
@@ -104,6 +105,7 @@ impl Node {
                 self.depart();
             }
         }
+        self.add_records();
     }
 
     /// The next thing to do, or `None` when the node waits for its next input.

@@ -179,6 +179,7 @@ impl Node {
         }
         if self.streams.at(at).telemetry.is_some() {
             self.asked(at, wave);
+            self.add_records();
         }
         Ok(())
     }
@@ -251,6 +252,7 @@ impl Node {
         open.unread = open.unread.saturating_sub(u64::from(cost));
         if self.turn.settings.role == Role::FrontEnd {
             self.emit_ready(at);
+            self.add_records();
         } else {
             self.grant_to_parent(at);
         }

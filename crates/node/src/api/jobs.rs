@@ -1,5 +1,6 @@
 //! The jobs of filters and rules that run apart from the loop.
 
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::mem;
 use core::time::Duration;
@@ -105,6 +106,18 @@ impl Node {
         if time >= VERY_SLOW || was_slow && open.pace.is_slow {
             self.turn.now = now;
             open.begin_offload();
+        }
+    }
+
+    /// Ends the network behind the packets that are at work.
+    pub(crate) fn end_behind_packets(&mut self, reason: String) {
+        self.end_behind_jobs(reason);
+        self.end_if_idle();
+    }
+
+    pub(crate) fn end_if_idle(&mut self) {
+        if let Some(reason) = self.take_end() {
+            self.end(true, reason);
         }
     }
 }

@@ -97,7 +97,6 @@ impl Node {
                 }
             }
         }
-        self.end_if_idle();
     }
 
     /// Filters do not come back: everything that they were to work on fails.
@@ -402,21 +401,18 @@ impl Node {
     }
 
     /// The front-end has ended the network: what is at work goes down first, for a short while.
-    pub(crate) fn end_behind_packets(&mut self, reason: String) {
+    pub(crate) fn end_behind_jobs(&mut self, reason: String) {
         self.streams.jobs.ends = Some((self.turn.now + END_WAIT, reason));
-        self.end_if_idle();
     }
 
-    pub(crate) fn end_if_idle(&mut self) {
+    /// Why the network ends now, if it is to end and no packet is at work any more.
+    pub(crate) fn take_end(&mut self) -> Option<String> {
         let now = self.turn.now;
         let is_busy = |stream: &Stream| stream.down_offload.as_ref().is_some_and(|a| a.is_busy());
         let is_over = |&(until, _): &(Instant, String)| until <= now;
         let is_due = self.streams.jobs.ends.as_ref().is_some_and(is_over);
-        if (is_due || !self.streams.iter().any(is_busy))
-            && let Some((_, reason)) = self.streams.jobs.ends.take()
-        {
-            self.end(true, reason);
-        }
+        let is_over = is_due || !self.streams.iter().any(is_busy);
+        is_over.then(|| self.streams.jobs.ends.take()).flatten().map(|(_, reason)| reason)
     }
 }
 

@@ -5,7 +5,7 @@ use alloc::string::String;
 
 use sapwood_filter::{Emitter, Filter, FilterError, WaveRef};
 use sapwood_link::Position;
-use sapwood_packet::{Header, PacketRef, Rank, RankSet, StreamId, Wave};
+use sapwood_packet::{Header, PacketRef, Rank, RankSet, StreamId, Values, Wave};
 use sapwood_wire::{Control, Ranges};
 use smallvec::SmallVec;
 
@@ -25,6 +25,9 @@ impl Node {
         if !self.streams.at(at).replies.is_empty() && !self.go_on_replying(at) {
             return;
         }
+        if self.streams.at(at).waits_for_record() {
+            return;
+        }
         let is_root = self.turn.settings.role == Role::FrontEnd;
         let mut has_emitted = false;
         loop {
@@ -38,6 +41,11 @@ impl Node {
             }
             let stream = self.streams.at(at);
             let Some((wave, is_single)) = stream.waves.take_ready(now) else { break };
+            if let Some(asked) = stream.telemetry.as_mut().filter(|_| !is_single) {
+                asked.complete = Some(wave);
+                self.turn.records_wanted.push(stream.id);
+                break;
+            }
             self.emit(at, wave, is_single);
             has_emitted = true;
             if !self.streams.at(at).replies.is_empty() {
@@ -47,6 +55,18 @@ impl Node {
         if is_root && has_emitted {
             self.owe_acknowledgement(at);
         }
+    }
+
+    /// Sends on the complete wave of a telemetry stream, to which this process adds its own part.
+    pub(crate) fn emit_with_record(&mut self, at: usize, own: Values) {
+        let Some(asked) = &mut self.streams.at(at).telemetry else { return };
+        asked.own = Some(own);
+        let Some(wave) = asked.complete.take() else { return };
+        self.emit(at, wave, false);
+        if self.turn.settings.role == Role::FrontEnd {
+            self.owe_acknowledgement(at);
+        }
+        self.emit_ready(at);
     }
 
     /// Sends on what may go of all streams.
@@ -255,7 +275,8 @@ impl Node {
     fn emit_transformed(&mut self, at: usize, wave: &OpenWave, is_single: bool) {
         let rank = self.turn.rank_or_max();
         let is_root = self.turn.settings.role == Role::FrontEnd;
-        let own = if is_single { None } else { self.own_part(at) };
+        let asked = self.streams.at(at).telemetry.as_mut();
+        let own = asked.and_then(|asked| asked.own.take());
         let own = own.as_ref().map(sapwood_packet::Values::as_ref).map(|values| PacketRef {
             header: wave.header,
             format: values.format(),

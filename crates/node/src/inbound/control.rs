@@ -65,6 +65,7 @@ impl Node {
             Control::Acknowledge { stream, wave, offset, singles } => {
                 let single = singles as u32;
                 self.acknowledged_by_parent(link, stream, Position { wave, offset }, single);
+                self.depart();
             }
             Control::Ancestry { ancestors, repairs } => {
                 self.membership.ancestors = ancestors;

@@ -193,7 +193,6 @@ impl Node {
         }
         self.emit_ready(at);
         self.end_if_deserted(at);
-        self.depart();
     }
 
     /// The run at the end of what waits for the parent has ended: its stream keeps it.

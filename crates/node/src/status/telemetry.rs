@@ -9,7 +9,7 @@
 use alloc::vec::Vec;
 
 use sapwood_link::Position;
-use sapwood_packet::{RankSet, Tag, Values, Wave};
+use sapwood_packet::{RankSet, Tag, Wave};
 use sapwood_wire::Control;
 
 use crate::interface::record::{LinkRecord, NodeRecord, Records};
@@ -36,7 +36,7 @@ impl Node {
         }
         let stream = self.streams.at(at);
         let Some(asked) = &mut stream.telemetry else { return };
-        **asked = Asked { since: now, arrivals: Vec::new() };
+        **asked = Asked { since: now, ..Asked::default() };
         let mut links: Vec<LinkId> =
             stream.slots.iter().filter(|slot| slot.alive).map(|slot| slot.link).collect();
         let position = Position::start_of(wave);
@@ -52,15 +52,19 @@ impl Node {
         self.emit_ready(at);
     }
 
-    /// What this process adds to a wave of a telemetry stream.
-    pub(crate) fn own_part(&mut self, at: usize) -> Option<Values> {
-        let asked = core::mem::take(&mut **self.streams.at(at).telemetry.as_mut()?);
-        let values = self.records(Some(&asked)).to_values();
-        // In memory that the stream has kept.
-        if let Some(position) = &mut self.streams.at(at).telemetry {
-            **position = asked;
+    /// Adds this process's own part to the waves of telemetry streams that are complete.
+    pub(crate) fn add_records(&mut self) {
+        while let Some(id) = self.turn.records_wanted.pop() {
+            let Some(at) = self.streams.find(id) else { continue };
+            let Some(asked) = self.streams.at(at).telemetry.as_mut() else { continue };
+            let asked = core::mem::take(&mut **asked);
+            let values = self.records(Some(&asked)).to_values();
+            // In memory that the stream has kept.
+            if let Some(place) = &mut self.streams.at(at).telemetry {
+                **place = asked;
+            }
+            self.emit_with_record(at, values);
         }
-        Some(values)
     }
 
     pub(crate) fn records(&mut self, asked: Option<&Asked>) -> Records {

@@ -1,18 +1,25 @@
 //! The wave that is under way on a telemetry stream.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use sapwood_packet::Values;
 use sapwood_wire::StreamRequest;
 
 use crate::interface::record::TELEMETRY;
 use crate::interface::{Instant, LinkId};
 use crate::turn::counted::nanoseconds;
+use crate::waves::table::OpenWave;
 
 /// The wave that is under way on a telemetry stream.
 #[derive(Debug, Default)]
 pub(crate) struct Asked {
     pub(crate) since: Instant,
     pub(crate) arrivals: Vec<(LinkId, Instant)>,
+    /// The complete wave, which waits for this process's own part.
+    pub(crate) complete: Option<Box<OpenWave>>,
+    /// This process's own part.
+    pub(crate) own: Option<Values>,
 }
 
 impl Asked {

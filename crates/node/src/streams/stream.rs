@@ -139,6 +139,12 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
+    /// Whether a complete wave waits for this process's own part of the telemetry.
+    #[inline]
+    pub(crate) fn waits_for_record(&self) -> bool {
+        self.telemetry.as_ref().is_some_and(|asked| asked.complete.is_some())
+    }
+
     #[inline]
     pub(crate) fn breaks(&self, rule: Mutation) -> bool {
         cfg!(feature = "mutations") && self.mutation == Some(rule)

@@ -9,6 +9,7 @@ mod reclaim;
 
 use alloc::collections::VecDeque;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use sapwood_filter::Emitter;
 use sapwood_link::Pool;
@@ -74,6 +75,8 @@ pub(crate) struct Turn {
     pub(crate) acknowledgement_due: Option<Instant>,
     /// Until when this back-end, which leaves, waits for what it has sent to be safe.
     pub(crate) departs_until: Option<Instant>,
+    /// Telemetry streams with a complete wave, to which this process adds its own part.
+    pub(crate) records_wanted: Vec<StreamId>,
     /// When the next probes are sent.
     pub(crate) heartbeat_due: Option<Instant>,
 }
@@ -105,6 +108,7 @@ impl Turn {
             transformed: None,
             acknowledgement_due: None,
             departs_until: None,
+            records_wanted: Vec::new(),
             heartbeat_due: None,
         }
     }
