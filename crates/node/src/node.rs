@@ -1,16 +1,12 @@
 //! The node: its parts, and the two ways in and out.
 
-use alloc::string::String;
-
 use sapwood_link::{Filled, MemoryAdvice};
 use sapwood_packet::{OutOfMemory, Rank, RankSet};
 
-use crate::api::files::Files;
 #[cfg(feature = "mutations")]
 use crate::interface::Mutation;
 use crate::interface::{Delivery, Input, Instant, LinkId, Output, Recovery, Role, Settings};
 use crate::members::membership::Membership;
-use crate::members::visitor::Visitors;
 use crate::streams::stream::Stream;
 use crate::streams::table::Streams;
 use crate::turn::Turn;
@@ -26,12 +22,8 @@ pub struct Node {
     pub(crate) turn: Turn,
     pub(crate) membership: Membership,
     pub(crate) streams: Streams,
-    pub(crate) files: Files,
     /// The wake-up that was last asked for.
     pub(crate) wake: Option<Instant>,
-    pub(crate) visitors: Visitors,
-    /// See [`Node::distrusts`].
-    pub(crate) distrusts: Option<String>,
 }
 
 impl Node {
@@ -54,10 +46,7 @@ impl Node {
             membership: Membership::new(),
             turn: Turn::new(settings),
             streams: Streams::default(),
-            files: Files::default(),
             wake: None,
-            visitors: Visitors::default(),
-            distrusts: None,
         }
     }
 

@@ -31,7 +31,7 @@ impl Node {
 impl Node {
     /// Answers a visitor's question. One that has gone is not missed.
     pub fn reply(&mut self, visitor: u64, answer: &[u8]) {
-        let here = &self.visitors.here;
+        let here = &self.membership.visitors.here;
         let link = here.iter().find(|(_, other)| *other == visitor).map(|&(link, _)| link);
         let Some(link) = link else { return };
         let mut parts = answer.chunks(REPLY_BYTES_MAX).peekable();
@@ -96,7 +96,7 @@ impl Node {
     /// `None` as long as all peers have kept the rules.
     #[must_use]
     pub fn distrusts(&self) -> Option<&str> {
-        self.distrusts.as_deref()
+        self.membership.distrusts.as_deref()
     }
 }
 

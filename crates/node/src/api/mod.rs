@@ -1,7 +1,7 @@
 //! What the application of this process calls.
 
 pub(crate) mod calls;
-pub(crate) mod files;
+mod files;
 mod jobs;
 mod membership;
 mod status;

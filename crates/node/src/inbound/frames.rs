@@ -348,7 +348,7 @@ impl Node {
     pub(crate) fn break_link(&mut self, link: LinkId, error: &WireError) {
         let reason = alloc::format!("{error}");
         if self.turn.links.link(link).is_some() {
-            self.distrusts = Some(reason.clone());
+            self.membership.distrusts = Some(reason.clone());
         }
         self.turn.outputs.push_back(Output::Hangup(link));
         self.link_down(link, &reason);

@@ -10,9 +10,11 @@ use sapwood_wire::{Claim, Control, Ranges, WIRE_VERSION};
 
 use crate::interface::{AttachPoint, Event, Instant, LinkId, Output, Role};
 use crate::members::dynamic::DynamicRanks;
+use crate::members::files::Files;
 use crate::members::search::Search;
 use crate::members::vacancy::{Applicant, Vacancy};
 use crate::members::validation::Standing;
+use crate::members::visitor::Visitors;
 use crate::node::Node;
 use crate::turn::links::Peer;
 
@@ -145,6 +147,12 @@ pub(crate) struct Membership {
     pub(crate) is_welcomed: bool,
     /// Who was named as superseded, and for whom those spoke who said so.
     pub(crate) superseded_by: Vec<(RankSet, RankSet)>,
+    /// Files with filters that have come here.
+    pub(crate) files: Files,
+    /// Who asks for the status of the network without being part of it.
+    pub(crate) visitors: Visitors,
+    /// See [`Node::distrusts`](crate::Node::distrusts).
+    pub(crate) distrusts: Option<String>,
 }
 
 impl Membership {
@@ -175,6 +183,9 @@ impl Membership {
             has_stepped_down: false,
             is_welcomed: false,
             superseded_by: Vec::new(),
+            files: Files::default(),
+            visitors: Visitors::default(),
+            distrusts: None,
         }
     }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod departure;
 pub(crate) mod dynamic;
+pub(crate) mod files;
 pub(crate) mod heartbeat;
 pub(crate) mod membership;
 pub(crate) mod packet_validation;

@@ -236,7 +236,7 @@ impl Node {
     /// Breaks a link whose peer has committed a breach, and names it.
     pub(crate) fn break_off(&mut self, link: LinkId, breach: &Breach) {
         let reason = alloc::format!("{breach}");
-        self.distrusts = Some(reason.clone());
+        self.membership.distrusts = Some(reason.clone());
         match self.turn.links.link(link).map(|open| open.peer) {
             // It is asked last when this process looks for another.
             Some(Peer::Parent) => self.link_silent(link, &reason),

@@ -36,11 +36,11 @@ impl Node {
         if self.turn.has_ended {
             return Err("the network is ending".to_string());
         }
-        if self.visitors.here.len() == VISITORS_MAX {
+        if self.membership.visitors.here.len() == VISITORS_MAX {
             return Err(alloc::format!("there are {VISITORS_MAX} visitors already"));
         }
-        self.visitors.next += 1;
-        self.visitors.here.push((link, self.visitors.next));
+        self.membership.visitors.next += 1;
+        self.membership.visitors.here.push((link, self.membership.visitors.next));
         if let Some(open) = self.turn.links.link_mut(link) {
             open.peer = Peer::Visitor;
         }
@@ -52,7 +52,7 @@ impl Node {
         link: LinkId,
         control: Control,
     ) -> Result<(), WireError> {
-        let here = &self.visitors.here;
+        let here = &self.membership.visitors.here;
         let visitor = here.iter().find(|(other, _)| *other == link).map(|&(_, visitor)| visitor);
         let (Control::Question { bytes }, Some(visitor)) = (control, visitor) else {
             return Err(WireError::Control);
@@ -62,6 +62,6 @@ impl Node {
     }
 
     pub(crate) fn visitor_down(&mut self, link: LinkId) {
-        self.visitors.here.retain(|(other, _)| *other != link);
+        self.membership.visitors.here.retain(|(other, _)| *other != link);
     }
 }

@@ -211,7 +211,7 @@ impl Node {
             back_ends: Ranges::from(&back_ends),
             covers: Ranges::from(&covers),
             former: Ranges::from(&former),
-            files: self.files.whole(),
+            files: self.membership.files.whole(),
         };
         self.turn.send_control(link, &rejoin);
         self.tell_losses(link);
