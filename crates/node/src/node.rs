@@ -72,7 +72,7 @@ impl Node {
             Input::Filled { link, bytes } => self.filled(link, bytes),
             Input::Transmitted { link, bytes } => {
                 if self.turn.parent == Some(link) {
-                    self.record_runs();
+                    self.end_runs();
                 }
                 if let Some(open) = self.turn.links.link_mut(link) {
                     open.outbox.transmitted(bytes, &mut self.turn.pool);

@@ -1,22 +1,20 @@
 //! What the application of this process asks for: streams and packets, at the front-end or a
 //! back-end.
 
-use alloc::string::{String, ToString};
+use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use sapwood_filter::WaveRule;
-use sapwood_link::SHARED_BODY_BYTES;
-use sapwood_packet::{
-    Body, DIRECTIVES_MAX, Header, IntoValues, Packet, RankSet, Slab, StreamId, Tag, Wave,
-};
-use sapwood_wire::limits::{FILTERS_MAX, PACKET_BYTES_MAX, WINDOW_BYTES};
+use sapwood_packet::{IntoValues, Packet, RankSet, Slab, StreamId, Tag, Wave};
+use sapwood_wire::limits::{FILTERS_MAX, WINDOW_BYTES};
 use sapwood_wire::{Control, Ranges, StreamRequest, WaitRule, encode_control};
 
 use crate::interface::{Instant, NodeError, Role, StreamSpec};
+use crate::members::departure::DRAIN_LIMIT;
 use crate::node::Node;
+use crate::outbound::sending::{check_count, check_length};
 use crate::streams::stream::request_of;
-use crate::turn::Turn;
 
 impl Node {
     /// Opens a stream (front-end).
@@ -198,44 +196,7 @@ impl Node {
         values: impl IntoValues,
         wave: Option<Wave>,
     ) -> Result<usize, NodeError> {
-        if self.turn.settings.role != Role::BackEnd {
-            return Err(NodeError::NotBackEnd);
-        }
-        let rank = self.turn.rank.ok_or(NodeError::NotConnected)?;
-        let at = self.streams.find(stream).ok_or(NodeError::Stream { stream })?;
-        let open = self.streams.at(at);
-        let next = open.next_wave;
-        let wave = wave.unwrap_or(next);
-        if wave < next || wave == sapwood_link::END.wave {
-            return Err(NodeError::WavePassed { wave, next });
-        }
-        if let Some(error) = open.refusal() {
-            return Err(NodeError::Filter(error.clone()));
-        }
-        let has_filters = open.filters_sent();
-        let built = self.turn.build(values);
-        built.check_memory()?;
-        check_count(built.as_ref().len())?;
-        let header =
-            Header { stream, tag, wave, origin: rank, ends_wave: true, ..Header::default() };
-        let values = built.as_ref();
-        let length = values.body().len();
-        if has_filters {
-            let sent = self.send_filtered(at, header, values);
-            self.turn.built = built;
-            return Ok(sent);
-        }
-        if length < SHARED_BODY_BYTES {
-            self.send_in_wave(at, header, values);
-            self.turn.built = built;
-            return Ok(length);
-        }
-        let (format, slab) = built.into_parts();
-        let body = Body::from(slab);
-        self.turn.retain_large(&body);
-        check_length(&body)?;
-        self.send_large(at, header, format.as_ref(), body);
-        Ok(length)
+        self.send_values(stream, tag, values, wave)
     }
 
     /// Whether the last frame for the parent is a run of this stream that the next wave may join.
@@ -271,86 +232,11 @@ impl Node {
         self.leave(now);
     }
 
-    /// Ends this process's part now.
-    fn leave(&mut self, now: Instant) {
-        if let Some(parent) = self.turn.parent {
-            self.hand_over_rest(true);
-            for at in 0..self.streams.len() {
-                let Self { turn: Turn { links, .. }, streams, .. } = self;
-                if let Some(outbox) = links.outbox(parent) {
-                    streams.at(at).sender.force(outbox);
-                }
-            }
-            self.turn.send_control(parent, &Control::Leaving);
-        }
-        match self.turn.settings.role {
-            Role::Communication if self.turn.settings.recovery.is_on => {
-                self.step_down(String::from(ENDED_ITSELF));
-            }
-            // What it has sent is still its own until it is safe.
-            Role::BackEnd => {
-                self.turn.departs_until = Some(now + DRAIN_LIMIT);
-                self.depart();
-            }
-            Role::FrontEnd => self.end_behind_packets(ENDED_ITSELF.into()),
-            Role::Communication => self.end_part(),
-        }
-    }
-
-    fn end_part(&mut self) {
-        self.end(true, String::from(ENDED_ITSELF));
-    }
-
-    /// Whether something that this process has sent is not safe yet.
-    fn is_unsettled(&mut self) -> bool {
-        self.record_runs();
-        !self.turn.has_ended && self.streams.iter().any(|stream| !stream.sender.is_acknowledged())
-    }
-
-    /// Ends a back-end that leaves, once what it has sent is safe; or a communication process, once
-    /// its filters are not at work; or either when it has waited long enough.
-    pub(crate) fn depart(&mut self) {
-        let Some(until) = self.turn.departs_until else { return };
-        let is_back_end = self.turn.settings.role == Role::BackEnd;
-        let waits = if is_back_end { self.is_unsettled() } else { self.is_at_work() };
-        if until > self.turn.now && waits {
-            return;
-        }
-        self.turn.departs_until = None;
-        match is_back_end {
-            true => self.end_part(),
-            false => self.leave(self.turn.now),
-        }
-    }
-
     /// How long a wave of a stream may wait at this node.
     #[must_use]
     pub fn patience(&self, stream: StreamId) -> Option<Duration> {
         self.streams.get(stream).and_then(|stream| stream.patience)
     }
-}
-
-/// Why a process ends that was asked to.
-const ENDED_ITSELF: &str = "this process ended its part";
-
-/// How long a back-end that leaves waits for the acknowledgement of what it has sent, and a
-/// communication process for its filters.
-const DRAIN_LIMIT: Duration = Duration::from_millis(500);
-
-fn check_length(body: &Body) -> Result<(), NodeError> {
-    let bytes = body.len() as u64;
-    if bytes > PACKET_BYTES_MAX {
-        return Err(NodeError::TooLong { bytes });
-    }
-    Ok(())
-}
-
-#[inline]
-fn check_count(count: usize) -> Result<(), NodeError> {
-    if count > DIRECTIVES_MAX {
-        return Err(NodeError::TooManyValues { count });
-    }
-    Ok(())
 }
 
 /// Whether the tree can be told of a stream.

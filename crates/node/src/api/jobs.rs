@@ -1,6 +1,5 @@
 //! The jobs of filters and rules that run apart from the loop.
 
-use alloc::string::String;
 use alloc::vec::Vec;
 use core::mem;
 use core::time::Duration;
@@ -9,7 +8,6 @@ use sapwood_packet::StreamId;
 
 use crate::interface::Instant;
 use crate::node::Node;
-use crate::streams::stream::Stream;
 use crate::transform::fairness::{SLOW, VERY_SLOW};
 use crate::transform::job::{Job, Load, Work};
 
@@ -36,7 +34,7 @@ impl Node {
     /// Whether filters are at work, or about to be, on what is still to be sent.
     #[must_use]
     pub fn is_at_work(&self) -> bool {
-        self.streams.iter().any(Stream::is_at_work)
+        self.has_work()
     }
 
     /// The next job, whose time begins now. This changes the node as an input does: drain
@@ -106,18 +104,6 @@ impl Node {
         if time >= VERY_SLOW || was_slow && open.pace.is_slow {
             self.turn.now = now;
             open.begin_offload();
-        }
-    }
-
-    /// Ends the network behind the packets that are at work.
-    pub(crate) fn end_behind_packets(&mut self, reason: String) {
-        self.end_behind_jobs(reason);
-        self.end_if_idle();
-    }
-
-    pub(crate) fn end_if_idle(&mut self) {
-        if let Some(reason) = self.take_end() {
-            self.end(true, reason);
         }
     }
 }

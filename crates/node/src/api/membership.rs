@@ -1,15 +1,13 @@
 //! The part of this process in its tree: its children, its parent, dynamic members.
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use sapwood_packet::{Rank, RankSet, StreamId};
 use sapwood_wire::Control;
 use sapwood_wire::limits::REPLY_BYTES_MAX;
 
-use crate::interface::{AttachPoint, ChildPlan, LinkId, NodeError, Role};
+use crate::interface::{ChildPlan, LinkId, NodeError, Role};
 use crate::members::dynamic::DynamicRanks;
-use crate::members::membership::Child;
 use crate::members::membership::State;
 use crate::node::Node;
 
@@ -51,28 +49,7 @@ impl Node {
     /// attach. `height` is the number of levels to the farthest back-end, `total` the network's
     /// back-ends.
     pub fn expect(&mut self, children: Vec<ChildPlan>, attach: RankSet, height: u32, total: u32) {
-        self.turn
-            .links
-            .expect(children.len() + usize::from(self.turn.settings.role != Role::FrontEnd));
-        let awaited = |child: ChildPlan| (child.rank, Child::awaited(child.back_ends, child.plan));
-        let mut planned: BTreeMap<Rank, Child> = children.into_iter().map(awaited).collect();
-        self.membership.children.append(&mut planned);
-        let is_open = !attach.is_empty() || self.membership.dynamic_ranks.is_some();
-        if let (true, Some(address)) = (is_open, &self.turn.settings.address) {
-            self.membership.attach_points.push(AttachPoint {
-                parent: self.turn.rank_or_max(),
-                address: address.clone(),
-                ranks: attach.clone(),
-            });
-        }
-        self.membership.attach = attach;
-        self.membership.height = height;
-        self.membership.total = total;
-        self.membership.is_planned = true;
-        if self.turn.settings.role == Role::FrontEnd {
-            self.begin_heartbeats();
-        }
-        self.report_if_ready();
+        self.await_children(children, attach, height, total)
     }
 
     /// The link to the parent, while there is one.

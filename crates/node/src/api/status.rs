@@ -7,7 +7,6 @@ use sapwood_packet::RankSet;
 use crate::interface::Instant;
 use crate::interface::record::Records;
 use crate::node::Node;
-use crate::status::accounting::cost;
 use crate::status::telemetry::TELEMETRY_TAG;
 
 impl Node {
@@ -20,12 +19,7 @@ impl Node {
     #[doc(hidden)]
     #[must_use]
     pub fn queued_bytes(&self) -> usize {
-        let links = self.turn.links.ids().filter_map(|id| self.turn.links.link(id));
-        let links: usize = links.map(|link| link.inbox.bytes() + link.outbox.bytes()).sum();
-        let streams: usize =
-            self.streams.iter().map(crate::streams::stream::Stream::queued_bytes).sum();
-        let deliveries: usize = self.turn.deliveries.iter().map(cost).sum();
-        links + streams + deliveries
+        self.queued()
     }
 
     /// How many deliveries of a stream wait for the application; for tests, as above.

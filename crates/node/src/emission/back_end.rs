@@ -98,7 +98,7 @@ impl Node {
         let Header { stream, wave, origin: rank, .. } = header;
         self.tell_own_fault(stream, wave, &RankSet::range(rank, rank), error, "");
         self.streams.at(at).next_wave = wave + 1;
-        self.record_runs();
+        self.end_runs();
         let header = Header { void: true, filtered: true, ..header };
         self.send_up(at, PacketRef { header, ..PacketRef::default() }, None);
     }
@@ -145,7 +145,7 @@ impl Node {
             if emission.is_reply {
                 let (format, body) = (values.format(), values.body());
                 let header = Header { direct: true, generation: 0, ..header };
-                self.record_runs();
+                self.end_runs();
                 self.send_up(at, PacketRef { header, format, body, ..PacketRef::default() }, None);
             } else {
                 self.deliver(at, packet_of(header, values));

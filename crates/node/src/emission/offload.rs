@@ -1,18 +1,19 @@
 //! Lends filters and rules that run apart from the loop to jobs, and sends on what they made.
 
-use crate::interface::{Instant, Role};
-use crate::node::Node;
-use crate::streams::stream::Stream;
-use crate::transform::job::{Batch, Item, Job, Load, Made, Work};
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::mem;
 use core::time::Duration;
+
 use sapwood_filter::{Chain, Emitter, FilterError};
 use sapwood_packet::{Packet, PacketRef, StreamId};
 
+use crate::interface::{Instant, Role};
+use crate::node::Node;
+use crate::streams::stream::Stream;
+use crate::transform::job::{Batch, Item, Job, Load, Made, Work};
 use crate::transform::offload::{END_WAIT, Lent, Phase, SPARE_EMITTERS_MAX};
 
 impl Node {
@@ -450,5 +451,11 @@ impl Stream {
         let names: Vec<String> = requests.iter().map(|one| format!("'{}'", one.name)).collect();
         let what = if work == Work::Rule { "rule" } else { "filter" };
         format!("{what} {}", names.join(", "))
+    }
+}
+
+impl Node {
+    pub(crate) fn has_work(&self) -> bool {
+        self.streams.iter().any(Stream::is_at_work)
     }
 }

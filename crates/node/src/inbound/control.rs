@@ -51,7 +51,7 @@ impl Node {
                     outbox.record_runs();
                 }
                 if self.turn.settings.role == Role::BackEnd {
-                    self.expect(alloc::vec::Vec::new(), RankSet::new(), 0, back_ends);
+                    self.await_children(alloc::vec::Vec::new(), RankSet::new(), 0, back_ends);
                 }
                 self.turn.outputs.push_back(Output::Planned { rank, plan });
             }

@@ -1,14 +1,14 @@
 //! Children and parents that go, for good or for a while, and the end of the network.
 
 use alloc::string::String;
+use core::time::Duration;
 
 use sapwood_link::END;
 use sapwood_packet::{Rank, RankSet};
 use sapwood_wire::{Control, Ranges};
 
-use crate::interface::{Event, LinkId, Output, Role};
-use crate::members::membership::Membership;
-use crate::members::membership::State;
+use crate::interface::{Event, Instant, LinkId, Output, Role};
+use crate::members::membership::{Membership, State};
 use crate::members::vacancy::Manner;
 use crate::node::Node;
 use crate::turn::Turn;
@@ -16,6 +16,13 @@ use crate::turn::links::Peer;
 
 /// Tells numbers behind losses from those of probes, which are times.
 const TOLD: u64 = 1 << 63;
+
+/// Why a process ends that was asked to.
+pub(crate) const ENDED_ITSELF: &str = "this process ended its part";
+
+/// How long a back-end that leaves waits for the acknowledgement of what it has sent, and a
+/// communication process for its filters.
+pub(crate) const DRAIN_LIMIT: Duration = Duration::from_millis(500);
 
 impl Node {
     /// A process that was to be started ended before it connected.
@@ -54,7 +61,7 @@ impl Node {
 
     fn link_gone(&mut self, link: LinkId, reason: &str, was_silent: bool) {
         if self.turn.parent == Some(link) {
-            self.record_runs();
+            self.end_runs();
         }
         let Some(open) = self.turn.links.close(link) else { return };
         // Its number is another link's before long.
@@ -235,6 +242,74 @@ impl Membership {
     pub(crate) fn leaving(&mut self, rank: Rank) {
         if let Some(child) = self.children.get_mut(&rank) {
             child.is_leaving = true;
+        }
+    }
+}
+
+impl Node {
+    /// Ends the network behind the packets that are at work.
+    pub(crate) fn end_behind_packets(&mut self, reason: String) {
+        self.end_behind_jobs(reason);
+        self.end_if_idle();
+    }
+
+    pub(crate) fn end_if_idle(&mut self) {
+        if let Some(reason) = self.take_end() {
+            self.end(true, reason);
+        }
+    }
+}
+
+impl Node {
+    /// Ends this process's part now.
+    pub(crate) fn leave(&mut self, now: Instant) {
+        if let Some(parent) = self.turn.parent {
+            self.hand_over_rest(true);
+            for at in 0..self.streams.len() {
+                let Self { turn: Turn { links, .. }, streams, .. } = self;
+                if let Some(outbox) = links.outbox(parent) {
+                    streams.at(at).sender.force(outbox);
+                }
+            }
+            self.turn.send_control(parent, &Control::Leaving);
+        }
+        match self.turn.settings.role {
+            Role::Communication if self.turn.settings.recovery.is_on => {
+                self.step_down(String::from(ENDED_ITSELF));
+            }
+            // What it has sent is still its own until it is safe.
+            Role::BackEnd => {
+                self.turn.departs_until = Some(now + DRAIN_LIMIT);
+                self.depart();
+            }
+            Role::FrontEnd => self.end_behind_packets(ENDED_ITSELF.into()),
+            Role::Communication => self.end_part(),
+        }
+    }
+
+    fn end_part(&mut self) {
+        self.end(true, String::from(ENDED_ITSELF));
+    }
+
+    /// Whether something that this process has sent is not safe yet.
+    fn is_unsettled(&mut self) -> bool {
+        self.end_runs();
+        !self.turn.has_ended && self.streams.iter().any(|stream| !stream.sender.is_acknowledged())
+    }
+
+    /// Ends a back-end that leaves, once what it has sent is safe; or a communication process, once
+    /// its filters are not at work; or either when it has waited long enough.
+    pub(crate) fn depart(&mut self) {
+        let Some(until) = self.turn.departs_until else { return };
+        let is_back_end = self.turn.settings.role == Role::BackEnd;
+        let waits = if is_back_end { self.is_unsettled() } else { self.has_work() };
+        if until > self.turn.now && waits {
+            return;
+        }
+        self.turn.departs_until = None;
+        match is_back_end {
+            true => self.end_part(),
+            false => self.leave(self.turn.now),
         }
     }
 }

@@ -8,7 +8,7 @@ use core::time::Duration;
 use sapwood_packet::{Rank, RankSet};
 use sapwood_wire::{Claim, Control, Ranges, WIRE_VERSION};
 
-use crate::interface::{AttachPoint, Event, Instant, LinkId, Output, Role};
+use crate::interface::{AttachPoint, ChildPlan, Event, Instant, LinkId, Output, Role};
 use crate::members::dynamic::DynamicRanks;
 use crate::members::files::Files;
 use crate::members::search::Search;
@@ -598,5 +598,38 @@ impl Node {
             }
             (_, None) => {}
         }
+    }
+}
+
+impl Node {
+    pub(crate) fn await_children(
+        &mut self,
+        children: Vec<ChildPlan>,
+        attach: RankSet,
+        height: u32,
+        total: u32,
+    ) {
+        self.turn
+            .links
+            .expect(children.len() + usize::from(self.turn.settings.role != Role::FrontEnd));
+        let awaited = |child: ChildPlan| (child.rank, Child::awaited(child.back_ends, child.plan));
+        let mut planned: BTreeMap<Rank, Child> = children.into_iter().map(awaited).collect();
+        self.membership.children.append(&mut planned);
+        let is_open = !attach.is_empty() || self.membership.dynamic_ranks.is_some();
+        if let (true, Some(address)) = (is_open, &self.turn.settings.address) {
+            self.membership.attach_points.push(AttachPoint {
+                parent: self.turn.rank_or_max(),
+                address: address.clone(),
+                ranks: attach.clone(),
+            });
+        }
+        self.membership.attach = attach;
+        self.membership.height = height;
+        self.membership.total = total;
+        self.membership.is_planned = true;
+        if self.turn.settings.role == Role::FrontEnd {
+            self.begin_heartbeats();
+        }
+        self.report_if_ready();
     }
 }

@@ -197,7 +197,7 @@ impl Node {
 
     /// The run at the end of what waits for the parent has ended: its stream keeps it.
     #[inline]
-    pub(crate) fn record_runs(&mut self) {
+    pub(crate) fn end_runs(&mut self) {
         let Self { turn: Turn { links, parent, .. }, streams, .. } = self;
         let link = parent.and_then(|parent| links.link_mut(parent));
         if let Some(link) = link {

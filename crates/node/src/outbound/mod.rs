@@ -2,4 +2,4 @@
 
 pub(crate) mod acknowledgement;
 pub(crate) mod packets;
-mod sending;
+pub(crate) mod sending;

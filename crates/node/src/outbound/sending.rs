@@ -1,8 +1,13 @@
 //! What a back-end sends: small packets in runs, large ones by themselves.
 
 use sapwood_link::{FrameInfo, SHARED_BODY_BYTES};
-use sapwood_packet::{Body, FormatRef, Header, PacketRef, RankSetRef, Slab, ValuesRef, Wave};
+use sapwood_packet::{
+    Body, DIRECTIVES_MAX, FormatRef, Header, IntoValues, PacketRef, RankSetRef, Slab, StreamId,
+    Tag, ValuesRef, Wave,
+};
+use sapwood_wire::limits::PACKET_BYTES_MAX;
 
+use crate::interface::{NodeError, Role};
 use crate::node::Node;
 use crate::turn::Turn;
 
@@ -79,4 +84,69 @@ impl Node {
         }
         self.acknowledge_beside(at);
     }
+}
+
+impl Node {
+    pub(crate) fn send_values(
+        &mut self,
+        stream: StreamId,
+        tag: Tag,
+        values: impl IntoValues,
+        wave: Option<Wave>,
+    ) -> Result<usize, NodeError> {
+        if self.turn.settings.role != Role::BackEnd {
+            return Err(NodeError::NotBackEnd);
+        }
+        let rank = self.turn.rank.ok_or(NodeError::NotConnected)?;
+        let at = self.streams.find(stream).ok_or(NodeError::Stream { stream })?;
+        let open = self.streams.at(at);
+        let next = open.next_wave;
+        let wave = wave.unwrap_or(next);
+        if wave < next || wave == sapwood_link::END.wave {
+            return Err(NodeError::WavePassed { wave, next });
+        }
+        if let Some(error) = open.refusal() {
+            return Err(NodeError::Filter(error.clone()));
+        }
+        let has_filters = open.filters_sent();
+        let built = self.turn.build(values);
+        built.check_memory()?;
+        check_count(built.as_ref().len())?;
+        let header =
+            Header { stream, tag, wave, origin: rank, ends_wave: true, ..Header::default() };
+        let values = built.as_ref();
+        let length = values.body().len();
+        if has_filters {
+            let sent = self.send_filtered(at, header, values);
+            self.turn.built = built;
+            return Ok(sent);
+        }
+        if length < SHARED_BODY_BYTES {
+            self.send_in_wave(at, header, values);
+            self.turn.built = built;
+            return Ok(length);
+        }
+        let (format, slab) = built.into_parts();
+        let body = Body::from(slab);
+        self.turn.retain_large(&body);
+        check_length(&body)?;
+        self.send_large(at, header, format.as_ref(), body);
+        Ok(length)
+    }
+}
+
+pub(crate) fn check_length(body: &Body) -> Result<(), NodeError> {
+    let bytes = body.len() as u64;
+    if bytes > PACKET_BYTES_MAX {
+        return Err(NodeError::TooLong { bytes });
+    }
+    Ok(())
+}
+
+#[inline]
+pub(crate) fn check_count(count: usize) -> Result<(), NodeError> {
+    if count > DIRECTIVES_MAX {
+        return Err(NodeError::TooManyValues { count });
+    }
+    Ok(())
 }

@@ -30,7 +30,7 @@ impl Node {
             let id = self.streams.at(at).id;
             let counted = self.turn.counted;
             // A wave that has passed is one that this process was not counted in.
-            let _ = self.send(id, TELEMETRY_TAG, values, Some(wave));
+            let _ = self.send_values(id, TELEMETRY_TAG, values, Some(wave));
             self.turn.counted = counted;
             return;
         }
@@ -87,7 +87,7 @@ impl Node {
             lost: count(&census.lost),
             awaited: count(&census.awaited),
             round_trip,
-            queued_bytes: self.queued_bytes() as u64,
+            queued_bytes: self.queued() as u64,
             window_bytes: others().map(|stream| stream.windows(parent.is_some())).sum(),
             fill: others().map(crate::streams::stream::Stream::fill).max().unwrap_or(0),
             kept_bytes: others().map(crate::streams::stream::Stream::kept_bytes).sum(),
