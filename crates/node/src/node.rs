@@ -3,14 +3,15 @@
 use sapwood_link::{Filled, MemoryAdvice};
 use sapwood_packet::{OutOfMemory, Rank, RankSet};
 
-#[cfg(feature = "mutations")]
-use crate::interface::Mutation;
 use crate::interface::{Delivery, Input, Instant, LinkId, Output, Recovery, Role, Settings};
 use crate::members::membership::Membership;
 use crate::streams::stream::Stream;
 use crate::streams::table::Streams;
 use crate::turn::Turn;
 use crate::turn::links::Peer;
+
+#[cfg(feature = "mutations")]
+use crate::interface::Mutation;
 
 /// Later than any deadline.
 const NEVER: Instant = Instant(u64::MAX);
@@ -64,37 +65,50 @@ impl Node {
             self.reclaim();
         }
         match input {
-            Input::ParentUp { link } if self.membership.search.is_some() => self.ancestor_up(link),
-            Input::ParentUp { link } => self.parent_up(link),
-            Input::ConnectFailed { reason, is_refused } => self.connect_failed(&reason, is_refused),
+            Input::ParentUp { link } if self.membership.search.is_some() => {
+                self.membership.ancestor_up(link, &mut self.turn)
+            }
+            Input::ParentUp { link } => self.membership.parent_up(link, &mut self.turn),
+            Input::ConnectFailed { reason, is_refused } => self.membership.connect_failed(
+                &reason,
+                is_refused,
+                &mut self.streams,
+                &mut self.turn,
+            ),
             Input::ChildUp { link } => self.turn.links.open(link, Peer::Stranger, now),
-            Input::Bytes { link, bytes } => self.bytes(link, bytes),
+            Input::Bytes { link, bytes } => {
+                self.membership.bytes(link, bytes, &mut self.streams, &mut self.turn)
+            }
             Input::Filled { link, bytes } => self.filled(link, bytes),
             Input::Transmitted { link, bytes } => {
                 if self.turn.parent == Some(link) {
-                    self.end_runs();
+                    self.streams.end_runs(&mut self.turn);
                 }
                 if let Some(open) = self.turn.links.link_mut(link) {
                     open.outbox.transmitted(bytes, &mut self.turn.pool);
                     open.owed_bytes = open.owed_bytes.saturating_sub(bytes);
                 }
             }
-            Input::LinkDown { link, reason } => self.link_down(link, &reason),
-            Input::StartFailed { rank, text } => self.start_failed(rank, text),
+            Input::LinkDown { link, reason } => {
+                self.membership.link_down(link, &reason, &mut self.streams, &mut self.turn)
+            }
+            Input::StartFailed { rank, text } => {
+                self.membership.start_failed(rank, text, &mut self.streams, &mut self.turn)
+            }
             Input::Timeout => {
                 self.wake = None;
-                self.emit_all_ready();
-                self.end_yields();
-                self.look_after_jobs();
-                self.end_if_idle();
-                self.pay_acknowledgements();
-                self.continue_search();
-                self.close_vacancies();
-                self.send_heartbeats();
-                self.depart();
+                self.streams.emit_all_ready(&mut self.turn);
+                self.streams.end_yields(&mut self.turn);
+                self.streams.look_after_jobs(&mut self.turn);
+                self.membership.end_if_idle(&mut self.streams, &mut self.turn);
+                self.streams.pay_acknowledgements(&mut self.turn);
+                self.membership.continue_search(&mut self.streams, &mut self.turn);
+                self.membership.close_vacancies(&mut self.streams, &mut self.turn);
+                self.membership.send_heartbeats(&mut self.streams, &mut self.turn);
+                self.membership.depart(&mut self.streams, &mut self.turn);
             }
         }
-        self.add_records();
+        self.membership.add_records(&mut self.streams, &mut self.turn);
     }
 
     /// The next thing to do, or `None` when the node waits for its next input.
@@ -120,7 +134,7 @@ impl Node {
         let waves = streams.filter_map(|stream| stream.wave_due()).min();
         let others = [
             self.turn.acknowledgement_due,
-            self.filter_deadline(),
+            self.streams.filter_deadline(),
             self.membership.search.as_ref().map(crate::members::search::Search::deadline),
             self.membership.vacancy_deadline(),
             self.turn.heartbeat_due,
@@ -262,7 +276,7 @@ impl Node {
     fn reclaim(&mut self) {
         self.turn.reclaim();
         self.streams.reclaim();
-        self.expire_absentees();
+        self.streams.expire_absentees(&mut self.turn);
     }
 
     fn filled(&mut self, link: LinkId, bytes: usize) {
@@ -273,18 +287,20 @@ impl Node {
             Ok(Filled::Partial) => {}
             Ok(Filled::Frame(slab)) => {
                 open.inbox.note_length(slab.len());
-                self.frame_owned(link, slab);
+                self.membership.frame_owned(link, slab, &mut self.streams, &mut self.turn);
             }
             Ok(Filled::FrameAndMore(slab, more)) => {
                 open.inbox.note_length(slab.len());
-                self.frame_owned(link, slab);
-                self.bytes(link, &more);
+                self.membership.frame_owned(link, slab, &mut self.streams, &mut self.turn);
+                self.membership.bytes(link, &more, &mut self.streams, &mut self.turn);
             }
             Ok(Filled::Bytes(slab)) => {
-                self.bytes(link, slab.as_bytes());
+                self.membership.bytes(link, slab.as_bytes(), &mut self.streams, &mut self.turn);
                 self.turn.pool.give(slab);
             }
-            Err(error) => self.break_link(link, &error),
+            Err(error) => {
+                self.membership.break_link(link, &error, &mut self.streams, &mut self.turn)
+            }
         }
     }
 }

@@ -50,14 +50,14 @@ impl Node {
             at_back_ends: spec.at_back_ends,
         };
         check_request(&request)?;
-        let mut stream = self.new_stream(request)?;
+        let mut stream = self.membership.new_stream(request, &self.turn)?;
         let id = stream.id;
         if self.turn.settings.recovery.is_on {
             stream.keep();
         }
         self.streams.next += 1;
         let at = self.streams.insert(stream);
-        self.open_to_children(at);
+        self.membership.open_to_children(at, &mut self.streams, &mut self.turn);
         Ok(id)
     }
 
@@ -69,7 +69,7 @@ impl Node {
         if self.turn.settings.role != Role::FrontEnd {
             return Err(NodeError::NotFrontEnd);
         }
-        self.close(stream);
+        self.streams.close(stream, &mut self.turn);
         self.turn.deliveries.retain(|delivery| delivery.stream() != stream);
         Ok(())
     }
@@ -171,13 +171,13 @@ impl Node {
         open.next_down += 1;
         lent.destinations = destinations.as_ref();
         if self.streams.at(at).passes_down {
-            self.send_down(at, lent, Some(packet.body()));
+            self.streams.send_down(at, lent, Some(packet.body()), &mut self.turn);
         } else {
-            self.transform_down(at, lent);
+            self.streams.transform_down(at, lent, &mut self.turn);
         }
         if self.streams.at(at).telemetry.is_some() {
-            self.asked(at, wave);
-            self.add_records();
+            self.membership.asked(at, wave, &mut self.streams, &mut self.turn);
+            self.membership.add_records(&mut self.streams, &mut self.turn);
         }
         Ok(())
     }
@@ -196,7 +196,7 @@ impl Node {
         values: impl IntoValues,
         wave: Option<Wave>,
     ) -> Result<usize, NodeError> {
-        self.send_values(stream, tag, values, wave)
+        self.streams.send_values(stream, tag, values, wave, &mut self.turn)
     }
 
     /// Whether the last frame for the parent is a run of this stream that the next wave may join.
@@ -212,10 +212,10 @@ impl Node {
         let open = self.streams.at(at);
         open.unread = open.unread.saturating_sub(u64::from(cost));
         if self.turn.settings.role == Role::FrontEnd {
-            self.emit_ready(at);
-            self.add_records();
+            self.streams.emit_ready(at, &mut self.turn);
+            self.membership.add_records(&mut self.streams, &mut self.turn);
         } else {
-            self.grant_to_parent(at);
+            self.streams.grant_to_parent(at, &mut self.turn);
         }
     }
 
@@ -223,13 +223,13 @@ impl Node {
     pub fn shutdown(&mut self, now: Instant) {
         self.turn.now = now;
         if self.turn.settings.role == Role::Communication && self.turn.settings.recovery.is_on {
-            self.hand_over_rest(true);
+            self.streams.hand_over_rest(true, &mut self.turn);
             if self.is_at_work() {
                 self.turn.departs_until = Some(now + DRAIN_LIMIT);
                 return;
             }
         }
-        self.leave(now);
+        self.membership.leave(now, &mut self.streams, &mut self.turn);
     }
 
     /// How long a wave of a stream may wait at this node.

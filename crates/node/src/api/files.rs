@@ -34,7 +34,7 @@ impl Node {
             let offset = (index * FILE_PART_BYTES_MAX) as u32;
             let (name, bytes) = (file.name.to_string(), part.to_vec());
             let part = Control::File { name, digest: *file.digest, total, offset, bytes };
-            self.keep_part(part);
+            self.membership.keep_part(part, &mut self.turn);
         }
         Ok(())
     }

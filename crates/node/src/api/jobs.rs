@@ -34,7 +34,7 @@ impl Node {
     /// Whether filters are at work, or about to be, on what is still to be sent.
     #[must_use]
     pub fn is_at_work(&self) -> bool {
-        self.has_work()
+        self.streams.has_work()
     }
 
     /// The next job, whose time begins now. This changes the node as an input does: drain
@@ -45,9 +45,9 @@ impl Node {
         while let Some((id, work)) = self.streams.jobs.listed.pop_front() {
             let Some(at) = self.streams.find(id) else { continue };
             let job = match work {
-                Work::Up => self.gather_up(at),
-                Work::Down => self.gather_down(at),
-                Work::Rule => self.gather_question(at),
+                Work::Up => self.streams.gather_up(at, &mut self.turn),
+                Work::Down => self.streams.gather_down(at, &mut self.turn),
+                Work::Rule => self.streams.gather_question(at, &mut self.turn),
             };
             if job.is_some() {
                 return job;
@@ -55,7 +55,11 @@ impl Node {
         }
         let (stream, chain, rule) = self.streams.jobs.retired.pop()?;
         let load = Load::Packets(Vec::new());
-        Some(Job { number: 0, rule, ..self.job_of(stream, Work::Up, chain, load) })
+        Some(Job {
+            number: 0,
+            rule,
+            ..self.streams.job_of(stream, Work::Up, chain, load, &self.turn)
+        })
     }
 
     /// A job has been run, which took that long. This changes the node as an input does.
@@ -76,17 +80,17 @@ impl Node {
             return;
         }
         if let Some(reason) = job.broken.take() {
-            self.give_up_filters(at, &lent, reason);
+            self.streams.give_up_filters(at, &lent, reason, &mut self.turn);
         } else {
             drop(lent);
             match job.work {
-                Work::Up => self.finish_up(at, job, time),
-                Work::Down => self.finish_down(at, job, time),
-                Work::Rule => self.finish_question(at, job),
+                Work::Up => self.streams.finish_up(at, job, time, &mut self.turn),
+                Work::Down => self.streams.finish_down(at, job, time, &mut self.turn),
+                Work::Rule => self.streams.finish_question(at, job, &mut self.turn),
             }
         }
-        self.end_if_idle();
-        self.depart();
+        self.membership.end_if_idle(&mut self.streams, &mut self.turn);
+        self.membership.depart(&mut self.streams, &mut self.turn);
     }
 }
 

@@ -49,7 +49,7 @@ impl Node {
     /// attach. `height` is the number of levels to the farthest back-end, `total` the network's
     /// back-ends.
     pub fn expect(&mut self, children: Vec<ChildPlan>, attach: RankSet, height: u32, total: u32) {
-        self.await_children(children, attach, height, total)
+        self.membership.await_children(children, attach, height, total, &mut self.turn)
     }
 
     /// The link to the parent, while there is one.
@@ -94,7 +94,7 @@ impl Node {
         }
         if self.membership.repairs != is_on {
             self.membership.repairs = is_on;
-            self.tell_ancestry();
+            self.membership.tell_ancestry(&mut self.turn);
         }
         Ok(())
     }

@@ -19,7 +19,7 @@ impl Node {
     #[doc(hidden)]
     #[must_use]
     pub fn queued_bytes(&self) -> usize {
-        self.queued()
+        self.streams.queued(&self.turn)
     }
 
     /// How many deliveries of a stream wait for the application; for tests, as above.
@@ -63,6 +63,6 @@ impl Node {
 
     /// What this process tells of itself and its links, outside of any wave.
     pub fn own_records(&mut self) -> Records {
-        self.records(None)
+        self.membership.records(None, &mut self.streams, &mut self.turn)
     }
 }

@@ -1,15 +1,16 @@
 //! The filters of a stream that run in a back-end.
 
-use crate::interface::Delivery;
-use crate::node::Node;
-use crate::streams::stream::Stream;
-use crate::transform::emissions::check_emissions;
 use sapwood_filter::{Chain, Emitter, Filter, FilterError, WaveRef};
 use sapwood_packet::{
     Header, Packet, PacketRef, RankSet, RankSetRef, StreamId, Tag, ValuesRef, Wave,
 };
 
+use crate::interface::Delivery;
+use crate::streams::stream::Stream;
+use crate::streams::table::Streams;
 use crate::transform::back_end::{OwnFilters, packet_of};
+use crate::transform::emissions::check_emissions;
+use crate::turn::Turn;
 
 impl Stream {
     /// Whether what the application sends passes filters in this process.
@@ -28,7 +29,7 @@ impl Stream {
     }
 }
 
-impl Node {
+impl Streams {
     /// Sends what the upward filters make of the application's values, each packet in a wave of its
     /// own, the first in that one. Gives the length of their values.
     pub(crate) fn send_filtered(
@@ -36,16 +37,17 @@ impl Node {
         at: usize,
         header: Header,
         values: ValuesRef<'_>,
+        turn: &mut Turn,
     ) -> usize {
         let contributors = [[header.origin; 2]];
         let contributors =
             RankSetRef::from_ranges(&contributors).expect("one range of one rank is in order");
         let (format, body) = (values.format(), values.body());
         let packet = PacketRef { header, contributors, format, body, ..PacketRef::default() };
-        let emitter = match self.run_own(at, packet, |own| &mut own.up) {
+        let emitter = match self.run_own(at, packet, |own| &mut own.up, turn) {
             Ok(emitter) => emitter,
             Err(error) => {
-                self.fail_sent(at, header, &error);
+                self.fail_sent(at, header, &error, turn);
                 return 0;
             }
         };
@@ -53,15 +55,15 @@ impl Node {
         let mut wave = header.wave;
         for (emission, values) in emitter.emissions() {
             if emission.is_reply {
-                self.deliver_reply(at, header, emission.tag, values);
+                self.deliver_reply(at, header, emission.tag, values, turn);
                 continue;
             }
             length += values.body().len();
             let made = Header { tag: emission.tag, wave, filtered: true, ..header };
-            self.send_in_wave(at, made, values);
+            self.send_in_wave(at, made, values, turn);
             wave += 1;
         }
-        self.turn.emitter = emitter;
+        turn.emitter = emitter;
         length
     }
 
@@ -71,11 +73,12 @@ impl Node {
         at: usize,
         packet: PacketRef<'_>,
         chain: impl FnOnce(&mut OwnFilters) -> &mut Chain,
+        turn: &mut Turn,
     ) -> Result<Emitter, FilterError> {
-        let rank = self.turn.rank_or_max();
-        let mut emitter = core::mem::take(&mut self.turn.emitter);
+        let rank = turn.rank_or_max();
+        let mut emitter = core::mem::take(&mut turn.emitter);
         emitter.clear();
-        let stream = self.streams.at(at);
+        let stream = self.at(at);
         let wave = WaveRef {
             stream: stream.id,
             wave: if packet.contributors.is_empty() { 0 } else { packet.header.wave },
@@ -94,13 +97,13 @@ impl Node {
 
     /// A filter has failed on what was sent: its wave ends without this back-end, and the front-end
     /// is told why.
-    fn fail_sent(&mut self, at: usize, header: Header, error: &FilterError) {
+    fn fail_sent(&mut self, at: usize, header: Header, error: &FilterError, turn: &mut Turn) {
         let Header { stream, wave, origin: rank, .. } = header;
-        self.tell_own_fault(stream, wave, &RankSet::range(rank, rank), error, "");
-        self.streams.at(at).next_wave = wave + 1;
-        self.end_runs();
+        self.tell_own_fault(stream, wave, &RankSet::range(rank, rank), error, "", turn);
+        self.at(at).next_wave = wave + 1;
+        self.end_runs(turn);
         let header = Header { void: true, filtered: true, ..header };
-        self.send_up(at, PacketRef { header, ..PacketRef::default() }, None);
+        self.send_up(at, PacketRef { header, ..PacketRef::default() }, None, turn);
     }
 
     fn tell_own_fault(
@@ -110,34 +113,42 @@ impl Node {
         ranks: &RankSet,
         error: &FilterError,
         route: &str,
+        turn: &mut Turn,
     ) {
-        let rank = self.turn.rank_or_max();
+        let rank = turn.rank_or_max();
         let reason = alloc::format!("{error} ({route}at rank {rank})");
-        self.pass_on_fault(stream, wave, rank, ranks.clone(), reason);
+        self.pass_on_fault(stream, wave, rank, ranks.clone(), reason, turn);
     }
 
     /// What an upward filter sends back goes down: to the application of this back-end.
-    fn deliver_reply(&mut self, at: usize, header: Header, tag: Tag, values: ValuesRef<'_>) {
+    fn deliver_reply(
+        &mut self,
+        at: usize,
+        header: Header,
+        tag: Tag,
+        values: ValuesRef<'_>,
+        turn: &mut Turn,
+    ) {
         let header =
             Header { tag, wave: 0, ends_wave: false, filtered: true, direct: true, ..header };
-        self.deliver(at, packet_of(header, values));
+        self.deliver(at, packet_of(header, values), turn);
     }
 
     /// A packet for the application of this back-end has come.
-    pub(crate) fn deliver_filtered(&mut self, at: usize, packet: &Packet) {
-        let stream = self.streams.at(at);
+    pub(crate) fn deliver_filtered(&mut self, at: usize, packet: &Packet, turn: &mut Turn) {
+        let stream = self.at(at);
         if stream.refusal().is_some() {
             stream.dropped += 1;
             return;
         }
-        let rank = self.turn.rank_or_max();
+        let rank = turn.rank_or_max();
         let header = Header { origin: rank, filtered: true, ..packet.header };
-        let emitter = match self.run_own(at, packet.as_ref(), |own| &mut own.down) {
+        let emitter = match self.run_own(at, packet.as_ref(), |own| &mut own.down, turn) {
             Ok(emitter) => emitter,
             Err(error) => {
-                self.streams.at(at).dropped += 1;
+                self.at(at).dropped += 1;
                 let nobody = RankSet::new();
-                return self.tell_own_fault(header.stream, 0, &nobody, &error, "downward, ");
+                return self.tell_own_fault(header.stream, 0, &nobody, &error, "downward, ", turn);
             }
         };
         for (emission, values) in emitter.emissions() {
@@ -145,23 +156,28 @@ impl Node {
             if emission.is_reply {
                 let (format, body) = (values.format(), values.body());
                 let header = Header { direct: true, generation: 0, ..header };
-                self.end_runs();
-                self.send_up(at, PacketRef { header, format, body, ..PacketRef::default() }, None);
+                self.end_runs(turn);
+                self.send_up(
+                    at,
+                    PacketRef { header, format, body, ..PacketRef::default() },
+                    None,
+                    turn,
+                );
             } else {
-                self.deliver(at, packet_of(header, values));
+                self.deliver(at, packet_of(header, values), turn);
             }
         }
-        self.turn.emitter = emitter;
+        turn.emitter = emitter;
     }
 
     /// Hands a packet to the application of this back-end.
-    pub(crate) fn deliver(&mut self, at: usize, packet: Packet) {
+    pub(crate) fn deliver(&mut self, at: usize, packet: Packet, turn: &mut Turn) {
         let delivery = Delivery::Packet(packet);
-        self.streams.at(at).unread += u64::from(delivery.cost());
-        if self.turn.deliveries.capacity() == 0 {
+        self.at(at).unread += u64::from(delivery.cost());
+        if turn.deliveries.capacity() == 0 {
             // Most back-ends take each packet before the next one comes.
-            self.turn.deliveries.reserve_exact(1);
+            turn.deliveries.reserve_exact(1);
         }
-        self.turn.deliveries.push_back(delivery);
+        turn.deliveries.push_back(delivery);
     }
 }

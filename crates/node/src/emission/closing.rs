@@ -5,13 +5,13 @@ use sapwood_packet::StreamId;
 use sapwood_wire::Control;
 
 use crate::interface::{Event, Output, Role};
-use crate::node::Node;
+use crate::streams::table::Streams;
 use crate::turn::Turn;
 
-impl Node {
+impl Streams {
     /// When no child of a stream is left, the parent is told so, behind the last wave.
-    pub(crate) fn end_if_deserted(&mut self, at: usize) {
-        let stream = self.streams.at(at);
+    pub(crate) fn end_if_deserted(&mut self, at: usize, turn: &mut Turn) {
+        let stream = self.at(at);
         if stream.telemetry.is_some() {
             // This process itself still has something to tell.
             return;
@@ -22,23 +22,24 @@ impl Node {
         }
         stream.has_said_end = true;
         let is_refused = stream.refusal().is_some();
-        if self.turn.settings.role == Role::Communication || is_refused {
+        if turn.settings.role == Role::Communication || is_refused {
             let header = sapwood_packet::Header {
                 stream: stream.id,
                 wave: END.wave,
-                origin: self.turn.rank_or_max(),
+                origin: turn.rank_or_max(),
                 ends_wave: true,
                 void: true,
                 ..Default::default()
             };
             let packet = sapwood_packet::PacketRef { header, ..Default::default() };
-            self.send_up(at, packet, None);
+            self.send_up(at, packet, None, turn);
         }
     }
 
     /// Lets everything that waits on a stream go down, whatever the credit.
-    pub(crate) fn force_down(&mut self, at: usize) {
-        let Self { turn: Turn { links, .. }, streams, .. } = self;
+    pub(crate) fn force_down(&mut self, at: usize, turn: &mut Turn) {
+        let Turn { links, .. } = turn;
+        let streams = &mut *self;
         for slot in &mut streams.at(at).slots {
             if let Some(outbox) = links.outbox(slot.link) {
                 slot.down.force(outbox);
@@ -47,24 +48,25 @@ impl Node {
     }
 }
 
-impl Node {
-    pub(crate) fn close_now(&mut self, id: StreamId) {
-        let Some(at) = self.streams.find(id) else { return };
-        self.force_down(at);
+impl Streams {
+    pub(crate) fn close_now(&mut self, id: StreamId, turn: &mut Turn) {
+        let Some(at) = self.find(id) else { return };
+        self.force_down(at, turn);
         self.retire_filters(at);
         let mut frame = sapwood_packet::Slab::default();
         let encoded = sapwood_wire::encode_control(&mut frame, &Control::Close { stream: id });
         debug_assert!(encoded.is_ok(), "a close message is short");
-        let Self { turn: Turn { links, .. }, streams, .. } = self;
+        let Turn { links, .. } = turn;
+        let streams = &mut *self;
         for slot in streams.at(at).slots.iter().filter(|slot| slot.alive) {
             if let Some(outbox) = links.outbox(slot.link) {
                 outbox.push_bytes(frame.as_bytes());
             }
         }
-        let is_own_matter = self.streams.at(at).telemetry.is_some();
-        self.streams.remove(id);
-        if self.turn.settings.role == Role::BackEnd && !is_own_matter {
-            self.turn.outputs.push_back(Output::Event(Event::StreamClosed { stream: id }));
+        let is_own_matter = self.at(at).telemetry.is_some();
+        self.remove(id);
+        if turn.settings.role == Role::BackEnd && !is_own_matter {
+            turn.outputs.push_back(Output::Event(Event::StreamClosed { stream: id }));
         }
     }
 }

@@ -1,52 +1,50 @@
 //! Streams take turns: after some waves one lets the others go on.
 
-use crate::node::Node;
 use crate::streams::stream::Stream;
+use crate::streams::table::Streams;
+use crate::transform::fairness::WAVES_PER_INPUT;
 use crate::transform::offload::Offload;
 use crate::transform::route::Route;
+use crate::turn::Turn;
 
-use crate::transform::fairness::WAVES_PER_INPUT;
-
-impl Node {
+impl Streams {
     /// Whether a stream's next wave is not to be sent on here and now: others have their turn
     /// first, or its filters run apart.
     #[inline]
-    pub(crate) fn has_to_wait(&mut self, at: usize) -> bool {
-        let stream = self.streams.at(at);
+    pub(crate) fn has_to_wait(&mut self, at: usize, turn: &mut Turn) -> bool {
+        let stream = self.at(at);
         if stream.route != Route::Transform {
             return false;
         }
         if stream.offload.is_some() {
-            return self.is_left_to_job(at);
+            return self.is_left_to_job(at, turn);
         }
         let most = if stream.pace.is_slow { 1 } else { WAVES_PER_INPUT };
         let id = stream.id;
-        let is_enough =
-            self.turn.transformed.is_some_and(|(last, waves)| last == id && waves >= most);
+        let is_enough = turn.transformed.is_some_and(|(last, waves)| last == id && waves >= most);
         if is_enough {
-            self.streams.at(at).yields = true;
-            self.streams.yields_until = Some(self.turn.now);
+            self.at(at).yields = true;
+            self.yields_until = Some(turn.now);
         }
         is_enough
     }
 
     /// A stream's filters are about to run for a wave.
-    pub(crate) fn note_transformed(&mut self, at: usize) {
-        let id = self.streams.at(at).id;
-        let waves =
-            self.turn.transformed.filter(|&(last, _)| last == id).map_or(0, |(_, waves)| waves);
-        self.turn.transformed = Some((id, waves + 1));
+    pub(crate) fn note_transformed(&mut self, at: usize, turn: &mut Turn) {
+        let id = self.at(at).id;
+        let waves = turn.transformed.filter(|&(last, _)| last == id).map_or(0, |(_, waves)| waves);
+        turn.transformed = Some((id, waves + 1));
     }
 
     /// Goes on with the streams that have let others have their turn.
-    pub(crate) fn end_yields(&mut self) {
-        if self.streams.yields_until.take().is_none() {
+    pub(crate) fn end_yields(&mut self, turn: &mut Turn) {
+        if self.yields_until.take().is_none() {
             return;
         }
-        for at in 0..self.streams.len() {
-            if core::mem::take(&mut self.streams.at(at).yields) {
-                self.emit_ready(at);
-                self.end_if_deserted(at);
+        for at in 0..self.len() {
+            if core::mem::take(&mut self.at(at).yields) {
+                self.emit_ready(at, turn);
+                self.end_if_deserted(at, turn);
             }
         }
     }

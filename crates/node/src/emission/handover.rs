@@ -8,85 +8,98 @@ use sapwood_wire::limits::STATE_BYTES_MAX;
 use sapwood_wire::{Control, Ranges};
 
 use crate::interface::LinkId;
-use crate::node::Node;
+use crate::streams::table::Streams;
 use crate::transform::job::{StateCopy, copy_of};
+use crate::turn::Turn;
 use crate::waves::replicas::{Replica, WAVES};
 
-impl Node {
+impl Streams {
     /// The filters have taken in a wave, whose packets have not been sent.
     #[inline]
-    pub(crate) fn note_taken_in(&mut self, at: usize, wave: Wave) {
-        let stream = self.streams.at(at);
+    pub(crate) fn note_taken_in(&mut self, at: usize, wave: Wave, turn: &mut Turn) {
+        let stream = self.at(at);
         let has_released = stream.up.has_released();
         let Some(handover) = &mut stream.handover else { return };
         handover.has_more = true;
         let next = wave + 1;
         if has_released || next.saturating_sub(handover.sent) >= WAVES {
-            self.hand_over(at, next);
+            self.hand_over(at, next, turn);
         }
     }
 
     /// Hands over what the filters of all streams hold and have not handed over.
-    pub(crate) fn hand_over_rest(&mut self, is_leaving: bool) {
-        for at in 0..self.streams.len() {
-            let stream = self.streams.at(at);
+    pub(crate) fn hand_over_rest(&mut self, is_leaving: bool, turn: &mut Turn) {
+        for at in 0..self.len() {
+            let stream = self.at(at);
             let (wave, is_open) = (stream.ended, stream.sender.is_open());
             if (is_open || is_leaving)
                 && stream.handover.as_ref().is_some_and(|handover| handover.has_more)
             {
-                self.hand_over(at, wave);
+                self.hand_over(at, wave, turn);
             }
         }
     }
 
     /// Hands over what the filters of all streams hold, to a new parent.
-    pub(crate) fn hand_over_all(&mut self) {
-        let absorbed = self.streams.absorbed.clone();
-        for at in 0..self.streams.len() {
-            let stream = self.streams.at(at);
+    pub(crate) fn hand_over_all(&mut self, turn: &mut Turn) {
+        let absorbed = self.absorbed.clone();
+        for at in 0..self.len() {
+            let stream = self.at(at);
             let wave = stream.ended;
             let Some(handover) = &mut stream.handover else { continue };
             let composable = 0..u32::try_from(handover.filters.len()).unwrap_or(0);
             // An old parent was told; this one has to know of those that were taken over.
             let others = if absorbed.is_empty() { 0..0 } else { composable };
             handover.held = others.collect();
-            self.hand_over(at, wave);
+            self.hand_over(at, wave, turn);
         }
     }
 
     /// Filters that run apart have taken in a wave, whose packets have not been sent; `copy` is
     /// what they held behind it, if that is due.
-    pub(crate) fn note_taken_in_offload(&mut self, at: usize, wave: Wave, copy: Option<StateCopy>) {
-        let Some(handover) = &mut self.streams.at(at).handover else { return };
+    pub(crate) fn note_taken_in_offload(
+        &mut self,
+        at: usize,
+        wave: Wave,
+        copy: Option<StateCopy>,
+        turn: &mut Turn,
+    ) {
+        let Some(handover) = &mut self.at(at).handover else { return };
         handover.has_more = true;
         if let Some(copy) = copy {
-            self.hand_over_copy(at, wave + 1, copy);
+            self.hand_over_copy(at, wave + 1, copy, turn);
         }
     }
 
     /// Hands over what the filters of a stream hold, after all waves before this one. Filters that
     /// run apart are asked for it first.
-    fn hand_over(&mut self, at: usize, wave: Wave) {
-        let has_parent = self.turn.parent.is_some();
-        let stream = self.streams.at(at);
+    fn hand_over(&mut self, at: usize, wave: Wave, turn: &mut Turn) {
+        let has_parent = turn.parent.is_some();
+        let stream = self.at(at);
         match &mut stream.offload {
             None if has_parent => {
                 let copy = copy_of(&stream.up);
-                self.hand_over_copy(at, wave, copy);
+                self.hand_over_copy(at, wave, copy, turn);
             }
             None => {}
             Some(offload) => {
                 offload.wants_copy |= has_parent;
-                self.ask_for_work(at);
+                self.ask_for_work(at, turn);
             }
         }
     }
 
     /// Hands over what the filters of a stream held after all waves before this one.
-    pub(crate) fn hand_over_copy(&mut self, at: usize, wave: Wave, copy: StateCopy) {
-        let Some(parent) = self.turn.parent else { return };
-        let mut absorbed = self.streams.absorbed.clone();
-        let stream = self.streams.at(at);
+    pub(crate) fn hand_over_copy(
+        &mut self,
+        at: usize,
+        wave: Wave,
+        copy: StateCopy,
+        turn: &mut Turn,
+    ) {
+        let Some(parent) = turn.parent else { return };
+        let mut absorbed = self.absorbed.clone();
+        let stream = self.at(at);
         for slot in &stream.slots {
             absorbed.union_with(slot.replicas.absorbed().as_ref());
         }
@@ -96,7 +109,7 @@ impl Node {
         let held = core::mem::take(&mut handover.held);
         let mut is_too_large = false;
         for (number, saved) in copy.into_iter().enumerate() {
-            let stream = self.streams.at(at);
+            let stream = self.at(at);
             let filter = handover.filters[number];
             let fits = |saved: &Values| saved.as_ref().body().len() <= STATE_BYTES_MAX;
             is_too_large |= saved.as_ref().is_some_and(|saved| !fits(saved));
@@ -115,56 +128,54 @@ impl Node {
             let (format, values) = (format.to_vec(), values.to_vec());
             let absorbed = Ranges::from(&absorbed);
             let state = Control::State { stream: id, filter, wave, format, values, absorbed };
-            self.turn.send_control(parent, &state);
+            turn.send_control(parent, &state);
         }
         let complains = is_too_large && !core::mem::replace(&mut handover.has_complained, true);
-        self.streams.at(at).handover = Some(handover);
+        self.at(at).handover = Some(handover);
         if complains {
             let reason = alloc::format!(
                 "the state of a filter is longer than {STATE_BYTES_MAX} bytes and is not handed over"
             );
-            self.complain(at, wave, &reason);
+            self.complain(at, wave, &reason, turn);
         }
     }
 
     /// The state of another process could not be taken over.
-    pub(crate) fn complain_of_loss(&mut self, at: usize, error: &FilterError) {
-        let ended = self.streams.at(at).ended;
-        self.complain(at, ended, &alloc::format!("the state of a process is lost: {error}"));
+    pub(crate) fn complain_of_loss(&mut self, at: usize, error: &FilterError, turn: &mut Turn) {
+        let ended = self.at(at).ended;
+        self.complain(at, ended, &alloc::format!("the state of a process is lost: {error}"), turn);
     }
 
     /// Tells here and at the front-end what costs no wave anything now.
-    pub(crate) fn complain(&mut self, at: usize, wave: Wave, reason: &str) {
-        let rank = self.turn.rank_or_max();
+    pub(crate) fn complain(&mut self, at: usize, wave: Wave, reason: &str, turn: &mut Turn) {
+        let rank = turn.rank_or_max();
         let reason = alloc::format!("{reason} (at rank {rank})");
-        let stream = self.streams.at(at).id;
-        if let Some(parent) = self.turn.parent {
+        let stream = self.at(at).id;
+        if let Some(parent) = turn.parent {
             let (back_ends, reason) = (Ranges::default(), reason.clone());
-            self.turn
-                .send_control(parent, &Control::Fault { stream, wave, rank, back_ends, reason });
+            turn.send_control(parent, &Control::Fault { stream, wave, rank, back_ends, reason });
         }
-        self.turn.report_fault(stream, reason);
+        turn.report_fault(stream, reason);
     }
 
     /// Whether a process must not come back: others have its state, or may have that of others.
     pub(crate) fn is_replaced(&self, rank: Rank) -> bool {
-        let slots = self.streams.iter().flat_map(|stream| &stream.slots);
+        let slots = self.iter().flat_map(|stream| &stream.slots);
         let mut replicas = slots.flat_map(|slot| &slot.replicas.list);
-        self.streams.absorbed.contains(rank)
-            || replicas.any(|replica| replica.absorbed.contains(rank))
+        self.absorbed.contains(rank) || replicas.any(|replica| replica.absorbed.contains(rank))
     }
 
     /// An orphan is taken in over these processes.
     pub(crate) fn pass_over(&mut self, between: &[Rank]) {
-        if self.streams.iter().any(|stream| stream.handover.is_some()) {
-            between.iter().for_each(|&rank| self.streams.absorbed.insert(rank));
+        if self.iter().any(|stream| stream.handover.is_some()) {
+            between.iter().for_each(|&rank| self.absorbed.insert(rank));
         }
     }
 
     /// The link to a child is gone: what it has handed over is fixed, whatever becomes of it.
     pub(crate) fn close_replicas(&mut self, link: LinkId) {
-        for at in 0..self.streams.len() {
-            let stream = self.streams.at(at);
+        for at in 0..self.len() {
+            let stream = self.at(at);
             if stream.handover.is_none() {
                 continue;
             }
@@ -172,14 +183,14 @@ impl Node {
             let slot = &mut stream.slots[slot];
             slot.replicas.close(slot.next.wave);
             let absorbed = slot.replicas.absorbed();
-            self.streams.absorbed.union_with(absorbed.as_ref());
+            self.absorbed.union_with(absorbed.as_ref());
         }
     }
 
     /// The process of a slot does not come back: what it has handed over is taken over as soon as
     /// its waves have gone on.
-    pub(crate) fn inherit(&mut self, at: usize, slot: usize, rank: Rank) {
-        let stream = self.streams.at(at);
+    pub(crate) fn inherit(&mut self, at: usize, slot: usize, rank: Rank, turn: &mut Turn) {
+        let stream = self.at(at);
         let replicas = core::mem::take(&mut stream.slots[slot].replicas).list;
         let Some(handover) = &mut stream.handover else { return };
         let mut inherited =
@@ -187,14 +198,14 @@ impl Node {
         let is_heir = inherited.peek().is_some();
         handover.heritage.extend(inherited);
         if is_heir {
-            self.streams.absorbed.insert(rank);
+            self.absorbed.insert(rank);
         }
-        self.take_over(at);
+        self.take_over(at, turn);
     }
 
     /// Takes over what was inherited and is due.
-    pub(crate) fn take_over(&mut self, at: usize) {
-        let stream = self.streams.at(at);
+    pub(crate) fn take_over(&mut self, at: usize, turn: &mut Turn) {
+        let stream = self.at(at);
         let ended = stream.ended;
         let Some(handover) = &mut stream.handover else { return };
         let is_due = |replica: &Replica| replica.wave <= ended;
@@ -206,15 +217,15 @@ impl Node {
         let due: Vec<Replica> = due;
         for Replica { filter, state, .. } in due {
             let Some(state) = state else { continue };
-            if let Some(offload) = &mut self.streams.at(at).offload {
+            if let Some(offload) = &mut self.at(at).offload {
                 offload.inherited.push((filter, state));
                 continue;
             }
-            let absorbed = self.streams.at(at).up.absorb_into(filter, state.as_ref());
+            let absorbed = self.at(at).up.absorb_into(filter, state.as_ref());
             if let Err(error) = absorbed {
-                self.complain_of_loss(at, &error);
+                self.complain_of_loss(at, &error, turn);
             }
         }
-        self.hand_over(at, ended);
+        self.hand_over(at, ended, turn);
     }
 }

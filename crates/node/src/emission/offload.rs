@@ -11,19 +11,20 @@ use sapwood_filter::{Chain, Emitter, FilterError};
 use sapwood_packet::{Packet, PacketRef, StreamId};
 
 use crate::interface::{Instant, Role};
-use crate::node::Node;
 use crate::streams::stream::Stream;
+use crate::streams::table::Streams;
 use crate::transform::job::{Batch, Item, Job, Load, Made, Work};
 use crate::transform::offload::{END_WAIT, Lent, Phase, SPARE_EMITTERS_MAX};
+use crate::turn::Turn;
 
-impl Node {
+impl Streams {
     /// When filters are to go on, or to be looked after. Asked after every input.
     #[inline]
     pub(crate) fn filter_deadline(&self) -> Option<Instant> {
-        if self.streams.jobs.lent.is_empty() && self.streams.jobs.ends.is_none() {
-            return self.streams.yields_until;
+        if self.jobs.lent.is_empty() && self.jobs.ends.is_none() {
+            return self.yields_until;
         }
-        self.streams.jobs.deadline().into_iter().chain(self.streams.yields_until).min()
+        self.jobs.deadline().into_iter().chain(self.yields_until).min()
     }
 
     /// The next job, to be noted once it is whole.
@@ -33,20 +34,28 @@ impl Node {
         work: Work,
         chain: Chain,
         load: Load,
+        turn: &mut Turn,
     ) -> Job {
-        self.streams.jobs.last_number += 1;
-        self.job_of(stream, work, chain, load)
+        self.jobs.last_number += 1;
+        self.job_of(stream, work, chain, load, turn)
     }
 
     /// A job of these filters.
-    pub(crate) fn job_of(&self, stream: StreamId, work: Work, chain: Chain, load: Load) -> Job {
-        let open = self.streams.get(stream);
+    pub(crate) fn job_of(
+        &self,
+        stream: StreamId,
+        work: Work,
+        chain: Chain,
+        load: Load,
+        turn: &Turn,
+    ) -> Job {
+        let open = self.get(stream);
         Job {
-            number: self.streams.jobs.last_number,
+            number: self.jobs.last_number,
             stream,
             work,
-            rank: self.turn.rank_or_max(),
-            is_root: self.turn.settings.role == Role::FrontEnd,
+            rank: turn.rank_or_max(),
+            is_root: turn.settings.role == Role::FrontEnd,
             children: open.map_or(0, |open| open.slots.len() as u32),
             back_ends: open.map_or(0, |open| open.below.len() as u32),
             chain,
@@ -65,23 +74,23 @@ impl Node {
     }
 
     /// Remembers that a job is out.
-    pub(crate) fn note_lent(&mut self, job: &Job) {
-        let limit = self.streams.jobs.limit;
-        self.streams.jobs.lent.push(Lent {
+    pub(crate) fn note_lent(&mut self, job: &Job, turn: &mut Turn) {
+        let limit = self.jobs.limit;
+        self.jobs.lent.push(Lent {
             number: job.number,
             stream: job.stream,
             work: job.work,
             batch: Arc::clone(&job.batch),
             steps: 0,
-            until: (!limit.is_zero()).then(|| self.turn.now + limit),
+            until: (!limit.is_zero()).then(|| turn.now + limit),
         });
     }
 
     /// Looks after the jobs that have been out for long, when the time has come.
-    pub(crate) fn look_after_jobs(&mut self) {
-        let (now, limit) = (self.turn.now, self.streams.jobs.limit);
+    pub(crate) fn look_after_jobs(&mut self, turn: &mut Turn) {
+        let (now, limit) = (turn.now, self.jobs.limit);
         let mut index = 0;
-        while let Some(lent) = self.streams.jobs.lent.get_mut(index) {
+        while let Some(lent) = self.jobs.lent.get_mut(index) {
             let steps = lent.batch.steps();
             if lent.until.is_none_or(|until| until > now) {
                 index += 1;
@@ -91,18 +100,24 @@ impl Node {
                 lent.until = Some(now + limit);
                 index += 1;
             } else {
-                let lent = self.streams.jobs.lent.swap_remove(index);
-                if let Some(at) = self.streams.find(lent.stream) {
+                let lent = self.jobs.lent.swap_remove(index);
+                if let Some(at) = self.find(lent.stream) {
                     let reason = format!("has run for {} ms and is given up", limit.as_millis());
-                    self.give_up_filters(at, &lent, reason);
+                    self.give_up_filters(at, &lent, reason, turn);
                 }
             }
         }
     }
 
     /// Filters do not come back: everything that they were to work on fails.
-    pub(crate) fn give_up_filters(&mut self, at: usize, lent: &Lent, reason: String) {
-        let stream = self.streams.at(at);
+    pub(crate) fn give_up_filters(
+        &mut self,
+        at: usize,
+        lent: &Lent,
+        reason: String,
+        turn: &mut Turn,
+    ) {
+        let stream = self.at(at);
         let ended = stream.ended;
         let names = stream.names_of(lent.work);
         let reason = format!("{names} of stream {} {reason}", stream.id);
@@ -114,70 +129,70 @@ impl Node {
                 if let Some(offload) = &mut stream.offload {
                     offload.phase = Phase::GivenUp(error.clone());
                 }
-                self.complain(at, ended, &reason);
+                self.complain(at, ended, &reason, turn);
                 for item in items {
-                    self.emit_finished(at, item, Some(Err(&error)));
+                    self.emit_finished(at, item, Some(Err(&error)), turn);
                 }
-                self.streams.at(at).waves.give_back();
-                self.go_on(at);
+                self.at(at).waves.give_back();
+                self.go_on(at, turn);
             }
             Load::Packets(packets) => {
                 if let Some(offload) = &mut stream.down_offload {
                     offload.phase = Phase::GivenUp(error);
                 }
-                self.complain(at, ended, &format!("{reason} (downward)"));
-                self.drop_down(at, packets.len());
+                self.complain(at, ended, &format!("{reason} (downward)"), turn);
+                self.drop_down(at, packets.len(), turn);
             }
             Load::Question(_) => {
                 stream.give_up_rule(error);
-                self.complain(at, ended, &reason);
-                self.go_on(at);
+                self.complain(at, ended, &reason, turn);
+                self.go_on(at, turn);
             }
         }
     }
 
     /// Sends on what waited for a job of the stream.
-    pub(crate) fn go_on(&mut self, at: usize) {
-        self.emit_ready(at);
-        self.end_if_deserted(at);
-        if self.turn.settings.role == Role::FrontEnd {
-            self.owe_acknowledgement(at);
+    pub(crate) fn go_on(&mut self, at: usize, turn: &mut Turn) {
+        self.emit_ready(at, turn);
+        self.end_if_deserted(at, turn);
+        if turn.settings.role == Role::FrontEnd {
+            self.owe_acknowledgement(at, turn);
         }
     }
 
     /// A stream is forgotten: nobody waits for its filters, and they are let go of where they run.
     pub(crate) fn retire_filters(&mut self, at: usize) {
-        let stream = self.streams.at(at);
+        let stream = self.at(at);
         let id = stream.id;
         let up = stream.offload.is_some().then(|| mem::take(&mut stream.up));
         let down = stream.down_offload.is_some().then(|| mem::take(&mut stream.down));
         let rule = stream.retire_rule();
         for chain in [up, down].into_iter().flatten() {
-            self.streams.jobs.retire(id, chain, None);
+            self.jobs.retire(id, chain, None);
         }
-        self.streams.jobs.retire(id, Chain::default(), rule);
-        self.streams.jobs.lent.retain(|lent| lent.stream != id);
+        self.jobs.retire(id, Chain::default(), rule);
+        self.jobs.lent.retain(|lent| lent.stream != id);
     }
 }
 
 /// Upward.
-impl Node {
+impl Streams {
     /// Whether the next wave is left to a job, which is asked for if there is one to be done; not
     /// so when the filters have been given up.
-    pub(crate) fn is_left_to_job(&mut self, at: usize) -> bool {
-        if self.streams.at(at).given_up().is_some() {
+    pub(crate) fn is_left_to_job(&mut self, at: usize, turn: &mut Turn) -> bool {
+        if self.at(at).given_up().is_some() {
             return false;
         }
-        self.ask_for_work(at);
+        self.ask_for_work(at, turn);
         true
     }
 
     /// Has the upward filters given out if there is something to do.
-    pub(crate) fn ask_for_work(&mut self, at: usize) {
-        let now = self.turn.now;
+    pub(crate) fn ask_for_work(&mut self, at: usize, turn: &mut Turn) {
+        let now = turn.now;
         // One that leaves begins no further wave: its children send it to another.
-        let is_leaving = self.turn.departs_until.is_some();
-        let stream = self.streams.at(at);
+        let is_leaving = turn.departs_until.is_some();
+        let stream = self.at(at);
         let Some(offload) = &mut stream.offload else { return };
         let has_work = offload.wants_copy
             || !offload.inherited.is_empty()
@@ -185,21 +200,21 @@ impl Node {
         if has_work && matches!(offload.phase, Phase::Idle) {
             offload.phase = Phase::Listed;
             let id = stream.id;
-            self.streams.jobs.list(id, Work::Up);
+            self.jobs.list(id, Work::Up);
         }
     }
 
     /// Takes the next waves of a stream out of its table. Those that need no filter go on at once
     /// if no other is among them.
-    pub(crate) fn gather_up(&mut self, at: usize) -> Option<Job> {
-        let (now, is_root) = (self.turn.now, self.turn.settings.role == Role::FrontEnd);
-        let is_leaving = self.turn.departs_until.is_some();
-        let offload = self.streams.at(at).offload.as_mut()?;
+    pub(crate) fn gather_up(&mut self, at: usize, turn: &mut Turn) -> Option<Job> {
+        let (now, is_root) = (turn.now, turn.settings.role == Role::FrontEnd);
+        let is_leaving = turn.departs_until.is_some();
+        let offload = self.at(at).offload.as_mut()?;
         offload.phase = Phase::Idle;
         let most = offload.stride.0;
         let (mut items, mut runs, mut bytes) = (Vec::new(), 0, 0);
         loop {
-            let stream = self.streams.at(at);
+            let stream = self.at(at);
             let window = stream.request.window_bytes as usize;
             let is_enough = items.len() == most || !items.is_empty() && bytes >= window;
             let is_held = !stream.replies.is_empty() || !stream.has_room_up(is_root);
@@ -207,13 +222,13 @@ impl Node {
                 break;
             }
             if stream.rule.is_some() {
-                self.consult_rule(at);
+                self.consult_rule(at, turn);
             }
-            let stream = self.streams.at(at);
+            let stream = self.at(at);
             let Some((wave, is_single)) = stream.waves.take_ready(now) else { break };
             bytes += wave.charged_bytes();
-            let route = self.begin_emission(at, &wave, is_single);
-            let stream = self.streams.at(at);
+            let route = self.begin_emission(at, &wave, is_single, turn);
+            let stream = self.at(at);
             stream.waves.lend(&wave, is_single);
             if stream.keeps && !is_single {
                 stream.record(&wave);
@@ -222,32 +237,32 @@ impl Node {
             runs += usize::from(item.runs());
             items.push(item);
         }
-        let stream = self.streams.at(at);
+        let stream = self.at(at);
         let offload = stream.offload.as_mut()?;
         let inherited = mem::take(&mut offload.inherited);
         let wants_copy = mem::take(&mut offload.wants_copy) || !inherited.is_empty();
         let (spare, id) = (mem::take(&mut offload.spare), stream.id);
         if runs == 0 && !wants_copy {
-            self.finish_items(at, items, &mut Vec::new());
-            self.go_on(at);
+            self.finish_items(at, items, &mut Vec::new(), turn);
+            self.go_on(at, turn);
             return None;
         }
-        let stream = self.streams.at(at);
+        let stream = self.at(at);
         if let Some(offload) = &mut stream.offload {
             offload.phase = Phase::AtWork;
         }
         let handed_over = stream.handover.as_ref().map(|handover| handover.sent);
         let chain = mem::take(&mut stream.up);
-        let job = self.new_job(id, Work::Up, chain, Load::Waves(items));
+        let job = self.new_job(id, Work::Up, chain, Load::Waves(items), turn);
         let job = Job { inherited, wants_copy, handed_over, spare, ..job };
-        self.note_lent(&job);
+        self.note_lent(&job, turn);
         Some(job)
     }
 
     /// Filters have come back.
-    pub(crate) fn finish_up(&mut self, at: usize, job: Job, time: Duration) {
+    pub(crate) fn finish_up(&mut self, at: usize, job: Job, time: Duration, turn: &mut Turn) {
         let Job { chain, batch, spare, failures, first_copy, mut made, .. } = job;
-        let stream = self.streams.at(at);
+        let stream = self.at(at);
         let ended = stream.ended;
         stream.up = chain;
         if let Some(offload) = &mut stream.offload {
@@ -258,53 +273,53 @@ impl Node {
             }
         }
         for error in failures {
-            self.complain_of_loss(at, &error);
+            self.complain_of_loss(at, &error, turn);
         }
         if let Some(copy) = first_copy {
-            self.hand_over_copy(at, ended, copy);
+            self.hand_over_copy(at, ended, copy, turn);
         }
         // The node has let go of its own share of the batch.
         if let Some(Batch { load: Load::Waves(items), .. }) = Arc::into_inner(batch) {
             made.reverse();
-            self.finish_items(at, items, &mut made);
+            self.finish_items(at, items, &mut made, turn);
         }
-        let stream = self.streams.at(at);
+        let stream = self.at(at);
         if stream.offload.as_ref().is_some_and(|offload| offload.is_done()) {
             stream.offload = None;
         }
-        self.go_on(at);
+        self.go_on(at, turn);
     }
 
     /// Sends on waves that were out of the table; `made` is what came of those that needed a
     /// filter, the first last.
-    fn finish_items(&mut self, at: usize, items: Vec<Item>, made: &mut Vec<Made>) {
+    fn finish_items(&mut self, at: usize, items: Vec<Item>, made: &mut Vec<Made>, turn: &mut Turn) {
         for item in items {
             let made = if item.runs() { made.pop() } else { None };
             let Some(Made { mut made, copy }) = made else {
-                self.emit_finished(at, &item, None);
-                self.recycle(at, item.wave);
+                self.emit_finished(at, &item, None, turn);
+                self.recycle(at, item.wave, turn);
                 continue;
             };
             if made.is_ok() && !item.is_single {
-                self.note_taken_in_offload(at, item.wave.position.wave, copy);
+                self.note_taken_in_offload(at, item.wave.position.wave, copy, turn);
             }
-            self.emit_finished(at, &item, Some(made.as_mut().map_err(|error| &*error)));
-            if let (Ok(emitter), Some(offload)) = (made, &mut self.streams.at(at).offload)
+            self.emit_finished(at, &item, Some(made.as_mut().map_err(|error| &*error)), turn);
+            if let (Ok(emitter), Some(offload)) = (made, &mut self.at(at).offload)
                 && offload.spare.len() < SPARE_EMITTERS_MAX
             {
                 offload.spare.push(emitter);
             }
-            self.recycle(at, item.wave);
+            self.recycle(at, item.wave, turn);
         }
-        self.streams.at(at).waves.give_back();
+        self.at(at).waves.give_back();
     }
 }
 
 /// Downward.
-impl Node {
+impl Streams {
     /// A packet waits for downward filters that run apart.
-    pub(crate) fn queue_down(&mut self, at: usize, packet: PacketRef<'_>) {
-        let stream = self.streams.at(at);
+    pub(crate) fn queue_down(&mut self, at: usize, packet: PacketRef<'_>, turn: &mut Turn) {
+        let stream = self.at(at);
         let Some(offload) = &mut stream.down_offload else { return };
         if let Phase::GivenUp(_) = offload.phase {
             stream.dropped += 1;
@@ -312,7 +327,7 @@ impl Node {
         }
         let copy = match packet.try_to_packet() {
             Ok(copy) => copy,
-            Err(lacking) => return self.fail_down(at, &lacking.into()),
+            Err(lacking) => return self.fail_down(at, &lacking.into(), turn),
         };
         offload.bytes += packet.body.len();
         offload.waiting.push_back(copy);
@@ -320,17 +335,17 @@ impl Node {
     }
 
     fn ask_for_work_down(&mut self, at: usize) {
-        let stream = self.streams.at(at);
+        let stream = self.at(at);
         let Some(offload) = &mut stream.down_offload else { return };
         if matches!(offload.phase, Phase::Idle) && !offload.waiting.is_empty() {
             offload.phase = Phase::Listed;
             let id = stream.id;
-            self.streams.jobs.list(id, Work::Down);
+            self.jobs.list(id, Work::Down);
         }
     }
 
-    pub(crate) fn gather_down(&mut self, at: usize) -> Option<Job> {
-        let stream = self.streams.at(at);
+    pub(crate) fn gather_down(&mut self, at: usize, turn: &mut Turn) -> Option<Job> {
+        let stream = self.at(at);
         let id = stream.id;
         let offload = stream.down_offload.as_mut()?;
         offload.first = offload.first();
@@ -339,15 +354,15 @@ impl Node {
         let packets: Vec<Packet> = offload.waiting.drain(..count).collect();
         let spare = mem::take(&mut offload.spare);
         let chain = mem::take(&mut stream.down);
-        let job = self.new_job(id, Work::Down, chain, Load::Packets(packets));
+        let job = self.new_job(id, Work::Down, chain, Load::Packets(packets), turn);
         let job = Job { spare, ..job };
-        self.note_lent(&job);
+        self.note_lent(&job, turn);
         Some(job)
     }
 
-    pub(crate) fn finish_down(&mut self, at: usize, job: Job, time: Duration) {
+    pub(crate) fn finish_down(&mut self, at: usize, job: Job, time: Duration, turn: &mut Turn) {
         let Job { chain, batch, spare, made, .. } = job;
-        let stream = self.streams.at(at);
+        let stream = self.at(at);
         stream.down = chain;
         let Some(offload) = &mut stream.down_offload else { return };
         offload.phase = Phase::Idle;
@@ -356,64 +371,64 @@ impl Node {
         offload.stride.adapt(time);
         let Load::Packets(packets) = &batch.load else { return };
         for (packet, Made { made, .. }) in packets.iter().zip(made) {
-            if let Some(offload) = &mut self.streams.at(at).down_offload {
+            if let Some(offload) = &mut self.at(at).down_offload {
                 offload.bytes = offload.bytes.saturating_sub(packet.body().len());
             }
             let emitter = made.unwrap_or_else(|error| {
-                self.fail_down(at, &error);
+                self.fail_down(at, &error, turn);
                 Emitter::new()
             });
-            self.send_made_down(at, packet.as_ref(), &emitter);
-            if let Some(offload) = &mut self.streams.at(at).down_offload {
+            self.send_made_down(at, packet.as_ref(), &emitter, turn);
+            if let Some(offload) = &mut self.at(at).down_offload {
                 offload.spare.push(emitter);
             }
         }
         self.ask_for_work_down(at);
-        self.grant_to_parent(at);
-        self.close_if_idle(at);
+        self.grant_to_parent(at, turn);
+        self.close_if_idle(at, turn);
     }
 
     /// The packets that downward filters had, and those that wait for them, come to nothing.
-    fn drop_down(&mut self, at: usize, at_work: usize) {
-        let stream = self.streams.at(at);
+    fn drop_down(&mut self, at: usize, at_work: usize, turn: &mut Turn) {
+        let stream = self.at(at);
         let Some(offload) = &mut stream.down_offload else { return };
         stream.dropped += (at_work + offload.waiting.len()) as u64;
         offload.waiting.clear();
         (offload.bytes, offload.first) = (0, None);
-        self.grant_to_parent(at);
-        self.close_if_idle(at);
+        self.grant_to_parent(at, turn);
+        self.close_if_idle(at, turn);
     }
 
     /// Whether a stream that is to close has packets at work that come before; it closes behind
     /// them.
     pub(crate) fn closes_later(&mut self, at: usize) -> bool {
-        let Some(offload) = &mut self.streams.at(at).down_offload else { return false };
+        let Some(offload) = &mut self.at(at).down_offload else { return false };
         offload.closes = offload.is_busy();
         offload.closes
     }
 
-    fn close_if_idle(&mut self, at: usize) {
-        let stream = self.streams.at(at);
+    fn close_if_idle(&mut self, at: usize, turn: &mut Turn) {
+        let stream = self.at(at);
         let id = stream.id;
         if stream.down_offload.as_ref().is_some_and(|offload| offload.closes && !offload.is_busy())
         {
-            self.close_now(id);
+            self.close_now(id, turn);
         }
     }
 
     /// The front-end has ended the network: what is at work goes down first, for a short while.
-    pub(crate) fn end_behind_jobs(&mut self, reason: String) {
-        self.streams.jobs.ends = Some((self.turn.now + END_WAIT, reason));
+    pub(crate) fn end_behind_jobs(&mut self, reason: String, turn: &mut Turn) {
+        self.jobs.ends = Some((turn.now + END_WAIT, reason));
     }
 
     /// Why the network ends now, if it is to end and no packet is at work any more.
-    pub(crate) fn take_end(&mut self) -> Option<String> {
-        let now = self.turn.now;
+    pub(crate) fn take_end(&mut self, turn: &mut Turn) -> Option<String> {
+        let now = turn.now;
         let is_busy = |stream: &Stream| stream.down_offload.as_ref().is_some_and(|a| a.is_busy());
         let is_over = |&(until, _): &(Instant, String)| until <= now;
-        let is_due = self.streams.jobs.ends.as_ref().is_some_and(is_over);
-        let is_over = is_due || !self.streams.iter().any(is_busy);
-        is_over.then(|| self.streams.jobs.ends.take()).flatten().map(|(_, reason)| reason)
+        let is_due = self.jobs.ends.as_ref().is_some_and(is_over);
+        let is_over = is_due || !self.iter().any(is_busy);
+        is_over.then(|| self.jobs.ends.take()).flatten().map(|(_, reason)| reason)
     }
 }
 
@@ -454,8 +469,8 @@ impl Stream {
     }
 }
 
-impl Node {
+impl Streams {
     pub(crate) fn has_work(&self) -> bool {
-        self.streams.iter().any(Stream::is_at_work)
+        self.iter().any(Stream::is_at_work)
     }
 }

@@ -1,76 +1,83 @@
 //! Answers packets of the front-end within filters that reply.
 
-use crate::node::Node;
-use crate::streams::stream::Stream;
-use crate::transform::emissions::shared;
 use sapwood_filter::Emitter;
 use sapwood_packet::{Header, PacketRef, ValuesRef};
 
+use crate::streams::stream::Stream;
+use crate::streams::table::Streams;
+use crate::transform::emissions::shared;
 use crate::transform::replies::{REPLIES_PER_INPUT, Replies};
+use crate::turn::Turn;
 
-impl Node {
+impl Streams {
     /// Has what a filter has made of a wave go down, and keeps what cannot go at once. The emitter
     /// is empty then.
-    pub(crate) fn answer_down(&mut self, at: usize, header: Header, made: &mut Emitter) {
+    pub(crate) fn answer_down(
+        &mut self,
+        at: usize,
+        header: Header,
+        made: &mut Emitter,
+        turn: &mut Turn,
+    ) {
         let count = made.emissions().filter(|(emission, _)| emission.is_reply).count();
         if count == 0 {
             return;
         }
         let header = Header { direct: true, ..header };
-        let stream = self.streams.at(at);
+        let stream = self.at(at);
         if count <= REPLIES_PER_INPUT && stream.replies.is_empty() && !stream.is_choked() {
             for (emission, values) in made.emissions().filter(|(emission, _)| emission.is_reply) {
-                self.send_reply(at, Header { tag: emission.tag, ..header }, values);
+                self.send_reply(at, Header { tag: emission.tag, ..header }, values, turn);
             }
             return;
         }
         let replies = Replies { header, made: core::mem::take(made), done: 0 };
-        self.streams.at(at).replies.push_back(replies);
-        self.go_on_replying(at);
+        self.at(at).replies.push_back(replies);
+        self.go_on_replying(at, turn);
     }
 
-    fn send_reply(&mut self, at: usize, header: Header, values: ValuesRef<'_>) {
+    fn send_reply(&mut self, at: usize, header: Header, values: ValuesRef<'_>, turn: &mut Turn) {
         let (format, body) = (values.format(), values.body());
         match shared(body) {
             Ok(shared) => {
                 let packet = PacketRef { header, format, body, ..PacketRef::default() };
-                self.send_down(at, packet, shared.as_ref());
+                self.send_down(at, packet, shared.as_ref(), turn);
             }
-            Err(lacking) => self.fail_down(at, &lacking.into()),
+            Err(lacking) => self.fail_down(at, &lacking.into(), turn),
         }
     }
 
     /// Sends down what waits of a stream's replies, as far as may be now. Gives whether none is
     /// left.
-    pub(crate) fn go_on_replying(&mut self, at: usize) -> bool {
+    pub(crate) fn go_on_replying(&mut self, at: usize, turn: &mut Turn) -> bool {
         let mut left = REPLIES_PER_INPUT;
-        while let Some(mut replies) = self.streams.at(at).replies.pop_front() {
+        while let Some(mut replies) = self.at(at).replies.pop_front() {
             let Replies { header, made, done } = &mut replies;
             for (emission, values) in made.emissions_from(*done) {
-                if left == 0 || self.streams.at(at).is_choked() {
+                if left == 0 || self.at(at).is_choked() {
                     break;
                 }
                 *done += 1;
                 if emission.is_reply {
                     left -= 1;
-                    self.send_reply(at, Header { tag: emission.tag, ..*header }, values);
+                    self.send_reply(at, Header { tag: emission.tag, ..*header }, values, turn);
                 }
             }
             if replies.made.emissions_from(replies.done).next().is_some() {
-                self.streams.at(at).replies.push_front(replies);
+                self.at(at).replies.push_front(replies);
                 break;
             }
-            if self.turn.emitter.is_empty() {
+            if turn.emitter.is_empty() {
                 // Its memory serves the next wave.
                 replies.made.clear();
-                self.turn.emitter = replies.made;
+                turn.emitter = replies.made;
             }
         }
-        let stream = self.streams.at(at);
+        let stream = self.at(at);
         let is_done = stream.replies.is_empty();
         if !is_done && !stream.is_choked() {
             stream.yields = true;
-            self.streams.yields_until = Some(self.turn.now);
+            self.yields_until = Some(turn.now);
         }
         is_done
     }

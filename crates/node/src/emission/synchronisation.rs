@@ -1,50 +1,51 @@
 //! Asks the synchronisation rules of streams.
 
-use crate::interface::{Instant, Role};
-use crate::node::Node;
-use crate::streams::stream::Stream;
-use crate::transform::job::{Job, Load, Work};
 use sapwood_filter::{Chain, FilterError, Verdict};
 use sapwood_link::END;
 use sapwood_packet::Rank;
 
+use crate::interface::{Instant, Role};
+use crate::streams::stream::Stream;
+use crate::streams::table::Streams;
+use crate::transform::job::{Job, Load, Work};
 use crate::transform::synchronisation::{Question, Rule, Standing};
+use crate::turn::Turn;
 
-impl Node {
+impl Streams {
     /// Asks a stream's rule about its first wave, or has it asked in a job.
-    pub(crate) fn consult_rule(&mut self, at: usize) {
-        let (now, rank) = (self.turn.now, self.turn.rank_or_max());
-        let is_root = self.turn.settings.role == Role::FrontEnd;
-        let stream = self.streams.at(at);
+    pub(crate) fn consult_rule(&mut self, at: usize, turn: &mut Turn) {
+        let (now, rank) = (turn.now, turn.rank_or_max());
+        let is_root = turn.settings.role == Role::FrontEnd;
+        let stream = self.at(at);
         if stream.consult(rank, is_root, now) {
             let id = stream.id;
-            self.streams.jobs.list(id, Work::Rule);
+            self.jobs.list(id, Work::Rule);
         }
     }
 
     /// The job in which a rule is asked, if it still has to be.
-    pub(crate) fn gather_question(&mut self, at: usize) -> Option<Job> {
-        let (now, rank) = (self.turn.now, self.turn.rank_or_max());
-        let is_root = self.turn.settings.role == Role::FrontEnd;
-        let stream = self.streams.at(at);
+    pub(crate) fn gather_question(&mut self, at: usize, turn: &mut Turn) -> Option<Job> {
+        let (now, rank) = (turn.now, turn.rank_or_max());
+        let is_root = turn.settings.role == Role::FrontEnd;
+        let stream = self.at(at);
         let (id, (rule, question)) = (stream.id, stream.give_rule(rank, is_root, now)?);
-        let job = self.new_job(id, Work::Rule, Chain::default(), Load::Question(question));
+        let job = self.new_job(id, Work::Rule, Chain::default(), Load::Question(question), turn);
         let job = Job { rule: Some(rule), ..job };
-        self.note_lent(&job);
+        self.note_lent(&job, turn);
         Some(job)
     }
 
     /// A rule has come back.
-    pub(crate) fn finish_question(&mut self, at: usize, job: Job) {
-        let now = self.turn.now;
+    pub(crate) fn finish_question(&mut self, at: usize, job: Job, turn: &mut Turn) {
+        let now = turn.now;
         let Job { rule, batch, decided, .. } = job;
         let (Some(rule), Load::Question(question)) = (rule, &batch.load) else { return };
-        let stream = self.streams.at(at);
+        let stream = self.at(at);
         stream.take_rule(rule);
         if let Some(decided) = decided {
             stream.decided(question, decided, now);
         }
-        self.go_on(at);
+        self.go_on(at, turn);
     }
 }
 

@@ -9,82 +9,82 @@ use sapwood_packet::{Header, PacketRef, Rank, RankSet, StreamId, Values, Wave};
 use sapwood_wire::{Control, Ranges};
 use smallvec::SmallVec;
 
-use crate::interface::Mutation;
-use crate::interface::Role;
-use crate::node::Node;
+use crate::interface::{Mutation, Role};
 use crate::streams::stream::Stream;
+use crate::streams::table::Streams;
 use crate::transform::emissions::{check_emissions, shared};
 use crate::transform::job::Item;
 use crate::transform::route::Route;
+use crate::turn::Turn;
 use crate::waves::table::{Bodies, OpenWave, OwnedBody};
 
-impl Node {
+impl Streams {
     /// Sends on every wave of a stream that may go, while there is room for what comes of it.
     #[inline]
-    pub(crate) fn emit_ready(&mut self, at: usize) {
-        if !self.streams.at(at).replies.is_empty() && !self.go_on_replying(at) {
+    pub(crate) fn emit_ready(&mut self, at: usize, turn: &mut Turn) {
+        if !self.at(at).replies.is_empty() && !self.go_on_replying(at, turn) {
             return;
         }
-        if self.streams.at(at).waits_for_record() {
+        if self.at(at).waits_for_record() {
             return;
         }
-        let is_root = self.turn.settings.role == Role::FrontEnd;
+        let is_root = turn.settings.role == Role::FrontEnd;
         let mut has_emitted = false;
         loop {
-            let now = self.turn.now;
-            if self.streams.at(at).rule.is_some() {
-                self.consult_rule(at);
+            let now = turn.now;
+            if self.at(at).rule.is_some() {
+                self.consult_rule(at, turn);
             }
-            let stream = self.streams.at(at);
-            if !stream.has_room_up(is_root) || self.has_to_wait(at) {
+            let stream = self.at(at);
+            if !stream.has_room_up(is_root) || self.has_to_wait(at, turn) {
                 break;
             }
-            let stream = self.streams.at(at);
+            let stream = self.at(at);
             let Some((wave, is_single)) = stream.waves.take_ready(now) else { break };
             if let Some(asked) = stream.telemetry.as_mut().filter(|_| !is_single) {
                 asked.complete = Some(wave);
-                self.turn.records_wanted.push(stream.id);
+                turn.records_wanted.push(stream.id);
                 break;
             }
-            self.emit(at, wave, is_single);
+            self.emit(at, wave, is_single, turn);
             has_emitted = true;
-            if !self.streams.at(at).replies.is_empty() {
+            if !self.at(at).replies.is_empty() {
                 break;
             }
         }
         if is_root && has_emitted {
-            self.owe_acknowledgement(at);
+            self.owe_acknowledgement(at, turn);
         }
     }
 
     /// Sends on the complete wave of a telemetry stream, to which this process adds its own part.
-    pub(crate) fn emit_with_record(&mut self, at: usize, own: Values) {
-        let Some(asked) = &mut self.streams.at(at).telemetry else { return };
+    pub(crate) fn emit_with_record(&mut self, at: usize, own: Values, turn: &mut Turn) {
+        let Some(asked) = &mut self.at(at).telemetry else { return };
         asked.own = Some(own);
         let Some(wave) = asked.complete.take() else { return };
-        self.emit(at, wave, false);
-        if self.turn.settings.role == Role::FrontEnd {
-            self.owe_acknowledgement(at);
+        self.emit(at, wave, false, turn);
+        if turn.settings.role == Role::FrontEnd {
+            self.owe_acknowledgement(at, turn);
         }
-        self.emit_ready(at);
+        self.emit_ready(at, turn);
     }
 
     /// Sends on what may go of all streams.
-    pub(crate) fn emit_all_ready(&mut self) {
-        for at in 0..self.streams.len() {
-            self.emit_ready(at);
+    pub(crate) fn emit_all_ready(&mut self, turn: &mut Turn) {
+        for at in 0..self.len() {
+            self.emit_ready(at, turn);
         }
     }
 
-    fn emit(&mut self, at: usize, mut wave: Box<OpenWave>, is_single: bool) {
-        let stream = self.streams.at(at);
+    fn emit(&mut self, at: usize, mut wave: Box<OpenWave>, is_single: bool, turn: &mut Turn) {
+        let stream = self.at(at);
         let is_torn = stream.ended > wave.position.wave && !is_single;
         if is_torn {
             // An earlier chunk of this packet failed: the wave has been ended already.
-            return self.finish(at, wave);
+            return self.finish(at, wave, turn);
         }
-        let route = self.begin_emission(at, &wave, is_single);
-        let stream = self.streams.at(at);
+        let route = self.begin_emission(at, &wave, is_single, turn);
+        let stream = self.at(at);
         let is_telemetry = stream.telemetry.is_some();
         if route == Route::Fold
             && wave.holds_any()
@@ -95,34 +95,40 @@ impl Node {
         stream.check_chunks(&mut wave, is_single);
         if let Some(error) = wave.fault.take() {
             for number in 0..=u64::from(wave.more) {
-                self.fail(at, wave.position.wave + number, &wave, &error);
+                self.fail(at, wave.position.wave + number, &wave, &error, turn);
             }
         } else if !wave.has_values() && (is_single || !is_telemetry) {
-            self.end_void(at, &wave, is_single);
+            self.end_void(at, &wave, is_single, turn);
         } else {
             match route {
-                Route::Fold => self.emit_folded(at, &mut wave),
+                Route::Fold => self.emit_folded(at, &mut wave, turn),
                 Route::Pass => {
                     let bodies = wave.take_bodies();
-                    self.emit_passed(at, &wave, bodies, is_single);
+                    self.emit_passed(at, &wave, bodies, is_single, turn);
                 }
-                Route::Transform => match self.streams.at(at).given_up() {
-                    Some(error) => self.fail(at, wave.position.wave, &wave, &error),
+                Route::Transform => match self.at(at).given_up() {
+                    Some(error) => self.fail(at, wave.position.wave, &wave, &error, turn),
                     None => {
-                        self.note_transformed(at);
-                        self.emit_transformed(at, &wave, is_single);
+                        self.note_transformed(at, turn);
+                        self.emit_transformed(at, &wave, is_single, turn);
                     }
                 },
             }
         }
-        self.note_gone(at, &wave, is_single);
-        self.finish(at, wave);
+        self.note_gone(at, &wave, is_single, turn);
+        self.finish(at, wave, turn);
     }
 
     /// A wave has left the table and is about to go on: what comes of it from here on is late.
     #[inline]
-    pub(crate) fn begin_emission(&mut self, at: usize, wave: &OpenWave, is_single: bool) -> Route {
-        let stream = self.streams.at(at);
+    pub(crate) fn begin_emission(
+        &mut self,
+        at: usize,
+        wave: &OpenWave,
+        is_single: bool,
+        turn: &mut Turn,
+    ) -> Route {
+        let stream = self.at(at);
         if !is_single {
             stream.gone_until = match wave.more {
                 0 => Position { offset: wave.position.offset + 1, ..wave.position },
@@ -130,18 +136,18 @@ impl Node {
             };
         }
         if stream.telemetry.is_none() {
-            self.turn.counted.waves += u64::from(!is_single) + u64::from(wave.more);
+            turn.counted.waves += u64::from(!is_single) + u64::from(wave.more);
         }
         way_of(stream, wave, is_single)
     }
 
     /// What came of a wave has been sent.
     #[inline]
-    fn note_gone(&mut self, at: usize, wave: &OpenWave, is_single: bool) {
-        if self.streams.at(at).keeps {
-            self.note_emitted(at, wave, is_single);
-            if self.streams.at(at).handover.is_some() {
-                self.take_over(at);
+    fn note_gone(&mut self, at: usize, wave: &OpenWave, is_single: bool, turn: &mut Turn) {
+        if self.at(at).keeps {
+            self.note_emitted(at, wave, is_single, turn);
+            if self.at(at).handover.is_some() {
+                self.take_over(at, turn);
             }
         }
     }
@@ -153,55 +159,56 @@ impl Node {
         at: usize,
         item: &Item,
         made: Option<Result<&mut Emitter, &FilterError>>,
+        turn: &mut Turn,
     ) {
         let Item { wave, is_single, route } = item;
         if let Some(error) = &wave.fault {
-            self.fail(at, wave.position.wave, wave, error);
+            self.fail(at, wave.position.wave, wave, error, turn);
         } else if !wave.has_values() {
-            self.end_void(at, wave, *is_single);
+            self.end_void(at, wave, *is_single, turn);
         } else if *route != Route::Transform {
-            self.emit_passed(at, wave, Bodies::new(), *is_single);
+            self.emit_passed(at, wave, Bodies::new(), *is_single, turn);
         } else {
             match made {
-                Some(Ok(emitter)) => self.send_emissions(at, wave, emitter, *is_single),
-                Some(Err(error)) => self.fail(at, wave.position.wave, wave, error),
-                None => self.end_void(at, wave, *is_single),
+                Some(Ok(emitter)) => self.send_emissions(at, wave, emitter, *is_single, turn),
+                Some(Err(error)) => self.fail(at, wave.position.wave, wave, error, turn),
+                None => self.end_void(at, wave, *is_single, turn),
             }
         }
-        self.note_gone(at, wave, *is_single);
-        self.release_charges(at, wave);
+        self.note_gone(at, wave, *is_single, turn);
+        self.release_charges(at, wave, turn);
     }
 
     /// Grants the children what the wave took of their credit.
     #[inline]
-    fn release_charges(&mut self, at: usize, wave: &OpenWave) {
+    fn release_charges(&mut self, at: usize, wave: &OpenWave, turn: &mut Turn) {
         for &(slot, bytes) in &wave.charges {
-            self.release(at, usize::from(slot), bytes);
+            self.release(at, usize::from(slot), bytes, turn);
         }
     }
 
     /// Grants the children what the wave took of their credit, and keeps its memory.
-    fn finish(&mut self, at: usize, wave: Box<OpenWave>) {
-        self.release_charges(at, &wave);
-        self.recycle(at, wave);
+    fn finish(&mut self, at: usize, wave: Box<OpenWave>, turn: &mut Turn) {
+        self.release_charges(at, &wave, turn);
+        self.recycle(at, wave, turn);
     }
 
     /// Keeps the memory of a wave.
-    pub(crate) fn recycle(&mut self, at: usize, mut wave: Box<OpenWave>) {
+    pub(crate) fn recycle(&mut self, at: usize, mut wave: Box<OpenWave>, turn: &mut Turn) {
         wave.charges.clear();
         if let Some(body) = wave.take_owned() {
-            self.turn.pool.give(body.slab);
+            turn.pool.give(body.slab);
         }
         while let Some(slab) = wave.used.pop() {
-            self.turn.pool.give(slab);
+            turn.pool.give(slab);
         }
-        self.streams.at(at).waves.recycle(wave);
+        self.at(at).waves.recycle(wave);
     }
 
     /// Bytes of a child have been dealt with: its credit grows, now or later.
-    pub(crate) fn release(&mut self, at: usize, slot: usize, bytes: u32) {
-        let is_root = self.turn.settings.role == Role::FrontEnd;
-        let stream = self.streams.at(at);
+    pub(crate) fn release(&mut self, at: usize, slot: usize, bytes: u32, turn: &mut Turn) {
+        let is_root = turn.settings.role == Role::FrontEnd;
+        let stream = self.at(at);
         let window = stream.request.window_bytes;
         let halves = stream.breaks(Mutation::HalveCredit);
         let Some(child) = stream.slots.get_mut(slot) else { return };
@@ -215,24 +222,24 @@ impl Node {
                 bytes /= 2;
             }
             let (link, stream) = (child.link, stream.id);
-            self.turn.send_control(link, &Control::Credit { stream, bytes });
+            turn.send_control(link, &Control::Credit { stream, bytes });
         }
         // It travels with the credit, so that it wakes nobody by itself.
-        self.acknowledge_to_child(at, slot);
+        self.acknowledge_to_child(at, slot, turn);
     }
 
-    fn emit_folded(&mut self, at: usize, wave: &mut OpenWave) {
-        let rank = self.turn.rank_or_max();
+    fn emit_folded(&mut self, at: usize, wave: &mut OpenWave, turn: &mut Turn) {
+        let rank = turn.rank_or_max();
         let chunk = wave.chunk();
         let length = wave.folded_bytes().map_or(0, <[u8]>::len) as u64;
         let is_last = chunk.is_none_or(|chunk| chunk.offset + length >= chunk.total);
-        let header = self.streams.at(at).header_of(wave, rank, is_last);
+        let header = self.at(at).header_of(wave, rank, is_last);
         if is_last {
-            self.streams.at(at).ended = wave.until().wave;
+            self.at(at).ended = wave.until().wave;
         }
         let owned = wave.take_owned().map(OwnedBody::into_body);
         if let Some(body) = &owned {
-            self.turn.pool.give_later(body);
+            turn.pool.give_later(body);
         }
         let packet = PacketRef {
             header,
@@ -243,11 +250,11 @@ impl Node {
             more_waves: wave.more,
             body: if owned.is_some() { &[] } else { wave.folded_bytes().unwrap_or_default() },
         };
-        self.send_up(at, packet, owned);
+        self.send_up(at, packet, owned, turn);
         if let Some(chunk) = chunk.filter(|_| !is_last) {
             let rest = Position { wave: wave.position.wave, offset: chunk.offset + length };
-            let now = self.turn.now;
-            self.streams.at(at).begin_rest(rest, now);
+            let now = turn.now;
+            self.at(at).begin_rest(rest, now);
         }
     }
 
@@ -255,7 +262,14 @@ impl Node {
     ///
     /// `bodies` are those that have been taken out of the wave; where there is none, the packet
     /// shows its own.
-    fn emit_passed(&mut self, at: usize, wave: &OpenWave, mut bodies: Bodies, is_single: bool) {
+    fn emit_passed(
+        &mut self,
+        at: usize,
+        wave: &OpenWave,
+        mut bodies: Bodies,
+        is_single: bool,
+        turn: &mut Turn,
+    ) {
         let last = wave.packets().count().saturating_sub(1);
         for (index, mut packet) in wave.packets().enumerate() {
             if !is_single {
@@ -263,19 +277,19 @@ impl Node {
             }
             let body = bodies.get_mut(index).and_then(Option::take);
             if let Some(body) = &body {
-                self.turn.pool.give_later(body);
+                turn.pool.give_later(body);
             }
-            self.send_up(at, packet, body);
+            self.send_up(at, packet, body, turn);
         }
         if !is_single {
-            self.streams.at(at).ended = wave.position.wave + 1;
+            self.at(at).ended = wave.position.wave + 1;
         }
     }
 
-    fn emit_transformed(&mut self, at: usize, wave: &OpenWave, is_single: bool) {
-        let rank = self.turn.rank_or_max();
-        let is_root = self.turn.settings.role == Role::FrontEnd;
-        let asked = self.streams.at(at).telemetry.as_mut();
+    fn emit_transformed(&mut self, at: usize, wave: &OpenWave, is_single: bool, turn: &mut Turn) {
+        let rank = turn.rank_or_max();
+        let is_root = turn.settings.role == Role::FrontEnd;
+        let asked = self.at(at).telemetry.as_mut();
         let own = asked.and_then(|asked| asked.own.take());
         let own = own.as_ref().map(sapwood_packet::Values::as_ref).map(|values| PacketRef {
             header: wave.header,
@@ -283,9 +297,9 @@ impl Node {
             body: values.body(),
             ..PacketRef::default()
         });
-        let mut emitter = core::mem::take(&mut self.turn.emitter);
+        let mut emitter = core::mem::take(&mut turn.emitter);
         emitter.clear();
-        let stream = self.streams.at(at);
+        let stream = self.at(at);
         let packets: SmallVec<[PacketRef<'_>; 8]> = own.into_iter().chain(wave.packets()).collect();
         let lent = WaveRef {
             stream: stream.id,
@@ -301,21 +315,28 @@ impl Node {
         match made.and_then(|()| check_emissions(&emitter)) {
             Ok(()) => {
                 if !is_single {
-                    self.note_taken_in(at, wave.position.wave);
+                    self.note_taken_in(at, wave.position.wave, turn);
                 }
-                self.send_emissions(at, wave, &mut emitter, is_single);
+                self.send_emissions(at, wave, &mut emitter, is_single, turn);
             }
-            Err(error) => self.fail(at, wave.position.wave, wave, &error),
+            Err(error) => self.fail(at, wave.position.wave, wave, &error, turn),
         }
-        self.turn.emitter = emitter;
+        turn.emitter = emitter;
     }
 
-    fn send_emissions(&mut self, at: usize, wave: &OpenWave, out: &mut Emitter, is_single: bool) {
-        let rank = self.turn.rank_or_max();
+    fn send_emissions(
+        &mut self,
+        at: usize,
+        wave: &OpenWave,
+        out: &mut Emitter,
+        is_single: bool,
+        turn: &mut Turn,
+    ) {
+        let rank = turn.rank_or_max();
         let ups = out.emissions().filter(|(emission, _)| !emission.is_reply).count();
         let mut left = ups;
         for (emission, values) in out.emissions().filter(|(emission, _)| !emission.is_reply) {
-            let mut header = self.streams.at(at).header_of(wave, rank, left == 1);
+            let mut header = self.at(at).header_of(wave, rank, left == 1);
             header.tag = emission.tag;
             let packet = PacketRef {
                 header,
@@ -328,45 +349,54 @@ impl Node {
             };
             let shared = match shared(packet.body) {
                 Ok(shared) => shared,
-                Err(lacking) => return self.fail(at, wave.position.wave, wave, &lacking.into()),
+                Err(lacking) => {
+                    return self.fail(at, wave.position.wave, wave, &lacking.into(), turn);
+                }
             };
             left -= 1;
-            self.send_up(at, packet, shared);
+            self.send_up(at, packet, shared, turn);
         }
-        let header = self.streams.at(at).header_of(wave, rank, false);
-        self.answer_down(at, header, out);
+        let header = self.at(at).header_of(wave, rank, false);
+        self.answer_down(at, header, out, turn);
         if ups == 0 {
-            return self.end_void(at, wave, is_single);
+            return self.end_void(at, wave, is_single, turn);
         }
         if !is_single {
-            self.streams.at(at).ended = wave.position.wave + 1;
+            self.at(at).ended = wave.position.wave + 1;
         }
     }
 
     /// A wave without a value still has to end at the parent.
-    fn end_void(&mut self, at: usize, wave: &OpenWave, is_single: bool) {
-        let rank = self.turn.rank_or_max();
-        let mut header = self.streams.at(at).header_of(wave, rank, true);
+    fn end_void(&mut self, at: usize, wave: &OpenWave, is_single: bool, turn: &mut Turn) {
+        let rank = turn.rank_or_max();
+        let mut header = self.at(at).header_of(wave, rank, true);
         header.void = true;
         if is_single && (wave.header.late || !wave.header.ends_wave) {
             return;
         }
         if !is_single {
-            self.streams.at(at).ended = wave.position.wave + 1;
+            self.at(at).ended = wave.position.wave + 1;
         }
         let contributors = wave.contributors.as_ref();
-        self.send_up(at, PacketRef { header, contributors, ..PacketRef::default() }, None);
+        self.send_up(at, PacketRef { header, contributors, ..PacketRef::default() }, None, turn);
     }
 
     /// A filter failed: its reason goes up with the back-ends that this costs, and the wave ends.
-    fn fail(&mut self, at: usize, number: Wave, wave: &OpenWave, error: &FilterError) {
-        let rank = self.turn.rank_or_max();
-        self.tell_failure(at, number, wave.contributors.clone(), error);
-        let mut header = self.streams.at(at).header_of(wave, rank, true);
+    fn fail(
+        &mut self,
+        at: usize,
+        number: Wave,
+        wave: &OpenWave,
+        error: &FilterError,
+        turn: &mut Turn,
+    ) {
+        let rank = turn.rank_or_max();
+        self.tell_failure(at, number, wave.contributors.clone(), error, turn);
+        let mut header = self.at(at).header_of(wave, rank, true);
         header.void = true;
         header.wave = number;
-        self.streams.at(at).ended = self.streams.at(at).ended.max(number + 1);
-        self.send_up(at, PacketRef { header, ..PacketRef::default() }, None);
+        self.at(at).ended = self.at(at).ended.max(number + 1);
+        self.send_up(at, PacketRef { header, ..PacketRef::default() }, None, turn);
     }
 
     /// Says why a wave lacks back-ends: here at the front-end, else upwards.
@@ -376,14 +406,15 @@ impl Node {
         wave: Wave,
         ranks: RankSet,
         why: &dyn core::fmt::Display,
+        turn: &mut Turn,
     ) {
-        let rank = self.turn.rank_or_max();
+        let rank = turn.rank_or_max();
         let reason = alloc::format!("{why} (at rank {rank})");
-        if self.turn.settings.role == Role::FrontEnd {
-            self.streams.at(at).add_fault(wave, ranks, reason);
+        if turn.settings.role == Role::FrontEnd {
+            self.at(at).add_fault(wave, ranks, reason);
         } else {
-            let stream = self.streams.at(at).id;
-            self.pass_on_fault(stream, wave, rank, ranks, reason);
+            let stream = self.at(at).id;
+            self.pass_on_fault(stream, wave, rank, ranks, reason, turn);
         }
     }
 
@@ -396,29 +427,30 @@ impl Node {
         rank: Rank,
         ranks: RankSet,
         reason: String,
+        turn: &mut Turn,
     ) {
         let back_ends = Ranges::from(&ranks);
-        if let Some(stream) = self.streams.get_mut(id)
+        if let Some(stream) = self.get_mut(id)
             && stream.keeps
             && !stream.is_immediate()
             && !ranks.is_empty()
         {
             stream.add_fault(wave, ranks, reason.clone());
         }
-        if let Some(parent) = self.turn.parent {
+        if let Some(parent) = turn.parent {
             let fault = Control::Fault { stream: id, wave, rank, back_ends, reason };
-            self.turn.send_control(parent, &fault);
+            turn.send_control(parent, &fault);
         }
     }
 
     /// A packet from the parent goes through the stream's downward filters.
-    pub(crate) fn filter_down(&mut self, at: usize, packet: PacketRef<'_>) {
-        let stream = self.streams.at(at);
+    pub(crate) fn filter_down(&mut self, at: usize, packet: PacketRef<'_>, turn: &mut Turn) {
+        let stream = self.at(at);
         let assembled;
         let mut whole = packet;
         if let Some(chunk) = packet.chunk {
             let key = (packet.header.origin, packet.header.wave);
-            match stream.assemblies.add(key, chunk, &RankSet::new(), packet.body, &self.turn.pool) {
+            match stream.assemblies.add(key, chunk, &RankSet::new(), packet.body, &turn.pool) {
                 sapwood_link::Assembled::Whole(slab, _) => assembled = slab,
                 sapwood_link::Assembled::Partial => return,
                 sapwood_link::Assembled::Torn => {
@@ -426,24 +458,24 @@ impl Node {
                     return;
                 }
                 sapwood_link::Assembled::Lacking(lacking) => {
-                    return self.fail_down(at, &lacking.into());
+                    return self.fail_down(at, &lacking.into(), turn);
                 }
             }
             whole = PacketRef { chunk: None, body: assembled.as_bytes(), ..packet };
         }
-        self.transform_down(at, whole);
+        self.transform_down(at, whole, turn);
     }
 
     /// Runs the downward filters on one whole packet and sends what comes of it.
-    pub(crate) fn transform_down(&mut self, at: usize, packet: PacketRef<'_>) {
-        if self.streams.at(at).down_offload.is_some() {
-            return self.queue_down(at, packet);
+    pub(crate) fn transform_down(&mut self, at: usize, packet: PacketRef<'_>, turn: &mut Turn) {
+        if self.at(at).down_offload.is_some() {
+            return self.queue_down(at, packet, turn);
         }
-        let rank = self.turn.rank_or_max();
-        let is_root = self.turn.settings.role == Role::FrontEnd;
-        let mut emitter = core::mem::take(&mut self.turn.emitter);
+        let rank = turn.rank_or_max();
+        let is_root = turn.settings.role == Role::FrontEnd;
+        let mut emitter = core::mem::take(&mut turn.emitter);
         emitter.clear();
-        let stream = self.streams.at(at);
+        let stream = self.at(at);
         let wave = WaveRef {
             stream: stream.id,
             wave: 0,
@@ -456,29 +488,35 @@ impl Node {
         };
         let made = stream.down.transform(&wave, &mut emitter);
         if let Err(error) = made.and_then(|()| check_emissions(&emitter)) {
-            self.fail_down(at, &error);
+            self.fail_down(at, &error, turn);
             emitter.clear();
         }
-        self.send_made_down(at, packet, &emitter);
-        self.turn.emitter = emitter;
+        self.send_made_down(at, packet, &emitter, turn);
+        turn.emitter = emitter;
     }
 
     /// A packet on its way down has come to nothing.
-    pub(crate) fn fail_down(&mut self, at: usize, error: &FilterError) {
-        let rank = self.turn.rank_or_max();
-        let stream = self.streams.at(at);
+    pub(crate) fn fail_down(&mut self, at: usize, error: &FilterError, turn: &mut Turn) {
+        let rank = turn.rank_or_max();
+        let stream = self.at(at);
         stream.dropped += 1;
         let (stream, reason) = (stream.id, alloc::format!("{error} (downward, at rank {rank})"));
-        self.turn.report_fault(stream, reason);
+        turn.report_fault(stream, reason);
     }
 
     /// What downward filters have made of a packet goes on, or back up.
-    pub(crate) fn send_made_down(&mut self, at: usize, packet: PacketRef<'_>, emitter: &Emitter) {
-        let rank = self.turn.rank_or_max();
+    pub(crate) fn send_made_down(
+        &mut self,
+        at: usize,
+        packet: PacketRef<'_>,
+        emitter: &Emitter,
+        turn: &mut Turn,
+    ) {
+        let rank = turn.rank_or_max();
         let downs = emitter.emissions().filter(|(emission, _)| !emission.is_reply).count();
         // Several packets that a filter further up has made of one have one number: the index goes
         // on.
-        let stream = self.streams.at(at);
+        let stream = self.at(at);
         if stream.down_made.0 != packet.header.wave {
             stream.down_made = (packet.header.wave, 0);
         }
@@ -502,15 +540,15 @@ impl Node {
             };
             let shared = match shared(made.body) {
                 Ok(shared) => shared,
-                Err(lacking) => return self.fail_down(at, &lacking.into()),
+                Err(lacking) => return self.fail_down(at, &lacking.into(), turn),
             };
             if emission.is_reply {
                 made.header.direct = true;
                 made.header.generation = 0;
                 made.destinations = Default::default();
-                self.send_up(at, made, shared);
+                self.send_up(at, made, shared, turn);
             } else {
-                self.send_down(at, made, shared.as_ref());
+                self.send_down(at, made, shared.as_ref(), turn);
             }
         }
     }

@@ -7,104 +7,147 @@ use sapwood_packet::{RankSet, StreamId};
 use sapwood_wire::{Control, Ranges, StreamRequest, WireError};
 
 use crate::interface::{AffectedWaves, AttachPoint, Event, LinkId, NodeError, Output, Role};
-use crate::node::Node;
+use crate::members::membership::Membership;
 use crate::streams::asked::Asked;
 use crate::streams::stream::Stream;
+use crate::streams::table::Streams;
 use crate::transform::back_end::OwnFilters;
 use crate::turn::Turn;
 use crate::turn::links::Peer;
 
-impl Node {
-    pub(crate) fn control(&mut self, link: LinkId, peer: Peer, control: Control) {
-        if let Err(breach) = self.validate(link, peer, &control) {
-            return self.break_off(link, &breach);
+impl Membership {
+    pub(crate) fn control(
+        &mut self,
+        link: LinkId,
+        peer: Peer,
+        control: Control,
+        streams: &mut Streams,
+        turn: &mut Turn,
+    ) {
+        if let Err(breach) = self.validate(link, peer, &control, streams, turn) {
+            return self.break_off(link, &breach, streams, turn);
         }
         let result = match peer {
-            Peer::Parent => self.control_from_parent(link, control),
-            Peer::Child(rank) => self.control_from_child(link, rank, control),
+            Peer::Parent => self.control_from_parent(link, control, streams, turn),
+            Peer::Child(rank) => self.control_from_child(link, rank, control, streams, turn),
             Peer::Stranger => match control {
                 Control::Hello { version, claim, pid, address } => {
-                    self.hello(link, version, claim, pid, address.is_some());
+                    self.hello(link, version, claim, pid, address.is_some(), streams, turn);
                     Ok(())
                 }
                 _ => Err(WireError::Control),
             },
-            Peer::Ancestor => self.control_from_ancestor(link, control),
-            Peer::Visitor => self.control_from_visitor(link, control),
+            Peer::Ancestor => self.control_from_ancestor(link, control, streams, turn),
+            Peer::Visitor => self.control_from_visitor(link, control, turn),
             Peer::Leaving => Ok(()),
         };
         if let Err(error) = result {
-            self.break_link(link, &error);
+            self.break_link(link, &error, streams, turn);
         }
     }
 
-    fn control_from_parent(&mut self, link: LinkId, control: Control) -> Result<(), WireError> {
+    fn control_from_parent(
+        &mut self,
+        link: LinkId,
+        control: Control,
+        streams: &mut Streams,
+        turn: &mut Turn,
+    ) -> Result<(), WireError> {
         match control {
             Control::Welcome { rank, plan, back_ends, ancestors, terms, keeps_time, .. } => {
-                self.turn.rank = Some(rank);
-                self.learn_ancestry(ancestors, terms, keeps_time);
-                self.begin_heartbeats();
-                if let Some(outbox) = self.turn.links.outbox(link)
-                    && self.turn.settings.role == Role::BackEnd
-                    && self.turn.settings.recovery.is_on
+                turn.rank = Some(rank);
+                self.learn_ancestry(ancestors, terms, keeps_time, turn);
+                self.begin_heartbeats(turn);
+                if let Some(outbox) = turn.links.outbox(link)
+                    && turn.settings.role == Role::BackEnd
+                    && turn.settings.recovery.is_on
                 {
                     outbox.record_runs();
                 }
-                if self.turn.settings.role == Role::BackEnd {
-                    self.await_children(alloc::vec::Vec::new(), RankSet::new(), 0, back_ends);
+                if turn.settings.role == Role::BackEnd {
+                    self.await_children(alloc::vec::Vec::new(), RankSet::new(), 0, back_ends, turn);
                 }
-                self.turn.outputs.push_back(Output::Planned { rank, plan });
+                turn.outputs.push_back(Output::Planned { rank, plan });
             }
             Control::Refused { reason } => {
-                self.end(false, alloc::format!("the parent refused this process: {reason}"));
+                self.end(
+                    false,
+                    alloc::format!("the parent refused this process: {reason}"),
+                    streams,
+                    turn,
+                );
             }
-            Control::Open(request) => self.open(request),
-            Control::Close { stream } => self.close(stream),
-            part @ Control::File { .. } => return self.file_part(part),
-            Control::Credit { stream, bytes } => self.credit_from_parent(link, stream, bytes),
+            Control::Open(request) => self.open(request, streams, turn),
+            Control::Close { stream } => streams.close(stream, turn),
+            part @ Control::File { .. } => return self.file_part(part, turn),
+            Control::Credit { stream, bytes } => {
+                streams.credit_from_parent(link, stream, bytes, turn)
+            }
             Control::Acknowledge { stream, wave, offset, singles } => {
                 let single = singles as u32;
-                self.acknowledged_by_parent(link, stream, Position { wave, offset }, single);
-                self.depart();
+                streams.acknowledged_by_parent(
+                    link,
+                    stream,
+                    Position { wave, offset },
+                    single,
+                    turn,
+                );
+                self.depart(streams, turn);
             }
             Control::Ancestry { ancestors, repairs } => {
-                self.membership.ancestors = ancestors;
-                self.membership.repairs = repairs;
-                self.tell_ancestry();
+                self.ancestors = ancestors;
+                self.repairs = repairs;
+                self.tell_ancestry(turn);
             }
             Control::Dissolve => {
-                self.step_down(String::from("others have taken the place of this process"));
+                self.step_down(
+                    String::from("others have taken the place of this process"),
+                    streams,
+                    turn,
+                );
             }
             Control::Shutdown => {
-                self.end_behind_packets(String::from("the front-end ended the network"));
+                self.end_behind_packets(
+                    String::from("the front-end ended the network"),
+                    streams,
+                    turn,
+                );
             }
             Control::Probe { number } => {
-                self.membership.is_asked = true;
-                self.turn.answer_probe(link, number);
+                self.is_asked = true;
+                turn.answer_probe(link, number);
             }
             Control::Echo { number, clock } => {
-                self.membership.loss_echoed(number, &mut self.turn);
-                self.turn.probe_answered(link, number, clock);
+                self.loss_echoed(number, turn);
+                turn.probe_answered(link, number, clock);
             }
             _ => return Err(WireError::Control),
         }
         Ok(())
     }
 
-    fn control_from_ancestor(&mut self, link: LinkId, control: Control) -> Result<(), WireError> {
+    fn control_from_ancestor(
+        &mut self,
+        link: LinkId,
+        control: Control,
+        streams: &mut Streams,
+        turn: &mut Turn,
+    ) -> Result<(), WireError> {
         match control {
             Control::Welcome { parent, ancestors, terms, keeps_time, .. } => {
-                self.learn_ancestry(ancestors, terms, keeps_time);
-                self.adopted(link, parent);
-                self.begin_heartbeats();
+                self.learn_ancestry(ancestors, terms, keeps_time, turn);
+                self.adopted(link, parent, streams, turn);
+                self.begin_heartbeats(turn);
             }
             Control::Refused { reason } => {
-                self.turn.outputs.push_back(Output::Hangup(link));
-                self.link_down(link, &reason);
+                turn.outputs.push_back(Output::Hangup(link));
+                self.link_down(link, &reason, streams, turn);
             }
-            Control::Referred { rank, reason } => self.referred(link, rank, &reason),
-            Control::Shutdown => self.end(true, String::from("the front-end ended the network")),
-            Control::Probe { number } => self.turn.answer_probe(link, number),
+            Control::Referred { rank, reason } => self.referred(link, rank, &reason, streams, turn),
+            Control::Shutdown => {
+                self.end(true, String::from("the front-end ended the network"), streams, turn)
+            }
+            Control::Probe { number } => turn.answer_probe(link, number),
             _ => return Err(WireError::Control),
         }
         Ok(())
@@ -115,6 +158,8 @@ impl Node {
         link: LinkId,
         child: u32,
         control: Control,
+        streams: &mut Streams,
+        turn: &mut Turn,
     ) -> Result<(), WireError> {
         let set = |ranges: &Ranges| ranges.to_set().map_err(WireError::from);
         match control {
@@ -123,66 +168,68 @@ impl Node {
                 for (parent, address, ranks) in attach_points {
                     points.push(AttachPoint { parent, address, ranks: set(&ranks)? });
                 }
-                self.reached(child, set(&back_ends)?, points);
+                self.reached(child, set(&back_ends)?, points, streams, turn);
             }
-            Control::Failed { rank, text } => self.pass_on_failure(rank, text),
+            Control::Failed { rank, text } => turn.pass_on_failure(rank, text),
             Control::Lost { rank, back_ends, reason } => {
-                self.lost_below(child, rank, set(&back_ends)?, reason);
+                self.lost_below(child, rank, set(&back_ends)?, reason, streams, turn);
             }
             Control::Fault { stream, wave, rank, back_ends, reason } => {
                 let ranks = set(&back_ends)?;
-                if self.turn.settings.role == Role::FrontEnd {
+                if turn.settings.role == Role::FrontEnd {
                     if ranks.is_empty() {
-                        self.turn.report_fault(stream, reason);
-                    } else if let Some(stream) = self.streams.get_mut(stream) {
+                        turn.report_fault(stream, reason);
+                    } else if let Some(stream) = streams.get_mut(stream) {
                         stream.add_fault(wave, ranks, reason);
                     }
                 } else {
-                    self.pass_on_fault(stream, wave, rank, ranks, reason);
+                    streams.pass_on_fault(stream, wave, rank, ranks, reason, turn);
                 }
             }
-            Control::Credit { stream, bytes } => self.credit_from_child(link, stream, bytes),
+            Control::Credit { stream, bytes } => {
+                streams.credit_from_child(link, stream, bytes, turn)
+            }
             Control::Acknowledge { stream, wave, offset, .. } => {
-                self.acknowledged_by_child(link, stream, Position { wave, offset });
+                streams.acknowledged_by_child(link, stream, Position { wave, offset }, turn);
             }
             Control::Rejoin { back_ends, covers, former, files } => {
                 let former = set(&former)?;
-                self.rejoin(link, child, set(&back_ends)?, set(&covers)?, &former);
-                if self.membership.link_of(child) == Some(link) {
-                    self.send_files(link, &files);
+                self.rejoin(link, child, set(&back_ends)?, set(&covers)?, &former, streams, turn);
+                if self.link_of(child) == Some(link) {
+                    self.send_files(link, &files, turn);
                 }
             }
             Control::Superseded { ranks } => {
                 let ranks = set(&ranks)?;
-                self.supersede_for(child, &ranks);
+                self.supersede_for(child, &ranks, turn);
             }
             Control::Resume { stream, up, down } => {
                 let position = |(wave, offset)| Position { wave, offset };
-                self.resume(link, child, stream, position(up), position(down));
+                self.resume(link, child, stream, position(up), position(down), streams, turn);
             }
-            Control::Resumed => self.resumed(link, child),
+            Control::Resumed => self.resumed(link, child, streams, turn),
             Control::Broken { rank, back_ends, reason } => {
-                self.turn.tell_broken(rank, set(&back_ends)?, reason);
+                turn.tell_broken(rank, set(&back_ends)?, reason);
             }
             Control::Repaired { rank, adopter, orphans, back_ends, waves } => {
                 let waves = waves.into_iter();
                 let waves = waves.map(|(stream, first, end)| AffectedWaves { stream, first, end });
                 let back_ends = set(&back_ends)?;
-                self.turn.tell_repaired(rank, adopter, orphans, back_ends, waves.collect());
+                turn.tell_repaired(rank, adopter, orphans, back_ends, waves.collect());
             }
-            Control::Leaving => self.membership.leaving(child),
-            state @ Control::State { .. } => return self.keep_replica(link, state),
-            Control::Probe { number } => self.turn.answer_probe(link, number),
-            Control::Echo { number, clock } => self.turn.probe_answered(link, number, clock),
+            Control::Leaving => self.leaving(child),
+            state @ Control::State { .. } => return self.keep_replica(link, state, streams, turn),
+            Control::Probe { number } => turn.answer_probe(link, number),
+            Control::Echo { number, clock } => turn.probe_answered(link, number, clock),
             _ => return Err(WireError::Control),
         }
         Ok(())
     }
 
     /// A stream opens: here, and at the children that lead to its members.
-    pub(crate) fn open(&mut self, request: StreamRequest) {
+    pub(crate) fn open(&mut self, request: StreamRequest, streams: &mut Streams, turn: &mut Turn) {
         let id = request.stream;
-        let is_back_end = self.turn.settings.role == Role::BackEnd;
+        let is_back_end = turn.settings.role == Role::BackEnd;
         let mut local = request.clone();
         if is_back_end {
             // Filters run at inner nodes; a back-end has its own, or none.
@@ -190,17 +237,19 @@ impl Node {
             local.down.clear();
             local.rule = None;
         }
-        let stream = match self.new_stream(local) {
+        let stream = match self.new_stream(local, turn) {
             Ok(stream) => stream,
-            Err(error) => return self.cannot_open(request, &alloc::format!("{error}")),
+            Err(error) => {
+                return self.cannot_open(request, &alloc::format!("{error}"), streams, turn);
+            }
         };
         let own =
-            if is_back_end { OwnFilters::of(&self.turn.settings.registry, &request) } else { None };
-        if let Some(before) = self.streams.find(id) {
-            self.retire_filters(before);
+            if is_back_end { OwnFilters::of(&turn.settings.registry, &request) } else { None };
+        if let Some(before) = streams.find(id) {
+            streams.retire_filters(before);
         }
-        let at = self.streams.insert(stream);
-        let stream = self.streams.at(at);
+        let at = streams.insert(stream);
+        let stream = streams.at(at);
         stream.telemetry = Asked::on(&request);
         stream.own = own;
         stream.request = request;
@@ -208,38 +257,47 @@ impl Node {
             stream.request.up = alloc::vec::Vec::new();
             stream.request.down = alloc::vec::Vec::new();
         }
-        if self.turn.settings.recovery.is_on {
+        if turn.settings.recovery.is_on {
             stream.keep();
         }
         if !is_back_end {
-            self.open_to_children(at);
+            self.open_to_children(at, streams, turn);
             // Its members here may have died while the message was on its way.
-            return self.end_if_deserted(at);
+            return streams.end_if_deserted(at, turn);
         }
-        if let Some(error) = self.streams.at(at).refusal().cloned() {
-            let rank = self.turn.rank_or_max();
-            self.tell_unmade(id, &RankSet::range(rank, rank), &alloc::format!("{error}"));
-            self.end_if_deserted(at);
+        if let Some(error) = streams.at(at).refusal().cloned() {
+            let rank = turn.rank_or_max();
+            turn.tell_unmade(id, &RankSet::range(rank, rank), &alloc::format!("{error}"));
+            streams.end_if_deserted(at, turn);
         }
-        if self.streams.at(at).telemetry.is_none() {
-            self.turn.outputs.push_back(Output::Event(Event::StreamOpened { stream: id }));
+        if streams.at(at).telemetry.is_none() {
+            turn.outputs.push_back(Output::Event(Event::StreamOpened { stream: id }));
         }
     }
 
     /// A stream as its request says, at this node.
-    pub(crate) fn new_stream(&self, request: StreamRequest) -> Result<Stream, NodeError> {
-        let mut stream =
-            Stream::new(request, &self.turn.settings.registry, self.membership.height)?;
-        stream.chunk_bytes = self.turn.chunk_bytes;
-        stream.mutation = self.turn.mutation;
+    pub(crate) fn new_stream(
+        &self,
+        request: StreamRequest,
+        turn: &Turn,
+    ) -> Result<Stream, NodeError> {
+        let mut stream = Stream::new(request, &turn.settings.registry, self.height)?;
+        stream.chunk_bytes = turn.chunk_bytes;
+        stream.mutation = turn.mutation;
         Ok(stream)
     }
 
     /// A filter cannot be made here: the front-end is told why no wave will have what lies below,
     /// and the stream is open without children, so that nobody waits for it.
-    fn cannot_open(&mut self, request: StreamRequest, reason: &str) {
-        let below = self.membership.connected();
-        self.tell_unmade(request.stream, &below, reason);
+    fn cannot_open(
+        &mut self,
+        request: StreamRequest,
+        reason: &str,
+        streams: &mut Streams,
+        turn: &mut Turn,
+    ) {
+        let below = self.connected();
+        turn.tell_unmade(request.stream, &below, reason);
         let bare = StreamRequest {
             members: Ranges::default(),
             up: alloc::vec::Vec::new(),
@@ -247,16 +305,18 @@ impl Node {
             rule: None,
             ..request
         };
-        if let Ok(stream) = self.new_stream(bare) {
-            let at = self.streams.insert(stream);
-            self.end_if_deserted(at);
+        if let Ok(stream) = self.new_stream(bare, turn) {
+            let at = streams.insert(stream);
+            streams.end_if_deserted(at, turn);
         }
     }
+}
 
+impl Turn {
     /// Tells why no wave of a stream will have these back-ends.
     fn tell_unmade(&mut self, stream: StreamId, ranks: &RankSet, reason: &str) {
-        let rank = self.turn.rank_or_max();
-        if let Some(parent) = self.turn.parent {
+        let rank = self.rank_or_max();
+        if let Some(parent) = self.parent {
             let fault = Control::Fault {
                 stream,
                 wave: END.wave,
@@ -264,57 +324,59 @@ impl Node {
                 back_ends: Ranges::from(ranks),
                 reason: alloc::format!("{reason} (at rank {rank}{})", self.host_phrase()),
             };
-            self.turn.send_control(parent, &fault);
+            self.send_control(parent, &fault);
         }
     }
 
     /// Its host, as a part of a reason.
     fn host_phrase(&self) -> String {
-        if self.turn.host.is_empty() {
-            String::new()
-        } else {
-            alloc::format!(" on {}", self.turn.host)
-        }
+        if self.host.is_empty() { String::new() } else { alloc::format!(" on {}", self.host) }
     }
+}
 
-    pub(crate) fn open_to_children(&mut self, at: usize) {
-        self.await_orphans(at);
+impl Membership {
+    pub(crate) fn open_to_children(&mut self, at: usize, streams: &mut Streams, turn: &mut Turn) {
+        self.await_orphans(at, streams);
         for (link, back_ends) in self.children_with_links() {
-            if let Some(request) = self.streams.at(at).request_for(link, &back_ends) {
-                self.tell_open(link, request);
+            if let Some(request) = streams.at(at).request_for(link, &back_ends) {
+                self.tell_open(link, request, turn);
             }
         }
     }
+}
 
+impl Streams {
     /// A stream closes: what waits on it goes first, then the message, then it is forgotten.
-    pub(crate) fn close(&mut self, id: StreamId) {
-        let Some(at) = self.streams.find(id) else { return };
+    pub(crate) fn close(&mut self, id: StreamId, turn: &mut Turn) {
+        let Some(at) = self.find(id) else { return };
         if !self.closes_later(at) {
-            self.close_now(id);
+            self.close_now(id, turn);
         }
     }
 
-    fn credit_from_parent(&mut self, link: LinkId, stream: StreamId, bytes: u32) {
-        let Some(at) = self.streams.find(stream) else { return };
-        let Self { turn: Turn { links, .. }, streams, .. } = self;
+    fn credit_from_parent(&mut self, link: LinkId, stream: StreamId, bytes: u32, turn: &mut Turn) {
+        let Some(at) = self.find(stream) else { return };
+        let Turn { links, .. } = turn;
+        let streams = &mut *self;
         if let Some(outbox) = links.outbox(link) {
             streams.at(at).sender.grant(bytes, outbox);
         }
-        self.emit_ready(at);
-        self.end_if_deserted(at);
+        self.emit_ready(at, turn);
+        self.end_if_deserted(at, turn);
     }
 
-    fn credit_from_child(&mut self, link: LinkId, stream: StreamId, bytes: u32) {
-        let Some(at) = self.streams.find(stream) else { return };
-        let Self { turn: Turn { links, .. }, streams, .. } = self;
+    fn credit_from_child(&mut self, link: LinkId, stream: StreamId, bytes: u32, turn: &mut Turn) {
+        let Some(at) = self.find(stream) else { return };
+        let Turn { links, .. } = turn;
+        let streams = &mut *self;
         let stream = streams.at(at);
         let Some(slot) = stream.slot_of(link) else { return };
         if let Some(outbox) = links.outbox(link) {
             stream.slots[slot].down.grant(bytes, outbox);
         }
         if !stream.replies.is_empty() {
-            self.emit_ready(at);
+            self.emit_ready(at, turn);
         }
-        self.grant_to_parent(at);
+        self.grant_to_parent(at, turn);
     }
 }

@@ -5,10 +5,10 @@ use sapwood_link::{Assembled, END, EncodedFrame, Position};
 use sapwood_packet::{Body, FormatRef, Header, Packet, PacketRef, RankSet, Slab};
 use sapwood_wire::{Frame, WireError, decode, frame_length};
 
-use crate::interface::Mutation;
-use crate::interface::{Instant, LinkId, Output};
-use crate::node::Node;
+use crate::interface::{Instant, LinkId, Mutation, Output};
+use crate::members::membership::Membership;
 use crate::streams::stream::Stream;
+use crate::streams::table::Streams;
 use crate::transform::route::Route;
 use crate::turn::Turn;
 use crate::turn::links::Peer;
@@ -18,12 +18,18 @@ use crate::waves::table::{Arrived, OwnedBody};
 /// Longest frame of a peer that has not said who it is, in bytes; a hello is shorter.
 const HELLO_BYTES_MAX: usize = 4096;
 
-impl Node {
+impl Membership {
     /// Bytes in the shared buffer, beginning with a frame.
-    pub(crate) fn bytes(&mut self, link: LinkId, bytes: &[u8]) {
+    pub(crate) fn bytes(
+        &mut self,
+        link: LinkId,
+        bytes: &[u8],
+        streams: &mut Streams,
+        turn: &mut Turn,
+    ) {
         let mut rest = bytes;
-        let now = self.turn.now;
-        if let Some(open) = self.turn.links.link_mut(link) {
+        let now = turn.now;
+        if let Some(open) = turn.links.link_mut(link) {
             open.heard = now;
         }
         loop {
@@ -31,68 +37,76 @@ impl Node {
                 Ok(Some(length)) if length <= rest.len() => {
                     let (frame, after) = rest.split_at(length);
                     rest = after;
-                    if let Some(open) = self.turn.links.link_mut(link) {
+                    if let Some(open) = turn.links.link_mut(link) {
                         open.inbox.note_length(length);
                     }
-                    self.frame(link, frame);
+                    self.frame(link, frame, streams, turn);
                 }
                 Ok(_) => break,
-                Err(error) => return self.break_link(link, &error),
+                Err(error) => return self.break_link(link, &error, streams, turn),
             }
         }
-        let peer = self.turn.links.link(link).map(|open| open.peer);
+        let peer = turn.links.link(link).map(|open| open.peer);
         if let (Some(Peer::Stranger | Peer::Visitor), Ok(Some(length))) = (peer, frame_length(rest))
             && length > HELLO_BYTES_MAX
         {
-            return self.break_link(link, &WireError::Length { bytes: length });
+            return self.break_link(link, &WireError::Length { bytes: length }, streams, turn);
         }
         if let (Some(peer), Ok(Some(length))) = (peer, frame_length(rest))
             && let Err(breach) = self.validate_length(peer, rest, length)
         {
-            return self.break_off(link, &breach);
+            return self.break_off(link, &breach, streams, turn);
         }
-        let Self { turn: Turn { links, pool, .. }, .. } = self;
+        let Turn { links, pool, .. } = turn;
         if let Some(open) = links.link_mut(link)
             && !rest.is_empty()
             && let Err(error) = open.inbox.keep(rest, pool)
         {
-            self.break_link(link, &error);
+            self.break_link(link, &error, streams, turn);
         }
     }
 
     #[inline]
-    fn frame(&mut self, link: LinkId, frame: &[u8]) {
-        let Some(peer) = self.turn.links.link(link).map(|open| open.peer) else { return };
+    fn frame(&mut self, link: LinkId, frame: &[u8], streams: &mut Streams, turn: &mut Turn) {
+        let Some(peer) = turn.links.link(link).map(|open| open.peer) else { return };
         if let Err(breach) = self.validate_length(peer, frame, frame.len()) {
-            return self.break_off(link, &breach);
+            return self.break_off(link, &breach, streams, turn);
         }
         match (decode(frame), peer) {
             (Ok(Frame::Packet(packet)), Peer::Child(_)) => {
                 let arrived = Arrived { packet, owned: None, charge: frame.len() as u32 };
-                self.packet_up(link, arrived);
+                self.packet_up(link, arrived, streams, turn);
             }
             (Ok(Frame::Packet(packet)), Peer::Parent) if packet.more_waves == 0 => {
-                self.packet_from_parent(link, packet, frame, None);
+                self.packet_from_parent(link, packet, frame, None, streams, turn);
             }
             // Runs go up only.
-            (Ok(Frame::Packet(_)), Peer::Parent) => self.break_link(link, &WireError::Parts),
+            (Ok(Frame::Packet(_)), Peer::Parent) => {
+                self.break_link(link, &WireError::Parts, streams, turn)
+            }
             (Ok(Frame::Packet(_)), Peer::Leaving | Peer::Ancestor) => {}
             (Ok(Frame::Packet(_)), Peer::Stranger | Peer::Visitor) => {
-                self.break_link(link, &WireError::Parts);
+                self.break_link(link, &WireError::Parts, streams, turn);
             }
-            (Ok(Frame::Control(control)), _) => self.control(link, peer, control),
-            (Err(error), _) => self.break_link(link, &error),
+            (Ok(Frame::Control(control)), _) => self.control(link, peer, control, streams, turn),
+            (Err(error), _) => self.break_link(link, &error, streams, turn),
         }
     }
 
     /// A large frame that lies in a slab of its own.
-    pub(crate) fn frame_owned(&mut self, link: LinkId, slab: Slab) {
-        let Some(peer) = self.turn.links.link(link).map(|open| open.peer) else { return };
+    pub(crate) fn frame_owned(
+        &mut self,
+        link: LinkId,
+        slab: Slab,
+        streams: &mut Streams,
+        turn: &mut Turn,
+    ) {
+        let Some(peer) = turn.links.link(link).map(|open| open.peer) else { return };
         let (head, start) = match decode(slab.as_bytes()) {
             Ok(Frame::Packet(packet)) => (Head::of(&packet), slab.len() - packet.body.len()),
             _ => {
-                self.frame(link, slab.as_bytes());
-                return self.turn.pool.give(slab);
+                self.frame(link, slab.as_bytes(), streams, turn);
+                return turn.pool.give(slab);
             }
         };
         let charge = slab.len() as u32;
@@ -100,20 +114,20 @@ impl Node {
             Peer::Child(_) => {
                 let owned = OwnedBody { start, length: slab.len() - start, slab };
                 let arrived = Arrived { packet: head.with_body(&[]), owned: Some(owned), charge };
-                self.packet_up(link, arrived);
+                self.packet_up(link, arrived, streams, turn);
             }
             Peer::Parent if head.more_waves == 0 => {
                 let length = slab.len();
                 let whole = Body::from(slab);
-                self.turn.pool.give_later(&whole);
+                turn.pool.give_later(&whole);
                 let body = whole.part(start, length - start);
                 let packet = head.with_body(body.as_bytes());
                 let frame = EncodedFrame::whole(whole.clone());
                 let shared = Some((frame, body.clone()));
-                self.packet_from_parent(link, packet, whole.as_bytes(), shared);
+                self.packet_from_parent(link, packet, whole.as_bytes(), shared, streams, turn);
             }
             Peer::Parent | Peer::Stranger | Peer::Visitor => {
-                self.break_link(link, &WireError::Parts);
+                self.break_link(link, &WireError::Parts, streams, turn);
             }
             Peer::Leaving | Peer::Ancestor => {}
         }
@@ -121,55 +135,63 @@ impl Node {
 
     /// A packet from a child.
     #[inline]
-    pub(crate) fn packet_up(&mut self, link: LinkId, arrived: Arrived<'_>) {
-        let Some(at) = self.streams.find(arrived.packet.header.stream) else {
-            return self.validate_stray(link, &arrived.packet);
+    pub(crate) fn packet_up(
+        &mut self,
+        link: LinkId,
+        arrived: Arrived<'_>,
+        streams: &mut Streams,
+        turn: &mut Turn,
+    ) {
+        let Some(at) = streams.find(arrived.packet.header.stream) else {
+            return self.validate_stray(link, &arrived.packet, streams, turn);
         };
-        let now = self.turn.now;
+        let now = turn.now;
         let is_end = arrived.packet.header.wave == END.wave;
-        let Some(slot) = self.streams.at(at).slot_of(link) else {
-            return self.validate_stray(link, &arrived.packet);
+        let Some(slot) = streams.at(at).slot_of(link) else {
+            return self.validate_stray(link, &arrived.packet, streams, turn);
         };
-        if let Err(breach) = self.validate_packet(at, slot, &arrived.packet) {
-            return self.break_off(link, &breach);
+        if let Err(breach) = self.validate_packet(at, slot, &arrived.packet, streams) {
+            return self.break_off(link, &breach, streams, turn);
         }
-        let stream = self.streams.at(at);
+        let stream = streams.at(at);
         match &mut stream.telemetry {
             None => {
-                self.turn.counted.packets += 1;
-                self.turn.counted.bytes += u64::from(arrived.charge);
+                turn.counted.packets += 1;
+                turn.counted.bytes += u64::from(arrived.charge);
             }
             Some(asked) => asked.arrived(link, now),
         }
         if arrived.packet.header.direct {
             // A reply of a downward filter goes on by itself, within the parent's credit.
             stream.waves.add_single(slot, arrived, false);
-            return self.emit_ready(at);
+            return streams.emit_ready(at, turn);
         }
         if arrived.packet.more_waves > 0 {
             stream.arrive_run(slot, &arrived, now);
         } else if arrived.packet.chunk.is_some() && !stream.takes_chunks(arrived.packet.format) {
-            self.assemble_up(at, slot, &arrived);
+            streams.assemble_up(at, slot, &arrived, turn);
         } else if stream.holds_waves() {
-            self.hold_packet(at, slot, arrived);
+            streams.hold_packet(at, slot, arrived, turn);
         } else {
             stream.arrive(slot, arrived, now);
         }
-        let stream = self.streams.at(at);
+        let stream = streams.at(at);
         if stream.waves.is_ready(now) || stream.rule.is_some() {
-            self.emit_ready(at);
+            streams.emit_ready(at, turn);
         }
         if is_end {
-            self.end_if_deserted(at);
+            streams.end_if_deserted(at, turn);
         }
     }
+}
 
+impl Streams {
     /// A packet of a wave that is needed whole. Where it is not the last of its child's, its credit
     /// returns at once, so that the rest can come however much it is.
-    fn hold_packet(&mut self, at: usize, slot: usize, mut arrived: Arrived<'_>) {
-        let now = self.turn.now;
+    fn hold_packet(&mut self, at: usize, slot: usize, mut arrived: Arrived<'_>, turn: &mut Turn) {
+        let now = turn.now;
         let Header { ends_wave, late, .. } = arrived.packet.header;
-        let stream = self.streams.at(at);
+        let stream = self.at(at);
         let child = &mut stream.slots[slot];
         let early = if ends_wave || late { 0 } else { arrived.charge };
         if ends_wave && !late {
@@ -180,14 +202,14 @@ impl Node {
         }
         stream.arrive(slot, arrived, now);
         if early > 0 {
-            self.release(at, slot, early);
+            self.release(at, slot, early, turn);
         }
     }
 
     /// A chunk on a stream whose filters need whole packets.
-    fn assemble_up(&mut self, at: usize, slot: usize, arrived: &Arrived<'_>) {
-        let now = self.turn.now;
-        let stream = self.streams.at(at);
+    fn assemble_up(&mut self, at: usize, slot: usize, arrived: &Arrived<'_>, turn: &mut Turn) {
+        let now = turn.now;
+        let stream = self.at(at);
         let packet = arrived.packet;
         let Some(chunk) = packet.chunk else { return };
         let key = (packet.header.origin, packet.header.wave);
@@ -197,12 +219,12 @@ impl Node {
             chunk,
             &contributors,
             arrived.body(),
-            &self.turn.pool,
+            &turn.pool,
         );
         if let Assembled::Lacking(lacking) = &assembled {
-            self.tell_failure(at, packet.header.wave, contributors, lacking);
+            self.tell_failure(at, packet.header.wave, contributors, lacking, turn);
         }
-        let stream = self.streams.at(at);
+        let stream = self.at(at);
         let void = Slab::default();
         let mut whole = PacketRef { chunk: None, body: void.as_bytes(), ..packet };
         let mut charge = arrived.charge;
@@ -233,10 +255,12 @@ impl Node {
             Assembled::Torn | Assembled::Lacking(_) => {}
         }
         if early > 0 {
-            self.release(at, slot, early);
+            self.release(at, slot, early, turn);
         }
     }
+}
 
+impl Membership {
     /// A packet that the parent may send; `frame` and `shared` as below.
     fn packet_from_parent(
         &mut self,
@@ -244,10 +268,12 @@ impl Node {
         packet: PacketRef<'_>,
         frame: &[u8],
         shared: Option<(EncodedFrame, Body)>,
+        streams: &mut Streams,
+        turn: &mut Turn,
     ) {
-        match self.validate_packet_down(&packet) {
-            Ok(()) => self.packet_down(packet, frame, shared),
-            Err(breach) => self.break_off(link, &breach),
+        match turn.validate_packet_down(&packet) {
+            Ok(()) => self.packet_down(packet, frame, shared, streams, turn),
+            Err(breach) => self.break_off(link, &breach, streams, turn),
         }
     }
 
@@ -257,48 +283,58 @@ impl Node {
         packet: PacketRef<'_>,
         frame: &[u8],
         shared: Option<(EncodedFrame, Body)>,
+        streams: &mut Streams,
+        turn: &mut Turn,
     ) {
-        let Some(at) = self.streams.find(packet.header.stream) else { return };
-        let stream = self.streams.at(at);
+        let Some(at) = streams.find(packet.header.stream) else { return };
+        let stream = streams.at(at);
         stream.down_received += frame.len() as u64;
         if stream.keeps && !packet.header.direct {
             if Position::of_downward(&packet) < stream.down_next {
                 // It came from the parent before this one.
-                return self.grant_to_parent(at);
+                return streams.grant_to_parent(at, turn);
             }
             stream.down_next = Position::behind_downward(&packet);
         }
         let is_telemetry = stream.telemetry.is_some();
         let mut is_much_unannounced = false;
-        if stream.keeps && self.turn.settings.role == crate::Role::BackEnd {
+        if stream.keeps && turn.settings.role == crate::Role::BackEnd {
             stream.down_unannounced += frame.len();
             is_much_unannounced = stream.down_unannounced >= stream.down_announce_bytes;
         }
         if !is_telemetry {
-            self.turn.counted.packets += 1;
-            self.turn.counted.bytes += frame.len() as u64;
+            turn.counted.packets += 1;
+            turn.counted.bytes += frame.len() as u64;
         }
-        if self.turn.settings.role == crate::Role::BackEnd && is_telemetry {
-            self.asked(at, packet.header.wave);
-        } else if self.turn.settings.role == crate::Role::BackEnd {
-            self.deliver_down(at, packet, shared.map(|(_, body)| body));
-        } else if self.streams.at(at).passes_down {
-            self.fan_out(at, packet, frame, shared.as_ref().map(|(frame, _)| frame));
+        if turn.settings.role == crate::Role::BackEnd && is_telemetry {
+            self.asked(at, packet.header.wave, streams, turn);
+        } else if turn.settings.role == crate::Role::BackEnd {
+            streams.deliver_down(at, packet, shared.map(|(_, body)| body), turn);
+        } else if streams.at(at).passes_down {
+            streams.fan_out(at, packet, frame, shared.as_ref().map(|(frame, _)| frame), turn);
         } else {
-            self.filter_down(at, packet);
+            streams.filter_down(at, packet, turn);
         }
-        if is_telemetry && self.turn.settings.role == crate::Role::Communication {
-            self.asked(at, packet.header.wave);
+        if is_telemetry && turn.settings.role == crate::Role::Communication {
+            self.asked(at, packet.header.wave, streams, turn);
         }
-        self.grant_to_parent(at);
+        streams.grant_to_parent(at, turn);
         if is_much_unannounced {
-            self.owe_to_parent(at);
+            streams.owe_to_parent(at, turn);
         }
     }
+}
 
+impl Streams {
     /// A packet for the application of this back-end.
-    fn deliver_down(&mut self, at: usize, packet: PacketRef<'_>, shared: Option<Body>) {
-        let stream = self.streams.at(at);
+    fn deliver_down(
+        &mut self,
+        at: usize,
+        packet: PacketRef<'_>,
+        shared: Option<Body>,
+        turn: &mut Turn,
+    ) {
+        let stream = self.at(at);
         let whole = match packet.chunk {
             None => match shared {
                 Some(body) => {
@@ -310,18 +346,12 @@ impl Node {
             Some(chunk) => {
                 let key = (packet.header.origin, packet.header.wave);
                 if chunk.offset == 0 {
-                    stream.assemblies.use_memory(self.turn.pool.take_used(chunk.total as usize));
+                    stream.assemblies.use_memory(turn.pool.take_used(chunk.total as usize));
                 }
-                match stream.assemblies.add(
-                    key,
-                    chunk,
-                    &RankSet::new(),
-                    packet.body,
-                    &self.turn.pool,
-                ) {
+                match stream.assemblies.add(key, chunk, &RankSet::new(), packet.body, &turn.pool) {
                     Assembled::Whole(slab, _) => {
                         let body = Body::from(slab);
-                        self.turn.pool.give_later(&body);
+                        turn.pool.give_later(&body);
                         Packet::from_parts(packet.header, packet.format.to_format(), body)
                     }
                     Assembled::Partial => return,
@@ -332,26 +362,34 @@ impl Node {
                     Assembled::Lacking(lacking) => {
                         stream.dropped += 1;
                         let next = stream.next_wave;
-                        self.turn.undelivered = Some(lacking);
-                        return self.complain(at, next, &alloc::format!("{lacking}"));
+                        turn.undelivered = Some(lacking);
+                        return self.complain(at, next, &alloc::format!("{lacking}"), turn);
                     }
                 }
             }
         };
         match stream.filters_delivered() {
-            true => self.deliver_filtered(at, &whole),
-            false => self.deliver(at, whole),
+            true => self.deliver_filtered(at, &whole, turn),
+            false => self.deliver(at, whole, turn),
         }
     }
+}
 
+impl Membership {
     /// A peer broke the format: nothing more can be believed of this link.
-    pub(crate) fn break_link(&mut self, link: LinkId, error: &WireError) {
+    pub(crate) fn break_link(
+        &mut self,
+        link: LinkId,
+        error: &WireError,
+        streams: &mut Streams,
+        turn: &mut Turn,
+    ) {
         let reason = alloc::format!("{error}");
-        if self.turn.links.link(link).is_some() {
-            self.membership.distrusts = Some(reason.clone());
+        if turn.links.link(link).is_some() {
+            self.distrusts = Some(reason.clone());
         }
-        self.turn.outputs.push_back(Output::Hangup(link));
-        self.link_down(link, &reason);
+        turn.outputs.push_back(Output::Hangup(link));
+        self.link_down(link, &reason, streams, turn);
     }
 }
 

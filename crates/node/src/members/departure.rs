@@ -10,7 +10,7 @@ use sapwood_wire::{Control, Ranges};
 use crate::interface::{Event, Instant, LinkId, Output, Role};
 use crate::members::membership::{Membership, State};
 use crate::members::vacancy::Manner;
-use crate::node::Node;
+use crate::streams::table::Streams;
 use crate::turn::Turn;
 use crate::turn::links::Peer;
 
@@ -24,59 +24,96 @@ pub(crate) const ENDED_ITSELF: &str = "this process ended its part";
 /// communication process for its filters.
 pub(crate) const DRAIN_LIMIT: Duration = Duration::from_millis(500);
 
-impl Node {
+impl Membership {
     /// A process that was to be started ended before it connected.
-    pub(crate) fn start_failed(&mut self, rank: Rank, text: String) {
-        match self.membership.children.get_mut(&rank) {
+    pub(crate) fn start_failed(
+        &mut self,
+        rank: Rank,
+        text: String,
+        streams: &mut Streams,
+        turn: &mut Turn,
+    ) {
+        match self.children.get_mut(&rank) {
             Some(child) if child.state == State::Awaited => child.state = State::Gone,
             Some(child) => {
                 // Nobody will come back under its rank by itself.
                 child.has_exited = true;
-                return self.close_place_of(rank);
+                return self.close_place_of(rank, streams, turn);
             }
             None => return,
         }
-        self.pass_on_failure(rank, text);
-        self.report_if_ready();
+        turn.pass_on_failure(rank, text);
+        self.report_if_ready(turn);
     }
+}
 
+impl Turn {
     /// Tells of a process that could not be started.
     pub(crate) fn pass_on_failure(&mut self, rank: Rank, text: String) {
-        if self.turn.settings.role == Role::FrontEnd {
-            self.turn.outputs.push_back(Output::Event(Event::StartFailed { rank, text }));
-        } else if let Some(parent) = self.turn.parent {
-            self.turn.send_control(parent, &Control::Failed { rank, text });
+        if self.settings.role == Role::FrontEnd {
+            self.outputs.push_back(Output::Event(Event::StartFailed { rank, text }));
+        } else if let Some(parent) = self.parent {
+            self.send_control(parent, &Control::Failed { rank, text });
         }
     }
+}
 
-    pub(crate) fn link_down(&mut self, link: LinkId, reason: &str) {
-        self.link_gone(link, reason, false);
+impl Membership {
+    pub(crate) fn link_down(
+        &mut self,
+        link: LinkId,
+        reason: &str,
+        streams: &mut Streams,
+        turn: &mut Turn,
+    ) {
+        self.link_gone(link, reason, false, streams, turn);
     }
 
     /// Nothing has been heard for too long over a link, though it is open: it is closed.
-    pub(crate) fn link_silent(&mut self, link: LinkId, reason: &str) {
-        self.turn.outputs.push_back(Output::Hangup(link));
-        self.link_gone(link, reason, true);
+    pub(crate) fn link_silent(
+        &mut self,
+        link: LinkId,
+        reason: &str,
+        streams: &mut Streams,
+        turn: &mut Turn,
+    ) {
+        turn.outputs.push_back(Output::Hangup(link));
+        self.link_gone(link, reason, true, streams, turn);
     }
 
-    fn link_gone(&mut self, link: LinkId, reason: &str, was_silent: bool) {
-        if self.turn.parent == Some(link) {
-            self.end_runs();
+    fn link_gone(
+        &mut self,
+        link: LinkId,
+        reason: &str,
+        was_silent: bool,
+        streams: &mut Streams,
+        turn: &mut Turn,
+    ) {
+        if turn.parent == Some(link) {
+            streams.end_runs(turn);
         }
-        let Some(open) = self.turn.links.close(link) else { return };
+        let Some(open) = turn.links.close(link) else { return };
         // Its number is another link's before long.
-        self.membership.applicants.retain(|applicant| applicant.link != link);
+        self.applicants.retain(|applicant| applicant.link != link);
         match open.peer {
-            Peer::Parent => self.parent_lost(reason, was_silent),
-            Peer::Ancestor => self.ancestor_down(link, reason),
-            Peer::Child(rank) => self.child_down(rank, link, reason, was_silent),
+            Peer::Parent => self.parent_lost(reason, was_silent, streams, turn),
+            Peer::Ancestor => self.ancestor_down(link, reason, streams, turn),
+            Peer::Child(rank) => self.child_down(rank, link, reason, was_silent, streams, turn),
             Peer::Visitor => self.visitor_down(link),
             Peer::Stranger | Peer::Leaving => {}
         }
     }
 
-    pub(crate) fn child_down(&mut self, rank: Rank, link: LinkId, reason: &str, was_silent: bool) {
-        let Some(child) = self.membership.children.get_mut(&rank) else { return };
+    pub(crate) fn child_down(
+        &mut self,
+        rank: Rank,
+        link: LinkId,
+        reason: &str,
+        was_silent: bool,
+        streams: &mut Streams,
+        turn: &mut Turn,
+    ) {
+        let Some(child) = self.children.get_mut(&rank) else { return };
         child.link = None;
         let had_reported = child.state == State::Reported;
         child.state = State::Gone;
@@ -88,145 +125,162 @@ impl Node {
         let may_return = !is_back_end || !(is_leaving || child.has_exited || is_distrusted);
         let is_unheard = !had_reported && !is_orphan;
         // Who starts others may be slow: it has not started when nobody comes in its place.
-        let is_starting =
-            is_unheard && was_silent && !is_back_end && self.turn.settings.recovery.is_on;
+        let is_starting = is_unheard && was_silent && !is_back_end && turn.settings.recovery.is_on;
         let awaited = if is_starting { child.expected.clone() } else { back_ends.clone() };
-        if self.turn.has_ended {
+        if turn.has_ended {
             return;
         }
-        self.turn.counted.gone += u32::from(!is_leaving);
+        turn.counted.gone += u32::from(!is_leaving);
         let kind = if is_back_end { "back-end" } else { "communication process" };
         let reason = match is_leaving {
             true => alloc::format!("{kind} {rank} has left"),
             false => alloc::format!("{kind} {rank} is gone: {reason}"),
         };
         if is_unheard && !is_starting {
-            self.pass_on_failure(rank, reason.clone());
+            turn.pass_on_failure(rank, reason.clone());
         }
-        self.close_replicas(link);
+        streams.close_replicas(link);
         let manner = Manner { is_back_end, was_silent, is_starting };
-        if may_return && self.hold_open(rank, link, manner, &awaited, &reason) {
-            self.report_if_ready();
-            return self.answer_applicants();
+        if may_return && self.hold_open(rank, link, manner, &awaited, &reason, streams, turn) {
+            self.report_if_ready(turn);
+            return self.answer_applicants(streams, turn);
         }
         if is_starting {
-            self.pass_on_failure(rank, reason.clone());
+            turn.pass_on_failure(rank, reason.clone());
         }
         // Before the waves go on, which name the reason.
         if !back_ends.is_empty() || !is_orphan {
-            self.lost(rank, back_ends.clone(), reason);
-            self.no_longer_awaited(&back_ends);
+            self.lost(rank, back_ends.clone(), reason, turn);
+            self.no_longer_awaited(&back_ends, streams, turn);
         }
-        for at in 0..self.streams.len() {
-            if let Some(slot) = self.streams.at(at).slot_of(link) {
-                self.streams.at(at).slots[slot].alive = false;
-                self.inherit(at, slot, rank);
-                self.give_up(at, slot);
+        for at in 0..streams.len() {
+            if let Some(slot) = streams.at(at).slot_of(link) {
+                streams.at(at).slots[slot].alive = false;
+                streams.inherit(at, slot, rank, turn);
+                streams.give_up(at, slot, turn);
             }
         }
-        self.report_if_ready();
-        self.answer_applicants();
+        self.report_if_ready(turn);
+        self.answer_applicants(streams, turn);
     }
+}
 
+impl Streams {
     /// A child will send nothing more on a stream: its open waves do not wait for it.
-    pub(crate) fn give_up(&mut self, at: usize, slot: usize) {
-        let stream = self.streams.at(at);
+    pub(crate) fn give_up(&mut self, at: usize, slot: usize, turn: &mut Turn) {
+        let stream = self.at(at);
         stream.advance(slot, END);
         stream.slots[slot].assemblies.clear();
         stream.slots[slot].down.clear();
-        self.emit_ready(at);
-        self.end_if_deserted(at);
+        self.emit_ready(at, turn);
+        self.end_if_deserted(at, turn);
         // It may have been the slowest, for which others were made to wait: what it alone had not
         // read need not be kept any more.
-        self.forget_down(at);
+        self.forget_down(at, turn);
     }
+}
 
+impl Membership {
     /// Back-ends are gone: remembered, told to the parent, or to the application.
-    pub(crate) fn lost(&mut self, rank: Rank, back_ends: RankSet, reason: String) {
-        let news = back_ends.difference(self.turn.losses.ranks().as_ref());
+    pub(crate) fn lost(&mut self, rank: Rank, back_ends: RankSet, reason: String, turn: &mut Turn) {
+        let news = back_ends.difference(turn.losses.ranks().as_ref());
         if news.is_empty() && !back_ends.is_empty() {
             return;
         }
-        self.turn.losses.add(back_ends.clone(), reason.clone());
-        if self.turn.settings.role == Role::Communication && self.turn.settings.recovery.is_on {
+        turn.losses.add(back_ends.clone(), reason.clone());
+        if turn.settings.role == Role::Communication && turn.settings.recovery.is_on {
             // The link to the parent may be broken already.
-            self.turn.losses.add_unreported(back_ends.clone(), reason.clone());
+            turn.losses.add_unreported(back_ends.clone(), reason.clone());
         }
-        if self.turn.settings.role == Role::FrontEnd {
-            self.turn.outputs.push_back(Output::Event(Event::Lost { rank, back_ends, reason }));
-        } else if let Some(parent) = self.turn.parent {
+        if turn.settings.role == Role::FrontEnd {
+            turn.outputs.push_back(Output::Event(Event::Lost { rank, back_ends, reason }));
+        } else if let Some(parent) = turn.parent {
             let back_ends = Ranges::from(&back_ends);
-            self.turn.send_control(parent, &Control::Lost { rank, back_ends, reason });
-            self.ask_for_loss_echo();
+            turn.send_control(parent, &Control::Lost { rank, back_ends, reason });
+            self.ask_for_loss_echo(turn);
         }
     }
 
     /// The parent is to echo a number behind the losses that it has been told of.
-    pub(crate) fn ask_for_loss_echo(&mut self) {
-        if self.turn.losses.unreported.is_empty() {
+    pub(crate) fn ask_for_loss_echo(&mut self, turn: &mut Turn) {
+        if turn.losses.unreported.is_empty() {
             return;
         }
-        if let Some(parent) = self.turn.parent {
-            self.membership.mark += 1;
-            let number = TOLD | self.membership.mark;
-            self.turn.send_control(parent, &Control::Probe { number });
+        if let Some(parent) = turn.parent {
+            self.mark += 1;
+            let number = TOLD | self.mark;
+            turn.send_control(parent, &Control::Probe { number });
         }
     }
 
     /// A child tells of losses in its subtree.
-    pub(crate) fn lost_below(&mut self, child: Rank, rank: Rank, back_ends: RankSet, why: String) {
+    pub(crate) fn lost_below(
+        &mut self,
+        child: Rank,
+        rank: Rank,
+        back_ends: RankSet,
+        why: String,
+        streams: &mut Streams,
+        turn: &mut Turn,
+    ) {
         // What a process that was thought gone says of those who went elsewhere is out of date.
-        let back_ends = back_ends.difference(self.membership.connected_but(child).as_ref());
+        let back_ends = back_ends.difference(self.connected_but(child).as_ref());
         if back_ends.is_empty() {
             return;
         }
-        if let Some(child) = self.membership.children.get_mut(&child) {
+        if let Some(child) = self.children.get_mut(&child) {
             child.connected.subtract(back_ends.as_ref());
         }
-        self.lost(rank, back_ends.clone(), why);
-        self.no_longer_awaited(&back_ends);
+        self.lost(rank, back_ends.clone(), why, turn);
+        self.no_longer_awaited(&back_ends, streams, turn);
     }
 
     /// The network ends for this process and all below it.
-    pub(crate) fn end(&mut self, on_purpose: bool, reason: String) {
-        if self.turn.has_ended {
+    pub(crate) fn end(
+        &mut self,
+        on_purpose: bool,
+        reason: String,
+        streams: &mut Streams,
+        turn: &mut Turn,
+    ) {
+        if turn.has_ended {
             return;
         }
-        self.turn.has_ended = true;
-        self.end_search();
-        for at in 0..self.streams.len() {
-            self.force_down(at);
+        turn.has_ended = true;
+        self.end_search(turn);
+        for at in 0..streams.len() {
+            streams.force_down(at, turn);
         }
         let mut frame = sapwood_packet::Slab::default();
         let encoded = sapwood_wire::encode_control(&mut frame, &Control::Shutdown);
         debug_assert!(encoded.is_ok(), "a shutdown message is short");
-        for link in self.membership.child_links() {
-            if let Some(outbox) = self.turn.links.outbox(link) {
+        for link in self.child_links() {
+            if let Some(outbox) = turn.links.outbox(link) {
                 outbox.push_bytes(frame.as_bytes());
             }
-            self.turn.outputs.push_back(Output::Hangup(link));
+            turn.outputs.push_back(Output::Hangup(link));
         }
-        if let Some(parent) = self.turn.parent {
-            self.turn.outputs.push_back(Output::Hangup(parent));
+        if let Some(parent) = turn.parent {
+            turn.outputs.push_back(Output::Hangup(parent));
         }
-        self.leave_links();
-        self.turn.outputs.push_back(Output::Event(Event::Ended { on_purpose, reason }));
+        self.leave_links(streams, turn);
+        turn.outputs.push_back(Output::Event(Event::Ended { on_purpose, reason }));
     }
 
     /// The links of this process only drain: nothing more is written to them or read from them.
     ///
     /// Their numbers soon are those of other links, so no child and no stream may keep one.
-    pub(crate) fn leave_links(&mut self) {
-        let mut links = self.membership.child_links();
-        links.extend(self.turn.parent.take());
+    pub(crate) fn leave_links(&mut self, streams: &mut Streams, turn: &mut Turn) {
+        let mut links = self.child_links();
+        links.extend(turn.parent.take());
         for link in links {
-            if let Some(open) = self.turn.links.link_mut(link) {
+            if let Some(open) = turn.links.link_mut(link) {
                 open.peer = Peer::Leaving;
             }
         }
-        self.membership.children.values_mut().for_each(|child| child.link = None);
-        for at in 0..self.streams.len() {
-            self.streams.at(at).slots.iter_mut().for_each(|slot| slot.alive = false);
+        self.children.values_mut().for_each(|child| child.link = None);
+        for at in 0..streams.len() {
+            streams.at(at).slots.iter_mut().for_each(|slot| slot.alive = false);
         }
     }
 }
@@ -246,70 +300,79 @@ impl Membership {
     }
 }
 
-impl Node {
+impl Membership {
     /// Ends the network behind the packets that are at work.
-    pub(crate) fn end_behind_packets(&mut self, reason: String) {
-        self.end_behind_jobs(reason);
-        self.end_if_idle();
+    pub(crate) fn end_behind_packets(
+        &mut self,
+        reason: String,
+        streams: &mut Streams,
+        turn: &mut Turn,
+    ) {
+        streams.end_behind_jobs(reason, turn);
+        self.end_if_idle(streams, turn);
     }
 
-    pub(crate) fn end_if_idle(&mut self) {
-        if let Some(reason) = self.take_end() {
-            self.end(true, reason);
+    pub(crate) fn end_if_idle(&mut self, streams: &mut Streams, turn: &mut Turn) {
+        if let Some(reason) = streams.take_end(turn) {
+            self.end(true, reason, streams, turn);
         }
     }
 }
 
-impl Node {
+impl Membership {
     /// Ends this process's part now.
-    pub(crate) fn leave(&mut self, now: Instant) {
-        if let Some(parent) = self.turn.parent {
-            self.hand_over_rest(true);
-            for at in 0..self.streams.len() {
-                let Self { turn: Turn { links, .. }, streams, .. } = self;
+    pub(crate) fn leave(&mut self, now: Instant, streams: &mut Streams, turn: &mut Turn) {
+        if let Some(parent) = turn.parent {
+            streams.hand_over_rest(true, turn);
+            for at in 0..streams.len() {
+                let Turn { links, .. } = turn;
                 if let Some(outbox) = links.outbox(parent) {
                     streams.at(at).sender.force(outbox);
                 }
             }
-            self.turn.send_control(parent, &Control::Leaving);
+            turn.send_control(parent, &Control::Leaving);
         }
-        match self.turn.settings.role {
-            Role::Communication if self.turn.settings.recovery.is_on => {
-                self.step_down(String::from(ENDED_ITSELF));
+        match turn.settings.role {
+            Role::Communication if turn.settings.recovery.is_on => {
+                self.step_down(String::from(ENDED_ITSELF), streams, turn);
             }
             // What it has sent is still its own until it is safe.
             Role::BackEnd => {
-                self.turn.departs_until = Some(now + DRAIN_LIMIT);
-                self.depart();
+                turn.departs_until = Some(now + DRAIN_LIMIT);
+                self.depart(streams, turn);
             }
-            Role::FrontEnd => self.end_behind_packets(ENDED_ITSELF.into()),
-            Role::Communication => self.end_part(),
+            Role::FrontEnd => self.end_behind_packets(ENDED_ITSELF.into(), streams, turn),
+            Role::Communication => self.end_part(streams, turn),
         }
     }
 
-    fn end_part(&mut self) {
-        self.end(true, String::from(ENDED_ITSELF));
+    fn end_part(&mut self, streams: &mut Streams, turn: &mut Turn) {
+        self.end(true, String::from(ENDED_ITSELF), streams, turn);
     }
+}
 
+impl Streams {
     /// Whether something that this process has sent is not safe yet.
-    fn is_unsettled(&mut self) -> bool {
-        self.end_runs();
-        !self.turn.has_ended && self.streams.iter().any(|stream| !stream.sender.is_acknowledged())
+    fn is_unsettled(&mut self, turn: &mut Turn) -> bool {
+        self.end_runs(turn);
+        !turn.has_ended && self.iter().any(|stream| !stream.sender.is_acknowledged())
     }
+}
 
+impl Membership {
     /// Ends a back-end that leaves, once what it has sent is safe; or a communication process, once
     /// its filters are not at work; or either when it has waited long enough.
-    pub(crate) fn depart(&mut self) {
-        let Some(until) = self.turn.departs_until else { return };
-        let is_back_end = self.turn.settings.role == Role::BackEnd;
-        let waits = if is_back_end { self.is_unsettled() } else { self.has_work() };
-        if until > self.turn.now && waits {
+    pub(crate) fn depart(&mut self, streams: &mut Streams, turn: &mut Turn) {
+        let Some(until) = turn.departs_until else { return };
+        let is_back_end = turn.settings.role == Role::BackEnd;
+        let waits = if is_back_end { streams.is_unsettled(turn) } else { streams.has_work() };
+        if until > turn.now && waits {
             return;
         }
-        self.turn.departs_until = None;
+        turn.departs_until = None;
         match is_back_end {
-            true => self.end_part(),
-            false => self.leave(self.turn.now),
+            true => self.end_part(streams, turn),
+            false => self.leave(turn.now, streams, turn),
         }
     }
 }

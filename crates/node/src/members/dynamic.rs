@@ -20,11 +20,9 @@ use alloc::vec::Vec;
 use sapwood_packet::{Rank, RankSet};
 use sapwood_wire::Ranges;
 
-use crate::interface::{AttachPoint, Role};
-use crate::interface::{DYNAMIC_RANKS_BEGIN, DYNAMIC_RANKS_PER_PROCESS};
-use crate::members::membership::Child;
-use crate::members::membership::Membership;
-use crate::node::Node;
+use crate::interface::{AttachPoint, DYNAMIC_RANKS_BEGIN, DYNAMIC_RANKS_PER_PROCESS, Role};
+use crate::members::membership::{Child, Membership};
+use crate::turn::Turn;
 
 /// A process that joins takes this part of its parent's block.
 const JOINED_SHARE: u32 = 16;
@@ -81,22 +79,22 @@ impl DynamicRanks {
     }
 }
 
-impl Node {
+impl Membership {
     /// A communication process comes by itself.
-    pub(crate) fn admit_joining(&mut self) -> Result<Rank, String> {
-        let is_root = self.turn.settings.role == Role::FrontEnd;
-        let Some(dynamic_ranks) = &mut self.membership.dynamic_ranks else {
+    pub(crate) fn admit_joining(&mut self, turn: &mut Turn) -> Result<Rank, String> {
+        let is_root = turn.settings.role == Role::FrontEnd;
+        let Some(dynamic_ranks) = &mut self.dynamic_ranks else {
             return Err("this network takes no further processes".to_string());
         };
-        if !is_root && self.membership.height < 2 {
+        if !is_root && self.height < 2 {
             return Err("there is no level below this process: join another".to_string());
         }
         let no_share = || "this process has no ranks left for one more process".to_string();
         let rank = dynamic_ranks.take_share().ok_or_else(no_share)?;
         let child = Child::awaited(RankSet::new(), dynamic_ranks.plan.clone());
-        self.membership.put_child(rank, child);
+        self.put_child(rank, child);
         // Only the root can grow: those below it have told their height to nobody.
-        self.membership.height = self.membership.height.max(2);
+        self.height = self.height.max(2);
         Ok(rank)
     }
 }

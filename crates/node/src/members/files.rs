@@ -17,7 +17,7 @@ use sapwood_wire::limits::{FILE_BYTES_MAX, FILES_BYTES_MAX, FILES_MAX};
 use sapwood_wire::{Control, StreamRequest, WireError, encode_control};
 
 use crate::interface::{LinkId, Role};
-use crate::node::Node;
+use crate::members::membership::Membership;
 use crate::turn::Turn;
 
 /// One file, or its first parts.
@@ -57,16 +57,16 @@ impl Files {
     }
 }
 
-impl Node {
+impl Membership {
     /// A part of a file has come from the parent.
-    pub(crate) fn file_part(&mut self, part: Control) -> Result<(), WireError> {
+    pub(crate) fn file_part(&mut self, part: Control, turn: &mut Turn) -> Result<(), WireError> {
         let Control::File { digest, total, offset, bytes, .. } = &part else {
             return Err(WireError::Control);
         };
-        if self.turn.settings.role != Role::Communication {
+        if turn.settings.role != Role::Communication {
             return Ok(());
         }
-        let known = self.membership.files.list.iter().find(|known| known.digest == *digest);
+        let known = self.files.list.iter().find(|known| known.digest == *digest);
         let expected = match known {
             Some(known) if known.total != *total => return Err(WireError::Control),
             Some(known) => known.length,
@@ -75,7 +75,7 @@ impl Node {
             }
             // A front-end that has come in the place of another does not know what that one sent.
             // Whoever asks for a filter of this file is told that it has not come.
-            None if !self.membership.files.takes(*total) => return Ok(()),
+            None if !self.files.takes(*total) => return Ok(()),
             None => 0,
         };
         let end = u64::from(*offset) + bytes.len() as u64;
@@ -83,24 +83,24 @@ impl Node {
             return Err(WireError::Control);
         }
         if *offset == expected {
-            self.keep_part(part);
+            self.keep_part(part, turn);
         }
         Ok(())
     }
 
     /// The next part of a file is kept and passed on, and with the last one the file is taken.
-    pub(crate) fn keep_part(&mut self, part: Control) {
+    pub(crate) fn keep_part(&mut self, part: Control, turn: &mut Turn) {
         let mut slab = Slab::default();
         let encoded = encode_control(&mut slab, &part);
         debug_assert!(encoded.is_ok(), "a part is short");
         let Control::File { name, digest, total, bytes, .. } = part else { return };
         let frame = EncodedFrame::whole(Body::from(slab));
         for link in self.carriers() {
-            if let Some(outbox) = self.turn.links.outbox(link) {
+            if let Some(outbox) = turn.links.outbox(link) {
                 outbox.push_frame(&frame);
             }
         }
-        let list = &mut self.membership.files.list;
+        let list = &mut self.files.list;
         let at = list.iter().position(|known| known.digest == digest).unwrap_or_else(|| {
             let (bytes, parts) = (Vec::new(), Vec::new());
             list.push(File { digest, name, total, length: 0, bytes, parts });
@@ -109,7 +109,7 @@ impl Node {
         let file = &mut list[at];
         file.length += bytes.len() as u32;
         file.parts.push(frame);
-        if self.turn.settings.role == Role::FrontEnd {
+        if turn.settings.role == Role::FrontEnd {
             // It took the file before it sent it.
             return;
         }
@@ -118,13 +118,14 @@ impl Node {
             let bytes = core::mem::take(&mut file.bytes);
             let whole = ShippedFile { name: &file.name, digest: &file.digest, bytes: &bytes };
             // Whoever asks for a filter of it is told what is wrong.
-            let _ = self.turn.settings.registry.take_file(&whole);
+            let _ = turn.settings.registry.take_file(&whole);
         }
     }
 
     /// Sends a child that has come what it does not have of the files.
-    pub(crate) fn send_files(&mut self, link: LinkId, known: &[[u8; 32]]) {
-        let Self { turn: Turn { links, .. }, membership, .. } = self;
+    pub(crate) fn send_files(&mut self, link: LinkId, known: &[[u8; 32]], turn: &mut Turn) {
+        let Turn { links, .. } = turn;
+        let membership = &mut *self;
         if let Some(child) = membership.rank_of(link).and_then(|rank| membership.child_mut(rank)) {
             if !child.keeps_time {
                 return;
@@ -138,15 +139,14 @@ impl Node {
     }
 
     /// Tells a child of a stream, behind the files that were sent to it.
-    pub(crate) fn tell_open(&mut self, link: LinkId, request: StreamRequest) {
+    pub(crate) fn tell_open(&mut self, link: LinkId, request: StreamRequest, turn: &mut Turn) {
         let open = Control::Open(request);
-        if self.membership.files.list.is_empty() {
-            return self.turn.send_control(link, &open);
+        if self.files.list.is_empty() {
+            return turn.send_control(link, &open);
         }
         let mut frame = Slab::default();
         // What is too long was refused when the stream was opened.
-        if let (Ok(_), Some(outbox)) =
-            (encode_control(&mut frame, &open), self.turn.links.outbox(link))
+        if let (Ok(_), Some(outbox)) = (encode_control(&mut frame, &open), turn.links.outbox(link))
         {
             outbox.push_bytes(frame.as_bytes());
         }
@@ -154,9 +154,9 @@ impl Node {
 
     /// The links of the children that are communication processes, and have been told so.
     fn carriers(&self) -> Vec<LinkId> {
-        let children = self.membership.linked_children();
+        let children = self.linked_children();
         let carries = |&(rank, _, _): &(u32, LinkId, &_)| {
-            self.membership.child(rank).is_some_and(|child| child.has_files)
+            self.child(rank).is_some_and(|child| child.has_files)
         };
         children.filter(carries).map(|(_, link, _)| link).collect()
     }

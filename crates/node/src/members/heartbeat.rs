@@ -16,9 +16,8 @@ use sapwood_packet::Rank;
 use sapwood_wire::{Control, UNASKED};
 
 use crate::interface::{Instant, Role};
-use crate::members::membership::Membership;
-use crate::members::membership::State;
-use crate::node::Node;
+use crate::members::membership::{Membership, State};
+use crate::streams::table::Streams;
 use crate::turn::Turn;
 
 /// How long a process may take to answer while an orphan of its waits to be taken in. One that is
@@ -28,60 +27,61 @@ const SUSPICION: Duration = Duration::from_millis(300);
 /// Probes are sent so many times within the silence that counts as death.
 const BEATS: u32 = 6;
 
-impl Node {
+impl Membership {
     /// Begins to probe, on the network's terms.
-    pub(crate) fn begin_heartbeats(&mut self) {
-        let silence = self.turn.settings.recovery.silence;
-        let judges = self.turn.settings.role != Role::BackEnd || self.membership.parent_keeps_time;
-        let is_on = self.turn.settings.recovery.is_on && !silence.is_zero() && judges;
-        self.turn.heartbeat_due = is_on.then(|| self.turn.now + silence / BEATS);
+    pub(crate) fn begin_heartbeats(&mut self, turn: &mut Turn) {
+        let silence = turn.settings.recovery.silence;
+        let judges = turn.settings.role != Role::BackEnd || self.parent_keeps_time;
+        let is_on = turn.settings.recovery.is_on && !silence.is_zero() && judges;
+        turn.heartbeat_due = is_on.then(|| turn.now + silence / BEATS);
     }
 
     /// An orphan waits to know whether this child is there.
-    pub(crate) fn suspect(&mut self, rank: Rank) {
-        let now = self.turn.now;
-        let Some(child) = self.membership.child_mut(rank) else { return };
+    pub(crate) fn suspect(&mut self, rank: Rank, turn: &mut Turn) {
+        let now = turn.now;
+        let Some(child) = self.child_mut(rank) else { return };
         let Some(link) = child.link else { return };
         if child.suspected.is_none() {
             child.suspected = Some(now);
-            self.membership.judge_by(now + SUSPICION);
-            self.turn.send_control(link, &Control::Probe { number: now.0 });
+            self.judge_by(now + SUSPICION);
+            turn.send_control(link, &Control::Probe { number: now.0 });
         }
     }
 
     /// Looks who has been silent, and asks again.
-    pub(crate) fn send_heartbeats(&mut self) {
-        if self.turn.has_ended {
-            self.turn.heartbeat_due = None;
+    pub(crate) fn send_heartbeats(&mut self, streams: &mut Streams, turn: &mut Turn) {
+        if turn.has_ended {
+            turn.heartbeat_due = None;
             return;
         }
-        let silence = self.turn.settings.recovery.silence;
-        let is_due = |due: &mut Instant| *due <= self.turn.now;
-        let beat = self.turn.heartbeat_due.take_if(is_due);
-        let judgement = self.membership.judgement_due.take_if(is_due);
+        let silence = turn.settings.recovery.silence;
+        let is_due = |due: &mut Instant| *due <= turn.now;
+        let beat = turn.heartbeat_due.take_if(is_due);
+        let judgement = self.judgement_due.take_if(is_due);
         if beat.is_some() {
-            self.turn.heartbeat_due = Some(self.turn.now + silence / BEATS);
+            turn.heartbeat_due = Some(turn.now + silence / BEATS);
         }
         if let Some(due) = beat.into_iter().chain(judgement).min() {
-            self.excuse(self.turn.now.since(due));
-            self.judge_children(silence);
-            self.judge_parent(silence);
+            self.excuse(turn.now.since(due), turn);
+            self.judge_children(silence, streams, turn);
+            self.judge_parent(silence, streams, turn);
         }
         if beat.is_some() {
-            self.show_life();
-            self.ask_children();
-            self.hand_over_rest(false);
-            for at in 0..self.streams.len() {
-                self.acknowledge_to_parent(at);
+            self.show_life(turn);
+            self.ask_children(turn);
+            streams.hand_over_rest(false, turn);
+            for at in 0..streams.len() {
+                streams.acknowledge_to_parent(at, turn);
             }
         }
     }
 
     /// Children that have not answered for too long are gone.
-    fn judge_children(&mut self, silence: Duration) {
-        let (now, indulgence) = (self.turn.now, self.indulgence());
+    fn judge_children(&mut self, silence: Duration, streams: &mut Streams, turn: &mut Turn) {
+        let (now, indulgence) = (turn.now, self.indulgence(turn));
         let (mut dead, mut is_cleared, mut next) = (Vec::new(), false, None::<Instant>);
-        let Self { turn: Turn { links, .. }, membership, .. } = self;
+        let Turn { links, .. } = turn;
+        let membership = &mut *self;
         for (_, child) in membership.children_mut() {
             let Some(link) = child.link else { continue };
             let heard = links.link(link).map_or(now, |open| open.heard);
@@ -109,38 +109,39 @@ impl Node {
             }
         }
         if let Some(next) = next {
-            self.membership.judge_by(next);
+            self.judge_by(next);
         }
         for (link, silence) in dead {
-            self.link_silent(link, &silent(silence));
+            self.link_silent(link, &silent(silence), streams, turn);
         }
         if is_cleared {
-            self.refuse_applicants();
+            self.refuse_applicants(turn);
         }
     }
 
     /// A parent that answers at any time and has not been heard for too long is gone.
-    fn judge_parent(&mut self, silence: Duration) {
-        let parent = self.turn.parent.filter(|_| self.membership.parent_keeps_time);
+    fn judge_parent(&mut self, silence: Duration, streams: &mut Streams, turn: &mut Turn) {
+        let parent = turn.parent.filter(|_| self.parent_keeps_time);
         let Some(link) = parent.filter(|_| !silence.is_zero()) else { return };
-        let Some(heard) = self.turn.links.link(link).map(|open| open.heard) else { return };
-        let limit = heard + silence + self.indulgence();
-        if limit > self.turn.now {
-            if self.turn.now.since(heard) > silence / BEATS * 2 {
-                self.membership.judge_by(limit);
+        let Some(heard) = turn.links.link(link).map(|open| open.heard) else { return };
+        let limit = heard + silence + self.indulgence(turn);
+        if limit > turn.now {
+            if turn.now.since(heard) > silence / BEATS * 2 {
+                self.judge_by(limit);
             }
             return;
         }
-        self.link_silent(link, &silent(self.turn.now.since(heard)));
+        self.link_silent(link, &silent(turn.now.since(heard)), streams, turn);
     }
 
     /// This process has run late: for so long nobody can have been heard.
-    fn excuse(&mut self, late: Duration) {
-        let now = self.turn.now;
+    fn excuse(&mut self, late: Duration, turn: &mut Turn) {
+        let now = turn.now;
         // What is not late any more is believed step by step.
-        self.membership.lateness = late.max(self.membership.lateness / 2);
+        self.lateness = late.max(self.lateness / 2);
         let later = |time: Instant| (time + late).min(now);
-        let Self { turn: Turn { links, parent, .. }, membership, .. } = self;
+        let Turn { links, parent, .. } = turn;
+        let membership = &mut *self;
         if let Some(open) = parent.and_then(|link| links.link_mut(link)) {
             open.heard = later(open.heard);
         }
@@ -158,26 +159,27 @@ impl Node {
     }
 
     /// How much longer than usual others may take, since this process itself is late.
-    fn indulgence(&self) -> Duration {
-        self.membership.lateness.min(self.turn.settings.recovery.silence.max(SUSPICION))
+    fn indulgence(&self, turn: &Turn) -> Duration {
+        self.lateness.min(turn.settings.recovery.silence.max(SUSPICION))
     }
 
     /// Tells the parent that this process is there, if its probes do not come through: a frame that
     /// takes longer than the silence is before them, here or in the system's memory.
-    fn show_life(&mut self) {
-        let was_asked = core::mem::take(&mut self.membership.is_asked);
-        let period = self.turn.settings.recovery.silence / BEATS;
-        let Some(parent) = self.turn.parent.filter(|_| !was_asked) else { return };
-        if self.turn.links.link(parent).is_some_and(|link| self.turn.now < link.heard + period) {
-            self.turn.answer_probe(parent, UNASKED);
+    fn show_life(&mut self, turn: &mut Turn) {
+        let was_asked = core::mem::take(&mut self.is_asked);
+        let period = turn.settings.recovery.silence / BEATS;
+        let Some(parent) = turn.parent.filter(|_| !was_asked) else { return };
+        if turn.links.link(parent).is_some_and(|link| turn.now < link.heard + period) {
+            turn.answer_probe(parent, UNASKED);
         }
     }
 
     /// Asks all children that have answered the last time.
-    fn ask_children(&mut self) {
-        let now = self.turn.now;
+    fn ask_children(&mut self, turn: &mut Turn) {
+        let now = turn.now;
         let mut asked = Vec::new();
-        let Self { turn: Turn { links, .. }, membership, .. } = self;
+        let Turn { links, .. } = turn;
+        let membership = &mut *self;
         for (_, child) in membership.children_mut() {
             let Some(link) = child.link else { continue };
             let heard = links.link(link).map_or(now, |open| open.heard);
@@ -187,7 +189,7 @@ impl Node {
             }
         }
         for link in asked {
-            self.turn.send_control(link, &Control::Probe { number: now.0 });
+            turn.send_control(link, &Control::Probe { number: now.0 });
         }
     }
 }

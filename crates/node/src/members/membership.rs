@@ -15,7 +15,8 @@ use crate::members::search::Search;
 use crate::members::vacancy::{Applicant, Vacancy};
 use crate::members::validation::Standing;
 use crate::members::visitor::Visitors;
-use crate::node::Node;
+use crate::streams::table::Streams;
+use crate::turn::Turn;
 use crate::turn::links::Peer;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -338,25 +339,25 @@ impl Membership {
     }
 }
 
-impl Node {
-    pub(crate) fn parent_up(&mut self, link: LinkId) {
-        let now = self.turn.now;
-        self.turn.links.open(link, Peer::Parent, now);
-        self.turn.counted.begin(now);
-        self.turn.parent = Some(link);
-        self.membership.is_welcomed = false;
-        let claim = match (self.turn.settings.is_started, self.turn.rank) {
+impl Membership {
+    pub(crate) fn parent_up(&mut self, link: LinkId, turn: &mut Turn) {
+        let now = turn.now;
+        turn.links.open(link, Peer::Parent, now);
+        turn.counted.begin(now);
+        turn.parent = Some(link);
+        self.is_welcomed = false;
+        let claim = match (turn.settings.is_started, turn.rank) {
             (true, Some(rank)) => Claim::Started { rank },
-            _ if self.membership.is_joining => Claim::Joining,
+            _ if self.is_joining => Claim::Joining,
             (_, rank) => Claim::Attached { rank },
         };
         let hello = Control::Hello {
             version: WIRE_VERSION,
             claim,
-            pid: self.turn.settings.pid,
-            address: self.turn.settings.address.clone(),
+            pid: turn.settings.pid,
+            address: turn.settings.address.clone(),
         };
-        self.turn.send_control(link, &hello);
+        turn.send_control(link, &hello);
     }
 
     /// A stranger says who it is: it becomes a child, or is told why not.
@@ -367,43 +368,51 @@ impl Node {
         claim: Claim,
         pid: u32,
         keeps_time: bool,
+        streams: &mut Streams,
+        turn: &mut Turn,
     ) {
-        self.turn.counted.begin(self.turn.now);
+        turn.counted.begin(turn.now);
         if claim == Claim::Visitor {
-            let admitted = self.admit_visitor(link, version);
-            return admitted.unwrap_or_else(|reason| self.turn.refuse(link, reason));
+            let admitted = self.admit_visitor(link, version, turn);
+            return admitted.unwrap_or_else(|reason| turn.refuse(link, reason));
         }
-        let admitted = match (self.admit(version, &claim), claim) {
-            (Ok(rank), Claim::Orphan { between, .. }) => {
-                self.orphan_hello(link, rank, between, pid, keeps_time).map(|()| None)
-            }
+        let admitted = match (self.admit(version, &claim, streams, turn), claim) {
+            (Ok(rank), Claim::Orphan { between, .. }) => self
+                .orphan_hello(link, rank, between, pid, keeps_time, streams, turn)
+                .map(|()| None),
             (admitted, _) => admitted.map(Some),
         };
         match admitted {
             Ok(None) => {}
             Ok(Some(rank)) => {
-                if let Some(child) = self.membership.children.get_mut(&rank) {
+                if let Some(child) = self.children.get_mut(&rank) {
                     child.keeps_time = keeps_time || !child.plan.is_empty();
                     child.pid = pid;
                 }
-                self.welcome(link, rank);
+                self.welcome(link, rank, streams, turn);
             }
-            Err(reason) => self.turn.refuse(link, reason),
+            Err(reason) => turn.refuse(link, reason),
         }
     }
 
-    fn admit(&mut self, version: u16, claim: &Claim) -> Result<Rank, String> {
+    fn admit(
+        &mut self,
+        version: u16,
+        claim: &Claim,
+        streams: &mut Streams,
+        turn: &mut Turn,
+    ) -> Result<Rank, String> {
         if version != WIRE_VERSION {
             return Err(alloc::format!(
                 "wire version {version} is not {WIRE_VERSION}: install the same release on both sides"
             ));
         }
-        if self.turn.has_ended {
+        if turn.has_ended {
             return Err("the network is ending".to_string());
         }
         match *claim {
             Claim::Started { rank } => {
-                let child = self.membership.children.get(&rank);
+                let child = self.children.get(&rank);
                 match child.map(Child::has_come) {
                     // One that was given up was only slow.
                     Some(false) => Ok(rank),
@@ -411,22 +420,27 @@ impl Node {
                     None => Err(alloc::format!("rank {rank} is no child of this process")),
                 }
             }
-            Claim::Attached { rank } => self.admit_attached(rank),
+            Claim::Attached { rank } => self.admit_attached(rank, streams, turn),
             Claim::Orphan { rank, .. } => Ok(rank),
             Claim::Visitor => Err("this process answers no visitors".to_string()),
-            Claim::Joining => self.admit_joining(),
+            Claim::Joining => self.admit_joining(turn),
         }
     }
 
-    fn admit_attached(&mut self, rank: Option<Rank>) -> Result<Rank, String> {
-        let children = &self.membership.children;
+    fn admit_attached(
+        &mut self,
+        rank: Option<Rank>,
+        streams: &mut Streams,
+        turn: &mut Turn,
+    ) -> Result<Rank, String> {
+        let children = &self.children;
         let is_free =
             |rank: &Rank| children.get(rank).is_none_or(|child| child.state == State::Gone);
         let rank = match rank {
-            Some(rank) if !self.membership.attach.contains(rank) => {
+            Some(rank) if !self.attach.contains(rank) => {
                 return Err(alloc::format!(
                     "rank {rank} may not attach here; kept ranks are '{}'",
-                    self.membership.attach
+                    self.attach
                 ));
             }
             Some(rank) if !is_free(&rank) => {
@@ -435,127 +449,155 @@ impl Node {
             Some(rank) => rank,
             None => {
                 // Whoever had a rank that is held open may come back.
-                let is_held = |rank: &Rank| self.membership.is_held(*rank);
-                let kept =
-                    self.membership.attach.iter().find(|rank| is_free(rank) && !is_held(rank));
-                kept.map_or_else(|| self.membership.admit_dynamic(), Ok)?
+                let is_held = |rank: &Rank| self.is_held(*rank);
+                let kept = self.attach.iter().find(|rank| is_free(rank) && !is_held(rank));
+                kept.map_or_else(|| self.admit_dynamic(), Ok)?
             }
         };
         // A new process under a rank whose place was held open for the old one.
-        self.close_place_of(rank);
+        self.close_place_of(rank, streams, turn);
         let child = Child::awaited(RankSet::range(rank, rank), Vec::new());
-        self.membership.children.insert(rank, child);
+        self.children.insert(rank, child);
         Ok(rank)
     }
 
-    fn welcome(&mut self, link: LinkId, rank: Rank) {
-        let Some(child) = self.membership.children.get_mut(&rank) else { return };
+    fn welcome(&mut self, link: LinkId, rank: Rank, streams: &mut Streams, turn: &mut Turn) {
+        let Some(child) = self.children.get_mut(&rank) else { return };
         let plan = core::mem::take(&mut child.plan);
         let is_back_end = plan.is_empty();
         let expected = child.expected.clone();
         child.standing.is_back_end = is_back_end;
-        self.take_as_child(link, rank, plan);
-        self.open_streams_to(link, &expected);
+        self.take_as_child(link, rank, plan, turn);
+        self.open_streams_to(link, &expected, streams, turn);
         if is_back_end {
-            self.reached(rank, expected, Vec::new());
+            self.reached(rank, expected, Vec::new(), streams, turn);
         }
     }
 
     /// Whoever is at the other end of a link is a child from now on, and is told its place. An
     /// orphan has a plan already, and says itself what it has.
-    pub(crate) fn take_as_child(&mut self, link: LinkId, rank: Rank, plan: Vec<u8>) {
-        if let Some(child) = self.membership.children.get_mut(&rank) {
+    pub(crate) fn take_as_child(
+        &mut self,
+        link: LinkId,
+        rank: Rank,
+        plan: Vec<u8>,
+        turn: &mut Turn,
+    ) {
+        if let Some(child) = self.children.get_mut(&rank) {
             child.link = Some(link);
             child.state = State::Connected;
         }
-        if let Some(open) = self.turn.links.link_mut(link) {
+        if let Some(open) = turn.links.link_mut(link) {
             open.peer = Peer::Child(rank);
         }
         let welcome = Control::Welcome {
-            parent: self.turn.rank_or_max(),
+            parent: turn.rank_or_max(),
             rank,
-            back_ends: self.membership.total,
+            back_ends: self.total,
             plan,
-            ancestors: self.ancestry_of_children(),
-            terms: self.turn.settings.recovery.to_terms(),
-            keeps_time: self.turn.settings.role == Role::Communication,
+            ancestors: self.ancestry_of_children(turn),
+            terms: turn.settings.recovery.to_terms(),
+            keeps_time: turn.settings.role == Role::Communication,
         };
-        self.turn.send_control(link, &welcome);
-        if !self.membership.repairs {
-            let ancestors = self.ancestry_of_children();
-            self.turn.send_control(link, &Control::Ancestry { ancestors, repairs: false });
+        turn.send_control(link, &welcome);
+        if !self.repairs {
+            let ancestors = self.ancestry_of_children(turn);
+            turn.send_control(link, &Control::Ancestry { ancestors, repairs: false });
         }
         let carries = |child: &Child| child.keeps_time && !child.is_orphan;
-        if self.membership.child(rank).is_some_and(carries) {
-            self.send_files(link, &[]);
+        if self.child(rank).is_some_and(carries) {
+            self.send_files(link, &[], turn);
         }
     }
 
     /// The back-ends below an orphan are there again. Those who were thought lost are news.
-    pub(crate) fn returned(&mut self, rank: Rank, back_ends: RankSet) {
+    pub(crate) fn returned(
+        &mut self,
+        rank: Rank,
+        back_ends: RankSet,
+        streams: &mut Streams,
+        turn: &mut Turn,
+    ) {
         // Another of the places that were held for them may have been given up.
-        let known = self.membership.awaited().difference(self.turn.losses.ranks().as_ref());
-        let Some(child) = self.membership.children.get_mut(&rank) else { return };
+        let known = self.awaited().difference(turn.losses.ranks().as_ref());
+        let Some(child) = self.children.get_mut(&rank) else { return };
         child.connected = back_ends.clone();
         child.state = State::Reported;
         let news = back_ends.difference(known.as_ref());
-        if !news.is_empty() || !self.membership.has_reported {
-            self.reached(rank, news, Vec::new());
+        if !news.is_empty() || !self.has_reported {
+            self.reached(rank, news, Vec::new(), streams, turn);
         }
     }
 
     /// The children that are there, with the back-ends that they lead to.
     pub(crate) fn children_with_links(&self) -> Vec<(LinkId, RankSet)> {
         let there = |child: &Child| child.link.map(|link| (link, child.connected.clone()));
-        self.membership.children.values().filter_map(there).collect()
+        self.children.values().filter_map(there).collect()
     }
 
     /// Tells a child that has just come of the streams that it is a member of.
-    fn open_streams_to(&mut self, link: LinkId, back_ends: &RankSet) {
-        for at in 0..self.streams.len() {
-            if let Some(request) = self.streams.at(at).request_for(link, back_ends) {
-                self.tell_open(link, request);
-                self.take_back_end(at);
+    fn open_streams_to(
+        &mut self,
+        link: LinkId,
+        back_ends: &RankSet,
+        streams: &mut Streams,
+        turn: &mut Turn,
+    ) {
+        for at in 0..streams.len() {
+            if let Some(request) = streams.at(at).request_for(link, back_ends) {
+                self.tell_open(link, request, turn);
+                streams.take_back_end(at, turn);
             }
         }
     }
 
     /// A child's subtree has started, or more back-ends have come to it.
-    pub(crate) fn reached(&mut self, rank: Rank, back_ends: RankSet, points: Vec<AttachPoint>) {
-        let Some(child) = self.membership.children.get_mut(&rank) else { return };
+    pub(crate) fn reached(
+        &mut self,
+        rank: Rank,
+        back_ends: RankSet,
+        points: Vec<AttachPoint>,
+        streams: &mut Streams,
+        turn: &mut Turn,
+    ) {
+        let Some(child) = self.children.get_mut(&rank) else { return };
         child.connected.union_with(back_ends.as_ref());
         child.state = State::Reported;
-        self.close_place_of_slow(rank, &back_ends);
-        let Some(child) = self.membership.children.get_mut(&rank) else { return };
+        self.close_place_of_slow(rank, &back_ends, streams, turn);
+        let Some(child) = self.children.get_mut(&rank) else { return };
         if !child.is_resuming {
-            self.admit_members(rank, &back_ends);
+            self.admit_members(rank, &back_ends, streams, turn);
         }
-        self.turn.losses.forget(&back_ends);
-        if !self.membership.has_reported {
-            self.membership.attach_points.extend(points);
-            return self.report_if_ready();
+        turn.losses.forget(&back_ends);
+        if !self.has_reported {
+            self.attach_points.extend(points);
+            return self.report_if_ready(turn);
         }
-        if self.turn.settings.role == Role::FrontEnd {
+        if turn.settings.role == Role::FrontEnd {
             if !back_ends.is_empty() {
-                self.turn.outputs.push_back(Output::Event(Event::Joined { back_ends }));
+                turn.outputs.push_back(Output::Event(Event::Joined { back_ends }));
             }
             if !points.is_empty() {
-                self.turn
-                    .outputs
-                    .push_back(Output::Event(Event::Offered { attach_points: points }));
+                turn.outputs.push_back(Output::Event(Event::Offered { attach_points: points }));
             }
-        } else if let Some(parent) = self.turn.parent {
+        } else if let Some(parent) = turn.parent {
             let attach_points = crate::members::dynamic::to_wire(points);
             let back_ends = Ranges::from(&back_ends);
-            self.turn.send_control(parent, &Control::Reached { back_ends, attach_points });
+            turn.send_control(parent, &Control::Reached { back_ends, attach_points });
         }
     }
 
     /// Back-ends have come to a child: it takes part in the streams that they are members of.
-    fn admit_members(&mut self, rank: Rank, back_ends: &RankSet) {
-        let Some(link) = self.membership.link_of(rank) else { return };
-        for at in 0..self.streams.len() {
-            let stream = self.streams.at(at);
+    fn admit_members(
+        &mut self,
+        rank: Rank,
+        back_ends: &RankSet,
+        streams: &mut Streams,
+        turn: &mut Turn,
+    ) {
+        let Some(link) = self.link_of(rank) else { return };
+        for at in 0..streams.len() {
+            let stream = streams.at(at);
             let members = stream.members_in(back_ends);
             if members.is_empty() {
                 continue;
@@ -564,15 +606,15 @@ impl Node {
                 stream.slots[slot].members.union_with(members.as_ref());
                 stream.gain(&members);
             } else if let Some(request) = stream.request_for(link, back_ends) {
-                self.tell_open(link, request);
-                self.take_back_end(at);
+                self.tell_open(link, request, turn);
+                streams.take_back_end(at, turn);
             }
         }
     }
 
-    pub(crate) fn report_if_ready(&mut self) {
+    pub(crate) fn report_if_ready(&mut self, turn: &mut Turn) {
         let is_acknowledged = |child: &Child| matches!(child.state, State::Reported | State::Gone);
-        let membership = &mut self.membership;
+        let membership = &mut *self;
         let is_ready = membership.is_planned
             && !membership.has_reported
             && !membership.vacancies.iter().any(|position| position.is_starting)
@@ -583,53 +625,50 @@ impl Node {
         membership.has_reported = true;
         let attach_points = core::mem::take(&mut membership.attach_points);
         let back_ends = membership.connected();
-        match (self.turn.settings.role, self.turn.parent) {
+        match (turn.settings.role, turn.parent) {
             (Role::FrontEnd, _) => {
-                self.turn
-                    .outputs
-                    .push_back(Output::Event(Event::Ready { back_ends, attach_points }));
+                turn.outputs.push_back(Output::Event(Event::Ready { back_ends, attach_points }));
             }
             // Its parent knows that a back-end is there by its hello.
             (Role::BackEnd, _) => {}
             (_, Some(parent)) => {
                 let attach_points = crate::members::dynamic::to_wire(attach_points);
                 let back_ends = Ranges::from(&back_ends);
-                self.turn.send_control(parent, &Control::Reached { back_ends, attach_points });
+                turn.send_control(parent, &Control::Reached { back_ends, attach_points });
             }
             (_, None) => {}
         }
     }
 }
 
-impl Node {
+impl Membership {
     pub(crate) fn await_children(
         &mut self,
         children: Vec<ChildPlan>,
         attach: RankSet,
         height: u32,
         total: u32,
+        turn: &mut Turn,
     ) {
-        self.turn
-            .links
-            .expect(children.len() + usize::from(self.turn.settings.role != Role::FrontEnd));
+        turn.links.expect(children.len() + usize::from(turn.settings.role != Role::FrontEnd));
         let awaited = |child: ChildPlan| (child.rank, Child::awaited(child.back_ends, child.plan));
         let mut planned: BTreeMap<Rank, Child> = children.into_iter().map(awaited).collect();
-        self.membership.children.append(&mut planned);
-        let is_open = !attach.is_empty() || self.membership.dynamic_ranks.is_some();
-        if let (true, Some(address)) = (is_open, &self.turn.settings.address) {
-            self.membership.attach_points.push(AttachPoint {
-                parent: self.turn.rank_or_max(),
+        self.children.append(&mut planned);
+        let is_open = !attach.is_empty() || self.dynamic_ranks.is_some();
+        if let (true, Some(address)) = (is_open, &turn.settings.address) {
+            self.attach_points.push(AttachPoint {
+                parent: turn.rank_or_max(),
                 address: address.clone(),
                 ranks: attach.clone(),
             });
         }
-        self.membership.attach = attach;
-        self.membership.height = height;
-        self.membership.total = total;
-        self.membership.is_planned = true;
-        if self.turn.settings.role == Role::FrontEnd {
-            self.begin_heartbeats();
+        self.attach = attach;
+        self.height = height;
+        self.total = total;
+        self.is_planned = true;
+        if turn.settings.role == Role::FrontEnd {
+            self.begin_heartbeats(turn);
         }
-        self.report_if_ready();
+        self.report_if_ready(turn);
     }
 }

@@ -5,10 +5,12 @@ use sapwood_packet::PacketRef;
 
 use crate::interface::LinkId;
 use crate::interface::breach::Breach;
-use crate::node::Node;
+use crate::members::membership::Membership;
+use crate::streams::table::Streams;
+use crate::turn::Turn;
 use crate::waves::permission::PacketPermission;
 
-impl Node {
+impl Membership {
     /// Judges a packet of a child on a stream that is open here.
     #[inline]
     pub(crate) fn validate_packet(
@@ -16,16 +18,17 @@ impl Node {
         at: usize,
         slot: usize,
         packet: &PacketRef<'_>,
+        streams: &mut Streams,
     ) -> Result<(), Breach> {
-        if self.streams.at(at).slots[slot].permission.is_none() {
-            self.permission(at, slot);
+        if streams.at(at).slots[slot].permission.is_none() {
+            self.permission(at, slot, streams);
         }
-        self.streams.at(at).validate_packet(slot, packet)
+        streams.at(at).validate_packet(slot, packet)
     }
 
     #[cold]
-    fn permission(&mut self, at: usize, slot: usize) {
-        let Self { streams, membership, .. } = self;
+    fn permission(&mut self, at: usize, slot: usize, streams: &mut Streams) {
+        let membership = &mut *self;
         let stream = streams.at(at);
         let Some(rank) = membership.rank_of(stream.slots[slot].link) else { return };
         let Some(child) = membership.child(rank) else { return };
@@ -39,10 +42,16 @@ impl Node {
 
     /// A packet of a child on a stream that is not open here, or not to it.
     #[cold]
-    pub(crate) fn validate_stray(&mut self, link: LinkId, packet: &PacketRef<'_>) {
-        let Some(rank) = self.membership.rank_of(link) else { return };
-        if let Err(breach) = self.validate_stream(rank, packet.header.stream, "a packet") {
-            self.break_off(link, &breach);
+    pub(crate) fn validate_stray(
+        &mut self,
+        link: LinkId,
+        packet: &PacketRef<'_>,
+        streams: &mut Streams,
+        turn: &mut Turn,
+    ) {
+        let Some(rank) = self.rank_of(link) else { return };
+        if let Err(breach) = self.validate_stream(rank, packet.header.stream, "a packet", streams) {
+            self.break_off(link, &breach, streams, turn);
         }
     }
 }

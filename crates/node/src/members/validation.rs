@@ -18,11 +18,11 @@ use sapwood_wire::limits::{
 };
 use sapwood_wire::{Control, control_name, is_control};
 
-use crate::interface::DYNAMIC_RANKS_BEGIN;
 use crate::interface::breach::{Breach, breach};
-use crate::interface::{LinkId, Role};
+use crate::interface::{DYNAMIC_RANKS_BEGIN, LinkId, Role};
 use crate::members::membership::{Child, Membership};
-use crate::node::Node;
+use crate::streams::table::Streams;
+use crate::turn::Turn;
 use crate::turn::links::Peer;
 
 /// Most ranges of back-ends that were not planned in one set: beyond those of the plan, a set in a
@@ -200,7 +200,7 @@ impl Membership {
     }
 }
 
-impl Node {
+impl Membership {
     /// Whether a control message of a child is longer than its link can have to say, before it is
     /// read or memory is taken for it. `frame` is as much as has come.
     #[inline]
@@ -212,7 +212,7 @@ impl Node {
     ) -> Result<(), Breach> {
         match peer {
             Peer::Child(rank) if is_control(frame) => {
-                self.membership.validate_child_length(rank, frame, length)
+                self.validate_child_length(rank, frame, length)
             }
             _ => Ok(()),
         }
@@ -224,65 +224,84 @@ impl Node {
         link: LinkId,
         peer: Peer,
         said: &Control,
+        streams: &mut Streams,
+        turn: &mut Turn,
     ) -> Result<(), Breach> {
         match peer {
-            Peer::Child(rank) => self.validate_child(link, rank, said),
-            Peer::Parent => self.validate_parent(said),
-            Peer::Ancestor => self.validate_ancestor(said),
+            Peer::Child(rank) => self.validate_child(link, rank, said, streams, turn),
+            Peer::Parent => self.validate_parent(said, streams, turn),
+            Peer::Ancestor => self.validate_ancestor(said, turn),
             Peer::Stranger | Peer::Visitor | Peer::Leaving => Ok(()),
         }
     }
 
     /// Breaks a link whose peer has committed a breach, and names it.
-    pub(crate) fn break_off(&mut self, link: LinkId, breach: &Breach) {
+    pub(crate) fn break_off(
+        &mut self,
+        link: LinkId,
+        breach: &Breach,
+        streams: &mut Streams,
+        turn: &mut Turn,
+    ) {
         let reason = alloc::format!("{breach}");
-        self.membership.distrusts = Some(reason.clone());
-        match self.turn.links.link(link).map(|open| open.peer) {
+        self.distrusts = Some(reason.clone());
+        match turn.links.link(link).map(|open| open.peer) {
             // It is asked last when this process looks for another.
-            Some(Peer::Parent) => self.link_silent(link, &reason),
+            Some(Peer::Parent) => self.link_silent(link, &reason, streams, turn),
             Some(Peer::Child(rank)) => {
-                if let Some(child) = self.membership.child_mut(rank) {
+                if let Some(child) = self.child_mut(rank) {
                     child.standing.is_distrusted = true;
                 }
-                self.close_place_because(rank, &reason);
-                self.turn.outputs.push_back(crate::Output::Hangup(link));
-                self.link_down(link, &reason);
+                self.close_place_because(rank, &reason, streams, turn);
+                turn.outputs.push_back(crate::Output::Hangup(link));
+                self.link_down(link, &reason, streams, turn);
             }
             _ => {
-                self.turn.outputs.push_back(crate::Output::Hangup(link));
-                self.link_down(link, &reason);
+                turn.outputs.push_back(crate::Output::Hangup(link));
+                self.link_down(link, &reason, streams, turn);
             }
         }
     }
 
-    fn validate_child(&mut self, link: LinkId, rank: Rank, said: &Control) -> Result<(), Breach> {
-        let Some(child) = self.membership.child(rank) else { return Ok(()) };
-        may_say(&child.standing, self.turn.settings.recovery.is_on, said)?;
+    fn validate_child(
+        &mut self,
+        link: LinkId,
+        rank: Rank,
+        said: &Control,
+        streams: &mut Streams,
+        turn: &mut Turn,
+    ) -> Result<(), Breach> {
+        let Some(child) = self.child(rank) else { return Ok(()) };
+        may_say(&child.standing, turn.settings.recovery.is_on, said)?;
         self.validate_sets(child, rank, said)?;
-        self.validate_streams(link, rank, said)?;
+        self.validate_streams(link, rank, said, streams, turn)?;
         match said {
             Control::Rejoin { covers, .. } => self.learn_kind(rank, covers.as_set()),
-            Control::Resumed => self.membership.set_stage(rank, Stage::Settled),
-            Control::Probe { .. } | Control::Resume { .. } => self.validate_asking(link)?,
+            Control::Resumed => self.set_stage(rank, Stage::Settled),
+            Control::Probe { .. } | Control::Resume { .. } => turn.validate_asking(link)?,
             _ => {}
         }
         Ok(())
     }
+}
 
+impl Turn {
     /// A child goes on asking, and does not read the answers.
     fn validate_asking(&mut self, link: LinkId) -> Result<(), Breach> {
-        let Some(open) = self.turn.links.link_mut(link) else { return Ok(()) };
+        let Some(open) = self.links.link_mut(link) else { return Ok(()) };
         open.owed_bytes += ANSWER_BYTES;
         match open.owed_bytes > OWED_BYTES_MAX {
             true => breach!("questions without end, and does not read the answers"),
             false => Ok(()),
         }
     }
+}
 
+impl Membership {
     /// An orphan that was not planned is a back-end if it speaks for itself alone.
     fn learn_kind(&mut self, rank: Rank, covers: RankSetRef<'_>) {
-        self.membership.set_stage(rank, Stage::Resuming);
-        let Some(child) = self.membership.child_mut(rank) else { return };
+        self.set_stage(rank, Stage::Resuming);
+        let Some(child) = self.child_mut(rank) else { return };
         if covers.ranges() == [[rank, rank]] {
             child.standing.is_back_end = true;
             child.standing.domain = RankSet::range(rank, rank);
@@ -314,16 +333,14 @@ impl Node {
                 }
                 Ok(())
             }
-            Control::Failed { rank: named, .. } => {
-                self.membership.validate_name(rank, *named, name)
-            }
+            Control::Failed { rank: named, .. } => self.validate_name(rank, *named, name),
             // An orphan tells of all whom it has lost, also of those who have come back since.
             Control::Lost { back_ends, .. } if back_ends.as_set().is_empty() => Ok(()),
             Control::Lost { rank: named, back_ends, .. }
             | Control::Broken { rank: named, back_ends, .. }
             | Control::Fault { rank: named, back_ends, .. } => {
                 of(back_ends.as_set())?;
-                self.membership.validate_name(rank, *named, name)
+                self.validate_name(rank, *named, name)
             }
             Control::Repaired { rank: named, adopter, orphans, back_ends, .. } => {
                 of(back_ends.as_set())?;
@@ -331,7 +348,7 @@ impl Node {
                 named
                     .iter()
                     .chain(orphans)
-                    .try_for_each(|&named| self.membership.validate_name(rank, named, name))
+                    .try_for_each(|&named| self.validate_name(rank, named, name))
             }
             Control::Rejoin { back_ends, covers, former, .. } => {
                 of(back_ends.as_set())?;
@@ -339,20 +356,23 @@ impl Node {
                 if !back_ends.as_set().is_within(covers.as_set()) {
                     return breach!("{name} with back-ends that it does not cover");
                 }
-                self.membership.validate_names(rank, former.as_set(), name)
+                self.validate_names(rank, former.as_set(), name)
             }
-            Control::Superseded { ranks } => {
-                self.membership.validate_names(rank, ranks.as_set(), name)
-            }
-            Control::State { absorbed, .. } => {
-                self.membership.validate_names(rank, absorbed.as_set(), name)
-            }
+            Control::Superseded { ranks } => self.validate_names(rank, ranks.as_set(), name),
+            Control::State { absorbed, .. } => self.validate_names(rank, absorbed.as_set(), name),
             _ => Ok(()),
         }
     }
 
     /// The streams of a message, and what it says of its place in them.
-    fn validate_streams(&mut self, link: LinkId, rank: Rank, said: &Control) -> Result<(), Breach> {
+    fn validate_streams(
+        &mut self,
+        link: LinkId,
+        rank: Rank,
+        said: &Control,
+        streams: &mut Streams,
+        turn: &mut Turn,
+    ) -> Result<(), Breach> {
         let name = said.name();
         let (Control::Credit { stream, .. }
         | Control::Acknowledge { stream, .. }
@@ -362,9 +382,9 @@ impl Node {
         else {
             return Ok(());
         };
-        let Some(at) = self.validate_stream(rank, stream, name)? else { return Ok(()) };
-        let is_root = self.turn.settings.role == Role::FrontEnd;
-        let stream = self.streams.at(at);
+        let Some(at) = self.validate_stream(rank, stream, name, streams)? else { return Ok(()) };
+        let is_root = turn.settings.role == Role::FrontEnd;
+        let stream = streams.at(at);
         let (id, window) = (stream.id, stream.request.window_bytes);
         let known = if is_root { stream.next_down } else { stream.down_next.wave };
         let slot = stream.slot_of(link).map(|slot| &stream.slots[slot]);
@@ -398,17 +418,18 @@ impl Node {
         child: Rank,
         id: StreamId,
         name: &str,
+        streams: &mut Streams,
     ) -> Result<Option<usize>, Breach> {
-        let Some(at) = self.streams.find(id) else {
-            let is_orphan = self.membership.child(child).is_none_or(|child| child.is_orphan);
+        let Some(at) = streams.find(id) else {
+            let is_orphan = self.child(child).is_none_or(|child| child.is_orphan);
             // Another front-end before this one has had other streams.
-            return match is_orphan || id <= self.streams.latest() {
+            return match is_orphan || id <= streams.latest() {
                 true => Ok(None),
                 false => breach!("{name} on stream {id}, which has never been opened"),
             };
         };
-        let Some(child) = self.membership.child(child) else { return Ok(None) };
-        let members = &self.streams.at(at).members;
+        let Some(child) = self.child(child) else { return Ok(None) };
+        let members = &streams.at(at).members;
         // A stream that cannot be made here has none.
         match members.is_empty() || child.standing.leads_to(members.as_ref()) {
             true => Ok(Some(at)),

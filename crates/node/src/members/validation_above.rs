@@ -8,37 +8,43 @@ use sapwood_wire::Control;
 
 use crate::interface::Role;
 use crate::interface::breach::{Breach, breach};
+use crate::members::membership::Membership;
 use crate::members::validation::DYNAMIC_RANGES_MAX;
-use crate::node::Node;
 use crate::streams::stream::Stream;
+use crate::streams::table::Streams;
 use crate::turn::Turn;
 
-impl Node {
-    pub(crate) fn validate_parent(&mut self, said: &Control) -> Result<(), Breach> {
-        let is_welcomed = self.membership.is_welcomed;
+impl Membership {
+    pub(crate) fn validate_parent(
+        &mut self,
+        said: &Control,
+        streams: &mut Streams,
+        turn: &mut Turn,
+    ) -> Result<(), Breach> {
+        let is_welcomed = self.is_welcomed;
         let name = said.name();
         match said {
             Control::Welcome { .. } if is_welcomed => return breach!("Welcome a second time"),
             Control::Welcome { rank, .. } => {
-                self.turn.validate_own_rank(*rank)?;
-                self.membership.is_welcomed = true;
+                turn.validate_own_rank(*rank)?;
+                self.is_welcomed = true;
             }
             Control::Refused { .. } if is_welcomed => return breach!("Refused behind Welcome"),
             Control::Refused { .. } => {}
             _ if !is_welcomed => return breach!("{name} before Welcome"),
             Control::Open(request) => {
                 let members = request.members.as_set();
-                let planned = self.membership.total() as usize;
+                let planned = self.total() as usize;
                 if members.ranges().len() > planned.saturating_add(DYNAMIC_RANGES_MAX) {
                     return breach!("Open with more members than the network has");
                 }
-                let is_back_end = self.turn.settings.role == Role::BackEnd;
-                if is_back_end && !self.turn.rank.is_some_and(|own| members.contains(own)) {
+                let is_back_end = turn.settings.role == Role::BackEnd;
+                if is_back_end && !turn.rank.is_some_and(|own| members.contains(own)) {
                     return breach!("Open of a stream that this back-end is no member of");
                 }
             }
             Control::Credit { stream, bytes } => {
-                let open = self.streams.get(*stream);
+                let open = streams.get(*stream);
                 let is_too_much =
                     |open: &Stream| open.sender.exceeds(*bytes, open.request.window_bytes);
                 if open.is_some_and(is_too_much) {
@@ -51,14 +57,20 @@ impl Node {
     }
 
     /// An ancestor that was asked to take this process in.
-    pub(crate) fn validate_ancestor(&mut self, said: &Control) -> Result<(), Breach> {
+    pub(crate) fn validate_ancestor(
+        &mut self,
+        said: &Control,
+        turn: &mut Turn,
+    ) -> Result<(), Breach> {
         if let Control::Welcome { rank, .. } = said {
-            self.turn.validate_own_rank(*rank)?;
-            self.membership.is_welcomed = true;
+            turn.validate_own_rank(*rank)?;
+            self.is_welcomed = true;
         }
         Ok(())
     }
+}
 
+impl Turn {
     /// A packet from the parent: there is one behind each.
     #[inline]
     pub(crate) fn validate_packet_down(&self, packet: &PacketRef<'_>) -> Result<(), Breach> {

@@ -8,7 +8,8 @@ use alloc::vec::Vec;
 use sapwood_wire::{Control, WIRE_VERSION, WireError};
 
 use crate::interface::{Event, LinkId, Output, Role};
-use crate::node::Node;
+use crate::members::membership::Membership;
+use crate::turn::Turn;
 use crate::turn::links::Peer;
 
 /// Most visitors at a time.
@@ -21,27 +22,32 @@ pub(crate) struct Visitors {
     pub(crate) here: Vec<(LinkId, u64)>,
 }
 
-impl Node {
+impl Membership {
     /// A stranger says that it is a visitor.
-    pub(crate) fn admit_visitor(&mut self, link: LinkId, version: u16) -> Result<(), String> {
+    pub(crate) fn admit_visitor(
+        &mut self,
+        link: LinkId,
+        version: u16,
+        turn: &mut Turn,
+    ) -> Result<(), String> {
         if version != WIRE_VERSION {
             return Err(alloc::format!(
                 "wire version {version} is not {WIRE_VERSION}: ask with the release that the \
                  network runs"
             ));
         }
-        if self.turn.settings.role != Role::FrontEnd {
+        if turn.settings.role != Role::FrontEnd {
             return Err("only a front-end answers visitors".to_string());
         }
-        if self.turn.has_ended {
+        if turn.has_ended {
             return Err("the network is ending".to_string());
         }
-        if self.membership.visitors.here.len() == VISITORS_MAX {
+        if self.visitors.here.len() == VISITORS_MAX {
             return Err(alloc::format!("there are {VISITORS_MAX} visitors already"));
         }
-        self.membership.visitors.next += 1;
-        self.membership.visitors.here.push((link, self.membership.visitors.next));
-        if let Some(open) = self.turn.links.link_mut(link) {
+        self.visitors.next += 1;
+        self.visitors.here.push((link, self.visitors.next));
+        if let Some(open) = turn.links.link_mut(link) {
             open.peer = Peer::Visitor;
         }
         Ok(())
@@ -51,17 +57,18 @@ impl Node {
         &mut self,
         link: LinkId,
         control: Control,
+        turn: &mut Turn,
     ) -> Result<(), WireError> {
-        let here = &self.membership.visitors.here;
+        let here = &self.visitors.here;
         let visitor = here.iter().find(|(other, _)| *other == link).map(|&(_, visitor)| visitor);
         let (Control::Question { bytes }, Some(visitor)) = (control, visitor) else {
             return Err(WireError::Control);
         };
-        self.turn.outputs.push_back(Output::Event(Event::Asked { visitor, question: bytes }));
+        turn.outputs.push_back(Output::Event(Event::Asked { visitor, question: bytes }));
         Ok(())
     }
 
     pub(crate) fn visitor_down(&mut self, link: LinkId) {
-        self.membership.visitors.here.retain(|(other, _)| *other != link);
+        self.visitors.here.retain(|(other, _)| *other != link);
     }
 }

@@ -17,11 +17,10 @@ use sapwood_packet::StreamId;
 use sapwood_wire::Control;
 use sapwood_wire::limits::{ANCESTORS_MAX, KEPT_BYTES};
 
-use crate::interface::Mutation;
-use crate::interface::{LinkId, Role};
-use crate::node::Node;
+use crate::interface::{LinkId, Mutation, Role};
 use crate::streams::straggler::Stragglers;
 use crate::streams::stream::Stream;
+use crate::streams::table::Streams;
 use crate::turn::Turn;
 use crate::waves::slot::{Slot, UNANNOUNCED_PACKETS};
 use crate::waves::table::OpenWave;
@@ -91,11 +90,17 @@ impl Stream {
     }
 }
 
-impl Node {
+impl Streams {
     /// A wave or single packet has gone on from here.
-    pub(crate) fn note_emitted(&mut self, at: usize, wave: &OpenWave, is_single: bool) {
-        let is_root = self.turn.settings.role == Role::FrontEnd;
-        let stream = self.streams.at(at);
+    pub(crate) fn note_emitted(
+        &mut self,
+        at: usize,
+        wave: &OpenWave,
+        is_single: bool,
+        turn: &mut Turn,
+    ) {
+        let is_root = turn.settings.role == Role::FrontEnd;
+        let stream = self.at(at);
         if !is_single {
             return stream.record_absences(wave);
         }
@@ -109,46 +114,50 @@ impl Node {
     }
 
     /// Something more is safe: the children are told before long.
-    pub(crate) fn owe_acknowledgement(&mut self, at: usize) {
-        if self.streams.at(at).keeps {
-            let is_root = self.turn.settings.role == Role::FrontEnd;
-            self.pay_within(if is_root { DELAY } else { DELAY_BELOW });
+    pub(crate) fn owe_acknowledgement(&mut self, at: usize, turn: &mut Turn) {
+        if self.at(at).keeps {
+            let is_root = turn.settings.role == Role::FrontEnd;
+            turn.pay_within(if is_root { DELAY } else { DELAY_BELOW });
         }
     }
+}
 
+impl Turn {
     /// What is owed is told after this time at the latest.
     fn pay_within(&mut self, delay: Duration) {
-        let until = self.turn.now + delay;
-        if self.turn.acknowledgement_due.is_none_or(|due| until < due) {
-            self.turn.acknowledgement_due = Some(until);
+        let until = self.now + delay;
+        if self.acknowledgement_due.is_none_or(|due| until < due) {
+            self.acknowledgement_due = Some(until);
         }
     }
+}
 
+impl Streams {
     /// Tells all that is owed, when its time has come.
-    pub(crate) fn pay_acknowledgements(&mut self) {
-        if self.turn.acknowledgement_due.take_if(|due| *due <= self.turn.now).is_some() {
-            for at in 0..self.streams.len() {
-                self.acknowledge_to_children(at);
-                let stream = self.streams.at(at);
+    pub(crate) fn pay_acknowledgements(&mut self, turn: &mut Turn) {
+        if turn.acknowledgement_due.take_if(|due| *due <= turn.now).is_some() {
+            for at in 0..self.len() {
+                self.acknowledge_to_children(at, turn);
+                let stream = self.at(at);
                 if stream.down_unannounced > 0 {
                     stream.down_announce_bytes = 1;
-                    self.acknowledge_to_parent(at);
+                    self.acknowledge_to_parent(at, turn);
                 }
             }
         }
     }
 
     /// Tells the children what they need not keep.
-    pub(crate) fn acknowledge_to_children(&mut self, at: usize) {
-        for slot in 0..self.streams.at(at).slots.len() {
-            self.acknowledge_to_child(at, slot);
+    pub(crate) fn acknowledge_to_children(&mut self, at: usize, turn: &mut Turn) {
+        for slot in 0..self.at(at).slots.len() {
+            self.acknowledge_to_child(at, slot, turn);
         }
     }
 
     /// Tells one child what it need not keep.
-    pub(crate) fn acknowledge_to_child(&mut self, at: usize, slot: usize) {
-        let is_root = self.turn.settings.role == Role::FrontEnd;
-        let stream = self.streams.at(at);
+    pub(crate) fn acknowledge_to_child(&mut self, at: usize, slot: usize, turn: &mut Turn) {
+        let is_root = turn.settings.role == Role::FrontEnd;
+        let stream = self.at(at);
         if !stream.keeps {
             return;
         }
@@ -156,7 +165,7 @@ impl Node {
         let slot = &mut stream.slots[slot];
         let link = slot.link;
         if let Some(message) = slot.acknowledgement(stream.id, safe, &mut stream.stragglers) {
-            self.turn.send_control(link, &message);
+            turn.send_control(link, &message);
         }
     }
 
@@ -167,9 +176,11 @@ impl Node {
         id: StreamId,
         position: Position,
         single: u32,
+        turn: &mut Turn,
     ) {
-        let Some(at) = self.streams.find(id) else { return };
-        let Self { turn: Turn { links, pool, .. }, streams, .. } = self;
+        let Some(at) = self.find(id) else { return };
+        let Turn { links, pool, .. } = turn;
+        let streams = &mut *self;
         let Stream { sender, slots, faults, .. } = streams.at(at);
         let before = sender.unacknowledged_bytes();
         sender.acknowledge(position, single, pool);
@@ -187,18 +198,19 @@ impl Node {
             sender.pump(outbox);
         }
         if has_much {
-            self.acknowledge_to_children(at);
+            self.acknowledge_to_children(at, turn);
         } else if has_children {
-            self.owe_acknowledgement(at);
+            self.owe_acknowledgement(at, turn);
         }
-        self.emit_ready(at);
-        self.end_if_deserted(at);
+        self.emit_ready(at, turn);
+        self.end_if_deserted(at, turn);
     }
 
     /// The run at the end of what waits for the parent has ended: its stream keeps it.
     #[inline]
-    pub(crate) fn end_runs(&mut self) {
-        let Self { turn: Turn { links, parent, .. }, streams, .. } = self;
+    pub(crate) fn end_runs(&mut self, turn: &mut Turn) {
+        let Turn { links, parent, .. } = turn;
+        let streams = &mut *self;
         let link = parent.and_then(|parent| links.link_mut(parent));
         if let Some(link) = link {
             streams.record_runs(&mut link.outbox);
@@ -206,74 +218,81 @@ impl Node {
     }
 
     /// What was sent down to a child before a place has reached its back-ends.
-    pub(crate) fn acknowledged_by_child(&mut self, link: LinkId, id: StreamId, position: Position) {
-        let Some(at) = self.streams.find(id) else { return };
-        let stream = self.streams.at(at);
+    pub(crate) fn acknowledged_by_child(
+        &mut self,
+        link: LinkId,
+        id: StreamId,
+        position: Position,
+        turn: &mut Turn,
+    ) {
+        let Some(at) = self.find(id) else { return };
+        let stream = self.at(at);
         let Some(slot) = stream.slot_of(link) else { return };
         let slot = &mut stream.slots[slot];
         slot.down_safe = slot.down_safe.max(position);
-        self.forget_down(at);
+        self.forget_down(at, turn);
     }
 
     /// Forgets what has reached everybody below.
-    pub(crate) fn forget_down(&mut self, at: usize) {
-        let Self { turn: Turn { pool, .. }, streams, .. } = self;
+    pub(crate) fn forget_down(&mut self, at: usize, turn: &mut Turn) {
+        let Turn { pool, .. } = turn;
+        let streams = &mut *self;
         let stream = streams.at(at);
         let safe = stream.down_safe();
         let before = stream.down_retransmit.bytes();
         stream.down_retransmit.forget_before(safe, pool);
         stream.down_unannounced += before - stream.down_retransmit.bytes();
         stream.down_reached = safe;
-        self.grant_to_parent(at);
-        let stream = self.streams.at(at);
+        self.grant_to_parent(at, turn);
+        let stream = self.at(at);
         if stream.down_unannounced >= stream.down_announce_bytes {
-            self.owe_to_parent(at);
+            self.owe_to_parent(at, turn);
         }
     }
 
     /// So much of what went down has become safe that the parent is told, at once or before long.
     #[cold]
-    pub(crate) fn owe_to_parent(&mut self, at: usize) {
-        let is_probed = self.turn.heartbeat_due.is_some();
-        let is_back_end = self.turn.settings.role == Role::BackEnd;
+    pub(crate) fn owe_to_parent(&mut self, at: usize, turn: &mut Turn) {
+        let is_probed = turn.heartbeat_due.is_some();
+        let is_back_end = turn.settings.role == Role::BackEnd;
         let most = if is_back_end { REACHED_BYTES_MAX } else { SAFE_BYTES_MAX };
-        let stream = self.streams.at(at);
+        let stream = self.at(at);
         let unannounced = stream.down_unannounced;
-        if unannounced == 0 || self.turn.parent.is_none() {
+        if unannounced == 0 || turn.parent.is_none() {
             // A new parent is told all.
             stream.down_unannounced = 0;
             return;
         }
         if unannounced >= most {
-            return self.acknowledge_to_parent(at);
+            return self.acknowledge_to_parent(at, turn);
         }
         let is_little = unannounced < FEW_BYTES && is_back_end;
         stream.down_announce_bytes = if is_little { FEW_BYTES } else { most };
         match is_little {
             true if is_probed => {}
-            true => self.pay_within(DELAY_OF_FEW),
-            false if is_back_end => self.pay_within(DELAY),
+            true => turn.pay_within(DELAY_OF_FEW),
+            false if is_back_end => turn.pay_within(DELAY),
             // The back-ends have waited.
-            false => self.pay_within(DELAY_BELOW),
+            false => turn.pay_within(DELAY_BELOW),
         }
     }
 
     /// Something goes to the parent: what has reached the back-ends is told with it.
     #[inline]
-    pub(crate) fn acknowledge_beside(&mut self, at: usize) {
-        let stream = self.streams.at(at);
+    pub(crate) fn acknowledge_beside(&mut self, at: usize, turn: &mut Turn) {
+        let stream = self.at(at);
         let is_leaf = stream.slots.is_empty();
         let reached = if is_leaf { stream.down_next } else { stream.down_reached };
         let unannounced =
             reached.min(stream.down_next).wave.saturating_sub(stream.down_announced.wave);
         if unannounced >= UNANNOUNCED_PACKETS {
-            self.acknowledge_to_parent(at);
+            self.acknowledge_to_parent(at, turn);
         }
     }
 
     /// Tells the parent what has reached the back-ends below.
-    pub(crate) fn acknowledge_to_parent(&mut self, at: usize) {
-        let stream = self.streams.at(at);
+    pub(crate) fn acknowledge_to_parent(&mut self, at: usize, turn: &mut Turn) {
+        let stream = self.at(at);
         let mut safe = stream.down_safe().min(stream.down_next);
         if let Some(first) = stream.down_offload.as_ref().and_then(|offload| offload.first()) {
             safe = safe.min(first);
@@ -284,9 +303,9 @@ impl Node {
         stream.down_announced = safe;
         (stream.down_unannounced, stream.down_announce_bytes) = (0, 1);
         let (id, Position { wave, offset }) = (stream.id, safe);
-        if let Some(parent) = self.turn.parent {
+        if let Some(parent) = turn.parent {
             let message = Control::Acknowledge { stream: id, wave, offset, singles: 0 };
-            self.turn.send_control(parent, &message);
+            turn.send_control(parent, &message);
         }
     }
 }

@@ -11,30 +11,36 @@ use sapwood_packet::{Body, Header, Packet, PacketRef, RankSet, Slab};
 use sapwood_wire::Control;
 
 use crate::interface::{Answer, Delivery, LinkId, Missing, Role};
-use crate::node::Node;
 use crate::streams::stream::Stream;
+use crate::streams::table::Streams;
 use crate::transform::route::Route;
 use crate::turn::Turn;
 
-impl Node {
+impl Streams {
     /// Sends a packet up, or delivers it at the front-end. With `shared`, that is its body and
     /// `packet.body` is empty.
     #[inline]
-    pub(crate) fn send_up(&mut self, at: usize, packet: PacketRef<'_>, shared: Option<Body>) {
-        if self.turn.settings.role == Role::FrontEnd {
-            return self.answer(at, packet, shared);
+    pub(crate) fn send_up(
+        &mut self,
+        at: usize,
+        packet: PacketRef<'_>,
+        shared: Option<Body>,
+        turn: &mut Turn,
+    ) {
+        if turn.settings.role == Role::FrontEnd {
+            return self.answer(at, packet, shared, turn);
         }
-        let Some(parent) = self.turn.parent else { return self.keep_up(at, packet, shared) };
-        self.acknowledge_beside(at);
+        let Some(parent) = turn.parent else { return self.keep_up(at, packet, shared, turn) };
+        self.acknowledge_beside(at, turn);
         let length = shared.as_ref().map_or(packet.body.len(), Body::len);
         let is_small = length < SHARED_BODY_BYTES;
-        if is_small && self.streams.at(at).sender.is_open_for(&packet) {
+        if is_small && self.at(at).sender.is_open_for(&packet) {
             let mut packet = match &shared {
                 Some(body) => PacketRef { body: body.as_bytes(), ..packet },
                 None => packet,
             };
-            let Some(outbox) = self.turn.links.outbox(parent) else { return };
-            let stream = self.streams.at(at);
+            let Some(outbox) = turn.links.outbox(parent) else { return };
+            let stream = self.at(at);
             stream.number(&mut packet);
             if let Ok(length) = outbox.push_packet(&packet) {
                 let info = FrameInfo::upward(&packet);
@@ -43,28 +49,41 @@ impl Node {
             return;
         }
         let body = shared.unwrap_or_else(|| Body::from(Slab::copy_of(packet.body)));
-        self.send_up_large(at, parent, packet, &body);
+        self.send_up_large(at, parent, packet, &body, turn);
     }
 
-    fn send_up_large(&mut self, at: usize, parent: LinkId, packet: PacketRef<'_>, body: &Body) {
-        let Some(outbox) = self.turn.links.outbox(parent) else { return };
-        self.streams.record_runs(outbox);
-        self.streams.at(at).queue_up(packet, body, Some(outbox));
+    fn send_up_large(
+        &mut self,
+        at: usize,
+        parent: LinkId,
+        packet: PacketRef<'_>,
+        body: &Body,
+        turn: &mut Turn,
+    ) {
+        let Some(outbox) = turn.links.outbox(parent) else { return };
+        self.record_runs(outbox);
+        self.at(at).queue_up(packet, body, Some(outbox));
     }
 
     /// A packet that goes up while there is no parent waits for one.
-    fn keep_up(&mut self, at: usize, packet: PacketRef<'_>, shared: Option<Body>) {
-        let stream = self.streams.at(at);
-        if stream.keeps && !self.turn.has_ended {
+    fn keep_up(&mut self, at: usize, packet: PacketRef<'_>, shared: Option<Body>, turn: &mut Turn) {
+        let stream = self.at(at);
+        if stream.keeps && !turn.has_ended {
             let body = shared.unwrap_or_else(|| Body::from(Slab::copy_of(packet.body)));
             stream.queue_up(packet, &body, None);
         }
     }
 
     /// Sends a packet down to the children that lead to its destinations.
-    pub(crate) fn send_down(&mut self, at: usize, packet: PacketRef<'_>, shared: Option<&Body>) {
-        if packet.body.len() <= self.turn.chunk_bytes {
-            let mut scratch = core::mem::take(&mut self.turn.scratch);
+    pub(crate) fn send_down(
+        &mut self,
+        at: usize,
+        packet: PacketRef<'_>,
+        shared: Option<&Body>,
+        turn: &mut Turn,
+    ) {
+        if packet.body.len() <= turn.chunk_bytes {
+            let mut scratch = core::mem::take(&mut turn.scratch);
             scratch.clear();
             let is_small = packet.body.len() < SHARED_BODY_BYTES;
             let frame = match shared {
@@ -74,8 +93,8 @@ impl Node {
             if frame.is_none() && sapwood_wire::encode_packet(&mut scratch, &packet).is_err() {
                 return;
             }
-            self.fan_out(at, packet, scratch.as_bytes(), frame.as_ref());
-            self.turn.scratch = scratch;
+            self.fan_out(at, packet, scratch.as_bytes(), frame.as_ref(), turn);
+            turn.scratch = scratch;
             return;
         }
         let copied;
@@ -86,9 +105,9 @@ impl Node {
                 &copied
             }
         };
-        for (part, bytes) in cut(packet, body, self.turn.chunk_bytes) {
+        for (part, bytes) in cut(packet, body, turn.chunk_bytes) {
             if let Ok(frame) = EncodedFrame::split(&part, bytes) {
-                self.fan_out(at, part, &[], Some(&frame));
+                self.fan_out(at, part, &[], Some(&frame), turn);
             }
         }
     }
@@ -102,9 +121,11 @@ impl Node {
         packet: PacketRef<'_>,
         frame: &[u8],
         encoded: Option<&EncodedFrame>,
+        turn: &mut Turn,
     ) {
-        let is_root = self.turn.settings.role == Role::FrontEnd;
-        let Self { turn: Turn { links, .. }, streams, .. } = self;
+        let is_root = turn.settings.role == Role::FrontEnd;
+        let Turn { links, .. } = turn;
+        let streams = &mut *self;
         let stream = streams.at(at);
         let safe = stream.safe_up(is_root);
         let info = FrameInfo::downward(&packet);
@@ -152,19 +173,19 @@ impl Node {
         if stream.keeps && (!is_for_some || stream.down_unannounced >= stream.down_announce_bytes) {
             // Those below are gone, so that nobody will say that it has come; or some who are away
             // are waited for no longer.
-            self.forget_down(at);
+            self.forget_down(at, turn);
         }
     }
 
     /// What has come to the front-end on a stream goes to the application.
-    fn answer(&mut self, at: usize, packet: PacketRef<'_>, shared: Option<Body>) {
+    fn answer(&mut self, at: usize, packet: PacketRef<'_>, shared: Option<Body>, turn: &mut Turn) {
         if packet.more_waves > 0 {
             for index in 0..=packet.more_waves {
-                self.answer(at, packet.part_of_run(index, 1), None);
+                self.answer(at, packet.part_of_run(index, 1), None, turn);
             }
             return;
         }
-        let stream = self.streams.at(at);
+        let stream = self.at(at);
         let mut header = packet.header;
         let body = match (packet.chunk, shared) {
             (None, Some(body)) => Some(body),
@@ -174,19 +195,19 @@ impl Node {
                 let key = (header.origin, header.wave);
                 let contributors = packet.contributors.to_set();
                 if chunk.offset == 0 {
-                    stream.assemblies.use_memory(self.turn.pool.take_used(chunk.total as usize));
+                    stream.assemblies.use_memory(turn.pool.take_used(chunk.total as usize));
                 }
-                match stream.assemblies.add(key, chunk, &contributors, bytes, &self.turn.pool) {
+                match stream.assemblies.add(key, chunk, &contributors, bytes, &turn.pool) {
                     Assembled::Partial => return,
                     Assembled::Whole(slab, _) => {
                         let body = Body::from(slab);
-                        self.turn.pool.give_later(&body);
+                        turn.pool.give_later(&body);
                         Some(body)
                     }
                     lost => {
                         stream.dropped += 1;
                         if let Assembled::Lacking(lacking) = lost {
-                            self.tell_failure(at, header.wave, contributors, &lacking);
+                            self.tell_failure(at, header.wave, contributors, &lacking, turn);
                         }
                         if !header.ends_wave {
                             return;
@@ -206,7 +227,7 @@ impl Node {
             whole.contributors = packet.contributors.to_set();
             whole
         });
-        self.deliver_answer(at, header, packet, contributors);
+        self.deliver_answer(at, header, packet, contributors, turn);
     }
 
     fn deliver_answer(
@@ -215,24 +236,25 @@ impl Node {
         header: Header,
         packet: Option<Packet>,
         contributors: RankSet,
+        turn: &mut Turn,
     ) {
-        let stream = self.streams.at(at);
+        let stream = self.at(at);
         if stream.is_closing() {
             // Nobody asks for it any more; only packets on their way down are still to go.
             return;
         }
         let present = stream.present_in(&header, &contributors);
         let missing = match present {
-            Some(present) if present != self.streams.at(at).members => {
-                self.missing(at, header.wave, &present)
+            Some(present) if present != self.at(at).members => {
+                self.missing(at, header.wave, &present, turn)
             }
             // Nothing is waited for, but a filter that failed has a reason to give.
             None if header.void && !header.late => {
-                self.streams.at(at).faults.remove(&header.wave).unwrap_or_default()
+                self.at(at).faults.remove(&header.wave).unwrap_or_default()
             }
             _ => Vec::new(),
         };
-        let stream = self.streams.at(at);
+        let stream = self.at(at);
         if header.ends_wave && header.wave != END.wave {
             stream.faults.remove(&header.wave);
             // Those of waves that have been answered have been told again by an orphan.
@@ -256,12 +278,12 @@ impl Node {
         };
         let delivery = Delivery::Answer(answer);
         stream.unread += u64::from(delivery.cost());
-        self.turn.deliveries.push_back(delivery);
+        turn.deliveries.push_back(delivery);
     }
 
     /// Which members a wave lacks, grouped by why.
-    fn missing(&self, at: usize, wave: u64, contributors: &RankSet) -> Vec<Missing> {
-        let stream = self.streams.iter().nth(at);
+    fn missing(&self, at: usize, wave: u64, contributors: &RankSet, turn: &Turn) -> Vec<Missing> {
+        let stream = self.iter().nth(at);
         let Some(stream) = stream else { return Vec::new() };
         let mut left = stream.members.difference(contributors.as_ref());
         let mut missing = Vec::new();
@@ -277,11 +299,11 @@ impl Node {
         for fault in stream.faults.get(&wave).into_iter().chain(lasting).flatten() {
             take(&mut left, &fault.ranks, &fault.reason);
         }
-        for lost in self.turn.losses.latest_first() {
+        for lost in turn.losses.latest_first() {
             take(&mut left, &lost.ranks, &lost.reason);
         }
         let absent = alloc::format!("was away when wave {wave} went on");
-        take(&mut left, &self.turn.losses.have_been_absent, &absent);
+        take(&mut left, &turn.losses.have_been_absent, &absent);
         let rest = left.clone();
         let reason = reason_of_rest(stream, wave);
         take(&mut left, &rest, &reason);
@@ -289,13 +311,13 @@ impl Node {
     }
 
     /// Tells the parent that bytes which came down have been dealt with.
-    pub(crate) fn grant_to_parent(&mut self, at: usize) {
-        let stream = self.streams.at(at);
+    pub(crate) fn grant_to_parent(&mut self, at: usize, turn: &mut Turn) {
+        let stream = self.at(at);
         if let Some(bytes) = stream.grant_to_parent() {
             let id = stream.id;
-            if let Some(parent) = self.turn.parent {
-                self.turn.send_control(parent, &Control::Credit { stream: id, bytes });
-                self.acknowledge_to_parent(at);
+            if let Some(parent) = turn.parent {
+                turn.send_control(parent, &Control::Credit { stream: id, bytes });
+                self.acknowledge_to_parent(at, turn);
             }
         }
     }

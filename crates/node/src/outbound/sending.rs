@@ -8,19 +8,25 @@ use sapwood_packet::{
 use sapwood_wire::limits::PACKET_BYTES_MAX;
 
 use crate::interface::{NodeError, Role};
-use crate::node::Node;
+use crate::streams::table::Streams;
 use crate::turn::Turn;
 
-impl Node {
+impl Streams {
     /// Sends values in a wave that is open to this back-end.
     #[inline]
-    pub(crate) fn send_in_wave(&mut self, at: usize, header: Header, values: ValuesRef<'_>) {
+    pub(crate) fn send_in_wave(
+        &mut self,
+        at: usize,
+        header: Header,
+        values: ValuesRef<'_>,
+        turn: &mut Turn,
+    ) {
         if values.body().len() >= SHARED_BODY_BYTES {
             let body = Body::from(Slab::copy_of(values.body()));
-            return self.send_large(at, header, values.format(), body);
+            return self.send_large(at, header, values.format(), body, turn);
         }
-        self.begin_wave(at, header.wave, values.body().len());
-        self.send_small(at, header, values);
+        self.begin_wave(at, header.wave, values.body().len(), turn);
+        self.send_small(at, header, values, turn);
     }
 
     pub(crate) fn send_large(
@@ -29,20 +35,21 @@ impl Node {
         header: Header,
         format: FormatRef<'_>,
         body: Body,
+        turn: &mut Turn,
     ) {
-        self.begin_wave(at, header.wave, body.len());
+        self.begin_wave(at, header.wave, body.len(), turn);
         let contributors = [[header.origin; 2]];
         let contributors =
             RankSetRef::from_ranges(&contributors).expect("one range of one rank is in order");
         let packet = PacketRef { header, contributors, format, ..PacketRef::default() };
-        self.send_up(at, packet, Some(body));
+        self.send_up(at, packet, Some(body), turn);
     }
 
     /// A wave of this back-end is about to be sent.
     #[inline]
-    fn begin_wave(&mut self, at: usize, wave: Wave, length: usize) {
-        self.turn.counted.sent(length);
-        let open = self.streams.at(at);
+    fn begin_wave(&mut self, at: usize, wave: Wave, length: usize, turn: &mut Turn) {
+        turn.counted.sent(length);
+        let open = self.at(at);
         // A wave that is dropped is skipped, which the packet that follows tells the parent.
         if open.drops() {
             open.dropped += open.sender.make_room(open.request.window_bytes as usize);
@@ -52,8 +59,9 @@ impl Node {
 
     /// Sends a small packet of this back-end, in a run with those before it where that can be.
     #[inline]
-    fn send_small(&mut self, at: usize, header: Header, values: ValuesRef<'_>) {
-        let Self { turn: Turn { links, parent, .. }, streams, .. } = self;
+    fn send_small(&mut self, at: usize, header: Header, values: ValuesRef<'_>, turn: &mut Turn) {
+        let Turn { links, parent, .. } = turn;
+        let streams = &mut *self;
         let open = streams.at(at);
         let contributors = [[header.origin; 2]];
         let contributors =
@@ -61,7 +69,7 @@ impl Node {
         let (format, body) = (values.format(), values.body());
         let mut packet = PacketRef { header, contributors, format, body, ..PacketRef::default() };
         let Some(outbox) = parent.and_then(|parent| links.outbox(parent)) else {
-            return self.send_up(at, packet, None);
+            return self.send_up(at, packet, None, turn);
         };
         if open.sender.waiting_bytes() == 0
             && let Some(grown) = outbox.extend_run(header.stream, header.tag, header.wave, values)
@@ -70,7 +78,7 @@ impl Node {
         }
         if !open.sender.is_open() {
             outbox.end_run();
-            return self.send_up(at, packet, None);
+            return self.send_up(at, packet, None, turn);
         }
         streams.record_runs(outbox);
         let open = streams.at(at);
@@ -82,24 +90,25 @@ impl Node {
                 open.sender.record_packed(FrameInfo::upward(&packet), grown, outbox);
             }
         }
-        self.acknowledge_beside(at);
+        self.acknowledge_beside(at, turn);
     }
 }
 
-impl Node {
+impl Streams {
     pub(crate) fn send_values(
         &mut self,
         stream: StreamId,
         tag: Tag,
         values: impl IntoValues,
         wave: Option<Wave>,
+        turn: &mut Turn,
     ) -> Result<usize, NodeError> {
-        if self.turn.settings.role != Role::BackEnd {
+        if turn.settings.role != Role::BackEnd {
             return Err(NodeError::NotBackEnd);
         }
-        let rank = self.turn.rank.ok_or(NodeError::NotConnected)?;
-        let at = self.streams.find(stream).ok_or(NodeError::Stream { stream })?;
-        let open = self.streams.at(at);
+        let rank = turn.rank.ok_or(NodeError::NotConnected)?;
+        let at = self.find(stream).ok_or(NodeError::Stream { stream })?;
+        let open = self.at(at);
         let next = open.next_wave;
         let wave = wave.unwrap_or(next);
         if wave < next || wave == sapwood_link::END.wave {
@@ -109,7 +118,7 @@ impl Node {
             return Err(NodeError::Filter(error.clone()));
         }
         let has_filters = open.filters_sent();
-        let built = self.turn.build(values);
+        let built = turn.build(values);
         built.check_memory()?;
         check_count(built.as_ref().len())?;
         let header =
@@ -117,20 +126,20 @@ impl Node {
         let values = built.as_ref();
         let length = values.body().len();
         if has_filters {
-            let sent = self.send_filtered(at, header, values);
-            self.turn.built = built;
+            let sent = self.send_filtered(at, header, values, turn);
+            turn.built = built;
             return Ok(sent);
         }
         if length < SHARED_BODY_BYTES {
-            self.send_in_wave(at, header, values);
-            self.turn.built = built;
+            self.send_in_wave(at, header, values, turn);
+            turn.built = built;
             return Ok(length);
         }
         let (format, slab) = built.into_parts();
         let body = Body::from(slab);
-        self.turn.retain_large(&body);
+        turn.retain_large(&body);
         check_length(&body)?;
-        self.send_large(at, header, format.as_ref(), body);
+        self.send_large(at, header, format.as_ref(), body, turn);
         Ok(length)
     }
 }

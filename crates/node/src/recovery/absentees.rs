@@ -4,14 +4,21 @@
 use sapwood_packet::RankSet;
 
 use crate::interface::Role;
-use crate::node::Node;
 use crate::streams::absentees::Absentees;
+use crate::streams::table::Streams;
+use crate::turn::Turn;
 
-impl Node {
+impl Streams {
     /// The members behind a slot that have not come back are given up, and may come nevertheless.
-    pub(crate) fn await_absentees(&mut self, at: usize, slot: usize, returned: &RankSet) {
-        let until = self.turn.now + self.turn.settings.recovery.search_limit(Role::BackEnd);
-        let stream = self.streams.at(at);
+    pub(crate) fn await_absentees(
+        &mut self,
+        at: usize,
+        slot: usize,
+        returned: &RankSet,
+        turn: &mut Turn,
+    ) {
+        let until = turn.now + turn.settings.recovery.search_limit(Role::BackEnd);
+        let stream = self.at(at);
         let (members, from) = {
             let slot = &stream.slots[slot];
             (slot.members.difference(returned.as_ref()), slot.down_safe)
@@ -24,11 +31,11 @@ impl Node {
     }
 
     /// Forgets what was kept for back-ends that do not come any more.
-    pub(crate) fn expire_absentees(&mut self) {
-        for at in 0..self.streams.len() {
-            if self.streams.at(at).absent.expire(self.turn.now) {
-                self.forget_down(at);
-                self.acknowledge_to_parent(at);
+    pub(crate) fn expire_absentees(&mut self, turn: &mut Turn) {
+        for at in 0..self.len() {
+            if self.at(at).absent.expire(turn.now) {
+                self.forget_down(at, turn);
+                self.acknowledge_to_parent(at, turn);
             }
         }
     }

@@ -13,12 +13,10 @@ use sapwood_link::{END, Position};
 use sapwood_packet::{Rank, RankSet, StreamId};
 use sapwood_wire::{Control, Ranges};
 
-use crate::interface::Mutation;
-use crate::interface::{AffectedWaves, Event, Instant, LinkId, Output, Role};
-use crate::members::membership::Child;
-use crate::members::membership::Membership;
+use crate::interface::{AffectedWaves, Event, Instant, LinkId, Mutation, Output, Role};
+use crate::members::membership::{Child, Membership};
 use crate::members::vacancy::{Applicant, Manner, Vacancy};
-use crate::node::Node;
+use crate::streams::table::Streams;
 use crate::turn::Turn;
 use crate::waves::slot::Slot;
 
@@ -29,7 +27,7 @@ const BACK_END_GRACE: Duration = Duration::from_millis(1000);
 /// How much longer a place is held open for those who are just telling how far they have come.
 const RESUMPTION_TIME: Duration = Duration::from_millis(100);
 
-impl Node {
+impl Membership {
     /// A communication process below is gone: its place is held open. Gives whether it is.
     pub(crate) fn hold_open(
         &mut self,
@@ -38,30 +36,32 @@ impl Node {
         Manner { is_back_end, was_silent, is_starting }: Manner,
         back_ends: &RankSet,
         why: &str,
+        streams: &mut Streams,
+        turn: &mut Turn,
     ) -> bool {
-        let is_off = !self.repairs() || self.turn.breaks(Mutation::ForgetOrphans);
-        if is_off || back_ends.is_empty() || self.turn.has_ended {
+        let is_off = !self.repairs(turn) || turn.breaks(Mutation::ForgetOrphans);
+        if is_off || back_ends.is_empty() || turn.has_ended {
             return false;
         }
-        let number = self.membership.next_vacancy;
-        self.membership.next_vacancy += 1;
+        let number = self.next_vacancy;
+        self.next_vacancy += 1;
         let mut waves = Vec::new();
-        for at in 0..self.streams.len() {
-            let stream = self.streams.at(at);
+        for at in 0..streams.len() {
+            let stream = streams.at(at);
             if let Some(slot) = stream.slot_of(link) {
                 waves.push((stream.id, stream.slots[slot].next.wave));
                 stream.orphan_slot(slot, number);
             }
         }
-        let grace = self.turn.settings.recovery.grace;
+        let grace = turn.settings.recovery.grace;
         let grace = match was_silent {
             // Those below it notice as late as this node did.
-            true => grace + self.turn.settings.recovery.silence,
+            true => grace + turn.settings.recovery.silence,
             false if is_back_end => grace.min(BACK_END_GRACE),
             false => grace,
         };
-        let until = self.turn.now + grace;
-        self.membership.vacancies.push(Vacancy {
+        let until = turn.now + grace;
+        self.vacancies.push(Vacancy {
             rank,
             awaited: back_ends.clone(),
             returned: RankSet::new(),
@@ -75,7 +75,7 @@ impl Node {
             waves,
         });
         if !is_back_end {
-            self.turn.tell_broken(rank, back_ends.clone(), why.into());
+            turn.tell_broken(rank, back_ends.clone(), why.into());
         }
         true
     }
@@ -88,86 +88,88 @@ impl Node {
         between: Vec<Rank>,
         pid: u32,
         keeps_time: bool,
+        streams: &mut Streams,
+        turn: &mut Turn,
     ) -> Result<(), String> {
-        if !self.repairs() {
+        if !self.repairs(turn) {
             return Err(String::from("this network does not repair itself"));
         }
-        if self.turn.rank.is_none_or(|own| own == rank) || between.contains(&rank) {
+        if turn.rank.is_none_or(|own| own == rank) || between.contains(&rank) {
             return Err(alloc::format!("rank {rank} is no descendant of this process"));
         }
         let is_other = |child: &Child| child.link.is_some() && child.pid != pid;
-        if self.membership.child(rank).is_some_and(is_other) {
+        if self.child(rank).is_some_and(is_other) {
             return Err(alloc::format!("another process has taken rank {rank}"));
         }
-        if self.membership.child(rank).is_some_and(|child| child.standing.is_distrusted) {
+        if self.child(rank).is_some_and(|child| child.standing.is_distrusted) {
             return Err(alloc::format!(
                 "the link of rank {rank} was broken: it broke the protocol"
             ));
         }
         // Its old link, if it is still here, is of no use any more.
-        if let Some(old) = self.membership.link_of(rank) {
-            self.turn.outputs.push_back(Output::Hangup(old));
-            self.link_down(old, "it has connected anew");
+        if let Some(old) = self.link_of(rank) {
+            turn.outputs.push_back(Output::Hangup(old));
+            self.link_down(old, "it has connected anew", streams, turn);
         }
-        self.membership.applicants.retain(|other| other.rank != rank);
+        self.applicants.retain(|other| other.rank != rank);
         let applicant = Applicant { link, rank, between, pid, keeps_time };
-        self.membership.applicants.push(applicant);
-        self.answer_applicants();
+        self.applicants.push(applicant);
+        self.answer_applicants(streams, turn);
         Ok(())
     }
 
     /// Takes in the orphans that nothing stands against any more.
-    pub(crate) fn answer_applicants(&mut self) {
-        let mut waiting = core::mem::take(&mut self.membership.applicants);
+    pub(crate) fn answer_applicants(&mut self, streams: &mut Streams, turn: &mut Turn) {
+        let mut waiting = core::mem::take(&mut self.applicants);
         waiting.retain(|applicant| {
-            if self.turn.links.link(applicant.link).is_none() {
+            if turn.links.link(applicant.link).is_none() {
                 return false;
             }
             let mut between = applicant.between.iter().copied();
-            let fence = between.find(|&rank| self.membership.link_of(rank).is_some());
-            if let (Some(child), false) = (fence, self.turn.breaks(Mutation::SkipFence)) {
-                self.suspect(child);
+            let fence = between.find(|&rank| self.link_of(rank).is_some());
+            if let (Some(child), false) = (fence, turn.breaks(Mutation::SkipFence)) {
+                self.suspect(child, turn);
                 return true;
             }
-            self.take_in(applicant);
+            self.take_in(applicant, streams, turn);
             false
         });
-        self.membership.applicants.append(&mut waiting);
+        self.applicants.append(&mut waiting);
     }
 
     /// The process that stands between answers: orphans of its have to turn to it.
-    pub(crate) fn refuse_applicants(&mut self) {
-        let waiting = core::mem::take(&mut self.membership.applicants);
+    pub(crate) fn refuse_applicants(&mut self, turn: &mut Turn) {
+        let waiting = core::mem::take(&mut self.applicants);
         for applicant in waiting {
             let mut between = applicant.between.iter();
             let fence = between.find(|&&rank| {
-                let child = self.membership.child(rank);
+                let child = self.child(rank);
                 child.is_some_and(|child| child.link.is_some() && child.suspected.is_none())
             });
             let Some(&fence) = fence else {
-                self.membership.applicants.push(applicant);
+                self.applicants.push(applicant);
                 continue;
             };
             let reason = alloc::format!("process {fence} is there: turn to it");
-            self.turn.reject(applicant.link, &Control::Referred { rank: fence, reason });
+            turn.reject(applicant.link, &Control::Referred { rank: fence, reason });
         }
     }
 
-    fn take_in(&mut self, applicant: &Applicant) {
+    fn take_in(&mut self, applicant: &Applicant, streams: &mut Streams, turn: &mut Turn) {
         let mut child = Child::awaited(RankSet::new(), Vec::new());
         child.keeps_time = applicant.keeps_time;
         child.pid = applicant.pid;
         child.is_orphan = true;
         let between: RankSet = applicant.between.iter().copied().collect();
-        child.standing = self.membership.standing_of_orphan(applicant.rank, &applicant.between);
-        self.supersede(&between, &child.standing.domain);
+        child.standing = self.standing_of_orphan(applicant.rank, &applicant.between);
+        self.supersede(&between, &child.standing.domain, turn);
         child.is_resuming = true;
-        if let Some(old) = self.membership.child(applicant.rank) {
+        if let Some(old) = self.child(applicant.rank) {
             child.expected = old.expected.clone();
         }
-        self.membership.put_child(applicant.rank, child);
-        self.pass_over(&applicant.between);
-        self.take_as_child(applicant.link, applicant.rank, Vec::new());
+        self.put_child(applicant.rank, child);
+        streams.pass_over(&applicant.between);
+        self.take_as_child(applicant.link, applicant.rank, Vec::new(), turn);
     }
 
     /// An orphan that was welcomed says what comes with it.
@@ -178,68 +180,70 @@ impl Node {
         back_ends: RankSet,
         covers: RankSet,
         former: &RankSet,
+        streams: &mut Streams,
+        turn: &mut Turn,
     ) {
-        self.supersede_for(rank, former);
+        self.supersede_for(rank, former, turn);
         let is_back_end = covers == RankSet::range(rank, rank);
         if is_back_end {
             // A back-end knows best where it is.
-            let holders = self.membership.holders_of(rank);
-            holders.into_iter().for_each(|holder| self.evict(holder));
+            let holders = self.holders_of(rank);
+            holders.into_iter().for_each(|holder| self.evict(holder, streams, turn));
         }
         for parent in former.iter().filter(|&parent| parent != rank) {
-            self.evict(parent);
+            self.evict(parent, streams, turn);
         }
-        let others = self.membership.connected_but(rank);
+        let others = self.connected_but(rank);
         let is_stale = !is_back_end
             && (others.as_ref().intersects(covers.as_ref())
-                || self.membership.is_superseded(rank)
-                || self.is_replaced(rank));
+                || self.is_superseded(rank)
+                || streams.is_replaced(rank));
         if is_stale {
-            self.turn.reject(link, &Control::Dissolve);
-            self.membership.forget_child(rank);
+            turn.reject(link, &Control::Dissolve);
+            self.forget_child(rank);
             // The start may have waited for it.
-            return self.report_if_ready();
+            return self.report_if_ready(turn);
         }
-        let Some(child) = self.membership.child_mut(rank) else { return };
+        let Some(child) = self.child_mut(rank) else { return };
         child.covers = covers;
         if child.expected.is_empty() {
             child.expected = back_ends.clone();
         }
-        self.turn.counted.adopted += 1;
-        self.returned(rank, back_ends);
+        turn.counted.adopted += 1;
+        self.returned(rank, back_ends, streams, turn);
     }
 
     /// A child says that what these processes have kept must not be used any more.
-    pub(crate) fn supersede_for(&mut self, child: Rank, ranks: &RankSet) {
-        let domain = self.membership.child(child).map(|child| child.standing.domain.clone());
-        self.supersede(ranks, &domain.unwrap_or_default());
+    pub(crate) fn supersede_for(&mut self, child: Rank, ranks: &RankSet, turn: &mut Turn) {
+        let domain = self.child(child).map(|child| child.standing.domain.clone());
+        self.supersede(ranks, &domain.unwrap_or_default(), turn);
     }
 
     /// What these processes have kept must not be used any more, as processes say that speak for
     /// these back-ends: all ancestors are told.
-    fn supersede(&mut self, ranks: &RankSet, domain: &RankSet) {
-        let forgets = self.turn.breaks(Mutation::ForgetSuperseded)
-            || self.turn.breaks(Mutation::FindWholeOverlapsOnly);
+    fn supersede(&mut self, ranks: &RankSet, domain: &RankSet, turn: &mut Turn) {
+        let forgets =
+            turn.breaks(Mutation::ForgetSuperseded) || turn.breaks(Mutation::FindWholeOverlapsOnly);
         if forgets {
             return;
         }
-        self.membership.note_superseded(ranks, domain);
-        let news = ranks.difference(self.membership.superseded.as_ref());
+        self.note_superseded(ranks, domain);
+        let news = ranks.difference(self.superseded.as_ref());
         if news.is_empty() {
             return;
         }
-        self.membership.superseded.union_with(news.as_ref());
-        if let Some(parent) = self.turn.parent {
-            self.turn.send_control(parent, &Control::Superseded { ranks: Ranges::from(&news) });
+        self.superseded.union_with(news.as_ref());
+        if let Some(parent) = turn.parent {
+            turn.send_control(parent, &Control::Superseded { ranks: Ranges::from(&news) });
         }
     }
 
     /// A child that a newcomer has left, and that has come here by another way: it ends, since what
     /// it has kept must not be used, and its other children come by themselves.
-    fn evict(&mut self, rank: Rank) {
-        let Some(link) = self.membership.link_of(rank) else { return };
-        self.turn.reject(link, &Control::Dissolve);
-        self.child_down(rank, link, "its children have gone elsewhere", false);
+    fn evict(&mut self, rank: Rank, streams: &mut Streams, turn: &mut Turn) {
+        let Some(link) = self.link_of(rank) else { return };
+        turn.reject(link, &Control::Dissolve);
+        self.child_down(rank, link, "its children have gone elsewhere", false, streams, turn);
     }
 
     /// An orphan says how far it has come on a stream; or a child, that it has members again.
@@ -250,26 +254,30 @@ impl Node {
         id: StreamId,
         up: Position,
         down: Position,
+        streams: &mut Streams,
+        turn: &mut Turn,
     ) {
-        let Some(at) = self.streams.find(id) else {
-            return self.turn.send_control(link, &Control::Close { stream: id });
+        let Some(at) = streams.find(id) else {
+            return turn.send_control(link, &Control::Close { stream: id });
         };
-        let stream = self.streams.at(at);
+        let stream = streams.at(at);
         if let Some(slot) = stream.slot_of(link) {
             if stream.slots[slot].next >= END {
                 stream.slots[slot].next = up;
                 stream.waves.wait_from(up);
-                self.take_back_end(at);
+                streams.take_back_end(at, turn);
             }
             return;
         }
-        let Some(child) = self.membership.child(rank) else { return };
+        let Some(child) = self.child(rank) else { return };
         let members = stream.members_in(&child.covers);
         stream.resumed_until = stream.resumed_until.max(stream.waves.end()).max(stream.ended);
-        self.begin_slot(at, link, members, up, down);
-        self.take_back_end(at);
+        streams.begin_slot(at, link, members, up, down, turn);
+        streams.take_back_end(at, turn);
     }
+}
 
+impl Streams {
     /// A child takes part in a stream from these places on.
     fn begin_slot(
         &mut self,
@@ -278,8 +286,10 @@ impl Node {
         members: RankSet,
         up: Position,
         down: Position,
+        turn: &mut Turn,
     ) {
-        let Self { turn: Turn { links, .. }, streams, .. } = self;
+        let Turn { links, .. } = turn;
+        let streams = &mut *self;
         let stream = streams.at(at);
         // What has come to a process above others is kept until it tells what has come to those: it
         // may be gone before.
@@ -303,38 +313,46 @@ impl Node {
     }
 
     /// The parent was told that nothing more comes on a stream, which is not so any more.
-    pub(crate) fn take_back_end(&mut self, at: usize) {
-        let stream = self.streams.at(at);
+    pub(crate) fn take_back_end(&mut self, at: usize, turn: &mut Turn) {
+        let stream = self.at(at);
         let has_told = core::mem::take(&mut stream.has_said_end) && !stream.sender.withdraw_end();
         if !has_told {
             return;
         }
         let up = (stream.ended.max(stream.waves.end()), 0);
         let (stream, down) = (stream.id, (stream.down_next.wave, stream.down_next.offset));
-        if let Some(parent) = self.turn.parent {
-            self.turn.send_control(parent, &Control::Resume { stream, up, down });
+        if let Some(parent) = turn.parent {
+            turn.send_control(parent, &Control::Resume { stream, up, down });
         }
     }
+}
 
+impl Membership {
     /// An orphan has told all: it is told of the streams that it has missed, and places that are
     /// filled are closed.
-    pub(crate) fn resumed(&mut self, link: LinkId, rank: Rank) {
-        let Some(child) = self.membership.child_mut(rank) else { return };
+    pub(crate) fn resumed(
+        &mut self,
+        link: LinkId,
+        rank: Rank,
+        streams: &mut Streams,
+        turn: &mut Turn,
+    ) {
+        let Some(child) = self.child_mut(rank) else { return };
         child.is_resuming = false;
         let covers = child.covers.clone();
-        for at in 0..self.streams.len() {
-            let stream = self.streams.at(at);
+        for at in 0..streams.len() {
+            let stream = streams.at(at);
             let members = stream.members_in(&covers);
             if members.is_empty() || stream.slot_of(link).is_some() {
                 continue;
             }
             let request = stream.request.clone();
             let first = Position::start_of(request.first_wave);
-            self.tell_open(link, request);
-            self.begin_slot(at, link, members, first, Position::default());
-            self.take_back_end(at);
+            self.tell_open(link, request, turn);
+            streams.begin_slot(at, link, members, first, Position::default(), turn);
+            streams.take_back_end(at, turn);
         }
-        for vacancy in &mut self.membership.vacancies {
+        for vacancy in &mut self.vacancies {
             let mut back = vacancy.awaited.clone();
             back.intersect_with(covers.as_ref());
             if !back.is_empty() {
@@ -343,12 +361,12 @@ impl Node {
                 vacancy.awaited.subtract(back.as_ref());
             }
         }
-        self.close_vacancies();
+        self.close_vacancies(streams, turn);
     }
 
     /// A stream that has just opened waits for members who are on their way to another parent.
-    pub(crate) fn await_orphans(&mut self, at: usize) {
-        let Self { membership, streams, .. } = self;
+    pub(crate) fn await_orphans(&mut self, at: usize, streams: &mut Streams) {
+        let membership = &mut *self;
         let stream = streams.at(at);
         for vacancy in &mut membership.vacancies {
             if stream.await_members(&vacancy.awaited, vacancy.number) {
@@ -358,105 +376,121 @@ impl Node {
     }
 
     /// Closes the places that are filled, and those that have been held open for long enough.
-    pub(crate) fn close_vacancies(&mut self) {
-        if self.membership.vacancies.is_empty() {
+    pub(crate) fn close_vacancies(&mut self, streams: &mut Streams, turn: &mut Turn) {
+        if self.vacancies.is_empty() {
             return;
         }
-        let now = self.turn.now;
+        let now = turn.now;
         // Those that are there and have not told all yet have come in time.
-        let resuming = self.membership.resuming();
-        for vacancy in &mut self.membership.vacancies {
+        let resuming = self.resuming();
+        for vacancy in &mut self.vacancies {
             if vacancy.until <= now && vacancy.awaited.as_ref().intersects(resuming.as_ref()) {
                 vacancy.until = now + RESUMPTION_TIME;
             }
         }
         let is_over = |vacancy: &Vacancy| vacancy.awaited.is_empty() || vacancy.until <= now;
-        while let Some(index) = self.membership.vacancies.iter().position(is_over) {
-            let vacancy = self.membership.vacancies.swap_remove(index);
-            self.close_vacancy(vacancy);
+        while let Some(index) = self.vacancies.iter().position(is_over) {
+            let vacancy = self.vacancies.swap_remove(index);
+            self.close_vacancy(vacancy, streams, turn);
         }
     }
 
-    fn close_vacancy(&mut self, vacancy: Vacancy) {
+    fn close_vacancy(&mut self, vacancy: Vacancy, streams: &mut Streams, turn: &mut Turn) {
         let Vacancy { rank, mut awaited, returned, orphans, reason, number, waves, grace, .. } =
             vacancy;
         match grace.is_zero() {
             // They cannot come to another place either.
-            true => self.membership.await_no_longer(&awaited),
+            true => self.await_no_longer(&awaited),
             // One that had come and has gone before it had told all has a place of its own besides.
-            false => awaited.subtract(self.membership.awaited().as_ref()),
+            false => awaited.subtract(self.awaited().as_ref()),
         }
         if !awaited.is_empty() {
             let reason = match grace.as_millis() {
                 0 => reason,
                 waited => alloc::format!("{reason}; not back within {waited} ms"),
             };
-            if vacancy.is_starting && !self.membership.has_rejoined(rank) {
-                self.pass_on_failure(rank, reason.clone());
+            if vacancy.is_starting && !self.has_rejoined(rank) {
+                turn.pass_on_failure(rank, reason.clone());
             }
-            self.lost(rank, awaited, reason);
+            self.lost(rank, awaited, reason, turn);
         }
-        let is_back = orphans.contains(&rank) || self.membership.has_rejoined(rank);
+        let is_back = orphans.contains(&rank) || self.has_rejoined(rank);
         let mut affected = Vec::new();
         for (id, first) in waves {
-            let Some(at) = self.streams.find(id) else { continue };
-            let end = self.streams.at(at).waves.end().max(first);
+            let Some(at) = streams.find(id) else { continue };
+            let end = streams.at(at).waves.end().max(first);
             affected.push(AffectedWaves { stream: id, first, end });
-            if let Some(slot) = self.streams.at(at).slot_of_vacancy(number) {
-                self.streams.at(at).slots[slot].vacancy = None;
+            if let Some(slot) = streams.at(at).slot_of_vacancy(number) {
+                streams.at(at).slots[slot].vacancy = None;
                 if !is_back {
-                    self.inherit(at, slot, rank);
+                    streams.inherit(at, slot, rank, turn);
                 }
-                self.await_absentees(at, slot, &returned);
-                self.give_up(at, slot);
+                streams.await_absentees(at, slot, &returned, turn);
+                streams.give_up(at, slot, turn);
             }
         }
         if !orphans.is_empty() && !vacancy.is_back_end {
-            let adopter = self.turn.rank_or_max();
-            self.turn.tell_repaired(rank, adopter, orphans, returned, affected);
+            let adopter = turn.rank_or_max();
+            turn.tell_repaired(rank, adopter, orphans, returned, affected);
         }
         if vacancy.is_starting {
-            self.report_if_ready();
+            self.report_if_ready(turn);
         }
     }
 
     /// A child has told who is below it: places of processes that were slow to start are held for
     /// these no more. If it was thought gone itself, no other back-ends come in its place.
-    pub(crate) fn close_place_of_slow(&mut self, rank: Rank, back_ends: &RankSet) {
-        for position in self.membership.vacancies.iter_mut().filter(|position| position.is_starting)
-        {
+    pub(crate) fn close_place_of_slow(
+        &mut self,
+        rank: Rank,
+        back_ends: &RankSet,
+        streams: &mut Streams,
+        turn: &mut Turn,
+    ) {
+        for position in self.vacancies.iter_mut().filter(|position| position.is_starting) {
             match position.rank == rank {
                 true => position.awaited = RankSet::new(),
                 false => position.awaited.subtract(back_ends.as_ref()),
             }
         }
-        self.close_vacancies();
+        self.close_vacancies(streams, turn);
     }
 
     /// Back-ends that are awaited have died for good: nobody waits for them any more.
-    pub(crate) fn no_longer_awaited(&mut self, back_ends: &RankSet) {
-        self.membership.await_no_longer(back_ends);
-        self.close_vacancies();
+    pub(crate) fn no_longer_awaited(
+        &mut self,
+        back_ends: &RankSet,
+        streams: &mut Streams,
+        turn: &mut Turn,
+    ) {
+        self.await_no_longer(back_ends);
+        self.close_vacancies(streams, turn);
     }
 
     /// A back-end is known to have ended: nobody comes back in its place.
-    pub(crate) fn close_place_of(&mut self, rank: Rank) {
-        let now = self.turn.now;
-        let places = self.membership.vacancies.iter_mut();
+    pub(crate) fn close_place_of(&mut self, rank: Rank, streams: &mut Streams, turn: &mut Turn) {
+        let now = turn.now;
+        let places = self.vacancies.iter_mut();
         for position in places.filter(|position| position.is_back_end && position.rank == rank) {
             position.until = now;
             position.grace = Duration::ZERO;
         }
-        self.close_vacancies();
+        self.close_vacancies(streams, turn);
     }
 
     /// A back-end's link was broken for this reason: nobody comes back in its place.
-    pub(crate) fn close_place_because(&mut self, rank: Rank, why: &str) {
-        let places = self.membership.vacancies.iter_mut();
+    pub(crate) fn close_place_because(
+        &mut self,
+        rank: Rank,
+        why: &str,
+        streams: &mut Streams,
+        turn: &mut Turn,
+    ) {
+        let places = self.vacancies.iter_mut();
         for position in places.filter(|position| position.is_back_end && position.rank == rank) {
             position.reason = alloc::format!("back-end {rank} is gone: {why}");
         }
-        self.close_place_of(rank);
+        self.close_place_of(rank, streams, turn);
     }
 }
 

@@ -12,10 +12,10 @@ use sapwood_packet::{Rank, RankSet};
 use sapwood_wire::limits::ANCESTORS_MAX;
 use sapwood_wire::{Claim, Control, Ranges, RecoveryTerms, WIRE_VERSION};
 
-use crate::interface::Mutation;
-use crate::interface::{Event, LinkId, Missing, Output, Recovery, Role};
+use crate::interface::{Event, LinkId, Missing, Mutation, Output, Recovery, Role};
+use crate::members::membership::Membership;
 use crate::members::search::{Search, Step};
-use crate::node::Node;
+use crate::streams::table::Streams;
 use crate::turn::Turn;
 use crate::turn::links::Peer;
 
@@ -28,24 +28,35 @@ const PAUSE_MIN: Duration = Duration::from_millis(20);
 /// The longest such wait.
 const PAUSE_MAX: Duration = Duration::from_millis(500);
 
-impl Node {
+impl Membership {
     /// The link to the parent is gone, or the parent was silent for too long.
-    pub(crate) fn parent_lost(&mut self, reason: &str, was_silent: bool) {
-        self.turn.parent = None;
-        if self.turn.has_ended || self.streams.jobs.is_ending() {
+    pub(crate) fn parent_lost(
+        &mut self,
+        reason: &str,
+        was_silent: bool,
+        streams: &mut Streams,
+        turn: &mut Turn,
+    ) {
+        turn.parent = None;
+        if turn.has_ended || streams.jobs.is_ending() {
             return;
         }
-        let is_planned = self.membership.is_planned && self.turn.rank.is_some();
-        if !self.repairs() || !is_planned || self.membership.ancestors.is_empty() {
-            return self.end(false, alloc::format!("the link to the parent is gone: {reason}"));
+        let is_planned = self.is_planned && turn.rank.is_some();
+        if !self.repairs(turn) || !is_planned || self.ancestors.is_empty() {
+            return self.end(
+                false,
+                alloc::format!("the link to the parent is gone: {reason}"),
+                streams,
+                turn,
+            );
         }
-        if let Some(&(rank, _)) = self.membership.ancestors.first() {
-            self.membership.former.insert(rank);
+        if let Some(&(rank, _)) = self.ancestors.first() {
+            self.former.insert(rank);
         }
-        self.membership.search = Some(Search {
-            since: self.turn.now,
+        self.search = Some(Search {
+            since: turn.now,
             step: Step::Pausing,
-            until: self.turn.now,
+            until: turn.now,
             pause: PAUSE_MIN,
             reason: reason.to_string(),
             between: RankSet::new(),
@@ -53,15 +64,15 @@ impl Node {
             nearest: None,
         });
         // A parent that was silent is asked last: it may be stopped.
-        self.turn_to(usize::from(was_silent));
+        self.turn_to(usize::from(was_silent), streams, turn);
     }
 
     /// Connects to the ancestor at a position; behind the last, waits and begins anew. Ends this
     /// process when the search has taken too long.
-    fn turn_to(&mut self, index: usize) {
-        let now = self.turn.now;
-        let limit = self.turn.settings.recovery.search_limit(self.turn.settings.role);
-        let Some(search) = &mut self.membership.search else { return };
+    fn turn_to(&mut self, index: usize, streams: &mut Streams, turn: &mut Turn) {
+        let now = turn.now;
+        let limit = turn.settings.recovery.search_limit(turn.settings.role);
+        let Some(search) = &mut self.search else { return };
         if now.since(search.since) >= limit {
             let waited = limit.as_millis();
             let why = &search.reason;
@@ -69,11 +80,11 @@ impl Node {
                 alloc::format!("no ancestor took this process in within {waited} ms: {why}");
             // Where the front-end was gone, those below would find no ancestor either.
             return match search.is_root_gone {
-                true => self.end(false, reason),
-                false => self.step_down(reason),
+                true => self.end(false, reason, streams, turn),
+                false => self.step_down(reason, streams, turn),
             };
         }
-        let Some((_, address)) = self.membership.ancestors.get(index) else {
+        let Some((_, address)) = self.ancestors.get(index) else {
             search.step = Step::Pausing;
             search.until = now + search.pause;
             search.pause = (search.pause * 2).min(PAUSE_MAX);
@@ -81,65 +92,81 @@ impl Node {
         };
         search.step = Step::Connecting { index };
         search.until = now + CONNECT_LIMIT;
-        self.turn.outputs.push_back(Output::Connect { address: address.clone() });
+        turn.outputs.push_back(Output::Connect { address: address.clone() });
     }
 
     /// An ancestor has accepted the connection: it is told who comes.
-    pub(crate) fn ancestor_up(&mut self, link: LinkId) {
-        let now = self.turn.now;
-        let patience = ANSWER_LIMIT + self.turn.settings.recovery.silence * 2;
-        let Some(rank) = self.turn.rank else { return };
-        let Some(search) = &mut self.membership.search else { return };
+    pub(crate) fn ancestor_up(&mut self, link: LinkId, turn: &mut Turn) {
+        let now = turn.now;
+        let patience = ANSWER_LIMIT + turn.settings.recovery.silence * 2;
+        let Some(rank) = turn.rank else { return };
+        let Some(search) = &mut self.search else { return };
         let Step::Connecting { index } = search.step else {
-            self.turn.outputs.push_back(Output::Hangup(link));
+            turn.outputs.push_back(Output::Hangup(link));
             return;
         };
         search.step = Step::Asking { index, link };
         search.until = now + patience;
-        self.turn.links.open(link, Peer::Ancestor, now);
-        let between: Vec<Rank> =
-            self.membership.ancestors[..index].iter().map(|&(rank, _)| rank).collect();
+        turn.links.open(link, Peer::Ancestor, now);
+        let between: Vec<Rank> = self.ancestors[..index].iter().map(|&(rank, _)| rank).collect();
         search.between = between.iter().copied().collect();
         let hello = Control::Hello {
             version: WIRE_VERSION,
             claim: Claim::Orphan { rank, between },
-            pid: self.turn.settings.pid,
-            address: self.turn.settings.address.clone(),
+            pid: turn.settings.pid,
+            address: turn.settings.address.clone(),
         };
-        self.turn.send_control(link, &hello);
+        turn.send_control(link, &hello);
     }
 
     /// An ancestor could not be reached.
-    pub(crate) fn connect_failed(&mut self, reason: &str, is_refused: bool) {
-        let Some(search) = &mut self.membership.search else { return };
+    pub(crate) fn connect_failed(
+        &mut self,
+        reason: &str,
+        is_refused: bool,
+        streams: &mut Streams,
+        turn: &mut Turn,
+    ) {
+        let Some(search) = &mut self.search else { return };
         let Step::Connecting { index } = search.step else { return };
-        let is_root = index + 1 == self.membership.ancestors.len();
+        let is_root = index + 1 == self.ancestors.len();
         if is_root && is_refused {
-            return self.front_end_gone(reason);
+            return self.front_end_gone(reason, streams, turn);
         }
-        self.turn_to(index + 1);
+        self.turn_to(index + 1, streams, turn);
     }
 
     /// Nobody takes connections where the front-end was.
-    fn front_end_gone(&mut self, reason: &str) {
-        let wait = self.turn.settings.recovery.front_end_wait;
-        let Some(search) = &mut self.membership.search else { return };
-        if wait.is_zero() || self.turn.now.since(search.since) >= wait {
+    fn front_end_gone(&mut self, reason: &str, streams: &mut Streams, turn: &mut Turn) {
+        let wait = turn.settings.recovery.front_end_wait;
+        let Some(search) = &mut self.search else { return };
+        if wait.is_zero() || turn.now.since(search.since) >= wait {
             let why = search.reason.clone();
-            return self.end(false, alloc::format!("the front-end is gone: {why}; {reason}"));
+            return self.end(
+                false,
+                alloc::format!("the front-end is gone: {why}; {reason}"),
+                streams,
+                turn,
+            );
         }
         search.is_root_gone = true;
-        self.close_all_streams();
-        self.turn_to(usize::MAX);
+        streams.close_all_streams(turn);
+        self.turn_to(usize::MAX, streams, turn);
     }
 
     /// The link to an ancestor that was asked is gone, or it has refused.
-    pub(crate) fn ancestor_down(&mut self, link: LinkId, reason: &str) {
-        let Some(search) = &mut self.membership.search else { return };
+    pub(crate) fn ancestor_down(
+        &mut self,
+        link: LinkId,
+        reason: &str,
+        streams: &mut Streams,
+        turn: &mut Turn,
+    ) {
+        let Some(search) = &mut self.search else { return };
         let Step::Asking { index, link: asked } = search.step else { return };
         if asked == link {
             search.reason = reason.to_string();
-            self.turn_to(index + 1);
+            self.turn_to(index + 1, streams, turn);
         }
     }
 
@@ -147,10 +174,18 @@ impl Node {
     ///
     /// Each time that such a process is nearer than those before, the search begins anew: the tree
     /// above is whole again as far as there. There are as many ancestors as that can happen.
-    pub(crate) fn referred(&mut self, link: LinkId, rank: Rank, reason: &str) {
-        self.turn.links.close(link);
-        self.turn.outputs.push_back(Output::Hangup(link));
-        let Self { turn: Turn { now, .. }, membership, .. } = self;
+    pub(crate) fn referred(
+        &mut self,
+        link: LinkId,
+        rank: Rank,
+        reason: &str,
+        streams: &mut Streams,
+        turn: &mut Turn,
+    ) {
+        turn.links.close(link);
+        turn.outputs.push_back(Output::Hangup(link));
+        let Turn { now, .. } = turn;
+        let membership = &mut *self;
         let Some(search) = &mut membership.search else { return };
         let Step::Asking { index, link: asked } = search.step else { return };
         if asked != link {
@@ -165,107 +200,115 @@ impl Node {
             search.nearest = Some(position);
             search.since = *now;
         }
-        self.turn_to(position.unwrap_or(index + 1));
+        self.turn_to(position.unwrap_or(index + 1), streams, turn);
     }
 
     /// Goes on with the search when an attempt has taken too long, or a pause is over.
-    pub(crate) fn continue_search(&mut self) {
-        let now = self.turn.now;
-        let Some(search) = &mut self.membership.search else { return };
+    pub(crate) fn continue_search(&mut self, streams: &mut Streams, turn: &mut Turn) {
+        let now = turn.now;
+        let Some(search) = &mut self.search else { return };
         if search.until > now {
             return;
         }
         // Who did not run has not searched.
         search.since = search.since + now.since(search.until);
         match search.step {
-            Step::Pausing => self.turn_to(0),
-            Step::Connecting { index } => self.turn_to(index + 1),
+            Step::Pausing => self.turn_to(0, streams, turn),
+            Step::Connecting { index } => self.turn_to(index + 1, streams, turn),
             Step::Asking { index, link } => {
-                self.turn.links.close(link);
-                self.turn.outputs.push_back(Output::Hangup(link));
-                self.turn_to(index + 1);
+                turn.links.close(link);
+                turn.outputs.push_back(Output::Hangup(link));
+                self.turn_to(index + 1, streams, turn);
             }
         }
     }
 
     /// An ancestor has taken this process in: it is told what comes with it.
-    pub(crate) fn adopted(&mut self, link: LinkId, parent: Rank) {
-        if let Some(search) = self.membership.search.take() {
+    pub(crate) fn adopted(
+        &mut self,
+        link: LinkId,
+        parent: Rank,
+        streams: &mut Streams,
+        turn: &mut Turn,
+    ) {
+        if let Some(search) = self.search.take() {
             // One that was only out of reach may have gone up by another way, with packets that
             // this process's are merged in: whoever finds both ends it.
-            self.membership.former.union_with(search.between.as_ref());
+            self.former.union_with(search.between.as_ref());
         }
-        self.turn.parent = Some(link);
-        if let Some(open) = self.turn.links.link_mut(link) {
+        turn.parent = Some(link);
+        if let Some(open) = turn.links.link_mut(link) {
             open.peer = Peer::Parent;
         }
-        let back_ends = match (self.turn.settings.role, self.turn.rank) {
+        let back_ends = match (turn.settings.role, turn.rank) {
             (Role::BackEnd, Some(rank)) => RankSet::range(rank, rank),
-            _ => self.membership.connected(),
+            _ => self.connected(),
         };
-        let covers = self.covered();
-        self.membership.former.subtract(RankSet::range(parent, parent).as_ref());
-        let mut former = self.membership.former.clone();
-        former.union_with(self.membership.superseded.as_ref());
+        let covers = self.covered(streams, turn);
+        self.former.subtract(RankSet::range(parent, parent).as_ref());
+        let mut former = self.former.clone();
+        former.union_with(self.superseded.as_ref());
         let rejoin = Control::Rejoin {
             back_ends: Ranges::from(&back_ends),
             covers: Ranges::from(&covers),
             former: Ranges::from(&former),
-            files: self.membership.files.whole(),
+            files: self.files.whole(),
         };
-        self.turn.send_control(link, &rejoin);
-        self.tell_losses(link);
-        for at in 0..self.streams.len() {
-            self.resume_stream(at, link);
+        turn.send_control(link, &rejoin);
+        self.tell_losses(link, turn);
+        for at in 0..streams.len() {
+            streams.resume_stream(at, link, turn);
         }
-        self.turn.send_control(link, &Control::Resumed);
-        let is_leaving = self.turn.departs_until.is_some();
-        if is_leaving && self.turn.settings.role == Role::BackEnd {
+        turn.send_control(link, &Control::Resumed);
+        let is_leaving = turn.departs_until.is_some();
+        if is_leaving && turn.settings.role == Role::BackEnd {
             // The new parent, or the old one over a new link, knows nothing of that.
-            self.turn.send_control(link, &Control::Leaving);
+            turn.send_control(link, &Control::Leaving);
         }
-        self.hand_over_all();
-        for at in 0..self.streams.len() {
-            let Self { turn: Turn { links, .. }, streams, .. } = self;
+        streams.hand_over_all(turn);
+        for at in 0..streams.len() {
+            let Turn { links, .. } = turn;
             if let Some(outbox) = links.outbox(link) {
                 streams.at(at).sender.pump(outbox);
             }
-            self.say_end_again(at);
-            self.emit_ready(at);
-            self.acknowledge_to_parent(at);
+            streams.say_end_again(at, turn);
+            streams.emit_ready(at, turn);
+            streams.acknowledge_to_parent(at, turn);
         }
-        if self.turn.settings.role == Role::BackEnd
-            && let Some(outbox) = self.turn.links.outbox(link)
+        if turn.settings.role == Role::BackEnd
+            && let Some(outbox) = turn.links.outbox(link)
         {
             outbox.record_runs();
         }
-        self.tell_ancestry();
-        self.turn.outputs.push_back(Output::Event(Event::Reattached { parent }));
+        self.tell_ancestry(turn);
+        turn.outputs.push_back(Output::Event(Event::Reattached { parent }));
     }
 
     /// Tells a new parent of everybody who is gone: the old one may not have passed it on.
-    fn tell_losses(&mut self, link: LinkId) {
-        let mut losses = self.turn.losses.unreported.clone();
+    fn tell_losses(&mut self, link: LinkId, turn: &mut Turn) {
+        let mut losses = turn.losses.unreported.clone();
         let mut back = RankSet::new();
         losses.iter().for_each(|lost| back.union_with(lost.ranks.as_ref()));
-        back.intersect_with(self.membership.connected().as_ref());
-        losses.extend(self.turn.losses.latest_first().cloned());
+        back.intersect_with(self.connected().as_ref());
+        losses.extend(turn.losses.latest_first().cloned());
         for Missing { ranks, reason } in losses {
             let rank = ranks.as_ref().first().unwrap_or_default();
             let back_ends = Ranges::from(&ranks);
-            self.turn.send_control(link, &Control::Lost { rank, back_ends, reason });
+            turn.send_control(link, &Control::Lost { rank, back_ends, reason });
         }
         if !back.is_empty() {
             // They were given up, and have come back since.
             let (back_ends, attach_points) = (Ranges::from(&back), Vec::new());
-            self.turn.send_control(link, &Control::Reached { back_ends, attach_points });
+            turn.send_control(link, &Control::Reached { back_ends, attach_points });
         }
-        self.ask_for_loss_echo();
+        self.ask_for_loss_echo(turn);
     }
+}
 
+impl Streams {
     /// Tells the new parent how far a stream has come, and makes ready what goes again.
-    fn resume_stream(&mut self, at: usize, link: LinkId) {
-        let stream = self.streams.at(at);
+    fn resume_stream(&mut self, at: usize, link: LinkId, turn: &mut Turn) {
+        let stream = self.at(at);
         if !stream.request.down.is_empty() {
             // What a filter made of a packet elsewhere does not fit to what has come of it.
             stream.assemblies.clear();
@@ -293,32 +336,34 @@ impl Node {
             up: (up.wave, up.offset),
             down: (down.wave, down.offset),
         };
-        self.turn.send_control(link, &resume);
-        self.tell_faults(at, link);
+        turn.send_control(link, &resume);
+        self.tell_faults(at, link, turn);
     }
 
     /// Tells a new parent why waves that are not safe lack back-ends: the old one may not have
     /// passed it on.
-    fn tell_faults(&mut self, at: usize, link: LinkId) {
-        let rank = self.turn.rank_or_max();
-        let stream = self.streams.at(at);
+    fn tell_faults(&mut self, at: usize, link: LinkId, turn: &mut Turn) {
+        let rank = turn.rank_or_max();
+        let stream = self.at(at);
         let (id, faults) = (stream.id, stream.faults.clone());
         for (wave, faults) in faults {
             for Missing { ranks, reason } in faults {
                 let back_ends = Ranges::from(&ranks);
                 let fault = Control::Fault { stream: id, wave, rank, back_ends, reason };
-                self.turn.send_control(link, &fault);
+                turn.send_control(link, &fault);
             }
         }
     }
+}
 
+impl Membership {
     /// The back-ends whose packets this process may have kept, or that it waits for.
-    fn covered(&self) -> RankSet {
-        let mut covers = self.membership.connected();
-        if let (Role::BackEnd, Some(rank)) = (self.turn.settings.role, self.turn.rank) {
+    fn covered(&self, streams: &Streams, turn: &Turn) -> RankSet {
+        let mut covers = self.connected();
+        if let (Role::BackEnd, Some(rank)) = (turn.settings.role, turn.rank) {
             covers.insert(rank);
         }
-        for stream in self.streams.iter() {
+        for stream in streams.iter() {
             if !stream.sender.is_acknowledged() || stream.waves.has_lent() {
                 covers.union_with(stream.below.as_ref());
             }
@@ -332,21 +377,22 @@ impl Node {
         ancestors: Vec<(Rank, String)>,
         terms: RecoveryTerms,
         keeps_time: bool,
+        turn: &mut Turn,
     ) {
-        self.membership.ancestors = ancestors;
-        self.membership.parent_keeps_time = keeps_time;
-        self.turn.settings.recovery = Recovery::from_terms(terms);
+        self.ancestors = ancestors;
+        self.parent_keeps_time = keeps_time;
+        turn.settings.recovery = Recovery::from_terms(terms);
     }
 
     /// The ancestors of this process's children, nearest first. Of a chain that is too long, those
     /// in the middle are left out.
-    pub(crate) fn ancestry_of_children(&self) -> Vec<(Rank, String)> {
-        let own = self.turn.settings.address.clone().unwrap_or_default();
+    pub(crate) fn ancestry_of_children(&self, turn: &Turn) -> Vec<(Rank, String)> {
+        let own = turn.settings.address.clone().unwrap_or_default();
         let mut ancestors = Vec::new();
         if !own.is_empty() {
-            ancestors.push((self.turn.rank_or_max(), own));
+            ancestors.push((turn.rank_or_max(), own));
         }
-        ancestors.extend(self.membership.ancestors.iter().cloned());
+        ancestors.extend(self.ancestors.iter().cloned());
         while ancestors.len() > ANCESTORS_MAX {
             ancestors.remove(ANCESTORS_MAX - 1);
         }
@@ -354,46 +400,47 @@ impl Node {
     }
 
     /// Tells the children that the tree above has changed.
-    pub(crate) fn tell_ancestry(&mut self) {
-        let ancestors = self.ancestry_of_children();
-        for link in self.membership.child_links() {
+    pub(crate) fn tell_ancestry(&mut self, turn: &mut Turn) {
+        let ancestors = self.ancestry_of_children(turn);
+        for link in self.child_links() {
             let ancestors = ancestors.clone();
-            let repairs = self.membership.repairs;
-            self.turn.send_control(link, &Control::Ancestry { ancestors, repairs });
+            let repairs = self.repairs;
+            turn.send_control(link, &Control::Ancestry { ancestors, repairs });
         }
     }
 
     /// Nobody is looked for any more.
-    pub(crate) fn end_search(&mut self) {
-        if let Some(Search { step: Step::Asking { link, .. }, .. }) = self.membership.search.take()
-        {
-            self.turn.outputs.push_back(Output::Hangup(link));
+    pub(crate) fn end_search(&mut self, turn: &mut Turn) {
+        if let Some(Search { step: Step::Asking { link, .. }, .. }) = self.search.take() {
+            turn.outputs.push_back(Output::Hangup(link));
         }
     }
 
     /// This process ends, and its children turn to their ancestors.
-    pub(crate) fn step_down(&mut self, reason: String) {
-        if self.turn.has_ended {
+    pub(crate) fn step_down(&mut self, reason: String, streams: &mut Streams, turn: &mut Turn) {
+        if turn.has_ended {
             return;
         }
-        self.turn.has_ended = true;
-        self.membership.has_stepped_down = true;
-        self.end_search();
-        for link in self.membership.child_links() {
-            self.turn.outputs.push_back(Output::Hangup(link));
+        turn.has_ended = true;
+        self.has_stepped_down = true;
+        self.end_search(turn);
+        for link in self.child_links() {
+            turn.outputs.push_back(Output::Hangup(link));
         }
-        if let Some(parent) = self.turn.parent {
-            self.turn.outputs.push_back(Output::Hangup(parent));
+        if let Some(parent) = turn.parent {
+            turn.outputs.push_back(Output::Hangup(parent));
         }
-        self.leave_links();
-        self.turn.outputs.push_back(Output::Event(Event::Ended { on_purpose: false, reason }));
+        self.leave_links(streams, turn);
+        turn.outputs.push_back(Output::Event(Event::Ended { on_purpose: false, reason }));
     }
+}
 
+impl Streams {
     /// A stream whose children are all gone says so to a new parent, too.
-    fn say_end_again(&mut self, at: usize) {
-        let stream = self.streams.at(at);
+    fn say_end_again(&mut self, at: usize, turn: &mut Turn) {
+        let stream = self.at(at);
         if core::mem::take(&mut stream.has_said_end) {
-            self.end_if_deserted(at);
+            self.end_if_deserted(at, turn);
         }
     }
 }

@@ -22,8 +22,10 @@ use sapwood_packet::{FormatRef, Slab, ValuesRef};
 use sapwood_wire::{Control, WireError};
 
 use crate::interface::{LinkId, Output};
-use crate::node::Node;
+use crate::members::membership::Membership;
 use crate::streams::stream::Stream;
+use crate::streams::table::Streams;
+use crate::turn::Turn;
 use crate::waves::replicas::{Handover, Replica};
 
 impl Stream {
@@ -37,9 +39,15 @@ impl Stream {
     }
 }
 
-impl Node {
+impl Membership {
     /// A child hands over what a filter of its holds.
-    pub(crate) fn keep_replica(&mut self, link: LinkId, state: Control) -> Result<(), WireError> {
+    pub(crate) fn keep_replica(
+        &mut self,
+        link: LinkId,
+        state: Control,
+        streams: &mut Streams,
+        turn: &mut Turn,
+    ) -> Result<(), WireError> {
         let Control::State { stream, filter, wave, format, values, absorbed } = state else {
             return Err(WireError::Control);
         };
@@ -48,28 +56,28 @@ impl Node {
         let slab = Slab::copy_of(&values);
         let parsed = ValuesRef::parse(format, slab.as_bytes()).map_err(|_| WireError::Control)?;
         let state = (!format.is_empty()).then(|| parsed.to_values());
-        let Some(at) = self.streams.find(stream) else { return Ok(()) };
-        let stream = self.streams.at(at);
+        let Some(at) = streams.find(stream) else { return Ok(()) };
+        let stream = streams.at(at);
         let Some(slot) = stream.slot_of(link) else { return Ok(()) };
         let filter = filter as usize;
         let takes = stream.handover.as_ref().is_some_and(|kept| kept.filters.contains(&filter));
-        if takes && self.membership.has_rejoined_any(&absorbed) {
+        if takes && self.has_rejoined_any(&absorbed) {
             // It has taken over the state of a process that is here, and has it.
-            if let Some(rank) = self.membership.rank_of(link) {
-                self.streams.absorbed.insert(rank);
+            if let Some(rank) = self.rank_of(link) {
+                streams.absorbed.insert(rank);
             }
-            self.turn.send_control(link, &Control::Dissolve);
-            self.turn.outputs.push_back(Output::Hangup(link));
-            self.link_down(link, "it has taken the place of a process that is here");
+            turn.send_control(link, &Control::Dissolve);
+            turn.outputs.push_back(Output::Hangup(link));
+            self.link_down(link, "it has taken the place of a process that is here", streams, turn);
             return Ok(());
         }
         if takes {
-            let stream = self.streams.at(at);
+            let stream = streams.at(at);
             let next = stream.slots[slot].next.wave;
             let replica = Replica { filter, wave, state, absorbed };
             stream.slots[slot].replicas.add(replica, next);
         }
-        self.release(at, slot, values.len() as u32);
+        streams.release(at, slot, values.len() as u32, turn);
         Ok(())
     }
 }

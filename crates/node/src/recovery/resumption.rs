@@ -9,14 +9,15 @@ use alloc::vec::Vec;
 
 use sapwood_packet::StreamId;
 
-use crate::node::Node;
+use crate::streams::table::Streams;
+use crate::turn::Turn;
 
-impl Node {
+impl Streams {
     /// Closes all streams here and below, as their front-end is gone.
-    pub(crate) fn close_all_streams(&mut self) {
-        let streams: Vec<StreamId> = self.streams.iter().map(|stream| stream.id).collect();
+    pub(crate) fn close_all_streams(&mut self, turn: &mut Turn) {
+        let streams: Vec<StreamId> = self.iter().map(|stream| stream.id).collect();
         for stream in streams {
-            self.close_now(stream);
+            self.close_now(stream, turn);
         }
     }
 }

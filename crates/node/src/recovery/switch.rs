@@ -1,10 +1,11 @@
 //! Recovery switched on and off while the network runs.
 
-use crate::node::Node;
+use crate::members::membership::Membership;
+use crate::turn::Turn;
 
-impl Node {
+impl Membership {
     /// Whether those whose parent is gone find a new one.
-    pub(crate) fn repairs(&self) -> bool {
-        self.turn.settings.recovery.is_on && self.membership.repairs
+    pub(crate) fn repairs(&self, turn: &Turn) -> bool {
+        turn.settings.recovery.is_on && self.repairs
     }
 }

@@ -1,7 +1,8 @@
 //! How many bytes a node keeps for others, so that its bounds can be checked.
 
 use crate::interface::Delivery;
-use crate::node::Node;
+use crate::streams::table::Streams;
+use crate::turn::Turn;
 
 pub(crate) fn cost(delivery: &Delivery) -> usize {
     delivery.cost() as usize
@@ -15,13 +16,12 @@ impl crate::streams::stream::Stream {
     }
 }
 
-impl Node {
-    pub(crate) fn queued(&self) -> usize {
-        let links = self.turn.links.ids().filter_map(|id| self.turn.links.link(id));
+impl Streams {
+    pub(crate) fn queued(&self, turn: &Turn) -> usize {
+        let links = turn.links.ids().filter_map(|id| turn.links.link(id));
         let links: usize = links.map(|link| link.inbox.bytes() + link.outbox.bytes()).sum();
-        let streams: usize =
-            self.streams.iter().map(crate::streams::stream::Stream::queued_bytes).sum();
-        let deliveries: usize = self.turn.deliveries.iter().map(cost).sum();
+        let streams: usize = self.iter().map(crate::streams::stream::Stream::queued_bytes).sum();
+        let deliveries: usize = turn.deliveries.iter().map(cost).sum();
         links + streams + deliveries
     }
 }

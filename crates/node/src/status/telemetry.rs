@@ -14,27 +14,29 @@ use sapwood_wire::Control;
 
 use crate::interface::record::{LinkRecord, NodeRecord, Records};
 use crate::interface::{LinkId, Role};
-use crate::node::Node;
+use crate::members::membership::Membership;
 use crate::streams::asked::Asked;
+use crate::streams::table::Streams;
+use crate::turn::Turn;
 use crate::turn::counted::nanoseconds;
 
 /// The tag of what goes up and down on such a stream.
 pub(crate) const TELEMETRY_TAG: Tag = 1;
 
-impl Node {
+impl Membership {
     /// A request has passed: the wave of its number is open from here on.
-    pub(crate) fn asked(&mut self, at: usize, wave: Wave) {
-        let now = self.turn.now;
-        if self.turn.settings.role == Role::BackEnd {
-            let values = self.records(None).to_values();
-            let id = self.streams.at(at).id;
-            let counted = self.turn.counted;
+    pub(crate) fn asked(&mut self, at: usize, wave: Wave, streams: &mut Streams, turn: &mut Turn) {
+        let now = turn.now;
+        if turn.settings.role == Role::BackEnd {
+            let values = self.records(None, streams, turn).to_values();
+            let id = streams.at(at).id;
+            let counted = turn.counted;
             // A wave that has passed is one that this process was not counted in.
-            let _ = self.send_values(id, TELEMETRY_TAG, values, Some(wave));
-            self.turn.counted = counted;
+            let _ = streams.send_values(id, TELEMETRY_TAG, values, Some(wave), turn);
+            turn.counted = counted;
             return;
         }
-        let stream = self.streams.at(at);
+        let stream = streams.at(at);
         let Some(asked) = &mut stream.telemetry else { return };
         **asked = Asked { since: now, ..Asked::default() };
         let mut links: Vec<LinkId> =
@@ -45,49 +47,53 @@ impl Node {
             open.header.tag = TELEMETRY_TAG;
             stream.waves.begin(index, now, stream.patience);
         }
-        links.extend(self.turn.parent);
+        links.extend(turn.parent);
         for link in links {
-            self.turn.send_control(link, &Control::Probe { number: now.0 });
+            turn.send_control(link, &Control::Probe { number: now.0 });
         }
-        self.emit_ready(at);
+        streams.emit_ready(at, turn);
     }
 
     /// Adds this process's own part to the waves of telemetry streams that are complete.
-    pub(crate) fn add_records(&mut self) {
-        while let Some(id) = self.turn.records_wanted.pop() {
-            let Some(at) = self.streams.find(id) else { continue };
-            let Some(asked) = self.streams.at(at).telemetry.as_mut() else { continue };
+    pub(crate) fn add_records(&mut self, streams: &mut Streams, turn: &mut Turn) {
+        while let Some(id) = turn.records_wanted.pop() {
+            let Some(at) = streams.find(id) else { continue };
+            let Some(asked) = streams.at(at).telemetry.as_mut() else { continue };
             let asked = core::mem::take(&mut **asked);
-            let values = self.records(Some(&asked)).to_values();
+            let values = self.records(Some(&asked), streams, turn).to_values();
             // In memory that the stream has kept.
-            if let Some(place) = &mut self.streams.at(at).telemetry {
+            if let Some(place) = &mut streams.at(at).telemetry {
                 **place = asked;
             }
-            self.emit_with_record(at, values);
+            streams.emit_with_record(at, values, turn);
         }
     }
 
-    pub(crate) fn records(&mut self, asked: Option<&Asked>) -> Records {
-        let now = self.turn.now;
-        let [waves, packets, bytes, interval] = self.turn.counted.report(now);
-        let parent = self.turn.parent.filter(|_| self.turn.settings.role != Role::FrontEnd);
-        let round_trip =
-            parent.and_then(|link| self.turn.links.link(link)).map_or(0, |l| l.round_trip);
-        let census = self.membership.census(self.turn.losses.ranks());
-        let is_leaf = self.turn.settings.role == Role::BackEnd;
-        let others = || self.streams.iter().filter(|stream| stream.telemetry.is_none());
+    pub(crate) fn records(
+        &mut self,
+        asked: Option<&Asked>,
+        streams: &mut Streams,
+        turn: &mut Turn,
+    ) -> Records {
+        let now = turn.now;
+        let [waves, packets, bytes, interval] = turn.counted.report(now);
+        let parent = turn.parent.filter(|_| turn.settings.role != Role::FrontEnd);
+        let round_trip = parent.and_then(|link| turn.links.link(link)).map_or(0, |l| l.round_trip);
+        let census = self.census(turn.losses.ranks());
+        let is_leaf = turn.settings.role == Role::BackEnd;
+        let others = || streams.iter().filter(|stream| stream.telemetry.is_none());
         let count = |set: &RankSet| u32::try_from(set.len()).unwrap_or(u32::MAX);
         let node = NodeRecord {
-            rank: self.turn.rank_or_max(),
-            parent: parent.and_then(|_| self.membership.ancestors.first()).map(|(rank, _)| *rank),
-            role: self.turn.settings.role,
-            pid: self.turn.settings.pid,
+            rank: turn.rank_or_max(),
+            parent: parent.and_then(|_| self.ancestors.first()).map(|(rank, _)| *rank),
+            role: turn.settings.role,
+            pid: turn.settings.pid,
             expected: if is_leaf { 1 } else { count(&census.expected) },
             connected: if is_leaf { 1 } else { count(&census.connected) },
             lost: count(&census.lost),
             awaited: count(&census.awaited),
             round_trip,
-            queued_bytes: self.queued() as u64,
+            queued_bytes: streams.queued(turn) as u64,
             window_bytes: others().map(|stream| stream.windows(parent.is_some())).sum(),
             fill: others().map(crate::streams::stream::Stream::fill).max().unwrap_or(0),
             kept_bytes: others().map(crate::streams::stream::Stream::kept_bytes).sum(),
@@ -96,17 +102,17 @@ impl Node {
             packets,
             bytes,
             interval,
-            adopted: self.turn.counted.adopted,
-            gone: self.turn.counted.gone,
+            adopted: turn.counted.adopted,
+            gone: turn.counted.gone,
             held: asked.map_or(0, |asked| nanoseconds(now, asked.since)),
             streams: u32::try_from(others().count()).unwrap_or(u32::MAX),
-            wall: self.turn.wall,
-            host: self.turn.host.clone(),
+            wall: turn.wall,
+            host: turn.host.clone(),
         };
         let rank = node.rank;
         let mut links = Vec::new();
-        for (child, link, back_ends) in self.membership.linked_children() {
-            let Some(open) = self.turn.links.link(link) else { continue };
+        for (child, link, back_ends) in self.linked_children() {
+            let Some(open) = turn.links.link(link) else { continue };
             links.push(LinkRecord {
                 parent: rank,
                 child,
