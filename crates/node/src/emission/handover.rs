@@ -1,4 +1,5 @@
-//! Filter states: copies of them go to the parent, and what children have handed over is taken over.
+//! Filter states: copies of them go to the parent, and the states that children have
+//! handed over are taken over.
 
 use alloc::vec::Vec;
 

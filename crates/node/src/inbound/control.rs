@@ -3,7 +3,7 @@
 use alloc::string::String;
 
 use sapwood_link::{END, Position};
-use sapwood_packet::{RankSet, StreamId};
+use sapwood_packet::{RankSet, StreamId, Wave};
 use sapwood_wire::{Control, Ranges, StreamRequest, WireError};
 
 use crate::interface::{AffectedWaves, AttachPoint, Event, LinkId, NodeError, Output, Role};
@@ -57,16 +57,7 @@ impl Membership {
             Control::Welcome { rank, plan, back_ends, ancestors, terms, keeps_time, .. } => {
                 turn.rank = Some(rank);
                 self.learn_ancestry(ancestors, terms, keeps_time, turn);
-                self.begin_heartbeats(turn);
-                if let Some(outbox) = turn.links.outbox(link)
-                    && turn.settings.role == Role::BackEnd
-                    && turn.settings.recovery.is_on
-                {
-                    outbox.record_runs();
-                }
-                if turn.settings.role == Role::BackEnd {
-                    self.await_children(alloc::vec::Vec::new(), RankSet::new(), 0, back_ends, turn);
-                }
+                self.welcomed(link, back_ends, turn);
                 turn.outputs.push_back(Output::Planned { rank, plan });
             }
             Control::Refused { reason } => {
@@ -126,6 +117,20 @@ impl Membership {
         Ok(())
     }
 
+    /// The parent has taken this process in.
+    fn welcomed(&mut self, link: LinkId, back_ends: u32, turn: &mut Turn) {
+        self.begin_heartbeats(turn);
+        // For every role: what waited for the welcome is written.
+        let outbox = turn.links.outbox(link);
+        if turn.settings.role != Role::BackEnd {
+            return;
+        }
+        if let Some(outbox) = outbox.filter(|_| turn.settings.recovery.is_on) {
+            outbox.record_runs();
+        }
+        self.await_children(alloc::vec::Vec::new(), RankSet::new(), 0, back_ends, turn);
+    }
+
     fn control_from_ancestor(
         &mut self,
         link: LinkId,
@@ -177,11 +182,7 @@ impl Membership {
             Control::Fault { stream, wave, rank, back_ends, reason } => {
                 let ranks = set(&back_ends)?;
                 if turn.settings.role == Role::FrontEnd {
-                    if ranks.is_empty() {
-                        turn.report_fault(stream, reason);
-                    } else if let Some(stream) = streams.get_mut(stream) {
-                        stream.add_fault(wave, ranks, reason);
-                    }
+                    streams.fault_below(stream, wave, ranks, reason, turn);
                 } else {
                     streams.pass_on_fault(stream, wave, rank, ranks, reason, turn);
                 }
@@ -378,5 +379,22 @@ impl Streams {
             self.emit_ready(at, turn);
         }
         self.grant_to_parent(at, turn);
+    }
+
+    /// A process below tells of a fault (front-end): one that costs these back-ends a wave, or one
+    /// that costs nothing now.
+    fn fault_below(
+        &mut self,
+        stream: StreamId,
+        wave: Wave,
+        ranks: RankSet,
+        reason: String,
+        turn: &mut Turn,
+    ) {
+        if ranks.is_empty() {
+            turn.report_fault(stream, reason);
+        } else if let Some(stream) = self.get_mut(stream) {
+            stream.add_fault(wave, ranks, reason);
+        }
     }
 }

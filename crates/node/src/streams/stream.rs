@@ -6,22 +6,21 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use sapwood_filter::{Chain, Filter, FilterError, FilterSpec, Registry};
+use sapwood_filter::{Chain, Filter, FilterSpec, Registry};
 use sapwood_link::{
     Assemblies, END, EncodedFrame, FrameInfo, Pool, Position, RetransmitBuffer, Sender,
     SequenceSpace,
 };
-use sapwood_packet::{Format, FormatRef, Rank, RankSet, StreamId, Values, ValuesRef, Wave};
+use sapwood_packet::{Format, FormatRef, Rank, RankSet, StreamId, Wave};
 use sapwood_wire::limits::{CHUNK_BYTES, KEPT_BYTES};
 use sapwood_wire::{FilterRequest, Policy, StreamRequest, WaitRule};
 
-use crate::interface::Mutation;
-use crate::interface::record::TELEMETRY;
-use crate::interface::{LinkId, Missing, NodeError};
+use crate::interface::{LinkId, Missing, Mutation, NodeError};
 use crate::streams::absentees::AbsentBackEnds;
 use crate::streams::asked::Asked;
 use crate::streams::straggler::Stragglers;
 use crate::transform::back_end::OwnFilters;
+use crate::transform::chain::{chain, values_of};
 use crate::transform::fairness::Pace;
 use crate::transform::offload::{DownOffload, Offload};
 use crate::transform::replies::Replies;
@@ -486,22 +485,6 @@ fn patience(wait: WaitRule, height: u32, whole_height: u32) -> Option<Duration> 
     Some(share.min(whole))
 }
 
-pub(crate) fn chain(registry: &Registry, requests: &[FilterRequest]) -> Result<Chain, FilterError> {
-    let spec = |request: &FilterRequest| FilterSpec {
-        name: request.name.clone(),
-        parameters: values_of(request),
-    };
-    let specs: Vec<FilterSpec> = requests.iter().map(spec).collect();
-    if let [only] = &specs[..]
-        && only.name == TELEMETRY
-    {
-        // Every node can make this one, whatever its program knows.
-        let own = Registry::empty().with(TELEMETRY, crate::interface::record::make);
-        return Chain::new(&own, &specs);
-    }
-    Chain::new(registry, &specs)
-}
-
 fn rule_of(
     registry: &Registry,
     request: Option<&FilterRequest>,
@@ -509,13 +492,6 @@ fn rule_of(
     let Some(request) = request else { return Ok(None) };
     let rule = registry.make_rule(&request.name, values_of(request).as_ref())?;
     Ok(Some(Box::new(Decider::new(rule))))
-}
-
-fn values_of(request: &FilterRequest) -> Values {
-    let slab = sapwood_packet::Slab::copy_of(&request.parameters);
-    FormatRef::from_codes(&request.format)
-        .and_then(|format| ValuesRef::parse(format, slab.as_bytes()).ok())
-        .map_or_else(Values::new, ValuesRef::to_values)
 }
 
 /// A filter as it goes into a stream's request.

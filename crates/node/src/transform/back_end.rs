@@ -13,7 +13,7 @@ use sapwood_filter::{Chain, Filter, FilterError, Registry};
 use sapwood_packet::{Body, Header, Packet, Slab, ValuesRef};
 use sapwood_wire::StreamRequest;
 
-use crate::streams::stream::chain;
+use crate::transform::chain::chain;
 
 /// Both chains, of which one may pass everything.
 #[derive(Debug, Default)]

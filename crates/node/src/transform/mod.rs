@@ -1,6 +1,7 @@
 //! Filters: what becomes of complete waves, in the node's own turn or offloaded to a thread.
 
 pub(crate) mod back_end;
+pub(crate) mod chain;
 pub(crate) mod emissions;
 pub(crate) mod fairness;
 pub(crate) mod job;
