@@ -11,6 +11,11 @@
 
 struct sapwood_library sapwood_library;
 
+/* The bypass uses this file too and has another name. */
+#ifndef SAPWOOD_SHIM_NAME
+#define SAPWOOD_SHIM_NAME "libsapwood-mpi"
+#endif
+
 enum { LIBRARIES_MAX = 16, PATH_BYTES_MAX = 512 };
 
 struct library_paths {
@@ -86,9 +91,9 @@ static void refuse_other_abi(void)
     version[strcspn(version, "\n,")] = '\0';
     for (char *tab = version; (tab = strchr(tab, '\t')) != NULL;)
         *tab = ' ';
-    sapwood_say("this program runs on %.60s, but the preloaded shim is for %s; preload libsapwood-mpi-%s.so instead",
+    sapwood_say("this program runs on %.60s, but the preloaded shim is for %s; preload %s-%s.so instead",
                 version, SAPWOOD_ABI == SAPWOOD_ABI_OPENMPI ? "Open MPI" : "MPICH",
-                SAPWOOD_ABI == SAPWOOD_ABI_OPENMPI ? "mpich" : "openmpi");
+                SAPWOOD_SHIM_NAME, SAPWOOD_ABI == SAPWOOD_ABI_OPENMPI ? "mpich" : "openmpi");
     exit(2);
 }
 

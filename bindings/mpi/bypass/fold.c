@@ -1,0 +1,140 @@
+/* Folding in the order of tree.h; see fold.h. Operands stay as they are until the slot
+ * is used again, so that the result can be computed once more. */
+#define _GNU_SOURCE
+#include "fold.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tree.h"
+
+static unsigned char *result_of(const struct bypass_work *work, const struct bypass_part *part, uint32_t place)
+{
+    const struct bypass_segment *s = &work->c->segment;
+    return bypass_children(place, s->size) == 0 ? bypass_operand(s, part->slot, place, part->bytes)
+                                                : bypass_result(s, part->slot, place, part->bytes);
+}
+
+static void count_lateness(const struct bypass_work *work, const struct bypass_node *parent,
+                           const struct bypass_node *child, uint32_t place, uint32_t child_place)
+{
+    uint32_t rank = (child_place + work->root) % work->c->size;
+    struct bypass_lateness *entry = &bypass_lateness()[work->c->world_ranks[rank]];
+    if (child->ready_ns <= parent->arrived_ns) {
+        bypass_count(&entry->early, 1);
+        return;
+    }
+    uint64_t late_ns = child->ready_ns - parent->arrived_ns;
+    bypass_count(place == 0 || work->to_all ? &entry->expected : &entry->late, 1);
+    bypass_count(&entry->late_ns, late_ns);
+    uint64_t most = atomic_load_explicit(&entry->late_ns_max, memory_order_relaxed);
+    while (late_ns > most && !atomic_compare_exchange_weak(&entry->late_ns_max, &most, late_ns))
+        ;
+}
+
+static void fold(const struct bypass_work *work, const struct bypass_part *part, uint32_t place, unsigned char *into)
+{
+    const struct bypass_segment *s = &work->c->segment;
+    struct bypass_node *node = bypass_node_at(s, part->slot, place);
+    if (part->bytes > 0)
+        memcpy(into, bypass_operand(s, part->slot, place, part->bytes), part->bytes);
+    for (uint32_t bit = 1; bypass_has_child(place, bit, s->size); bit <<= 1) {
+        const struct bypass_node *child = bypass_node_at(s, part->slot, place | bit);
+        if (child->signature != node->signature)
+            atomic_store(&s->slots[part->slot].mismatch, 1);
+        else if (part->bytes > 0)
+            bypass_calls.Reduce_local(result_of(work, part, place | bit), into, (int)part->elements,
+                                      work->call->type, work->call->operation);
+        if (part->first)
+            count_lateness(work, node, child, place, place | bit);
+    }
+    bypass_count(&bypass_account.folds, 1);
+}
+
+/* The whole tree is folded, the result lies at place 0. */
+static void publish(const struct bypass_work *work, const struct bypass_part *part)
+{
+    struct bypass_slot *slot = &work->c->segment.slots[part->slot];
+    bypass_tell(&slot->done, part->generation, &slot->done_sleepers);
+}
+
+bool bypass_contribute(const struct bypass_work *work, const struct bypass_part *part)
+{
+    const struct bypass_segment *s = &work->c->segment;
+    uint32_t place = work->place;
+    struct bypass_node *node = bypass_node_at(s, part->slot, place);
+    if (part->bytes > 0)
+        memcpy(bypass_operand(s, part->slot, place, part->bytes), part->source, part->bytes);
+    node->signature = work->signature;
+    node->arrived_ns = work->arrived_ns;
+    atomic_store_explicit(&node->generation, part->generation, memory_order_release);
+    for (;;) {
+        uint32_t children = bypass_children(place, s->size);
+        if (children > 0) {
+            if (atomic_fetch_add_explicit(&node->contributions, 1, memory_order_acq_rel) != children)
+                return false;
+            bool at_home = place == 0 && part->target != NULL && !work->to_all;
+            fold(work, part, place, at_home ? part->target : bypass_result(s, part->slot, place, part->bytes));
+            /* No other rank looks at it until the parent's counter, or the slot, says so. */
+            atomic_store_explicit(&node->contributions, 0, memory_order_relaxed);
+            if (place == 0) {
+                bypass_count(&bypass_account.completed, 1);
+                if (!at_home)
+                    publish(work, part);
+                return at_home;
+            }
+        }
+        node->ready_ns = work->arrived_ns;
+        place = bypass_parent(place);
+        node = bypass_node_at(s, part->slot, place);
+    }
+}
+
+/* Whether the process is gone, or only its entry is left. */
+static bool has_died(uint32_t pid)
+{
+    char path[64], line[512] = "";
+    snprintf(path, sizeof path, "/proc/%u/stat", pid);
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return true;
+    bool read = fgets(line, sizeof line, file) != NULL;
+    fclose(file);
+    const char *name_end = strrchr(line, ')');
+    return !read || (name_end != NULL && (name_end[2] == 'Z' || name_end[2] == 'X'));
+}
+
+static void fold_alone(const struct bypass_work *work, const struct bypass_part *part, uint32_t place,
+                       unsigned char *into)
+{
+    const struct bypass_segment *s = &work->c->segment;
+    memcpy(into, bypass_operand(s, part->slot, place, part->bytes), part->bytes);
+    for (uint32_t bit = 1; bypass_has_child(place, bit, s->size); bit <<= 1) {
+        unsigned char *of_child = malloc(part->bytes);
+        if (of_child == NULL)
+            abort();
+        fold_alone(work, part, place | bit, of_child);
+        bypass_calls.Reduce_local(of_child, into, (int)part->elements, work->call->type, work->call->operation);
+        free(of_child);
+    }
+}
+
+bool bypass_redo(const struct bypass_work *work, const struct bypass_part *part)
+{
+    const struct bypass_segment *s = &work->c->segment;
+    bool a_death = false;
+    for (uint32_t place = 0; place < s->size; place++) {
+        struct bypass_node *node = bypass_node_at(s, part->slot, place);
+        if (atomic_load_explicit(&node->generation, memory_order_acquire) != part->generation ||
+            node->signature != work->signature)
+            return false;
+    }
+    for (uint32_t rank = 0; rank < s->size; rank++)
+        a_death = a_death || has_died(s->members[rank].pid);
+    if (!a_death)
+        return false;
+    fold_alone(work, part, 0, part->target);
+    bypass_count(&bypass_account.redone, 1);
+    return true;
+}

@@ -1,0 +1,106 @@
+/* Making and mapping shared memory; see segment.h. */
+#define _GNU_SOURCE
+#include "segment.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "settings.h"
+
+static const char MAGIC[8] = "SWBYPASS";
+enum { PAGE = 4096 };
+
+static uint64_t up_to(uint64_t bytes, uint64_t unit)
+{
+    return (bytes + unit - 1) / unit * unit;
+}
+
+static struct bypass_header shape_for(uint32_t size, uint64_t cookie, bool for_world)
+{
+    struct bypass_header h = {.version = BYPASS_VERSION, .size = size, .cookie = cookie};
+    memcpy(h.magic, MAGIC, sizeof h.magic);
+    h.ring = bypass_settings.ring;
+    h.chunk_bytes = bypass_settings.chunk_bytes;
+    uint64_t places = (uint64_t)h.ring * size;
+    h.slots = up_to(sizeof h + size * sizeof(struct bypass_member), 128);
+    h.nodes = h.slots + h.ring * sizeof(struct bypass_slot);
+    h.world = up_to(h.nodes + places * sizeof(struct bypass_node), 64);
+    uint64_t world = for_world ? size * (sizeof(struct bypass_lateness) + sizeof(struct bypass_account)) : 0;
+    h.chunks = up_to(h.world + world, PAGE);
+    h.bytes = up_to(h.chunks + 2 * places * h.chunk_bytes, PAGE);
+    return h;
+}
+
+static void point_into(struct bypass_segment *s, struct bypass_header *h)
+{
+    unsigned char *base = (unsigned char *)h;
+    *s = (struct bypass_segment){
+        .header = h,
+        .members = (struct bypass_member *)(base + sizeof *h),
+        .slots = (struct bypass_slot *)(base + h->slots),
+        .nodes = (struct bypass_node *)(base + h->nodes),
+        .chunks = base + h->chunks,
+        .lateness = (struct bypass_lateness *)(base + h->world),
+        .accounts = (struct bypass_account *)(base + h->world + h->size * sizeof(struct bypass_lateness)),
+        .size = h->size,
+        .ring = h->ring,
+        .chunk_bytes = h->chunk_bytes,
+    };
+}
+
+/* A file beyond the limit would raise SIGXFSZ and end the program. */
+static bool may_have(uint64_t bytes)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= bytes);
+}
+
+int bypass_segment_make(struct bypass_segment *segment, uint32_t size, uint64_t cookie, bool for_world)
+{
+    struct bypass_header h = shape_for(size, cookie, for_world);
+    int fd = may_have(h.bytes) ? memfd_create("sapwood-bypass", MFD_CLOEXEC | MFD_ALLOW_SEALING) : -1;
+    if (fd < 0)
+        return -1;
+    /* What every instance needs is taken now, where a lack of memory is an answer and not a
+     * signal; the chunks, when large operands come. */
+    bool made = ftruncate(fd, (off_t)h.bytes) == 0 && fallocate(fd, 0, 0, (off_t)h.chunks) == 0 &&
+                fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
+    void *memory = made ? mmap(NULL, h.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+    if (memory == MAP_FAILED) {
+        close(fd);
+        return -1;
+    }
+    memcpy(memory, &h, sizeof h);
+    point_into(segment, memory);
+    return fd;
+}
+
+bool bypass_segment_map(struct bypass_segment *segment, int pid, int fd, uint64_t cookie)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", pid, fd);
+    int own = open(path, O_RDWR | O_CLOEXEC);
+    struct stat status;
+    struct bypass_header h;
+    bool ours = own >= 0 && fstat(own, &status) == 0 && pread(own, &h, sizeof h, 0) == (ssize_t)sizeof h &&
+                memcmp(h.magic, MAGIC, sizeof h.magic) == 0 && h.version == BYPASS_VERSION && h.cookie == cookie &&
+                (uint64_t)status.st_size == h.bytes;
+    void *memory = ours ? mmap(NULL, h.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, own, 0) : MAP_FAILED;
+    if (own >= 0)
+        close(own);
+    if (memory == MAP_FAILED)
+        return false;
+    point_into(segment, memory);
+    return true;
+}
+
+void bypass_segment_unmap(struct bypass_segment *segment)
+{
+    munmap(segment->header, segment->header->bytes);
+    segment->header = NULL;
+}
