@@ -8,6 +8,7 @@
 #include "communicator.h"
 #include "presence.h"
 #include "types.h"
+#include "wait.h"
 
 _Atomic bool bypass_active;
 static bool announced;
@@ -37,6 +38,7 @@ void bypass_init_ends(bool succeeded)
     }
     pthread_atfork(NULL, NULL, become_a_child);
     bypass_types_learn();
+    bypass_wait_prepare();
     world_segment = bypass_communicators_begin();
     atomic_store(&bypass_active, true);
 }

@@ -26,6 +26,9 @@ bool bypass_wait(_Atomic uint32_t *word, uint32_t wanted, _Atomic uint32_t *slee
 /* Sets *word and wakes its sleepers. */
 void bypass_tell(_Atomic uint32_t *word, uint32_t value, _Atomic uint32_t *sleepers);
 
+/* Asks MPI what it needs to make progress. MPI is initialised. */
+void bypass_wait_prepare(void);
+
 /* Gives MPI a chance to make progress; at most once per millisecond and thread. */
 void bypass_progress_sometimes(uint64_t now_ns);
 

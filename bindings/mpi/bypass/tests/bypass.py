@@ -1,0 +1,247 @@
+"""Runs MPI programs under the bypass libraries and compares them with the MPI library alone.
+
+    bypass.py [unittest arguments]
+
+Needs what `make OUT=FOLDER bypass` builds, in the folder named by SAPWOOD_BYPASS_TEST_OUT.
+SAPWOOD_BYPASS_KILLS is the number of runs in which a rank is killed (50). A hang is reported
+as one; no run may leave shared memory behind.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "..", "..", "tests")]
+sys.dont_write_bytecode = True
+
+import run as launching
+
+OUT = os.environ.get("SAPWOOD_BYPASS_TEST_OUT", "")
+MELT = os.path.join(HERE, "..", "..", "..", "..", "demo", "in.melt")
+ALL = "reduce,allreduce,barrier"
+FEWER_RANKS = {"openmpi": (1, 2, 3, 5, 8), "mpich": (1, 2, 3)}
+CASES = {"openmpi": "2000", "mpich": "300"}
+ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_mpi_yield_when_idle": "1",
+               "SAPWOOD_BYPASS_AFTER": "0"}
+
+
+def library(abi):
+    return os.path.join(OUT, f"libsapwood-bypass-{abi}.so")
+
+
+class EachAbi:
+    """The tests that both ABIs share; subclasses name theirs."""
+
+    abi = None
+
+    def setUp(self):
+        if not os.path.exists(library(self.abi)) or shutil.which(launching.LAUNCHERS[self.abi][0]) is None:
+            self.skipTest(f"no {self.abi} here")
+        self.shared_memory = set(os.listdir("/dev/shm"))
+        self.folder = self.enterContext(tempfile.TemporaryDirectory(prefix="sapwood-bypass-"))
+
+    def tearDown(self):
+        left = [name for name in set(os.listdir("/dev/shm")) - self.shared_memory if "sapwood" in name]
+        self.assertEqual(left, [])
+
+    def program(self, name):
+        path = os.path.join(OUT, "tests", self.abi, "bypass", name)
+        if not os.path.exists(path):
+            self.skipTest(f"{self.abi}/{name} was not built: its compiler is missing")
+        return path
+
+    def start(self, ranks, command, environment=None, options=(), preload=True):
+        """Runs a job to its end: exit code, output, errors, and its counters if it wrote them."""
+        told = {**ENVIRONMENT, "SAPWOOD_BYPASS_JSON": os.path.join(self.folder, "job.json"), **(environment or {})}
+        if preload:
+            told["LD_PRELOAD"] = library(self.abi)
+        launcher = launching.LAUNCHERS[self.abi]
+        code, output, errors = launching.execute([launcher[0], *options, *launcher[1:], str(ranks), *command], told)
+        counters = None
+        if os.path.exists(told["SAPWOOD_BYPASS_JSON"]):
+            with open(told["SAPWOOD_BYPASS_JSON"], encoding="utf-8") as file:
+                counters = json.load(file)
+            os.remove(told["SAPWOOD_BYPASS_JSON"])
+        return code, output, errors, counters
+
+    def scenario(self, name, ranks=3, environment=None):
+        code, output, errors, counters = self.start(ranks, [self.program("semantics"), name], environment)
+        self.assertEqual((code, output, errors), (0, f"{name} ok\n", ""))
+        return counters
+
+    @staticmethod
+    def taken(counters):
+        return sum(sum(rank["taken"].values()) for rank in counters["by_rank"])
+
+    @staticmethod
+    def left(counters, cause):
+        return sum(rank["left_to_mpi"].get(cause, 0) for rank in counters["by_rank"])
+
+    def verify(self, ranks, environment=None):
+        command = [self.program("verify"), str(ranks), CASES[self.abi]]
+        code, output, errors, counters = self.start(ranks, command, environment)
+        self.assertEqual((code, output, errors), (0, f"verified {CASES[self.abi]} cases\n", ""))
+        return counters
+
+    def test_every_operation_and_type_agrees_with_mpi(self):
+        for ranks in FEWER_RANKS[self.abi]:
+            with self.subTest(ranks=ranks):
+                counters = self.verify(ranks, {"SAPWOOD_BYPASS": ALL})
+                self.assertEqual(counters["ranks"], ranks)
+                self.assertEqual(self.taken(counters) > 0, ranks > 1)
+
+    def test_small_chunks_and_a_short_ring_agree_with_mpi(self):
+        self.verify(3, {"SAPWOOD_BYPASS": ALL, "SAPWOOD_BYPASS_CHUNK_BYTES": "1024", "SAPWOOD_BYPASS_RING": "2",
+                        "SAPWOOD_BYPASS_BYTES_MAX": "1000000"})
+
+    def test_ranks_run_ahead_of_a_slow_root(self):
+        counters = self.scenario("ahead")
+        self.assertGreater(sum(rank["held"] for rank in counters["by_rank"]), 0)
+
+    def test_a_waiting_root_makes_progress_for_others(self):
+        self.scenario("progress")
+
+    def test_256_communicators_at_once(self):
+        counters = self.scenario("communicators")
+        self.assertEqual([rank["communicators"] for rank in counters["by_rank"]], [1 + 2 * 256] * 3)
+
+    def test_threads_reduce_on_their_own_communicators(self):
+        self.scenario("threads")
+
+    def test_a_rank_that_never_calls_holds_nobody_but_a_root_and_is_named(self):
+        code, _, errors, _ = self.start(3, [self.program("semantics"), "away"], {"SAPWOOD_BYPASS_REPORT": "1"})
+        self.assertEqual(code, 0)
+        self.assertIn("bypass: rank 1 did not take part in the last reductions of MPI_COMM_WORLD", errors)
+
+    def test_forked_children_are_not_ranks(self):
+        self.scenario("forks")
+
+    def test_what_is_not_taken_goes_to_the_library_by_cause(self):
+        counters = self.scenario("others", ranks=4)
+        self.assertEqual(self.left(counters, "operation"), 80)
+        self.assertEqual(self.left(counters, "inter_communicator"), 4)
+        self.assertEqual(self.taken(counters), 80)
+
+    def test_young_communicators_stay_with_the_library(self):
+        counters = self.scenario("communicators", environment={"SAPWOOD_BYPASS_AFTER": "2"})
+        self.assertEqual(self.left(counters, "first_calls"), 2 * 256 * 2 * 3)
+
+    def test_fortran(self):
+        for kind in ("mpif", "usempi", "f08"):
+            with self.subTest(kind=kind):
+                code, output, errors, counters = self.start(3, [self.program(f"reduce_{kind}")])
+                self.assertEqual((code, output.strip(), errors), (0, "fortran ok", ""))
+                self.assertEqual(self.taken(counters), 50 * 4 * 3)
+
+    def kill(self, runs, ranks):
+        for seed in range(runs):
+            code, output, _, _ = self.start(ranks, [self.program("semantics"), "killed"], {"SEED": str(seed)})
+            self.assertNotEqual(code, 0, f"seed {seed}")
+            self.assertNotIn("wrong", output, f"seed {seed}")
+
+    def test_a_killed_rank_ends_the_job(self):
+        self.kill(self.kills, self.kill_ranks)
+
+    def test_not_preloaded_at_some_ranks_falls_back_at_all(self):
+        command = ["sh", "-c", 'test "${PMI_RANK:-$PMIX_RANK}" = 1 || export LD_PRELOAD=' + library(self.abi) +
+                   "; exec " + self.program("semantics") + " ahead"]
+        code, output, errors, counters = self.start(3, command, preload=False)
+        self.assertEqual((code, output, errors), (0, "ahead ok\n", ""))
+        self.assertFalse(counters["whole"])
+        self.assertEqual(self.taken(counters), 0)
+        self.assertGreater(self.left(counters, "not_all_here"), 0)
+
+    def test_other_settings_at_some_ranks_fall_back_at_all(self):
+        command = ["sh", "-c", 'test "${PMI_RANK:-$PMIX_RANK}" = 1 || export SAPWOOD_BYPASS_RING=8; exec ' +
+                   self.program("semantics") + " ahead"]
+        code, output, errors, counters = self.start(3, command)
+        self.assertEqual((code, output, errors), (0, "ahead ok\n", ""))
+        self.assertEqual(self.taken(counters), 0)
+
+    def limited(self, limit, rank):
+        """One rank may not have the 8 GB that these settings ask for; MPI itself needs less."""
+        command = ["sh", "-c", f'test "${{PMI_RANK:-$PMIX_RANK}}" != {rank} || {limit}; exec ' +
+                   self.program("semantics") + " others"]
+        large = {"SAPWOOD_BYPASS_CHUNK_BYTES": str(1 << 20), "SAPWOOD_BYPASS_RING": "1024"}
+        code, output, errors, counters = self.start(4, command, large)
+        self.assertEqual((code, output), (0, "others ok\n"), errors)
+        self.assertEqual(self.taken(counters), 0)
+        self.assertGreater(self.left(counters, "no_memory"), 0)
+
+    def test_memory_refused_to_its_maker_falls_back_at_all(self):
+        self.limited("ulimit -f 1000000", 0)
+
+    def test_memory_refused_to_one_rank_falls_back_at_all(self):
+        self.limited("ulimit -v 6000000", 1)
+
+    def test_the_library_of_the_other_abi_is_refused(self):
+        other = {"openmpi": "mpich", "mpich": "openmpi"}[self.abi]
+        path = os.path.join(OUT, "tests", other, "bypass", "semantics")
+        if not os.path.exists(path):
+            self.skipTest(f"no {other} here")
+        code, output, errors = launching.execute([path, "ahead"], {**ENVIRONMENT, "LD_PRELOAD": library(self.abi)})
+        self.assertEqual((code, output), (2, ""))
+        self.assertRegex(errors, rf"\Asapwood: this program runs on .*preload libsapwood-bypass-{other}\.so instead\n\Z")
+
+    def test_programs_that_are_not_mpi_are_left_alone(self):
+        told = {"LD_PRELOAD": library(self.abi)}
+        self.assertEqual(launching.execute(["bash", "-c", "echo here"], told), (0, "here\n", ""))
+
+    def test_the_library_needs_no_mpi_symbol(self):
+        listed = subprocess.run(["nm", "-D", library(self.abi)], capture_output=True, text=True, check=True).stdout
+        undefined = [line.split()[-1] for line in listed.splitlines() if line.split()[-2] == "U"]
+        self.assertEqual([name for name in undefined if "mpi" in name.lower()], [])
+
+
+class OpenMpi(EachAbi, unittest.TestCase):
+    abi = "openmpi"
+    kills = int(os.environ.get("SAPWOOD_BYPASS_KILLS", "50"))
+    kill_ranks = 4
+
+    def test_errors_are_mpis(self):
+        self.scenario("errors")
+        self.scenario("errors", environment={"BUFFERS": "1"})
+
+    def test_mpi4py(self):
+        python = launching.SYSTEM_PYTHON
+        if subprocess.run([python, "-c", "import mpi4py.MPI"], capture_output=True, check=False).returncode:
+            self.skipTest("no mpi4py here (Debian: python3-mpi4py)")
+        code, output, errors, counters = self.start(3, [python, os.path.join(HERE, "reduce_mpi4py.py")])
+        self.assertEqual((code, output, errors), (0, "mpi4py ok\n", ""))
+        self.assertEqual(self.taken(counters), 150)
+
+    def test_the_root_redoes_what_a_dead_rank_did_not_fold(self):
+        command, survive = [self.program("dies_in_fold")], ("--mca", "orte_abort_on_non_zero_status", "0")
+        _, output, _, _ = self.start(4, command, options=survive)
+        self.assertIn("sum 10 of 4", output)
+
+    def test_lammps_prints_the_same_thermodynamics(self):
+        if shutil.which("lmp") is None:
+            self.skipTest("no lmp here (Debian: lammps)")
+        thermo = {}
+        for name, preload in (("alone", False), ("taken", True)):
+            log = os.path.join(self.folder, f"{name}.log")
+            command = ["lmp", "-in", MELT, "-var", "steps", "100", "-var", "cells", "6", "-log", log, "-screen", "none"]
+            code, _, errors, counters = self.start(4, command, {"SAPWOOD_BYPASS": ALL}, preload=preload)
+            self.assertEqual(code, 0, errors)
+            with open(log, encoding="utf-8") as file:
+                thermo[name] = re.findall(r"^ +\d+(?: +-?[\d.e+-]+)+ *$", file.read(), re.M)
+        self.assertGreater(self.taken(counters), 0)
+        self.assertGreater(len(thermo["alone"]), 1)
+        self.assertEqual(thermo["alone"], thermo["taken"])
+
+
+class Mpich(EachAbi, unittest.TestCase):
+    abi = "mpich"
+    kills = int(os.environ.get("SAPWOOD_BYPASS_KILLS", "50")) // 5
+    kill_ranks = 2
+
+
+if __name__ == "__main__":
+    unittest.main()
