@@ -20,7 +20,7 @@
 /* An idle call into MPI's progress takes less; a longer one has moved data, and more may follow. */
 #define POKE_NS_IDLE UINT64_C(3000)
 #define GIVE_UP_NS UINT64_C(1000000000)
-#define PROGRESS_NS UINT64_C(1000000)
+#define PROGRESS_NS UINT64_C(20000000)
 
 uint64_t bypass_now_ns(void)
 {

@@ -29,7 +29,7 @@ void bypass_tell(_Atomic uint32_t *word, uint32_t value, _Atomic uint32_t *sleep
 /* Asks MPI what it needs to make progress. MPI is initialised. */
 void bypass_wait_prepare(void);
 
-/* Gives MPI a chance to make progress; at most once per millisecond and thread. */
+/* Gives MPI a chance to make progress; at most once per 20 ms and thread. */
 void bypass_progress_sometimes(uint64_t now_ns);
 
 uint64_t bypass_now_ns(void);
