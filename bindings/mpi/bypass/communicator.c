@@ -131,6 +131,7 @@ static void exchange(struct bypass_communicator *c, MPI_Comm comm)
     if (c->rank == 0)
         close(offer.fd);
     c->open = all;
+    c->patience.crowded = (long)c->size > sysconf(_SC_NPROCESSORS_ONLN);
     if (mapped && !all)
         bypass_segment_unmap(&c->segment);
 }

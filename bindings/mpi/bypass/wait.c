@@ -13,8 +13,10 @@
 #include "account.h"
 #include "calls.h"
 
-/* Beyond this, a sleep and its wake-up cost less than the spin. */
+/* Beyond this, a sleep and its wake-up cost less than the spin; longer where no other rank of
+ * the communicator needs the processor. */
 #define SPIN_NS_MAX UINT64_C(5000)
+#define SPIN_NS_MAX_ALONE UINT64_C(50000)
 #define SLEEP_NS_FIRST UINT64_C(200000)
 #define SLEEP_NS_MAX UINT64_C(2000000)
 /* An idle call into MPI's progress takes less; a longer one has moved data, and more may follow. */
@@ -68,13 +70,13 @@ static bool reached(_Atomic uint32_t *word, uint32_t wanted)
     return atomic_load_explicit(word, memory_order_acquire) == wanted;
 }
 
-static bool spin(_Atomic uint32_t *word, uint32_t wanted, uint64_t begin_ns, uint64_t budget_ns)
+static bool spin(_Atomic uint32_t *word, uint32_t wanted, uint64_t begin_ns, uint64_t budget_ns, bool crowded)
 {
     while (!reached(word, wanted)) {
         if (bypass_now_ns() - begin_ns >= budget_ns)
             return false;
-        /* There may be more ranks than processors. */
-        sched_yield();
+        if (crowded)
+            sched_yield();
     }
     return true;
 }
@@ -110,8 +112,9 @@ bool bypass_wait(_Atomic uint32_t *word, uint32_t wanted, _Atomic uint32_t *slee
     if (reached(word, wanted))
         return true;
     uint64_t begin_ns = bypass_now_ns();
-    uint64_t budget_ns = patience->usual_ns < SPIN_NS_MAX ? SPIN_NS_MAX : 0;
-    bool came = budget_ns > 0 && spin(word, wanted, begin_ns, budget_ns);
+    uint64_t most_ns = patience->crowded ? SPIN_NS_MAX : SPIN_NS_MAX_ALONE;
+    uint64_t budget_ns = patience->usual_ns < most_ns ? most_ns : 0;
+    bool came = budget_ns > 0 && spin(word, wanted, begin_ns, budget_ns, patience->crowded);
     if (!came) {
         atomic_fetch_add(sleepers, 1);
         came = sleep_until(word, wanted, give_up, argument);

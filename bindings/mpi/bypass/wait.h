@@ -14,6 +14,7 @@
 /* What a communicator has learned of its waits. */
 struct bypass_patience {
     uint64_t usual_ns;
+    bool crowded;       /* more ranks than processors */
 };
 
 /* Called about once per second of waiting; true ends the wait. */
