@@ -150,7 +150,7 @@ static int raise_error(MPI_Comm comm, int code)
 }
 
 /* The other ranks need a contribution of a rank with bad buffers too: nothing, with a
- * signature that nobody has. */
+ * signature that no other rank has. */
 static int stand_in(struct bypass_work *work, struct bypass_call *call, uint32_t elements)
 {
     size_t bytes = (size_t)elements * work->type->extent;

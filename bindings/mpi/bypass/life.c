@@ -56,7 +56,7 @@ void bypass_finalize(void)
     bypass_calls.Comm_size(bypass_calls.comm_world, &size);
     if (was_active && world_segment != NULL) {
         world_segment->accounts[rank] = bypass_account;
-        /* Whoever has reached this, has written its counters. */
+        /* Every rank that has reached this has written its counters. */
         bypass_calls.Barrier(bypass_calls.comm_world);
     }
     if (rank == 0)

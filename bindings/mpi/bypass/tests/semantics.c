@@ -118,7 +118,7 @@ static void threads(void)
         MPI_Comm_free(&comms[i]);
 }
 
-/* Rank 1 is the root of reductions that it never calls: nobody else may wait for it. */
+/* Rank 1 is the root of reductions that it never calls: no other rank may wait for it. */
 static void away(void)
 {
     long one = 1, sum;

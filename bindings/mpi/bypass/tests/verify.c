@@ -1,7 +1,8 @@
 /* Compares MPI_Reduce, MPI_Allreduce and MPI_Barrier with their PMPI twins: every predefined
  * operation and type, counts around the chunk bounds, roots, communicators, skew.
  *
- *   verify SEED CASES        prints "verified N cases" at rank 0, or names the first difference
+ *   verify SEED CASES COUNTS     CASES at random, COUNTS counts for each operation and type;
+ *                                prints "verified N cases" at rank 0, or names the first difference
  */
 #define _GNU_SOURCE
 #include <complex.h>
@@ -262,14 +263,14 @@ static int is_supported(const struct type *type, int operation)
 static const int counts[] = {0, 1, 3, 4, 7, 31, 32, 33, 63, 64, 65, 128, 511, 512, 513, 1000, 1023, 1024, 1025, 2049};
 enum { COUNTS = sizeof counts / sizeof counts[0] };
 
-static void every_combination(const MPI_Comm *comms, int comm_count)
+static void every_combination(const MPI_Comm *comms, int comm_count, int counts_each)
 {
     int step = 0;
     for (int t = 0; t < type_count; t++)
         for (int o = 0; o < OPERATIONS; o++) {
             if (!is_supported(&types[t], o))
                 continue;
-            for (int i = 0; i < 4; i++, step++) {
+            for (int i = 0; i < counts_each; i++, step++) {
                 int comm_size;
                 struct variant variant = {.comm = comms[step % comm_count]};
                 MPI_Comm_size(variant.comm, &comm_size);
@@ -331,7 +332,7 @@ int main(int argc, char **argv)
     MPI_Comm_dup(MPI_COMM_WORLD, &comms[1]);
     MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &comms[2]);
     MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &comms[3]);
-    every_combination(comms, 4);
+    every_combination(comms, 4, argc > 3 ? atoi(argv[3]) : 4);
     long done = random_cases(comms, 4, seed * 77777u + 1, cases);
     for (int i = 1; i < 4; i++)
         MPI_Comm_free(&comms[i]);
