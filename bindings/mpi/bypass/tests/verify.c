@@ -115,7 +115,7 @@ static size_t extent_of(const struct type *type)
 static uint64_t narrow(uint64_t bits, int operation)
 {
     if (operations[operation].handle == MPI_SUM)
-        return bits & 7;
+        return bits & (size > 16 ? 3 : 7);
     if (operations[operation].handle == MPI_PROD)
         return 1 + (bits & (rank < 6));
     return bits;
