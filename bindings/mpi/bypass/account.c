@@ -13,7 +13,7 @@ struct bypass_account bypass_account;
 
 static const char *const kind_names[BYPASS_KINDS] = {"reduce", "allreduce", "barrier"};
 static const char *const cause_names[BYPASS_CAUSES] = {
-    "not_announced", "not_all_here", "inter_communicator", "alone",    "no_memory",    "first_calls",
+    "not_announced", "not_all_here", "inter_communicator", "few_ranks", "no_memory",    "first_calls",
     "operation",     "datatype",     "empty",              "too_large", "bad_argument", "not_asked_for",
 };
 

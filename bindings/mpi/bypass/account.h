@@ -14,7 +14,7 @@ enum bypass_cause {
     BYPASS_NOT_ANNOUNCED,  /* no launcher told job and rank, or MPI began past the wrappers */
     BYPASS_NOT_ALL_HERE,   /* a member is on another host, or has not this library */
     BYPASS_INTER,          /* an inter-communicator */
-    BYPASS_ALONE,          /* one rank */
+    BYPASS_FEW,            /* fewer ranks than the settings ask for */
     BYPASS_NO_MEMORY,      /* shared memory was refused to a member */
     BYPASS_FIRST_CALLS,    /* the communicator is too young */
     BYPASS_OPERATION,      /* a user's, or one that MPI does not define for the type */

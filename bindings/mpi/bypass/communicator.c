@@ -91,8 +91,9 @@ static bool is_eligible(struct bypass_communicator *c, MPI_Comm comm)
     bypass_calls.Comm_rank(comm, &rank);
     c->rank = (uint32_t)rank;
     c->size = (uint32_t)size;
-    c->cause = inter ? BYPASS_INTER : size == 1 ? BYPASS_ALONE : BYPASS_NOT_ALL_HERE;
-    if (inter || size == 1 || !find_world_ranks(c, comm))
+    bool is_small = c->size < bypass_settings.ranks_min;
+    c->cause = inter ? BYPASS_INTER : is_small ? BYPASS_FEW : BYPASS_NOT_ALL_HERE;
+    if (inter || is_small || !find_world_ranks(c, comm))
         return false;
     bool all = true;
     for (int i = 0; i < size && all; i++) {

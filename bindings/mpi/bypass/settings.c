@@ -16,6 +16,8 @@ enum {
     CHUNK_BYTES_LEAST = 1024,
     CHUNK_BYTES_LIMIT = 1 << 20,
     AFTER_DEFAULT = 4,
+    /* Two ranks have no inner place of the tree, and lose by waking the root. */
+    RANKS_MIN_DEFAULT = 3,
     AFTER_LIMIT = 1000000,
 };
 
@@ -69,6 +71,7 @@ void bypass_settings_read(void)
         .ring = number("SAPWOOD_BYPASS_RING", RING_DEFAULT, 1, BYPASS_RING_LIMIT),
         .chunk_bytes = number("SAPWOOD_BYPASS_CHUNK_BYTES", CHUNK_BYTES_DEFAULT, CHUNK_BYTES_LEAST, CHUNK_BYTES_LIMIT),
         .after = number("SAPWOOD_BYPASS_AFTER", AFTER_DEFAULT, 0, AFTER_LIMIT),
+        .ranks_min = number("SAPWOOD_BYPASS_RANKS_MIN", RANKS_MIN_DEFAULT, 2, AFTER_LIMIT),
         .report = report != NULL && *report != '\0' && strcmp(report, "0") != 0,
         .json_path = json != NULL && *json != '\0' ? json : NULL,
     };
@@ -79,7 +82,7 @@ uint32_t bypass_settings_digest(void)
 {
     const struct bypass_settings *s = &bypass_settings;
     bool asks = s->report || s->json_path != NULL;
-    const uint32_t words[] = {s->kinds, s->bytes_max, s->ring, s->chunk_bytes, s->after, asks};
+    const uint32_t words[] = {s->kinds, s->bytes_max, s->ring, s->chunk_bytes, s->after, s->ranks_min, asks};
     uint32_t digest = 2166136261u;
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         digest = (digest ^ words[i]) * 16777619u;

@@ -16,6 +16,7 @@ struct bypass_settings {
     uint32_t ring;          /* instances that a rank may be ahead of the slowest root */
     uint32_t chunk_bytes;   /* of an operand that one instance holds */
     uint32_t after;         /* calls on a communicator before it gets shared memory */
+    uint32_t ranks_min;     /* of a communicator that gets shared memory */
     bool report;            /* a summary on standard error at MPI_Finalize */
     const char *json_path;  /* NULL, or where rank 0 writes the counters of the job */
 };

@@ -31,7 +31,7 @@ CASES = {"openmpi": "2000", "mpich": "200"}
 # MPICH spins, so that every call of the library itself takes milliseconds.
 COUNTS_EACH = {"openmpi": "4", "mpich": "1"}
 ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_mpi_yield_when_idle": "1",
-               "SAPWOOD_BYPASS_AFTER": "0"}
+               "SAPWOOD_BYPASS_AFTER": "0", "SAPWOOD_BYPASS_RANKS_MIN": "2"}
 
 
 def library(abi):
@@ -135,6 +135,11 @@ class EachAbi:
     def test_young_communicators_stay_with_the_library(self):
         counters = self.scenario("communicators", environment={"SAPWOOD_BYPASS_AFTER": "2"})
         self.assertEqual(self.left(counters, "first_calls"), 2 * 256 * 2 * self.ranks)
+
+    def test_few_ranks_stay_with_the_library(self):
+        counters = self.scenario("forks", ranks=2, environment={"SAPWOOD_BYPASS_RANKS_MIN": "3"})
+        # Without shared memory rank 0 tells only of itself.
+        self.assertEqual((self.taken(counters), self.left(counters, "few_ranks")), (0, 10))
 
     def test_fortran(self):
         for kind in ("mpif", "usempi", "f08"):
