@@ -237,6 +237,7 @@ pub(crate) unsafe fn network(options: *const sapwood_network_options_t) -> Resul
         }
         t if t == sapwood_transport_t::SAPWOOD_TRANSPORT_UNIX as c_int => TransportKind::Unix,
         t if t == sapwood_transport_t::SAPWOOD_TRANSPORT_TCP as c_int => TransportKind::Tcp,
+        t if t == sapwood_transport_t::SAPWOOD_TRANSPORT_SHM as c_int => TransportKind::Shm,
         other => return Err(unknown("transport", other)),
     });
     builder = match options.encryption {

@@ -174,8 +174,9 @@ pub(crate) fn transport(name: &str) -> PyResult<TransportKind> {
         "automatic" => Ok(TransportKind::Automatic),
         "unix" => Ok(TransportKind::Unix),
         "tcp" => Ok(TransportKind::Tcp),
+        "shm" => Ok(TransportKind::Shm),
         other => {
-            let text = format!("transport: '{other}' is none; use automatic, unix or tcp");
+            let text = format!("transport: '{other}' is none; use automatic, unix, tcp or shm");
             Err(PyValueError::new_err(text))
         }
     }

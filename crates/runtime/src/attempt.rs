@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use sapwood_node::Instant;
-use sapwood_transport::{Address, Dial, Encryption, Error, Key, Link, Poller, Progress};
+use sapwood_transport::{Address, Dial, Encryption, Error, Key, Link, LinkTerms, Poller, Progress};
 
 use crate::token::Token;
 
@@ -41,7 +41,8 @@ impl Attempt {
     ) -> Result<(), Failure> {
         self.give_up(poller);
         let address: Address = address.parse()?;
-        let (dials, failure) = Dial::start_each(&address, key, encryption)?;
+        let terms = LinkTerms { encryption, shares_memory: true };
+        let (dials, failure) = Dial::start_each(&address, key, terms)?;
         self.failure = failure.map(Failure::from);
         for dial in dials {
             self.watch(dial, poller)?;

@@ -10,8 +10,8 @@ use sapwood_launch::LivenessPipe;
 use sapwood_node::{Event, Input, Instant, LinkId, Node, Output, Recovery, Role, Settings};
 use sapwood_packet::{RankSet, StreamId};
 use sapwood_transport::{
-    Address, Encryption, Interest, InterfaceRule, Key, Listener, Poller, WhenRefused, connect,
-    interfaces,
+    Address, Encryption, Interest, InterfaceRule, Key, LinkTerms, Listener, Poller, WhenRefused,
+    connect, interfaces,
 };
 
 use crate::attach::own_interface;
@@ -163,7 +163,9 @@ impl Driver {
             sapwood_launch::ignore_hangups();
         }
         let deadline = if is_started { STARTED_CONNECT_DEADLINE } else { CONNECT_DEADLINE };
-        let link = connect(&parent, &key, encryption, deadline, WhenRefused::Fail)?;
+        // The parent knows whether the tree has links in shared memory.
+        let terms = LinkTerms { encryption, shares_memory: true };
+        let link = connect(&parent, &key, terms, deadline, WhenRefused::Fail)?;
         let settings = Settings {
             role,
             rank,
@@ -276,7 +278,7 @@ impl Driver {
         let timeout = self.timeout(until);
         self.poller.wait(&mut self.ready, timeout)?;
         self.now = clock();
-        // Decrypted bytes in a link's buffer make no descriptor readable.
+        // Bytes in a link's buffer or ring make no descriptor readable.
         for link in self.sockets.take_again() {
             self.now = self.sockets.read(link, &mut self.node);
         }
@@ -294,6 +296,7 @@ impl Driver {
         }
         self.tick(self.now)?;
         self.carry_out()?;
+        self.sockets.announce_waits();
         Ok(self.foreign_ready)
     }
 
@@ -356,8 +359,8 @@ impl Driver {
                     self.now = self.sockets.read(link, &mut self.node);
                 }
                 if event.writable {
-                    self.sockets.note_writable(link);
-                    self.dirty.push(link);
+                    let was_awaited = self.sockets.note_writable(link);
+                    self.dirty.extend(was_awaited.then_some(link));
                 }
             }
             Token::Listener => self.sockets.accept(&self.poller, now)?,
@@ -473,7 +476,7 @@ impl Driver {
             let has_asked = self.give_out_jobs()?;
             let is_done = self.dirty.is_empty() && leaving.is_empty() && wanted.is_none();
             if is_done && !has_asked {
-                self.sockets.free_numbers();
+                self.sockets.free_numbers(&self.poller);
                 return Ok(());
             }
             let now = self.now;
@@ -579,6 +582,9 @@ impl Driver {
     ) -> Result<Address, RuntimeError> {
         let (listener, listen_address) = bind(listen_address)?;
         self.sockets.listen(listener, listen_address.clone(), &self.poller)?;
+        if options.transport == TransportKind::Shm {
+            self.sockets.share_memory();
+        }
         self.node.set_address(listen_address.to_string());
         self.is_repaired = options.recovery.is_on;
         Ok(listen_address)
@@ -602,7 +608,9 @@ impl Driver {
                 let port = port.map_or(0, |remote| remote.front_end_port);
                 Ok(Address::at_each(&own_addresses(options, is_root)?, port))
             }
-            TransportKind::Unix | TransportKind::Automatic => Ok(Address::local_abstract()?),
+            TransportKind::Unix | TransportKind::Shm | TransportKind::Automatic => {
+                Ok(Address::local_abstract()?)
+            }
         }
     }
 

@@ -10,8 +10,8 @@ use std::time::Duration;
 use sapwood_node::{GATHER_PARTS_MAX, Input, Instant, LinkId, Node};
 use sapwood_packet::Slab;
 use sapwood_transport::{
-    Accepted, Address, Admission, Encryption, Handshake, Interest, Key, Link, Listener, Pending,
-    Poller, Progress,
+    Accepted, Address, Admission, Encryption, Handshake, Interest, Key, Link, LinkTerms, Listener,
+    Pending, Poller, Progress,
 };
 use smallvec::SmallVec;
 
@@ -25,6 +25,10 @@ const READ_BYTES: usize = 64 << 10;
 const TAIL_BYTES: usize = 16 << 10;
 /// Bytes given to one write.
 const WRITE_BYTES_MAX: usize = 1 << 20;
+
+/// A link in shared memory through which no byte has gone for this long gives its pages back, and
+/// before twice this time.
+const RELEASE_AFTER: Duration = Duration::from_secs(5);
 
 /// Acknowledgements of the peers' hosts are checked this many times within the silence limit.
 const LOOKS: u32 = 8;
@@ -60,6 +64,8 @@ struct OpenLink {
     is_watched: bool,
     /// Whether the socket took less than it was offered, and was not reported writable since.
     is_full: bool,
+    /// Whether it is among the links in shared memory that have been read since the last wait.
+    is_awake: bool,
 }
 
 impl OpenLink {
@@ -92,9 +98,15 @@ pub(crate) struct SocketTable {
     next_newcomer: u32,
     pending: Pending,
     key: Key,
-    encryption: Encryption,
-    /// Links with decrypted bytes in their buffer, which do not make a descriptor readable.
+    terms: LinkTerms,
+    /// Links with bytes in their buffer or ring, which do not make a descriptor readable.
     again: Vec<LinkId>,
+    /// Links in shared memory whose peers have to be told of the next wait.
+    awake: Vec<LinkId>,
+    /// Those that are closed and still in the poller.
+    closed: Vec<Link>,
+    /// When quiet links in shared memory are looked for.
+    release_at: Option<u64>,
     /// The end of the last measurement of filters' time.
     measured: Instant,
     /// The time of the last check which hosts acknowledge.
@@ -113,8 +125,11 @@ impl SocketTable {
             next_newcomer: 0,
             pending: Pending::new(),
             key,
-            encryption,
+            terms: encryption.into(),
             again: Vec::new(),
+            awake: Vec::new(),
+            closed: Vec::new(),
+            release_at: None,
             measured: Instant::default(),
             listened: Instant::default(),
         }
@@ -125,7 +140,12 @@ impl SocketTable {
     }
 
     pub(crate) fn encryption(&self) -> Encryption {
-        self.encryption
+        self.terms.encryption
+    }
+
+    /// Newcomers of this host are offered links in shared memory.
+    pub(crate) fn share_memory(&mut self) {
+        self.terms.shares_memory = true;
     }
 
     /// Takes connections from now on.
@@ -161,8 +181,8 @@ impl SocketTable {
         let is_taken = |index: &usize| is_open(index) || self.freed.contains(index);
         let index = (0..).find(|index| !is_taken(index)).unwrap_or(self.links.len());
         let id = LinkId(u32::try_from(index).unwrap_or(u32::MAX));
-        poller.add(&link, Token::Link(id).to_number(), READ)?;
-        if link.has_buffered() {
+        poller.add_link(&link, Token::Link(id).to_number())?;
+        if link.announce_wait() || link.has_buffered() {
             self.again.push(id);
         }
         let open = OpenLink {
@@ -172,6 +192,7 @@ impl SocketTable {
             is_leaving: false,
             is_watched: false,
             is_full: false,
+            is_awake: false,
         };
         if index >= self.links.len() {
             self.links.resize_with(index + 1, || None);
@@ -182,8 +203,24 @@ impl SocketTable {
 
     /// The node's outputs on closed links have been carried out: their numbers may be used again.
     #[inline]
-    pub(crate) fn free_numbers(&mut self) {
+    pub(crate) fn free_numbers(&mut self, poller: &Poller) {
+        for link in self.closed.drain(..) {
+            let _ = poller.remove_link(&link);
+        }
         self.freed.clear();
+    }
+
+    /// Before a wait, also of a program that waits for the poller itself: has the peers of links in
+    /// shared memory wake this process. What they have written already is read in the next turn.
+    #[inline]
+    pub(crate) fn announce_waits(&mut self) {
+        while let Some(id) = self.awake.pop() {
+            let Some(Some(open)) = self.links.get_mut(id.0 as usize) else { continue };
+            open.is_awake = false;
+            if open.link.announce_wait() {
+                self.again.push(id);
+            }
+        }
     }
 
     /// Takes the links with bytes that the poller does not report.
@@ -203,7 +240,8 @@ impl SocketTable {
         // A new parent after an adoption may have the second number.
         let [before @ .., Some(open)] = &self.links[..] else { return None };
         let is_only = before.iter().all(Option::is_none);
-        let is_quiet = open.interest == READ && open.link.encryption() == Encryption::Off;
+        let is_plain = open.link.encryption() == Encryption::Off && !open.link.is_shared();
+        let is_quiet = open.interest == READ && is_plain;
         let number = u32::try_from(before.len()).ok()?;
         (is_only && is_quiet && self.listener.is_none() && self.newcomers.is_empty())
             .then_some(LinkId(number))
@@ -280,17 +318,23 @@ impl SocketTable {
         self.measure(node, now);
         match result {
             Ok(0) => self.down(id, node, now, "connection closed"),
-            Ok(_) => {
-                if let Some(Some(open)) = self.links.get(id.0 as usize)
-                    && open.link.has_buffered()
-                {
-                    self.again.push(id);
-                }
-            }
-            Err(error) if is_transient(&error) => {}
+            Ok(_) => self.look_again(id),
+            Err(error) if is_transient(&error) => self.look_again(id),
             Err(error) => self.down(id, node, now, &error.to_string()),
         }
         now
+    }
+
+    /// After a read: the link may have more than was read.
+    #[inline]
+    fn look_again(&mut self, id: LinkId) {
+        let Some(Some(open)) = self.links.get_mut(id.0 as usize) else { return };
+        if open.link.has_buffered() {
+            self.again.push(id);
+        } else if open.link.is_shared() && !open.is_awake {
+            open.is_awake = true;
+            self.awake.push(id);
+        }
     }
 
     /// Reports to the node how long filters have run since `from` or the previous report, if any
@@ -310,7 +354,9 @@ impl SocketTable {
     }
 
     fn close(&mut self, id: LinkId) {
-        self.links[id.0 as usize] = None;
+        let open = self.links[id.0 as usize].take();
+        // The peer has the bell as well, so that the poller does not forget it by itself.
+        self.closed.extend(open.map(|open| open.link).filter(Link::is_shared));
         self.freed.push(id.0 as usize);
         // So that `only_link` and the loops over all links see no trailing gaps.
         while let Some(None) = self.links.last() {
@@ -318,12 +364,12 @@ impl SocketTable {
         }
     }
 
-    /// The poller has reported the link writable.
+    /// The poller has reported the link writable; gives whether it was waited for. A bell tells of
+    /// bytes to read as well.
     #[inline]
-    pub(crate) fn note_writable(&mut self, id: LinkId) {
-        if let Some(Some(open)) = self.links.get_mut(id.0 as usize) {
-            open.is_full = false;
-        }
+    pub(crate) fn note_writable(&mut self, id: LinkId) -> bool {
+        let Some(Some(open)) = self.links.get_mut(id.0 as usize) else { return false };
+        std::mem::take(&mut open.is_full) || !open.link.is_shared()
     }
 
     /// Writes the node's frames for one link, as far as the socket takes them. After a short write
@@ -348,6 +394,9 @@ impl SocketTable {
                     // write means nothing.
                     let is_plain = open.link.encryption() == Encryption::Off;
                     open.is_full = is_plain && bytes < offered;
+                    if open.link.is_shared() && self.release_at.is_none() {
+                        self.release_at = Some((now + RELEASE_AFTER).0);
+                    }
                     node.handle_input(now, Input::Transmitted { link: id, bytes });
                 }
                 Ok(None) => {}
@@ -459,7 +508,7 @@ impl SocketTable {
                         Admission::InPlaceOf(old) => self.forget_newcomer(old, poller),
                         Admission::Full => continue,
                     }
-                    let handshake = Handshake::responder(incoming, &self.key, self.encryption);
+                    let handshake = Handshake::responder(incoming, &self.key, self.terms);
                     poller.add(&handshake, Token::Newcomer(index).to_number(), READ)?;
                     self.newcomers.insert(index, Newcomer { handshake });
                 }
@@ -518,6 +567,12 @@ impl SocketTable {
         if self.listener_paused.is_some_and(|at| at <= now.0) {
             self.resume(poller);
         }
+        if self.release_at.take_if(|at| *at <= now.0).is_some() {
+            let open = self.links.iter_mut().flatten().filter(|open| open.link.is_shared());
+            if open.fold(false, |is_used, open| open.link.release_buffers() || is_used) {
+                self.release_at = Some((now + RELEASE_AFTER).0);
+            }
+        }
     }
 
     /// Asks a listener again that has been left alone.
@@ -539,7 +594,10 @@ impl SocketTable {
 
     /// When [`SocketTable::tick`] has something to do, in nanoseconds of the node's clock.
     pub(crate) fn next_tick(&self) -> Option<u64> {
-        [self.pending.next_change(), self.listener_paused].into_iter().flatten().min()
+        [self.pending.next_change(), self.listener_paused, self.release_at]
+            .into_iter()
+            .flatten()
+            .min()
     }
 }
 
@@ -561,7 +619,9 @@ const READ: Interest = Interest::READ;
 const READ_AND_WRITE: Interest = Interest::BOTH;
 
 fn set_interest(poller: &Poller, id: LinkId, open: &mut OpenLink, interest: Interest) {
+    // The peer of a link in shared memory rings when there is room.
     if open.interest != interest
+        && !open.link.is_shared()
         && poller.modify(open.link.as_fd(), Token::Link(id).to_number(), interest).is_ok()
     {
         open.interest = interest;
@@ -627,7 +687,7 @@ mod tests {
         assert_eq!(added(&mut table).unwrap(), LinkId(3), "it may be hung up yet");
         table.close(LinkId(3));
         assert_eq!(added(&mut table).unwrap(), LinkId(4));
-        table.free_numbers();
+        table.free_numbers(&poller);
         assert_eq!(added(&mut table).unwrap(), LinkId(1));
         assert_eq!(added(&mut table).unwrap(), LinkId(3));
     }

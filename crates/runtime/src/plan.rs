@@ -22,6 +22,9 @@ pub enum TransportKind {
     Unix,
     /// TCP.
     Tcp,
+    /// Shared memory between processes of one user, which begins with a Unix-domain socket and
+    /// remains one where a process cannot share memory.
+    Shm,
 }
 
 /// A program that the tree starts as every back-end.

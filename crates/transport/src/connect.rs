@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
 use crate::dial::more_telling;
-use crate::{Address, Dial, Encryption, Error, Interest, Key, Link, Progress, Result};
+use crate::{Address, Dial, Error, Interest, Key, Link, LinkTerms, Progress, Result};
 
 /// The first and the longest pause between attempts when no process listens yet.
 const PAUSE_FIRST: Duration = Duration::from_millis(2);
@@ -36,11 +36,11 @@ pub enum WhenRefused {
 pub fn connect(
     address: &Address,
     key: &Key,
-    encryption: Encryption,
+    terms: impl Into<LinkTerms>,
     deadline: Duration,
     when_refused: WhenRefused,
 ) -> Result<Link> {
-    let attempt = Attempt { address, key, encryption, started: Instant::now(), deadline };
+    let attempt = Attempt { address, key, terms: terms.into(), started: Instant::now(), deadline };
     let mut pause = PAUSE_FIRST;
     loop {
         match attempt.run() {
@@ -59,7 +59,7 @@ pub fn connect(
 struct Attempt<'a> {
     address: &'a Address,
     key: &'a Key,
-    encryption: Encryption,
+    terms: LinkTerms,
     started: Instant,
     deadline: Duration,
 }
@@ -67,7 +67,7 @@ struct Attempt<'a> {
 impl Attempt<'_> {
     /// Drives all dials until one has its link, all have failed or time is up.
     fn run(&self) -> Result<Link> {
-        let (mut dials, mut failure) = Dial::start_each(self.address, self.key, self.encryption)?;
+        let (mut dials, mut failure) = Dial::start_each(self.address, self.key, self.terms)?;
         let mut ready = vec![true; dials.len()];
         while !dials.is_empty() {
             let mut waiting = Vec::with_capacity(dials.len());

@@ -18,7 +18,7 @@ use rustix::time::{
 };
 
 use crate::listener::tcp_peer;
-use crate::{Address, Encryption, Error, Handshake, Interest, Key, Progress, Result, socket};
+use crate::{Address, Error, Handshake, Interest, Key, LinkTerms, Progress, Result, socket};
 
 /// The first and the longest pause while a Unix listener's backlog is full: the kernel has no event
 /// for its end.
@@ -33,7 +33,7 @@ const PAUSE_LONGEST: Duration = Duration::from_millis(32);
 pub struct Dial {
     address: Address,
     key: Key,
-    encryption: Encryption,
+    terms: LinkTerms,
     started: Instant,
     step: DialStep,
     /// The host's further addresses.
@@ -63,8 +63,8 @@ impl Dial {
     /// # Errors
     /// [`Error::Refused`] if that is known at once, [`Error::UnresolvableHost`],
     /// [`Error::ForeignUser`], [`Error::Io`].
-    pub fn start(address: &Address, key: &Key, encryption: Encryption) -> Result<Self> {
-        let mut dial = Self::new(address, key, encryption);
+    pub fn start(address: &Address, key: &Key, terms: impl Into<LinkTerms>) -> Result<Self> {
+        let mut dial = Self::new(address, key, terms.into());
         match socket::unix_address(address)? {
             Some(unix) => dial.step = dial.connect_unix(unix, PAUSE_FIRST)?,
             None => {
@@ -84,14 +84,15 @@ impl Dial {
     pub fn start_each(
         address: &Address,
         key: &Key,
-        encryption: Encryption,
+        terms: impl Into<LinkTerms>,
     ) -> Result<(Vec<Self>, Option<Error>)> {
+        let terms = terms.into();
         if address.is_unix() {
-            return Ok((vec![Self::start(address, key, encryption)?], None));
+            return Ok((vec![Self::start(address, key, terms)?], None));
         }
         let (mut dials, mut failure) = (Vec::new(), None);
         for place in address.resolve()? {
-            let mut dial = Self::new(address, key, encryption);
+            let mut dial = Self::new(address, key, terms);
             dial.rest.push_back(place);
             match dial.try_next() {
                 Ok(()) => dials.push(dial),
@@ -101,11 +102,11 @@ impl Dial {
         Ok((dials, failure))
     }
 
-    fn new(address: &Address, key: &Key, encryption: Encryption) -> Self {
+    fn new(address: &Address, key: &Key, terms: LinkTerms) -> Self {
         Self {
             address: address.clone(),
             key: key.clone(),
-            encryption,
+            terms,
             started: Instant::now(),
             step: DialStep::Over,
             rest: VecDeque::new(),
@@ -219,7 +220,7 @@ impl Dial {
     }
 
     fn shake(&self, socket: OwnedFd) -> Result<DialStep> {
-        let handshake = Handshake::initiator(socket, &self.key, self.encryption)?;
+        let handshake = Handshake::initiator(socket, &self.key, self.terms)?;
         Ok(DialStep::Shaking(Box::new(handshake), Interest::WRITE))
     }
 

@@ -11,8 +11,19 @@
 //! 2  <- responder   64 | ephemeral key 32 | choice 16, encrypted | tag 16
 //!    or, if 1 was made with another key:   1 | reason 1 (the value 1)
 //! 3  initiator ->   32 | zeros 16, encrypted under the connection's keys | tag 16
-//! choice            encryption u8 (0 off, 1 on) | zeros 15
+//! choice            encryption u8 (0 off, 1 on) | shared memory u8 (0 no, 1 yes) | zeros 14
 //! ```
+//!
+//! Shared memory is for two ends of one user on one host without encryption. The side that connected
+//! says whether it is able to; the other says yes only to a yes. Then two messages follow the
+//! third, in plain text:
+//!
+//! ```text
+//! 4  initiator ->   1, with the descriptors of the memory and of both bells; or 0 without any
+//! 5  <- responder   1, or 0 if it did not take them; no answer to 0
+//! ```
+//!
+//! Where one says 0 the link stays a socket.
 //!
 //! The first byte that differs from this ends the connection. Until a whole first message has
 //! come, a connection costs its descriptor and the fixed buffer in [`Handshake`]; before the key
@@ -30,6 +41,7 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags};
 use snow::{HandshakeState, TransportState};
 
 use crate::listener::tcp_peer;
+use crate::shm::{self, Channel, Received};
 use crate::{Address, Error, Incoming, Key, Link, Peer, PeerCredentials, Result, socket};
 
 /// How long a handshake may take before the accepting side closes it, in milliseconds. Long,
@@ -76,6 +88,33 @@ impl fmt::Display for Encryption {
     }
 }
 
+/// What a side wants of a link. An [`Encryption`] alone stands for a link over a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkTerms {
+    /// Whether bytes are encrypted; both sides have to say the same.
+    pub encryption: Encryption,
+    /// Whether bytes may go through shared memory: they do if both sides say so, encryption is
+    /// off, and both are processes of one user on one host whose system is able to.
+    pub shares_memory: bool,
+}
+
+impl From<Encryption> for LinkTerms {
+    fn from(encryption: Encryption) -> Self {
+        Self { encryption, shares_memory: false }
+    }
+}
+
+impl LinkTerms {
+    /// What remains of them towards this peer.
+    fn towards(self, peer: &Peer) -> Self {
+        let is_same_user =
+            matches!(peer, Peer::Local(who) if who.user == rustix::process::geteuid().as_raw());
+        let is_plain = self.encryption == Encryption::Off;
+        let shares_memory = self.shares_memory && is_plain && is_same_user && shm::is_possible();
+        Self { shares_memory, ..self }
+    }
+}
+
 /// One side of a handshake under way. It never blocks; the caller waits for what
 /// [`Self::advance`] wants, for as long as its own clock allows, and drops it to give up.
 #[derive(Debug)]
@@ -84,7 +123,11 @@ pub struct Handshake {
     socket: Option<OwnedFd>,
     peer: Peer,
     key: Key,
-    encryption: Encryption,
+    terms: LinkTerms,
+    /// Whether both sides have said that they share memory.
+    is_sharing: bool,
+    /// What the initiator has made for it.
+    channel: Option<Box<Channel>>,
     step: HandshakeStep,
     noise: Noise,
     /// The frame being sent or received, and how far it is.
@@ -108,6 +151,12 @@ pub enum Progress {
 enum HandshakeStep {
     Sending(Then),
     Awaiting(Message),
+    /// The initiator offers memory.
+    Offering,
+    /// The responder waits for that.
+    AwaitingOffer,
+    /// The initiator waits for the answer.
+    AwaitingAnswer,
     Finished,
 }
 
@@ -115,6 +164,7 @@ enum HandshakeStep {
 #[derive(Clone, Copy, Debug)]
 enum Then {
     Await(Message),
+    Offer,
     Serve,
     FailForKey,
     FailForEncryption,
@@ -146,9 +196,10 @@ impl Handshake {
     /// # Errors
     /// [`Error::Io`] if it is not connected; [`Error::ForeignUser`] if a Unix socket's listener
     /// belongs to another user.
-    pub fn initiator(socket: OwnedFd, key: &Key, encryption: Encryption) -> Result<Self> {
+    pub fn initiator(socket: OwnedFd, key: &Key, terms: impl Into<LinkTerms>) -> Result<Self> {
         let Incoming { socket, peer } = Incoming::from_socket(socket)?;
-        let mut handshake = Self::new(socket, peer, key, encryption);
+        let mut handshake = Self::new(socket, peer, key, terms.into());
+        handshake.is_sharing = handshake.terms.shares_memory;
         let mut noise = builder(key)?.build_initiator().map_err(broken)?;
         handshake.stage_hello(&mut noise)?;
         handshake.noise = Noise::Shaking(Box::new(noise));
@@ -158,8 +209,8 @@ impl Handshake {
 
     /// The side that accepted.
     #[must_use]
-    pub fn responder(incoming: Incoming, key: &Key, encryption: Encryption) -> Self {
-        Self::new(incoming.socket, incoming.peer, key, encryption)
+    pub fn responder(incoming: Incoming, key: &Key, terms: impl Into<LinkTerms>) -> Self {
+        Self::new(incoming.socket, incoming.peer, key, terms.into())
     }
 
     /// Goes as far as the socket allows. After an error or [`Progress::Done`] drop it.
@@ -176,6 +227,7 @@ impl Handshake {
                     }
                     match then {
                         Then::Await(message) => self.step = HandshakeStep::Awaiting(message),
+                        Then::Offer => self.step = HandshakeStep::Offering,
                         Then::Serve => return self.serve(),
                         Then::FailForKey => return Err(self.wrong_key()),
                         Then::FailForEncryption => return Err(self.encryption_mismatch()),
@@ -191,10 +243,33 @@ impl Handshake {
                         Message::Second => self.answer_second()?,
                         Message::Third => {
                             self.check_third()?;
-                            return self.serve();
+                            if !self.is_sharing {
+                                return self.serve();
+                            }
+                            self.step = HandshakeStep::AwaitingOffer;
                         }
                     }
                     self.done_bytes = 0;
+                }
+                HandshakeStep::Offering => {
+                    if !self.offer()? {
+                        return Ok(Progress::WantWrite);
+                    }
+                    if self.channel.is_none() {
+                        return self.serve();
+                    }
+                    self.step = HandshakeStep::AwaitingAnswer;
+                }
+                HandshakeStep::AwaitingOffer => {
+                    if !self.take_offer()? {
+                        return Ok(Progress::WantRead);
+                    }
+                }
+                HandshakeStep::AwaitingAnswer => {
+                    if !self.take_answer()? {
+                        return Ok(Progress::WantRead);
+                    }
+                    return self.serve();
                 }
                 HandshakeStep::Finished => {
                     return Err(Error::ApiMisuse { rule: "a handshake ends once" });
@@ -209,12 +284,14 @@ impl Handshake {
         self.peer
     }
 
-    fn new(socket: OwnedFd, peer: Peer, key: &Key, encryption: Encryption) -> Self {
+    fn new(socket: OwnedFd, peer: Peer, key: &Key, terms: LinkTerms) -> Self {
         Self {
+            terms: terms.towards(&peer),
+            is_sharing: false,
+            channel: None,
             socket: Some(socket),
             peer,
             key: key.clone(),
-            encryption,
             step: HandshakeStep::Awaiting(Message::First),
             noise: Noise::None,
             frame: [0; HANDSHAKE_FRAME_BYTES_MAX],
@@ -226,7 +303,8 @@ impl Handshake {
     /// Makes message 1 or 2 the frame to be sent.
     fn stage_hello(&mut self, noise: &mut HandshakeState) -> Result<()> {
         let mut choice = [0; CHOICE_BYTES];
-        choice[0] = u8::from(self.encryption == Encryption::On);
+        choice[0] = u8::from(self.terms.encryption == Encryption::On);
+        choice[1] = u8::from(self.is_sharing);
         noise.write_message(&choice, &mut self.frame[LENGTH_BYTES..]).map_err(broken)?;
         self.stage(HELLO_BYTES);
         Ok(())
@@ -240,7 +318,7 @@ impl Handshake {
     }
 
     /// Reads the peer's message 1 or 2. `None` if it was not made with our key.
-    fn open_hello(&self, noise: &mut HandshakeState) -> Result<Option<Encryption>> {
+    fn open_hello(&self, noise: &mut HandshakeState) -> Result<Option<LinkTerms>> {
         let mut choice = [0; HELLO_BYTES];
         let hello = &self.frame[LENGTH_BYTES..LENGTH_BYTES + HELLO_BYTES];
         match noise.read_message(hello, &mut choice) {
@@ -249,10 +327,19 @@ impl Handshake {
             Ok(_) | Err(_) => return Err(self.misbehaved("its ephemeral key is unusable")),
         }
         // The reserved bytes must be zero, so that a later version can give them a meaning.
-        match (choice[0], choice[1..CHOICE_BYTES].iter().all(|byte| *byte == 0)) {
-            (0, true) => Ok(Some(Encryption::Off)),
-            (1, true) => Ok(Some(Encryption::On)),
-            _ => Err(self.misbehaved("it asks for something unknown; is it another version?")),
+        let encryption = match choice[0] {
+            0 => Encryption::Off,
+            1 => Encryption::On,
+            _ => return Err(self.misbehaved(UNKNOWN_CHOICE)),
+        };
+        let shares_memory = match choice[1] {
+            0 => false,
+            1 => true,
+            _ => return Err(self.misbehaved(UNKNOWN_CHOICE)),
+        };
+        match choice[2..CHOICE_BYTES].iter().all(|byte| *byte == 0) {
+            true => Ok(Some(LinkTerms { encryption, shares_memory })),
+            false => Err(self.misbehaved(UNKNOWN_CHOICE)),
         }
     }
 
@@ -266,9 +353,10 @@ impl Handshake {
             return Ok(());
         };
         // The peer learns of a difference from our authenticated answer, as we from its message.
+        self.is_sharing = self.terms.shares_memory && theirs.shares_memory;
         self.stage_hello(&mut noise)?;
         self.noise = Noise::Shaking(Box::new(noise));
-        self.step = HandshakeStep::Sending(if theirs == self.encryption {
+        self.step = HandshakeStep::Sending(if theirs.encryption == self.terms.encryption {
             Then::Await(Message::Third)
         } else {
             Then::FailForEncryption
@@ -285,8 +373,13 @@ impl Handshake {
         };
         match self.open_hello(&mut noise)? {
             None => return Err(self.wrong_key()),
-            Some(theirs) if theirs != self.encryption => return Err(self.encryption_mismatch()),
-            Some(_) => {}
+            Some(theirs) if theirs.encryption != self.terms.encryption => {
+                return Err(self.encryption_mismatch());
+            }
+            Some(theirs) if theirs.shares_memory && !self.is_sharing => {
+                return Err(self.misbehaved("it shares memory with a peer that does not"));
+            }
+            Some(theirs) => self.is_sharing = theirs.shares_memory,
         }
         let mut agreed = noise.into_transport_mode().map_err(broken)?;
         agreed
@@ -294,7 +387,8 @@ impl Handshake {
             .map_err(broken)?;
         self.stage(PROOF_BYTES);
         self.noise = Noise::Agreed(Box::new(agreed));
-        self.step = HandshakeStep::Sending(Then::Serve);
+        let then = if self.is_sharing { Then::Offer } else { Then::Serve };
+        self.step = HandshakeStep::Sending(then);
         Ok(())
     }
 
@@ -322,8 +416,69 @@ impl Handshake {
             return Err(Error::ApiMisuse { rule: "a handshake ends once" });
         };
         // Without encryption the keys have served their purpose, the proof, and are dropped.
-        let agreed = (self.encryption == Encryption::On).then_some(*agreed);
+        let agreed = (self.terms.encryption == Encryption::On).then_some(*agreed);
+        if let Some(channel) = self.channel.take() {
+            return Ok(Progress::Done(Link::shared(socket, self.peer, *channel)));
+        }
         Ok(Progress::Done(Link::new(socket, self.peer, agreed)))
+    }
+
+    /// The initiator sends memory, or that it has none; returns whether that is sent.
+    fn offer(&mut self) -> Result<bool> {
+        // What the system refuses costs the memory and not the link.
+        let made = Channel::make().ok();
+        let sent = shm::send_offer(self.socket()?, made.as_ref().map(|(_, offer)| offer));
+        match sent {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => return Ok(false),
+            // So many descriptors may not be under way.
+            Err(Errno::TOOMANYREFS) => {
+                let word = shm::send_offer(self.socket()?, None);
+                return word.map(|()| true).map_err(|cause| self.failed(cause));
+            }
+            Err(cause) => return Err(self.failed(cause)),
+        }
+        self.channel = made.map(|(channel, _)| Box::new(channel));
+        Ok(true)
+    }
+
+    /// The responder takes the memory and says so; returns whether the offer has come.
+    fn take_offer(&mut self) -> Result<bool> {
+        let received = shm::receive_offer(self.socket()?);
+        let channel = match received.map_err(|cause| self.failed(cause))? {
+            Received::Nothing => return Ok(false),
+            Received::Closed => return Err(Error::ClosedDuringHandshake { peer: self.peer }),
+            Received::Invalid => return Err(self.misbehaved("it sent no memory to be shared")),
+            Received::Socket { wants_answer: false } => {
+                self.step = HandshakeStep::Sending(Then::Serve);
+                self.frame_bytes = 0;
+                return Ok(true);
+            }
+            Received::Socket { wants_answer: true } => None,
+            Received::Offer(offer) => Channel::take(offer).ok(),
+        };
+        self.frame[0] = shm::answer(channel.is_some());
+        (self.frame_bytes, self.done_bytes) = (1, 0);
+        self.channel = channel.map(Box::new);
+        self.step = HandshakeStep::Sending(Then::Serve);
+        Ok(true)
+    }
+
+    /// The initiator learns whether its memory was taken; returns whether the answer has come.
+    fn take_answer(&mut self) -> Result<bool> {
+        let mut word = [0];
+        match rustix::net::recv(self.socket()?, &mut word, RecvFlags::DONTWAIT) {
+            Ok((_, 0)) => return Err(Error::ClosedDuringHandshake { peer: self.peer }),
+            Ok(_) => {}
+            Err(Errno::WOULDBLOCK | Errno::INTR) => return Ok(false),
+            Err(cause) => return Err(self.failed(cause)),
+        }
+        match word[0] {
+            word if word == shm::answer(true) => {}
+            word if word == shm::answer(false) => self.channel = None,
+            _ => return Err(self.misbehaved("it does not say whether it shares memory")),
+        }
+        Ok(true)
     }
 
     /// Sends the rest of the frame; returns whether all of it is sent.
@@ -378,7 +533,7 @@ impl Handshake {
     }
 
     fn encryption_mismatch(&self) -> Error {
-        Error::EncryptionMismatch { peer: self.peer, own: self.encryption }
+        Error::EncryptionMismatch { peer: self.peer, own: self.terms.encryption }
     }
 
     fn misbehaved(&self, problem: &'static str) -> Error {
@@ -433,6 +588,7 @@ impl Message {
     }
 }
 
+const UNKNOWN_CHOICE: &str = "it asks for something unknown; is it another version?";
 const FINISHED: Error = Error::ApiMisuse { rule: "a handshake ends once" };
 
 fn builder(key: &Key) -> Result<snow::Builder<'_>> {

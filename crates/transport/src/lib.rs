@@ -11,7 +11,8 @@
 //! 3. [`Handshake`] proves the [`Key`] in both directions within [`HANDSHAKE_DEADLINE_MS`], in a
 //!    fixed and small memory; [`Pending`] bounds how many may be at it. The other end does
 //!    all of this in one call, [`connect`], or step by step beside other work, with a [`Dial`].
-//! 4. [`Link`] carries bytes, plain or encrypted as both ends agreed ([`Encryption`]).
+//! 4. [`Link`] carries bytes, plain or encrypted as both ends agreed ([`Encryption`]), or through
+//!    memory that both share ([`LinkTerms`]).
 //! 5. [`Poller`] tells when any of these can go on.
 //!
 //! Beside the links, [`TableListener`] and [`SharedTable`] take over a sealed memory file from a
@@ -47,6 +48,7 @@ mod peer;
 mod pending;
 mod poller;
 mod port_probe;
+mod shm;
 mod socket;
 mod table;
 
@@ -56,7 +58,7 @@ pub use connect::{WhenRefused, connect};
 pub use dial::Dial;
 pub use error::{Error, Result};
 pub use handshake::{
-    Encryption, HANDSHAKE_DEADLINE_MS, HANDSHAKE_FRAME_BYTES_MAX, Handshake, Progress,
+    Encryption, HANDSHAKE_DEADLINE_MS, HANDSHAKE_FRAME_BYTES_MAX, Handshake, LinkTerms, Progress,
 };
 pub use inherited::take_inherited_descriptor;
 pub use interface::{Interface, InterfaceRule, interfaces};
@@ -71,4 +73,5 @@ pub use peer::{Peer, PeerCredentials};
 pub use pending::{Admission, DISPLACE_AFTER_MS, PENDING_HANDSHAKES_MAX, Pending};
 pub use poller::{Event, Interest, Poller, Waker};
 pub use port_probe::probe_port;
+pub use shm::{RING_BYTES, SHARED_LINK_BYTES};
 pub use table::{TABLE_HELLO_BYTES, TableAccepted, TableListener, TableOffer, TablePeer};

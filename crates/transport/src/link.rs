@@ -3,7 +3,8 @@
 //! A plain link costs nothing over its socket: each read or write is one system call on the
 //! caller's own memory. An encrypted link holds its key state and, only while bytes are under
 //! way, buffers; see `cipher.rs`. Writes never raise `SIGPIPE`, whatever the host program does
-//! about it: plain gathered writes go through `sendmsg`, which is `writev` with that flag.
+//! about it: plain gathered writes go through `sendmsg`, which is `writev` with that flag. A link in
+//! shared memory makes a system call only to wake its peer; see `shm/mod.rs`.
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -16,6 +17,7 @@ use snow::TransportState;
 
 use crate::cipher::Cipher;
 use crate::hearing::is_deaf_for;
+use crate::shm::Channel;
 use crate::{Encryption, Error, Peer, PeerCredentials, Result};
 
 /// The most slices that one plain write takes (`UIO_MAXIOV`); further ones wait for the next.
@@ -40,8 +42,18 @@ const PROBES_MAX: u32 = 127;
 pub struct Link {
     socket: OwnedFd,
     peer: Peer,
-    /// Boxed, so that a plain link stays small.
-    cipher: Option<Box<Cipher>>,
+    carrier: Carrier,
+}
+
+/// How bytes go over the link. Boxed, so that a plain link stays small.
+#[derive(Debug)]
+enum Carrier {
+    /// As they are over the socket.
+    Plain,
+    /// Encrypted over the socket.
+    Encrypted(Box<Cipher>),
+    /// Beside the socket.
+    Shared(Box<Channel>),
 }
 
 impl Link {
@@ -55,7 +67,16 @@ impl Link {
             // The system may bound it, or leave it as it is.
             let _ = sockopt::set_socket_send_buffer_size(&socket, LOCAL_BUFFER_BYTES);
         }
-        Self { socket, peer, cipher: agreed.map(|state| Box::new(Cipher::new(state))) }
+        let carrier = match agreed {
+            None => Carrier::Plain,
+            Some(state) => Carrier::Encrypted(Box::new(Cipher::new(state))),
+        };
+        Self { socket, peer, carrier }
+    }
+
+    /// A link whose bytes go through shared memory; the socket tells of the peer's end.
+    pub(crate) fn shared(socket: OwnedFd, peer: Peer, channel: Channel) -> Self {
+        Self { socket, peer, carrier: Carrier::Shared(Box::new(channel)) }
     }
 
     /// Two plain links joined within this process, for tests and for a node that is its own
@@ -72,36 +93,56 @@ impl Link {
         Ok((Self::new(one, peer, None), Self::new(two, peer, None)))
     }
 
-    /// Reads into `buffer`: the count of bytes, or 0 if the peer has closed.
-    ///
-    /// An encrypted link may have more than it gave: while [`Self::has_buffered`], read again
-    /// before waiting, since the poller does not know of it.
+    /// Two links in shared memory within this process, as [`Self::pair`], and the file that is
+    /// their memory: tests write to it what a peer could write.
     ///
     /// # Errors
-    /// `WouldBlock` if nothing is there; `InvalidData` if the encrypted bytes were altered and
-    /// `UnexpectedEof` if they end within a frame; else the socket's.
+    /// [`Error::Io`] if the system refuses memory or descriptors.
+    pub fn shared_pair() -> Result<(Self, Self, OwnedFd)> {
+        let (one, two) = Self::pair()?;
+        let (channel, offer) = Channel::make()?;
+        let file = offer.memory_file()?;
+        let other = Channel::take(offer)?;
+        let (one, two) = (one.into_shared(channel), two.into_shared(other));
+        Ok((one, two, file))
+    }
+
+    fn into_shared(self, channel: Channel) -> Self {
+        Self { carrier: Carrier::Shared(Box::new(channel)), ..self }
+    }
+
+    /// Reads into `buffer`: the count of bytes, or 0 if the peer has closed.
+    ///
+    /// An encrypted link, or one in shared memory, may have more than it gave: while
+    /// [`Self::has_buffered`], read again before waiting, since the poller does not know of it.
+    ///
+    /// # Errors
+    /// `WouldBlock` if nothing is there; `InvalidData` if the encrypted bytes were altered or the
+    /// peer has broken the rules of the shared memory, and `UnexpectedEof` if encrypted bytes end
+    /// within a frame; else the socket's.
     #[inline]
     pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match &mut self.cipher {
-            None => receive(self.socket.as_fd(), buffer),
-            Some(cipher) => cipher.read(self.socket.as_fd(), buffer),
+        match &mut self.carrier {
+            Carrier::Plain => receive(self.socket.as_fd(), buffer),
+            Carrier::Shared(channel) => channel.read(self.socket.as_fd(), buffer),
+            Carrier::Encrypted(cipher) => cipher.read(self.socket.as_fd(), buffer),
         }
     }
 
     /// As [`Self::read`], but waits until something is there. Only for a process that has nothing
-    /// else to wait for; an encrypted link does not wait.
+    /// else to wait for; a link that is encrypted or in shared memory does not wait.
     ///
     /// # Errors
     /// As [`Self::read`]; `Interrupted` when a signal came, `WouldBlock` when the time of
     /// [`Self::set_wait_limit`] is over.
     #[inline]
     pub fn read_waiting(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match &mut self.cipher {
-            None => match rustix::net::recv(&self.socket, buffer, RecvFlags::empty()) {
-                Ok((bytes, _)) => Ok(bytes),
-                Err(cause) => Err(cause.into()),
-            },
-            Some(cipher) => cipher.read(self.socket.as_fd(), buffer),
+        if !matches!(self.carrier, Carrier::Plain) {
+            return self.read(buffer);
+        }
+        match rustix::net::recv(&self.socket, buffer, RecvFlags::empty()) {
+            Ok((bytes, _)) => Ok(bytes),
+            Err(cause) => Err(cause.into()),
         }
     }
 
@@ -109,15 +150,19 @@ impl Link {
     /// be fewer than offered.
     ///
     /// An encrypted link may have taken bytes that have not left yet: while
-    /// [`Self::wants_write`], wait for writability and call [`Self::flush`].
+    /// [`Self::wants_write`], wait for writability and call [`Self::flush`]. A link in shared memory
+    /// that has taken less than it was offered is reported writable when there is room.
     ///
     /// # Errors
-    /// `WouldBlock` if nothing was taken; `BrokenPipe` or `ConnectionReset` if the peer is gone.
+    /// `WouldBlock` if nothing was taken; `BrokenPipe` or `ConnectionReset` if the peer is gone,
+    /// which a link in shared memory learns only when it reads; `InvalidData` if its peer has
+    /// broken the rules of the shared memory.
     #[inline]
     pub fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        match &mut self.cipher {
-            None => send_gathered(self.socket.as_fd(), slices),
-            Some(cipher) => cipher.write(self.socket.as_fd(), slices),
+        match &mut self.carrier {
+            Carrier::Plain => send_gathered(self.socket.as_fd(), slices),
+            Carrier::Shared(channel) => channel.write(slices),
+            Carrier::Encrypted(cipher) => cipher.write(self.socket.as_fd(), slices),
         }
     }
 
@@ -125,14 +170,26 @@ impl Link {
     #[must_use]
     #[inline]
     pub fn has_buffered(&self) -> bool {
-        self.cipher.as_ref().is_some_and(|cipher| cipher.has_buffered())
+        match &self.carrier {
+            Carrier::Plain => false,
+            Carrier::Shared(channel) => channel.has_bytes(),
+            Carrier::Encrypted(cipher) => cipher.has_buffered(),
+        }
     }
 
-    /// Whether ciphertext waits to leave. Never so for a plain link.
+    /// Before a wait for a link in shared memory: has the peer wake this process when it writes.
+    /// True if something is there already; then read, and do not wait. Always false for others.
+    #[must_use]
+    #[inline]
+    pub fn announce_wait(&self) -> bool {
+        matches!(&self.carrier, Carrier::Shared(channel) if channel.announce_wait())
+    }
+
+    /// Whether ciphertext waits to leave. Never so for a link that is not encrypted.
     #[must_use]
     #[inline]
     pub fn wants_write(&self) -> bool {
-        self.cipher.as_ref().is_some_and(|cipher| cipher.wants_write())
+        matches!(&self.carrier, Carrier::Encrypted(cipher) if cipher.wants_write())
     }
 
     /// Sends waiting ciphertext.
@@ -140,9 +197,9 @@ impl Link {
     /// # Errors
     /// `WouldBlock` if some still waits; else the socket's.
     pub fn flush(&mut self) -> io::Result<()> {
-        match &mut self.cipher {
-            None => Ok(()),
-            Some(cipher) => cipher.flush(self.socket.as_fd()),
+        match &mut self.carrier {
+            Carrier::Plain | Carrier::Shared(_) => Ok(()),
+            Carrier::Encrypted(cipher) => cipher.flush(self.socket.as_fd()),
         }
     }
 
@@ -152,21 +209,49 @@ impl Link {
     /// # Errors
     /// The socket's, if the peer is gone.
     pub fn close_writing(&mut self) -> io::Result<()> {
+        if let Carrier::Shared(channel) = &self.carrier {
+            channel.close_writing();
+        }
         Ok(rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Write)?)
     }
 
-    /// Gives back what buffers an encrypted link kept from its last bulk transfer. They come
-    /// back by themselves; call it for links that have been quiet for a while.
-    pub fn release_buffers(&mut self) {
-        if let Some(cipher) = &mut self.cipher {
-            cipher.release_buffers();
+    /// Gives back what buffers an encrypted link kept from its last bulk transfer, and the pages of
+    /// a link in shared memory through which no byte has gone since the last call. They come back by
+    /// themselves; call it for links that have been quiet for a while. Gives whether another call
+    /// can give something back.
+    pub fn release_buffers(&mut self) -> bool {
+        match &mut self.carrier {
+            Carrier::Plain => false,
+            Carrier::Shared(channel) => channel.release_pages(),
+            Carrier::Encrypted(cipher) => {
+                cipher.release_buffers();
+                false
+            }
         }
     }
 
     /// Whether this link encrypts.
     #[must_use]
     pub fn encryption(&self) -> Encryption {
-        if self.cipher.is_some() { Encryption::On } else { Encryption::Off }
+        match &self.carrier {
+            Carrier::Encrypted(_) => Encryption::On,
+            Carrier::Plain | Carrier::Shared(_) => Encryption::Off,
+        }
+    }
+
+    /// Whether bytes go through shared memory.
+    #[must_use]
+    #[inline]
+    pub fn is_shared(&self) -> bool {
+        matches!(self.carrier, Carrier::Shared(_))
+    }
+
+    /// What the peer of a link in shared memory rings.
+    pub(crate) fn bell(&self) -> Option<BorrowedFd<'_>> {
+        match &self.carrier {
+            Carrier::Shared(channel) => Some(channel.bell()),
+            Carrier::Plain | Carrier::Encrypted(_) => None,
+        }
     }
 
     /// Has the system end a TCP link whose peer's host has not answered for about this long, to the

@@ -11,7 +11,7 @@ use std::time::Duration;
 use rustix::event::{EventfdFlags, Timespec, epoll};
 use rustix::io::Errno;
 
-use crate::{Error, Result};
+use crate::{Error, Link, Result};
 
 /// How many events one wait brings at most; the next wait brings the others.
 const EVENTS_PER_WAIT_MAX: usize = 256;
@@ -83,6 +83,33 @@ impl Poller {
     pub fn add(&self, descriptor: impl AsFd, token: u64, interest: Interest) -> Result<()> {
         epoll::add(&self.epoll, descriptor, epoll::EventData::new_u64(token), interest.flags())
             .map_err(|cause| Error::io("add a descriptor to the poller", cause))
+    }
+
+    /// Adds a link: its socket, to be read, and the bell of a link in shared memory. What the bell
+    /// tells is both readable and writable, since the peer has written or made room; it tells so
+    /// only after [`Link::announce_wait`], or after a short write.
+    ///
+    /// # Errors
+    /// As [`Poller::add`].
+    pub fn add_link(&self, link: &Link, token: u64) -> Result<()> {
+        self.add(link, token, Interest::READ)?;
+        let Some(bell) = link.bell() else { return Ok(()) };
+        // Edge-triggered, since what is rung is never read.
+        let flags = Interest::BOTH.flags() | epoll::EventFlags::ET;
+        epoll::add(&self.epoll, bell, epoll::EventData::new_u64(token), flags)
+            .map_err(|cause| Error::io("add a link's bell to the poller", cause))
+    }
+
+    /// Takes a link out. One in shared memory stays in the set otherwise, as long as its peer
+    /// lives.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if it is not in the set.
+    pub fn remove_link(&self, link: &Link) -> Result<()> {
+        if let Some(bell) = link.bell() {
+            self.remove(bell)?;
+        }
+        self.remove(link)
     }
 
     /// Changes token and interest.

@@ -61,7 +61,8 @@ pub(super) fn measure(
     progress: &mut Progress,
 ) -> Result<(Vec<Section>, Vec<Section>), Failure> {
     let transport = match plan.tree.transport {
-        Transport::Unix => FloorTransport::Unix,
+        // The floor has no shared memory: what it saves is to be seen.
+        Transport::Unix | Transport::Shm => FloorTransport::Unix,
         Transport::Tcp => FloorTransport::Tcp,
     };
     // The calling thread is on its core already, and what it starts inherits that.

@@ -25,6 +25,7 @@ const ELEMENT_BYTES: usize = 8;
 pub enum Transport {
     Unix,
     Tcp,
+    Shm,
 }
 
 impl std::fmt::Display for Transport {
@@ -32,6 +33,7 @@ impl std::fmt::Display for Transport {
         f.write_str(match self {
             Self::Unix => "unix",
             Self::Tcp => "tcp",
+            Self::Shm => "shm",
         })
     }
 }

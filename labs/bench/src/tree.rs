@@ -54,6 +54,7 @@ pub(super) fn builder(
     let transport = match transport {
         Transport::Unix => TransportKind::Unix,
         Transport::Tcp => TransportKind::Tcp,
+        Transport::Shm => TransportKind::Shm,
     };
     Ok(Network::builder(topology).node_program(sapwood::node_program()?).transport(transport))
 }

@@ -105,6 +105,7 @@ impl Plan {
             transport: match arguments.transport {
                 Transport::Unix => TransportKind::Unix,
                 Transport::Tcp => TransportKind::Tcp,
+                Transport::Shm => TransportKind::Shm,
             },
             period: Duration::from_secs(1) / arguments.rate,
             faults,

@@ -42,7 +42,7 @@ fn a_wrong_command_line_gives_one_line_and_exit_code_2() {
         &["bench", "tree", "--bytes", "9"],
         &["bench", "tree", "--runs", "0"],
         &["bench", "tree", "--only", "sleep"],
-        &["bench", "tree", "--transport", "shm"],
+        &["bench", "tree", "--transport", "pipe"],
         &["doctor", "--topology", "0"],
     ];
     for arguments in wrong {

@@ -8,8 +8,8 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use sapwood_transport::{
-    Accepted, Address, Encryption, Error, Handshake, Incoming, Key, Link, Listener, Progress,
-    Result,
+    Accepted, Address, Encryption, Error, Handshake, Incoming, Key, Link, LinkTerms, Listener,
+    Progress, Result,
 };
 
 /// Far longer than any step takes; a wait that reaches it has failed.
@@ -30,8 +30,8 @@ pub fn responder(key: &Key, encryption: Encryption) -> (Handshake, UnixStream) {
 
 /// Both sides of a handshake over a socket pair.
 pub fn both_sides(
-    (one_key, one_choice): (&Key, Encryption),
-    (two_key, two_choice): (&Key, Encryption),
+    (one_key, one_choice): (&Key, impl Into<LinkTerms>),
+    (two_key, two_choice): (&Key, impl Into<LinkTerms>),
 ) -> (Result<Link>, Result<Link>) {
     let (incoming, theirs) = stranger();
     let mut responder = Handshake::responder(incoming, two_key, two_choice);

@@ -92,6 +92,7 @@ fn soak(arguments: &Arguments) -> Result<Report, Failure> {
     let transport = match arguments.transport {
         Transport::Unix => TransportKind::Unix,
         Transport::Tcp => TransportKind::Tcp,
+        Transport::Shm => TransportKind::Shm,
     };
     let network = Network::builder(Topology::from_shape(&arguments.topology, &Hosts::local()))
         .back_end(Program::new(&own).argument(BACK_END).binds_itself())

@@ -1,0 +1,221 @@
+//! A ring of bytes with one writer and one reader, which do not trust each other.
+//!
+//! Each end keeps its own position to itself and only tells it. What the other tells is loaded once,
+//! and believed if it lies between what it told before and what is possible: a position that goes
+//! back, or too far, ends the link.
+//!
+//! No wake-up is lost: an end that is about to wait stores that it waits and then looks at the
+//! other's position once more; the other stores its position and then looks whether this end waits.
+//! A sequentially consistent fence stands between the two steps on both sides, so that at least one
+//! of them sees the other's store.
+
+use std::io::IoSlice;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicU32, fence};
+
+use super::memory::{Control, RING_BYTES, Ring};
+
+/// A writer that waits is woken when this many bytes can be written, and not for a few.
+const ROOM_BYTES: u64 = CAPACITY / 2;
+const CAPACITY: u64 = RING_BYTES as u64;
+
+/// What an end says of the other's numbers that cannot be.
+pub(super) type Problem = &'static str;
+
+/// The end that writes.
+#[derive(Debug)]
+pub(super) struct Producer {
+    ring: Ring,
+    written: u64,
+    /// The reader's position, as it was last told.
+    read: u64,
+    /// How far the ring was written at the last look for pages to give back, and when they were
+    /// given back.
+    looked: u64,
+    released: u64,
+}
+
+/// The end that reads.
+#[derive(Debug)]
+pub(super) struct Consumer {
+    ring: Ring,
+    read: u64,
+    /// The writer's position, as it was last told.
+    written: u64,
+}
+
+impl Producer {
+    pub(super) fn new(ring: Ring) -> Self {
+        Self { ring, written: 0, read: 0, looked: 0, released: 0 }
+    }
+
+    /// Writes what there is room for. If that is not all, the reader wakes this side later.
+    #[inline]
+    pub(super) fn write(&mut self, slices: &[IoSlice<'_>]) -> Result<usize, Problem> {
+        let before = self.written;
+        for slice in slices {
+            let mut rest = &slice[..];
+            while !rest.is_empty() {
+                let room = self.room_for(rest.len())?;
+                if room == 0 {
+                    self.publish(before);
+                    return Ok(bytes(self.written - before));
+                }
+                let (now, later) = rest.split_at(rest.len().min(room));
+                self.ring.put(self.written, now);
+                self.written += now.len() as u64;
+                rest = later;
+            }
+        }
+        self.publish(before);
+        Ok(bytes(self.written - before))
+    }
+
+    /// How many bytes can be written; none only after the reader was told that this side waits.
+    #[inline]
+    fn room_for(&mut self, wanted: usize) -> Result<usize, Problem> {
+        let room = CAPACITY - (self.written - self.read);
+        if room >= wanted as u64 {
+            return Ok(bytes(room));
+        }
+        self.look()?;
+        let room = CAPACITY - (self.written - self.read);
+        if room > 0 {
+            return Ok(bytes(room));
+        }
+        // The reader is to find what was written so far, since it frees what this side waits for.
+        self.control().writer.written.store(self.written, Release);
+        self.control().writer.waits.store(1, Relaxed);
+        fence(SeqCst);
+        self.look()?;
+        Ok(bytes(CAPACITY - (self.written - self.read)))
+    }
+
+    #[inline]
+    fn publish(&self, before: u64) {
+        if self.written != before {
+            self.control().writer.written.store(self.written, Release);
+        }
+    }
+
+    /// Looks how far the reader is.
+    #[inline]
+    fn look(&mut self) -> Result<(), Problem> {
+        let read = self.control().reader.read.load(Acquire);
+        if read < self.read || read > self.written {
+            return Err("the peer has read what was not written");
+        }
+        self.read = read;
+        Ok(())
+    }
+
+    /// After a write: whether the reader waits, which it does no longer.
+    #[inline]
+    pub(super) fn must_wake_reader(&self) -> bool {
+        fence(SeqCst);
+        take_flag(&self.control().reader.waits)
+    }
+
+    /// Says that no byte follows.
+    pub(super) fn close(&self) {
+        self.control().writer.closed.store(1, Release);
+    }
+
+    /// Gives the pages back if the ring is empty and was not used since the last call; gives whether
+    /// there are some to be given back later.
+    pub(super) fn release_pages(&mut self) -> bool {
+        if self.written == self.released {
+            return false;
+        }
+        if self.looked != self.written || self.look().is_err() || self.read != self.written {
+            self.looked = self.written;
+            return true;
+        }
+        self.ring.release_pages();
+        self.released = self.written;
+        false
+    }
+
+    #[inline]
+    fn control(&self) -> &Control {
+        self.ring.control()
+    }
+}
+
+impl Consumer {
+    pub(super) fn new(ring: Ring) -> Self {
+        Self { ring, read: 0, written: 0 }
+    }
+
+    /// Copies out what is there, as far as the buffer holds it.
+    #[inline]
+    pub(super) fn read(&mut self, buffer: &mut [u8]) -> Result<usize, Problem> {
+        if self.written - self.read < buffer.len() as u64 {
+            let written = self.control().writer.written.load(Acquire);
+            if written < self.written || written - self.read > CAPACITY {
+                return Err("the peer has written what cannot be");
+            }
+            self.written = written;
+        }
+        let count = buffer.len().min(bytes(self.written - self.read));
+        if count > 0 {
+            self.ring.get(self.read, &mut buffer[..count]);
+            self.read += count as u64;
+            self.control().reader.read.store(self.read, Release);
+        }
+        Ok(count)
+    }
+
+    /// After a read: whether the writer waits and has room enough, and so waits no longer.
+    #[inline]
+    pub(super) fn must_wake_writer(&self) -> bool {
+        fence(SeqCst);
+        let control = self.control();
+        if control.writer.waits.load(Relaxed) == 0 {
+            return false;
+        }
+        // A nonsensical position makes this side wake the peer too often, or fail at its next read.
+        let unread = control.writer.written.load(Acquire).wrapping_sub(self.read);
+        unread <= CAPACITY - ROOM_BYTES && take_flag(&control.writer.waits)
+    }
+
+    #[inline]
+    pub(super) fn has_bytes(&self) -> bool {
+        self.control().writer.written.load(Acquire) != self.read
+    }
+
+    /// Whether the writer has said that no byte follows.
+    pub(super) fn is_closed(&self) -> bool {
+        self.control().writer.closed.load(Acquire) != 0
+    }
+
+    /// Says that this side waits; true if it need not, since something is there.
+    #[inline]
+    pub(super) fn announce_wait(&self) -> bool {
+        let waits = &self.control().reader.waits;
+        waits.store(1, Relaxed);
+        fence(SeqCst);
+        let must_not = self.has_bytes() || self.is_closed();
+        if must_not {
+            waits.store(0, Relaxed);
+        }
+        must_not
+    }
+
+    #[inline]
+    fn control(&self) -> &Control {
+        self.ring.control()
+    }
+}
+
+/// Takes the mark of an end that waits, so that it is woken once.
+#[inline]
+fn take_flag(flag: &AtomicU32) -> bool {
+    flag.load(Relaxed) != 0 && flag.swap(0, Relaxed) != 0
+}
+
+/// A count of bytes in a ring.
+#[inline]
+fn bytes(count: u64) -> usize {
+    usize::try_from(count).unwrap_or(RING_BYTES).min(RING_BYTES)
+}
