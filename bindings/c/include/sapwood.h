@@ -156,6 +156,8 @@ typedef enum {
     SAPWOOD_TRANSPORT_UNIX = 1,
     /** TCP, bound to the loopback interface. */
     SAPWOOD_TRANSPORT_TCP = 2,
+    /** Shared memory between processes of one user on one host. */
+    SAPWOOD_TRANSPORT_SHM = 3,
 } sapwood_transport_t;
 
 /** Whether links are encrypted. Every link proves the network's key in any case. */

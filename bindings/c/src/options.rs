@@ -24,6 +24,8 @@ pub enum sapwood_transport_t {
     SAPWOOD_TRANSPORT_UNIX = 1,
     /// TCP, bound to the loopback interface.
     SAPWOOD_TRANSPORT_TCP = 2,
+    /// Shared memory between processes of one user on one host.
+    SAPWOOD_TRANSPORT_SHM = 3,
 }
 
 /// Whether links are encrypted. Every link proves the network's key in any case.

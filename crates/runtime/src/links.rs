@@ -26,8 +26,8 @@ const TAIL_BYTES: usize = 16 << 10;
 /// Bytes given to one write.
 const WRITE_BYTES_MAX: usize = 1 << 20;
 
-/// A link in shared memory through which no byte has gone for this long gives its pages back, and
-/// before twice this time.
+/// A link in shared memory through which few bytes have gone for this long gives its pages back,
+/// before twice this time is over.
 const RELEASE_AFTER: Duration = Duration::from_secs(5);
 
 /// Acknowledgements of the peers' hosts are checked this many times within the silence limit.

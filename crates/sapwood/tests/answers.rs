@@ -60,7 +60,7 @@ fn goes_on(stream: &mut Stream, first: &Answer) {
 
 #[test]
 fn a_killed_back_end_is_named_at_once() {
-    for links in [Links::Unix, Links::Tcp, Links::EncryptedTcp] {
+    for links in [Links::Unix, Links::Tcp, Links::EncryptedTcp, Links::Shm] {
         let answer = answer_after_kill("2x4", links, &[5], 5);
         assert_eq!(missing(&answer), RankSet::range(5, 5));
         assert_eq!(answer.contributors, "0-4,6-7".parse().unwrap());
@@ -70,7 +70,7 @@ fn a_killed_back_end_is_named_at_once() {
 
 #[test]
 fn without_recovery_a_killed_communication_process_takes_its_whole_subtree_with_it() {
-    for links in [Links::Unix, Links::Tcp] {
+    for links in [Links::Unix, Links::Tcp, Links::Shm] {
         // The front-end is rank 8, the communication processes are 9 and 10.
         let answer = answer_after_kill("2x4", links, &[4, 5, 6, 7], 10);
         assert_eq!(missing(&answer), RankSet::range(4, 7));

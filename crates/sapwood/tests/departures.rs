@@ -107,7 +107,7 @@ fn a_broadcast_goes_on(shape: &str, links: Links, recovery: Recovery, manner: Ma
 
 #[test]
 fn a_broadcast_goes_on_when_a_back_end_has_gone_that_had_not_read() {
-    for links in [Links::Unix, Links::Tcp] {
+    for links in [Links::Unix, Links::Tcp, Links::Shm] {
         for shape in ["2", "2x2", "3"] {
             for manner in [Manner::Killed, Manner::Leaves] {
                 a_broadcast_goes_on(shape, links, Recovery::default(), manner);

@@ -43,7 +43,7 @@ fn inner(network: &Network) -> Vec<u32> {
 
 #[test]
 fn inner_processes_die_one_after_another_and_no_wave_lacks_anybody() {
-    for links in [Links::Unix, Links::Tcp, Links::EncryptedTcp] {
+    for links in [Links::Unix, Links::Tcp, Links::EncryptedTcp, Links::Shm] {
         let (mut network, tree) = repairing("2x2x2", links, Recovery::default());
         let everyone = network.everyone().ranks().clone();
         let mut stream = network.stream(&network.everyone()).up("sum").open().unwrap();

@@ -83,6 +83,11 @@ fn every_filter_answers_over_unix_sockets() {
 }
 
 #[test]
+fn every_filter_answers_over_shared_memory() {
+    every_shape_over(Links::Shm);
+}
+
+#[test]
 fn every_filter_answers_over_tcp() {
     every_shape_over(Links::Tcp);
 }

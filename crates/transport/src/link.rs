@@ -216,7 +216,7 @@ impl Link {
     }
 
     /// Gives back what buffers an encrypted link kept from its last bulk transfer, and the pages of
-    /// a link in shared memory through which no byte has gone since the last call. They come back by
+    /// a link in shared memory through which few bytes have gone since the last call. They come back by
     /// themselves; call it for links that have been quiet for a while. Gives whether another call
     /// can give something back.
     pub fn release_buffers(&mut self) -> bool {

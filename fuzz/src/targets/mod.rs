@@ -14,6 +14,7 @@ mod packets;
 pub mod plan;
 pub mod profile;
 pub mod ranks;
+pub mod shm_ring;
 pub mod sketch;
 pub mod specification;
 pub mod topology_file;
@@ -22,7 +23,7 @@ pub mod values;
 mod world;
 
 /// All of them.
-pub const ALL: [Target; 16] = [
+pub const ALL: [Target; 17] = [
     control::TARGET,
     filter::TARGET,
     format::TARGET,
@@ -34,6 +35,7 @@ pub const ALL: [Target; 16] = [
     plan::TARGET,
     profile::TARGET,
     ranks::TARGET,
+    shm_ring::TARGET,
     sketch::TARGET,
     specification::TARGET,
     topology_file::TARGET,

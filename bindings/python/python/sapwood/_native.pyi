@@ -448,7 +448,7 @@ class Network:
         hosts: str | Sequence[str] | None = None,
         environment: Mapping[str, str] | None = None,
         node_program: _Program | None = None,
-        transport: Literal["automatic", "unix", "tcp"] = "automatic",
+        transport: Literal["automatic", "unix", "tcp", "shm"] = "automatic",
         encryption: bool | None = None,
         interface: str | None = None,
         launcher: Literal["auto", "local", "ssh", "slurm"] = "auto",

@@ -96,7 +96,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--topology", default="2x2")
     parser.add_argument("--rounds", type=int, default=2000, help="round trips of each kind")
     parser.add_argument("--elements", type=int, default=8, help="float64 numbers in a wave")
-    parser.add_argument("--transport", default="automatic", choices=["automatic", "unix", "tcp"])
+    kinds = ["automatic", "unix", "tcp", "shm"]
+    parser.add_argument("--transport", default="automatic", choices=kinds)
     parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args(arguments)
     figures = measure(chosen.topology, chosen.rounds, chosen.elements, chosen.transport)

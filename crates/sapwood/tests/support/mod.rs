@@ -27,6 +27,7 @@ pub enum Links {
     Unix,
     Tcp,
     EncryptedTcp,
+    Shm,
 }
 
 /// The program `sapwood-node`, built from this very source.
@@ -95,6 +96,7 @@ pub fn builder(shape: &str, links: Links) -> NetworkBuilder {
         Links::Unix => builder.transport(TransportKind::Unix),
         Links::Tcp => builder.transport(TransportKind::Tcp).encryption(false),
         Links::EncryptedTcp => builder.transport(TransportKind::Tcp).encryption(true),
+        Links::Shm => builder.transport(TransportKind::Shm),
     }
 }
 

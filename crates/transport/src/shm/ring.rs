@@ -18,6 +18,9 @@ use super::memory::{Control, RING_BYTES, Ring};
 /// A writer that waits is woken when this many bytes can be written, and not for a few.
 const ROOM_BYTES: u64 = CAPACITY / 2;
 const CAPACITY: u64 = RING_BYTES as u64;
+/// A ring through which fewer bytes have gone since the last look is quiet, such as one with
+/// heartbeats only; and the pages behind fewer bytes are not worth a call.
+const QUIET_BYTES: u64 = CAPACITY / 8;
 
 /// What an end says of the other's numbers that cannot be.
 pub(super) type Problem = &'static str;
@@ -121,14 +124,15 @@ impl Producer {
         self.control().writer.closed.store(1, Release);
     }
 
-    /// Gives the pages back if the ring is empty and was not used since the last call; gives whether
-    /// there are some to be given back later.
+    /// Gives the pages back if the ring is empty and was hardly used since the last call; gives
+    /// whether there are some to be given back later.
     pub(super) fn release_pages(&mut self) -> bool {
-        if self.written == self.released {
+        if self.written - self.released < QUIET_BYTES {
             return false;
         }
-        if self.looked != self.written || self.look().is_err() || self.read != self.written {
-            self.looked = self.written;
+        let is_busy = self.written - self.looked >= QUIET_BYTES;
+        self.looked = self.written;
+        if is_busy || self.look().is_err() || self.read != self.written {
             return true;
         }
         self.ring.release_pages();
