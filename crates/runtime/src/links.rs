@@ -569,7 +569,9 @@ impl SocketTable {
         }
         if self.release_at.take_if(|at| *at <= now.0).is_some() {
             let open = self.links.iter_mut().flatten().filter(|open| open.link.is_shared());
-            if open.fold(false, |is_used, open| open.link.release_buffers() || is_used) {
+            // Each is asked, also behind one that has pages left.
+            let left = open.map(|open| u32::from(open.link.release_buffers())).sum::<u32>();
+            if left > 0 {
                 self.release_at = Some((now + RELEASE_AFTER).0);
             }
         }
