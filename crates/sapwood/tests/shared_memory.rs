@@ -1,4 +1,5 @@
-//! Trees whose links are in shared memory: they are where both ends can, and a tree is the same tree.
+//! Trees whose links are in shared memory: they are where both ends can, and a tree is the same
+//! tree.
 
 mod support;
 

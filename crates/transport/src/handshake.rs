@@ -14,8 +14,8 @@
 //! choice            encryption u8 (0 off, 1 on) | shared memory u8 (0 no, 1 yes) | zeros 14
 //! ```
 //!
-//! Shared memory is for two ends of one user on one host without encryption. The side that connected
-//! says whether it is able to; the other says yes only to a yes. Then two messages follow the
+//! Shared memory is for two ends of one user on one host without encryption. The side that
+//! connected says whether it is able to; the other says yes only to a yes. Then two messages follow the
 //! third, in plain text:
 //!
 //! ```text
@@ -431,7 +431,7 @@ impl Handshake {
         match sent {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => return Ok(false),
-            // So many descriptors may not be under way.
+            // The system bounds the descriptors under way.
             Err(Errno::TOOMANYREFS) => {
                 let word = shm::send_offer(self.socket()?, None);
                 return word.map(|()| true).map_err(|cause| self.failed(cause));

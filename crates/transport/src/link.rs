@@ -3,8 +3,8 @@
 //! A plain link costs nothing over its socket: each read or write is one system call on the
 //! caller's own memory. An encrypted link holds its key state and, only while bytes are under
 //! way, buffers; see `cipher.rs`. Writes never raise `SIGPIPE`, whatever the host program does
-//! about it: plain gathered writes go through `sendmsg`, which is `writev` with that flag. A link in
-//! shared memory makes a system call only to wake its peer; see `shm/mod.rs`.
+//! about it: plain gathered writes go through `sendmsg`, which is `writev` with that flag. A link
+//! in shared memory makes a system call only to wake its peer; see `shm/mod.rs`.
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -150,8 +150,8 @@ impl Link {
     /// be fewer than offered.
     ///
     /// An encrypted link may have taken bytes that have not left yet: while
-    /// [`Self::wants_write`], wait for writability and call [`Self::flush`]. A link in shared memory
-    /// that has taken less than it was offered is reported writable when there is room.
+    /// [`Self::wants_write`], wait for writability and call [`Self::flush`]. A link in shared
+    /// memory that has taken less than it was offered is reported writable when there is room.
     ///
     /// # Errors
     /// `WouldBlock` if nothing was taken; `BrokenPipe` or `ConnectionReset` if the peer is gone,
@@ -216,8 +216,8 @@ impl Link {
     }
 
     /// Gives back what buffers an encrypted link kept from its last bulk transfer, and the pages of
-    /// a link in shared memory through which few bytes have gone since the last call. They come back by
-    /// themselves; call it for links that have been quiet for a while. Gives whether another call
+    /// a link in shared memory through which few bytes have gone since the last call. They come
+    /// back by themselves; call it for links that have been quiet for a while. Gives whether another call
     /// can give something back.
     pub fn release_buffers(&mut self) -> bool {
         match &mut self.carrier {
