@@ -15,8 +15,8 @@
 //! ```
 //!
 //! Shared memory is for two ends of one user on one host without encryption. The side that
-//! connected says whether it is able to; the other says yes only to a yes. Then two messages follow the
-//! third, in plain text:
+//! connected says whether it is able to; the other says yes only to a yes. Then two messages
+//! follow the third, in plain text:
 //!
 //! ```text
 //! 4  initiator ->   1, with the descriptors of the memory and of both bells; or 0 without any

@@ -215,10 +215,10 @@ impl Link {
         Ok(rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Write)?)
     }
 
-    /// Gives back what buffers an encrypted link kept from its last bulk transfer, and the pages of
-    /// a link in shared memory through which few bytes have gone since the last call. They come
-    /// back by themselves; call it for links that have been quiet for a while. Gives whether another call
-    /// can give something back.
+    /// Gives back what buffers an encrypted link kept from its last bulk transfer, and the pages
+    /// of a link in shared memory through which few bytes have gone since the last call. They come
+    /// back by themselves; call it for links that have been quiet for a while. Gives whether
+    /// another call can give something back.
     pub fn release_buffers(&mut self) -> bool {
         match &mut self.carrier {
             Carrier::Plain => false,

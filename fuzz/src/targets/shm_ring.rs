@@ -1,8 +1,8 @@
 //! A link in shared memory whose peer may write anything over that memory.
 //!
 //! As long as only its ends use it, the link gives what two queues give. Once the input has
-//! written to the memory, a call gives bytes, "would block" or "invalid data" and nothing else; no panic, no
-//! signal, no endless loop, and another link is not touched.
+//! written to the memory, a call gives bytes, "would block" or "invalid data" and nothing else; no
+//! panic, no signal, no endless loop, and another link is not touched.
 
 use std::collections::VecDeque;
 use std::fs::File;

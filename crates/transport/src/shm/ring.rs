@@ -1,8 +1,8 @@
 //! A ring of bytes with one writer and one reader, which do not trust each other.
 //!
 //! Each end keeps its own position to itself and only tells it. What the other tells is loaded
-//! once, and believed if it lies between what it told before and what is possible: a position that goes
-//! back, or too far, ends the link.
+//! once, and believed if it lies between what it told before and what is possible: a position that
+//! goes back, or too far, ends the link.
 //!
 //! No wake-up is lost: an end that is about to wait stores that it waits and then looks at the
 //! other's position once more; the other stores its position and then looks whether this end waits.
