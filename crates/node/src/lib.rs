@@ -6,10 +6,10 @@
 //! inputs give the same outputs.
 //!
 //! A packet on its way up passes [`Inbox`](sapwood_link::Inbox) (bytes become frames), `inbound`
-//! (which stream, which child), `waves` (held until its wave is complete), `transform` (the
-//! stream's filters), and [`Outbox`](sapwood_link::Outbox) (frames become bytes).
-//! `docs/packet-path.md` follows one. Each folder is a stage; they are to be in the order
-//! interface, turn, waves, outbound, transform, streams, members, recovery, status, inbound, api.
+//! (which stream, which child), `waves` (held until its wave is complete), `emission` (through the
+//! stream's filters), `outbound` and [`Outbox`](sapwood_link::Outbox) (frames become bytes).
+//! `docs/packet-path.md` follows one. What each folder owns is in `docs/ARCHITECTURE.md`, and which
+//! may use which in `xtask/layers.toml`.
 #![no_std]
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
