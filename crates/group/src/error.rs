@@ -1,0 +1,103 @@
+//! The errors of a group: what a caller did wrong, and why names are missing from an answer.
+
+use alloc::string::String;
+use core::fmt;
+
+use sapwood_packet::RankSet;
+use serde::{Deserialize, Serialize};
+
+/// Why virtual nodes are missing from an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Reason {
+    /// No member carries them.
+    Unassigned,
+    /// The member that carried them crashed, hung or was cut off.
+    Dead,
+    /// The member that carried them left.
+    Left,
+    /// The deadline of the request passed first.
+    Deadline,
+    /// The member's value has another type or count than the root's.
+    Mismatch,
+    /// The root of the operation is gone, and with it the result.
+    RootLost,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unassigned => "no member carries this virtual node",
+            Self::Dead => "the member is dead or cut off",
+            Self::Left => "the member has left",
+            Self::Deadline => "the deadline passed",
+            Self::Mismatch => "element type or count differs from the root's",
+            Self::RootLost => "the root of the operation is gone",
+        })
+    }
+}
+
+/// Why a member is not, or no longer, part of the group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Refusal {
+    /// Another member carries some of the virtual nodes: take others.
+    Overlap,
+    /// The name space has another size, or a name lies outside it: use the group's size.
+    NameSpace,
+    /// The group has as many members as it may have.
+    Full,
+    /// The message breaks the format.
+    Format,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Overlap => "another member carries some of these virtual nodes",
+            Self::NameSpace => "the virtual nodes lie outside the group's name space",
+            Self::Full => "the group has as many members as it may have",
+            Self::Format => "the message breaks the format",
+        })
+    }
+}
+
+/// What a caller did wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum GroupError {
+    /// The member has not joined yet, or has left: wait for [`crate::Event::Joined`].
+    NotJoined,
+    /// A virtual node that lies outside the name space, or that the caller does not carry.
+    Name {
+        /// The virtual nodes.
+        names: RankSet,
+    },
+    /// The value is longer than [`crate::limits::VALUE_BYTES_MAX`], or not whole elements.
+    Value {
+        /// Its length in bytes.
+        bytes: u64,
+    },
+    /// Too many operations are under way: wait for one to end.
+    Busy,
+    /// The number was used for another operation: count up.
+    Number {
+        /// The number.
+        number: u64,
+    },
+    /// A message could not be read; its link must be closed.
+    Message(String),
+}
+
+impl fmt::Display for GroupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotJoined => f.write_str("not a member of the group: join first"),
+            Self::Name { names } => write!(f, "virtual nodes {names} are not the caller's"),
+            Self::Value { bytes } => write!(f, "a value of {bytes} bytes does not fit"),
+            Self::Busy => f.write_str("too many operations under way: wait for one"),
+            Self::Number { number } => write!(f, "operation {number} exists already: count up"),
+            Self::Message(text) => write!(f, "a message that cannot be read: {text}"),
+        }
+    }
+}
+
+impl core::error::Error for GroupError {}

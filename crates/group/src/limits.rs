@@ -1,0 +1,46 @@
+//! Every limit of a group, with its unit. What is longer is refused before memory is allocated.
+
+/// Longest encoded message, in bytes.
+pub const MESSAGE_BYTES_MAX: usize = 20 << 20;
+
+/// Longest payload of one message, in bytes; longer ones travel as segments.
+pub const PAYLOAD_BYTES_MAX: usize = 16 << 20;
+
+/// Longest value of one operation, in bytes.
+pub const VALUE_BYTES_MAX: u64 = 1 << 32;
+
+/// Shortest segment of a bulk transfer, in bytes.
+pub const SEGMENT_BYTES_MIN: u32 = 4 << 10;
+
+/// Longest segment of a bulk transfer, in bytes.
+pub const SEGMENT_BYTES_MAX: u32 = 256 << 10;
+
+/// Most members of one group.
+pub const MEMBERS_MAX: usize = 1 << 17;
+
+/// Largest name space, in virtual nodes.
+pub const NAMES_MAX: u32 = 1 << 24;
+
+/// Longest address of a member, in bytes.
+pub const ADDRESS_BYTES_MAX: usize = 255;
+
+/// Most interior-disjoint trees of one bulk transfer.
+pub const STRIPES_MAX: u8 = 8;
+
+/// Most labels (inferred clusters) in a table.
+pub const LABELS_MAX: usize = 4096;
+
+/// Most measured distances in one message.
+pub const DISTANCES_MAX: usize = 1 << 16;
+
+/// Most reasons in one acknowledgement.
+pub const REASONS_MAX: usize = 64;
+
+/// Longest text of a reason, in bytes.
+pub const TEXT_BYTES_MAX: usize = 512;
+
+/// Most transfers that a member holds at once; beyond it new requests are refused.
+pub const TRANSFERS_MAX: usize = 1 << 14;
+
+/// Bytes of the long probe, which measures a bandwidth.
+pub const PROBE_BYTES: usize = 128 << 10;

@@ -1,0 +1,76 @@
+//! How a member is to be.
+
+use alloc::string::String;
+
+use sapwood_packet::RankSet;
+
+use crate::identity::{MILLISECOND, MemberId, SECOND, Time};
+
+/// The settings of one member; spans are in nanoseconds.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Its identity, drawn at random.
+    pub id: MemberId,
+    /// Where it can be dialled.
+    pub address: String,
+    /// The virtual nodes that it is to carry.
+    pub names: RankSet,
+    /// The size of the name space, the same for all.
+    pub space: u32,
+    /// The cluster that its operator gave, for `static` and `list`.
+    pub site: u32,
+    /// Of its random choices.
+    pub seed: u64,
+    /// The work of one send: the o of LogP.
+    pub overhead: Time,
+    /// How many interior-disjoint trees carry a bulk transfer.
+    pub stripes: u8,
+    /// Values of at least this many bytes are bulk.
+    pub bulk_bytes: u64,
+    /// The length of segments, where it is not to be chosen by the length of the value.
+    pub segment_bytes: Option<u32>,
+    /// Whether distances are measured, and clusters inferred.
+    pub measures: bool,
+    /// How often the next member on the ring is asked for a sign of life.
+    pub watch_period: Time,
+    /// How long the answer to that may take, at least.
+    pub ping_timeout: Time,
+    /// How many unanswered pings make a member dead.
+    pub ping_tries: u32,
+    /// How long news is gathered before it is told.
+    pub spread_delay: Time,
+    /// How long children may be silent in a transfer, besides what distance and length take.
+    pub patience: Time,
+    /// How long a transfer that is over is remembered, where nothing else tells its end.
+    pub linger: Time,
+    /// The period of the probes of the paper's rules.
+    pub paper_period: Time,
+    /// How many probes these rules may send after a change of the membership.
+    pub paper_probes: u32,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            id: MemberId(0),
+            address: String::new(),
+            names: RankSet::new(),
+            space: 1 << 16,
+            site: 0,
+            seed: 0,
+            overhead: 40_000,
+            stripes: 2,
+            bulk_bytes: 32 << 10,
+            segment_bytes: None,
+            measures: true,
+            watch_period: SECOND,
+            ping_timeout: 100 * MILLISECOND,
+            ping_tries: 3,
+            spread_delay: 2 * MILLISECOND,
+            patience: 60 * MILLISECOND,
+            linger: 30 * SECOND,
+            paper_period: 40 * MILLISECOND,
+            paper_probes: 100,
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Inputs, messages and timers to the part of the member that handles them.
+
+use super::{Input, Member, Phase, Timer};
+use crate::identity::{MemberId, Time};
+use crate::message::{Life, Message};
+
+impl Member {
+    /// Changes the member once. Drain [`Member::poll_output`] afterwards.
+    pub fn handle_input(&mut self, now: Time, input: Input) {
+        self.now = self.now.max(now);
+        if self.phase == Phase::Ended {
+            return;
+        }
+        match input {
+            Input::Create => self.create(),
+            Input::Join { address } => self.ask_to_join(address),
+            Input::Leave => self.leave(),
+            Input::LinkUp { member, address } => self.link_up(member, address.is_some()),
+            Input::LinkDown { member } => self.link_down(member),
+            Input::ConnectFailed { member } => self.connect_failed(member),
+            Input::Message { from, message } => self.message(from, message),
+            Input::Wake => {}
+            Input::Call { request, tree, deadline, call } => {
+                self.call(request, tree, deadline, call);
+            }
+            Input::Track { tree } => self.track(tree),
+        }
+        self.asked_wake = None;
+        while let Some(&(time, timer)) = self.agenda.first().filter(|entry| entry.0 <= self.now) {
+            self.agenda.remove(&(time, timer));
+            self.timer(timer);
+        }
+    }
+
+    fn timer(&mut self, timer: Timer) {
+        match timer {
+            Timer::Spread => self.spread_news(),
+            Timer::Compute => self.compute_clusters(),
+            Timer::Watch => self.watch(),
+            Timer::Ping(number) => self.ping_is_late(number),
+            Timer::Deadline(request) => self.deadline(request),
+            Timer::Patience(cast, stripe) => self.lane_patience(cast, stripe),
+            Timer::FoldPatience(fold) => self.fold_patience(fold),
+            Timer::Linger(cast, stripe) => self.lane_linger(cast, stripe),
+            Timer::FoldLinger(fold) => self.fold_linger(fold),
+            Timer::Finish => self.tell_finished(),
+            Timer::Paper(tree) => self.paper_step(tree),
+            Timer::Leave => self.end_when_idle(),
+        }
+    }
+
+    fn message(&mut self, from: MemberId, message: Message) {
+        self.heard(from);
+        match message {
+            Message::Join { space, record } => self.asked_to_join(from, space, record),
+            Message::Welcome { records, table } => self.welcome(records, table),
+            Message::Refused { refusal } => self.refused(refusal),
+            Message::Update { targets, records } => self.update(from, &targets, records),
+            Message::Ping { number, digest, table, .. } => {
+                self.pinged(from, number, digest, table);
+            }
+            Message::Pong { number, digest, table } => self.ponged(from, number, digest, table),
+            Message::Report { distances } => self.reported(from, &distances),
+            Message::Clusters { targets, table } => self.clusters_came(&targets, table),
+            Message::Open { head, targets, route, ask, receipt, data } => {
+                self.opened(from, head, &targets, &route, ask, receipt, data);
+            }
+            Message::Segment { cast, stripe, index, data } => {
+                self.segment(cast, stripe, index, data);
+            }
+            Message::Have { cast, stripe, segments } => {
+                self.have(from, cast, stripe, &segments);
+            }
+            Message::Receipt { cast, stripe } => self.receipt(from, cast, stripe),
+            Message::Done { cast, stripe, names, failed } => {
+                self.done(cast, stripe, &names, &failed);
+            }
+            Message::Part { head, names, data } => self.part(from, head, &names, data),
+            Message::Pull { fold, names, segments } => self.pulled(from, fold, &names, &segments),
+            Message::Finished { folds, targets } => self.finished(&folds, &targets),
+            Message::Mismatch { fold } => self.mismatched(fold),
+            Message::Probe { tree, number, .. } => self.probed(from, tree, number),
+            Message::ProbeReply { tree, number, position } => {
+                self.probe_replied(from, tree, number, position);
+            }
+            Message::Attach { tree, names } => self.attached(from, tree, &names),
+            Message::Detach { tree } => self.detached(from, tree),
+            Message::Above { tree, position } => self.above(from, tree, position),
+        }
+    }
+
+    /// A member that is taken for dead is told so, and then says that it lives.
+    fn heard(&mut self, from: MemberId) {
+        let record = self.view.record(from).filter(|record| record.life == Life::Dead);
+        if let Some(record) = record.cloned()
+            && self.detector.may_tell_dead(from, self.now)
+        {
+            let targets = (&sapwood_packet::RankSet::new()).into();
+            self.send(from, Message::Update { targets, records: alloc::vec![record] });
+        }
+    }
+}

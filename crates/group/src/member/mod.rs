@@ -1,0 +1,213 @@
+//! One member: its state, and which part of it handles which input.
+
+mod config;
+mod dispatch;
+mod interface;
+mod links;
+
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::vec::Vec;
+
+use sapwood_packet::RankSet;
+
+pub use config::Config;
+pub use interface::{Answer, Call, Event, Input, Output};
+pub(crate) use links::Links;
+
+use crate::identity::{CastId, FoldId, MemberId, Request, Time};
+use crate::measure::{Clusters, Prober, Registrar};
+use crate::members::{Detector, Spread, View};
+use crate::message::{Message, PaperTree};
+use crate::mutation::Mutation;
+use crate::operations::{Fold, Lane, Pending};
+use crate::random::Random;
+use crate::trees::{Papers, Terrain};
+
+/// What happens at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Timer {
+    /// News is told to others.
+    Spread,
+    /// The clusters are computed.
+    Compute,
+    /// A member is asked for a sign of life.
+    Watch,
+    /// An answer to a ping is late.
+    Ping(u64),
+    /// A call has not been answered.
+    Deadline(Request),
+    /// Children in a transfer have not answered.
+    Patience(CastId, u8),
+    /// Parts of a reduction have not come.
+    FoldPatience(FoldId),
+    /// A record that is over is forgotten.
+    Linger(CastId, u8),
+    /// The same of a reduction.
+    FoldLinger(FoldId),
+    /// The ends of reductions are told.
+    Finish,
+    /// A probe for a tree of the paper's rules.
+    Paper(PaperTree),
+    /// A member that leaves has served others for long enough.
+    Leave,
+}
+
+/// How far a member is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Not a member yet.
+    Outside,
+    /// One of the group.
+    Joined,
+    /// It has left, and still forwards what it had accepted.
+    Leaving,
+    /// It handles nothing any more.
+    Ended,
+}
+
+/// The state machine of one member of a group.
+#[derive(Debug)]
+pub struct Member {
+    pub(crate) config: Config,
+    pub(crate) me: MemberId,
+    pub(crate) phase: Phase,
+    pub(crate) now: Time,
+    pub(crate) view: View,
+    pub(crate) clusters: Clusters,
+    pub(crate) papers: Papers,
+    pub(crate) prober: Prober,
+    pub(crate) registrar: Registrar,
+    pub(crate) detector: Detector,
+    pub(crate) spread: Spread,
+    pub(crate) links: Links,
+    pub(crate) lanes: BTreeMap<(CastId, u8), Lane>,
+    pub(crate) floors: BTreeMap<MemberId, u64>,
+    pub(crate) next_cast: u64,
+    pub(crate) folds: BTreeMap<FoldId, Fold>,
+    pub(crate) finished: BTreeSet<FoldId>,
+    pub(crate) finishing: Vec<FoldId>,
+    /// Reductions whose root has asked for a value that was not given yet.
+    pub(crate) early_pulls: BTreeMap<FoldId, MemberId>,
+    pub(crate) internal: u64,
+    pub(crate) pending: BTreeMap<Request, Pending>,
+    pub(crate) agenda: BTreeSet<(Time, Timer)>,
+    pub(crate) outputs: VecDeque<Output>,
+    pub(crate) random: Random,
+    pub(crate) mutation: Option<Mutation>,
+    asked_wake: Option<Time>,
+}
+
+impl Member {
+    /// A process that may create a group or join one.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        Self {
+            me: config.id,
+            phase: Phase::Outside,
+            now: 0,
+            view: View::default(),
+            clusters: Clusters::default(),
+            papers: Papers::default(),
+            prober: Prober::default(),
+            registrar: Registrar::default(),
+            detector: Detector::default(),
+            spread: Spread::default(),
+            links: Links::default(),
+            lanes: BTreeMap::new(),
+            floors: BTreeMap::new(),
+            next_cast: 1,
+            folds: BTreeMap::new(),
+            finished: BTreeSet::new(),
+            finishing: Vec::new(),
+            early_pulls: BTreeMap::new(),
+            internal: 0,
+            pending: BTreeMap::new(),
+            agenda: BTreeSet::new(),
+            outputs: VecDeque::new(),
+            random: Random::new(config.seed),
+            mutation: None,
+            asked_wake: None,
+            config,
+        }
+    }
+
+    /// Its identity.
+    #[must_use]
+    pub fn id(&self) -> MemberId {
+        self.me
+    }
+
+    /// The members as it knows them.
+    #[must_use]
+    pub fn view(&self) -> &View {
+        &self.view
+    }
+
+    /// The clusters as it knows them.
+    #[must_use]
+    pub fn clusters(&self) -> &Clusters {
+        &self.clusters
+    }
+
+    /// How many probes it has sent that measure distances.
+    #[must_use]
+    pub fn probes(&self) -> u64 {
+        self.prober.sent
+    }
+
+    /// Transfers, reductions and calls that it holds any state of.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.lanes.len() + self.folds.len() + self.pending.len()
+    }
+
+    /// The virtual nodes that it carries.
+    #[must_use]
+    pub fn names(&self) -> RankSet {
+        self.view.names_of(self.me)
+    }
+
+    pub(crate) fn terrain(&self) -> Terrain<'_> {
+        Terrain {
+            me: self.me,
+            view: &self.view,
+            clusters: &self.clusters,
+            papers: &self.papers,
+            overhead: self.config.overhead,
+        }
+    }
+
+    /// Sends, after a connection was asked for where there is none.
+    pub(crate) fn send(&mut self, to: MemberId, message: Message) {
+        if to == self.me {
+            return;
+        }
+        if self.links.needs_connection(to) {
+            let address = self.view.record(to).map(|record| record.address.clone());
+            let address = address.unwrap_or_default();
+            self.outputs.push_back(Output::Connect { member: Some(to), address });
+        }
+        self.outputs.push_back(Output::Send { to, message });
+    }
+
+    pub(crate) fn tell(&mut self, event: Event) {
+        self.outputs.push_back(Output::Event(event));
+    }
+
+    pub(crate) fn wake_at(&mut self, time: Time, timer: Timer) {
+        self.agenda.insert((time, timer));
+    }
+
+    /// What is to be done next. Drain it after each input.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        if let Some(output) = self.outputs.pop_front() {
+            return Some(output);
+        }
+        let next = self.agenda.first().map(|entry| entry.0);
+        if next != self.asked_wake {
+            self.asked_wake = next;
+            return next.map(Output::Wake);
+        }
+        None
+    }
+}

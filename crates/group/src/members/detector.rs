@@ -1,0 +1,141 @@
+//! Signs of life: each member asks the next one on the ring, once in a period; a suspect is asked
+//! at once, and counts as dead after a bounded number of silent pings.
+
+use alloc::collections::BTreeMap;
+
+use crate::identity::{MemberId, Time};
+use crate::measure::Clusters;
+use crate::member::{Member, Phase, Timer};
+use crate::message::{Life, Message};
+use crate::mutation::Mutation;
+use crate::payload::Payload;
+
+/// How long a peer is not told the same again.
+const REPEAT: Time = 200_000_000;
+/// One ping in this many goes to a member that is taken for dead: partitions heal.
+const DEAD_SHARE: u64 = 4;
+
+/// Pings under way.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Detector {
+    pings: BTreeMap<u64, Ping>,
+    next: u64,
+    told: BTreeMap<MemberId, Time>,
+    compared: BTreeMap<MemberId, Time>,
+    pub(crate) leave_looks: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Ping {
+    to: MemberId,
+    sent: Time,
+    tries: u32,
+    is_probe: bool,
+}
+
+impl Detector {
+    pub(crate) fn may_tell_dead(&mut self, member: MemberId, now: Time) -> bool {
+        may_repeat(&mut self.told, member, now)
+    }
+
+    pub(crate) fn may_compare(&mut self, member: MemberId, now: Time) -> bool {
+        may_repeat(&mut self.compared, member, now)
+    }
+
+    fn is_asked(&self, member: MemberId) -> bool {
+        self.pings.values().any(|ping| ping.to == member && !ping.is_probe)
+    }
+}
+
+fn may_repeat(times: &mut BTreeMap<MemberId, Time>, member: MemberId, now: Time) -> bool {
+    times.retain(|_, time| *time + REPEAT > now);
+    times.insert(member, now).is_none()
+}
+
+fn timeout(clusters: &Clusters, least: Time) -> Time {
+    least.max(4 * clusters.longest())
+}
+
+impl Member {
+    /// The periodic sign of life.
+    pub(crate) fn watch(&mut self) {
+        if self.phase != Phase::Joined {
+            return;
+        }
+        let period = self.random.around(self.config.watch_period);
+        self.wake_at(self.now + period, Timer::Watch);
+        let dead: alloc::vec::Vec<MemberId> = self
+            .view
+            .records()
+            .filter(|record| record.life == Life::Dead)
+            .map(|record| record.id)
+            .collect();
+        if !dead.is_empty() && self.random.below(DEAD_SHARE) == 0 {
+            let lost = dead[self.random.below(dead.len() as u64) as usize];
+            self.ping(lost, 1, false);
+        } else if let Some(far) = self.far_to_probe() {
+            self.probe(far);
+        } else if self.random.below(2) == 0 && self.view.len() > 2 {
+            let others: alloc::vec::Vec<MemberId> =
+                self.view.alive().filter(|member| *member != self.me).collect();
+            let any = others[self.random.below(others.len() as u64) as usize];
+            self.suspect(any);
+        } else {
+            let next = self.view.after(self.me).next();
+            next.into_iter().for_each(|next| self.suspect(next));
+        }
+    }
+
+    /// Asks for a sign of life, unless it is asked for already.
+    pub(crate) fn suspect(&mut self, member: MemberId) {
+        if !self.detector.is_asked(member) && member != self.me {
+            self.ping(member, self.config.ping_tries, false);
+        }
+    }
+
+    /// Measures the distance to a member.
+    pub(crate) fn probe(&mut self, member: MemberId) {
+        self.prober.sent += 1;
+        self.ping(member, self.config.ping_tries, true);
+    }
+
+    fn ping(&mut self, to: MemberId, tries: u32, is_probe: bool) {
+        self.detector.next += 1;
+        let number = self.detector.next;
+        self.detector.pings.insert(number, Ping { to, sent: self.now, tries, is_probe });
+        let (digest, table) = (self.view.digest(), self.clusters.table().version);
+        self.send(to, Message::Ping { number, digest, table, padding: Payload::default() });
+        let late = timeout(&self.clusters, self.config.ping_timeout);
+        self.wake_at(self.now + late, Timer::Ping(number));
+    }
+
+    pub(crate) fn pinged(&mut self, from: MemberId, number: u64, digest: u64, table: u64) {
+        if self.phase != Phase::Joined {
+            return;
+        }
+        let own = (self.view.digest(), self.clusters.table().version);
+        self.send(from, Message::Pong { number, digest: own.0, table: own.1 });
+        self.compare(from, digest);
+        self.offer_table(from, table);
+    }
+
+    pub(crate) fn ponged(&mut self, from: MemberId, number: u64, digest: u64, table: u64) {
+        let known = self.detector.pings.get(&number).copied();
+        let Some(ping) = known.filter(|ping| ping.to == from) else { return };
+        self.detector.pings.remove(&number);
+        self.compare(from, digest);
+        self.offer_table(from, table);
+        if ping.is_probe {
+            self.measured(from, self.now - ping.sent);
+        }
+    }
+
+    pub(crate) fn ping_is_late(&mut self, number: u64) {
+        let Some(ping) = self.detector.pings.remove(&number) else { return };
+        if ping.tries > 1 {
+            self.ping(ping.to, ping.tries - 1, ping.is_probe);
+        } else if self.view.is_alive(ping.to) && !self.breaks(Mutation::TrustSilence) {
+            self.bury(ping.to, Life::Dead);
+        }
+    }
+}

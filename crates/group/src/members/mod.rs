@@ -1,0 +1,11 @@
+//! Who is in the group: the view that all members keep, how they join and leave, and how silence
+//! is noticed.
+
+mod detector;
+mod joining;
+mod spread;
+mod view;
+
+pub(crate) use detector::Detector;
+pub(crate) use spread::Spread;
+pub use view::View;

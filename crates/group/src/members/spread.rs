@@ -1,0 +1,135 @@
+//! News of members: down a tree to all at once, and by comparing views for those that it missed.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use sapwood_packet::RankSetRef;
+
+use crate::error::Reason;
+use crate::identity::MemberId;
+use crate::member::{Event, Member, Phase, Timer};
+use crate::message::{Life, Message, Ranges, Record};
+use crate::trees::TreeKind;
+
+/// How many neighbours on the ring tell others that a member is dead.
+const WATCHERS: usize = 3;
+
+/// News that is still to be told.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Spread {
+    news: BTreeMap<MemberId, Record>,
+    is_timed: bool,
+}
+
+impl Member {
+    /// Learns of a member at first hand: all are told.
+    pub(crate) fn learn(&mut self, record: Record) {
+        if self.accept(record.clone()) {
+            self.spread.news.insert(record.id, record);
+            if !self.spread.is_timed {
+                self.spread.is_timed = true;
+                self.wake_at(self.now + self.config.spread_delay, Timer::Spread);
+            }
+        }
+    }
+
+    /// Tells what was gathered, each member once.
+    pub(crate) fn spread_news(&mut self) {
+        self.spread.is_timed = false;
+        let records: Vec<Record> = core::mem::take(&mut self.spread.news).into_values().collect();
+        if !records.is_empty() {
+            let targets = self.others();
+            self.pass_news(targets.as_ref(), &records);
+        }
+    }
+
+    fn pass_news(&mut self, targets: RankSetRef<'_>, records: &[Record]) {
+        self.pass(targets, |targets| Message::Update { targets, records: records.to_vec() });
+    }
+
+    /// Sends a notice down a tree, without acknowledgement.
+    pub(crate) fn pass(&mut self, targets: RankSetRef<'_>, message: impl Fn(Ranges) -> Message) {
+        let (branches, _) = self.terrain().split(TreeKind::Adaptive, self.me, false, targets);
+        for branch in branches {
+            let below = branch.names.difference(self.view.names_of(branch.child).as_ref());
+            self.send(branch.child, message((&below).into()));
+        }
+    }
+
+    pub(crate) fn update(&mut self, _from: MemberId, targets: &Ranges, records: Vec<Record>) {
+        if self.phase == Phase::Outside {
+            return;
+        }
+        self.pass_news(targets.as_set(), &records);
+        for record in records {
+            if record.id == self.me {
+                self.refute(&record);
+            } else {
+                self.accept(record);
+            }
+        }
+    }
+
+    /// What others say of this member is overruled.
+    fn refute(&mut self, said: &Record) {
+        let mut record = self.own_record();
+        if self.phase == Phase::Joined
+            && said.life != Life::Alive
+            && said.incarnation >= record.incarnation
+        {
+            record.incarnation = said.incarnation + 1;
+            record.life = Life::Alive;
+            self.learn(record);
+        }
+    }
+
+    /// Takes a record over, with what follows from it.
+    pub(crate) fn accept(&mut self, record: Record) -> bool {
+        let (id, life) = (record.id, record.life);
+        let was_alive = self.view.is_alive(id);
+        if !self.view.merge(record) {
+            return false;
+        }
+        match life {
+            Life::Alive if !was_alive && id != self.me => self.tell(Event::MemberJoined(id)),
+            Life::Alive => {}
+            Life::Dead | Life::Left => {
+                let reason = if life == Life::Dead { Reason::Dead } else { Reason::Left };
+                if was_alive && id != self.me {
+                    self.tell(Event::MemberGone(id, reason));
+                }
+                self.member_gone(id);
+            }
+        }
+        if life == Life::Alive && id != self.me {
+            self.yield_names();
+        }
+        self.papers_changed();
+        true
+    }
+
+    /// This member has seen that another is gone. Its neighbours on the ring tell all others; a
+    /// member farther off waits for them.
+    pub(crate) fn bury(&mut self, id: MemberId, life: Life) {
+        let Some(mut record) = self.view.record(id).cloned() else { return };
+        if record.life != Life::Alive {
+            return;
+        }
+        record.life = life;
+        let is_watcher = self.view.before(id).take(WATCHERS).any(|member| member == self.me);
+        if is_watcher {
+            self.learn(record);
+        } else {
+            self.accept(record);
+        }
+    }
+
+    /// Two views differ: both sides tell each other all.
+    pub(crate) fn compare(&mut self, from: MemberId, digest: u64) {
+        if digest != self.view.digest() && self.detector.may_compare(from, self.now) {
+            let records = self.view.records().cloned().collect();
+            let targets = (&sapwood_packet::RankSet::new()).into();
+            self.send(from, Message::Update { targets, records });
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! The members as one member knows them, and which virtual node is carried by which.
+//!
+//! Records are merged by incarnation and life, so that all members come to the same view in
+//! whatever order news arrives. Of two members that claim one name the smaller keeps it.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use sapwood_packet::{Rank, RankSet, RankSetRef};
+
+use crate::identity::MemberId;
+use crate::message::{Life, Record};
+
+/// All members, past ones included.
+#[derive(Clone, Debug, Default)]
+pub struct View {
+    records: BTreeMap<MemberId, Record>,
+    owners: BTreeMap<Rank, MemberId>,
+    everyone: RankSet,
+    digest: u64,
+    version: u64,
+    alive: usize,
+}
+
+impl View {
+    /// Takes a record over if it is newer than what is known; gives whether it is.
+    pub fn merge(&mut self, record: Record) -> bool {
+        let known = self.records.get(&record.id);
+        if known.is_some_and(|known| age(known) >= age(&record)) {
+            return false;
+        }
+        let id = record.id;
+        if let Some(known) = self.records.remove(&id) {
+            self.digest ^= stamp(&known);
+            self.alive -= usize::from(known.life == Life::Alive);
+            let lost = known.names.as_set();
+            for name in lost.iter() {
+                if self.owners.get(&name) == Some(&id) {
+                    self.owners.remove(&name);
+                }
+            }
+            self.everyone.subtract(lost);
+        }
+        self.digest ^= stamp(&record);
+        if record.life == Life::Alive {
+            self.alive += 1;
+            for name in record.names.as_set().iter() {
+                let owner = self.owners.entry(name).or_insert(id);
+                *owner = id.min(*owner);
+            }
+            self.everyone.union_with(record.names.as_set());
+        }
+        self.records.insert(id, record);
+        self.version += 1;
+        true
+    }
+
+    /// What is known of a member.
+    #[must_use]
+    pub fn record(&self, id: MemberId) -> Option<&Record> {
+        self.records.get(&id)
+    }
+
+    /// All records, those of past members included.
+    pub fn records(&self) -> impl Iterator<Item = &Record> {
+        self.records.values()
+    }
+
+    /// The members that take part, in the order of their identities.
+    pub fn alive(&self) -> impl Iterator<Item = MemberId> + '_ {
+        self.records.values().filter(|record| record.life == Life::Alive).map(|record| record.id)
+    }
+
+    /// How many take part.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.alive
+    }
+
+    /// Whether none takes part.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.alive == 0
+    }
+
+    /// Whether a member takes part.
+    #[must_use]
+    pub fn is_alive(&self, id: MemberId) -> bool {
+        self.records.get(&id).is_some_and(|record| record.life == Life::Alive)
+    }
+
+    /// The member that carries a virtual node.
+    #[must_use]
+    pub fn owner(&self, name: Rank) -> Option<MemberId> {
+        self.owners.get(&name).copied()
+    }
+
+    /// The virtual nodes that are carried by members.
+    #[must_use]
+    pub fn everyone(&self) -> &RankSet {
+        &self.everyone
+    }
+
+    /// The virtual nodes that a member carries, other claims aside.
+    #[must_use]
+    pub fn names_of(&self, id: MemberId) -> RankSet {
+        let Some(record) = self.records.get(&id).filter(|record| record.life == Life::Alive) else {
+            return RankSet::new();
+        };
+        record.names.as_set().iter().filter(|name| self.owners.get(name) == Some(&id)).collect()
+    }
+
+    /// The members that carry these virtual nodes, in the order of their first one, and the
+    /// virtual nodes that no member carries.
+    #[must_use]
+    pub fn owners(&self, names: RankSetRef<'_>) -> (Vec<(MemberId, RankSet)>, RankSet) {
+        let mut found: Vec<(MemberId, RankSet)> = Vec::new();
+        let mut at: BTreeMap<MemberId, usize> = BTreeMap::new();
+        let mut unassigned = RankSet::new();
+        for name in names.iter() {
+            let Some(owner) = self.owner(name) else {
+                unassigned.insert(name);
+                continue;
+            };
+            let index = *at.entry(owner).or_insert_with(|| {
+                found.push((owner, RankSet::new()));
+                found.len() - 1
+            });
+            found[index].1.insert(name);
+        }
+        (found, unassigned)
+    }
+
+    /// A number that is the same for equal views, and almost surely for no others.
+    #[must_use]
+    pub fn digest(&self) -> u64 {
+        self.digest
+    }
+
+    /// Counts the changes of this view.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// The member that computes the clusters: the smallest.
+    #[must_use]
+    pub fn registrar(&self) -> Option<MemberId> {
+        self.alive().next()
+    }
+
+    /// The members that follow one on the ring of identities, nearest first.
+    pub fn after(&self, id: MemberId) -> impl Iterator<Item = MemberId> + '_ {
+        let later = self.records.range(id..).skip_while(move |entry| *entry.0 == id);
+        let earlier = self.records.range(..id);
+        later
+            .chain(earlier)
+            .filter(|(_, record)| record.life == Life::Alive)
+            .map(|(member, _)| *member)
+    }
+
+    /// The members before one on the ring of identities, nearest first.
+    pub fn before(&self, id: MemberId) -> impl Iterator<Item = MemberId> + '_ {
+        let earlier = self.records.range(..id).rev();
+        let later = self.records.range(id..).rev().filter(move |entry| *entry.0 != id);
+        earlier
+            .chain(later)
+            .filter(|(_, record)| record.life == Life::Alive)
+            .map(|(member, _)| *member)
+    }
+}
+
+fn age(record: &Record) -> (u32, Life) {
+    (record.incarnation, record.life)
+}
+
+fn stamp(record: &Record) -> u64 {
+    let life = match record.life {
+        Life::Alive => 1,
+        Life::Dead => 2,
+        Life::Left => 3,
+    };
+    let mut mixed = record.id.0 ^ (u64::from(record.incarnation) << 2 | life).rotate_left(40);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::String;
+
+    fn record(id: u64, names: &str, incarnation: u32, life: Life) -> Record {
+        let names = (&names.parse::<RankSet>().unwrap()).into();
+        Record { id: MemberId(id), address: String::new(), names, site: 0, incarnation, life }
+    }
+
+    #[test]
+    fn news_in_any_order_gives_one_view() {
+        let news = [
+            record(1, "0", 0, Life::Alive),
+            record(2, "1-2", 0, Life::Alive),
+            record(2, "1-2", 0, Life::Dead),
+            record(2, "1", 1, Life::Alive),
+        ];
+        let mut forward = View::default();
+        let mut backward = View::default();
+        for one in &news {
+            forward.merge(one.clone());
+        }
+        for one in news.iter().rev() {
+            backward.merge(one.clone());
+        }
+        assert_eq!(forward.digest(), backward.digest());
+        assert_eq!(forward.everyone().to_string(), "0-1");
+        assert_eq!(backward.owner(1), Some(MemberId(2)));
+    }
+
+    #[test]
+    fn of_two_claims_the_smaller_member_keeps_the_name() {
+        let mut view = View::default();
+        view.merge(record(7, "0-3", 0, Life::Alive));
+        view.merge(record(3, "2", 0, Life::Alive));
+        assert_eq!(view.owner(2), Some(MemberId(3)));
+        assert_eq!(view.names_of(MemberId(7)).to_string(), "0-1,3");
+    }
+
+    #[test]
+    fn the_ring_goes_round() {
+        let mut view = View::default();
+        for id in [1, 4, 9] {
+            view.merge(record(id, "", 0, Life::Alive));
+        }
+        assert_eq!(view.after(MemberId(4)).collect::<Vec<_>>(), [MemberId(9), MemberId(1)]);
+        assert_eq!(view.before(MemberId(4)).collect::<Vec<_>>(), [MemberId(1), MemberId(9)]);
+    }
+}

@@ -1,0 +1,54 @@
+//! Bounds of lists and texts in messages, so that a short message never costs much memory.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use core::marker::PhantomData;
+
+use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
+
+/// Reads a list of at most `MOST` elements; a count above that is refused before any is read.
+pub(super) fn at_most<'de, D, T, const MOST: usize>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    deserializer.deserialize_seq(Bounded::<T, MOST>(PhantomData))
+}
+
+/// Reads a text of at most `MOST` bytes.
+pub(super) fn short<'de, D: Deserializer<'de>, const MOST: usize>(
+    deserializer: D,
+) -> Result<String, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    if text.len() > MOST {
+        return Err(D::Error::invalid_length(text.len(), &"a shorter text"));
+    }
+    Ok(text)
+}
+
+struct Bounded<T, const MOST: usize>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for Bounded<T, MOST> {
+    type Value = Vec<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a list of at most {MOST} elements")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<T>, A::Error> {
+        let count = list.size_hint().unwrap_or_default();
+        if count > MOST {
+            return Err(A::Error::invalid_length(count, &self));
+        }
+        let mut elements = Vec::new();
+        while let Some(element) = list.next_element()? {
+            if elements.len() == MOST {
+                return Err(A::Error::invalid_length(MOST + 1, &self));
+            }
+            elements.try_reserve(1).map_err(|_| A::Error::custom("out of memory"))?;
+            elements.push(element);
+        }
+        Ok(elements)
+    }
+}

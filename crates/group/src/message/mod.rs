@@ -1,0 +1,348 @@
+//! What members tell each other. Encoded with postcard, in the order of this file: a new variant or
+//! field is added at the end. A receiver checks the length of each list before it reads it.
+
+mod bounds;
+mod codec;
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+pub use codec::{decode, encode, encoded_bytes};
+pub use sapwood_wire::Ranges;
+
+use crate::error::{Reason, Refusal};
+use crate::identity::{CastId, FoldId, MemberId, Time};
+use crate::limits::{
+    ADDRESS_BYTES_MAX, DISTANCES_MAX, LABELS_MAX, MEMBERS_MAX, REASONS_MAX,
+};
+use crate::operations::{Element, Operation};
+use crate::payload::Payload;
+use crate::trees::TreeKind;
+use bounds::{at_most, short};
+
+/// What is known of a member's life. A later variant overrules an earlier one of one incarnation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Life {
+    /// It takes part.
+    Alive,
+    /// It crashed, hung or was cut off.
+    Dead,
+    /// It left on purpose.
+    Left,
+}
+
+/// One member, as all know it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// The member.
+    pub id: MemberId,
+    /// Where it can be dialled.
+    #[serde(deserialize_with = "short::<_, ADDRESS_BYTES_MAX>")]
+    pub address: String,
+    /// The virtual nodes that it carries.
+    pub names: Ranges,
+    /// The cluster that its operator gave; used by `static` and `list` only.
+    pub site: u32,
+    /// Raised by the member itself, to overrule what others say of it.
+    pub incarnation: u32,
+    /// Whether it takes part.
+    pub life: Life,
+}
+
+/// The inferred clusters and the distances between them; the newest version counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Table {
+    /// Counted up by the author; of two of one version the smaller author's counts.
+    pub version: u64,
+    /// The member that computed it.
+    pub author: MemberId,
+    /// Each label, which is its smallest member, with the virtual nodes of its members.
+    #[serde(deserialize_with = "at_most::<_, _, LABELS_MAX>")]
+    pub labels: Vec<(MemberId, Ranges)>,
+    /// Round trips between the labels at two indexes, in nanoseconds; within one if they are equal.
+    #[serde(deserialize_with = "at_most::<_, _, DISTANCES_MAX>")]
+    pub distances: Vec<(u16, u16, Time)>,
+}
+
+/// The position of a subtree in a tree that the root has laid out: members in pre-order, each with
+/// the count of those below it. Empty where each member splits its set by itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Route(
+    /// The members and the counts below them.
+    #[serde(deserialize_with = "at_most::<_, _, MEMBERS_MAX>")]
+    pub Vec<(MemberId, u32)>,
+);
+
+/// What a transfer down a tree is for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Purpose {
+    /// The application gets it as it is.
+    Broadcast,
+    /// To one virtual node.
+    Direct,
+    /// The result of a reduction for all, with its contributors and the missing.
+    Result {
+        /// The reduction.
+        fold: FoldId,
+        /// The virtual nodes whose values it has.
+        contributors: Ranges,
+        /// Those that it lacks.
+        missing: Missing,
+    },
+}
+
+/// Virtual nodes that are missing, with the reasons.
+pub type Missing = Vec<(Ranges, Reason)>;
+
+/// The head of a transfer down a tree.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Head {
+    /// The transfer.
+    pub cast: CastId,
+    /// Which of its stripes this is.
+    pub stripe: u8,
+    /// How many stripes it has.
+    pub stripes: u8,
+    /// All earlier transfers of the same root with numbers below this are over.
+    pub floor: u64,
+    /// By which rule sets are split.
+    pub tree: TreeKind,
+    /// What it is for.
+    pub purpose: Purpose,
+    /// The length of the whole value, in bytes.
+    pub bytes: u64,
+    /// The length of a segment, in bytes.
+    pub segment_bytes: u32,
+}
+
+/// The head of a part on its way up a tree.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartHead {
+    /// The reduction.
+    pub fold: FoldId,
+    /// Which segment of the value.
+    pub segment: u32,
+    /// How many segments there are.
+    pub segments: u32,
+    /// What is done with the values.
+    pub operation: Operation,
+    /// The type of their elements.
+    pub element: Element,
+    /// The length of the whole value, in bytes.
+    pub bytes: u64,
+    /// Whether it goes to the root past the tree.
+    pub direct: bool,
+}
+
+/// A message between two members.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Message {
+    /// A process asks to become a member.
+    Join {
+        /// The size of the name space that it expects.
+        space: u32,
+        /// Itself.
+        record: Record,
+    },
+    /// It is one now.
+    Welcome {
+        /// All members, the new one included.
+        #[serde(deserialize_with = "at_most::<_, _, MEMBERS_MAX>")]
+        records: Vec<Record>,
+        /// The inferred clusters.
+        table: Table,
+    },
+    /// It cannot become or stay one.
+    Refused {
+        /// Why.
+        refusal: Refusal,
+    },
+    /// News of members, to be told to those of these virtual nodes too.
+    Update {
+        /// The virtual nodes to be reached through the receiver.
+        targets: Ranges,
+        /// The members.
+        #[serde(deserialize_with = "at_most::<_, _, MEMBERS_MAX>")]
+        records: Vec<Record>,
+    },
+    /// Asks for a sign of life; its round trip is a measurement.
+    Ping {
+        /// Repeated in the answer.
+        number: u64,
+        /// Of the sender's view.
+        digest: u64,
+        /// The version of the sender's table.
+        table: u64,
+        /// Empty, or [`crate::limits::PROBE_BYTES`] to measure a bandwidth.
+        padding: Payload,
+    },
+    /// Answers it.
+    Pong {
+        /// The number in the ping.
+        number: u64,
+        /// Of the sender's view.
+        digest: u64,
+        /// The version of the sender's table.
+        table: u64,
+    },
+    /// Measured round trips, for the registrar.
+    Report {
+        /// The other members and the times in nanoseconds.
+        #[serde(deserialize_with = "at_most::<_, _, LABELS_MAX>")]
+        distances: Vec<(MemberId, Time)>,
+    },
+    /// The inferred clusters.
+    Clusters {
+        /// The virtual nodes to be reached through the receiver.
+        targets: Ranges,
+        /// The table.
+        table: Table,
+    },
+    /// A transfer begins, or is taken over by another sender.
+    Open {
+        /// What it is.
+        head: Head,
+        /// The virtual nodes to be reached through the receiver.
+        targets: Ranges,
+        /// The tree below the receiver, if the root has laid it out.
+        route: Route,
+        /// Whether the receiver says first what it has already.
+        ask: bool,
+        /// Whether the receiver says at once that it has come, which measures the distance.
+        receipt: bool,
+        /// The first segment of this stripe, unless `ask` is set.
+        data: Payload,
+    },
+    /// A later segment.
+    Segment {
+        /// The transfer.
+        cast: CastId,
+        /// The stripe.
+        stripe: u8,
+        /// The segment's index in the whole value.
+        index: u32,
+        /// Its bytes.
+        data: Payload,
+    },
+    /// What of a transfer the sender has: the answer to `ask`.
+    Have {
+        /// The transfer.
+        cast: CastId,
+        /// The stripe.
+        stripe: u8,
+        /// The indexes of its segments.
+        segments: Ranges,
+    },
+    /// The `Open` has come.
+    Receipt {
+        /// The transfer.
+        cast: CastId,
+        /// The stripe.
+        stripe: u8,
+    },
+    /// These virtual nodes have the transfer.
+    Done {
+        /// The transfer.
+        cast: CastId,
+        /// The stripe.
+        stripe: u8,
+        /// Those that have it.
+        names: Ranges,
+        /// Those that cannot get it.
+        #[serde(deserialize_with = "at_most::<_, _, REASONS_MAX>")]
+        failed: Missing,
+    },
+    /// A part of a reduction.
+    Part {
+        /// What it is.
+        head: PartHead,
+        /// The virtual nodes whose values it has.
+        names: Ranges,
+        /// The value.
+        data: Payload,
+    },
+    /// The root lacks these virtual nodes' values: send them past the tree.
+    Pull {
+        /// The reduction.
+        fold: FoldId,
+        /// The virtual nodes.
+        names: Ranges,
+        /// The segments that it lacks; all if empty.
+        segments: Ranges,
+    },
+    /// The root has its answer; what was kept for it may be forgotten.
+    Finished {
+        /// The reductions.
+        #[serde(deserialize_with = "at_most::<_, _, LABELS_MAX>")]
+        folds: Vec<FoldId>,
+        /// The virtual nodes to be reached through the receiver.
+        targets: Ranges,
+    },
+    /// The receiver's values have another type or count than the root's.
+    Mismatch {
+        /// The reduction.
+        fold: FoldId,
+    },
+    /// A probe of the rules of Saito, Taura and Chikayama.
+    Probe {
+        /// The tree.
+        tree: PaperTree,
+        /// Repeated in the answer.
+        number: u64,
+        /// 1 or [`crate::limits::PROBE_BYTES`] bytes.
+        padding: Payload,
+    },
+    /// Answers it, with the sender's state in that tree.
+    ProbeReply {
+        /// The tree.
+        tree: PaperTree,
+        /// The number in the probe.
+        number: u64,
+        /// The sender's position.
+        position: Position,
+    },
+    /// The sender becomes a child of the receiver, or its subtree has changed.
+    Attach {
+        /// The tree.
+        tree: PaperTree,
+        /// The virtual nodes that can be reached through the sender.
+        names: Ranges,
+    },
+    /// The sender is no child of the receiver any longer.
+    Detach {
+        /// The tree.
+        tree: PaperTree,
+    },
+    /// The sender's position in a tree, for its children.
+    Above {
+        /// The tree.
+        tree: PaperTree,
+        /// The position.
+        position: Position,
+    },
+}
+
+/// Names a tree of the paper's rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct PaperTree {
+    /// Its root.
+    pub root: MemberId,
+    /// Whether it is built for bandwidth instead of latency.
+    pub bulk: bool,
+}
+
+/// A member's position in a tree of the paper's rules.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Position {
+    /// Its round trip to the root in nanoseconds; 0 at the root.
+    pub distance: Time,
+    /// Its estimated bandwidth from the root, in bytes per second.
+    pub bandwidth: u64,
+    /// How many children it has.
+    pub children: u32,
+    /// Its ancestors, the parent first.
+    #[serde(deserialize_with = "at_most::<_, _, MEMBERS_MAX>")]
+    pub ancestors: Vec<MemberId>,
+}

@@ -1,0 +1,399 @@
+//! What the application starts, and the answers.
+
+use alloc::vec::Vec;
+
+use sapwood_packet::RankSet;
+
+use super::combine::entry;
+use super::fold::Fold;
+use super::lane::Lane;
+use crate::error::{GroupError, Reason};
+use crate::identity::{CastId, FoldId, MemberId, Request, Time};
+use crate::limits::{
+    SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, STRIPES_MAX, TRANSFERS_MAX, VALUE_BYTES_MAX,
+};
+use crate::member::{Answer, Call, Event, Member, Phase, Timer};
+use crate::message::{Head, PartHead, Purpose, Route};
+use crate::payload::Payload;
+use crate::trees::{Branch, TreeKind};
+
+/// Requests from here on are the member's own.
+pub(super) const INTERNAL: Request = 1 << 63;
+
+/// A call that has not been answered.
+#[derive(Debug)]
+pub(crate) enum Pending {
+    /// Transfers from this member.
+    Casts {
+        /// They.
+        casts: Vec<CastId>,
+        /// All their virtual nodes.
+        targets: RankSet,
+    },
+    /// A part of a reduction.
+    Fold(FoldId),
+}
+
+/// One transfer that is to be started.
+pub(super) struct Transfer {
+    pub(super) targets: RankSet,
+    pub(super) value: Payload,
+    pub(super) purpose: Purpose,
+}
+
+impl Member {
+    pub(crate) fn call(&mut self, request: Request, tree: TreeKind, deadline: Time, call: Call) {
+        if let Err(error) = self.try_call(request, tree, call) {
+            self.tell(Event::Failed(request, error));
+        } else if self.pending.contains_key(&request) {
+            self.wake_at(deadline.max(self.now), Timer::Deadline(request));
+        }
+    }
+
+    fn try_call(&mut self, request: Request, tree: TreeKind, call: Call) -> Result<(), GroupError> {
+        if self.phase != Phase::Joined {
+            return Err(GroupError::NotJoined);
+        }
+        if self.pending.contains_key(&request) || request >= INTERNAL {
+            return Err(GroupError::Number { number: request });
+        }
+        if self.pending.len() >= TRANSFERS_MAX {
+            return Err(GroupError::Busy);
+        }
+        let transfers = match call {
+            Call::Broadcast { targets, value } => {
+                let targets = targets.unwrap_or_else(|| self.view.everyone().clone());
+                Vec::from([Transfer { targets, value, purpose: Purpose::Broadcast }])
+            }
+            Call::Direct { to, value } => {
+                let targets = RankSet::range(to, to);
+                Vec::from([Transfer { targets, value, purpose: Purpose::Direct }])
+            }
+            Call::Scatter { values } => values
+                .into_iter()
+                .map(|(name, value)| {
+                    let targets = RankSet::range(name, name);
+                    Transfer { targets, value, purpose: Purpose::Direct }
+                })
+                .collect(),
+            Call::Reduce { root, number, operation, element, value, to_all } => {
+                let fold = FoldId { root, number };
+                let head = self.part_head(fold, operation, element, value.len());
+                return self.start_fold(request, tree, head, &value, to_all);
+            }
+        };
+        self.check(&transfers)?;
+        self.start_casts(request, tree, transfers);
+        Ok(())
+    }
+
+    fn check(&self, transfers: &[Transfer]) -> Result<(), GroupError> {
+        for transfer in transfers {
+            let bytes = transfer.value.len() as u64;
+            if bytes > VALUE_BYTES_MAX {
+                return Err(GroupError::Value { bytes });
+            }
+            if transfer.targets.as_ref().last().is_some_and(|last| last >= self.config.space) {
+                return Err(GroupError::Name { names: transfer.targets.clone() });
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts transfers that are answered together.
+    pub(super) fn start_casts(&mut self, request: Request, tree: TreeKind, all: Vec<Transfer>) {
+        let mut casts = Vec::new();
+        let mut targets = RankSet::new();
+        for transfer in &all {
+            casts.push(CastId { root: self.me, number: self.next_cast });
+            self.next_cast += 1;
+            targets.union_with(transfer.targets.as_ref());
+        }
+        self.pending.insert(request, Pending::Casts { casts: casts.clone(), targets });
+        let mut keys = Vec::new();
+        for (cast, transfer) in casts.into_iter().zip(all) {
+            keys.extend(self.start_cast(request, tree, cast, transfer));
+        }
+        for key in keys {
+            self.settle(key);
+        }
+    }
+
+    fn start_cast(
+        &mut self,
+        request: Request,
+        tree: TreeKind,
+        cast: CastId,
+        transfer: Transfer,
+    ) -> Vec<(CastId, u8)> {
+        let Transfer { targets, value, purpose } = transfer;
+        let bytes = value.len() as u64;
+        let is_bulk = bytes >= self.config.bulk_bytes;
+        let has_stripes = is_bulk && tree == TreeKind::Adaptive;
+        let stripes = if has_stripes { self.config.stripes.clamp(1, STRIPES_MAX) } else { 1 };
+        let segment_bytes = self.segment_bytes(bytes, tree);
+        let floor = self.own_floor();
+        let mut keys = Vec::new();
+        let mut layouts = has_stripes.then(|| {
+            let below = targets.difference(self.view.names_of(self.me).as_ref());
+            self.terrain().lay_out(stripes, below.as_ref()).into_iter()
+        });
+        for stripe in 0..stripes {
+            let key = (cast, stripe);
+            let purpose = purpose.clone();
+            let head =
+                Head { cast, stripe, stripes, floor, tree, purpose, bytes, segment_bytes };
+            let mut lane = Lane::new(head, self.now);
+            lane.request = Some(request);
+            self.lanes.insert(key, lane);
+            let laid = layouts.as_mut().and_then(Iterator::next);
+            let branches = self.take_at_root(key, &targets, laid);
+            let first = value.part(usize::from(stripe) * segment_bytes as usize, segment_bytes as usize);
+            self.open_children(key, branches, Some((u32::from(stripe), first)));
+            keys.push(key);
+        }
+        let count = bytes.div_ceil(u64::from(segment_bytes)).max(u64::from(stripes)) as u32;
+        for index in 0..count {
+            let key = (cast, (index % u32::from(stripes)) as u8);
+            let start = index as usize * segment_bytes as usize;
+            self.take_segment(key, index, value.part(start, segment_bytes as usize));
+        }
+        keys
+    }
+
+    /// The root's branches: as laid out, with what the layout lacks point to point.
+    fn take_at_root(
+        &mut self,
+        key: (CastId, u8),
+        targets: &RankSet,
+        laid: Option<Vec<Branch>>,
+    ) -> Vec<Branch> {
+        let Some(mut branches) = laid else {
+            return self.take(key, targets.as_ref(), &Route::default());
+        };
+        let mut own = targets.clone();
+        own.intersect_with(self.view.names_of(self.me).as_ref());
+        let mut rest = targets.difference(own.as_ref());
+        for branch in &branches {
+            rest.subtract(branch.names.as_ref());
+        }
+        if let Some(lane) = self.lanes.get_mut(&key) {
+            lane.taken.union_with(targets.as_ref());
+        }
+        self.deliver_own(key, own);
+        self.reach_rest(key, rest, &mut branches);
+        branches
+    }
+
+    /// The length of a segment: long enough that the work of sending is small, short enough that
+    /// the pipeline fills soon.
+    fn segment_bytes(&self, bytes: u64, tree: TreeKind) -> u32 {
+        if bytes < self.config.bulk_bytes {
+            return bytes.max(1) as u32;
+        }
+        if let Some(fixed) = self.config.segment_bytes {
+            return fixed.max(8) / 8 * 8;
+        }
+        let members = self.view.len().max(2) as u64;
+        let depth = if tree == TreeKind::List { members } else { u64::from(members.ilog2()) + 4 };
+        // The square root of length x (bytes that could be sent in one overhead) / depth.
+        let unit = (self.config.overhead / 8).max(1);
+        let best = (bytes * unit / depth).isqrt() / 8 * 8;
+        best.clamp(u64::from(SEGMENT_BYTES_MIN), u64::from(SEGMENT_BYTES_MAX)) as u32
+    }
+
+    fn own_floor(&self) -> u64 {
+        let first = CastId { root: self.me, number: 0 };
+        let mut own = self.lanes.range((first, 0)..);
+        own.next().filter(|entry| entry.0.0.root == self.me).map_or(self.next_cast, |e| e.0.0.number)
+    }
+
+    /// One of a call's transfers is over; perhaps all are.
+    pub(super) fn cast_over(&mut self, request: Request, _cast: CastId) {
+        let Some(Pending::Casts { casts, .. }) = self.pending.get(&request) else { return };
+        let is_over = casts.iter().all(|cast| {
+            let lanes = self.lanes.range((*cast, 0)..=(*cast, u8::MAX));
+            let mut count = 0;
+            let mut all = true;
+            for (_, lane) in lanes {
+                count += 1;
+                all &= count <= usize::from(lane.head.stripes)
+                    && lane.is_over()
+                    && lane.taken.as_ref().is_within(lane.settled().as_ref());
+            }
+            all && count > 0
+        });
+        if is_over {
+            self.answer_casts(request, Reason::Dead);
+        }
+    }
+
+    /// Answers a call with what its transfers have reached.
+    fn answer_casts(&mut self, request: Request, otherwise: Reason) {
+        let Some(Pending::Casts { casts, targets }) = self.pending.get(&request) else { return };
+        let (casts, targets) = (casts.clone(), targets.clone());
+        let mut contributors = targets.clone();
+        let mut missing: Vec<(RankSet, Reason)> = Vec::new();
+        for cast in casts {
+            let keys: Vec<(CastId, u8)> =
+                self.lanes.range((cast, 0)..=(cast, u8::MAX)).map(|entry| *entry.0).collect();
+            for key in keys {
+                let Some(lane) = self.lanes.remove(&key) else { continue };
+                let lacking = lane.taken.difference(lane.done.as_ref());
+                contributors.subtract(lacking.as_ref());
+                let mut rest = lacking;
+                for (names, reason) in &lane.failed {
+                    let mut part = names.clone();
+                    part.intersect_with(rest.as_ref());
+                    rest.subtract(part.as_ref());
+                    add_missing(&mut missing, part, *reason);
+                }
+                add_missing(&mut missing, rest, otherwise);
+            }
+        }
+        self.answer(request, None, contributors, missing);
+    }
+
+    pub(crate) fn deadline(&mut self, request: Request) {
+        match self.pending.get(&request) {
+            Some(Pending::Casts { .. }) => self.answer_casts(request, Reason::Deadline),
+            Some(Pending::Fold(id)) => {
+                let id = *id;
+                self.give_up_fold(id);
+            }
+            None => {}
+        }
+    }
+
+    /// Gives the application its answer.
+    pub(super) fn answer(
+        &mut self,
+        request: Request,
+        value: Option<Payload>,
+        contributors: RankSet,
+        missing: Vec<(RankSet, Reason)>,
+    ) {
+        if self.pending.remove(&request).is_some() && request < INTERNAL {
+            self.tell(Event::Answered(request, Answer { value, contributors, missing }));
+        }
+    }
+
+    fn part_head(
+        &self,
+        fold: FoldId,
+        operation: super::Operation,
+        element: super::Element,
+        bytes: usize,
+    ) -> PartHead {
+        let bytes = bytes as u64;
+        let segment = u64::from(self.segment_bytes(bytes, TreeKind::Adaptive));
+        let segments = if operation.keeps_apart() { 1 } else { bytes.div_ceil(segment).max(1) };
+        PartHead {
+            fold,
+            segment: 0,
+            segments: segments as u32,
+            operation,
+            element,
+            bytes: if operation == super::Operation::Gather { 0 } else { bytes },
+            direct: false,
+        }
+    }
+
+    fn start_fold(
+        &mut self,
+        request: Request,
+        tree: TreeKind,
+        head: PartHead,
+        value: &Payload,
+        to_all: bool,
+    ) -> Result<(), GroupError> {
+        let id = head.fold;
+        let bytes = value.len() as u64;
+        let own = self.view.names_of(self.me);
+        if !value.len().is_multiple_of(head.element.bytes()) || bytes > VALUE_BYTES_MAX {
+            return Err(GroupError::Value { bytes });
+        }
+        if own.is_empty() || id.root >= self.config.space {
+            return Err(GroupError::Name { names: RankSet::range(id.root, id.root) });
+        }
+        let is_used = self.folds.get(&id).is_some_and(|fold| fold.mine.is_some());
+        if is_used || self.folds.len() >= TRANSFERS_MAX {
+            return Err(GroupError::Number { number: id.number });
+        }
+        self.pending.insert(request, Pending::Fold(id));
+        let root = self.root_of(id);
+        if self.finished.contains(&id) || root.is_none() {
+            let reason = if root.is_none() { Reason::RootLost } else { Reason::Deadline };
+            self.answer(request, None, RankSet::new(), Vec::from([(own, reason)]));
+            return Ok(());
+        }
+        let root = root.unwrap_or(MemberId(0));
+        let places = self.places(root, tree, bytes >= self.config.bulk_bytes);
+        let patience = self.fold_time(bytes);
+        let required = self.view.everyone().clone();
+        let (me, now) = (self.me, self.now);
+        if !self.folds.contains_key(&id) {
+            self.wake_at(now + self.config.linger, Timer::FoldLinger(id));
+        }
+        let fold = self.folds.entry(id).or_insert_with(|| Fold::new(head.clone(), now));
+        // What has come before was folded by its own terms; the root's terms count.
+        if root == me && fold.head.segments != head.segments {
+            fold.waves.clear();
+        }
+        fold.head = head.clone();
+        (fold.places, fold.patience, fold.progress) = (places, patience, now);
+        (fold.my_names, fold.request, fold.to_all) = (own, Some(request), to_all);
+        (fold.tree, fold.is_root, fold.required) = (tree, root == me, required);
+        self.wake_at(now + patience, Timer::FoldPatience(id));
+        self.give_own_value(id, &head, value);
+        Ok(())
+    }
+
+    fn give_own_value(&mut self, id: FoldId, head: &PartHead, value: &Payload) {
+        let is_pulled = self.early_pulls.remove(&id);
+        let Some(fold) = self.folds.get_mut(&id) else { return };
+        let own = fold.my_names.clone();
+        let mine: Vec<Payload> = if head.operation.keeps_apart() {
+            let name = own.as_ref().first().unwrap_or(0);
+            Vec::from([Payload::from(entry(name, value.as_slice()))])
+        } else {
+            let length = value.len().div_ceil(head.segments as usize).next_multiple_of(8).max(8);
+            (0..head.segments as usize).map(|index| value.part(index * length, length)).collect()
+        };
+        let is_pulled = is_pulled.or(fold.pulled_by.take());
+        fold.mine = Some(mine.clone());
+        let head = fold.head.clone();
+        for (segment, value) in (0..).zip(mine) {
+            let Some(fold) = self.folds.get_mut(&id) else { return };
+            let wave = fold.waves.entry(segment).or_default();
+            if wave.is_sent || (is_pulled.is_some() && !fold.is_root) {
+                // The wave has gone, or the root waits for this value by itself.
+                if !wave.is_sent && !wave.names.is_empty() {
+                    self.send_wave(id, segment);
+                } else {
+                    wave.is_sent = true;
+                }
+                let names = (&own).into();
+                let head = PartHead { segment, direct: true, ..head.clone() };
+                if let Some(root) = self.root_of(id) {
+                    self.send(root, crate::Message::Part { head, names, data: value });
+                }
+            } else {
+                fold.merge(segment, &own, value.as_slice());
+                self.check_wave(id, segment);
+            }
+        }
+        self.check_sent(id);
+        self.check_root(id);
+    }
+}
+
+fn add_missing(missing: &mut Vec<(RankSet, Reason)>, names: RankSet, reason: Reason) {
+    if names.is_empty() {
+        return;
+    }
+    match missing.iter_mut().find(|entry| entry.1 == reason) {
+        Some(entry) => entry.0.union_with(names.as_ref()),
+        None => missing.push((names, reason)),
+    }
+}

@@ -1,0 +1,125 @@
+//! What a transfer is to the member itself, and what it tells those above.
+
+use alloc::vec::Vec;
+
+use sapwood_packet::RankSet;
+
+use crate::identity::{CastId, MemberId};
+use crate::member::{Event, Member, Timer};
+use crate::message::{Message, Missing, Purpose, Ranges};
+use crate::mutation::Mutation;
+use crate::payload::Payload;
+
+impl Member {
+    /// Virtual nodes of this member are among the targets: what has come so far is theirs.
+    pub(super) fn deliver_own(&mut self, key: (CastId, u8), own: RankSet) {
+        if own.is_empty() {
+            return;
+        }
+        let Some(lane) = self.lanes.get_mut(&key) else { return };
+        lane.own.union_with(own.as_ref());
+        let pieces: Vec<(u32, Payload)> =
+            lane.pieces.iter().map(|(index, data)| (*index, data.clone())).collect();
+        for (index, data) in pieces {
+            self.deliver(key, own.clone(), index, data);
+        }
+    }
+
+    pub(super) fn deliver(
+        &mut self,
+        key: (CastId, u8),
+        names: RankSet,
+        index: u32,
+        data: Payload,
+    ) {
+        let Some(lane) = self.lanes.get(&key) else { return };
+        let is_own = lane.request.is_some() && lane.head.purpose != Purpose::Direct;
+        if names.is_empty() || is_own {
+            return;
+        }
+        let (head, bytes) = (lane.head.clone(), lane.head.bytes);
+        let offset = u64::from(index) * u64::from(head.segment_bytes);
+        if let Purpose::Result { fold, contributors, missing } = &head.purpose {
+            self.result_came(*fold, contributors, missing, offset, &data, bytes);
+            return;
+        }
+        let (cast, purpose) = (key.0, head.purpose);
+        self.tell(Event::Delivery { cast, purpose, names, offset, data, bytes });
+    }
+
+    /// Virtual nodes have it, or cannot get it.
+    pub(crate) fn done(&mut self, cast: CastId, stripe: u8, names: &Ranges, failed: &Missing) {
+        let Some(lane) = self.lanes.get_mut(&(cast, stripe)) else { return };
+        lane.done.union_with(names.as_set());
+        for (names, reason) in failed {
+            lane.fail(names.as_set().to_set(), *reason);
+        }
+        lane.progress = self.now;
+        self.settle((cast, stripe));
+    }
+
+    /// Acknowledges what is settled.
+    pub(super) fn settle(&mut self, key: (CastId, u8)) {
+        let is_early = self.breaks(Mutation::AcknowledgeEarly);
+        let Some(lane) = self.lanes.get_mut(&key) else { return };
+        if lane.is_complete() {
+            let own = lane.own.clone();
+            lane.done.union_with(own.as_ref());
+            if is_early {
+                let taken = lane.taken.clone();
+                lane.done.union_with(taken.as_ref());
+            }
+        }
+        lane.settle_children();
+        let settled = lane.settled();
+        let mut answers: Vec<(MemberId, Ranges, Missing)> = Vec::new();
+        for (member, names) in &lane.owed {
+            if names.as_ref().is_within(settled.as_ref()) {
+                let failed = lane.failed_of(names.as_ref());
+                let mut done = names.clone();
+                done.intersect_with(lane.done.as_ref());
+                answers.push((*member, Ranges::from(&done), failed));
+            }
+        }
+        lane.owed.retain(|entry| !entry.1.as_ref().is_within(settled.as_ref()));
+        let is_over = lane.is_over() && lane.taken.as_ref().is_within(settled.as_ref());
+        let request = lane.request;
+        let (cast, stripe) = key;
+        for (member, names, failed) in answers {
+            self.send(member, Message::Done { cast, stripe, names, failed });
+        }
+        if let Some(request) = request.filter(|_| is_over) {
+            self.cast_over(request, cast);
+        }
+    }
+
+    /// A root's earlier transfers are over: nothing is kept of them.
+    pub(super) fn raise_floor(&mut self, root: MemberId, floor: u64) {
+        let known = self.floors.entry(root).or_insert(1);
+        if floor <= *known || root == self.me {
+            return;
+        }
+        *known = floor;
+        if self.breaks(Mutation::KeepFinished) {
+            return;
+        }
+        let first = CastId { root, number: 0 };
+        let end = CastId { root, number: floor };
+        let past: Vec<(CastId, u8)> =
+            self.lanes.range((first, 0)..(end, 0)).map(|entry| *entry.0).collect();
+        for key in past {
+            self.lanes.remove(&key);
+        }
+    }
+
+    /// Nothing has happened for long: the record goes.
+    pub(crate) fn lane_linger(&mut self, cast: CastId, stripe: u8) {
+        let Some(lane) = self.lanes.get(&(cast, stripe)) else { return };
+        let end = lane.progress + self.config.linger;
+        if end > self.now || self.breaks(Mutation::KeepFinished) {
+            self.wake_at(end.max(self.now + self.config.linger / 4), Timer::Linger(cast, stripe));
+        } else {
+            self.lanes.remove(&(cast, stripe));
+        }
+    }
+}

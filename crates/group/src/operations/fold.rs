@@ -1,0 +1,288 @@
+//! A reduction at one member: its own part, what has come from below, and where it goes.
+//!
+//! Parts that have been folded cannot be taken apart. A part is therefore folded only where its
+//! contributors and those of the wave are disjoint; what comes late goes to the root as it is. The
+//! root drops what overlaps, and asks each virtual node that it lacks for its own value.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use sapwood_packet::RankSet;
+
+use crate::error::Reason;
+use crate::identity::{FoldId, MILLISECOND, MemberId, Request, Time};
+use crate::member::{Member, Timer};
+use crate::message::{Message, PaperTree, PartHead, Ranges};
+use crate::payload::Payload;
+use crate::trees::{Terrain, TreeKind};
+
+/// Parts may take this long for each byte of the value: 10 MB/s.
+const PATIENCE_PER_BYTE: Time = 100;
+/// Deeper trees than this are taken for a circle.
+const DEPTH_MAX: usize = 1 << 17;
+
+/// One segment of a reduction.
+#[derive(Debug, Default)]
+pub(crate) struct Wave {
+    pub(crate) names: RankSet,
+    pub(crate) value: Vec<u8>,
+    pub(crate) is_sent: bool,
+}
+
+/// The parent in one tree, and the virtual nodes of this member and those below it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Place {
+    pub(crate) parent: Option<MemberId>,
+    pub(crate) expected: RankSet,
+}
+
+/// A reduction at one member.
+#[derive(Debug)]
+pub(crate) struct Fold {
+    pub(crate) head: PartHead,
+    /// The member's own value by segment, once the application has given it.
+    pub(crate) mine: Option<Vec<Payload>>,
+    pub(crate) my_names: RankSet,
+    pub(crate) places: Vec<Place>,
+    pub(crate) waves: BTreeMap<u32, Wave>,
+    /// The root has asked for the own value before it was given.
+    pub(crate) pulled_by: Option<MemberId>,
+    pub(crate) request: Option<Request>,
+    pub(crate) is_root: bool,
+    pub(crate) to_all: bool,
+    pub(crate) tree: TreeKind,
+    /// At the root: whose values it waits for, and what all segments must stand for.
+    pub(crate) required: RankSet,
+    pub(crate) agreed: Option<RankSet>,
+    pub(crate) rejected: RankSet,
+    pub(crate) result: Vec<u8>,
+    pub(crate) result_bytes: u64,
+    pub(crate) patience: Time,
+    pub(crate) progress: Time,
+    /// The root has its answer.
+    pub(crate) is_finished: bool,
+}
+
+impl Fold {
+    pub(crate) fn new(head: PartHead, now: Time) -> Self {
+        Self {
+            head,
+            mine: None,
+            my_names: RankSet::new(),
+            places: Vec::new(),
+            waves: BTreeMap::new(),
+            pulled_by: None,
+            request: None,
+            is_root: false,
+            to_all: false,
+            tree: TreeKind::default(),
+            required: RankSet::new(),
+            agreed: None,
+            rejected: RankSet::new(),
+            result: Vec::new(),
+            result_bytes: 0,
+            patience: 0,
+            progress: now,
+            is_finished: false,
+        }
+    }
+
+    /// Whether the member has passed on all that it is to pass on.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_finished || (!self.is_root && self.all_sent())
+    }
+
+    pub(crate) fn all_sent(&self) -> bool {
+        self.mine.is_some()
+            && (0..self.head.segments)
+                .all(|segment| self.waves.get(&segment).is_some_and(|wave| wave.is_sent))
+    }
+
+    /// Folds a part into a wave.
+    pub(crate) fn merge(&mut self, segment: u32, names: &RankSet, data: &[u8]) {
+        let (operation, element) = (self.head.operation, self.head.element);
+        let wave = self.waves.entry(segment).or_default();
+        if wave.names.is_empty() {
+            wave.value = data.to_vec();
+        } else {
+            operation.fold(element, &mut wave.value, data);
+        }
+        wave.names.union_with(names.as_ref());
+    }
+}
+
+impl Member {
+    pub(crate) fn root_of(&self, fold: FoldId) -> Option<MemberId> {
+        self.view.owner(fold.root)
+    }
+
+    /// This member's places in the trees of a reduction.
+    pub(super) fn places(&self, root: MemberId, tree: TreeKind, is_bulk: bool) -> Vec<Place> {
+        let own = self.view.names_of(self.me);
+        if root == self.me {
+            let expected = self.view.everyone().clone();
+            return Vec::from([Place { parent: None, expected }]);
+        }
+        if tree.is_paper() {
+            let paper = PaperTree { root, bulk: tree == TreeKind::PaperBandwidth };
+            let (parent, expected) = self.papers.position(paper, &own);
+            return Vec::from([Place { parent: parent.or(Some(root)), expected }]);
+        }
+        let mut targets = self.view.everyone().clone();
+        targets.subtract(self.view.names_of(root).as_ref());
+        let above = Terrain { me: root, ..self.terrain() };
+        if is_bulk && tree == TreeKind::Adaptive {
+            let stripes = above.lay_out(self.config.stripes, targets.as_ref());
+            let place = |branches| self.place_in_route(root, branches);
+            return stripes.iter().map(place).collect();
+        }
+        let mut place = Place { parent: Some(root), expected: own.clone() };
+        let Some(mine) = own.as_ref().first() else { return Vec::from([place]) };
+        let mut at = root;
+        for _ in 0..DEPTH_MAX {
+            let (branches, _) =
+                Terrain { me: at, ..self.terrain() }.split(tree, root, is_bulk, targets.as_ref());
+            let Some(branch) = branches.into_iter().find(|branch| branch.names.contains(mine))
+            else {
+                break;
+            };
+            if branch.child == self.me {
+                place = Place { parent: Some(at), expected: branch.names };
+                break;
+            }
+            at = branch.child;
+            targets = branch.names;
+            targets.subtract(self.view.names_of(at).as_ref());
+        }
+        Vec::from([place])
+    }
+
+    fn place_in_route(&self, root: MemberId, branches: &Vec<crate::trees::Branch>) -> Place {
+        for branch in branches {
+            let below = (branch.child, branch.route.0.len() as u32);
+            let order: Vec<(MemberId, u32)> =
+                core::iter::once(below).chain(branch.route.0.iter().copied()).collect();
+            let Some(at) = order.iter().position(|entry| entry.0 == self.me) else { continue };
+            // The parent is the last member before this one whose subtree holds it.
+            let holds = |&index: &usize| index + (order[index].1 as usize) >= at;
+            let parent = (0..at).rev().find(holds).map_or(root, |index| order[index].0);
+            let mut expected = RankSet::new();
+            for (member, _) in &order[at..=at + order[at].1 as usize] {
+                expected.union_with(self.view.names_of(*member).as_ref());
+            }
+            return Place { parent: Some(parent), expected };
+        }
+        Place { parent: Some(root), expected: self.view.names_of(self.me) }
+    }
+
+    /// How long parts of a reduction may take.
+    pub(super) fn fold_time(&self, bytes: u64) -> Time {
+        self.config.patience
+            + 4 * self.clusters.longest().max(MILLISECOND)
+            + PATIENCE_PER_BYTE.saturating_mul(bytes)
+    }
+
+    /// Parts have not come for long: a member passes on what it has, the root asks for the rest.
+    pub(crate) fn fold_patience(&mut self, id: FoldId) {
+        let Some(fold) = self.folds.get_mut(&id) else { return };
+        let end = fold.progress + fold.patience;
+        if fold.is_over() {
+            return;
+        }
+        if end > self.now {
+            self.wake_at(end, Timer::FoldPatience(id));
+            return;
+        }
+        fold.progress = self.now;
+        fold.patience = fold.patience.saturating_mul(2).min(self.config.linger / 4);
+        let next = self.now + fold.patience;
+        let is_root = fold.is_root;
+        self.wake_at(next, Timer::FoldPatience(id));
+        if is_root {
+            self.pull(id);
+        } else {
+            self.pass_on_all(id);
+        }
+    }
+
+    fn pass_on_all(&mut self, id: FoldId) {
+        let Some(fold) = self.folds.get(&id) else { return };
+        let waiting: Vec<u32> = fold
+            .waves
+            .iter()
+            .filter(|(_, wave)| !wave.is_sent && !wave.names.is_empty())
+            .map(|(segment, _)| *segment)
+            .collect();
+        for segment in waiting {
+            self.send_wave(id, segment);
+        }
+    }
+
+    /// Asks for the values that the root lacks.
+    pub(super) fn pull(&mut self, id: FoldId) {
+        let Some(fold) = self.folds.get(&id).filter(|fold| fold.is_root) else { return };
+        let mut wanted = fold.agreed.as_ref().unwrap_or(&fold.required).clone();
+        wanted.intersect_with(self.view.everyone().as_ref());
+        wanted.subtract(fold.rejected.as_ref());
+        let mut asks: BTreeMap<MemberId, (RankSet, RankSet)> = BTreeMap::new();
+        for segment in 0..fold.head.segments {
+            let lacking = match fold.waves.get(&segment) {
+                Some(wave) => wanted.difference(wave.names.as_ref()),
+                None => wanted.clone(),
+            };
+            for (owner, names) in self.view.owners(lacking.as_ref()).0 {
+                let entry = asks.entry(owner).or_default();
+                entry.0.union_with(names.as_ref());
+                entry.1.insert(segment);
+            }
+        }
+        for (owner, (names, segments)) in asks {
+            let (names, segments) = (Ranges::from(&names), Ranges::from(&segments));
+            self.send(owner, Message::Pull { fold: id, names, segments });
+        }
+    }
+
+    /// A member is gone: roots look at what they lack, others at what they wait for.
+    pub(crate) fn folds_after_death(&mut self, _gone: MemberId) {
+        let ids: Vec<FoldId> = self.folds.keys().copied().collect();
+        for id in ids {
+            let soon = self.now + 2 * self.clusters.longest() + 5 * MILLISECOND;
+            let Some(fold) = self.folds.get_mut(&id) else { continue };
+            if fold.is_root {
+                fold.progress = self.now;
+                fold.patience = soon - self.now;
+                self.wake_at(soon, Timer::FoldPatience(id));
+                self.check_root(id);
+                continue;
+            }
+            let segments = fold.head.segments;
+            let (is_mine, request) = (fold.mine.is_some(), fold.request);
+            if self.root_of(id).is_none() {
+                self.root_lost(id, request);
+                continue;
+            }
+            if is_mine {
+                (0..segments).for_each(|segment| self.check_wave(id, segment));
+            }
+        }
+    }
+
+    fn root_lost(&mut self, id: FoldId, request: Option<Request>) {
+        self.folds.remove(&id);
+        if let Some(request) = request {
+            let missing = Vec::from([(RankSet::range(id.root, id.root), Reason::RootLost)]);
+            self.answer(request, None, RankSet::new(), missing);
+        }
+    }
+
+    /// Nothing has happened for long: the record goes.
+    pub(crate) fn fold_linger(&mut self, id: FoldId) {
+        let Some(fold) = self.folds.get(&id) else { return };
+        let end = fold.progress + self.config.linger;
+        if end > self.now || fold.request.is_some() {
+            self.wake_at(end.max(self.now + self.config.linger / 4), Timer::FoldLinger(id));
+        } else {
+            self.folds.remove(&id);
+        }
+    }
+}

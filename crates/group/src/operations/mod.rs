@@ -1,0 +1,17 @@
+//! Transfers down a tree, reductions up a tree, and the calls of the application that are made of
+//! them.
+
+mod call;
+mod combine;
+mod deliver;
+mod fold;
+mod lane;
+mod open;
+mod part;
+mod repair;
+mod result;
+
+pub(crate) use call::Pending;
+pub use combine::{Element, Operation};
+pub(crate) use fold::Fold;
+pub(crate) use lane::Lane;

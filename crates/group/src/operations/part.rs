@@ -1,0 +1,191 @@
+//! Parts of reductions come, are folded, and go on.
+
+use alloc::vec::Vec;
+
+use sapwood_packet::RankSet;
+
+use super::fold::Fold;
+use crate::identity::{FoldId, MemberId};
+use crate::limits::TRANSFERS_MAX;
+use crate::member::{Member, Phase, Timer};
+use crate::message::{Message, PartHead, Ranges};
+use crate::mutation::Mutation;
+use crate::payload::Payload;
+
+impl Member {
+    pub(crate) fn part(&mut self, _from: MemberId, head: PartHead, names: &Ranges, data: Payload) {
+        let id = head.fold;
+        if self.phase == Phase::Outside || self.finished.contains(&id) {
+            return;
+        }
+        let is_root = self.root_of(id) == Some(self.me);
+        if head.direct && !is_root {
+            self.send_to_root(head, names.clone(), data);
+            return;
+        }
+        let now = self.now;
+        if !self.folds.contains_key(&id) {
+            if self.folds.len() >= TRANSFERS_MAX {
+                return;
+            }
+            self.folds.insert(id, Fold::new(head.clone(), now));
+            let patience = self.fold_time(head.bytes);
+            if let Some(fold) = self.folds.get_mut(&id) {
+                fold.patience = patience;
+            }
+            self.wake_at(now + patience, Timer::FoldPatience(id));
+            self.wake_at(now + self.config.linger, Timer::FoldLinger(id));
+        }
+        let Some(fold) = self.folds.get_mut(&id) else { return };
+        fold.progress = now;
+        let names = names.as_set().to_set();
+        if !is_alike(&fold.head, &head) {
+            self.unlike(id, head, names, data, is_root);
+        } else if is_root {
+            self.part_at_root(id, head.segment, &names, &data);
+        } else {
+            self.part_below_root(id, head, names, data);
+        }
+    }
+
+    /// Another operation, type or count than this member's: the root says so to its members.
+    fn unlike(
+        &mut self,
+        id: FoldId,
+        head: PartHead,
+        names: RankSet,
+        data: Payload,
+        is_root: bool,
+    ) {
+        if !is_root {
+            self.send_to_root(head, Ranges::from(&names), data);
+            return;
+        }
+        let (owners, _) = self.view.owners(names.as_ref());
+        if owners.len() == 1
+            && let Some(fold) = self.folds.get_mut(&id)
+        {
+            fold.rejected.union_with(names.as_ref());
+            for (owner, _) in owners {
+                self.send(owner, Message::Mismatch { fold: id });
+            }
+            self.check_root(id);
+        }
+    }
+
+    fn part_below_root(&mut self, id: FoldId, head: PartHead, names: RankSet, data: Payload) {
+        let segment = head.segment;
+        let folds_overlap = self.breaks(Mutation::FoldOverlap);
+        let Some(fold) = self.folds.get_mut(&id) else { return };
+        let wave = fold.waves.entry(segment).or_default();
+        let overlaps = wave.names.as_ref().intersects(names.as_ref()) && !folds_overlap;
+        if wave.is_sent || overlaps {
+            if !self.breaks(Mutation::LoseLateParts) {
+                self.send_to_root(head, Ranges::from(&names), data);
+            }
+            return;
+        }
+        fold.merge(segment, &names, data.as_slice());
+        self.check_wave(id, segment);
+    }
+
+    fn part_at_root(&mut self, id: FoldId, segment: u32, names: &RankSet, data: &Payload) {
+        let folds_overlap = self.breaks(Mutation::FoldOverlap);
+        let Some(fold) = self.folds.get_mut(&id).filter(|fold| !fold.is_finished) else { return };
+        let wave = fold.waves.entry(segment).or_default();
+        let is_wanted =
+            fold.agreed.as_ref().is_none_or(|agreed| names.as_ref().is_within(agreed.as_ref()));
+        if (wave.names.as_ref().intersects(names.as_ref()) && !folds_overlap) || !is_wanted {
+            return;
+        }
+        fold.merge(segment, names, data.as_slice());
+        self.check_root(id);
+    }
+
+    /// Passes a wave on when all whose values are expected are in it.
+    pub(super) fn check_wave(&mut self, id: FoldId, segment: u32) {
+        let everyone = self.view.everyone();
+        let Some(fold) = self.folds.get(&id) else { return };
+        let Some(wave) = fold.waves.get(&segment) else { return };
+        if fold.is_root || wave.is_sent || fold.places.is_empty() || wave.names.is_empty() {
+            return;
+        }
+        let place = &fold.places[segment as usize % fold.places.len()];
+        let mut lacking = place.expected.difference(wave.names.as_ref());
+        lacking.intersect_with(everyone.as_ref());
+        if lacking.is_empty() {
+            self.send_wave(id, segment);
+        }
+    }
+
+    /// Passes a wave on as it is.
+    pub(super) fn send_wave(&mut self, id: FoldId, segment: u32) {
+        let root = self.root_of(id);
+        let Some(fold) = self.folds.get_mut(&id) else { return };
+        let Some(wave) = fold.waves.get_mut(&segment) else { return };
+        wave.is_sent = true;
+        let data = Payload::from(core::mem::take(&mut wave.value));
+        let names = Ranges::from(&wave.names);
+        let count = fold.places.len().max(1);
+        let parent = fold.places.get(segment as usize % count).and_then(|place| place.parent);
+        let parent = parent.filter(|parent| self.view.is_alive(*parent));
+        let is_direct = parent.is_none() || parent == root;
+        let head = PartHead { segment, direct: is_direct, ..fold.head.clone() };
+        let to = parent.or(root);
+        if let Some(to) = to {
+            self.send(to, Message::Part { head, names, data });
+        }
+        self.check_sent(id);
+    }
+
+    /// A member's call to a reduction that others get is over when its part is on its way.
+    pub(super) fn check_sent(&mut self, id: FoldId) {
+        let Some(fold) = self.folds.get_mut(&id) else { return };
+        if fold.to_all || fold.is_root || !fold.all_sent() {
+            return;
+        }
+        let own = fold.my_names.clone();
+        if let Some(request) = fold.request.take() {
+            self.answer(request, None, own, Vec::new());
+        }
+    }
+
+    fn send_to_root(&mut self, mut head: PartHead, names: Ranges, data: Payload) {
+        head.direct = true;
+        if let Some(root) = self.root_of(head.fold) {
+            self.send(root, Message::Part { head, names, data });
+        }
+    }
+
+    /// The root lacks this member's value.
+    pub(crate) fn pulled(&mut self, from: MemberId, id: FoldId, _names: &Ranges, lacks: &Ranges) {
+        let Some(fold) = self.folds.get_mut(&id) else { return self.note_pull(from, id) };
+        let Some(mine) = &fold.mine else {
+            fold.pulled_by = Some(from);
+            return;
+        };
+        let mut parts = Vec::new();
+        for (segment, value) in (0..).zip(mine) {
+            if lacks.as_set().is_empty() || lacks.as_set().contains(segment) {
+                parts.push((segment, value.clone()));
+            }
+        }
+        let (head, names) = (fold.head.clone(), Ranges::from(&fold.my_names));
+        for (segment, data) in parts {
+            let head = PartHead { segment, direct: true, ..head.clone() };
+            self.send(from, Message::Part { head, names: names.clone(), data });
+        }
+    }
+
+    /// The application has not given its value yet: the root is told when it does.
+    fn note_pull(&mut self, from: MemberId, id: FoldId) {
+        if !self.finished.contains(&id) && self.early_pulls.len() < TRANSFERS_MAX {
+            self.early_pulls.insert(id, from);
+        }
+    }
+}
+
+fn is_alike(one: &PartHead, other: &PartHead) -> bool {
+    (one.operation, one.element, one.segments, one.bytes)
+        == (other.operation, other.element, other.segments, other.bytes)
+}

@@ -1,0 +1,110 @@
+//! Transfers whose children die, are cut off or stay silent: what they were to reach is sent again,
+//! to the roots of their subtrees where those are known, else point to point. Receivers say first
+//! what they have.
+
+use alloc::vec::Vec;
+
+use sapwood_packet::RankSet;
+
+use super::lane::Child;
+use crate::identity::{CastId, MemberId};
+use crate::member::{Member, Timer};
+use crate::mutation::Mutation;
+use crate::trees::Branch;
+
+impl Member {
+    /// A member is gone: its subtrees in all transfers are taken over, its reductions go on.
+    pub(crate) fn member_gone(&mut self, gone: MemberId) {
+        let keys: Vec<(CastId, u8)> = self.lanes.keys().copied().collect();
+        for key in keys {
+            if let Some(lane) = self.lanes.get_mut(&key) {
+                lane.owed.retain(|entry| entry.0 != gone);
+            }
+            if !self.breaks(Mutation::ForgetAdoption) {
+                self.adopt_from(key, gone);
+            }
+            self.settle(key);
+        }
+        self.folds_after_death(gone);
+    }
+
+    fn adopt_from(&mut self, key: (CastId, u8), gone: MemberId) {
+        let Some(lane) = self.lanes.get_mut(&key) else { return };
+        let (lost, kept): (Vec<Child>, Vec<Child>) =
+            lane.children.drain(..).partition(|child| child.member == gone);
+        lane.children = kept;
+        for child in lost {
+            let (mut branches, rest) = self.terrain().follow(&child.route, child.names.as_ref());
+            self.reach_rest(key, rest, &mut branches);
+            self.open_children(key, branches, None);
+        }
+    }
+
+    /// The link to a child was closed: what was on its way is lost, so it is asked what it has.
+    pub(crate) fn reconnected(&mut self, member: MemberId) {
+        let keys: Vec<(CastId, u8)> = self.lanes.keys().copied().collect();
+        for key in keys {
+            let Some(lane) = self.lanes.get_mut(&key) else { continue };
+            let (again, kept): (Vec<Child>, Vec<Child>) =
+                lane.children.drain(..).partition(|child| child.member == member);
+            lane.children = kept;
+            let branches = again
+                .into_iter()
+                .map(|c| Branch { child: member, names: c.names, route: c.route })
+                .collect();
+            self.open_children(key, branches, None);
+        }
+    }
+
+    /// Children have not answered for long: they are asked for a sign of life, and meanwhile those
+    /// below them get a short transfer point to point.
+    pub(crate) fn lane_patience(&mut self, cast: CastId, stripe: u8) {
+        let key = (cast, stripe);
+        let now = self.now;
+        let Some(lane) = self.lanes.get_mut(&key) else { return };
+        if lane.children.is_empty() {
+            return;
+        }
+        let end = lane.progress + lane.patience;
+        if end > now {
+            self.wake_at(end, Timer::Patience(cast, stripe));
+            return;
+        }
+        lane.patience = lane.patience.saturating_mul(2).min(self.config.linger / 4);
+        lane.progress = now;
+        let next = now + lane.patience;
+        let is_short = lane.head.bytes <= u64::from(lane.head.segment_bytes);
+        let silent: Vec<MemberId> = lane.children.iter().map(|child| child.member).collect();
+        let late: Vec<(MemberId, RankSet)> = lane
+            .children
+            .iter_mut()
+            .filter(|child| is_short && !child.is_repair)
+            .map(|child| {
+                child.is_repair = true;
+                (child.member, child.names.clone())
+            })
+            .collect();
+        self.wake_at(next, Timer::Patience(cast, stripe));
+        for member in silent {
+            self.suspect(member);
+        }
+        for (member, mut names) in late {
+            names.subtract(self.view.names_of(member).as_ref());
+            let mut branches = Vec::new();
+            self.reach_rest(key, names, &mut branches);
+            self.open_repairs(key, branches);
+        }
+        self.settle(key);
+    }
+
+    /// Opens to members that others were to reach.
+    fn open_repairs(&mut self, key: (CastId, u8), branches: Vec<Branch>) {
+        let before = self.lanes.get(&key).map_or(0, |lane| lane.children.len());
+        self.open_children(key, branches, None);
+        if let Some(lane) = self.lanes.get_mut(&key) {
+            for child in &mut lane.children[before..] {
+                child.is_repair = true;
+            }
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! The end of reductions: at the root, and at those who get the result from it.
+
+use alloc::vec::Vec;
+
+use sapwood_packet::RankSet;
+
+use super::call::{INTERNAL, Transfer};
+use super::combine::sum_in_order;
+use super::{Fold, Operation};
+use crate::error::Reason;
+use crate::identity::{FoldId, MILLISECOND};
+use crate::member::{Member, Timer};
+use crate::message::{Life, Message, Missing, Purpose, Ranges};
+use crate::mutation::Mutation;
+use crate::payload::Payload;
+
+/// How many ended reductions are remembered, so that late parts of them are known.
+const FINISHED_MAX: usize = 4096;
+/// How long the ends of reductions are gathered.
+const FINISH_DELAY: u64 = 20 * MILLISECOND;
+
+impl Member {
+    /// The root has all that it can get: either all segments stand for the same virtual nodes, or
+    /// those that do not are asked for anew.
+    pub(super) fn check_root(&mut self, id: FoldId) {
+        let skips = self.breaks(Mutation::SkipAgreement);
+        let everyone = self.view.everyone();
+        let Some(fold) = self.folds.get_mut(&id) else { return };
+        if !fold.is_root || fold.is_finished || fold.mine.is_none() {
+            return;
+        }
+        let mut wanted = fold.agreed.as_ref().unwrap_or(&fold.required).clone();
+        wanted.intersect_with(everyone.as_ref());
+        wanted.subtract(fold.rejected.as_ref());
+        let segments = fold.head.segments;
+        let is_full = (0..segments).all(|segment| {
+            let wave = fold.waves.get(&segment);
+            wave.is_some_and(|wave| wanted.as_ref().is_within(wave.names.as_ref()))
+        });
+        if !is_full {
+            return;
+        }
+        let shared = shared_names(fold);
+        if skips || fold.waves.values().all(|wave| wave.names == shared) {
+            self.finish_root(id, shared);
+            return;
+        }
+        let mut agreed = shared;
+        agreed.intersect_with(everyone.as_ref());
+        let (own, mine) = (fold.my_names.clone(), fold.mine.clone().unwrap_or_default());
+        for (segment, value) in (0..).zip(&mine) {
+            let is_wrong = fold.waves.get(&segment).is_some_and(|wave| wave.names != agreed);
+            if is_wrong {
+                fold.waves.remove(&segment);
+                fold.merge(segment, &own, value.as_slice());
+            }
+        }
+        fold.agreed = Some(agreed);
+        if !self.breaks(Mutation::SkipPull) {
+            self.pull(id);
+        }
+    }
+
+    /// The root's answer, with what it has.
+    pub(super) fn finish_root(&mut self, id: FoldId, contributors: RankSet) {
+        let Some(fold) = self.folds.get_mut(&id) else { return };
+        fold.is_finished = true;
+        let mut value = Vec::new();
+        for wave in core::mem::take(&mut fold.waves).into_values() {
+            value.extend(wave.value);
+        }
+        if fold.head.operation == Operation::SumInOrder {
+            value = sum_in_order(fold.head.element, &value);
+        }
+        let (required, rejected) = (fold.required.clone(), fold.rejected.clone());
+        let (to_all, tree, request) = (fold.to_all, fold.tree, fold.request.take());
+        let missing = self.missing(&required, &contributors, &rejected);
+        let value = Payload::from(value);
+        if to_all {
+            let listed: Missing =
+                missing.iter().map(|(names, reason)| (Ranges::from(names), *reason)).collect();
+            let purpose = Purpose::Result {
+                fold: id,
+                contributors: Ranges::from(&contributors),
+                missing: listed,
+            };
+            let mut targets = required;
+            targets.intersect_with(self.view.everyone().as_ref());
+            self.internal += 1;
+            let transfer = Transfer { targets, value: value.clone(), purpose };
+            self.start_casts(INTERNAL + self.internal, tree, Vec::from([transfer]));
+        }
+        if let Some(request) = request {
+            self.answer(request, Some(value), contributors, missing);
+        }
+        self.folds.remove(&id);
+        self.note_finished(id);
+        self.finishing.push(id);
+        self.wake_at(self.now + FINISH_DELAY, Timer::Finish);
+    }
+
+    /// The root's deadline has passed.
+    pub(super) fn give_up_fold(&mut self, id: FoldId) {
+        let Some(fold) = self.folds.get(&id) else { return };
+        if !fold.is_root {
+            let (own, request) = (fold.my_names.clone(), fold.request);
+            self.folds.remove(&id);
+            if let Some(request) = request {
+                let missing = Vec::from([(own, Reason::Deadline)]);
+                self.answer(request, None, RankSet::new(), missing);
+            }
+            return;
+        }
+        let shared = shared_names(fold);
+        let is_whole = fold.waves.len() == fold.head.segments as usize
+            && fold.waves.values().all(|wave| wave.names == shared);
+        if is_whole {
+            self.finish_root(id, shared);
+        } else {
+            if let Some(fold) = self.folds.get_mut(&id) {
+                fold.waves.clear();
+            }
+            self.finish_root(id, RankSet::new());
+        }
+    }
+
+    fn missing(
+        &self,
+        required: &RankSet,
+        contributors: &RankSet,
+        rejected: &RankSet,
+    ) -> Vec<(RankSet, Reason)> {
+        let mut missing: Vec<(RankSet, Reason)> = Vec::new();
+        for name in required.difference(contributors.as_ref()).iter() {
+            let reason = if rejected.contains(name) {
+                Reason::Mismatch
+            } else if self.view.owner(name).is_some() {
+                Reason::Deadline
+            } else if self.was_left(name) {
+                Reason::Left
+            } else {
+                Reason::Dead
+            };
+            match missing.iter_mut().find(|entry| entry.1 == reason) {
+                Some(entry) => entry.0.insert(name),
+                None => missing.push((RankSet::range(name, name), reason)),
+            }
+        }
+        missing
+    }
+
+    fn was_left(&self, name: u32) -> bool {
+        let mut records = self.view.records();
+        records.any(|r| r.life == Life::Left && r.names.as_set().contains(name))
+    }
+
+    /// Tells all that reductions are over.
+    pub(crate) fn tell_finished(&mut self) {
+        let folds = core::mem::take(&mut self.finishing);
+        if !folds.is_empty() && !self.breaks(Mutation::KeepFinished) {
+            let targets = self.others();
+            self.pass(targets.as_ref(), |targets| Message::Finished {
+                folds: folds.clone(),
+                targets,
+            });
+        }
+    }
+
+    pub(crate) fn finished(&mut self, folds: &[FoldId], targets: &Ranges) {
+        self.pass(targets.as_set(), |targets| Message::Finished {
+            folds: folds.to_vec(),
+            targets,
+        });
+        for &id in folds {
+            self.note_finished(id);
+            let Some(fold) = self.folds.get_mut(&id) else { continue };
+            // A result that all get comes by itself; until then the call waits.
+            if fold.to_all && fold.request.is_some() {
+                fold.is_finished = true;
+                continue;
+            }
+            let (own, request) = (fold.my_names.clone(), fold.request);
+            self.folds.remove(&id);
+            if let Some(request) = request {
+                self.answer(request, None, own, Vec::new());
+            }
+        }
+    }
+
+    fn note_finished(&mut self, id: FoldId) {
+        self.early_pulls.remove(&id);
+        self.finished.insert(id);
+        if self.finished.len() > FINISHED_MAX {
+            self.finished.pop_first();
+        }
+    }
+
+    /// A part of a result that all get.
+    pub(super) fn result_came(
+        &mut self,
+        id: FoldId,
+        contributors: &Ranges,
+        missing: &Missing,
+        offset: u64,
+        data: &Payload,
+        bytes: u64,
+    ) {
+        let Some(fold) = self.folds.get_mut(&id).filter(|fold| fold.request.is_some()) else {
+            return;
+        };
+        if fold.result.is_empty() {
+            fold.result = alloc::vec![0; bytes as usize];
+        }
+        let start = offset as usize;
+        if let Some(place) = fold.result.get_mut(start..start + data.len()) {
+            place.copy_from_slice(data.as_slice());
+            fold.result_bytes += data.len() as u64;
+        }
+        if fold.result_bytes < bytes {
+            return;
+        }
+        let value = Payload::from(core::mem::take(&mut fold.result));
+        let request = fold.request.take();
+        self.folds.remove(&id);
+        self.note_finished(id);
+        let missing = missing.iter().map(|(names, why)| (names.as_set().to_set(), *why)).collect();
+        if let Some(request) = request {
+            self.answer(request, Some(value), contributors.as_set().to_set(), missing);
+        }
+    }
+
+    /// This member's value does not fit the others'.
+    pub(crate) fn mismatched(&mut self, id: FoldId) {
+        let Some(fold) = self.folds.remove(&id) else { return };
+        self.note_finished(id);
+        if let Some(request) = fold.request {
+            let missing = Vec::from([(fold.my_names, Reason::Mismatch)]);
+            self.answer(request, None, RankSet::new(), missing);
+        }
+    }
+}
+
+/// The virtual nodes that all segments stand for.
+fn shared_names(fold: &Fold) -> RankSet {
+    let mut waves = fold.waves.values();
+    let mut shared = waves.next().map(|wave| wave.names.clone()).unwrap_or_default();
+    for wave in waves {
+        shared.intersect_with(wave.names.as_ref());
+    }
+    shared
+}

@@ -1,0 +1,157 @@
+//! Trees, by name: how a member splits the set of virtual nodes that is to be reached through it.
+//!
+//! A split needs no agreement between members: the receiver of each part answers for exactly the
+//! virtual nodes that are named in the message. Only bulk transfers of `adaptive` are laid out by
+//! their root, which sends each member the [`Route`] below it.
+
+mod adaptive;
+mod kind;
+mod paper;
+mod plain;
+mod stripes;
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use sapwood_packet::{RankSet, RankSetRef};
+
+pub use kind::{TreeKind, UnknownTree};
+pub(crate) use paper::Papers;
+
+use crate::identity::{MemberId, Time};
+use crate::measure::Clusters;
+use crate::members::View;
+use crate::message::{PaperTree, Route};
+
+/// A child in one tree and what is to be reached through it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Branch {
+    /// The child.
+    pub child: MemberId,
+    /// The virtual nodes, its own included.
+    pub names: RankSet,
+    /// The tree below it, if it is laid out.
+    pub route: Route,
+}
+
+/// The members below one, first the child, in the order in which it serves them.
+pub(crate) type Share = Vec<MemberId>;
+
+/// What a split is made from.
+pub(crate) struct Terrain<'a> {
+    pub(crate) me: MemberId,
+    pub(crate) view: &'a View,
+    pub(crate) clusters: &'a Clusters,
+    pub(crate) papers: &'a Papers,
+    /// The work of one send.
+    pub(crate) overhead: Time,
+}
+
+impl Terrain<'_> {
+    /// Splits a set. The second part are the virtual nodes that no member carries.
+    pub(crate) fn split(
+        &self,
+        tree: TreeKind,
+        root: MemberId,
+        is_bulk: bool,
+        targets: RankSetRef<'_>,
+    ) -> (Vec<Branch>, RankSet) {
+        let (owners, unassigned) = self.view.owners(targets);
+        let members: Vec<MemberId> =
+            owners.iter().map(|entry| entry.0).filter(|&member| member != self.me).collect();
+        let names: BTreeMap<MemberId, RankSet> = owners.into_iter().collect();
+        let shares = match tree {
+            TreeKind::Flat => members.into_iter().map(|member| Vec::from([member])).collect(),
+            TreeKind::Binomial => plain::binomial(&members),
+            TreeKind::List => plain::list(self, &members),
+            TreeKind::Static => plain::clustered(self, &members),
+            TreeKind::PaperLatency => self.papers.shares(PaperTree { root, bulk: false }, &names),
+            TreeKind::PaperBandwidth => self.papers.shares(PaperTree { root, bulk: true }, &names),
+            TreeKind::Adaptive if is_bulk => plain::list(self, &members),
+            TreeKind::Adaptive => adaptive::delegate(self, root, &members),
+        };
+        (shares.into_iter().map(|share| branch(&share, &names)).collect(), unassigned)
+    }
+
+    /// Lays out the trees of a bulk transfer: for each stripe the root's branches.
+    pub(crate) fn lay_out(&self, stripes: u8, targets: RankSetRef<'_>) -> Vec<Vec<Branch>> {
+        let (owners, _) = self.view.owners(targets);
+        let members: Vec<MemberId> =
+            owners.iter().map(|entry| entry.0).filter(|&member| member != self.me).collect();
+        let names: BTreeMap<MemberId, RankSet> = owners.into_iter().collect();
+        let trees = stripes::interior_disjoint(self, usize::from(stripes), &members);
+        trees
+            .iter()
+            .map(|children| {
+                let roots = children.get(&self.me).map_or(&[][..], Vec::as_slice);
+                roots.iter().map(|&child| routed(child, children, &names)).collect()
+            })
+            .collect()
+    }
+
+    /// The branches that a route gives, and the virtual nodes outside it.
+    pub(crate) fn follow(
+        &self,
+        route: &Route,
+        targets: RankSetRef<'_>,
+    ) -> (Vec<Branch>, RankSet) {
+        let mut rest = targets.to_set();
+        let mut branches = Vec::new();
+        let mut at = 0;
+        while let Some(&(child, below)) = route.0.get(at) {
+            let end = (at + 1 + below as usize).min(route.0.len());
+            let mut names = RankSet::new();
+            for &(member, _) in &route.0[at..end] {
+                names.union_with(self.view.names_of(member).as_ref());
+            }
+            names.intersect_with(rest.as_ref());
+            rest.subtract(names.as_ref());
+            if !names.is_empty() && self.view.is_alive(child) {
+                let route = Route(route.0[at + 1..end].to_vec());
+                branches.push(Branch { child, names, route });
+            } else {
+                rest.union_with(names.as_ref());
+            }
+            at = end;
+        }
+        (branches, rest)
+    }
+}
+
+fn branch(share: &[MemberId], names: &BTreeMap<MemberId, RankSet>) -> Branch {
+    let mut all: Vec<[u32; 2]> = Vec::new();
+    for set in share.iter().filter_map(|member| names.get(member)) {
+        all.extend(set.as_ref().ranges());
+    }
+    all.sort_unstable();
+    let mut set = RankSet::new();
+    for [first, last] in all {
+        set.insert_range(first, last);
+    }
+    Branch { child: share[0], names: set, route: Route::default() }
+}
+
+/// A branch with its route, from the children of all members.
+fn routed(
+    child: MemberId,
+    children: &BTreeMap<MemberId, Vec<MemberId>>,
+    names: &BTreeMap<MemberId, RankSet>,
+) -> Branch {
+    let mut order: Vec<(MemberId, u32)> = Vec::new();
+    let mut open: Vec<(MemberId, Option<usize>)> = Vec::from([(child, None)]);
+    // An entry with an index marks the end of that member's subtree.
+    while let Some((member, end)) = open.pop() {
+        if let Some(index) = end {
+            order[index].1 = (order.len() - index - 1) as u32;
+            continue;
+        }
+        open.push((member, Some(order.len())));
+        order.push((member, 0));
+        let below = children.get(&member).map_or(&[][..], Vec::as_slice);
+        open.extend(below.iter().rev().map(|&next| (next, None)));
+    }
+    let share: Share = order.iter().map(|entry| entry.0).collect();
+    let mut branch = branch(&share, names);
+    branch.route = Route(order.split_off(1));
+    branch
+}
