@@ -31,6 +31,7 @@ mod faults;
 mod focus;
 mod frames;
 mod fresh;
+pub mod group;
 mod lag;
 mod log;
 mod misfortune;

@@ -53,6 +53,12 @@ impl Clusters {
         self.table.labels.get(usize::from(label)).map(|entry| entry.0)
     }
 
+    /// How many virtual nodes a cluster has.
+    #[must_use]
+    pub fn size(&self, label: u16) -> u64 {
+        self.table.labels.get(usize::from(label)).map_or(0, |entry| entry.1.as_set().len())
+    }
+
     /// How many clusters there are.
     #[must_use]
     pub fn len(&self) -> usize {

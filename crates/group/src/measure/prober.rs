@@ -6,15 +6,18 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
+use core::cmp::Reverse;
 
 use crate::identity::{MILLISECOND, MemberId, Time};
-use crate::member::{Member, Timer};
+use crate::member::{Member, Phase, Timer};
 use crate::message::Message;
 
 /// How many random members a member asks where no cluster is known.
 const RANDOM_PROBES: u64 = 3;
 /// How many probes a member may send beyond one for each cluster.
 const SPARE_PROBES: u64 = 8;
+/// How long traffic is given to calm down before a probe.
+const CALM: Time = 8 * MILLISECOND;
 /// How many receipts in a row must differ from the table before it is changed.
 const SURPRISES: u32 = 2;
 
@@ -28,22 +31,37 @@ pub(crate) struct Prober {
     fresh: Vec<(MemberId, Time)>,
     surprises: BTreeMap<MemberId, u32>,
     rotation: usize,
+    is_timed: bool,
 }
 
 impl Member {
     pub(crate) fn measure_first(&mut self) {
-        if !self.config.measures {
+        self.probe_soon();
+    }
+
+    /// Probes in a moment: at once, news that is being passed on would be measured with it.
+    pub(crate) fn probe_soon(&mut self) {
+        if self.config.measures && !self.prober.is_timed {
+            self.prober.is_timed = true;
+            let delay = CALM + self.random.below(2 * CALM);
+            self.wake_at(self.now + delay, Timer::Probe);
+        }
+    }
+
+    pub(crate) fn probe_now(&mut self) {
+        self.prober.is_timed = false;
+        if self.phase != Phase::Joined {
             return;
         }
-        if self.clusters.is_empty() {
-            let others: Vec<MemberId> =
-                self.view.alive().filter(|member| *member != self.me).collect();
-            for _ in 0..RANDOM_PROBES.min(others.len() as u64) {
-                let any = others[self.random.below(others.len() as u64) as usize];
-                self.probe_once(any);
-            }
-        } else {
-            self.probe_clusters(SPARE_PROBES as usize);
+        if !self.clusters.is_empty() {
+            let most = if self.prober.sent == 0 { SPARE_PROBES as usize } else { 1 };
+            self.probe_clusters(most);
+            return;
+        }
+        let others: Vec<MemberId> = self.view.alive().filter(|member| *member != self.me).collect();
+        for _ in 0..RANDOM_PROBES.min(others.len() as u64) {
+            let any = others[self.random.below(others.len() as u64) as usize];
+            self.probe_once(any);
         }
     }
 
@@ -54,23 +72,37 @@ impl Member {
         }
     }
 
-    /// Asks representatives of clusters that were not asked yet, at most `most` of them.
+    /// Asks a random member of each of the largest clusters that were not asked yet: a fragment
+    /// finds its cluster soonest where that is large already, and no member is asked by all.
     pub(crate) fn probe_clusters(&mut self, most: usize) {
         let own = self.clusters.label(self.me);
-        let mut unknown: Vec<MemberId> = (0..self.clusters.len() as u16)
+        let mut labels: Vec<u16> = (0..self.clusters.len() as u16)
             .filter(|label| Some(*label) != own)
-            .filter_map(|label| self.clusters.representative(label))
-            .filter(|member| self.view.is_alive(*member) && !self.prober.tried.contains(member))
+            .filter(|label| {
+                let name = self.clusters.representative(*label);
+                name.is_some_and(|name| !self.prober.tried.contains(&name))
+            })
             .collect();
+        labels.sort_by_key(|label| Reverse(self.clusters.size(*label)));
         let budget = self.clusters.len() as u64 + SPARE_PROBES;
-        for _ in 0..most {
-            if unknown.is_empty() || self.prober.sent >= budget || !self.config.measures {
+        for label in labels.into_iter().take(most) {
+            if self.prober.sent >= budget || !self.config.measures {
                 return;
             }
-            let at = self.random.below(unknown.len() as u64) as usize;
-            let member = unknown.swap_remove(at);
-            self.probe_once(member);
+            self.prober.tried.extend(self.clusters.representative(label));
+            if let Some(member) = self.any_member(label) {
+                self.prober.waiting += 1;
+                self.probe(member);
+            }
         }
+    }
+
+    fn any_member(&mut self, label: u16) -> Option<MemberId> {
+        let names = &self.clusters.table().labels.get(usize::from(label))?.1;
+        let names = names.as_set();
+        let at = self.random.below(names.len()) as usize;
+        let name = names.iter().nth(at)?;
+        self.view.owner(name).filter(|member| *member != self.me)
     }
 
     /// A probe was answered.

@@ -58,7 +58,7 @@ impl Member {
         let targets = self.others();
         self.pass(targets.as_ref(), |targets| Message::Clusters { targets, table: table.clone() });
         self.clusters.adopt(table, &self.view);
-        self.probe_clusters(1);
+        self.probe_soon();
     }
 
     /// The round trip below which members are near.
@@ -69,6 +69,9 @@ impl Member {
                 let entry = least.entry(member).or_insert(round_trip);
                 *entry = round_trip.min(*entry);
             }
+        }
+        if 2 * least.len() < self.view.len() {
+            return None;
         }
         let mut least: Vec<Time> = least.into_values().collect();
         least.sort_unstable();
@@ -162,7 +165,7 @@ impl Member {
         }
         self.pass(targets.as_set(), |targets| Message::Clusters { targets, table: table.clone() });
         if self.clusters.adopt(table, &self.view) {
-            self.probe_clusters(1);
+            self.probe_soon();
         }
     }
 

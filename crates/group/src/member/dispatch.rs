@@ -36,6 +36,7 @@ impl Member {
         match timer {
             Timer::Spread => self.spread_news(),
             Timer::Compute => self.compute_clusters(),
+            Timer::Probe => self.probe_now(),
             Timer::Watch => self.watch(),
             Timer::Ping(number) => self.ping_is_late(number),
             Timer::Deadline(request) => self.deadline(request),

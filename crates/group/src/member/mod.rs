@@ -30,6 +30,8 @@ pub(crate) enum Timer {
     Spread,
     /// The clusters are computed.
     Compute,
+    /// Distances are measured.
+    Probe,
     /// A member is asked for a sign of life.
     Watch,
     /// An answer to a ping is late.

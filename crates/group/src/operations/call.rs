@@ -104,6 +104,7 @@ impl Member {
     pub(super) fn start_casts(&mut self, request: Request, tree: TreeKind, all: Vec<Transfer>) {
         let mut casts = Vec::new();
         let mut targets = RankSet::new();
+        let first = self.next_cast;
         for transfer in &all {
             casts.push(CastId { root: self.me, number: self.next_cast });
             self.next_cast += 1;
@@ -112,7 +113,7 @@ impl Member {
         self.pending.insert(request, Pending::Casts { casts: casts.clone(), targets });
         let mut keys = Vec::new();
         for (cast, transfer) in casts.into_iter().zip(all) {
-            keys.extend(self.start_cast(request, tree, cast, transfer));
+            keys.extend(self.start_cast(request, tree, (first, cast), transfer));
         }
         for key in keys {
             self.settle(key);
@@ -123,7 +124,7 @@ impl Member {
         &mut self,
         request: Request,
         tree: TreeKind,
-        cast: CastId,
+        (first, cast): (u64, CastId),
         transfer: Transfer,
     ) -> Vec<(CastId, u8)> {
         let Transfer { targets, value, purpose } = transfer;
@@ -132,7 +133,7 @@ impl Member {
         let has_stripes = is_bulk && tree == TreeKind::Adaptive;
         let stripes = if has_stripes { self.config.stripes.clamp(1, STRIPES_MAX) } else { 1 };
         let segment_bytes = self.segment_bytes(bytes, tree);
-        let floor = self.own_floor();
+        let floor = self.own_floor(first);
         let mut keys = Vec::new();
         let mut layouts = has_stripes.then(|| {
             let below = targets.difference(self.view.names_of(self.me).as_ref());
@@ -202,10 +203,11 @@ impl Member {
         best.clamp(u64::from(SEGMENT_BYTES_MIN), u64::from(SEGMENT_BYTES_MAX)) as u32
     }
 
-    fn own_floor(&self) -> u64 {
+    /// All own transfers below this number are over; `next` is the first that begins now.
+    fn own_floor(&self, next: u64) -> u64 {
         let first = CastId { root: self.me, number: 0 };
         let mut own = self.lanes.range((first, 0)..);
-        own.next().filter(|entry| entry.0.0.root == self.me).map_or(self.next_cast, |e| e.0.0.number)
+        own.next().filter(|entry| entry.0.0.root == self.me).map_or(next, |e| e.0.0.number)
     }
 
     /// One of a call's transfers is over; perhaps all are.

@@ -1,0 +1,1 @@
+//! What must hold of a group, whatever happens to it.

@@ -1,0 +1,148 @@
+//! One group at rest, and how long its operations take.
+
+use alloc::vec::Vec;
+
+use sapwood_group::trees::TreeKind;
+use sapwood_group::{
+    Answer, Call, Config, Element, Event, MILLISECOND, Operation, Payload, Request, SECOND, Time,
+};
+use sapwood_packet::RankSet;
+
+use super::{Network, World};
+
+/// How long an operation may take.
+const LIMIT: Time = 60 * SECOND;
+
+/// How a group came to rest.
+#[derive(Clone, Copy, Debug)]
+pub struct Start {
+    /// The time at which the last member had the last table of clusters.
+    pub steady: Time,
+    /// Probes for measurement per member until then.
+    pub probes: f64,
+    /// How many clusters were inferred.
+    pub labels: usize,
+}
+
+/// A group whose members joined at the same time.
+#[derive(Debug)]
+pub struct Trial {
+    /// The group.
+    pub world: World,
+    /// How it came to rest.
+    pub start: Start,
+    next: Request,
+}
+
+impl Trial {
+    /// Starts a member on each host, and waits until all know the clusters.
+    #[must_use]
+    pub fn start(network: Network, seed: u64, config: &Config) -> Self {
+        let mut world = World::new(network, seed);
+        let hosts = world.network.hosts();
+        for host in 0..hosts {
+            let names = RankSet::range(host as u32, host as u32);
+            let config = Config { names, ..config.clone() };
+            world.start(host, (host > 0).then_some(0), config, |_| {});
+        }
+        let mut steady = 0;
+        let mut probes = 0.0;
+        let mut last = None;
+        // The table does not change any more: that is seen a while later.
+        for tick in 1..=150 {
+            world.run_until(tick * 20 * MILLISECOND);
+            let mut state = Vec::new();
+            for host in 0..hosts {
+                let member = world.member(host);
+                state.push(member.map(|m| (m.clusters().table().labels.len(), m.clusters().label(m.id()), m.view().len())));
+            }
+            if last.as_ref() != Some(&state) {
+                steady = world.now();
+                probes = (0..hosts).filter_map(|h| world.member(h)).map(|m| m.probes()).sum::<u64>() as f64 / hosts as f64;
+                last = Some(state);
+            }
+        }
+        world.seen.clear();
+        let labels = world.member(0).map_or(0, |member| member.clusters().len());
+        Self { world, start: Start { steady, probes, labels }, next: 1 }
+    }
+
+    fn request(&mut self) -> Request {
+        self.next += 1;
+        self.next
+    }
+
+    /// The time until the last host has a broadcast, if all get it.
+    pub fn broadcast(&mut self, root: usize, tree: TreeKind, bytes: usize) -> Option<Time> {
+        let begin = self.world.now();
+        let request = self.request();
+        let value = Payload::from(alloc::vec![7; bytes]);
+        let call = Call::Broadcast { targets: None, value };
+        self.world.seen.clear();
+        self.world.call(root, request, tree, begin + LIMIT, call);
+        let answer = self.wait(root, request)?;
+        let hosts = (0..self.world.network.hosts()).filter(|host| self.world.is_up(*host)).count();
+        let mut got = alloc::vec![0_u64; self.world.network.hosts()];
+        let mut end = begin;
+        for seen in &self.world.seen {
+            if let Event::Delivery { data, .. } = &seen.event {
+                got[seen.host] += data.len() as u64;
+                end = end.max(seen.time);
+            }
+        }
+        let whole = got.iter().filter(|got| **got == bytes as u64).count();
+        self.world.seen.clear();
+        (whole + 1 == hosts && answer.missing.is_empty()).then_some(end - begin)
+    }
+
+    /// The time until the root has the sum of all members' arrays, if all are in it.
+    pub fn reduce(&mut self, root: usize, tree: TreeKind, bytes: usize) -> Option<Time> {
+        let begin = self.world.now();
+        let number = self.request();
+        self.world.seen.clear();
+        let mut request = 0;
+        for host in 0..self.world.network.hosts() {
+            if !self.world.is_up(host) {
+                continue;
+            }
+            let one = self.request();
+            request = if host == root { one } else { request };
+            let call = Call::Reduce {
+                root: root as u32,
+                number,
+                operation: Operation::Sum,
+                element: Element::I64,
+                value: Payload::from(alloc::vec![0; bytes]),
+                to_all: false,
+            };
+            self.world.call(host, one, tree, begin + LIMIT, call);
+        }
+        let answer = self.wait(root, request)?;
+        let end = self.world.seen.iter().find(|seen| {
+            seen.host == root && matches!(&seen.event, Event::Answered(of, _) if *of == request)
+        })?;
+        let time = end.time - begin;
+        let now = self.world.now();
+        self.world.run_until(now + SECOND);
+        answer.missing.is_empty().then_some(time)
+    }
+
+    /// Runs until a request is answered.
+    pub fn wait(&mut self, host: usize, request: Request) -> Option<Answer> {
+        let end = self.world.now() + LIMIT;
+        let mut looked = 0;
+        while self.world.now() < end {
+            let next = self.world.now() + MILLISECOND;
+            self.world.run_until(next);
+            for seen in &self.world.seen[looked..] {
+                if let Event::Answered(of, answer) = &seen.event
+                    && (*of, seen.host) == (request, host)
+                {
+                    return Some(answer.clone());
+                }
+            }
+            looked = self.world.seen.len();
+        }
+        None
+    }
+}

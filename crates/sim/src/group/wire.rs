@@ -1,0 +1,83 @@
+//! When a message arrives: the sender's work and card, the connection, the pipe between clusters,
+//! the receiver's card and work.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use super::layout::{Network, fraction, gauss};
+use crate::Chance;
+use sapwood_group::Time;
+
+/// What is busy until when.
+#[derive(Clone, Debug)]
+pub(super) struct Wires {
+    send: Vec<Time>,
+    receive: Vec<Time>,
+    work: Vec<Time>,
+    streams: BTreeMap<(usize, usize), Time>,
+    pipes: BTreeMap<(usize, usize), Time>,
+    order: BTreeMap<(usize, usize), Time>,
+    chance: Chance,
+}
+
+impl Wires {
+    pub(super) fn new(hosts: usize, seed: u64) -> Self {
+        Self {
+            send: alloc::vec![0; hosts],
+            receive: alloc::vec![0; hosts],
+            work: alloc::vec![0; hosts],
+            streams: BTreeMap::new(),
+            pipes: BTreeMap::new(),
+            order: BTreeMap::new(),
+            chance: Chance::new(seed ^ 0x7769_7265),
+        }
+    }
+
+    /// The time at which the last byte of a message that is sent now is at the receiver.
+    pub(super) fn carry(
+        &mut self,
+        network: &Network,
+        now: Time,
+        (from, to): (usize, usize),
+        bytes: usize,
+        is_probe: bool,
+    ) -> Time {
+        let layout = &network.layout;
+        let span = |rate: f64| (bytes as f64 * 1000.0 / rate) as Time;
+        let start = now.max(self.send[from]);
+        let mut end = start + network.overhead + span(layout.card);
+        self.send[from] = end;
+        let ends = (network.cluster[from], network.cluster[to]);
+        if ends.0 != ends.1 {
+            for (table, key, rate) in [
+                (&mut self.streams, (from, to), layout.stream),
+                (&mut self.pipes, ends, layout.pipe),
+            ] {
+                let free = table.entry(key).or_insert(0);
+                *free = start.max(*free) + span(rate);
+                end = end.max(*free);
+            }
+        }
+        let mut arrival = end + network.latency(from, to);
+        if is_probe {
+            let trip = 2.0 * (2.0 * network.overhead as f64 + network.latency(from, to) as f64);
+            arrival += (trip * layout.noise * gauss(&mut self.chance).abs()) as Time;
+            if self.chance.below(100) < 3 {
+                arrival += (-libm::log(1.0 - fraction(&mut self.chance)) * 300_000.0) as Time;
+            }
+        }
+        let last = self.order.entry((from, to)).or_insert(0);
+        *last = arrival.max(*last);
+        *last
+    }
+
+    /// The time at which the receiver handles a message whose last byte has come now.
+    pub(super) fn take(&mut self, network: &Network, now: Time, to: usize, bytes: usize) -> Time {
+        // The card receives while the message arrives, one message after the other.
+        let span = (bytes as f64 * 1000.0 / network.layout.card) as Time;
+        let received = now.max(self.receive[to] + span);
+        self.receive[to] = received;
+        self.work[to] = received.max(self.work[to]) + network.overhead;
+        self.work[to]
+    }
+}

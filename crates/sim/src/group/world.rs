@@ -1,0 +1,320 @@
+//! The hosts, the messages under way and the clock.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use sapwood_group::message::encoded_bytes;
+use sapwood_group::trees::TreeKind;
+use sapwood_group::{
+    Call, Config, Event, Input, Member, MemberId, Message, Output, Request, Time,
+};
+
+use super::layout::Network;
+use super::wire::Wires;
+
+/// What an application was told, and when.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// The time.
+    pub time: Time,
+    /// The host.
+    pub host: usize,
+    /// What.
+    pub event: Event,
+}
+
+#[derive(Debug)]
+enum Happening {
+    Input(usize, u64, Input),
+    Arrival { to: usize, generation: u64, bytes: usize, from: MemberId, message: Message },
+    Wake(usize),
+}
+
+#[derive(Debug, Default)]
+struct Host {
+    member: Option<Member>,
+    /// Counts the processes that have run here.
+    generation: u64,
+    is_hung: bool,
+    /// Hosts of different sides do not reach each other.
+    side: u32,
+    wake: Option<Time>,
+    links: BTreeSet<usize>,
+    /// What has come while it was hung or cut off.
+    held: Vec<(u64, Input)>,
+}
+
+/// A group on a modelled network.
+#[derive(Debug)]
+pub struct World {
+    /// The network.
+    pub network: Network,
+    wires: Wires,
+    hosts: Vec<Host>,
+    agenda: BTreeMap<(Time, u64), Happening>,
+    cut: Vec<(usize, usize, Input)>,
+    count: u64,
+    now: Time,
+    /// What applications were told; taken out by the caller.
+    pub seen: Vec<Seen>,
+    /// How many messages were sent.
+    pub messages: u64,
+    seed: u64,
+}
+
+const GENERATION: u64 = 1 << 20;
+
+impl World {
+    /// Hosts without members.
+    #[must_use]
+    pub fn new(network: Network, seed: u64) -> Self {
+        let count = network.hosts();
+        Self {
+            wires: Wires::new(count, seed),
+            hosts: (0..count).map(|_| Host::default()).collect(),
+            network,
+            agenda: BTreeMap::new(),
+            cut: Vec::new(),
+            count: 0,
+            now: 0,
+            seen: Vec::new(),
+            messages: 0,
+            seed,
+        }
+    }
+
+    /// The time.
+    #[must_use]
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// The member on a host.
+    #[must_use]
+    pub fn member(&self, host: usize) -> Option<&Member> {
+        self.hosts[host].member.as_ref()
+    }
+
+    /// Whether a host's member runs and answers.
+    #[must_use]
+    pub fn is_up(&self, host: usize) -> bool {
+        self.hosts[host].member.is_some() && !self.hosts[host].is_hung
+    }
+
+    /// The identity of the process on a host.
+    #[must_use]
+    pub fn id_of(&self, host: usize) -> MemberId {
+        MemberId(self.hosts[host].generation * GENERATION + host as u64 + 1)
+    }
+
+    fn host_of(&self, id: MemberId) -> Option<usize> {
+        let host = (id.0.checked_sub(1)? % GENERATION) as usize;
+        (host < self.hosts.len() && self.id_of(host) == id && self.hosts[host].member.is_some())
+            .then_some(host)
+    }
+
+    /// Starts a process that creates a group, or joins by the member on another host.
+    pub fn start(
+        &mut self,
+        host: usize,
+        by: Option<usize>,
+        config: Config,
+        prepare: impl FnOnce(&mut Member),
+    ) {
+        self.hosts[host].generation += 1;
+        let seed = self.seed ^ (self.id_of(host).0).wrapping_mul(0x9e37_79b9);
+        let config = Config {
+            id: self.id_of(host),
+            address: host.to_string(),
+            site: self.network.cluster(host) as u32,
+            seed,
+            overhead: self.network.overhead,
+            ..config
+        };
+        let mut member = Member::new(config);
+        prepare(&mut member);
+        let place = &mut self.hosts[host];
+        (place.member, place.wake, place.is_hung) = (Some(member), None, false);
+        place.links.clear();
+        place.held.clear();
+        let input = by.map_or(Input::Create, |by| Input::Join { address: by.to_string() });
+        self.give(host, input);
+    }
+
+    /// The application on a host starts an operation.
+    pub fn call(
+        &mut self,
+        host: usize,
+        request: Request,
+        tree: TreeKind,
+        deadline: Time,
+        call: Call,
+    ) {
+        self.give(host, Input::Call { request, tree, deadline, call });
+    }
+
+    /// Gives a member an input now, unless it hangs.
+    pub fn give(&mut self, host: usize, input: Input) {
+        let now = self.now;
+        let place = &mut self.hosts[host];
+        if place.is_hung {
+            place.held.push((place.generation, input));
+            return;
+        }
+        let Some(member) = place.member.as_mut() else { return };
+        member.handle_input(now, input);
+        let mut outputs = Vec::new();
+        while let Some(output) = member.poll_output() {
+            outputs.push(output);
+        }
+        for output in outputs {
+            self.carry_out(host, output);
+        }
+    }
+
+    /// Runs until a time.
+    pub fn run_until(&mut self, end: Time) {
+        while let Some((&(time, count), _)) = self.agenda.first_key_value() {
+            if time > end {
+                break;
+            }
+            self.now = time;
+            let Some(happening) = self.agenda.remove(&(time, count)) else { break };
+            match happening {
+                Happening::Wake(host) => {
+                    if self.hosts[host].wake == Some(time) {
+                        self.hosts[host].wake = None;
+                        self.give(host, Input::Wake);
+                    }
+                }
+                Happening::Arrival { to, generation, bytes, from, message } => {
+                    let time = self.wires.take(&self.network, time, to, bytes);
+                    let input = Input::Message { from, message };
+                    self.count += 1;
+                    self.agenda.insert((time, self.count), Happening::Input(to, generation, input));
+                }
+                Happening::Input(host, generation, input) => {
+                    if self.hosts[host].generation == generation {
+                        self.give(host, input);
+                    }
+                }
+            }
+        }
+        self.now = end;
+    }
+
+    /// Ends the process on a host at once; its peers see their links close.
+    pub fn crash(&mut self, host: usize) {
+        self.hosts[host].member = None;
+        self.hosts[host].held.clear();
+        let member = self.id_of(host);
+        for peer in core::mem::take(&mut self.hosts[host].links) {
+            self.hosts[peer].links.remove(&host);
+            let time = self.now + self.network.latency(host, peer);
+            self.later(time, host, peer, Input::LinkDown { member });
+        }
+    }
+
+    /// The process on a host stops, and its links stay open.
+    pub fn hang(&mut self, host: usize) {
+        self.hosts[host].is_hung = true;
+    }
+
+    /// It goes on.
+    pub fn resume(&mut self, host: usize) {
+        self.hosts[host].is_hung = false;
+        let generation = self.hosts[host].generation;
+        for (of, input) in core::mem::take(&mut self.hosts[host].held) {
+            if of == generation {
+                self.give(host, input);
+            }
+        }
+        self.give(host, Input::Wake);
+    }
+
+    /// Cuts these hosts off from the others; what is sent meanwhile arrives after the cut.
+    pub fn cut_off(&mut self, hosts: &[usize]) {
+        for &host in hosts {
+            self.hosts[host].side = 1;
+        }
+    }
+
+    /// Ends the cut.
+    pub fn heal(&mut self) {
+        for host in &mut self.hosts {
+            host.side = 0;
+        }
+        for (from, to, input) in core::mem::take(&mut self.cut) {
+            let time = self.now + self.network.latency(from, to);
+            self.later(time, from, to, input);
+        }
+    }
+
+    fn later(&mut self, time: Time, from: usize, to: usize, input: Input) {
+        if self.hosts[from].side != self.hosts[to].side {
+            self.cut.push((from, to, input));
+            return;
+        }
+        self.count += 1;
+        let generation = self.hosts[to].generation;
+        self.agenda.insert((time, self.count), Happening::Input(to, generation, input));
+    }
+
+    fn carry_out(&mut self, host: usize, output: Output) {
+        match output {
+            Output::Connect { member, address } => self.connect(host, member, &address),
+            Output::Send { to, message } => self.send(host, to, message),
+            Output::Wake(time) => {
+                let time = time.max(self.now);
+                self.hosts[host].wake = Some(time);
+                self.count += 1;
+                self.agenda.insert((time, self.count), Happening::Wake(host));
+            }
+            Output::Event(event) => self.seen.push(Seen { time: self.now, host, event }),
+        }
+    }
+
+    /// A connection costs no time of its own: figures are of links that are up.
+    fn connect(&mut self, host: usize, member: Option<MemberId>, address: &str) {
+        let named = member.and_then(|member| self.host_of(member));
+        let dialled = address.parse().ok().filter(|peer: &usize| *peer < self.hosts.len());
+        let peer = if member.is_some() { named } else { dialled };
+        let far = dialled.unwrap_or(host);
+        let trip = self.now + 2 * self.network.latency(host, far) + 4 * self.network.overhead;
+        let Some(peer) = peer.filter(|peer| self.hosts[*peer].member.is_some()) else {
+            self.later(trip, far, host, Input::ConnectFailed { member });
+            return;
+        };
+        self.hosts[host].links.insert(peer);
+        self.hosts[peer].links.insert(host);
+        let (mine, theirs) = (self.id_of(host), self.id_of(peer));
+        let address = member.is_none().then(|| String::from(address));
+        let now = self.now;
+        self.later(now, host, host, Input::LinkUp { member: theirs, address });
+        let time = now + self.network.latency(host, peer);
+        self.later(time, host, peer, Input::LinkUp { member: mine, address: None });
+    }
+
+    fn send(&mut self, host: usize, to: MemberId, message: Message) {
+        self.messages += 1;
+        let Some(peer) = self.host_of(to) else { return };
+        let is_probe = matches!(
+            message,
+            Message::Ping { .. } | Message::Pong { .. } | Message::ProbeReply { .. }
+        );
+        let noisy = matches!(message, Message::Pong { .. } | Message::ProbeReply { .. });
+        let bytes = encoded_bytes(&message);
+        let ends = (host, peer);
+        let time = self.wires.carry(&self.network, self.now, ends, bytes, noisy && is_probe);
+        let from = self.id_of(host);
+        if self.hosts[host].side != self.hosts[peer].side {
+            self.cut.push((host, peer, Input::Message { from, message }));
+            return;
+        }
+        let generation = self.hosts[peer].generation;
+        let arrival = Happening::Arrival { to: peer, generation, bytes, from, message };
+        self.count += 1;
+        self.agenda.insert((time, self.count), arrival);
+    }
+}
