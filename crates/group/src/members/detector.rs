@@ -132,7 +132,11 @@ impl Member {
 
     pub(crate) fn ping_is_late(&mut self, number: u64) {
         let Some(ping) = self.detector.pings.remove(&number) else { return };
-        if ping.tries > 1 {
+        let due = ping.sent + 2 * timeout(&self.clusters, self.config.ping_timeout);
+        if self.now > due {
+            // This member was stopped itself, and cannot tell who was silent.
+            self.ping(ping.to, ping.tries, ping.is_probe);
+        } else if ping.tries > 1 {
             self.ping(ping.to, ping.tries - 1, ping.is_probe);
         } else if self.view.is_alive(ping.to) && !self.breaks(Mutation::TrustSilence) {
             self.bury(ping.to, Life::Dead);

@@ -15,5 +15,7 @@ mod world;
 
 pub use layout::{Layout, Network};
 pub use reference::{near_optimal, static_completion};
+pub use oracle::Breach;
+pub use schedule::{Verdict, run_schedule};
 pub use trial::{Start, Trial};
 pub use world::{Seen, World};

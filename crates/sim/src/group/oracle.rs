@@ -1,1 +1,271 @@
-//! What must hold of a group, whatever happens to it.
+//! What must hold of a group, whatever happens to it. The oracle knows what was called and which
+//! hosts were struck, and nothing of how members work.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use sapwood_group::{Answer, CastId, Event, Request, SECOND, Time};
+use sapwood_packet::RankSet;
+
+use super::{Seen, World};
+
+/// After a cut has ended, members find each other again within this time.
+const HEALING: Time = 8 * SECOND;
+
+/// A rule that was broken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Breach {
+    /// The rule.
+    pub rule: &'static str,
+    /// What happened.
+    pub text: String,
+}
+
+/// What was started under a request.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Started {
+    Broadcast { bytes: usize },
+    Part { number: u64 },
+}
+
+#[derive(Clone, Debug)]
+struct Called {
+    host: usize,
+    time: Time,
+    what: Started,
+    answer: Option<Answer>,
+}
+
+/// All that was seen.
+#[derive(Debug)]
+pub(super) struct Oracle {
+    names: Vec<RankSet>,
+    faults: Vec<Option<Time>>,
+    cut: Option<Time>,
+    calls: BTreeMap<Request, Called>,
+    reductions: BTreeMap<u64, (usize, bool)>,
+    /// The offsets that each virtual node has got of each transfer, and the fill of the value.
+    got: BTreeMap<(CastId, u32), (u8, BTreeMap<u64, usize>)>,
+    breaches: Vec<Breach>,
+}
+
+impl Oracle {
+    pub(super) fn new(hosts: usize) -> Self {
+        Self {
+            names: alloc::vec![RankSet::new(); hosts],
+            faults: alloc::vec![None; hosts],
+            cut: None,
+            calls: BTreeMap::new(),
+            reductions: BTreeMap::new(),
+            got: BTreeMap::new(),
+            breaches: Vec::new(),
+        }
+    }
+
+    pub(super) fn operations(&self) -> usize {
+        self.calls.len()
+    }
+
+    pub(super) fn started(&mut self, host: usize, names: RankSet, _time: Time) {
+        self.names[host] = names;
+    }
+
+    pub(super) fn fault(&mut self, host: usize, time: Time) {
+        self.faults[host].get_or_insert(time);
+    }
+
+    pub(super) fn cut(&mut self, time: Time) {
+        self.cut.get_or_insert(time);
+    }
+
+    pub(super) fn call(&mut self, request: Request, host: usize, time: Time, what: Started) {
+        self.calls.insert(request, Called { host, time, what, answer: None });
+    }
+
+    pub(super) fn reduction(&mut self, number: u64, root: usize, to_all: bool) {
+        self.reductions.insert(number, (root, to_all));
+    }
+
+    /// Takes over what applications were told.
+    pub(super) fn watch(&mut self, world: &mut World) {
+        for seen in core::mem::take(&mut world.seen) {
+            self.see(seen);
+        }
+    }
+
+    fn see(&mut self, seen: Seen) {
+        match seen.event {
+            Event::Delivery { cast, names, offset, data, .. } => {
+                for name in names.iter() {
+                    let fill = data.as_slice().first().copied().unwrap_or(0);
+                    let entry = self.got.entry((cast, name)).or_insert((fill, BTreeMap::new()));
+                    let is_again = entry.1.insert(offset, data.len()).is_some();
+                    let is_other = data.as_slice().iter().any(|byte| *byte != entry.0);
+                    if is_again || is_other {
+                        let text = format!("{cast:?} at {name}, offset {offset}");
+                        self.breach("delivered exactly once", text);
+                    }
+                }
+            }
+            Event::Answered(request, answer) => {
+                let Some(called) = self.calls.get_mut(&request) else { return };
+                if called.answer.replace(answer).is_some() {
+                    self.breach("answered once", format!("request {request}"));
+                }
+            }
+            Event::Failed(request, error) => {
+                // A member that a cut has excluded may not call.
+                if self.calls.remove(&request).is_some_and(|called| self.is_steady(called.host)) {
+                    self.breach("calls are accepted", format!("request {request}: {error}"));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn breach(&mut self, rule: &'static str, text: String) {
+        self.breaches.push(Breach { rule, text });
+    }
+
+    /// Whether a host was never struck.
+    fn is_steady(&self, host: usize) -> bool {
+        self.faults[host].is_none() && self.cut.is_none()
+    }
+
+    fn steady_names(&self) -> RankSet {
+        let mut names = RankSet::new();
+        for host in (0..self.names.len()).filter(|host| self.is_steady(*host)) {
+            names.union_with(self.names[host].as_ref());
+        }
+        names
+    }
+
+    /// Judges the end.
+    pub(super) fn judge(&mut self, world: &World) -> Vec<Breach> {
+        let calls = self.calls.clone();
+        for (request, called) in &calls {
+            match (&called.answer, called.what) {
+                (None, _) if self.is_steady(called.host) => {
+                    let text = format!("request {request}, called at {}", called.time);
+                    self.breach("every call is answered", text);
+                }
+                (Some(answer), Started::Broadcast { bytes }) => {
+                    self.judge_broadcast(*request, called, answer, bytes);
+                }
+                (Some(answer), Started::Part { number }) => {
+                    self.judge_part(*request, called, answer, number);
+                }
+                (None, _) => {}
+            }
+        }
+        self.judge_results(&calls);
+        self.judge_rest(world);
+        core::mem::take(&mut self.breaches)
+    }
+
+    fn judge_broadcast(&mut self, request: Request, called: &Called, answer: &Answer, bytes: usize) {
+        let mut whole = self.names[called.host].clone();
+        for ((_, name), (fill, offsets)) in &self.got {
+            if *fill == request as u8 && offsets.values().sum::<usize>() == bytes {
+                whole.insert(*name);
+            }
+        }
+        if !answer.contributors.as_ref().is_within(whole.as_ref()) {
+            let text = format!("request {request}: {} of {whole}", answer.contributors);
+            self.breach("who is said to have it has it", text);
+        }
+        self.judge_names(request, called, answer);
+    }
+
+    /// Those that were never struck have taken part, where the caller was never struck.
+    fn judge_names(&mut self, request: Request, called: &Called, answer: &Answer) {
+        let steady = self.steady_names();
+        if self.is_steady(called.host) && !steady.as_ref().is_within(answer.contributors.as_ref()) {
+            let text = format!(
+                "request {request}: {} without some of {steady}, missing {:?}",
+                answer.contributors, answer.missing
+            );
+            self.breach("steady members take part", text);
+        }
+        for (names, _) in &answer.missing {
+            if names.as_ref().intersects(answer.contributors.as_ref()) {
+                let text = format!("request {request}: {names}");
+                self.breach("missing or not", text);
+            }
+        }
+    }
+
+    fn judge_part(&mut self, request: Request, called: &Called, answer: &Answer, number: u64) {
+        let Some(&(root, to_all)) = self.reductions.get(&number) else { return };
+        let Some(value) = &answer.value else { return };
+        let mut expected = 0_i64;
+        for (host, names) in self.names.iter().enumerate() {
+            if names.as_ref().intersects(answer.contributors.as_ref()) {
+                expected += 1 << (2 * host);
+            }
+        }
+        let elements = value.as_slice().as_chunks::<8>().0;
+        // A root that gave up has nobody's value, and says so.
+        let is_wrong = elements.iter().any(|element| i64::from_le_bytes(*element) != expected);
+        if is_wrong {
+            let first = elements.first().map(|element| i64::from_le_bytes(*element));
+            let text = format!(
+                "request {request}: {first:x?} instead of {expected:x}, contributors {}",
+                answer.contributors
+            );
+            self.breach("each counts once", text);
+        }
+        if called.host == root || to_all {
+            let is_root_steady = self.is_steady(root);
+            if is_root_steady {
+                self.judge_names(request, called, answer);
+            }
+        }
+    }
+
+    /// All that get a result get the same.
+    fn judge_results(&mut self, calls: &BTreeMap<Request, Called>) {
+        let mut results: BTreeMap<u64, BTreeSet<Vec<u8>>> = BTreeMap::new();
+        for called in calls.values() {
+            let (Started::Part { number }, Some(answer)) = (called.what, &called.answer) else {
+                continue;
+            };
+            if let Some(value) = &answer.value {
+                results.entry(number).or_default().insert(value.as_slice().to_vec());
+            }
+            let is_due = self.reductions.get(&number).is_some_and(|(root, to_all)| {
+                (*to_all || *root == called.host) && self.is_steady(*root)
+            });
+            if is_due && self.is_steady(called.host) && answer.value.is_none() {
+                self.breach("all get the result", format!("reduction {number}: {answer:?}"));
+            }
+        }
+        for (number, values) in results {
+            if values.len() > 1 {
+                self.breach("one result", format!("reduction {number}: {} values", values.len()));
+            }
+        }
+    }
+
+    /// Nothing is left over, and all have one view.
+    fn judge_rest(&mut self, world: &World) {
+        let mut digests = BTreeSet::new();
+        let is_healed = self.cut.is_none_or(|cut| cut + HEALING < world.now());
+        for host in 0..self.names.len() {
+            let Some(member) = world.member(host).filter(|member| !member.view().is_empty()) else {
+                continue;
+            };
+            if member.held() > 0 {
+                self.breach("nothing is left over", format!("host {host}: {}", member.held()));
+            }
+            if member.view().is_alive(member.id()) {
+                digests.insert(member.view().digest());
+            }
+        }
+        if digests.len() > 1 && is_healed {
+            self.breach("one view", format!("{} views", digests.len()));
+        }
+    }
+}

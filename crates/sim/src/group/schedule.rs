@@ -1,1 +1,248 @@
-//! Schedules of operations and faults.
+//! Schedules of operations and faults, drawn from a seed, and what comes of them.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use sapwood_group::trees::TreeKind;
+use sapwood_group::{
+    Call, Config, Element, MILLISECOND, Member, Operation, Payload, Request, SECOND, Time,
+};
+use sapwood_packet::RankSet;
+
+use super::oracle::{Breach, Oracle, Started};
+use super::{Layout, Network, World};
+use crate::Chance;
+
+/// When the group is at rest and operations begin.
+const BEGIN: Time = SECOND;
+/// In which span they begin, and faults strike.
+const SPAN: Time = 2 * SECOND;
+/// How long an operation may take.
+const DEADLINE: Time = 4 * SECOND;
+/// When nothing may be left.
+const END: Time = 22 * SECOND;
+
+/// What came of a schedule.
+#[derive(Clone, Debug)]
+pub struct Verdict {
+    /// The rules that were broken.
+    pub breaches: Vec<Breach>,
+    /// How many operations were judged.
+    pub operations: usize,
+    /// What was done, a line each.
+    pub story: Vec<String>,
+}
+
+#[derive(Clone, Debug)]
+enum Act {
+    Broadcast { host: usize, tree: TreeKind, bytes: usize },
+    Reduce { root: usize, tree: TreeKind, elements: usize, to_all: bool },
+    Crash(usize),
+    Hang(usize),
+    Resume(usize),
+    Cut(Vec<usize>),
+    Heal,
+    Join(usize),
+    Leave(usize),
+    Contribute { host: usize, number: u64, call: Call, tree: TreeKind },
+}
+
+struct Run {
+    world: World,
+    oracle: Oracle,
+    acts: Vec<(Time, u64, Act)>,
+    chance: Chance,
+    prepare: fn(&mut Member),
+    next: Request,
+    order: u64,
+    story: Vec<String>,
+    touched: Vec<bool>,
+}
+
+/// Runs the schedule of a seed; `prepare` is done to each member before its first input.
+#[must_use]
+pub fn run_schedule(seed: u64, prepare: fn(&mut Member)) -> Verdict {
+    let mut chance = Chance::new(seed);
+    let hosts = chance.between(3, 9) as usize;
+    let clusters = chance.between(1, 3).min(hosts as u64) as usize;
+    let far_us = Vec::from([3000.0, 5000.0, 9000.0]);
+    let layout = Layout { hosts, clusters, far_us, ..Layout::default() };
+    let world = World::new(Network::draw(&layout, seed), seed);
+    let mut run = Run {
+        world,
+        oracle: Oracle::new(hosts),
+        acts: Vec::new(),
+        chance,
+        prepare,
+        next: 0,
+        order: 0,
+        story: Vec::new(),
+        touched: alloc::vec![false; hosts],
+    };
+    run.draw(hosts);
+    run.play();
+    let breaches = run.oracle.judge(&run.world);
+    Verdict { breaches, operations: run.oracle.operations(), story: run.story }
+}
+
+impl Run {
+    fn draw(&mut self, hosts: usize) {
+        // Host 0 stays whole, so that each group has a witness.
+        let late = if hosts > 3 && self.chance.one_in(2) { Some(hosts - 1) } else { None };
+        for host in (0..hosts).filter(|host| Some(*host) != late) {
+            self.begin(host, (host > 0).then_some(0));
+        }
+        if let Some(late) = late {
+            self.touched[late] = true;
+            self.add_at(Act::Join(late));
+        }
+        for _ in 0..self.chance.between(2, 6) {
+            let tree = *self.chance.pick(&TreeKind::ALL);
+            let host = self.chance.index(hosts);
+            let size = *self.chance.pick(&[1, 100, 700, 3000]);
+            let act = if self.chance.one_in(2) {
+                Act::Broadcast { host, tree, bytes: size }
+            } else {
+                let to_all = self.chance.one_in(3);
+                Act::Reduce { root: host, tree, elements: size.div_ceil(8), to_all }
+            };
+            self.add_at(act);
+        }
+        for _ in 0..self.chance.below(4) {
+            self.draw_fault(hosts);
+        }
+        self.acts.sort_by_key(|act| (act.0, act.1));
+    }
+
+    fn draw_fault(&mut self, hosts: usize) {
+        let host = self.chance.between(1, hosts as u64 - 1) as usize;
+        if core::mem::replace(&mut self.touched[host], true) {
+            return;
+        }
+        let time = self.time();
+        match self.chance.below(6) {
+            0 | 1 => self.add(time, Act::Crash(host)),
+            2 => self.add(time, Act::Leave(host)),
+            3 | 4 => {
+                let long = time + self.chance.between(30, 1500) * MILLISECOND;
+                self.add(time, Act::Hang(host));
+                self.add(long, Act::Resume(host));
+            }
+            _ => {
+                let long = time + self.chance.between(30, 1500) * MILLISECOND;
+                self.add(time, Act::Cut(Vec::from([host])));
+                self.add(long, Act::Heal);
+            }
+        }
+    }
+
+    fn time(&mut self) -> Time {
+        // Half of all things happen within a few milliseconds of each other.
+        let span = if self.chance.one_in(2) { 20 * MILLISECOND } else { SPAN };
+        BEGIN + self.chance.below(span)
+    }
+
+    fn add_at(&mut self, act: Act) {
+        let time = self.time();
+        self.add(time, act);
+    }
+
+    fn add(&mut self, time: Time, act: Act) {
+        self.order += 1;
+        self.acts.push((time, self.order, act));
+    }
+
+    fn begin(&mut self, host: usize, by: Option<usize>) {
+        let first = 2 * host as u32;
+        let names = RankSet::range(first, first + u32::from(host % 3 == 1));
+        let config = Config {
+            names: names.clone(),
+            linger: 3 * SECOND,
+            bulk_bytes: 256,
+            segment_bytes: Some(128),
+            ..Config::default()
+        };
+        self.oracle.started(host, names, self.world.now());
+        self.world.start(host, by, config, self.prepare);
+    }
+
+    fn play(&mut self) {
+        while !self.acts.is_empty() {
+            let (time, _, act) = self.acts.remove(0);
+            self.world.run_until(time);
+            self.oracle.watch(&mut self.world);
+            self.story.push(alloc::format!("{} ms: {act:?}", time / MILLISECOND));
+            self.act(time, act);
+        }
+        self.world.run_until(END);
+        self.oracle.watch(&mut self.world);
+    }
+
+    fn act(&mut self, time: Time, act: Act) {
+        match act {
+            Act::Broadcast { host, tree, bytes } if self.world.is_up(host) => {
+                self.next += 1;
+                let request = self.next;
+                let value = Payload::from(alloc::vec![request as u8; bytes]);
+                self.oracle.call(request, host, time, Started::Broadcast { bytes });
+                let call = Call::Broadcast { targets: None, value };
+                self.world.call(host, request, tree, time + DEADLINE, call);
+            }
+            Act::Reduce { root, tree, elements, to_all } if self.world.is_up(root) => {
+                self.reduce(time, root, tree, elements, to_all);
+            }
+            Act::Contribute { host, number, call, tree } if self.world.is_up(host) => {
+                self.next += 1;
+                let request = self.next;
+                self.oracle.call(request, host, time, Started::Part { number });
+                self.world.call(host, request, tree, time + DEADLINE, call);
+            }
+            Act::Crash(host) => {
+                self.oracle.fault(host, time);
+                self.world.crash(host);
+            }
+            Act::Leave(host) => {
+                self.oracle.fault(host, time);
+                self.world.give(host, sapwood_group::Input::Leave);
+            }
+            Act::Hang(host) => {
+                self.oracle.fault(host, time);
+                self.world.hang(host);
+            }
+            Act::Resume(host) => self.world.resume(host),
+            Act::Cut(hosts) => {
+                self.oracle.cut(time);
+                self.world.cut_off(&hosts);
+            }
+            Act::Heal => self.world.heal(),
+            Act::Join(host) => {
+                self.oracle.fault(host, time);
+                self.begin(host, Some(0));
+            }
+            Act::Broadcast { .. } | Act::Reduce { .. } | Act::Contribute { .. } => {}
+        }
+    }
+
+    /// All give their part within a few milliseconds; each host's digit of base 4 is its own.
+    fn reduce(&mut self, time: Time, root: usize, tree: TreeKind, elements: usize, to_all: bool) {
+        self.next += 1;
+        let number = self.next;
+        self.oracle.reduction(number, root, to_all);
+        let hosts = self.world.network.hosts();
+        for host in 0..hosts {
+            let digit = (1_i64 << (2 * host)).to_le_bytes();
+            let call = Call::Reduce {
+                root: 2 * root as u32,
+                number,
+                operation: Operation::Sum,
+                element: Element::I64,
+                value: Payload::from(digit.repeat(elements)),
+                to_all,
+            };
+            let skew = if self.chance.one_in(4) { 150 } else { 3 };
+            let at = time + self.chance.below(skew * MILLISECOND);
+            self.add(at, Act::Contribute { host, number, call, tree });
+        }
+        self.acts.sort_by_key(|act| (act.0, act.1));
+    }
+}

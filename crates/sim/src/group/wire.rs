@@ -40,13 +40,16 @@ impl Wires {
         now: Time,
         (from, to): (usize, usize),
         bytes: usize,
-        is_probe: bool,
+        (is_probe, is_noisy): (bool, bool),
     ) -> Time {
         let layout = &network.layout;
         let span = |rate: f64| (bytes as f64 * 1000.0 / rate) as Time;
-        let start = now.max(self.send[from]);
+        // A kernel serves connections in turn: a probe does not wait behind the bulk of others.
+        let start = if is_probe { now } else { now.max(self.send[from]) };
         let mut end = start + network.overhead + span(layout.card);
-        self.send[from] = end;
+        if !is_probe {
+            self.send[from] = end;
+        }
         let ends = (network.cluster[from], network.cluster[to]);
         if ends.0 != ends.1 {
             for (table, key, rate) in [
@@ -59,7 +62,7 @@ impl Wires {
             }
         }
         let mut arrival = end + network.latency(from, to);
-        if is_probe {
+        if is_noisy {
             let trip = 2.0 * (2.0 * network.overhead as f64 + network.latency(from, to) as f64);
             arrival += (trip * layout.noise * gauss(&mut self.chance).abs()) as Time;
             if self.chance.below(100) < 3 {
@@ -72,7 +75,17 @@ impl Wires {
     }
 
     /// The time at which the receiver handles a message whose last byte has come now.
-    pub(super) fn take(&mut self, network: &Network, now: Time, to: usize, bytes: usize) -> Time {
+    pub(super) fn take(
+        &mut self,
+        network: &Network,
+        now: Time,
+        to: usize,
+        bytes: usize,
+        is_probe: bool,
+    ) -> Time {
+        if is_probe {
+            return now + network.overhead;
+        }
         // The card receives while the message arrives, one message after the other.
         let span = (bytes as f64 * 1000.0 / network.layout.card) as Time;
         let received = now.max(self.receive[to] + span);

@@ -189,7 +189,7 @@ impl World {
                     }
                 }
                 Happening::Arrival { to, generation, bytes, from, message } => {
-                    let time = self.wires.take(&self.network, time, to, bytes);
+                    let time = self.wires.take(&self.network, time, to, bytes, is_probe(&message));
                     let input = Input::Message { from, message };
                     self.count += 1;
                     self.agenda.insert((time, self.count), Happening::Input(to, generation, input));
@@ -299,14 +299,11 @@ impl World {
     fn send(&mut self, host: usize, to: MemberId, message: Message) {
         self.messages += 1;
         let Some(peer) = self.host_of(to) else { return };
-        let is_probe = matches!(
-            message,
-            Message::Ping { .. } | Message::Pong { .. } | Message::ProbeReply { .. }
-        );
         let noisy = matches!(message, Message::Pong { .. } | Message::ProbeReply { .. });
+        let kind = (is_probe(&message), noisy);
         let bytes = encoded_bytes(&message);
         let ends = (host, peer);
-        let time = self.wires.carry(&self.network, self.now, ends, bytes, noisy && is_probe);
+        let time = self.wires.carry(&self.network, self.now, ends, bytes, kind);
         let from = self.id_of(host);
         if self.hosts[host].side != self.hosts[peer].side {
             self.cut.push((host, peer, Input::Message { from, message }));
@@ -317,4 +314,8 @@ impl World {
         self.count += 1;
         self.agenda.insert((time, self.count), arrival);
     }
+}
+
+fn is_probe(message: &Message) -> bool {
+    matches!(message, Message::Ping { .. } | Message::Pong { .. })
 }

@@ -1,0 +1,53 @@
+//! Groups keep their promises under every schedule, and broken rules are caught.
+
+use sapwood_group::{Member, Mutation};
+use sapwood_sim::group::run_schedule;
+
+/// How many schedules are run.
+const SEEDS: u64 = 3000;
+/// How many are tried for a broken rule.
+const TRIED: u64 = 1500;
+
+#[test]
+fn no_schedule_breaks_a_rule() {
+    for seed in 0..SEEDS {
+        let verdict = run_schedule(seed, |_| {});
+        assert!(verdict.breaches.is_empty(), "seed {seed}: {:#?}", verdict);
+    }
+}
+
+#[test]
+fn a_schedule_repeats_with_its_seed() {
+    let runs = [5, 5].map(|seed| format!("{:?}", run_schedule(seed, |_| {})));
+    assert_eq!(runs[0], runs[1]);
+}
+
+fn assert_caught(mutation: Mutation, prepare: fn(&mut Member)) {
+    let caught = (0..TRIED).find_map(|seed| {
+        let breach = run_schedule(seed, prepare).breaches.into_iter().next()?;
+        let is_clean = run_schedule(seed, |_| {}).breaches.is_empty();
+        is_clean.then_some((seed, breach))
+    });
+    let Some((seed, breach)) = caught else { panic!("{mutation:?} is not caught") };
+    println!("{mutation:?}: seed {seed}, rule '{}': {}", breach.rule, breach.text);
+}
+
+/// A test for each rule, with the name of what it shows.
+macro_rules! caught {
+    ($($name:ident: $rule:ident,)*) => {$(
+        #[test]
+        fn $name() {
+            assert_caught(Mutation::$rule, |member| member.mutate(Mutation::$rule));
+        }
+    )*};
+}
+
+caught! {
+    a_second_delivery_is_caught: RepeatDelivery,
+    a_subtree_that_is_not_adopted_is_caught: ForgetAdoption,
+    an_acknowledgement_that_comes_early_is_caught: AcknowledgeEarly,
+    a_remainder_that_is_not_sent_is_caught: DropRemainder,
+    an_overlap_that_is_folded_is_caught: FoldOverlap,
+    segments_of_different_contributors_are_caught: SkipAgreement,
+    a_record_that_is_kept_for_ever_is_caught: KeepFinished,
+}
