@@ -59,6 +59,8 @@ pub(crate) struct Fold {
     pub(crate) result_bytes: u64,
     pub(crate) patience: Time,
     pub(crate) progress: Time,
+    /// When it was last impatient.
+    pub(crate) asked: Time,
     /// The root has its answer.
     pub(crate) is_finished: bool,
 }
@@ -83,6 +85,7 @@ impl Fold {
             result_bytes: 0,
             patience: 0,
             progress: now,
+            asked: 0,
             is_finished: false,
         }
     }
@@ -185,7 +188,7 @@ impl Member {
     /// Parts have not come for long: a member passes on what it has, the root asks for the rest.
     pub(crate) fn fold_patience(&mut self, id: FoldId) {
         let Some(fold) = self.folds.get_mut(&id) else { return };
-        let end = fold.progress + fold.patience;
+        let end = fold.progress.max(fold.asked) + fold.patience;
         if fold.is_over() {
             return;
         }
@@ -193,7 +196,7 @@ impl Member {
             self.wake_at(end, Timer::FoldPatience(id));
             return;
         }
-        fold.progress = self.now;
+        fold.asked = self.now;
         fold.patience = fold.patience.saturating_mul(2).min(self.config.linger / 4);
         let next = self.now + fold.patience;
         let is_root = fold.is_root;
@@ -249,7 +252,7 @@ impl Member {
             let soon = self.now + 2 * self.clusters.longest() + 5 * MILLISECOND;
             let Some(fold) = self.folds.get_mut(&id) else { continue };
             if fold.is_root {
-                fold.progress = self.now;
+                fold.asked = self.now;
                 fold.patience = soon - self.now;
                 self.wake_at(soon, Timer::FoldPatience(id));
                 self.check_root(id);

@@ -46,6 +46,8 @@ pub(crate) struct Lane {
     pub(crate) request: Option<Request>,
     pub(crate) patience: Time,
     pub(crate) progress: Time,
+    /// When it was last impatient.
+    pub(crate) asked: Time,
 }
 
 impl Lane {
@@ -63,6 +65,7 @@ impl Lane {
             request: None,
             patience: 0,
             progress: now,
+            asked: 0,
         }
     }
 

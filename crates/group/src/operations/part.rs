@@ -32,6 +32,8 @@ impl Member {
             let patience = self.fold_time(head.bytes);
             if let Some(fold) = self.folds.get_mut(&id) {
                 fold.patience = patience;
+                // The root's application may be late itself: nothing is passed on from here.
+                fold.is_root = is_root;
             }
             self.wake_at(now + patience, Timer::FoldPatience(id));
             self.wake_at(now + self.config.linger, Timer::FoldLinger(id));

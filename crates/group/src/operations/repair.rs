@@ -65,13 +65,13 @@ impl Member {
         if lane.children.is_empty() {
             return;
         }
-        let end = lane.progress + lane.patience;
+        let end = lane.progress.max(lane.asked) + lane.patience;
         if end > now {
             self.wake_at(end, Timer::Patience(cast, stripe));
             return;
         }
         lane.patience = lane.patience.saturating_mul(2).min(self.config.linger / 4);
-        lane.progress = now;
+        lane.asked = now;
         let next = now + lane.patience;
         let is_short = lane.head.bytes <= u64::from(lane.head.segment_bytes);
         let silent: Vec<MemberId> = lane.children.iter().map(|child| child.member).collect();

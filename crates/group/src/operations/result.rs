@@ -89,6 +89,8 @@ impl Member {
             self.internal += 1;
             let transfer = Transfer { targets, value: value.clone(), purpose };
             self.start_casts(INTERNAL + self.internal, tree, Vec::from([transfer]));
+            let end = self.now + self.config.linger;
+            self.wake_at(end, Timer::Deadline(INTERNAL + self.internal));
         }
         if let Some(request) = request {
             self.answer(request, Some(value), contributors, missing);

@@ -160,7 +160,7 @@ impl Oracle {
                 (None, _) => {}
             }
         }
-        self.judge_results(&calls);
+        self.judge_results(&calls, world);
         self.judge_rest(world);
         core::mem::take(&mut self.breaches)
     }
@@ -226,7 +226,8 @@ impl Oracle {
     }
 
     /// All that get a result get the same.
-    fn judge_results(&mut self, calls: &BTreeMap<Request, Called>) {
+    fn judge_results(&mut self, calls: &BTreeMap<Request, Called>, world: &World) {
+        let world_has = |host: usize| world.member(host).is_some();
         let mut results: BTreeMap<u64, BTreeSet<Vec<u8>>> = BTreeMap::new();
         for called in calls.values() {
             let (Started::Part { number }, Some(answer)) = (called.what, &called.answer) else {
@@ -235,7 +236,14 @@ impl Oracle {
             if let Some(value) = &answer.value {
                 results.entry(number).or_default().insert(value.as_slice().to_vec());
             }
-            let is_due = self.reductions.get(&number).is_some_and(|(root, to_all)| {
+            let gives = |host: usize| {
+                let part = |called: &Called| {
+                    called.host == host && matches!(called.what, Started::Part { number: n } if n == number)
+                };
+                calls.values().any(part) || (self.faults[host].is_some() && !world_has(host))
+            };
+            let all_give = (0..self.names.len()).all(gives);
+            let is_due = all_give && self.reductions.get(&number).is_some_and(|(root, to_all)| {
                 (*to_all || *root == called.host) && self.is_steady(*root)
             });
             if is_due && self.is_steady(called.host) && answer.value.is_none() {

@@ -191,7 +191,7 @@ impl Run {
             Act::Reduce { root, tree, elements, to_all } if self.world.is_up(root) => {
                 self.reduce(time, root, tree, elements, to_all);
             }
-            Act::Contribute { host, number, call, tree } if self.world.is_up(host) => {
+            Act::Contribute { host, number, call, tree } if self.world.member(host).is_some() => {
                 self.next += 1;
                 let request = self.next;
                 self.oracle.call(request, host, time, Started::Part { number });
