@@ -72,8 +72,18 @@ impl Trial {
         self.next
     }
 
-    /// The time until the last host has a broadcast, if all get it.
+    /// The time until the last host has a broadcast, if all get it and none is missing.
     pub fn broadcast(&mut self, root: usize, tree: TreeKind, bytes: usize) -> Option<Time> {
+        let (time, answer) = self.measure(root, tree, bytes)?;
+        answer.missing.is_empty().then_some(time)
+    }
+
+    /// The time until the last live host has a broadcast, whatever was missing.
+    pub fn broadcast_to_live(&mut self, root: usize, tree: TreeKind, bytes: usize) -> Option<Time> {
+        self.measure(root, tree, bytes).map(|entry| entry.0)
+    }
+
+    fn measure(&mut self, root: usize, tree: TreeKind, bytes: usize) -> Option<(Time, Answer)> {
         let begin = self.world.now();
         let request = self.request();
         let value = Payload::from(alloc::vec![7; bytes]);
@@ -92,7 +102,7 @@ impl Trial {
         }
         let whole = got.iter().filter(|got| **got == bytes as u64).count();
         self.world.seen.clear();
-        (whole + 1 == hosts && answer.missing.is_empty()).then_some(end - begin)
+        (whole + 1 == hosts).then_some((end - begin, answer))
     }
 
     /// The time until the root has the sum of all members' arrays, if all are in it.
