@@ -74,10 +74,7 @@ impl Clusters {
     /// The round trip between two clusters, or within one.
     #[must_use]
     pub fn round_trip(&self, from: u16, to: u16) -> Option<Time> {
-        self.distances
-            .get(&(from, to))
-            .or_else(|| self.distances.get(&(to, from)))
-            .copied()
+        self.distances.get(&(from, to)).or_else(|| self.distances.get(&(to, from))).copied()
     }
 
     /// The longest known round trip.

@@ -129,8 +129,8 @@ impl Member {
         let expected = ends.and_then(|(from, to)| self.clusters.round_trip(from, to));
         let Some(expected) = expected.filter(|_| self.config.measures) else { return };
         let slack = MILLISECOND;
-        let is_expected = round_trip < expected + expected / 2 + slack
-            && round_trip + slack > expected / 3 * 2;
+        let is_expected =
+            round_trip < expected + expected / 2 + slack && round_trip + slack > expected / 3 * 2;
         if is_expected {
             self.prober.surprises.remove(&member);
             return;
@@ -154,7 +154,7 @@ impl Member {
         let count = self.clusters.len();
         let label = (self.prober.rotation / 2 % count) as u16;
         let far = self.clusters.representative(label).filter(|_| label != own)?;
-        (self.prober.rotation % 2 == 0 && self.view.is_alive(far)).then_some(far)
+        (self.prober.rotation.is_multiple_of(2) && self.view.is_alive(far)).then_some(far)
     }
 
     pub(crate) fn need_clusters(&mut self, delay: Time) {

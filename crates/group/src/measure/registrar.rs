@@ -117,9 +117,9 @@ impl Member {
         let mut samples: BTreeMap<(u16, u16), Vec<(Time, Time)>> = BTreeMap::new();
         for (&(one, other), &(round_trip, at)) in &self.registrar.pairs {
             let ends = groups.get(&one).zip(groups.get(&other));
-            let Some((from, to)) = ends.and_then(|(from, to)| {
-                Some((*index.get(from)?, *index.get(to)?))
-            }) else {
+            let Some((from, to)) =
+                ends.and_then(|(from, to)| Some((*index.get(from)?, *index.get(to)?)))
+            else {
                 continue;
             };
             if from != to || round_trip < near {

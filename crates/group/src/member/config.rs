@@ -25,8 +25,10 @@ pub struct Config {
     pub overhead: Time,
     /// How many interior-disjoint trees carry a bulk transfer.
     pub stripes: u8,
-    /// Values of at least this many bytes are bulk.
+    /// Values of at least this many bytes travel in segments.
     pub bulk_bytes: u64,
+    /// Values of at least this many bytes are shared out over the stripes.
+    pub stripe_bytes: u64,
     /// The length of segments, where it is not to be chosen by the length of the value.
     pub segment_bytes: Option<u32>,
     /// Whether distances are measured, and clusters inferred.
@@ -61,6 +63,7 @@ impl Default for Config {
             overhead: 40_000,
             stripes: 2,
             bulk_bytes: 32 << 10,
+            stripe_bytes: 192 << 10,
             segment_bytes: None,
             measures: true,
             watch_period: SECOND,

@@ -14,10 +14,14 @@ use crate::trees::TreeKind;
 /// How many neighbours on the ring tell others that a member is dead.
 const WATCHERS: usize = 3;
 
+/// After this many delays news is told a second time.
+const AGAIN: u64 = 15;
+
 /// News that is still to be told.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Spread {
     news: BTreeMap<MemberId, Record>,
+    again: BTreeMap<MemberId, Record>,
     is_timed: bool,
 }
 
@@ -25,8 +29,9 @@ impl Member {
     /// Learns of a member at first hand: all are told.
     pub(crate) fn learn(&mut self, record: Record) {
         if self.accept(record.clone()) {
+            let is_first = self.spread.news.is_empty();
             self.spread.news.insert(record.id, record);
-            if !self.spread.is_timed {
+            if !self.spread.is_timed || is_first {
                 self.spread.is_timed = true;
                 self.wake_at(self.now + self.config.spread_delay, Timer::Spread);
             }
@@ -36,10 +41,20 @@ impl Member {
     /// Tells what was gathered, each member once.
     pub(crate) fn spread_news(&mut self) {
         self.spread.is_timed = false;
-        let records: Vec<Record> = core::mem::take(&mut self.spread.news).into_values().collect();
+        // What was told once is told again a while later: by then it is known which of those that
+        // were to pass it on are gone.
+        let mut records: Vec<Record> =
+            core::mem::take(&mut self.spread.again).into_values().collect();
+        let news = core::mem::take(&mut self.spread.news);
+        records.extend(news.values().cloned());
         if !records.is_empty() {
             let targets = self.others();
             self.pass_news(targets.as_ref(), &records);
+        }
+        if !news.is_empty() {
+            self.spread.again = news;
+            self.spread.is_timed = true;
+            self.wake_at(self.now + AGAIN * self.config.spread_delay, Timer::Spread);
         }
     }
 
@@ -49,7 +64,7 @@ impl Member {
 
     /// Sends a notice down a tree, without acknowledgement.
     pub(crate) fn pass(&mut self, targets: RankSetRef<'_>, message: impl Fn(Ranges) -> Message) {
-        let (branches, _) = self.terrain().split(TreeKind::Adaptive, self.me, false, targets);
+        let (branches, _) = self.terrain().split(TreeKind::Adaptive, self.me, targets);
         for branch in branches {
             let below = branch.names.difference(self.view.names_of(branch.child).as_ref());
             self.send(branch.child, message((&below).into()));

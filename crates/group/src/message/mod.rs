@@ -14,9 +14,7 @@ pub use sapwood_wire::Ranges;
 
 use crate::error::{Reason, Refusal};
 use crate::identity::{CastId, FoldId, MemberId, Time};
-use crate::limits::{
-    ADDRESS_BYTES_MAX, DISTANCES_MAX, LABELS_MAX, MEMBERS_MAX, REASONS_MAX,
-};
+use crate::limits::{ADDRESS_BYTES_MAX, DISTANCES_MAX, LABELS_MAX, MEMBERS_MAX, REASONS_MAX};
 use crate::operations::{Element, Operation};
 use crate::payload::Payload;
 use crate::trees::TreeKind;

@@ -129,8 +129,7 @@ impl Member {
     ) -> Vec<(CastId, u8)> {
         let Transfer { targets, value, purpose } = transfer;
         let bytes = value.len() as u64;
-        let is_bulk = bytes >= self.config.bulk_bytes;
-        let has_stripes = is_bulk && tree == TreeKind::Adaptive;
+        let has_stripes = bytes >= self.config.stripe_bytes && tree == TreeKind::Adaptive;
         let stripes = if has_stripes { self.config.stripes.clamp(1, STRIPES_MAX) } else { 1 };
         let segment_bytes = self.segment_bytes(bytes, tree);
         let floor = self.own_floor(first);
@@ -142,14 +141,14 @@ impl Member {
         for stripe in 0..stripes {
             let key = (cast, stripe);
             let purpose = purpose.clone();
-            let head =
-                Head { cast, stripe, stripes, floor, tree, purpose, bytes, segment_bytes };
+            let head = Head { cast, stripe, stripes, floor, tree, purpose, bytes, segment_bytes };
             let mut lane = Lane::new(head, self.now);
             lane.request = Some(request);
             self.lanes.insert(key, lane);
             let laid = layouts.as_mut().and_then(Iterator::next);
             let branches = self.take_at_root(key, &targets, laid);
-            let first = value.part(usize::from(stripe) * segment_bytes as usize, segment_bytes as usize);
+            let first =
+                value.part(usize::from(stripe) * segment_bytes as usize, segment_bytes as usize);
             self.open_children(key, branches, Some((u32::from(stripe), first)));
             keys.push(key);
         }
@@ -330,7 +329,7 @@ impl Member {
             return Ok(());
         }
         let root = root.unwrap_or(MemberId(0));
-        let places = self.places(root, tree, bytes >= self.config.bulk_bytes);
+        let places = self.places(root, tree, bytes >= self.config.stripe_bytes);
         let patience = self.fold_time(bytes);
         let required = self.view.everyone().clone();
         let (me, now) = (self.me, self.now);

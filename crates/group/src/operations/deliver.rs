@@ -25,13 +25,7 @@ impl Member {
         }
     }
 
-    pub(super) fn deliver(
-        &mut self,
-        key: (CastId, u8),
-        names: RankSet,
-        index: u32,
-        data: Payload,
-    ) {
+    pub(super) fn deliver(&mut self, key: (CastId, u8), names: RankSet, index: u32, data: Payload) {
         let Some(lane) = self.lanes.get(&key) else { return };
         let is_own = lane.request.is_some() && lane.head.purpose != Purpose::Direct;
         if names.is_empty() || is_own {

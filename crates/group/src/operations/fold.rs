@@ -120,7 +120,7 @@ impl Member {
     }
 
     /// This member's places in the trees of a reduction.
-    pub(super) fn places(&self, root: MemberId, tree: TreeKind, is_bulk: bool) -> Vec<Place> {
+    pub(super) fn places(&self, root: MemberId, tree: TreeKind, has_stripes: bool) -> Vec<Place> {
         let own = self.view.names_of(self.me);
         if root == self.me {
             let expected = self.view.everyone().clone();
@@ -134,7 +134,7 @@ impl Member {
         let mut targets = self.view.everyone().clone();
         targets.subtract(self.view.names_of(root).as_ref());
         let above = Terrain { me: root, ..self.terrain() };
-        if is_bulk && tree == TreeKind::Adaptive {
+        if has_stripes && tree == TreeKind::Adaptive {
             let stripes = above.lay_out(self.config.stripes, targets.as_ref());
             let place = |branches| self.place_in_route(root, branches);
             return stripes.iter().map(place).collect();
@@ -144,7 +144,7 @@ impl Member {
         let mut at = root;
         for _ in 0..DEPTH_MAX {
             let (branches, _) =
-                Terrain { me: at, ..self.terrain() }.split(tree, root, is_bulk, targets.as_ref());
+                Terrain { me: at, ..self.terrain() }.split(tree, root, targets.as_ref());
             let Some(branch) = branches.into_iter().find(|branch| branch.names.contains(mine))
             else {
                 break;

@@ -103,10 +103,10 @@ impl Member {
             lane.fail(gone, Reason::Left);
         }
         let root = lane.head.cast.root;
-        let (tree, is_bulk) = (lane.head.tree, lane.head.bytes > lane.head.segment_bytes.into());
+        let tree = lane.head.tree;
         self.deliver_own(key, own);
         let (mut branches, rest) = if route.0.is_empty() {
-            self.terrain().split(tree, root, is_bulk, new.as_ref())
+            self.terrain().split(tree, root, new.as_ref())
         } else {
             let (branches, rest) = self.terrain().follow(route, new.as_ref());
             (branches, rest)
@@ -219,7 +219,7 @@ impl Member {
         let next: Vec<MemberId> = lane
             .children
             .iter()
-            .filter(|child| !child.is_asked && !(is_first && child.has_first))
+            .filter(|child| !(child.is_asked || is_first && child.has_first))
             .map(|child| child.member)
             .collect();
         let own = lane.own.clone();

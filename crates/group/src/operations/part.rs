@@ -51,14 +51,7 @@ impl Member {
     }
 
     /// Another operation, type or count than this member's: the root says so to its members.
-    fn unlike(
-        &mut self,
-        id: FoldId,
-        head: PartHead,
-        names: RankSet,
-        data: Payload,
-        is_root: bool,
-    ) {
+    fn unlike(&mut self, id: FoldId, head: PartHead, names: RankSet, data: Payload, is_root: bool) {
         if !is_root {
             self.send_to_root(head, Ranges::from(&names), data);
             return;

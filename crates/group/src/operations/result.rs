@@ -169,10 +169,7 @@ impl Member {
     }
 
     pub(crate) fn finished(&mut self, folds: &[FoldId], targets: &Ranges) {
-        self.pass(targets.as_set(), |targets| Message::Finished {
-            folds: folds.to_vec(),
-            targets,
-        });
+        self.pass(targets.as_set(), |targets| Message::Finished { folds: folds.to_vec(), targets });
         for &id in folds {
             self.note_finished(id);
             let Some(fold) = self.folds.get_mut(&id) else { continue };

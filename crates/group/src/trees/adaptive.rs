@@ -20,11 +20,7 @@ const UNKNOWN: Time = 100 * MILLISECOND;
 const GATED_MEMBERS_MIN: usize = 8;
 
 /// Splits members, who are without the splitting one.
-pub(super) fn delegate(
-    terrain: &Terrain<'_>,
-    root: MemberId,
-    members: &[MemberId],
-) -> Vec<Share> {
+pub(super) fn delegate(terrain: &Terrain<'_>, root: MemberId, members: &[MemberId]) -> Vec<Share> {
     let clusters = terrain.clusters;
     let here = clusters.label(terrain.me).unwrap_or(0);
     let mut cells: BTreeMap<u16, Vec<MemberId>> = BTreeMap::new();
@@ -68,7 +64,8 @@ fn far_first(
             .keys()
             .filter(|label| !reached.contains_key(label))
             .flat_map(|&to| {
-                let steps = reached.iter().map(move |(&from, &(far, first))| (to, from, far, first));
+                let steps =
+                    reached.iter().map(move |(&from, &(far, first))| (to, from, far, first));
                 steps.map(|(to, from, far, first)| (far + hop(from, to), to, from, first))
             })
             .min();

@@ -53,7 +53,6 @@ impl Terrain<'_> {
         &self,
         tree: TreeKind,
         root: MemberId,
-        is_bulk: bool,
         targets: RankSetRef<'_>,
     ) -> (Vec<Branch>, RankSet) {
         let (owners, unassigned) = self.view.owners(targets);
@@ -67,7 +66,6 @@ impl Terrain<'_> {
             TreeKind::Static => plain::clustered(self, &members),
             TreeKind::PaperLatency => self.papers.shares(PaperTree { root, bulk: false }, &names),
             TreeKind::PaperBandwidth => self.papers.shares(PaperTree { root, bulk: true }, &names),
-            TreeKind::Adaptive if is_bulk => plain::list(self, &members),
             TreeKind::Adaptive => adaptive::delegate(self, root, &members),
         };
         (shares.into_iter().map(|share| branch(&share, &names)).collect(), unassigned)
@@ -89,33 +87,61 @@ impl Terrain<'_> {
             .collect()
     }
 
-    /// The branches that a route gives, and the virtual nodes outside it.
-    pub(crate) fn follow(
-        &self,
-        route: &Route,
-        targets: RankSetRef<'_>,
-    ) -> (Vec<Branch>, RankSet) {
+    /// The branches that a route gives, and the virtual nodes outside it. Where a child is gone,
+    /// the live subtrees below it are hung below each other in a binary heap, as one branch: taken
+    /// over one by one, they would overload a single member.
+    pub(crate) fn follow(&self, route: &Route, targets: RankSetRef<'_>) -> (Vec<Branch>, RankSet) {
+        let mut names: BTreeMap<MemberId, RankSet> = BTreeMap::new();
+        for &(member, _) in &route.0 {
+            let mut set = self.view.names_of(member);
+            set.intersect_with(targets);
+            names.insert(member, set);
+        }
+        let (roots, mut children) = edges(route);
+        let (mut heads, mut gone): (Vec<MemberId>, Vec<MemberId>) =
+            roots.into_iter().partition(|child| self.view.is_alive(*child));
+        let mut orphans = Vec::new();
+        while let Some(child) = gone.pop() {
+            for &below in children.get(&child).into_iter().flatten() {
+                if self.view.is_alive(below) {
+                    orphans.push(below);
+                } else {
+                    gone.push(below);
+                }
+            }
+        }
+        for at in 1..orphans.len() {
+            children.entry(orphans[(at - 1) / 2]).or_default().insert(0, orphans[at]);
+        }
+        heads.extend(orphans.first());
+        let mut branches: Vec<Branch> =
+            heads.into_iter().map(|child| routed(child, &children, &names)).collect();
+        branches.retain(|branch| !branch.names.is_empty());
         let mut rest = targets.to_set();
-        let mut branches = Vec::new();
-        let mut at = 0;
-        while let Some(&(child, below)) = route.0.get(at) {
-            let end = (at + 1 + below as usize).min(route.0.len());
-            let mut names = RankSet::new();
-            for &(member, _) in &route.0[at..end] {
-                names.union_with(self.view.names_of(member).as_ref());
-            }
-            names.intersect_with(rest.as_ref());
-            rest.subtract(names.as_ref());
-            if !names.is_empty() && self.view.is_alive(child) {
-                let route = Route(route.0[at + 1..end].to_vec());
-                branches.push(Branch { child, names, route });
-            } else {
-                rest.union_with(names.as_ref());
-            }
-            at = end;
+        for branch in &branches {
+            rest.subtract(branch.names.as_ref());
         }
         (branches, rest)
     }
+}
+
+/// The children of a route's head, and of all below.
+fn edges(route: &Route) -> (Vec<MemberId>, BTreeMap<MemberId, Vec<MemberId>>) {
+    let mut roots = Vec::new();
+    let mut children: BTreeMap<MemberId, Vec<MemberId>> = BTreeMap::new();
+    // The members whose subtrees are open, and where these end.
+    let mut open: Vec<(MemberId, usize)> = Vec::new();
+    for (at, &(member, below)) in route.0.iter().enumerate() {
+        while open.last().is_some_and(|entry| entry.1 <= at) {
+            open.pop();
+        }
+        match open.last() {
+            Some(parent) => children.entry(parent.0).or_default().push(member),
+            None => roots.push(member),
+        }
+        open.push((member, at + 1 + below as usize));
+    }
+    (roots, children)
 }
 
 fn branch(share: &[MemberId], names: &BTreeMap<MemberId, RankSet>) -> Branch {

@@ -157,8 +157,7 @@ impl Member {
 
     /// One probe in a period, to a random member.
     pub(crate) fn paper_step(&mut self, tree: PaperTree) {
-        let others: Vec<MemberId> =
-            self.view.alive().filter(|member| *member != self.me).collect();
+        let others: Vec<MemberId> = self.view.alive().filter(|member| *member != self.me).collect();
         let any = self.random.below(others.len() as u64) as usize;
         let Some(paper) = self.papers.trees.get_mut(&tree) else { return };
         if paper.probes_left == 0 || self.phase != Phase::Joined || others.is_empty() {

@@ -5,17 +5,17 @@
 //! bandwidth, probes with noise. Schedules draw faults and operations from a seed, and an oracle
 //! judges what the members deliver and answer.
 
-mod reference;
 mod layout;
 mod oracle;
+mod reference;
 mod schedule;
 mod trial;
 mod wire;
 mod world;
 
 pub use layout::{Layout, Network};
-pub use reference::{near_optimal, static_completion};
 pub use oracle::Breach;
+pub use reference::{near_optimal, static_completion};
 pub use schedule::{Verdict, run_schedule};
 pub use trial::{Start, Trial};
 pub use world::{Seen, World};

@@ -165,7 +165,13 @@ impl Oracle {
         core::mem::take(&mut self.breaches)
     }
 
-    fn judge_broadcast(&mut self, request: Request, called: &Called, answer: &Answer, bytes: usize) {
+    fn judge_broadcast(
+        &mut self,
+        request: Request,
+        called: &Called,
+        answer: &Answer,
+        bytes: usize,
+    ) {
         let mut whole = self.names[called.host].clone();
         for ((_, name), (fill, offsets)) in &self.got {
             if *fill == request as u8 && offsets.values().sum::<usize>() == bytes {
@@ -238,14 +244,16 @@ impl Oracle {
             }
             let gives = |host: usize| {
                 let part = |called: &Called| {
-                    called.host == host && matches!(called.what, Started::Part { number: n } if n == number)
+                    called.host == host
+                        && matches!(called.what, Started::Part { number: n } if n == number)
                 };
                 calls.values().any(part) || (self.faults[host].is_some() && !world_has(host))
             };
             let all_give = (0..self.names.len()).all(gives);
-            let is_due = all_give && self.reductions.get(&number).is_some_and(|(root, to_all)| {
-                (*to_all || *root == called.host) && self.is_steady(*root)
-            });
+            let is_due = all_give
+                && self.reductions.get(&number).is_some_and(|(root, to_all)| {
+                    (*to_all || *root == called.host) && self.is_steady(*root)
+                });
             if is_due && self.is_steady(called.host) && answer.value.is_none() {
                 self.breach("all get the result", format!("reduction {number}: {answer:?}"));
             }

@@ -159,6 +159,7 @@ impl Run {
             names: names.clone(),
             linger: 3 * SECOND,
             bulk_bytes: 256,
+            stripe_bytes: 400,
             segment_bytes: Some(128),
             ..Config::default()
         };

@@ -54,11 +54,15 @@ impl Trial {
             let mut state = Vec::new();
             for host in 0..hosts {
                 let member = world.member(host);
-                state.push(member.map(|m| (m.clusters().table().labels.len(), m.clusters().label(m.id()), m.view().len())));
+                state.push(member.map(|m| {
+                    (m.clusters().table().labels.len(), m.clusters().label(m.id()), m.view().len())
+                }));
             }
             if last.as_ref() != Some(&state) {
                 steady = world.now();
-                probes = (0..hosts).filter_map(|h| world.member(h)).map(|m| m.probes()).sum::<u64>() as f64 / hosts as f64;
+                probes = (0..hosts).filter_map(|h| world.member(h)).map(|m| m.probes()).sum::<u64>()
+                    as f64
+                    / hosts as f64;
                 last = Some(state);
             }
         }

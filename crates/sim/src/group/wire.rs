@@ -69,6 +69,10 @@ impl Wires {
                 arrival += (-libm::log(1.0 - fraction(&mut self.chance)) * 300_000.0) as Time;
             }
         }
+        // A link puts control messages between the segments of a transfer.
+        if is_probe {
+            return arrival;
+        }
         let last = self.order.entry((from, to)).or_insert(0);
         *last = arrival.max(*last);
         *last

@@ -6,9 +6,7 @@ use alloc::vec::Vec;
 
 use sapwood_group::message::encoded_bytes;
 use sapwood_group::trees::TreeKind;
-use sapwood_group::{
-    Call, Config, Event, Input, Member, MemberId, Message, Output, Request, Time,
-};
+use sapwood_group::{Call, Config, Event, Input, Member, MemberId, Message, Output, Request, Time};
 
 use super::layout::Network;
 use super::wire::Wires;
