@@ -2,8 +2,8 @@
 //! trees that measure the network themselves (after Saito, Taura and Chikayama, "Collective
 //! operations for wide-area message passing systems using adaptive spanning trees").
 //!
-//! **Give the [`Member`] one [`Input`], then drain [`Member::poll_output`] until it gives nothing.**
-//! It does no I/O and reads no clock; the same inputs give the same outputs. It talks in whole
+//! **Give the [`Member`] one [`Input`], then drain [`Member::poll_output`] until it gives
+//! nothing.** It does no I/O and reads no clock; the same inputs give the same outputs. It talks in whole
 //! [messages](message), which a link carries in order and without loss while it is up.
 //!
 //! Members carry *virtual nodes*, and messages are addressed to those. Each message that goes down

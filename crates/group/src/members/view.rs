@@ -189,7 +189,7 @@ fn stamp(record: &Record) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::string::String;
+    use alloc::string::{String, ToString};
 
     fn record(id: u64, names: &str, incarnation: u32, life: Life) -> Record {
         let names = (&names.parse::<RankSet>().unwrap()).into();

@@ -117,7 +117,8 @@ impl Oracle {
             }
             Event::Failed(request, error) => {
                 // A member that a cut has excluded may not call.
-                if self.calls.remove(&request).is_some_and(|called| self.is_steady(called.host)) {
+                let called = self.calls.remove(&request);
+                if called.is_none_or(|called| self.is_steady(called.host)) {
                     self.breach("calls are accepted", format!("request {request}: {error}"));
                 }
             }
@@ -213,7 +214,7 @@ impl Oracle {
             }
         }
         let elements = value.as_slice().as_chunks::<8>().0;
-        // A root that gave up has nobody's value, and says so.
+        // A root that gave up has no value, and says so.
         let is_wrong = elements.iter().any(|element| i64::from_le_bytes(*element) != expected);
         if is_wrong {
             let first = elements.first().map(|element| i64::from_le_bytes(*element));

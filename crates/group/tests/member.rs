@@ -1,0 +1,145 @@
+//! Two and three members hand messages to each other, without any network.
+
+use std::collections::VecDeque;
+
+use sapwood_group::{
+    Call, Config, Element, Event, Input, Member, MemberId, Operation, Output, Payload, Reason,
+    Refusal, SECOND, TreeKind,
+};
+use sapwood_packet::RankSet;
+
+struct Room {
+    members: Vec<Member>,
+    events: Vec<(usize, Event)>,
+    queue: VecDeque<(usize, Input)>,
+    now: u64,
+}
+
+impl Room {
+    fn new(names: &[&str]) -> Self {
+        let mut room =
+            Self { members: Vec::new(), events: Vec::new(), queue: VecDeque::new(), now: 1 };
+        for (index, names) in names.iter().enumerate() {
+            let names = names.parse().unwrap();
+            let id = MemberId(index as u64 + 1);
+            let config = Config { id, names, space: 100, measures: false, ..Config::default() };
+            room.members.push(Member::new(config));
+            let address = "0".into();
+            room.give(index, if index == 0 { Input::Create } else { Input::Join { address } });
+        }
+        room
+    }
+
+    /// Gives an input, then all that follows from it, and a little time.
+    fn give(&mut self, index: usize, input: Input) {
+        self.queue.push_back((index, input));
+        for _ in 0..400 {
+            while let Some((to, input)) = self.queue.pop_front() {
+                self.members[to].handle_input(self.now, input);
+                while let Some(output) = self.members[to].poll_output() {
+                    self.follow(to, output);
+                }
+            }
+            self.now += 100_000;
+            self.queue.extend((0..self.members.len()).map(|index| (index, Input::Wake)));
+        }
+    }
+
+    fn follow(&mut self, from: usize, output: Output) {
+        let id = self.members[from].id();
+        match output {
+            Output::Connect { member, address } => {
+                let to = member.map_or(0, |member| member.0 as usize - 1);
+                let address = member.is_none().then_some(address);
+                let up = |member, address| Input::LinkUp { member, address };
+                self.queue.push_back((to, up(id, None)));
+                self.queue.push_back((from, up(MemberId(to as u64 + 1), address)));
+            }
+            Output::Send { to, message } => {
+                self.queue.push_back((to.0 as usize - 1, Input::Message { from: id, message }));
+            }
+            Output::Wake(_) => {}
+            Output::Event(event) => self.events.push((from, event)),
+        }
+    }
+
+    fn call(&mut self, index: usize, request: u64, call: Call) {
+        let deadline = self.now + SECOND;
+        self.give(index, Input::Call { request, tree: TreeKind::Adaptive, deadline, call });
+    }
+}
+
+fn sum(element: Element, value: &[u8]) -> Call {
+    Call::Reduce {
+        root: 0,
+        number: 1,
+        operation: Operation::Sum,
+        element,
+        value: Payload::from(value.to_vec()),
+        to_all: true,
+    }
+}
+
+#[test]
+fn a_broadcast_names_its_contributors_and_what_is_assigned_to_no_member() {
+    let mut room = Room::new(&["0", "1-2", "3"]);
+    let targets = Some(RankSet::range(0, 4));
+    room.call(1, 9, Call::Broadcast { targets, value: Payload::from(vec![5]) });
+    let answer = room.events.iter().find_map(|(_, event)| match event {
+        Event::Answered(9, answer) => Some(answer.clone()),
+        _ => None,
+    });
+    let answer = answer.expect("an answer");
+    assert_eq!(answer.contributors.to_string(), "0-3");
+    assert_eq!(answer.missing, [(RankSet::range(4, 4), Reason::Unassigned)]);
+}
+
+#[test]
+fn all_get_the_sum() {
+    let mut room = Room::new(&["0", "1", "2"]);
+    for index in 0..3 {
+        room.call(index, 7, sum(Element::I32, &(index as i32 + 1).to_le_bytes()));
+    }
+    let results = room.events.iter().filter_map(|(_, event)| match event {
+        Event::Answered(7, answer) => answer.value.clone(),
+        _ => None,
+    });
+    let results: Vec<Payload> = results.collect();
+    assert_eq!(results, vec![Payload::from(6_i32.to_le_bytes().to_vec()); 3]);
+}
+
+#[test]
+fn a_member_with_another_type_is_told_and_the_others_go_on() {
+    let mut room = Room::new(&["0", "1", "2"]);
+    room.call(0, 7, sum(Element::I64, &[1; 8]));
+    room.call(1, 7, sum(Element::F64, &[1; 8]));
+    room.call(2, 7, sum(Element::I64, &[1; 8]));
+    let answer = |index: usize| {
+        room.events.iter().find_map(|(at, event)| match event {
+            Event::Answered(7, answer) if *at == index => Some(answer.clone()),
+            _ => None,
+        })
+    };
+    let wrong = answer(1).expect("an answer");
+    assert_eq!(wrong.missing, [(RankSet::range(1, 1), Reason::Mismatch)]);
+    assert_eq!(answer(0).expect("an answer").contributors.to_string(), "0,2");
+    assert_eq!(answer(2).expect("an answer").value, Some(Payload::from(vec![2; 8])));
+}
+
+#[test]
+fn overlap_of_names_is_refused_at_the_member_that_joins() {
+    let room = Room::new(&["0-3", "2"]);
+    assert!(room.events.contains(&(1, Event::Refused(Refusal::Overlap))));
+    assert_eq!(room.members[0].view().len(), 1);
+}
+
+#[test]
+fn the_last_member_leaves_and_nothing_is_kept() {
+    let mut room = Room::new(&["0"]);
+    room.give(0, Input::Leave);
+    for _ in 0..60 {
+        room.give(0, Input::Wake);
+    }
+    assert!(room.events.contains(&(0, Event::Ended)));
+    assert_eq!(room.members[0].held(), 0);
+}
