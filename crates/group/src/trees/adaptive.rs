@@ -86,7 +86,8 @@ fn far_first(
     order.into_iter().map(|(label, (_, beyond))| (label, beyond)).collect()
 }
 
-/// The shares of the children of one member in the greedy tree: the member that is free first sends next.
+/// The shares of the children of one member in the greedy tree: the member that is free
+/// first sends next.
 fn greedy(members: &[MemberId], overhead: Time, round_trip: Time) -> Vec<Share> {
     let wire = (round_trip / 2).saturating_sub(overhead);
     let mut shares: Vec<Share> = Vec::new();
