@@ -23,6 +23,9 @@ pub struct Config {
     pub seed: u64,
     /// The work of one send: the o of LogP.
     pub overhead: Time,
+    /// What the network card carries, in megabytes per second; only the shape of trees for values of
+    /// middle length depends on it.
+    pub card_rate: u64,
     /// How many interior-disjoint trees carry a bulk transfer.
     pub stripes: u8,
     /// Values of at least this many bytes travel in segments.
@@ -61,6 +64,7 @@ impl Default for Config {
             site: 0,
             seed: 0,
             overhead: 40_000,
+            card_rate: 110,
             stripes: 2,
             bulk_bytes: 32 << 10,
             stripe_bytes: 192 << 10,

@@ -176,7 +176,14 @@ impl Member {
             clusters: &self.clusters,
             papers: &self.papers,
             overhead: self.config.overhead,
+            busy: self.config.overhead,
         }
+    }
+
+    /// The same for a value of this length.
+    pub(crate) fn terrain_for(&self, bytes: u64) -> Terrain<'_> {
+        let card = bytes.saturating_mul(1000) / self.config.card_rate.max(1);
+        Terrain { busy: self.config.overhead.saturating_add(card), ..self.terrain() }
     }
 
     /// Sends, after a connection was asked for where there is none.

@@ -329,7 +329,7 @@ impl Member {
             return Ok(());
         }
         let root = root.unwrap_or(MemberId(0));
-        let places = self.places(root, tree, bytes >= self.config.stripe_bytes);
+        let places = self.places(root, tree, bytes);
         let patience = self.fold_time(bytes);
         let required = self.view.everyone().clone();
         let (me, now) = (self.me, self.now);

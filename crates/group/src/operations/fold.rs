@@ -120,8 +120,9 @@ impl Member {
     }
 
     /// This member's places in the trees of a reduction.
-    pub(super) fn places(&self, root: MemberId, tree: TreeKind, has_stripes: bool) -> Vec<Place> {
+    pub(super) fn places(&self, root: MemberId, tree: TreeKind, bytes: u64) -> Vec<Place> {
         let own = self.view.names_of(self.me);
+        let has_stripes = bytes >= self.config.stripe_bytes;
         if root == self.me {
             let expected = self.view.everyone().clone();
             return Vec::from([Place { parent: None, expected }]);
@@ -144,7 +145,7 @@ impl Member {
         let mut at = root;
         for _ in 0..DEPTH_MAX {
             let (branches, _) =
-                Terrain { me: at, ..self.terrain() }.split(tree, root, targets.as_ref());
+                Terrain { me: at, ..self.terrain_for(bytes) }.split(tree, root, targets.as_ref());
             let Some(branch) = branches.into_iter().find(|branch| branch.names.contains(mine))
             else {
                 break;

@@ -103,10 +103,10 @@ impl Member {
             lane.fail(gone, Reason::Left);
         }
         let root = lane.head.cast.root;
-        let tree = lane.head.tree;
+        let (tree, bytes) = (lane.head.tree, lane.head.bytes);
         self.deliver_own(key, own);
         let (mut branches, rest) = if route.0.is_empty() {
-            self.terrain().split(tree, root, new.as_ref())
+            self.terrain_for(bytes).split(tree, root, new.as_ref())
         } else {
             let (branches, rest) = self.terrain().follow(route, new.as_ref());
             (branches, rest)

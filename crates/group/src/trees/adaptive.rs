@@ -42,7 +42,8 @@ pub(super) fn delegate(terrain: &Terrain<'_>, root: MemberId, members: &[MemberI
         }
     }
     let round_trip = clusters.round_trip(here, here).unwrap_or(4 * terrain.overhead);
-    shares.extend(greedy(&near, terrain.overhead, round_trip));
+    let wire = (round_trip / 2).saturating_sub(terrain.overhead);
+    shares.extend(greedy(&near, terrain.busy, wire));
     shares
 }
 
@@ -88,8 +89,7 @@ fn far_first(
 
 /// The shares of the children of one member in the greedy tree: the member that is free
 /// first sends next.
-fn greedy(members: &[MemberId], overhead: Time, round_trip: Time) -> Vec<Share> {
-    let wire = (round_trip / 2).saturating_sub(overhead);
+fn greedy(members: &[MemberId], busy: Time, wire: Time) -> Vec<Share> {
     let mut shares: Vec<Share> = Vec::new();
     // When a member is free, in which order it came, and the share that it belongs to.
     let mut free: BinaryHeap<Reverse<(Time, usize, Option<usize>)>> = BinaryHeap::new();
@@ -101,8 +101,8 @@ fn greedy(members: &[MemberId], overhead: Time, round_trip: Time) -> Vec<Share> 
             shares.len() - 1
         });
         shares[share_index].push(member);
-        free.push(Reverse((time + overhead, order, share)));
-        free.push(Reverse((time + overhead + wire, index + 1, Some(share_index))));
+        free.push(Reverse((time + busy, order, share)));
+        free.push(Reverse((time + busy + wire, index + 1, Some(share_index))));
     }
     shares
 }
@@ -114,8 +114,8 @@ mod tests {
     #[test]
     fn the_greedy_tree_is_flat_where_the_wire_is_long_and_deep_where_it_is_short() {
         let members: Vec<MemberId> = (1..=16).map(MemberId).collect();
-        assert_eq!(greedy(&members, 1, 2000).len(), 16);
-        let deep = greedy(&members, 40, 80);
+        assert_eq!(greedy(&members, 1, 999).len(), 16);
+        let deep = greedy(&members, 40, 0);
         assert!(deep.len() < 6, "{deep:?}");
         assert_eq!(deep.concat().len(), 16);
     }

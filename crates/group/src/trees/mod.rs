@@ -45,6 +45,8 @@ pub(crate) struct Terrain<'a> {
     pub(crate) papers: &'a Papers,
     /// The work of one send.
     pub(crate) overhead: Time,
+    /// How long a sender is busy with one child: the work, and the bytes on its card.
+    pub(crate) busy: Time,
 }
 
 impl Terrain<'_> {

@@ -2,8 +2,8 @@
 //!
 //! The network follows LogP with different latencies (Culler and others, PPoPP'93; Bhat,
 //! Raghavendra and Prasanna's heterogeneous form): clusters, network cards and wide-area pipes of
-//! finite bandwidth, probes with noise. Schedules draw faults and operations from a seed, and an oracle
-//! judges what the members deliver and answer.
+//! finite bandwidth, probes with noise. Schedules draw faults and operations from a seed, and an
+//! oracle judges what the members deliver and answer.
 
 mod layout;
 mod oracle;
