@@ -20,6 +20,9 @@ use crate::trees::{Branch, TreeKind};
 /// Requests from here on are the member's own.
 pub(super) const INTERNAL: Request = 1 << 63;
 
+/// Down a tree, stripes pay off from this part of the length from which they do upwards.
+const DOWN_SHARE: u64 = 4;
+
 /// A call that has not been answered.
 #[derive(Debug)]
 pub(crate) enum Pending {
@@ -129,7 +132,8 @@ impl Member {
     ) -> Vec<(CastId, u8)> {
         let Transfer { targets, value, purpose } = transfer;
         let bytes = value.len() as u64;
-        let has_stripes = bytes >= self.config.stripe_bytes && tree == TreeKind::Adaptive;
+        let has_stripes =
+            bytes >= self.config.stripe_bytes / DOWN_SHARE && tree == TreeKind::Adaptive;
         let stripes = if has_stripes { self.config.stripes.clamp(1, STRIPES_MAX) } else { 1 };
         let segment_bytes = self.segment_bytes(bytes, tree);
         let floor = self.own_floor(first);

@@ -29,7 +29,9 @@ pub(super) fn delegate(terrain: &Terrain<'_>, root: MemberId, members: &[MemberI
     }
     let near = cells.remove(&here).unwrap_or_default();
     let mut shares = Vec::new();
-    let gates = if terrain.me == root { GATES } else { 1 };
+    // A second copy of a long value over the wide area costs more than it saves.
+    let is_short = terrain.busy < 4 * terrain.overhead;
+    let gates = if terrain.me == root && is_short { GATES } else { 1 };
     for (label, beyond) in far_first(terrain, here, &cells) {
         let cell = &cells[&label];
         let gates = if cell.len() < GATED_MEMBERS_MIN { 1 } else { gates };
