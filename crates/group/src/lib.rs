@@ -3,8 +3,8 @@
 //! operations for wide-area message passing systems using adaptive spanning trees").
 //!
 //! **Give the [`Member`] one [`Input`], then drain [`Member::poll_output`] until it gives
-//! nothing.** It does no I/O and reads no clock; the same inputs give the same outputs. It
-//! talks in whole [messages](message), which a link carries in order and without loss while it is up.
+//! nothing.** It does no I/O and reads no clock; the same inputs give the same outputs. It talks
+//! in whole [messages](message), which a link carries in order and without loss while it is up.
 //!
 //! Members carry *virtual nodes*, and messages are addressed to those. Each message that goes down
 //! a tree names the virtual nodes that are to be reached through its receiver, who answers for

@@ -23,8 +23,8 @@ pub struct Config {
     pub seed: u64,
     /// The work of one send: the o of LogP.
     pub overhead: Time,
-    /// What the network card carries, in megabytes per second; only the shape of trees for values of
-    /// middle length depends on it.
+    /// What the network card carries, in megabytes per second; only the shape of trees for values
+    /// of middle length depends on it.
     pub card_rate: u64,
     /// How many interior-disjoint trees carry a bulk transfer.
     pub stripes: u8,
