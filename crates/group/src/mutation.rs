@@ -23,10 +23,6 @@ pub enum Mutation {
     SkipAgreement,
     /// What is finished is never forgotten.
     KeepFinished,
-    /// A part that comes after its wave was forwarded is dropped, and acknowledged as if counted.
-    LoseLateParts,
-    /// A silent member is never taken for dead.
-    TrustSilence,
 }
 
 impl Member {

@@ -49,5 +49,6 @@ caught! {
     a_remainder_that_is_not_sent_is_caught: DropRemainder,
     an_overlap_that_is_folded_is_caught: FoldOverlap,
     segments_of_different_contributors_are_caught: SkipAgreement,
+    values_that_are_not_asked_for_are_caught: SkipPull,
     a_record_that_is_kept_for_ever_is_caught: KeepFinished,
 }

@@ -7,7 +7,6 @@ use crate::identity::{MemberId, Time};
 use crate::measure::Clusters;
 use crate::member::{Member, Phase, Timer};
 use crate::message::{Life, Message};
-use crate::mutation::Mutation;
 use crate::payload::Payload;
 
 /// How long a peer is not told the same again.
@@ -138,7 +137,7 @@ impl Member {
             self.ping(ping.to, ping.tries, ping.is_probe);
         } else if ping.tries > 1 {
             self.ping(ping.to, ping.tries - 1, ping.is_probe);
-        } else if self.view.is_alive(ping.to) && !self.breaks(Mutation::TrustSilence) {
+        } else if self.view.is_alive(ping.to) {
             self.bury(ping.to, Life::Dead);
         }
     }

@@ -13,6 +13,7 @@ use crate::error::Reason;
 use crate::identity::{FoldId, MILLISECOND, MemberId, Request, Time};
 use crate::member::{Member, Timer};
 use crate::message::{Message, PaperTree, PartHead, Ranges};
+use crate::mutation::Mutation;
 use crate::payload::Payload;
 use crate::trees::{Terrain, TreeKind};
 
@@ -224,6 +225,9 @@ impl Member {
 
     /// Asks for the values that the root lacks.
     pub(super) fn pull(&mut self, id: FoldId) {
+        if self.breaks(Mutation::SkipPull) {
+            return;
+        }
         let Some(fold) = self.folds.get(&id).filter(|fold| fold.is_root) else { return };
         let mut wanted = fold.agreed.as_ref().unwrap_or(&fold.required).clone();
         wanted.intersect_with(self.view.everyone().as_ref());

@@ -75,9 +75,7 @@ impl Member {
         let wave = fold.waves.entry(segment).or_default();
         let overlaps = wave.names.as_ref().intersects(names.as_ref()) && !folds_overlap;
         if wave.is_sent || overlaps {
-            if !self.breaks(Mutation::LoseLateParts) {
-                self.send_to_root(head, Ranges::from(&names), data);
-            }
+            self.send_to_root(head, Ranges::from(&names), data);
             return;
         }
         fold.merge(segment, &names, data.as_slice());

@@ -56,9 +56,7 @@ impl Member {
             }
         }
         fold.agreed = Some(agreed);
-        if !self.breaks(Mutation::SkipPull) {
-            self.pull(id);
-        }
+        self.pull(id);
     }
 
     /// The root's answer, with what it has.
