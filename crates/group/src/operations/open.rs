@@ -20,7 +20,6 @@ const PATIENCE_PER_BYTE: Time = 100;
 const PATIENCE_TRIPS: Time = 4;
 
 impl Member {
-    #[expect(clippy::too_many_arguments, reason = "the parts of one message")]
     pub(crate) fn opened(
         &mut self,
         from: MemberId,
