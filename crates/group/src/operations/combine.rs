@@ -46,7 +46,7 @@ pub enum Operation {
     And,
     /// The bits that one has.
     Or,
-    /// All values, as a list by virtual node: see [`contributions`].
+    /// All values, as a list by virtual node.
     Gather,
     /// The sums in the order of the virtual nodes, whatever the tree: the values are gathered, and
     /// the root adds them up.

@@ -13,7 +13,7 @@ use crate::transform::job::{Job, Load, Work};
 
 impl Node {
     /// How long filters that run apart may take for one wave; zero for ever. At first it is
-    /// [`FILTER_LIMIT`].
+    /// [`FILTER_LIMIT`](crate::FILTER_LIMIT).
     pub fn set_filter_limit(&mut self, limit: Duration) {
         self.streams.jobs.limit = limit;
     }

@@ -79,8 +79,8 @@ impl Node {
 
 impl Node {
     /// Has the tree repair itself from now on, or not (front-end): without, what is below a
-    /// process that dies is lost, as with [`Recovery::off`]. What is sent is kept either way, so
-    /// that it can be switched on again.
+    /// process that dies is lost, as with [`Recovery::off`](crate::Recovery::off). What is sent is
+    /// kept either way, so that it can be switched on again.
     ///
     /// # Errors
     /// [`NodeError::NotFrontEnd`]; [`NodeError::NotRecovering`] when it is to be on and the network

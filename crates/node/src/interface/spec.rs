@@ -33,6 +33,6 @@ pub struct StreamSpec {
     /// Whether the filters run in its back-ends, too, on what each of them sends and receives: in
     /// those whose processes can make filters.
     pub at_back_ends: bool,
-    /// Bytes under way per link and direction; `None` for [`WINDOW_BYTES`].
+    /// Bytes under way per link and direction; `None` for `WINDOW_BYTES` of the wire.
     pub window_bytes: Option<u32>,
 }
