@@ -1,5 +1,5 @@
-//! What went down is acknowledged soon enough: whoever keeps it until then never waits for good,
-//! however deep or wide the tree and whatever the windows.
+//! What went down is acknowledged soon enough: a process that keeps it until then never waits for
+//! good, however deep or wide the tree and whatever the windows.
 mod harness;
 
 use harness::*;
@@ -28,7 +28,7 @@ fn tree_with(shape: &str, seed: u64, window: u32) -> (Tree, StreamId) {
     (tree, stream)
 }
 
-/// The front-end sends as long as there is room, until so many packets of so many numbers have
+/// The front-end sends as long as there is room, until this many packets of this many numbers have
 /// gone; each by itself, or as many as there is room for. The clock stands still. Gives how many
 /// have gone.
 fn send_down(

@@ -1,5 +1,5 @@
 //! Filters that run apart from the loop: who goes on meanwhile, what comes of waves that are at
-//! work when somebody dies or the stream closes, and what of filters that never come back.
+//! work when a process dies or the stream closes, and what of filters that never come back.
 mod harness;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -158,7 +158,7 @@ fn a_stream_that_closes_lets_go_of_its_filters_where_they_ran() {
     tree.run();
     tree.finish_jobs();
     assert_eq!(ALIVE.load(Ordering::SeqCst), 0);
-    assert!(tree.answers().is_empty(), "nobody waits for it");
+    assert!(tree.answers().is_empty(), "no wave waits for it");
 }
 
 #[test]

@@ -83,7 +83,7 @@ fn a_rank_that_is_taken_or_foreign_is_refused_with_the_reason() {
         assert!(refusal(&tree, taken).contains("rank 1 has attached already"));
         let foreign = tree.attach(parent, Some(5));
         assert!(refusal(&tree, foreign).contains("kept ranks are '0-2'"));
-        assert_eq!(tree.front_end().back_ends(), RankSet::range(1, 1), "nobody else is there");
+        assert_eq!(tree.front_end().back_ends(), RankSet::range(1, 1), "no other is there");
     });
 }
 

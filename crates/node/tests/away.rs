@@ -35,7 +35,7 @@ fn ask(tree: &mut Tree, stream: StreamId, numbers: std::ops::Range<i64>) {
 fn cut_off(tree: &mut Tree) {
     tree.cut_off.insert(AWAY);
     tree.cut(AWAY);
-    // As far as anybody can see, it is gone.
+    // As far as any process can see, it is gone.
     tree.oracle.lost.insert(AWAY);
     tree.advance(1500);
     let lost = |event: &Event| matches!(event, Event::Lost { rank, .. } if *rank == AWAY);
@@ -84,7 +84,7 @@ fn a_back_end_that_was_given_up_is_told_what_it_has_missed() {
             cut_off(&mut tree);
             ask(&mut tree, stream, 40..45);
             let answers = tree.answers();
-            assert_eq!(answers.len(), 5, "{spec}: nobody waits for it: {:?}", tree.events);
+            assert_eq!(answers.len(), 5, "{spec}: no wave waits for it: {:?}", tree.events);
             let lacks =
                 |answer: &sapwood_node::Answer| missing_ranks(answer) == RankSet::range(0, 0);
             assert!(answers.iter().all(lacks), "{spec}");
@@ -141,7 +141,7 @@ fn nothing_is_kept_for_one_that_can_not_come_any_more() {
     tree.cut_off.insert(AWAY);
     tree.cut(AWAY);
     tree.advance(14_000);
-    assert!(tree.process(AWAY).node.has_ended(), "nobody has taken it in");
+    assert!(tree.process(AWAY).node.has_ended(), "no process has taken it in");
     tree.program(|_, _| None);
     tree.broadcast(stream, &RankSet::new(), vec![7_u8; 300 << 10]);
     tree.run();

@@ -148,7 +148,7 @@ fn death_in_the_middle_of_a_large_packet_gives_no_wrong_value() {
         let answers = tree.answers();
         for answer in &answers {
             let Some(packet) = &answer.packet else {
-                assert_eq!(missing_ranks(answer), everyone, "nobody is in it: {answer:?}");
+                assert_eq!(missing_ranks(answer), everyone, "no back-end is in it: {answer:?}");
                 continue;
             };
             let sum: i64 = answer.contributors.iter().map(|rank| 1_i64 << (4 * rank)).sum();

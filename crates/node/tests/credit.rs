@@ -1,4 +1,4 @@
-//! Windows: nothing piles up beyond them, nobody else is held up, and nothing is lost.
+//! Windows: nothing piles up beyond them, no other process is held up, and nothing is lost.
 mod harness;
 
 use harness::*;
@@ -162,7 +162,7 @@ fn a_slow_child_that_dies_lets_its_stream_go_on() {
                 more += 1;
                 tree.run();
             }
-            assert_eq!(more, 300, "{shape}: nobody waits for the dead");
+            assert_eq!(more, 300, "{shape}: no wave waits for the dead");
             let last = tree.everyone().as_ref().last().expect("some");
             assert_eq!(tree.process(last).received.len() as i64, sent + more);
         }

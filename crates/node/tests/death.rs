@@ -1,4 +1,4 @@
-//! Whoever dies is named in the answer, with a reason that is true, and nothing waits.
+//! A process that dies is named in the answer, with a reason that is true, and nothing waits.
 mod harness;
 
 use harness::*;

@@ -1,5 +1,5 @@
-//! Files with filters reach every communication process once, whoever comes or goes meanwhile, and
-//! streams that are opened behind them find them everywhere.
+//! Files with filters reach every communication process once, whatever process comes or goes
+//! meanwhile, and streams that are opened behind them find them everywhere.
 
 mod harness;
 
@@ -88,7 +88,7 @@ fn every_process_takes_each_file_once() {
             sum_by(&mut tree, &name, &everyone);
             let processes = tree.communication_ranks().len();
             assert_eq!(shelf.count([digest; 32]), 1 + processes);
-            let taken = shelf.taken.lock().expect("nobody panics");
+            let taken = shelf.taken.lock().expect("no holder panics");
             assert!(taken.iter().all(|(other, came)| *other != [digest; 32] || *came == bytes));
         }
     });

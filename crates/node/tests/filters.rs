@@ -203,6 +203,6 @@ fn a_process_that_does_not_know_a_filter_is_named_in_every_wave() {
         tree.teach_front_end("second", |_| Ok(Box::<EverySecond>::default()));
         let everyone = tree.everyone();
         let stream = tree.stream(&everyone, "second", WaveRule::All);
-        assert!(tree.front_end().is_deserted(stream), "nobody below can take part");
+        assert!(tree.front_end().is_deserted(stream), "no back-end below can take part");
     });
 }

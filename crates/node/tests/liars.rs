@@ -1,5 +1,5 @@
 //! Liars: processes that have the key and say what is not theirs to say. Each kind of lie breaks
-//! the liar's link and names it; everybody else's streams go on with exact values, nobody is
+//! the liar's link and names it; all other streams go on with exact values, no process is
 //! counted twice, and a long message costs its receiver no memory.
 #[path = "liars/desk.rs"]
 mod desk;
@@ -141,7 +141,7 @@ fn of_back_ends() -> Vec<Lie> {
     vec![
         lie("own rank twice", "wave 0 a second time", twice),
         lie("late", "that only a communication process sends", packet(late, 1, "0", 1)),
-        lie("for nobody", "values for no back-end", packet(own, 1, "", 1)),
+        lie("for no rank", "values for no back-end", packet(own, 1, "", 1)),
         lie("direct", "a reply of a filter, and runs none", packet(direct, 1, "0", 1)),
         lie("the end", "a packet that only a communication process sends", end),
         lie("origin", "a packet of rank 2", packet(Header { origin: 2, ..own }, 1, "0", 1)),
@@ -288,7 +288,7 @@ fn a_wide_set_costs_its_receiver_no_memory() {
 fn an_orphan_speaks_for_nobody_else() {
     for (name, covers, former, said) in [
         ("covers others", "0-3", "", "about back-ends that are not below it"),
-        ("left somebody else's parent", "0", "5", "rank 5, which has nothing to do with it"),
+        ("left another process's parent", "0", "5", "rank 5, which has nothing to do with it"),
     ] {
         let mut desk = Desk::new();
         let unrelated = desk.open(Speaker::BackEnd.unrelated(), WaveRule::All);

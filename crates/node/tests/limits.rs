@@ -1,4 +1,4 @@
-//! What is too much is refused where it is asked for, with a reason, and holds nobody up.
+//! What is too much is refused where it is asked for, with a reason, and holds no process up.
 mod harness;
 
 use harness::*;
@@ -21,8 +21,8 @@ fn a_packet_of_too_many_values_is_refused_where_it_is_sent() {
     for count in [DIRECTIVES_MAX + 1, 256, 1000] {
         let sent = tree.send_values(0, stream, many(count), None);
         assert_eq!(sent, Err(NodeError::TooManyValues { count }));
-        let everybody = RankSet::new();
-        let sent = tree.front_end().broadcast(Instant(0), stream, TAG, many(count), &everybody);
+        let all = RankSet::new();
+        let sent = tree.front_end().broadcast(Instant(0), stream, TAG, many(count), &all);
         assert_eq!(sent, Err(NodeError::TooManyValues { count }));
     }
     // Nothing has happened: all are in the first wave.

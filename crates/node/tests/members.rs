@@ -21,7 +21,7 @@ fn shape(seed: u64) -> &'static str {
     SHAPES[seed as usize % SHAPES.len()]
 }
 
-/// These send so many waves each.
+/// How many waves each sends.
 fn send_waves(tree: &mut Tree, ranks: &RankSet, stream: StreamId, count: u64) {
     for rank in ranks.iter() {
         for _ in 0..count {
@@ -167,7 +167,7 @@ fn communication_processes_join_and_leave_and_no_wave_lacks_anybody() {
         whole(&mut tree, stream, &everyone, &mut next);
         assert_eq!(next, sent + 2, "one answer for each wave: {:?}", tree.events);
         let is_gone = |event: &Event| match event {
-            // One whose own parent had just left could say it to nobody.
+            // One whose own parent had just left could say it to no process.
             Event::Broken { reason, .. } => {
                 !reason.contains("has left") && !reason.contains("connection closed")
             }

@@ -54,7 +54,7 @@ fn bytes_of_nodes(tree: Tree) -> Vec<isize> {
     tree.processes.into_iter().map(bytes).collect()
 }
 
-/// Every back-end sends so many waves at once, each a frame of its own.
+/// Every back-end sends this many waves at once, each a frame of its own.
 fn all_send(tree: &mut Tree, stream: StreamId, waves: u64) {
     for rank in tree.everyone().iter() {
         let first = tree.oracle.next_wave(stream, rank);

@@ -117,11 +117,11 @@ fn what_goes_down_comes_once_and_in_order() {
         let stream = tree.stream(&everyone, "sum", WaveRule::All);
         tree.run();
         let inner = tree.communication_ranks();
-        let nobody = RankSet::new();
+        let none = RankSet::new();
         let mut sent = 0_i64;
         for victim in inner {
             for _ in 0..10 {
-                tree.broadcast(stream, &nobody, sent);
+                tree.broadcast(stream, &none, sent);
                 sent += 1;
                 let moves = tree.schedule.below(60) as u64;
                 tree.run_some(moves);
@@ -212,7 +212,7 @@ fn a_frame_that_takes_longer_than_the_silence_is_no_silence() {
         assert!(ticks > 90, "the image took three times the silence: {ticks} ticks");
         tree.run();
         let broken = |event: &Event| matches!(event, Event::Broken { .. });
-        assert!(!tree.process(2).events.iter().any(broken), "nobody is taken for dead");
+        assert!(!tree.process(2).events.iter().any(broken), "no process is taken for dead");
         for rank in everyone.iter() {
             assert_eq!(tree.process(rank).received.len(), 1, "rank {rank}");
         }

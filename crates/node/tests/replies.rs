@@ -57,7 +57,7 @@ fn a_flood_of_replies_waits_with_its_filter_and_comes_whole() {
     for runs_apart in [false, true] {
         let (mut tree, flood, other) = flooded(1, runs_apart);
         let everyone = tree.everyone();
-        // Nobody reads what comes down.
+        // No application reads what comes down.
         everyone.iter().for_each(|rank| tree.process(rank).is_deaf = true);
         for _ in 0..3 {
             tree.all_send(&everyone, flood);

@@ -81,7 +81,7 @@ fn tell(story: &mut Story, answers: Vec<Answer>) {
     }
 }
 
-/// What each back-end sends in each of so many waves, with its tag; none where it skips one.
+/// What each back-end sends in each of a number of waves, with its tag; none where it skips one.
 struct Program<'a> {
     shape: &'a str,
     filter: &'a str,
@@ -94,7 +94,7 @@ struct Program<'a> {
 impl Program<'_> {
     fn send(&self, tree: &mut Tree, stream: StreamId, rank: Rank, wave: u64) {
         let sends = if wave == self.waves {
-            // Behind the last wave all send in one more, so that nobody is waited for.
+            // Behind the last wave all send in one more, so that no back-end is waited for.
             Some((TAG, Kind::Bytes(1)))
         } else {
             (self.sends)(rank, wave)
@@ -162,7 +162,7 @@ impl Program<'_> {
     }
 }
 
-/// How many waves a story has for a shape of so many back-ends.
+/// How many waves a story has for a shape of this number of back-ends.
 fn waves_for(shape: &str) -> u64 {
     match shape {
         "8^2" => 150,
@@ -365,7 +365,7 @@ fn stream_one_burst(tree: &mut Tree, stream: StreamId, ranks: &RankSet) {
     }
 }
 
-/// Everybody who is there comes as far as the farthest.
+/// Every back-end that is there comes as far as the farthest.
 fn catch_up(tree: &mut Tree, stream: StreamId, members: &RankSet) {
     let last = members.iter().map(|rank| tree.oracle.next_wave(stream, rank)).max().unwrap_or(0);
     for rank in members.iter().filter(|&rank| tree.is_alive(rank)).collect::<Vec<_>>() {

@@ -1,4 +1,4 @@
-//! Processes that run late: they excuse others, and whoever was only slow is taken back.
+//! Processes that run late: they excuse others, and a member that was only slow is taken back.
 
 mod harness;
 
@@ -65,7 +65,7 @@ fn who_has_stopped_for_an_hour_gives_others_no_hour() {
     tree.process(gone).is_stalled = true;
     tree.tick(3_600_000);
     tree.run();
-    assert!(!is_broken(&tree), "nobody has been waited for yet: {:?}", tree.events);
+    assert!(!is_broken(&tree), "no member has been waited for yet: {:?}", tree.events);
     tree.advance(1_000);
     assert!(is_broken(&tree), "{:?}", tree.events);
 }

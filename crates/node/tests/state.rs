@@ -1,6 +1,6 @@
 //! Filters that hold something from wave to wave, and the death of the processes that they are in.
 //!
-//! Every back-end marks each of its waves in an array that nobody else marks at that place, and
+//! Every back-end marks each of its waves in an array that no other marks at that place, and
 //! `accumulate` adds these arrays up. In the total of all answers a mark is 1 if the contribution
 //! was counted, 0 if it was lost, and more if it was counted twice.
 
@@ -65,7 +65,7 @@ impl Marked {
         }
     }
 
-    /// All back-ends mark so many waves more.
+    /// All back-ends mark this many waves more.
     fn send(&mut self, waves: usize) {
         for _ in 0..waves {
             self.everyone.clone().iter().for_each(|rank| self.mark(rank));
@@ -232,7 +232,7 @@ fn a_process_that_was_stopped_does_not_bring_back_what_was_taken_over() {
         marked.tree.run_some(moves);
         marked.tree.advance(3000);
         if seed % 3 == 0 {
-            // Whoever holds it now dies, too, having handed it over.
+            // The process that holds it now dies, too, having handed it over.
             let mut others = inner.iter().filter(|&&rank| rank != victim);
             let heir = *others.next_back().expect("another process");
             marked.tree.kill(heir);
@@ -256,7 +256,7 @@ fn a_process_that_was_taken_for_dead_is_not_heard_a_second_time() {
         let victim = marked.tree.communication_ranks()[seed as usize % 2];
         marked.send(10);
         marked.tree.advance(150);
-        // Stopped for so long that it knows of nobody any more when it goes on.
+        // Stopped until it knows of no other process any more when it goes on.
         marked.tree.process(victim).is_stalled = true;
         marked.tree.advance(5000);
         marked.tree.process(victim).is_stalled = false;
@@ -325,7 +325,7 @@ fn a_death_is_no_change_of_a_sum() {
             answers.extend(tree.answers());
         }
         let sum: i64 = everyone.iter().map(|rank| number_of(rank, 0)).sum();
-        assert_eq!(values(&answers), [sum], "one answer, whoever dies");
+        assert_eq!(values(&answers), [sum], "one answer, whichever process dies");
         tree.send_values(0, stream, number_of(0, 0) + 1, None).expect("the stream is open");
         for rank in everyone.iter().filter(|&rank| rank != 0) {
             tree.send_values(rank, stream, number_of(rank, 0), None).expect("the stream is open");

@@ -84,8 +84,8 @@ fn who_does_not_run_is_missing_and_everybody_else_is_there() {
     assert!(says(&answer, 0, "500 ms"));
     let records = records_in(&answer);
     let told: RankSet = records.nodes.iter().map(|record| record.rank).collect();
-    let everybody = RankSet::range(0, tree.topology.node_count() - 1);
-    assert_eq!(told, everybody.difference(silent.as_ref()), "also their parent has told");
+    let everyone = RankSet::range(0, tree.topology.node_count() - 1);
+    assert_eq!(told, everyone.difference(silent.as_ref()), "also their parent has told");
     let waited = records.links.iter().filter(|link| silent.contains(link.child));
     assert!(waited.clone().count() == 2 && waited.clone().all(|link| link.arrived.is_none()));
 }
@@ -204,7 +204,7 @@ fn a_visitor_asks_and_is_answered_in_parts() {
     assert_eq!(question, [1, 2, 3]);
     let answer: Vec<u8> = (0..REPLY_BYTES_MAX + 5).map(|index| index as u8).collect();
     node.reply(visitor, &answer);
-    node.reply(visitor + 1, b"nobody is there");
+    node.reply(visitor + 1, b"no process is there");
     let parts: Vec<(bool, Vec<u8>)> = said(&node)
         .into_iter()
         .map(|control| match control {

@@ -1,4 +1,4 @@
-//! Streams that wait for nobody: every packet comes alone, in the order of its sender.
+//! Streams that do not wait: every packet comes alone, in the order of its sender.
 mod harness;
 
 use std::collections::BTreeMap;

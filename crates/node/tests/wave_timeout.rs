@@ -66,7 +66,7 @@ fn nodes_near_the_back_ends_give_up_earlier() {
         let milliseconds: Vec<u128> = patience.iter().map(|p| p.as_millis()).collect();
         assert_eq!(milliseconds, [25, 50, 75, 100]);
 
-        // One sends in each half: both are in the answer, though nobody else ever sends.
+        // One sends in each half: both are in the answer, though no other back-end ever sends.
         tree.send(0, stream, 1).expect("open");
         tree.send(15, stream, 2).expect("open");
         // Each node waits its own share from the first packet that it sees.

@@ -101,7 +101,7 @@ impl Node {
         self.turn.transformed.take().map(|(stream, _)| stream)
     }
 
-    /// So much time has gone by until `now` while a stream's filters ran.
+    /// A stream's filters have run for this time, until `now`.
     pub fn spent(&mut self, stream: StreamId, now: Instant, time: Duration) {
         let Some(open) = self.streams.get_mut(stream) else { return };
         let was_slow = core::mem::replace(&mut open.pace.is_slow, time >= SLOW);

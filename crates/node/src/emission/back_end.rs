@@ -147,8 +147,8 @@ impl Streams {
             Ok(emitter) => emitter,
             Err(error) => {
                 self.at(at).dropped += 1;
-                let nobody = RankSet::new();
-                return self.tell_own_fault(header.stream, 0, &nobody, &error, "downward, ", turn);
+                let none = RankSet::new();
+                return self.tell_own_fault(header.stream, 0, &none, &error, "downward, ", turn);
             }
         };
         for (emission, values) in emitter.emissions() {

@@ -160,7 +160,7 @@ impl Streams {
         }
     }
 
-    /// A stream is forgotten: nobody waits for its filters, and they are let go of where they run.
+    /// A stream is forgotten: no wave waits for its filters, and they are dropped where they run.
     pub(crate) fn retire_filters(&mut self, at: usize) {
         let stream = self.at(at);
         let id = stream.id;

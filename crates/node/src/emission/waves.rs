@@ -224,7 +224,7 @@ impl Streams {
             let (link, stream) = (child.link, stream.id);
             turn.send_control(link, &Control::Credit { stream, bytes });
         }
-        // It travels with the credit, so that it wakes nobody by itself.
+        // It travels with the credit, so that it wakes no process by itself.
         self.acknowledge_to_child(at, slot, turn);
     }
 
@@ -581,7 +581,7 @@ impl Stream {
     }
 
     /// All chunks of a folded packet must stand for the same back-ends, or the whole would be a sum
-    /// over nobody in particular: one that does not fails the wave.
+    /// over no back-end in particular: one that does not fails the wave.
     fn check_chunks(&mut self, wave: &mut OpenWave, is_single: bool) {
         if wave.total.is_none() || is_single || self.breaks(Mutation::SkipChunkCheck) {
             return;

@@ -289,7 +289,7 @@ impl Membership {
     }
 
     /// A filter cannot be made here: the front-end is told why no wave will have what lies below,
-    /// and the stream is open without children, so that nobody waits for it.
+    /// and the stream is open without children, so that no wave waits for it.
     fn cannot_open(
         &mut self,
         request: StreamRequest,

@@ -21,12 +21,12 @@ pub struct Answer {
     pub stream: StreamId,
     /// The wave.
     pub wave: Wave,
-    /// The value; none when a filter failed or nobody was left.
+    /// The value; none when a filter failed or no back-end was left.
     pub packet: Option<Packet>,
     /// The back-ends that the value stands for, or whose packets the filters made nothing of.
     pub contributors: RankSet,
     /// The members of the stream that the wave lacks. Where no filter joins the packets of a wave,
-    /// it comes with the wave's last one. On streams that wait for nobody, only what a filter
+    /// it comes with the wave's last one. On streams that do not wait, only what a filter
     /// refused.
     pub missing: Vec<Missing>,
     /// Whether the wave had been answered before this part of it came.

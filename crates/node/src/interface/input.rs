@@ -18,7 +18,7 @@ pub enum Input<'a> {
     ConnectFailed {
         /// What was seen, for people.
         reason: String,
-        /// Whether nobody takes connections at that address.
+        /// Whether no process takes connections at that address.
         is_refused: bool,
     },
     /// A process has connected and proved the network's key; its hello will say who it is.

@@ -19,7 +19,7 @@ pub enum Mutation {
     SkipFence,
     /// Late parts are acknowledged with their wave, not when they are safe themselves.
     LoseLateParts,
-    /// On a stream that waits for nobody, what comes a second time is taken a second time.
+    /// On a stream that does not wait, what comes a second time is taken a second time.
     RepeatSingles,
     /// Children are told that one wave more is safe than is.
     AcknowledgeTooFar,

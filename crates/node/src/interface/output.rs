@@ -82,7 +82,8 @@ pub enum Event {
         /// What was seen.
         reason: String,
     },
-    /// A communication process is gone. Those below it look for a new parent; nobody is lost yet.
+    /// A communication process is gone. Those below it look for a new parent; no back-end is lost
+    /// yet.
     Broken {
         /// The process that is gone.
         rank: Rank,

@@ -36,7 +36,7 @@ impl Membership {
         match self.children.get_mut(&rank) {
             Some(child) if child.state == State::Awaited => child.state = State::Gone,
             Some(child) => {
-                // Nobody will come back under its rank by itself.
+                // No process will come back under its rank by itself.
                 child.has_exited = true;
                 return self.close_place_of(rank, streams, turn);
             }
@@ -124,7 +124,8 @@ impl Membership {
         let is_distrusted = child.standing.is_distrusted;
         let may_return = !is_back_end || !(is_leaving || child.has_exited || is_distrusted);
         let is_unheard = !had_reported && !is_orphan;
-        // Who starts others may be slow: it has not started when nobody comes in its place.
+        // A process that starts others may be slow: it has not started when none comes in its
+        // place.
         let is_starting = is_unheard && was_silent && !is_back_end && turn.settings.recovery.is_on;
         let awaited = if is_starting { child.expected.clone() } else { back_ends.clone() };
         if turn.has_ended {

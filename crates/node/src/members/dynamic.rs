@@ -1,8 +1,8 @@
-//! Members that nobody has planned: back-ends beyond the ranks that are kept for them, and
+//! Members that are not in the plan: back-ends beyond the ranks that are kept for them, and
 //! communication processes that join a tree which stands already.
 //!
-//! Every process that takes them gives out ranks of a block of its own, so that nobody has to be
-//! asked, and no rank is given twice, not even after its bearer has left. The block follows from
+//! Every process that takes them gives out ranks of a block of its own, so that no process has to
+//! be asked, and no rank is given twice, not even after its bearer has left. The block follows from
 //! the giver's own rank ([`DYNAMIC_RANKS_BEGIN`]):
 //!
 //! | giver | block |
@@ -93,7 +93,7 @@ impl Membership {
         let rank = dynamic_ranks.take_share().ok_or_else(no_share)?;
         let child = Child::awaited(RankSet::new(), dynamic_ranks.plan.clone());
         self.put_child(rank, child);
-        // Only the root can grow: those below it have told their height to nobody.
+        // Only the root can grow: those below it have told their height to no parent.
         self.height = self.height.max(2);
         Ok(rank)
     }

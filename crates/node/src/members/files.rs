@@ -4,8 +4,8 @@
 //! its children of the same kind, and keeps all parts for those that come later: newcomers are sent
 //! every file behind their welcome, and orphans what they do not have. Parts go with the packets,
 //! at the cost of those, so that control messages overtake them; from the first file on Opens go
-//! that way too, which is why whoever is told of a stream has its files. Once a file is whole, the
-//! registry takes it; what is wrong with it is said when a filter of it is asked for.
+//! that way too, which is why a process that is told of a stream has its files. Once a file is
+//! whole, the registry takes it; what is wrong with it is said when a filter of it is asked for.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -74,7 +74,7 @@ impl Membership {
                 return Err(WireError::Control);
             }
             // A front-end that has come in the place of another does not know what that one sent.
-            // Whoever asks for a filter of this file is told that it has not come.
+            // A process that asks for a filter of this file is told that it has not come.
             None if !self.files.takes(*total) => return Ok(()),
             None => 0,
         };
@@ -117,7 +117,7 @@ impl Membership {
         if file.length == file.total {
             let bytes = core::mem::take(&mut file.bytes);
             let whole = ShippedFile { name: &file.name, digest: &file.digest, bytes: &bytes };
-            // Whoever asks for a filter of it is told what is wrong.
+            // A process that asks for a filter of it is told what is wrong.
             let _ = turn.settings.registry.take_file(&whole);
         }
     }

@@ -5,8 +5,8 @@
 //! judged.
 //!
 //! **The judge is judged first.** A wake-up that comes late says that this process did not run, and
-//! likely that no other on its host did. That time is nobody's silence; and others are given as
-//! much more as this process was late itself, to run and to be heard.
+//! likely that no other on its host did. That time counts as no member's silence; and others are
+//! given as much more as this process was late itself, to run and to be heard.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -24,7 +24,7 @@ use crate::turn::Turn;
 /// just starting others may take as long as any silence.
 const SUSPICION: Duration = Duration::from_millis(300);
 
-/// Probes are sent so many times within the silence that counts as death.
+/// How many probes are sent within the silence that counts as death.
 const BEATS: u32 = 6;
 
 impl Membership {
@@ -134,7 +134,7 @@ impl Membership {
         self.link_silent(link, &silent(turn.now.since(heard)), streams, turn);
     }
 
-    /// This process has run late: for so long nobody can have been heard.
+    /// This process has run late: in that time no member can have been heard.
     fn excuse(&mut self, late: Duration, turn: &mut Turn) {
         let now = turn.now;
         // What is not late any more is believed step by step.

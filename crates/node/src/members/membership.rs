@@ -54,7 +54,7 @@ pub(crate) struct Child {
     pub(crate) has_files: bool,
     /// When the probe was sent that it has not answered.
     pub(crate) probed: Option<Instant>,
-    /// Since when somebody has been waiting to know whether it is there.
+    /// Since when a process has been waiting to know whether it is there.
     pub(crate) suspected: Option<Instant>,
     /// What it may say.
     pub(crate) standing: Standing,
@@ -134,7 +134,7 @@ pub(crate) struct Membership {
     pub(crate) superseded: RankSet,
     /// Whether the parent has asked since the last beat.
     pub(crate) is_asked: bool,
-    /// When somebody who does not answer counts as gone.
+    /// When a member that does not answer counts as gone.
     pub(crate) judgement_due: Option<Instant>,
     /// By how much this process's own wake-ups have come late: the most, which fades.
     pub(crate) lateness: Duration,
@@ -253,7 +253,7 @@ impl Membership {
         self.children.get(&rank).is_some_and(|child| child.state == State::Awaited)
     }
 
-    /// Whether a child that was to be started has ever come; so has whoever is no child.
+    /// Whether a child that was to be started has ever come; so has a process that is no child.
     pub(crate) fn has_come(&self, rank: Rank) -> bool {
         self.children.get(&rank).is_none_or(Child::has_come)
     }
@@ -448,7 +448,7 @@ impl Membership {
             }
             Some(rank) => rank,
             None => {
-                // Whoever had a rank that is held open may come back.
+                // A process whose rank is held open may come back.
                 let is_held = |rank: &Rank| self.is_held(*rank);
                 let kept = self.attach.iter().find(|rank| is_free(rank) && !is_held(rank));
                 kept.map_or_else(|| self.admit_dynamic(), Ok)?
@@ -474,7 +474,7 @@ impl Membership {
         }
     }
 
-    /// Whoever is at the other end of a link is a child from now on, and is told its place. An
+    /// The process at the other end of a link is a child from now on, and is told its place. An
     /// orphan has a plan already, and says itself what it has.
     pub(crate) fn take_as_child(
         &mut self,

@@ -29,7 +29,7 @@ pub(crate) struct Search {
     pub(crate) reason: String,
     /// The processes between this one and the ancestor that was asked last.
     pub(crate) between: RankSet,
-    /// Whether nobody took connections where the front-end was.
+    /// Whether no process took connections where the front-end was.
     pub(crate) is_root_gone: bool,
     /// The position of the nearest ancestor that this process was referred to.
     pub(crate) nearest: Option<usize>,

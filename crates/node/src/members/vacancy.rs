@@ -21,7 +21,7 @@ pub(crate) struct Vacancy {
     pub(crate) orphans: Vec<Rank>,
     /// Back-ends that come after this are late.
     pub(crate) until: Instant,
-    /// How long that is in all; zero when nobody can come any more.
+    /// How long that is in all; zero when no process can come any more.
     pub(crate) grace: Duration,
     /// Whether it is a back-end itself, whose link has closed.
     pub(crate) is_back_end: bool,

@@ -1,9 +1,9 @@
 //! What each link may say: every control message of a child, judged by who the child is and in
 //! which state, before anything is done for it. `packet_validation` judges packets.
 //!
-//! Whoever has the network's key can open a link and send any frame. So a process believes of
-//! another only what that one can know: of the back-ends of its own subtree, of streams that lead
-//! there, of its own waves and credit. Anything else is a [`Breach`]: the link is broken, its
+//! A process that has the network's key can open a link and send any frame. So a process believes
+//! of another only what that one can know: of the back-ends of its own subtree, of streams that
+//! lead there, of its own waves and credit. Anything else is a [`Breach`]: the link is broken, its
 //! process is named with what it said, and is not taken in again as an orphan.
 //!
 //! **No process that keeps the rules ever commits a breach**, whatever dies, moves or comes late
@@ -171,7 +171,7 @@ impl Membership {
         let list = &mut self.superseded_by;
         let at = list.iter().position(|(by, _)| by == domain).unwrap_or_else(|| {
             if list.len() == SUPERSEDERS_MAX {
-                // Nobody is told apart any more.
+                // No two processes are told apart any more.
                 let all = core::mem::take(list).into_iter();
                 let mut whole = RankSet::new();
                 all.for_each(|(_, ranks)| whole.union_with(ranks.as_ref()));

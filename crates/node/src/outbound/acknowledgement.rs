@@ -1,11 +1,12 @@
 //! What is safe and need not be kept any more: told down for what went up, up for what went down.
 //!
-//! What went up is safe when the front-end has taken it. It says so lazily, since nobody waits for
-//! it but memory, and a message by itself would wake a process: with the next credit or packet for
-//! the same child, or after many bytes or a while. Everybody below passes it on in the same way.
+//! What went up is safe when the front-end has taken it. It says so lazily, since no process waits
+//! for it but memory, and a message by itself would wake a process: with the next credit or packet
+//! for the same child, or after many bytes or a while. Every process below passes it on in the same
+//! way.
 //!
 //! What went down is safe when it has reached the back-ends. They say so with the credit that they
-//! grant. **No process above may withhold much of that**: whoever sends waits when it keeps
+//! grant. **No process above may withhold much of that**: a sender waits when it keeps
 //! [`KEPT_BYTES`], and what each level withholds adds up on the way to it. So a level tells at once
 //! what is worth a message, and all of them together withhold less than a quarter of those bytes.
 //! The rest is told after a while.
@@ -32,13 +33,13 @@ const DELAY_BELOW: Duration = Duration::from_millis(10);
 /// How long a few bytes may stay untold that came down to a back-end, where no probes make it tell.
 const DELAY_OF_FEW: Duration = Duration::from_secs(1);
 
-/// After so many bytes that went down have reached a back-end it says so at once, though it grants
-/// no credit: the application does not take them, or the window is large.
+/// After this many bytes that went down have reached a back-end it says so at once, though it
+/// grants no credit: the application does not take them, or the window is large.
 const REACHED_BYTES_MAX: usize = KEPT_BYTES / 4;
-/// After so many bytes that went down have become safe, a process that others are below says so at
-/// once. What back-ends have told goes through, since they tell more than this in one message.
+/// After this many bytes that went down have become safe, a process that others are below says so
+/// at once. What back-ends have told goes through, since they tell more than this in one message.
 const SAFE_BYTES_MAX: usize = KEPT_BYTES / 4 / ANCESTORS_MAX;
-/// So many bytes are worth a message of a back-end's before long. Fewer wait for its next probe.
+/// This many bytes are worth a message of a back-end's before long. Fewer wait for its next probe.
 const FEW_BYTES: usize = 4 << 10;
 
 impl Slot {
@@ -67,8 +68,8 @@ impl Stream {
         (safe, self.sender.acknowledged_single)
     }
 
-    /// Remembers who was not in a wave that has gone on. Waves before it that nobody has sent in
-    /// have been skipped by all.
+    /// Remembers who was not in a wave that has gone on. Waves before it that no back-end has sent
+    /// in have been skipped by all.
     fn record_absences(&mut self, wave: &OpenWave) {
         let until = wave.until().wave;
         if until <= self.ended && until > self.recorded {
@@ -233,7 +234,7 @@ impl Streams {
         self.forget_down(at, turn);
     }
 
-    /// Forgets what has reached everybody below.
+    /// Forgets what has reached all processes below.
     pub(crate) fn forget_down(&mut self, at: usize, turn: &mut Turn) {
         let Turn { pool, .. } = turn;
         let streams = &mut *self;
@@ -250,7 +251,7 @@ impl Streams {
         }
     }
 
-    /// So much of what went down has become safe that the parent is told, at once or before long.
+    /// Tells the parent, at once or before long, how much of what went down has become safe.
     #[cold]
     pub(crate) fn owe_to_parent(&mut self, at: usize, turn: &mut Turn) {
         let is_probed = turn.heartbeat_due.is_some();

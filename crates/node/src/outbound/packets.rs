@@ -171,7 +171,7 @@ impl Streams {
             slot.down.wait(waiting.get_or_insert_with(copy).clone(), info);
         }
         if stream.keeps && (!is_for_some || stream.down_unannounced >= stream.down_announce_bytes) {
-            // Those below are gone, so that nobody will say that it has come; or some who are away
+            // Those below are gone, so that none will say that it has come; or some that are away
             // are waited for no longer.
             self.forget_down(at, turn);
         }
@@ -240,7 +240,7 @@ impl Streams {
     ) {
         let stream = self.at(at);
         if stream.is_closing() {
-            // Nobody asks for it any more; only packets on their way down are still to go.
+            // No process asks for it any more; only packets on their way down are still to go.
             return;
         }
         let present = stream.present_in(&header, &contributors);

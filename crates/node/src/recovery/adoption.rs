@@ -456,7 +456,7 @@ impl Membership {
         self.close_vacancies(streams, turn);
     }
 
-    /// Back-ends that are awaited have died for good: nobody waits for them any more.
+    /// Back-ends that are awaited have died for good: no wave waits for them any more.
     pub(crate) fn no_longer_awaited(
         &mut self,
         back_ends: &RankSet,
@@ -467,7 +467,7 @@ impl Membership {
         self.close_vacancies(streams, turn);
     }
 
-    /// A back-end is known to have ended: nobody comes back in its place.
+    /// A back-end is known to have ended: no process comes back in its place.
     pub(crate) fn close_place_of(&mut self, rank: Rank, streams: &mut Streams, turn: &mut Turn) {
         let now = turn.now;
         let places = self.vacancies.iter_mut();
@@ -478,7 +478,7 @@ impl Membership {
         self.close_vacancies(streams, turn);
     }
 
-    /// A back-end's link was broken for this reason: nobody comes back in its place.
+    /// A back-end's link was broken for this reason: no process comes back in its place.
     pub(crate) fn close_place_because(
         &mut self,
         rank: Rank,

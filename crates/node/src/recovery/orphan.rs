@@ -1,7 +1,7 @@
 //! A process whose parent is gone: it turns to its ancestors, nearest first, until one takes it in.
 //!
 //! Everything that it needs it holds already: the list of its ancestors, and what it has kept of
-//! its streams. Nobody else decides anything for it.
+//! its streams. No other process decides anything for it.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -136,7 +136,7 @@ impl Membership {
         self.turn_to(index + 1, streams, turn);
     }
 
-    /// Nobody takes connections where the front-end was.
+    /// No process takes connections where the front-end was.
     fn front_end_gone(&mut self, reason: &str, streams: &mut Streams, turn: &mut Turn) {
         let wait = turn.settings.recovery.front_end_wait;
         let Some(search) = &mut self.search else { return };
@@ -233,7 +233,7 @@ impl Membership {
     ) {
         if let Some(search) = self.search.take() {
             // One that was only out of reach may have gone up by another way, with packets that
-            // this process's are merged in: whoever finds both ends it.
+            // this process's are merged in: a process that finds both ends it.
             self.former.union_with(search.between.as_ref());
         }
         turn.parent = Some(link);
@@ -284,7 +284,7 @@ impl Membership {
         turn.outputs.push_back(Output::Event(Event::Reattached { parent }));
     }
 
-    /// Tells a new parent of everybody who is gone: the old one may not have passed it on.
+    /// Tells a new parent of all back-ends that are gone: the old one may not have passed it on.
     fn tell_losses(&mut self, link: LinkId, turn: &mut Turn) {
         let mut losses = turn.losses.unreported.clone();
         let mut back = RankSet::new();
@@ -409,7 +409,7 @@ impl Membership {
         }
     }
 
-    /// Nobody is looked for any more.
+    /// No parent is looked for any more.
     pub(crate) fn end_search(&mut self, turn: &mut Turn) {
         if let Some(Search { step: Step::Asking { link, .. }, .. }) = self.search.take() {
             turn.outputs.push_back(Output::Hangup(link));

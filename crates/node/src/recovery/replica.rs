@@ -15,7 +15,7 @@
 //! are in it.
 //!
 //! What is lost is bounded: what the child's filters took in between the copy that counts and the
-//! child's last wave that came, which is less than [`WAVES`] waves. Streams that wait for nobody,
+//! child's last wave that came, which is less than [`WAVES`] waves. Streams that do not wait,
 //! or that drop packets, hand nothing over: what has come to their parents is not told by waves.
 
 use sapwood_packet::{FormatRef, Slab, ValuesRef};

@@ -1,8 +1,8 @@
 //! A front-end that is gone, and the one that may come in its place.
 //!
 //! Where the network's terms say so, the tree stays for a while without its root: the streams are
-//! closed, since nobody knows any more what their front-end had seen, and the processes below the
-//! root ask for it at its address again and again. The front-end that is there at last opens
+//! closed, since no process knows any more what their front-end had seen, and the processes below
+//! the root ask for it at its address again and again. The front-end that is there at last opens
 //! streams under numbers that no stream before it has had.
 
 use alloc::vec::Vec;

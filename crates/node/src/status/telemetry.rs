@@ -3,8 +3,8 @@
 //! A stream whose only upward filter is [`TELEMETRY`] is one. The front-end sends a packet down,
 //! and the wave of the same number comes back. A back-end answers here, without its application's
 //! help, as soon as that lets it run; a communication process opens the wave when the request
-//! passes, so that it answers in time even if nobody below it does. Beside that stream nothing is
-//! done for all this but counting.
+//! passes, so that it answers in time even if no process below it does. Beside that stream nothing
+//! is done for all this but counting.
 
 use alloc::vec::Vec;
 

@@ -24,7 +24,7 @@ pub(crate) struct Absentees {
     pub(crate) members: RankSet,
     /// Everything that went down before this place has reached them.
     pub(crate) from: Position,
-    /// They have ended by then, if they have found nobody.
+    /// They have ended by then, if they have found no parent.
     pub(crate) until: Instant,
 }
 

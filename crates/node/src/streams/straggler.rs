@@ -1,4 +1,4 @@
-//! Packets from below that do not wait for a wave: on streams that wait for nobody, parts of waves
+//! Packets from below that do not wait for a wave: on streams that do not wait, parts of waves
 //! that have gone on, and what comes a second time from a child that had another parent.
 //!
 //! Nothing is counted twice here, and nothing is lost: what is repeated is known by its wave and
@@ -75,7 +75,7 @@ impl Stream {
         self.waves.add_single(slot, arrived, is_late_part);
     }
 
-    /// A packet of a stream that waits for nobody: each goes on by itself.
+    /// A packet of a stream that does not wait: each goes on by itself.
     pub(crate) fn arrive_unordered(
         &mut self,
         slot: usize,

@@ -75,7 +75,7 @@ pub(crate) struct Stream {
     pub(crate) stragglers: Stragglers,
     /// The wave before which that is known.
     pub(crate) recorded: Wave,
-    /// How far each back-end has come, on a stream that waits for nobody.
+    /// How far each back-end has come, on a stream that does not wait.
     pub(crate) seen: BTreeMap<Rank, Position>,
     /// Waves below this one may come again from children that had another parent.
     pub(crate) resumed_until: Wave,
@@ -96,7 +96,7 @@ pub(crate) struct Stream {
     pub(crate) down_announced: Position,
     /// Bytes that have become safe since, as far as they are counted.
     pub(crate) down_unannounced: usize,
-    /// So many of those bytes call for something to be done.
+    /// Acknowledge after this many of those bytes.
     pub(crate) down_announce_bytes: usize,
     /// Everything that came down before this place has reached the back-ends, as far as the
     /// children have said so.
@@ -463,7 +463,7 @@ impl Stream {
         let of_wave = self.faults.entry(wave).or_default();
         let mut news = ranks.clone();
         of_wave.iter().for_each(|known| news.subtract(known.ranks.as_ref()));
-        // What explains nobody more is not kept, however often it is said.
+        // What explains no further back-end is not kept, however often it is said.
         if of_wave.is_empty() || !news.is_empty() {
             of_wave.push(Missing { ranks, reason });
         }

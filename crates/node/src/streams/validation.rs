@@ -6,8 +6,9 @@ use sapwood_packet::{PacketRef, Wave};
 use crate::interface::breach::{Breach, breach};
 use crate::streams::stream::Stream;
 
-/// So many waves ahead of what it has sent a child may go on. An application may give its waves any
-/// numbers, such as times in nanoseconds; what comes near the last wave of all is no number of its.
+/// How many waves ahead of what it has sent a child may go on. An application may give its waves
+/// any numbers, such as times in nanoseconds; what comes near the last wave of all is no number of
+/// its.
 pub(crate) const WAVES_AHEAD_MAX: u64 = 1 << 62;
 
 /// Processes of a chain without branches that may each have begun a packet.
@@ -46,7 +47,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Whether a wave is one that anybody could have come to.
+    /// Whether a wave is one that a child could have come to.
     #[inline]
     pub(crate) fn validate_wave(&self, wave: Wave, from: Wave) -> Result<(), Breach> {
         if wave == END.wave || wave.saturating_sub(from) <= WAVES_AHEAD_MAX {

@@ -1,8 +1,9 @@
 //! Filters that take long: other streams have their turn in between.
 //!
-//! A node is one thread, so that a filter keeps everybody waiting while it runs. It is let run for
-//! so many waves in one input, then others have their turn; and one that takes long is moved out of
-//! the loop (`offload`). The clock is the runtime's, which says how long an input took.
+//! A node is one thread, so that a filter keeps all streams waiting while it runs. It is let run
+//! for a number of waves in one input, then others have their turn; and one that takes long is
+//! moved out of the loop (`offload`). The clock is the runtime's, which says how long an input
+//! took.
 
 use core::time::Duration;
 

@@ -2,9 +2,9 @@
 //! with what it is to work on, all of it owned, so that another thread can run it while the node
 //! goes on.
 //!
-//! The node gives a [`Job`] ([`Node::take_job`](crate::Node::take_job)), somebody runs it, and the
-//! node is given it back ([`Node::finish_job`](crate::Node::finish_job)). What comes of it is sent
-//! only then. `offload` has the node's side.
+//! The node gives a [`Job`] ([`Node::take_job`](crate::Node::take_job)), its caller runs it, and
+//! the node is given it back ([`Node::finish_job`](crate::Node::finish_job)). What comes of it is
+//! sent only then. `offload` has the node's side.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -65,7 +65,7 @@ pub(crate) enum Load {
 #[derive(Debug)]
 pub(crate) struct Batch {
     pub(crate) load: Load,
-    /// Steps that are done, for whoever waits: it grows while the job runs.
+    /// Steps that are done: it grows while the job runs.
     steps: AtomicU64,
 }
 
@@ -91,8 +91,8 @@ pub(crate) struct Made {
     pub(crate) copy: Option<StateCopy>,
 }
 
-/// A stream's filters, or its rule, with what they are to work on. It belongs to whoever has it,
-/// who runs it once, on any thread.
+/// A stream's filters, or its rule, with what they are to work on. It belongs to the thread that
+/// has it, who runs it once, on any thread.
 #[derive(Debug)]
 pub struct Job {
     pub(crate) number: u64,

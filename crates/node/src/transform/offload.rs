@@ -1,4 +1,4 @@
-//! Streams whose filters run apart from the node's loop: because nobody knows how long they run
+//! Streams whose filters run apart from the node's loop: because their run time is not known
 //! ([`Filter::runs_apart`](sapwood_filter::Filter::runs_apart)), or because they were measured
 //! slow (`fairness`).
 //!
@@ -71,7 +71,7 @@ impl Default for Stride {
 }
 
 impl Stride {
-    /// The last job took so long.
+    /// The last job took this time.
     pub(crate) fn adapt(&mut self, time: Duration) {
         self.0 = match time {
             time if time <= JOB_TIME => (self.0 * 2).min(ITEMS_MAX),
@@ -112,7 +112,7 @@ impl Offload {
         matches!(self.phase, Phase::Listed | Phase::AtWork)
     }
 
-    /// Some waves took so long.
+    /// Some waves took this time.
     pub(crate) fn note_time(&mut self, waves: usize, time: Duration) {
         self.stride.adapt(time);
         let is_quick = time * 4 < SLOW * u32::try_from(waves).unwrap_or(u32::MAX);
@@ -176,7 +176,7 @@ pub(crate) struct Jobs {
     /// Streams whose filters are to be given out.
     pub(crate) listed: VecDeque<(StreamId, Work)>,
     pub(crate) lent: Vec<Lent>,
-    /// Filters and rules that nobody wants any more. They are let go of where they have run.
+    /// Filters and rules of streams that have ended. They are dropped where they have run.
     pub(crate) retired: Vec<(StreamId, Chain, Option<Rule>)>,
     /// Why the network ends, once the packets at work have gone down.
     pub(crate) ends: Option<(Instant, String)>,

@@ -2,8 +2,8 @@
 //!
 //! A filter may make any number of packets of one wave. Those that go on are counted by the credit
 //! of the parent. Those that go back wait here, in the filter's own memory, while some child has a
-//! window of them before it, and give way to other streams after so many. The next wave of the
-//! stream waits for them.
+//! window of them before it, and give way to other streams after a number of them. The next wave of
+//! the stream waits for them.
 
 use sapwood_filter::Emitter;
 use sapwood_packet::Header;

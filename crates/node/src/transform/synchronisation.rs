@@ -1,8 +1,8 @@
-//! The synchronisation rule of a stream: a user's, which decides when a wave goes on that somebody
+//! The synchronisation rule of a stream: a user's, which decides when a wave goes on that a child
 //! has not given a part to yet. It is asked about the first open wave alone, when another child has
 //! given its part, and when the time is up that the rule has named.
 //!
-//! A rule of which nobody knows how long it thinks is asked in a [`Job`](crate::Job), as filters
+//! A rule whose run time is not known is asked in a [`Job`](crate::Job), as filters
 //! that run apart are called (`offload`). Until it has answered it is asked nothing else; waves
 //! that are complete meanwhile go on without it. One that does not answer within the network's
 //! limit is given up: from then on every wave that it would be asked about fails.

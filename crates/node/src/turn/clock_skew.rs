@@ -9,8 +9,8 @@
 //! widened with time, since clocks drift.
 //!
 //! The sums along the edges of a tree, for every process against the front-end, are those of P.
-//! Roth, D. Arnold and B. Miller, "MRNet", SC 2003, section 4: they are added up by whoever reads
-//! the records of all links.
+//! Roth, D. Arnold and B. Miller, "MRNet", SC 2003, section 4: they are added up by the process
+//! that reads the records of all links.
 
 use crate::interface::Instant;
 
@@ -23,9 +23,9 @@ const MILLISECOND: u64 = 1_000_000;
 /// What is known of one child's clock, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Skew {
-    /// It is ahead by so much at least.
+    /// It is ahead by at least this, in nanoseconds.
     lower: i64,
-    /// And by so much at most.
+    /// And by at most this.
     upper: i64,
     /// When that was known; nothing is if not set.
     at: Option<Instant>,

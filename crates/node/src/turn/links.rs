@@ -77,7 +77,7 @@ impl Links {
         self.slots[id.index()] = Some(Link::new(peer, now));
     }
 
-    /// There will be so many links, and hardly more.
+    /// Reserves memory for this number of links.
     pub(crate) fn expect(&mut self, count: usize) {
         self.slots.reserve_exact(count.saturating_sub(self.slots.len()));
     }

@@ -1,5 +1,5 @@
 //! Who was not in the waves that have gone on: what still comes of them is late, and what comes of
-//! anybody else has been counted already.
+//! any other back-end has been counted already.
 
 use alloc::collections::VecDeque;
 
@@ -100,7 +100,7 @@ mod tests {
     fn a_late_part_is_taken_once() {
         let mut absences = Absences::default();
         absences.record(5, 10, ranks(2, 3));
-        assert!(!absences.take(4, ranks(2, 2).as_ref()), "nobody was absent from wave 4");
+        assert!(!absences.take(4, ranks(2, 2).as_ref()), "no back-end was absent from wave 4");
         assert!(!absences.take(7, ranks(1, 2).as_ref()), "1 was there");
         assert!(absences.take(7, ranks(2, 2).as_ref()));
         assert!(!absences.take(7, ranks(2, 2).as_ref()), "now it has come");

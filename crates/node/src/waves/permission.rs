@@ -28,7 +28,7 @@ impl PacketPermission {
         Self { members: own, back_end: is_back_end.then_some(rank), ended: 0 }
     }
 
-    /// What only holds for back-ends, which bring nobody's data but their own, once.
+    /// What only holds for back-ends, which bring no data but their own, once.
     #[inline]
     pub(crate) fn validate_back_end(
         &mut self,

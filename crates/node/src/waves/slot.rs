@@ -10,11 +10,12 @@ use crate::interface::LinkId;
 use crate::waves::permission::PacketPermission;
 use crate::waves::replicas::Replicas;
 
-/// After so many bytes a child is told what is safe, though nothing else goes to it: before what it
-/// may keep is used up.
+/// After this many bytes a child is told what is safe, though nothing else goes to it: before what
+/// it may keep is used up.
 const UNANNOUNCED_BYTES_MAX: usize = KEPT_BYTES / 4;
 
-/// After so many waves or packets a neighbour is told what is safe, if a packet goes there anyhow.
+/// After this many waves or packets a neighbour is told what is safe, if a packet goes there
+/// anyhow.
 pub(crate) const UNANNOUNCED_PACKETS: u64 = 128;
 
 /// A child that leads to members of the stream.
@@ -129,14 +130,14 @@ impl Slot {
         }
     }
 
-    /// So many bytes more have become safe; whether it is time to tell the child.
+    /// This many bytes more have become safe; whether it is time to tell the child.
     #[inline]
     pub(crate) fn has_unannounced(&mut self, bytes: usize) -> bool {
         self.unannounced_bytes += bytes;
         self.unannounced_bytes >= UNANNOUNCED_BYTES_MAX
     }
 
-    /// Whether this child may forget so many waves that it is worth a word beside a packet.
+    /// Whether this child may forget enough waves for an acknowledgement beside a packet.
     #[inline]
     pub(crate) fn is_behind(&self, safe: Position) -> bool {
         safe.wave.saturating_sub(self.announced.0.wave) >= UNANNOUNCED_PACKETS
@@ -184,7 +185,7 @@ impl Slot {
         shorten(&mut self.numbers);
     }
 
-    /// So many bytes from this child have been dealt with; gives a grant when it is worth a
+    /// This many bytes from this child have been dealt with; gives a grant when it is worth a
     /// message.
     #[inline]
     pub(crate) fn release(&mut self, bytes: u32, window: u32) -> Option<u32> {

@@ -555,7 +555,7 @@ impl WaveTable {
         self.open.get(index + 1).is_none_or(|wave| wave.position >= until)
     }
 
-    /// The wave at a position has just been opened, and may wait for so long, if not for ever.
+    /// The wave at a position has just been opened, and may wait for this time, if not for ever.
     pub(crate) fn begin(&mut self, index: usize, now: Instant, patience: Option<Duration>) {
         self.open[index].begun = now;
         if let Some(patience) = patience {

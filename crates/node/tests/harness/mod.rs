@@ -81,7 +81,7 @@ pub struct Tree {
     pub events: Vec<Event>,
     /// Ranks whose processes cannot be started, and their last words.
     pub unable: BTreeMap<Rank, String>,
-    /// Ranks that reach nobody when they connect.
+    /// Ranks that reach no process when they connect.
     pub cut_off: RankSet,
     /// The most bytes that have been under way at once: in pipes and nodes.
     pub most_queued: usize,
@@ -470,7 +470,7 @@ impl Tree {
     fn drain(&mut self, process: usize) {
         self.carry_out(process);
         let distrusts = self.processes[process].node.distrusts();
-        assert!(self.has_liars || distrusts.is_none(), "nobody lies here: {distrusts:?}");
+        assert!(self.has_liars || distrusts.is_none(), "no process lies here: {distrusts:?}");
         while self.processes[process].node.has_job() {
             let job = self.processes[process].node.take_job(self.now);
             self.carry_out(process);
@@ -607,7 +607,7 @@ impl Tree {
         if let Some(&parent) = parent.and_then(|parent| self.by_rank.get(&parent))
             && self.processes[parent].is_alive
         {
-            // Whoever has started it sees it end, which counts when it has not connected.
+            // The process that has started it sees it end, which counts when it has not connected.
             let text = String::from("ended before it connected");
             self.change(parent, Input::StartFailed { rank, text });
         }
@@ -662,7 +662,7 @@ impl Tree {
         if self.processes[ancestor].is_alive {
             return self.connect(ancestor, orphan);
         }
-        let reason = String::from("nobody listens");
+        let reason = String::from("no process listens");
         self.change(orphan, Input::ConnectFailed { reason, is_refused: true });
     }
 
@@ -681,7 +681,7 @@ impl Tree {
         panic!("the tree does not come to rest");
     }
 
-    /// Makes so many moves, or fewer when the tree comes to rest before.
+    /// Makes this many moves, or fewer when the tree comes to rest before.
     pub fn run_some(&mut self, moves: u64) {
         for _ in 0..moves {
             if !self.step() {

@@ -1,6 +1,6 @@
 //! What is true of every answer, whatever the schedule: its value is the sum of what its
-//! contributors sent, nobody is in one wave twice, and whoever is not in it is named with a reason
-//! that holds.
+//! contributors sent, no rank is in one wave twice, and a rank that is not in it is named with a
+//! reason that holds.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -162,7 +162,7 @@ impl Tree {
             return false;
         }
         if !self.wires[wire].end(side.other()).is_open {
-            // Nobody reads: the end of the link is seen by reading.
+            // No process reads: the end of the link is seen by reading.
             self.wires[wire].end(side).is_armed = false;
             if is_leaving {
                 self.forget(process, link);
@@ -216,7 +216,7 @@ impl Tree {
         self.change(process, Input::LinkDown { link, reason });
     }
 
-    /// A tree at rest has nothing left to write but where a pipe is full or nobody reads.
+    /// A tree at rest has nothing left to write but where a pipe is full or no process reads.
     pub(super) fn check_rest(&self) {
         for end in self.wires.iter().flat_map(|wire| &wire.ends) {
             let process = &self.processes[end.process];

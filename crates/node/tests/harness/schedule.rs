@@ -64,7 +64,7 @@ impl Drop for Told {
     }
 }
 
-/// Tells a story once for each of so many seeds, or for the one in `SAPWOOD_SEED`.
+/// Tells a story once for each of this many seeds, or for the one in `SAPWOOD_SEED`.
 pub fn each_seed(file: &'static str, story: &'static str, count: u64, tell: impl Fn(u64)) {
     let named = std::env::var("SAPWOOD_SEED").ok().and_then(|seed| seed.parse().ok());
     let seeds = named.map_or(0..count, |seed: u64| seed..seed + 1);

@@ -148,8 +148,8 @@ pub struct Desk {
 }
 
 impl Desk {
-    /// A front-end with all of its children, and the streams 1 of everybody, 2 of the back-ends 0
-    /// and 1, and 3 of the back-ends 2 and 3.
+    /// A front-end with all of its children, and the streams 1 of all processes, 2 of the back-ends
+    /// 0 and 1, and 3 of the back-ends 2 and 3.
     pub fn new() -> Self {
         let node = Node::new(Settings {
             role: Role::FrontEnd,
