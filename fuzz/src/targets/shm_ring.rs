@@ -134,8 +134,8 @@ impl Scene {
             Ok(bytes) => return bytes,
             Err(error) => error.kind(),
         };
-        let is_permitted = error == ErrorKind::WouldBlock
-            || self.is_scribbled && error == ErrorKind::InvalidData;
+        let is_permitted =
+            error == ErrorKind::WouldBlock || self.is_scribbled && error == ErrorKind::InvalidData;
         assert!(is_permitted, "{error:?}");
         0
     }
