@@ -303,9 +303,7 @@ impl Node {
             }
         }
     }
-}
 
-impl Node {
     /// Has this node break a rule from now on; before it is given its first input.
     #[cfg(feature = "mutations")]
     pub fn mutate(&mut self, mutation: Mutation) {

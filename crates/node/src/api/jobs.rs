@@ -92,9 +92,7 @@ impl Node {
         self.membership.end_if_idle(&mut self.streams, &mut self.turn);
         self.membership.depart(&mut self.streams, &mut self.turn);
     }
-}
 
-impl Node {
     /// The stream whose filters have made packets since the last question, if there is one: the
     /// caller may say how long that took, with [`Node::spent`].
     pub fn take_transformed(&mut self) -> Option<StreamId> {

@@ -24,9 +24,7 @@ impl Node {
     pub fn join(&mut self) {
         self.membership.is_joining = true;
     }
-}
 
-impl Node {
     /// Answers a visitor's question. One that has gone is not missed.
     pub fn reply(&mut self, visitor: u64, answer: &[u8]) {
         let here = &self.membership.visitors.here;
@@ -42,9 +40,7 @@ impl Node {
             }
         }
     }
-}
 
-impl Node {
     /// Says which children this node is to have, and which ranks it keeps for back-ends that
     /// attach. `height` is the number of levels to the farthest back-end, `total` the network's
     /// back-ends.
@@ -66,18 +62,14 @@ impl Node {
             child.plan = plan;
         }
     }
-}
 
-impl Node {
     /// Why this process last broke a link: its peer sent what is no frame, or what it may not say.
     /// `None` as long as all peers have kept the rules.
     #[must_use]
     pub fn distrusts(&self) -> Option<&str> {
         self.membership.distrusts.as_deref()
     }
-}
 
-impl Node {
     /// Has the tree repair itself from now on, or not (front-end): without, what is below a
     /// process that dies is lost, as with [`Recovery::off`](crate::Recovery::off). What is sent is
     /// kept either way, so that it can be switched on again.
@@ -98,9 +90,7 @@ impl Node {
         }
         Ok(())
     }
-}
 
-impl Node {
     /// Has this front-end number its streams from here on; before it opens one. Gives whether it
     /// could be done: a number must not have been given already.
     pub fn begin_streams_at(&mut self, first: StreamId) -> bool {
@@ -116,9 +106,7 @@ impl Node {
     pub fn has_stepped_down(&self) -> bool {
         self.membership.has_stepped_down
     }
-}
 
-impl Node {
     /// Whether this process has lost its parent and looks for another one.
     #[must_use]
     pub fn is_orphan(&self) -> bool {

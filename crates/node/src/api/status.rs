@@ -28,9 +28,7 @@ impl Node {
     pub fn waiting_answers(&self, stream: sapwood_packet::StreamId) -> u64 {
         self.turn.deliveries.iter().filter(|delivery| delivery.stream() == stream).count() as u64
     }
-}
 
-impl Node {
     /// The name of this process's host, for people.
     pub fn set_host(&mut self, host: String) {
         self.turn.host = host;

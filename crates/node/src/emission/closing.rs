@@ -39,16 +39,13 @@ impl Streams {
     /// Lets everything that waits on a stream go down, whatever the credit.
     pub(crate) fn force_down(&mut self, at: usize, turn: &mut Turn) {
         let Turn { links, .. } = turn;
-        let streams = &mut *self;
-        for slot in &mut streams.at(at).slots {
+        for slot in &mut self.at(at).slots {
             if let Some(outbox) = links.outbox(slot.link) {
                 slot.down.force(outbox);
             }
         }
     }
-}
 
-impl Streams {
     pub(crate) fn close_now(&mut self, id: StreamId, turn: &mut Turn) {
         let Some(at) = self.find(id) else { return };
         self.force_down(at, turn);
@@ -57,8 +54,7 @@ impl Streams {
         let encoded = sapwood_wire::encode_control(&mut frame, &Control::Close { stream: id });
         debug_assert!(encoded.is_ok(), "a close message is short");
         let Turn { links, .. } = turn;
-        let streams = &mut *self;
-        for slot in streams.at(at).slots.iter().filter(|slot| slot.alive) {
+        for slot in self.at(at).slots.iter().filter(|slot| slot.alive) {
             if let Some(outbox) = links.outbox(slot.link) {
                 outbox.push_bytes(frame.as_bytes());
             }

@@ -358,9 +358,8 @@ impl Streams {
     fn credit_from_parent(&mut self, link: LinkId, stream: StreamId, bytes: u32, turn: &mut Turn) {
         let Some(at) = self.find(stream) else { return };
         let Turn { links, .. } = turn;
-        let streams = &mut *self;
         if let Some(outbox) = links.outbox(link) {
-            streams.at(at).sender.grant(bytes, outbox);
+            self.at(at).sender.grant(bytes, outbox);
         }
         self.emit_ready(at, turn);
         self.end_if_deserted(at, turn);
@@ -369,8 +368,7 @@ impl Streams {
     fn credit_from_child(&mut self, link: LinkId, stream: StreamId, bytes: u32, turn: &mut Turn) {
         let Some(at) = self.find(stream) else { return };
         let Turn { links, .. } = turn;
-        let streams = &mut *self;
-        let stream = streams.at(at);
+        let stream = self.at(at);
         let Some(slot) = stream.slot_of(link) else { return };
         if let Some(outbox) = links.outbox(link) {
             stream.slots[slot].down.grant(bytes, outbox);

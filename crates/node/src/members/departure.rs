@@ -284,9 +284,7 @@ impl Membership {
             streams.at(at).slots.iter_mut().for_each(|slot| slot.alive = false);
         }
     }
-}
 
-impl Membership {
     /// The parent has echoed a number: it knows of all losses if that was the last one.
     pub(crate) fn loss_echoed(&mut self, number: u64, turn: &mut Turn) {
         if number == TOLD | self.mark {
@@ -299,9 +297,7 @@ impl Membership {
             child.is_leaving = true;
         }
     }
-}
 
-impl Membership {
     /// Ends the network behind the packets that are at work.
     pub(crate) fn end_behind_packets(
         &mut self,
@@ -318,9 +314,7 @@ impl Membership {
             self.end(true, reason, streams, turn);
         }
     }
-}
 
-impl Membership {
     /// Ends this process's part now.
     pub(crate) fn leave(&mut self, now: Instant, streams: &mut Streams, turn: &mut Turn) {
         if let Some(parent) = turn.parent {

@@ -125,15 +125,14 @@ impl Membership {
     /// Sends a child that has come what it does not have of the files.
     pub(crate) fn send_files(&mut self, link: LinkId, known: &[[u8; 32]], turn: &mut Turn) {
         let Turn { links, .. } = turn;
-        let membership = &mut *self;
-        if let Some(child) = membership.rank_of(link).and_then(|rank| membership.child_mut(rank)) {
+        if let Some(child) = self.rank_of(link).and_then(|rank| self.child_mut(rank)) {
             if !child.keeps_time {
                 return;
             }
             child.has_files = true;
         }
         let Some(outbox) = links.outbox(link) else { return };
-        for file in membership.files.list.iter().filter(|file| !known.contains(&file.digest)) {
+        for file in self.files.list.iter().filter(|file| !known.contains(&file.digest)) {
             file.parts.iter().for_each(|part| outbox.push_frame(part));
         }
     }

@@ -81,8 +81,7 @@ impl Membership {
         let (now, indulgence) = (turn.now, self.indulgence(turn));
         let (mut dead, mut is_cleared, mut next) = (Vec::new(), false, None::<Instant>);
         let Turn { links, .. } = turn;
-        let membership = &mut *self;
-        for (_, child) in membership.children_mut() {
+        for (_, child) in self.children_mut() {
             let Some(link) = child.link else { continue };
             let heard = links.link(link).map_or(now, |open| open.heard);
             let mut limit: Option<Instant> = None;
@@ -141,11 +140,10 @@ impl Membership {
         self.lateness = late.max(self.lateness / 2);
         let later = |time: Instant| (time + late).min(now);
         let Turn { links, parent, .. } = turn;
-        let membership = &mut *self;
         if let Some(open) = parent.and_then(|link| links.link_mut(link)) {
             open.heard = later(open.heard);
         }
-        for (_, child) in membership.children_mut() {
+        for (_, child) in self.children_mut() {
             let Some(open) = child.link.and_then(|link| links.link_mut(link)) else { continue };
             // Who has answered has answered.
             let waits = |asked: &&mut Instant| open.heard <= **asked;
@@ -179,8 +177,7 @@ impl Membership {
         let now = turn.now;
         let mut asked = Vec::new();
         let Turn { links, .. } = turn;
-        let membership = &mut *self;
-        for (_, child) in membership.children_mut() {
+        for (_, child) in self.children_mut() {
             let Some(link) = child.link else { continue };
             let heard = links.link(link).map_or(now, |open| open.heard);
             if child.probed.is_none_or(|probed| heard >= probed) {

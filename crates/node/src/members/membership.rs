@@ -337,9 +337,7 @@ impl Membership {
     pub(crate) fn child_links(&self) -> Vec<LinkId> {
         self.children.values().filter_map(|child| child.link).collect()
     }
-}
 
-impl Membership {
     pub(crate) fn parent_up(&mut self, link: LinkId, turn: &mut Turn) {
         let now = turn.now;
         turn.links.open(link, Peer::Parent, now);
@@ -614,17 +612,16 @@ impl Membership {
 
     pub(crate) fn report_if_ready(&mut self, turn: &mut Turn) {
         let is_acknowledged = |child: &Child| matches!(child.state, State::Reported | State::Gone);
-        let membership = &mut *self;
-        let is_ready = membership.is_planned
-            && !membership.has_reported
-            && !membership.vacancies.iter().any(|position| position.is_starting)
-            && membership.children.values().all(is_acknowledged);
+        let is_ready = self.is_planned
+            && !self.has_reported
+            && !self.vacancies.iter().any(|position| position.is_starting)
+            && self.children.values().all(is_acknowledged);
         if !is_ready {
             return;
         }
-        membership.has_reported = true;
-        let attach_points = core::mem::take(&mut membership.attach_points);
-        let back_ends = membership.connected();
+        self.has_reported = true;
+        let attach_points = core::mem::take(&mut self.attach_points);
+        let back_ends = self.connected();
         match (turn.settings.role, turn.parent) {
             (Role::FrontEnd, _) => {
                 turn.outputs.push_back(Output::Event(Event::Ready { back_ends, attach_points }));
@@ -639,9 +636,7 @@ impl Membership {
             (_, None) => {}
         }
     }
-}
 
-impl Membership {
     pub(crate) fn await_children(
         &mut self,
         children: Vec<ChildPlan>,

@@ -28,10 +28,9 @@ impl Membership {
 
     #[cold]
     fn permission(&mut self, at: usize, slot: usize, streams: &mut Streams) {
-        let membership = &mut *self;
         let stream = streams.at(at);
-        let Some(rank) = membership.rank_of(stream.slots[slot].link) else { return };
-        let Some(child) = membership.child(rank) else { return };
+        let Some(rank) = self.rank_of(stream.slots[slot].link) else { return };
+        let Some(child) = self.child(rank) else { return };
         stream.slots[slot].permission = Some(PacketPermission::new(
             &child.standing.domain,
             child.standing.is_back_end,

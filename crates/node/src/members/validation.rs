@@ -198,9 +198,7 @@ impl Membership {
     fn planned(&self) -> RankSet {
         self.total().checked_sub(1).map_or_else(RankSet::new, |last| RankSet::range(0, last))
     }
-}
 
-impl Membership {
     /// Whether a control message of a child is longer than its link can have to say, before it is
     /// read or memory is taken for it. `frame` is as much as has come.
     #[inline]

@@ -79,9 +79,7 @@ impl Turn {
             false => Ok(()),
         }
     }
-}
 
-impl Turn {
     pub(crate) fn validate_own_rank(&self, rank: Rank) -> Result<(), Breach> {
         match self.rank {
             Some(own) if own != rank => breach!("Welcome for rank {rank} to rank {own}"),

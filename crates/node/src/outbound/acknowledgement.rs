@@ -181,8 +181,7 @@ impl Streams {
     ) {
         let Some(at) = self.find(id) else { return };
         let Turn { links, pool, .. } = turn;
-        let streams = &mut *self;
-        let Stream { sender, slots, faults, .. } = streams.at(at);
+        let Stream { sender, slots, faults, .. } = self.at(at);
         let before = sender.unacknowledged_bytes();
         sender.acknowledge(position, single, pool);
         let safe = sender.acknowledged.wave;
@@ -211,10 +210,9 @@ impl Streams {
     #[inline]
     pub(crate) fn end_runs(&mut self, turn: &mut Turn) {
         let Turn { links, parent, .. } = turn;
-        let streams = &mut *self;
         let link = parent.and_then(|parent| links.link_mut(parent));
         if let Some(link) = link {
-            streams.record_runs(&mut link.outbox);
+            self.record_runs(&mut link.outbox);
         }
     }
 
@@ -237,8 +235,7 @@ impl Streams {
     /// Forgets what has reached all processes below.
     pub(crate) fn forget_down(&mut self, at: usize, turn: &mut Turn) {
         let Turn { pool, .. } = turn;
-        let streams = &mut *self;
-        let stream = streams.at(at);
+        let stream = self.at(at);
         let safe = stream.down_safe();
         let before = stream.down_retransmit.bytes();
         stream.down_retransmit.forget_before(safe, pool);

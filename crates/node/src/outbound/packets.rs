@@ -125,8 +125,7 @@ impl Streams {
     ) {
         let is_root = turn.settings.role == Role::FrontEnd;
         let Turn { links, .. } = turn;
-        let streams = &mut *self;
-        let stream = streams.at(at);
+        let stream = self.at(at);
         let safe = stream.safe_up(is_root);
         let info = FrameInfo::downward(&packet);
         stream.keep_down(info, frame, encoded);

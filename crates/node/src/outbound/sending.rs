@@ -61,8 +61,7 @@ impl Streams {
     #[inline]
     fn send_small(&mut self, at: usize, header: Header, values: ValuesRef<'_>, turn: &mut Turn) {
         let Turn { links, parent, .. } = turn;
-        let streams = &mut *self;
-        let open = streams.at(at);
+        let open = self.at(at);
         let contributors = [[header.origin; 2]];
         let contributors =
             RankSetRef::from_ranges(&contributors).expect("one range of one rank is in order");
@@ -80,8 +79,8 @@ impl Streams {
             outbox.end_run();
             return self.send_up(at, packet, None, turn);
         }
-        streams.record_runs(outbox);
-        let open = streams.at(at);
+        self.record_runs(outbox);
+        let open = self.at(at);
         open.number(&mut packet);
         if let Ok(grown) = outbox.push_run(&packet) {
             open.sender.pass(grown);
@@ -92,9 +91,7 @@ impl Streams {
         }
         self.acknowledge_beside(at, turn);
     }
-}
 
-impl Streams {
     pub(crate) fn send_values(
         &mut self,
         stream: StreamId,

@@ -289,8 +289,7 @@ impl Streams {
         turn: &mut Turn,
     ) {
         let Turn { links, .. } = turn;
-        let streams = &mut *self;
-        let stream = streams.at(at);
+        let stream = self.at(at);
         // What has come to a process above others is kept until it tells what has come to those: it
         // may be gone before.
         let mut slot = Slot::new(link, members, up, stream.request.window_bytes);
@@ -366,9 +365,8 @@ impl Membership {
 
     /// A stream that has just opened waits for members who are on their way to another parent.
     pub(crate) fn await_orphans(&mut self, at: usize, streams: &mut Streams) {
-        let membership = &mut *self;
         let stream = streams.at(at);
-        for vacancy in &mut membership.vacancies {
+        for vacancy in &mut self.vacancies {
             if stream.await_members(&vacancy.awaited, vacancy.number) {
                 vacancy.waves.push((stream.id, stream.request.first_wave));
             }
@@ -492,9 +490,7 @@ impl Membership {
         }
         self.close_place_of(rank, streams, turn);
     }
-}
 
-impl Membership {
     /// When the next place is closed though it is not filled.
     pub(crate) fn vacancy_deadline(&self) -> Option<Instant> {
         self.vacancies.iter().map(|vacancy| vacancy.until).min()

@@ -185,14 +185,13 @@ impl Membership {
         turn.links.close(link);
         turn.outputs.push_back(Output::Hangup(link));
         let Turn { now, .. } = turn;
-        let membership = &mut *self;
-        let Some(search) = &mut membership.search else { return };
+        let Some(search) = &mut self.search else { return };
         let Step::Asking { index, link: asked } = search.step else { return };
         if asked != link {
             return;
         }
         search.reason = reason.to_string();
-        let between = membership.ancestors[..index].iter();
+        let between = self.ancestors[..index].iter();
         let position = between.map(|&(rank, _)| rank).position(|other| other == rank);
         if let Some(position) = position
             && search.nearest.is_none_or(|nearest| position < nearest)

@@ -96,9 +96,7 @@ impl Question {
             elapsed: self.elapsed,
         }
     }
-}
 
-impl Question {
     /// What is new as long as the rule has not been asked it.
     pub(crate) fn news(&self) -> (Position, u32) {
         (self.position, self.waiting)
