@@ -7,7 +7,7 @@
 //!
 //! `front_end` is the course of one network in the storm, `back_end` its leaves, `contribution`
 //! what they send, `ledger` the oracle, `chaos` what is done to them (`chance` chooses), `members`
-//! the processes from outside.
+//! the processes from outside. `program` is the start of both programs.
 
 mod back_end;
 mod chance;
@@ -17,6 +17,7 @@ mod front_end;
 mod ledger;
 mod members;
 mod plan;
+mod program;
 mod report;
 pub mod soak;
 
@@ -31,6 +32,7 @@ use sapwood_command_line::exit::{Failure, OWN_FAILURE, print};
 
 pub use back_end::{BACK_END, back_end};
 pub use plan::Arguments;
+pub use program::program;
 
 /// Raises a storm and prints what it has shown. Fails if anything went against the rules.
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
