@@ -68,7 +68,7 @@ pub use leaf::{BACK_END, back_end};
 pub use plan::Transport;
 pub use processes::descendants;
 
-/// What `sapwood bench` is asked.
+/// Figures of Sapwood on this machine, each beside its floor
 #[derive(clap::Parser)]
 #[command(name = "sapwood-bench", version, propagate_version = true)]
 pub struct Arguments {

@@ -21,7 +21,7 @@ use sapwood_command_line::exit::{Failure, print};
 /// Some run broke a rule.
 const VIOLATED: u8 = 1;
 
-/// What `sapwood sim` is asked.
+/// Trees of real nodes on a virtual clock, with faults and an oracle, or their cost
 #[derive(clap::Parser)]
 #[command(name = "sapwood-sim", version, args_conflicts_with_subcommands = true)]
 pub(crate) struct Arguments {

@@ -16,7 +16,7 @@ const RATES: std::ops::RangeInclusive<u32> = 1..=10_000;
 /// Longest storm, seconds: a day.
 const SECONDS_MAX: u32 = 86_400;
 
-/// The command line.
+/// Networks of real processes under random faults, every answer checked
 #[derive(clap::Parser)]
 #[command(name = "sapwood-storm", version)]
 pub struct Arguments {

@@ -54,7 +54,7 @@ const END_LIMIT: Duration = Duration::from_secs(10);
 /// Violations after which a soak ends.
 const VIOLATIONS_MAX: usize = 20;
 
-/// The command line.
+/// A network at full rate, the memory of every process watched
 #[derive(clap::Parser)]
 #[command(name = "sapwood-soak", version)]
 pub struct Arguments {
