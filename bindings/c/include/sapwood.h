@@ -959,8 +959,9 @@ int sapwood_stream_send_to_values(sapwood_stream_t *stream,
                                   sapwood_error_t *error);
 
 /**
- * Sends values down to those members of the stream that are in `members`; pointers as
- * `sapwood_stream_broadcast_values` takes them.
+ * Sends values down to the back-ends in `members`, or to all members of the stream where that is
+ * NULL; an empty communicator sends to no back-end. Pointers as `sapwood_stream_broadcast_values`
+ * takes them.
  *
  * Errors: USAGE, THREAD, FORKED, FORMAT, NO_MEMBER_LEFT, ENDED, SYSTEM, INTERNAL.
  * Threads: the stream's own.

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use sapwood::{RankSet, Stream};
+use sapwood::{RankSet, Recipients, Stream};
 
 use crate::answer::sapwood_answer_t;
 use crate::communicator::{self, sapwood_communicator_t};
@@ -135,13 +135,14 @@ pub unsafe extern "C" fn sapwood_stream_send_to_values(
         guard(error, || {
             let stream = lend(stream)?;
             let values = values::build(format, Pointers::new(values, count))?;
-            Ok(stream.send_to_ranks(&RankSet::range(rank, rank), tag, values)?)
+            Ok(stream.send_to_ranks(RankSet::range(rank, rank), tag, values)?)
         })
     }
 }
 
-/// Sends values down to those members of the stream that are in `members`; pointers as
-/// `sapwood_stream_broadcast_values` takes them.
+/// Sends values down to the back-ends in `members`, or to all members of the stream where that is
+/// NULL; an empty communicator sends to no back-end. Pointers as `sapwood_stream_broadcast_values`
+/// takes them.
 ///
 /// # Safety
 /// As the opening of the header says.
@@ -159,13 +160,12 @@ pub unsafe extern "C" fn sapwood_stream_send_to_some_values(
     unsafe {
         guard(error, || {
             let stream = lend(stream)?;
-            let Some(members) = communicator::lend(members).filter(|some| some.size() > 0) else {
-                return Err(Failure::usage(
-                    "members: there are none; use sapwood_stream_broadcast",
-                ));
+            let to = match communicator::lend(members) {
+                Some(members) => Recipients::from(members.ranks()),
+                None => Recipients::All,
             };
             let values = values::build(format, Pointers::new(values, count))?;
-            Ok(stream.send_to_ranks(members.ranks(), tag, values)?)
+            Ok(stream.send_to_ranks(to, tag, values)?)
         })
     }
 }

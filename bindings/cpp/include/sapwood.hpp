@@ -237,11 +237,26 @@ public:
 
 private:
     friend class Network;
+    friend class Recipients;
     using Handle = detail::Handle<sapwood_communicator_t,
                                   detail::free_of<sapwood_communicator_t, sapwood_communicator_free>>;
 
     Communicator() = default;
     Handle handle_;
+};
+
+// Which members of a stream a packet goes down to: all of them, or those of a communicator, which
+// has to outlive the call. An empty communicator is no back-end, and not all.
+class Recipients {
+public:
+    static Recipients all() noexcept { return Recipients(); }
+    Recipients(const Communicator &members) noexcept : members_(members.handle_.get()) {}
+
+private:
+    friend class Stream;
+
+    Recipients() = default;
+    const sapwood_communicator_t *members_ = nullptr;
 };
 
 // One change in a network.
@@ -315,6 +330,17 @@ public:
     {
         send_arguments(rank, tag, values.arguments_);
     }
+    // Sends values down to these recipients; an empty communicator sends to no back-end. Throws
+    // Misuse for a rank that is no member.
+    template <class... T>
+    void send_to(const Recipients &to, std::int32_t tag, const T &...values)
+    {
+        send_arguments(to, tag, detail::Arguments(values...));
+    }
+    void send_to(const Recipients &to, std::int32_t tag, const Values &values)
+    {
+        send_arguments(to, tag, values.arguments_);
+    }
     // The next answer; waits for it. Throws NoMemberLeft when all members are lost, and Ended.
     Answer recv() { return receive(detail::for_ever); }
     // As recv(); throws Timeout as well.
@@ -354,6 +380,14 @@ private:
         detail::check([&](sapwood_error_t *error) {
             return sapwood_stream_send_to_values(handle_.get(), rank, tag, values.format(),
                                                  values.pointers(), values.count(), error);
+        });
+    }
+
+    void send_arguments(const Recipients &to, std::int32_t tag, const detail::Arguments &values)
+    {
+        detail::check([&](sapwood_error_t *error) {
+            return sapwood_stream_send_to_some_values(handle_.get(), to.members_, tag, values.format(),
+                                                      values.pointers(), values.count(), error);
         });
     }
 

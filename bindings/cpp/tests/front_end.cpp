@@ -81,6 +81,15 @@ static void one_member(sapwood::Network &network)
     stream.send_to(last, RANK, values);
     const sapwood::Answer again = stream.recv(hang);
     CHECK(again.read<std::int32_t>() == 2000 + static_cast<std::int32_t>(last));
+    // The answer to the packet behind it is the next one, so nothing arrived.
+    const std::vector<std::uint32_t> none;
+    stream.send_to(sapwood::Communicator(none), RANK, 3000);
+    stream.send_to(member, RANK, 4000);
+    const sapwood::Answer some = stream.recv(hang);
+    CHECK(some.read<std::int32_t>() == 4000 + static_cast<std::int32_t>(last));
+    stream.send_to(sapwood::Recipients::all(), RANK, 5000);
+    const sapwood::Answer all = stream.recv(hang);
+    CHECK(all.read<std::int32_t>() == 5000 + static_cast<std::int32_t>(last));
 }
 
 static void waves_that_are_left_out(sapwood::Network &network)

@@ -66,7 +66,7 @@ impl Stream {
         Ok(handle.is_closed() || !handle.enter(py, |it| Ok(it.has_stream(self.id)))?)
     }
 
-    /// Sends values down, to all members or to some.
+    /// Sends values down: to all members, or to those in `to`; an empty `to` sends to no back-end.
     #[pyo3(signature = (*values, tag = 100, to = None, format = None, flush = true))]
     fn send(
         &self,
@@ -83,9 +83,7 @@ impl Stream {
         self.network.get().handle.enter(py, move |it| {
             let stream = it.stream(id)?;
             match to {
-                // An empty set of ranks means all members on the wire, and none here.
-                Some(ranks) if ranks.is_empty() => return Ok(()),
-                Some(ranks) => stream.send_to_ranks(&ranks, tag, values)?,
+                Some(ranks) => stream.send_to_ranks(ranks, tag, values)?,
                 None => stream.broadcast(tag, values)?,
             }
             if flush { it.flush() } else { Ok(()) }

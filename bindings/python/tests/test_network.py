@@ -44,6 +44,12 @@ def test_a_stream_is_iterated_and_reaches_some(opened: Opener) -> None:
     alone = network.stream([0, 3], wave="immediate")
     alone.send("rank", to=3)
     assert alone.recv(HANG).value == 3
+    alone.send("rank", to=[])
+    alone.send("rank", to=0)
+    assert alone.recv(HANG).value == 0
+    assert alone.try_recv() is None
+    alone.send("rank", to=None)
+    assert sorted(alone.recv(HANG).value for _ in range(2)) == [0, 3]
 
 
 def test_a_wave_may_go_on_without_the_silent(opened: Opener) -> None:

@@ -4,7 +4,7 @@ mod harness;
 use harness::*;
 use sapwood_filter::WaveRule;
 use sapwood_node::{Event, NodeError, Recovery};
-use sapwood_packet::RankSet;
+use sapwood_packet::{RankSet, Recipients};
 
 #[test]
 fn what_comes_after_closing_harms_nobody() {
@@ -28,7 +28,7 @@ fn what_comes_after_closing_harms_nobody() {
                 assert_eq!(error, NodeError::Stream { stream });
             }
             let now = sapwood_node::Instant(0);
-            let sent = tree.front_end().broadcast(now, stream, TAG, 1_i64, &RankSet::new());
+            let sent = tree.front_end().broadcast(now, stream, TAG, 1_i64, &Recipients::All);
             assert_eq!(sent, Err(NodeError::Stream { stream }));
         }
     });

@@ -4,7 +4,7 @@ mod harness;
 use harness::*;
 use sapwood_filter::{Emitter, Filter, FilterError, FilterSpec, Registry, WaveRef, WaveRule};
 use sapwood_node::{Input, Instant, LinkId, Node, NodeError, Output, Role, Settings};
-use sapwood_packet::{DIRECTIVES_MAX, Header, Packet, PacketRef, RankSet, Slab, Values};
+use sapwood_packet::{DIRECTIVES_MAX, Header, Packet, PacketRef, Slab, Values};
 use sapwood_wire::limits::{FILTERS_MAX, TEXT_BYTES_MAX};
 use sapwood_wire::{Control, encode_control, encode_packet};
 
@@ -21,7 +21,7 @@ fn a_packet_of_too_many_values_is_refused_where_it_is_sent() {
     for count in [DIRECTIVES_MAX + 1, 256, 1000] {
         let sent = tree.send_values(0, stream, many(count), None);
         assert_eq!(sent, Err(NodeError::TooManyValues { count }));
-        let all = RankSet::new();
+        let all = sapwood_packet::Recipients::All;
         let sent = tree.front_end().broadcast(Instant(0), stream, TAG, many(count), &all);
         assert_eq!(sent, Err(NodeError::TooManyValues { count }));
     }

@@ -37,6 +37,7 @@ mod error;
 mod format;
 mod packet;
 mod rank_set;
+mod recipients;
 mod slab;
 mod values;
 
@@ -45,6 +46,7 @@ pub use error::PacketError;
 pub use format::{DIRECTIVES_MAX, Directive, Format, FormatRef, Shape};
 pub use packet::{Chunk, Header, Packet, PacketRef};
 pub use rank_set::{RankRange, RankSet, RankSetRef};
+pub use recipients::Recipients;
 pub use slab::{Body, OutOfMemory, Slab, try_reserve};
 pub use values::{IntoValues, Strings, Values, ValuesRef};
 

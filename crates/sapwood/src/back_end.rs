@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sapwood_filter::Registry;
 use sapwood_node::{Delivery, Event, Role};
-use sapwood_packet::{IntoValues, Packet, Rank, RankSet, StreamId, Tag, ValuesRef, Wave};
+use sapwood_packet::{IntoValues, Packet, Rank, Recipients, StreamId, Tag, ValuesRef, Wave};
 use sapwood_runtime::{Attachment, Driver, clock};
 
 use crate::error::check_tag;
@@ -271,7 +271,7 @@ impl BackEnd {
         if let Some(reason) = &self.shared.ended {
             return Err(Error::Ended { reason: reason.clone() });
         }
-        self.shared.wait_for_room(stream, &RankSet::new())?;
+        self.shared.wait_for_room(stream, &Recipients::All)?;
         self.unwritten += self.shared.driver.node().send(stream, tag, values, wave)?;
         if self.unwritten >= COALESCE_BYTES && !self.shared.driver.node().has_open_run(stream) {
             self.flush()?;

@@ -69,8 +69,8 @@ pub use sapwood_node::{
     Policy, Records, Recovery,
 };
 pub use sapwood_packet::{
-    FIRST_TAG, Format, IntoValues, OutOfMemory, Packet, PacketError, Rank, RankSet, StreamId, Tag,
-    Values, ValuesRef, Wave,
+    FIRST_TAG, Format, IntoValues, OutOfMemory, Packet, PacketError, Rank, RankSet, Recipients,
+    StreamId, Tag, Values, ValuesRef, Wave,
 };
 pub use sapwood_runtime::TransportKind;
 pub use sapwood_topology::{Hosts, Role, Shape, Topology};

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use sapwood_node::{Answer, AttachPoint, Delivery, Event, Instant, Node};
-use sapwood_packet::{OutOfMemory, Packet, RankSet, StreamId};
+use sapwood_packet::{OutOfMemory, Packet, RankSet, Recipients, StreamId};
 use sapwood_runtime::{Driver, clock};
 
 use crate::inquiry::Inquiries;
@@ -178,9 +178,8 @@ impl Shared {
         Error::Start(std::mem::take(&mut self.failures))
     }
 
-    /// Waits until a packet can be sent on a stream to these members, or to all where none are
-    /// named, within their windows.
-    pub(crate) fn wait_for_room(&mut self, stream: StreamId, to: &RankSet) -> Result<()> {
+    /// Waits until a packet can be sent on a stream to these members within their windows.
+    pub(crate) fn wait_for_room(&mut self, stream: StreamId, to: &Recipients) -> Result<()> {
         if self.has_room(stream, to)? {
             return Ok(());
         }
@@ -191,7 +190,7 @@ impl Shared {
     }
 
     /// Whether such a packet can be sent now; if not at first, then after one turn of the loop.
-    pub(crate) fn makes_room(&mut self, stream: StreamId, to: &RankSet) -> Result<bool> {
+    pub(crate) fn makes_room(&mut self, stream: StreamId, to: &Recipients) -> Result<bool> {
         if self.has_room(stream, to)? {
             return Ok(true);
         }
@@ -204,7 +203,7 @@ impl Shared {
 
     /// Whether such a packet can be sent now; an error at the front-end when no member is left to
     /// read it.
-    fn has_room(&mut self, stream: StreamId, to: &RankSet) -> Result<bool> {
+    fn has_room(&mut self, stream: StreamId, to: &Recipients) -> Result<bool> {
         self.check_members(stream)?;
         Ok(self.driver.node().has_room_to(stream, to)?)
     }

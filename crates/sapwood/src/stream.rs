@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sapwood_filter::{FilterSpec, WaveRule};
 use sapwood_node::{Delivery, Policy, StreamSpec};
-use sapwood_packet::{IntoValues, Rank, RankSet, StreamId, Tag};
+use sapwood_packet::{IntoValues, Rank, RankSet, Recipients, StreamId, Tag};
 
 use crate::error::check_tag;
 use crate::shared::Shared;
@@ -112,7 +112,7 @@ impl Stream {
     /// [`FIRST_TAG`](crate::FIRST_TAG); [`Error::NoMemberLeft`] when all members are gone;
     /// [`Error::Ended`].
     pub fn broadcast(&mut self, tag: Tag, values: impl IntoValues) -> Result<()> {
-        self.send(tag, values, &RankSet::new())
+        self.send(tag, values, &Recipients::All)
     }
 
     /// Sends values down to all members if that need not wait. Does one turn of the loop if there
@@ -132,7 +132,7 @@ impl Stream {
     /// [`Error::WouldWait`] when the stream's window is full, so that nothing was sent; else as
     /// [`Stream::broadcast`].
     pub fn try_broadcast(&mut self, tag: Tag, values: impl IntoValues) -> Result<()> {
-        self.try_send(tag, values, &RankSet::new())
+        self.try_send(tag, values, &Recipients::All)
     }
 
     /// Sends values down to one member.
@@ -140,52 +140,53 @@ impl Stream {
     /// # Errors
     /// As [`Stream::broadcast`]; also when the rank is no member.
     pub fn send_to(&mut self, rank: Rank, tag: Tag, values: impl IntoValues) -> Result<()> {
-        self.send(tag, values, &RankSet::range(rank, rank))
+        self.send(tag, values, &RankSet::range(rank, rank).into())
     }
 
-    /// Sends values down to some members, or to all where `ranks` is empty. Waits while the window
-    /// is full on the way to one of them.
+    /// Sends values down to some members, or to [`Recipients::All`]. An empty set sends to no
+    /// back-end. Waits while the window is full on the way to one of them.
     ///
     /// # Errors
     /// As [`Stream::send_to`].
     pub fn send_to_ranks(
         &mut self,
-        ranks: &RankSet,
+        to: impl Into<Recipients>,
         tag: Tag,
         values: impl IntoValues,
     ) -> Result<()> {
-        self.send(tag, values, ranks)
+        self.send(tag, values, &to.into())
     }
 
-    /// Sends values down to some members, or to all where `ranks` is empty, if that need not wait.
-    /// Other members need not read, as long as less than 1 MiB has been sent since they last did.
+    /// Sends values down to some members, or to [`Recipients::All`], if that need not wait. An
+    /// empty set sends to no back-end. Other members need not read, as long as less than 1 MiB has
+    /// been sent since they last did.
     ///
     /// # Errors
     /// [`Error::WouldWait`] when the window is full on the way to one of them, so that nothing was
     /// sent; else as [`Stream::send_to`].
     pub fn try_send_to_ranks(
         &mut self,
-        ranks: &RankSet,
+        to: impl Into<Recipients>,
         tag: Tag,
         values: impl IntoValues,
     ) -> Result<()> {
-        self.try_send(tag, values, ranks)
+        self.try_send(tag, values, &to.into())
     }
 
-    fn send(&mut self, tag: Tag, values: impl IntoValues, ranks: &RankSet) -> Result<()> {
+    fn send(&mut self, tag: Tag, values: impl IntoValues, to: &Recipients) -> Result<()> {
         check_tag(tag)?;
         let mut shared = self.shared.borrow_mut();
-        shared.wait_for_room(self.id, ranks)?;
-        shared.change(|node, now| node.broadcast(now, self.id, tag, values, ranks))
+        shared.wait_for_room(self.id, to)?;
+        shared.change(|node, now| node.broadcast(now, self.id, tag, values, to))
     }
 
-    fn try_send(&mut self, tag: Tag, values: impl IntoValues, ranks: &RankSet) -> Result<()> {
+    fn try_send(&mut self, tag: Tag, values: impl IntoValues, to: &Recipients) -> Result<()> {
         check_tag(tag)?;
         let mut shared = self.shared.borrow_mut();
-        if !shared.makes_room(self.id, ranks)? {
+        if !shared.makes_room(self.id, to)? {
             return Err(Error::WouldWait { stream: self.id });
         }
-        shared.change(|node, now| node.broadcast(now, self.id, tag, values, ranks))
+        shared.change(|node, now| node.broadcast(now, self.id, tag, values, to))
     }
 
     /// The next answer; waits for it.

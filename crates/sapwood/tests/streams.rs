@@ -5,8 +5,8 @@ mod support;
 use std::time::Duration;
 
 use sapwood::{
-    Answer, EquivalenceClasses, Error, FIRST_TAG, Network, Policy, RankSet, Statistics, Stream,
-    Values, WaveRule,
+    Answer, EquivalenceClasses, Error, FIRST_TAG, Network, Policy, RankSet, Recipients, Statistics,
+    Stream, Values, WaveRule,
 };
 use support::{HANG, Links, network, tags};
 
@@ -185,6 +185,17 @@ fn a_packet_to_one_rank_is_answered_by_that_rank() {
     assert_eq!(came, some);
     let error = stream.send_to(8, tags::RANK, ()).unwrap_err();
     assert_eq!(error.to_string(), "rank 8 is no member of this stream");
+    // The answer to the packet after them is the next one, so nothing arrived.
+    stream.send_to_ranks(RankSet::new(), tags::TEXT, ()).unwrap();
+    stream.try_send_to_ranks(RankSet::new(), tags::TEXT, ()).unwrap();
+    stream.send_to_ranks(Recipients::All, tags::RANK, ()).unwrap();
+    let mut came = RankSet::new();
+    for _ in 0..8 {
+        let answer = answer_of(&mut stream);
+        answer.value().unwrap().scalar::<i64>(0).unwrap();
+        came.union_with(answer.contributors.as_ref());
+    }
+    assert_eq!(came, RankSet::range(0, 7));
     network.close().unwrap();
 }
 
@@ -197,8 +208,8 @@ fn the_networks_own_tags_are_refused() {
             stream.broadcast(tag, 1_i64).unwrap_err(),
             stream.try_broadcast(tag, 1_i64).unwrap_err(),
             stream.send_to(0, tag, 1_i64).unwrap_err(),
-            stream.send_to_ranks(&RankSet::range(0, 1), tag, 1_i64).unwrap_err(),
-            stream.try_send_to_ranks(&RankSet::range(0, 1), tag, 1_i64).unwrap_err(),
+            stream.send_to_ranks(RankSet::range(0, 1), tag, 1_i64).unwrap_err(),
+            stream.try_send_to_ranks(RankSet::range(0, 1), tag, 1_i64).unwrap_err(),
         ] {
             let expected =
                 format!("tag {tag} is the network's own; an application's begin at {FIRST_TAG}");

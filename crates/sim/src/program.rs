@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 
 use sapwood_node::{Answer, Delivery, NodeError, Role, StreamSpec};
-use sapwood_packet::{RankSet, StreamId, Values};
+use sapwood_packet::{RankSet, Recipients, StreamId, Values};
 
 use crate::agenda::{MILLISECOND, Time};
 use crate::payload::TAG;
@@ -334,14 +334,17 @@ impl World {
         }
         let length = self.scenario.streams[index].length.min(4000);
         let clock = self.processes[FRONT_END].clock(self.now);
-        let all = if destinations.is_empty() { members } else { destinations.clone() };
+        let (all, to) = match destinations.is_empty() {
+            true => (members, Recipients::All),
+            false => (destinations.clone(), Recipients::Only(destinations.clone())),
+        };
         let number = self.oracle.broadcast(stream, all);
         let values = Values::new().scalar(number).array(&alloc::vec![number; length]);
         self.note(FRONT_END, || {
             alloc::format!("sends {number} down on stream {stream} to '{destinations}'")
         });
         let node = &mut self.processes[FRONT_END].node;
-        let sent = node.broadcast(clock, stream, TAG, values, &destinations);
+        let sent = node.broadcast(clock, stream, TAG, values, &to);
         debug_assert!(sent.is_ok(), "the stream is open and these are its members");
         self.carry_out(FRONT_END);
         true

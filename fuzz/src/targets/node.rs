@@ -8,7 +8,7 @@ use sapwood_filter::{FilterSpec, WaveRule};
 use sapwood_node::{
     ChildPlan, Delivery, Input, Instant, LinkId, Policy, Recovery, Role, StreamSpec,
 };
-use sapwood_packet::{Rank, RankSet, Slab, StreamId};
+use sapwood_packet::{Rank, RankSet, Recipients, Slab, StreamId};
 use sapwood_topology::{Hosts, Shape, Topology};
 
 use super::packets::{frame, ranks, values};
@@ -289,9 +289,11 @@ impl Run {
         }
         self.given_bytes += bytes + 256;
         if self.world.processes[0].role == Role::FrontEnd {
-            let destinations = ranks(source);
+            let named = ranks(source);
+            // The inputs that are kept state "all" as the empty set.
+            let to = if named.is_empty() { Recipients::All } else { Recipients::Only(named) };
             let node = &mut self.world.processes[0].node;
-            let sent = node.broadcast(now, stream, 3, values, &destinations);
+            let sent = node.broadcast(now, stream, 3, values, &to);
             self.world.note(&sent);
         } else {
             let wave = source.flag().then(|| source.number());

@@ -204,7 +204,7 @@ impl Run {
             return;
         }
         let values = vec![7_i64; if source.byte() == 255 { PACKET_BYTES / 8 } else { 3 }];
-        let sent = front_end.broadcast(now, stream, 2, values, &RankSet::new());
+        let sent = front_end.broadcast(now, stream, 2, values, &sapwood_packet::Recipients::All);
         self.world.note(&sent);
         self.world.drain(0);
     }

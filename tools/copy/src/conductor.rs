@@ -259,7 +259,7 @@ impl<'a> Conductor<'a> {
         let control = &mut self.control;
         let members = control.members();
         self.questions.ask(members.ranks(), now, |to, wave| {
-            had_room(control.try_send_to_ranks(to, POLL, poll(wave, HOLD)))
+            had_room(control.try_send_to_ranks(to.clone(), POLL, poll(wave, HOLD)))
         })?;
         Ok(())
     }

@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use sapwood::{Answer, RankSet, Wave};
+use sapwood::{Answer, RankSet, Recipients, Wave};
 
 use super::unanswered::Unanswered;
 
@@ -67,7 +67,7 @@ impl Questions {
         &mut self,
         hosts: &RankSet,
         now: Instant,
-        mut send: impl FnMut(&RankSet, Wave) -> Result<bool, E>,
+        mut send: impl FnMut(&Recipients, Wave) -> Result<bool, E>,
     ) -> Result<bool, E> {
         let is_lost = now - self.asked_at > (self.pace.silence + self.pace.hold) * 2;
         if self.is_open && !is_lost || now < self.next_at {

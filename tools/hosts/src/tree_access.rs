@@ -10,7 +10,8 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use sapwood::{
-    Answer, Error, Event, Network, Policy, Rank, RankSet, Stream, StreamId, Tag, Values, WaveRule,
+    Answer, Error, Event, Network, Policy, Rank, RankSet, Recipients, Stream, StreamId, Tag,
+    Values, WaveRule,
 };
 
 use crate::absence::{Absence, NOT_REACHED, below, by_reason, everyone, not_started};
@@ -83,7 +84,7 @@ pub trait Tree {
     fn send(
         &mut self,
         stream: StreamId,
-        to: &RankSet,
+        to: &Recipients,
         tag: Tag,
         values: Values,
     ) -> Result<(), Error>;
@@ -95,7 +96,7 @@ pub trait Tree {
     fn try_send(
         &mut self,
         stream: StreamId,
-        to: &RankSet,
+        to: &Recipients,
         tag: Tag,
         values: Values,
     ) -> Result<bool, Error> {
@@ -274,13 +275,12 @@ impl Tree for Owned {
     fn send(
         &mut self,
         stream: StreamId,
-        to: &RankSet,
+        to: &Recipients,
         tag: Tag,
         values: Values,
     ) -> Result<(), Error> {
         match self.streams.get_mut(&stream) {
-            Some(stream) if to.is_empty() => said(stream.broadcast(tag, values)),
-            Some(stream) => said(stream.send_to_ranks(to, tag, values)),
+            Some(stream) => said(stream.send_to_ranks(to.clone(), tag, values)),
             None => Ok(()),
         }
     }
@@ -288,12 +288,12 @@ impl Tree for Owned {
     fn try_send(
         &mut self,
         stream: StreamId,
-        to: &RankSet,
+        to: &Recipients,
         tag: Tag,
         values: Values,
     ) -> Result<bool, Error> {
         let Some(stream) = self.streams.get_mut(&stream) else { return Ok(true) };
-        match stream.try_send_to_ranks(to, tag, values) {
+        match stream.try_send_to_ranks(to.clone(), tag, values) {
             Err(Error::WouldWait { .. }) => Ok(false),
             sent => said(sent).map(|()| true),
         }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use sapwood::{Error, Rank, RankSet};
+use sapwood::{Error, Rank, RankSet, Recipients};
 
 /// A host that has left this number of questions unanswered is asked one question in [`SELDOM`].
 const UNANSWERED_MAX: u32 = 8;
@@ -56,22 +56,24 @@ impl Unanswered {
         hosts.difference(hanging.as_ref())
     }
 
-    /// Asks those of these hosts that are to be asked. `send` is given them, or an empty set for
-    /// all, and says whether there was room for it. Gives whether a question has gone.
+    /// Asks those of these hosts that are to be asked. `send` is given them, and says whether
+    /// there was room for it. Gives whether a question has gone.
     ///
     /// # Errors
     /// What `send` says.
     pub fn ask<E>(
         &mut self,
         hosts: &RankSet,
-        mut send: impl FnMut(&RankSet) -> Result<bool, E>,
+        mut send: impl FnMut(&Recipients) -> Result<bool, E>,
     ) -> Result<bool, E> {
         self.questions += 1;
         let audience = self.audience(hosts);
         let is_for_all = audience == *hosts || self.questions.is_multiple_of(SELDOM);
         let asked = match () {
-            () if is_for_all && send(&RankSet::new())? => hosts,
-            () if !audience.is_empty() && audience != *hosts && send(&audience)? => &audience,
+            () if is_for_all && send(&Recipients::All)? => hosts,
+            () if !audience.is_empty() && audience != *hosts && send(&(&audience).into())? => {
+                &audience
+            }
             () => return Ok(false),
         };
         for rank in asked.iter() {
@@ -90,8 +92,11 @@ mod tests {
     /// Asks, where there is room on the way to `open`; gives who was asked.
     fn ask(unanswered: &mut Unanswered, hosts: &RankSet, open: &RankSet) -> Option<RankSet> {
         let mut asked = None;
-        let mut send = |to: &RankSet| {
-            let to = if to.is_empty() { hosts } else { to };
+        let mut send = |to: &Recipients| {
+            let to = match to {
+                Recipients::All => hosts,
+                Recipients::Only(some) => some,
+            };
             let has_room = to.difference(open.as_ref()).is_empty();
             asked = has_room.then(|| to.clone());
             Ok::<bool, Infallible>(has_room)

@@ -10,7 +10,7 @@ use std::io::{Read, Stdin};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use sapwood::{Answer, Error, Rank, RankSet, StreamId, Tag, Values};
+use sapwood::{Answer, Error, Rank, RankSet, Recipients, StreamId, Tag, Values};
 use sapwood_launch::Signal;
 
 use super::printer::Printer;
@@ -107,7 +107,7 @@ impl<'a> Conductor<'a> {
         order.live = channels.live;
         order.input = channels.input.unwrap_or(channels.control);
         order.hold = FIRST_HOLD;
-        tree.send(channels.control, &RankSet::new(), RUN, order.encode())?;
+        tree.send(channels.control, &Recipients::All, RUN, order.encode())?;
         tree.flush()?;
         for descriptor in signals.descriptors() {
             tree.watch(descriptor.as_fd())?;
@@ -195,7 +195,7 @@ impl<'a> Conductor<'a> {
     }
 
     fn fetch(&mut self, rank: Rank, which: usize, take: &mut Taker<'_>) -> Result<u64, Failure> {
-        let to = RankSet::range(rank, rank);
+        let to = RankSet::range(rank, rank).into();
         let values = Values::new().scalar(which as u32 + 1);
         if !self.tell(&to, FETCH, values)? {
             return Ok(0);
@@ -327,10 +327,10 @@ impl<'a> Conductor<'a> {
             self.ending = Some((signal, now + ENDING_TIME));
             let passed_on = if signal == Signal::INT { Signal::TERM } else { signal };
             let values = || Values::new().scalar(passed_on.as_raw());
-            if !self.tell(&RankSet::new(), SIGNAL, values())? {
+            if !self.tell(&Recipients::All, SIGNAL, values())? {
                 let others = self.questions.audience(&self.members);
                 if !others.is_empty() {
-                    self.tell(&others, SIGNAL, values())?;
+                    self.tell(&others.into(), SIGNAL, values())?;
                 }
             }
             self.tree.flush()?;
@@ -378,15 +378,15 @@ impl<'a> Conductor<'a> {
     fn ask(&mut self, now: Instant) -> Result<(), Failure> {
         let hold = (self.hold * 2).min(HOLD_MAX);
         let (tree, control) = (&mut *self.tree, self.channels.control);
-        let send = |to: &RankSet, wave| tell(tree, control, to, POLL, poll(wave, hold));
+        let send = |to: &Recipients, wave| tell(tree, control, to, POLL, poll(wave, hold));
         if self.questions.ask(&self.members, now, send)? {
             self.hold = hold;
         }
         Ok(())
     }
 
-    /// Tells some, or all where none are named, if that need not wait; whether it did not.
-    fn tell(&mut self, to: &RankSet, tag: Tag, values: Values) -> Result<bool, Failure> {
+    /// Tells these hosts, if that need not wait; whether it did not.
+    fn tell(&mut self, to: &Recipients, tag: Tag, values: Values) -> Result<bool, Failure> {
         tell(self.tree, self.channels.control, to, tag, values)
     }
 
@@ -418,7 +418,7 @@ impl<'a> Conductor<'a> {
             read => read.unwrap_or(0),
         };
         let values = Values::new().string(&part[..count]);
-        match self.tree.send(input.stream, &RankSet::new(), INPUT, values) {
+        match self.tree.send(input.stream, &Recipients::All, INPUT, values) {
             // No host is left that could read it.
             Ok(()) | Err(Error::Misuse(_)) => {}
             Err(error) => return Err(error.into()),
@@ -448,11 +448,11 @@ impl Drop for Conductor<'_> {
     }
 }
 
-/// Tells some, or all where none are named, if that need not wait; whether it did not.
+/// Tells these hosts, if that need not wait; whether it did not.
 fn tell(
     tree: &mut dyn Tree,
     control: StreamId,
-    to: &RankSet,
+    to: &Recipients,
     tag: Tag,
     values: Values,
 ) -> Result<bool, Failure> {

@@ -207,7 +207,7 @@ impl<'a> Watch<'a> {
         // hear no key, no signal and no scraper, for as long as it does. Who is not asked has not
         // answered in time.
         let Self { stream, everyone, unanswered, .. } = self;
-        unanswered.ask(everyone, |to| had_room(stream.try_send_to_ranks(to, ASK, wave)))?;
+        unanswered.ask(everyone, |to| had_room(stream.try_send_to_ranks(to.clone(), ASK, wave)))?;
         self.network.flush()?;
         self.waves.begin(wave, now);
         // One that is late does not make the next ones come in a heap.

@@ -77,6 +77,36 @@ static void a_sum_over_everyone(void)
     OK(sapwood_stream_close(&stream, &error));
 }
 
+/* Sends one number to a communicator's back-ends. */
+static int send_some(sapwood_stream_t *stream, const sapwood_communicator_t *to, int32_t number)
+{
+    const void *values[] = {&number};
+    return sapwood_stream_send_to_some_values(stream, to, TAG_RANK, "%d", values, 1, &error);
+}
+
+/* NULL is all members, an empty communicator none: the next answer is that to the next packet. */
+static void all_some_and_none(sapwood_stream_t *stream, uint32_t last)
+{
+    sapwood_communicator_t *none = NULL, *some = NULL, *stranger = NULL;
+    uint32_t outside = last + 1;
+    OK(sapwood_communicator_of_ranks(&none, NULL, 0, &error));
+    OK(sapwood_communicator_of_ranks(&some, &last, 1, &error));
+    OK(sapwood_communicator_of_ranks(&stranger, &outside, 1, &error));
+    for (int32_t number = 1; number <= 2; number++) {
+        int32_t value = 0;
+        OK(send_some(stream, none, 3000));
+        OK(send_some(stream, number == 1 ? some : NULL, number));
+        sapwood_answer_t *answer = answer_of(stream);
+        OK(sapwood_packet_read(value_of(answer), &error, "%d", &value));
+        CHECK(value == number + (int32_t)last);
+        sapwood_answer_free(&answer);
+    }
+    CHECK(send_some(stream, stranger, 1) == SAPWOOD_ERROR_USAGE);
+    sapwood_communicator_free(&none);
+    sapwood_communicator_free(&some);
+    sapwood_communicator_free(&stranger);
+}
+
 /* The last member alone, waited for with poll. */
 static void one_member(void)
 {
@@ -101,6 +131,7 @@ static void one_member(void)
     OK(sapwood_packet_read(value_of(answer), &error, "%d", &value));
     CHECK(value == 1000 + (int32_t)last);
     sapwood_answer_free(&answer);
+    all_some_and_none(stream, last);
     OK(sapwood_stream_close(&stream, &error));
 }
 

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use sapwood_filter::WaveRule;
-use sapwood_packet::{IntoValues, Packet, RankSet, Slab, StreamId, Tag, Wave};
+use sapwood_packet::{IntoValues, Packet, RankSet, Recipients, Slab, StreamId, Tag, Wave};
 use sapwood_wire::limits::{FILTERS_MAX, WINDOW_BYTES};
 use sapwood_wire::{Control, Ranges, StreamRequest, WaitRule, encode_control};
 
@@ -85,18 +85,18 @@ impl Node {
     /// # Errors
     /// [`NodeError::Stream`] when the stream is not open here.
     pub fn has_room(&self, stream: StreamId) -> Result<bool, NodeError> {
-        self.has_room_to(stream, &RankSet::new())
+        self.has_room_to(stream, &Recipients::All)
     }
 
     /// The same of a packet for some members only, where it goes down: the windows of others do not
-    /// matter. An empty set stands for all members.
+    /// matter.
     ///
     /// # Errors
     /// As [`Node::has_room`].
-    pub fn has_room_to(&self, stream: StreamId, destinations: &RankSet) -> Result<bool, NodeError> {
+    pub fn has_room_to(&self, stream: StreamId, to: &Recipients) -> Result<bool, NodeError> {
         let open = self.streams.get(stream).ok_or(NodeError::Stream { stream })?;
         Ok(match self.turn.settings.role {
-            Role::FrontEnd => open.has_room_down(destinations),
+            Role::FrontEnd => to.is_none() || open.has_room_down(to.named()),
             // A run that has been begun is ended: it is short, and broken runs cost every node
             // above.
             _ => open.drops() || open.sender.is_open() || self.has_open_run(stream),
@@ -134,7 +134,8 @@ impl Node {
         self.streams.get(stream).map_or(0, |stream| stream.dropped)
     }
 
-    /// Sends to all members of a stream, or to those named (front-end).
+    /// Sends to all members of a stream, or to those named (front-end). A packet to no back-end is
+    /// checked like any other and takes no wave.
     ///
     /// # Errors
     /// [`NodeError`] when the stream is not open, a destination is no member, the values are too
@@ -145,14 +146,14 @@ impl Node {
         stream: StreamId,
         tag: Tag,
         values: impl IntoValues,
-        destinations: &RankSet,
+        to: &Recipients,
     ) -> Result<(), NodeError> {
         self.turn.now = now;
         if self.turn.settings.role != Role::FrontEnd {
             return Err(NodeError::NotFrontEnd);
         }
         let at = self.streams.find(stream).ok_or(NodeError::Stream { stream })?;
-        let strangers = destinations.difference(self.streams.at(at).members.as_ref());
+        let strangers = to.named().to_set().difference(self.streams.at(at).members.as_ref());
         if let Some(rank) = strangers.as_ref().first() {
             return Err(NodeError::NotMember { rank });
         }
@@ -162,6 +163,9 @@ impl Node {
         check_length(packet.body())?;
         self.turn.retain_large(packet.body());
         check_count(packet.format().len())?;
+        if to.is_none() {
+            return Ok(());
+        }
         let mut lent = packet.as_ref();
         lent.header.origin = self.turn.rank_or_max();
         let open = self.streams.at(at);
@@ -169,7 +173,7 @@ impl Node {
         lent.header.wave = wave;
         lent.header.ends_wave = true;
         open.next_down += 1;
-        lent.destinations = destinations.as_ref();
+        lent.destinations = to.named();
         if self.streams.at(at).passes_down {
             self.streams.send_down(at, lent, Some(packet.body()), &mut self.turn);
         } else {

@@ -2,8 +2,6 @@
 
 use alloc::string::String;
 
-use sapwood_packet::RankSet;
-
 use crate::interface::Instant;
 use crate::interface::record::Records;
 use crate::node::Node;
@@ -56,7 +54,7 @@ impl Node {
         now: Instant,
         stream: sapwood_packet::StreamId,
     ) -> Result<(), crate::NodeError> {
-        self.broadcast(now, stream, TELEMETRY_TAG, (), &RankSet::new())
+        self.broadcast(now, stream, TELEMETRY_TAG, (), &sapwood_packet::Recipients::All)
     }
 
     /// What this process tells of itself and its links, outside of any wave.

@@ -11,7 +11,7 @@ use sapwood_link::{
     Assemblies, END, EncodedFrame, FrameInfo, Pool, Position, RetransmitBuffer, Sender,
     SequenceSpace,
 };
-use sapwood_packet::{Format, FormatRef, Rank, RankSet, StreamId, Wave};
+use sapwood_packet::{Format, FormatRef, Rank, RankSet, RankSetRef, StreamId, Wave};
 use sapwood_wire::limits::{CHUNK_BYTES, KEPT_BYTES};
 use sapwood_wire::{FilterRequest, Policy, StreamRequest, WaitRule};
 
@@ -370,10 +370,9 @@ impl Stream {
 
     /// Whether the application may send down to some members, or to all where none are named,
     /// without anything piling up beyond the window.
-    pub(crate) fn has_room_down(&self, destinations: &RankSet) -> bool {
-        let is_for = |slot: &Slot| {
-            destinations.is_empty() || slot.members.as_ref().intersects(destinations.as_ref())
-        };
+    pub(crate) fn has_room_down(&self, destinations: RankSetRef<'_>) -> bool {
+        let is_for =
+            |slot: &Slot| destinations.is_empty() || slot.members.as_ref().intersects(destinations);
         let is_open = |slot: &Slot| !slot.alive || slot.down.is_open() || !is_for(slot);
         let window = self.request.window_bytes as usize;
         let is_waiting = self.down_offload.as_ref().is_some_and(|offload| offload.bytes >= window);

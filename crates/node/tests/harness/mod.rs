@@ -19,7 +19,7 @@ use sapwood_node::{
     Answer, ChildPlan, DYNAMIC_RANKS_BEGIN, Delivery, Event, Input, Instant, Job, LinkId, Node,
     Output, Recovery, Role, Settings, StreamSpec,
 };
-use sapwood_packet::{IntoValues, Packet, Rank, RankSet, StreamId};
+use sapwood_packet::{IntoValues, Packet, Rank, RankSet, Recipients, StreamId};
 use sapwood_topology::{Hosts, Shape, Topology};
 
 use oracle::Oracle;
@@ -582,10 +582,11 @@ impl Tree {
         self.drain(0);
     }
 
-    /// The front-end sends to some members, or to all.
+    /// The front-end sends to some members, or to all where no rank is named.
     pub fn broadcast(&mut self, stream: StreamId, ranks: &RankSet, values: impl IntoValues) {
         let now = self.now;
-        let sent = self.front_end().broadcast(now, stream, TAG, values, ranks);
+        let to = if ranks.is_empty() { Recipients::All } else { ranks.into() };
+        let sent = self.front_end().broadcast(now, stream, TAG, values, &to);
         sent.expect("the stream is open");
         self.drain(0);
     }

@@ -206,7 +206,7 @@ impl Study {
     fn ask(&self, forest: &mut Forest<'_>, waves: u16) -> Result<(), ScaleError> {
         let (stream, everyone) = (forest.stream(), self.everyone());
         let (front_end, now) = forest.front_end();
-        let asked = front_end.broadcast(now, stream, TAG, u64::from(waves), &everyone);
+        let asked = front_end.broadcast(now, stream, TAG, u64::from(waves), &everyone.into());
         asked.map_err(|error| ScaleError::Broken { what: format!("{error}") })?;
         forest.wake_front_end();
         Ok(())

@@ -35,8 +35,8 @@ pub enum Request {
     /// Opens the streams of a command to these members. The answer is [`Reply::Begun`] or
     /// [`Reply::Refused`].
     Begin { members: String, has_input: bool },
-    /// Sends a packet to some members, or to all.
-    Send { stream: StreamId, to: String, packet: Part },
+    /// Sends a packet to the members named, or to all where it is none.
+    Send { stream: StreamId, to: Option<String>, packet: Part },
     /// Closes the streams of the command with this control stream.
     End { control: StreamId },
     /// Who is silent in a command, and who has been heard in it.
@@ -272,7 +272,7 @@ mod tests {
         let (mut one, mut other) = (Line::new(one), Line::new(other));
         let values = Values::new().string("text").scalar(7_i32);
         let packet = Part::new(100, values.as_ref());
-        one.push(&Request::Send { stream: 9, to: "1-2".into(), packet });
+        one.push(&Request::Send { stream: 9, to: Some("1-2".into()), packet });
         one.push(&Request::Stop);
         let all = std::mem::take(&mut one.outgoing);
         for piece in all.chunks(3) {
@@ -282,7 +282,8 @@ mod tests {
             assert!(other.read());
         }
         let messages: Vec<Request> = other.messages().unwrap();
-        let [Request::Send { stream: 9, to, packet }, Request::Stop] = &messages[..] else {
+        let [Request::Send { stream: 9, to: Some(to), packet }, Request::Stop] = &messages[..]
+        else {
             panic!("{messages:?}");
         };
         assert_eq!((ranks(to), packet.tag), (Some(RankSet::range(1, 2)), 100));

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use sapwood::{Error, RankSet, StreamId};
+use sapwood::{Error, Recipients, StreamId};
 use sapwood_transport::{Interest, Link, Poller};
 
 use super::message::{Description, Line, Part, Reply, Request, ranks};
@@ -25,7 +25,7 @@ pub(crate) struct Session {
     interest: Interest,
     channels: Vec<Channels>,
     /// What has no room in the tree yet, by stream, in order.
-    unsent: BTreeMap<StreamId, VecDeque<(RankSet, Part)>>,
+    unsent: BTreeMap<StreamId, VecDeque<(Recipients, Part)>>,
     unsent_bytes: usize,
     is_gone: bool,
 }
@@ -90,7 +90,7 @@ impl Session {
         for request in requests {
             match request {
                 Request::Begin { members, has_input } => self.begin(&members, has_input, tree),
-                Request::Send { stream, to, packet } => self.keep(stream, &to, packet),
+                Request::Send { stream, to, packet } => self.keep(stream, to, packet),
                 Request::End { control } => {
                     if let Some(at) = self.channels.iter().position(|one| one.control == control) {
                         self.end(at, tree);
@@ -122,9 +122,13 @@ impl Session {
         }
     }
 
-    fn keep(&mut self, stream: StreamId, to: &str, packet: Part) {
+    fn keep(&mut self, stream: StreamId, to: Option<String>, packet: Part) {
         let is_own = self.channels.iter().any(|channels| channels.all().any(|id| id == stream));
-        let (true, Some(to)) = (is_own, ranks(to)) else { return };
+        let to = match to {
+            None => Some(Recipients::All),
+            Some(named) => ranks(&named).map(Recipients::Only),
+        };
+        let (true, Some(to)) = (is_own, to) else { return };
         self.unsent_bytes += packet.bytes();
         self.unsent.entry(stream).or_default().push_back((to, packet));
         if self.unsent_bytes > UNSENT_BYTES_MAX {

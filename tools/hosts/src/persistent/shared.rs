@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
-use sapwood::{Answer, Error, RankSet, StreamId, Tag, Values};
+use sapwood::{Answer, Error, RankSet, Recipients, StreamId, Tag, Values};
 use sapwood_topology::NodeSet;
 use sapwood_transport::{Interest, Poller};
 
@@ -287,7 +287,7 @@ impl Tree for SharedTree {
     fn send(
         &mut self,
         stream: StreamId,
-        to: &RankSet,
+        to: &Recipients,
         tag: Tag,
         values: Values,
     ) -> Result<(), Error> {
@@ -295,7 +295,11 @@ impl Tree for SharedTree {
         if let Some(under_way) = self.under_way.get_mut(&stream) {
             *under_way += packet.bytes();
         }
-        self.line.push(&Request::Send { stream, to: to.to_string(), packet });
+        let to = match to {
+            Recipients::All => None,
+            Recipients::Only(ranks) => Some(ranks.to_string()),
+        };
+        self.line.push(&Request::Send { stream, to, packet });
         self.write()
     }
 
