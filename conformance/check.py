@@ -25,7 +25,8 @@ DIRECTIVES_MAX = 64
 RUN_WAVES_MAX = 64
 RUN_BYTES_MAX = 8 << 10
 
-FLAGS = {1: "filtered", 2: "ends_wave", 4: "late", 8: "chunk", 16: "direct", 32: "void", 64: "run"}
+FLAGS = {1: "filtered", 2: "ends_wave", 4: "late", 8: "chunk", 16: "void", 32: "run"}
+ORDERS = ("wave", "single", "part", "direct", "last")
 SHAPES = {0: "", 1: "a", 2: "A"}
 # Code of an element: its letters, and how `struct` calls it.
 ELEMENTS = {
@@ -74,44 +75,44 @@ class Reader:
 
 
 def check_prefix(frame):
-    """Kind, flags and count of a frame whose length is right."""
+    """Kind, flags, count and order of a frame whose length is right."""
     if len(frame) < 8:
         raise Refused("Length")
-    length, kind, flags, count = struct.unpack_from("<IBBH", frame)
+    length, kind, flags, count, order = struct.unpack_from("<IBBBB", frame)
     if kind not in (1, 2):
         raise Refused("Kind")
     least, most = (40, FRAME_BYTES_MAX) if kind == 1 else (9, CONTROL_BYTES_MAX)
     if not least <= length <= most or length % 8 or length != len(frame):
         raise Refused("Length")
-    if flags & (~127 if kind == 1 else ~0):
+    if flags & (~63 if kind == 1 else ~0):
         raise Refused("Kind")
-    return kind, flags, count
+    return kind, flags, count, order
 
 
-def decode_packet(frame, flags, directives):
+def decode_packet(frame, flags, directives, order):
     """The fields of a packet's frame, as the vectors spell them."""
-    stream, tag, wave, origin, generation, contributors, destinations = struct.unpack_from(
+    stream, tag, wave, origin, number, contributors, destinations = struct.unpack_from(
         "<IiQIIII", frame, 8)
     reader = Reader(frame)
     reader.at = 40
-    if flags & 32 and (directives or flags & 8):
+    if flags & 16 and (directives or flags & 8):
         raise Refused("Parts")
     chunk = reader.take(16, "Parts") if flags & 8 else b""
-    run = struct.unpack("<II", reader.take(8, "Parts")) if flags & 64 else (0, 0)
+    run = struct.unpack("<II", reader.take(8, "Parts")) if flags & 32 else (0, 0)
     if run[1]:
         raise Refused("Parts")
     codes = reader.take(-(-directives // 8) * 8, "Parts")
     formats = read_format(codes[:directives], codes[directives:])
     fields = [
         ("stream", str(stream)), ("tag", str(tag)), ("wave", str(wave)), ("origin", str(origin)),
-        ("generation", str(generation)),
+        ("order", read_order(order, number, flags, wave)),
         ("flags", " ".join(name for bit, name in FLAGS.items() if flags & bit)),
         ("contributors", read_ranks(reader, contributors)),
         ("destinations", read_ranks(reader, destinations)),
     ]
     spelled = " ".join(f"%{shape}{ELEMENTS[code][0]}" for shape, code in formats)
-    if flags & 64:
-        return fields + read_run(reader, flags, wave, run[0], formats, spelled)
+    if flags & 32:
+        return fields + read_run(reader, flags, order, wave, run[0], formats, spelled)
     if chunk:
         offset, total = struct.unpack("<QQ", chunk)
         length = reader.left()
@@ -126,10 +127,19 @@ def decode_packet(frame, flags, directives):
     return fields
 
 
-def read_run(reader, flags, wave, more, formats, spelled):
+def read_order(order, number, flags, wave):
+    """A packet's order, with the number that only single packets and parts have."""
+    if order >= len(ORDERS) or bool(number) != (order in (1, 2)) or wave == (1 << 64) - 1:
+        raise Refused("Parts")
+    if ORDERS[order] == "last" and (wave or not flags & 16):
+        raise Refused("Parts")
+    return f"{ORDERS[order]} {number}" if number else ORDERS[order]
+
+
+def read_run(reader, flags, order, wave, more, formats, spelled):
     """The fields of several waves, whose values are alike and lie one behind another."""
     waves, length = more + 1, reader.left()
-    if flags & (4 | 8 | 16 | 32) or not flags & 2 or not 2 <= waves <= RUN_WAVES_MAX:
+    if flags & (4 | 8 | 16) or order > 1 or not flags & 2 or not 2 <= waves <= RUN_WAVES_MAX:
         raise Refused("Parts")
     if len(formats) != 1 or ELEMENTS[formats[0][1]][1] is None or wave + waves >= 1 << 64:
         raise Refused("Parts")
@@ -199,10 +209,10 @@ def read_string(reader):
 
 def decode(frame):
     """The fields of any frame."""
-    kind, flags, count = check_prefix(frame)
+    kind, flags, count, order = check_prefix(frame)
     if kind == 1:
-        return decode_packet(frame, flags, count)
-    if count:
+        return decode_packet(frame, flags, count, order)
+    if count or order:
         raise Refused("Parts")
     try:
         message, end = read_control(frame, 8)

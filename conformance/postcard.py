@@ -49,6 +49,7 @@ CLAIM = Enum((
     ("Visitor", None),
     ("Joining", None),
 ))
+PROBE = Enum((("Heartbeat", "u64"), ("Barrier", "u64")))
 TERMS = Struct((
     ("is_on", "bool"), ("orphan_limit", "u32"), ("grace", "u32"), ("silence", "u32"),
     ("front_end_wait", "u32"),
@@ -77,15 +78,15 @@ CONTROL = Enum((
     ("Open", STREAM),
     ("Close", Struct((("stream", "u32"),))),
     ("Fault", Struct((
-        ("stream", "u32"), ("wave", "u64"), ("rank", "u32"), ("back_ends", RANKS),
+        ("stream", "u32"), ("wave", Option("u64")), ("rank", "u32"), ("back_ends", RANKS),
         ("reason", "reason")))),
     ("Credit", Struct((("stream", "u32"), ("bytes", "u32")))),
     ("Acknowledge", Struct((
         ("stream", "u32"), ("wave", "u64"), ("offset", "u64"), ("singles", "u64")))),
     ("Shutdown", None),
     ("Leaving", None),
-    ("Probe", Struct((("number", "u64"),))),
-    ("Echo", Struct((("number", "u64"), ("clock", "u64")))),
+    ("Probe", Struct((("probe", PROBE),))),
+    ("Echo", Struct((("probe", Option(PROBE)), ("clock", "u64")))),
     ("Rejoin", Struct((
         ("back_ends", RANKS), ("covers", RANKS), ("former", RANKS),
         ("files", List(DIGEST, FILES_MAX))))),

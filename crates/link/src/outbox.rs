@@ -225,7 +225,7 @@ impl Outbox {
                 stream: packet.header.stream,
                 tag: packet.header.tag,
                 wave: packet.header.wave,
-                number: packet.header.generation,
+                number: packet.header.order.single_number(),
                 directive: *directive,
                 stride: packet.body.len(),
                 waves: 1,

@@ -1,6 +1,6 @@
 //! Sequence spaces of a stream: the position of a packet in its order, and how it is acknowledged.
 
-use sapwood_packet::{Chunk, Header, PacketRef, Rank, Wave};
+use sapwood_packet::{Chunk, Header, Order, PacketRef, Rank, Wave};
 
 /// Where in a stream's sequence something belongs: the wave (on the way down: the packet's number),
 /// and the offset within a packet that is cut into chunks.
@@ -12,8 +12,9 @@ pub struct Position {
     pub offset: u64,
 }
 
-/// The position behind all waves: a sender that has come so far sends nothing more.
-pub const END: Position = Position { wave: u64::MAX, offset: 0 };
+/// The position behind all waves, where a sender is after [`Order::Last`]: it sends nothing more.
+/// No wave has this number, and no frame states it.
+pub const END: Position = Position { wave: Wave::MAX, offset: 0 };
 
 /// Where the index of a packet among those that a downward filter made of one is kept in the offset
 /// of a place: above the length of any packet.
@@ -27,21 +28,21 @@ impl Position {
 
     /// Where a packet on its way down belongs.
     pub fn of_downward(packet: &PacketRef<'_>) -> Self {
-        let index = u64::from(packet.header.generation) << INDEX_SHIFT;
+        let index = u64::from(packet.header.order.part_index()) << INDEX_SHIFT;
         let offset = packet.chunk.map_or(0, |chunk| chunk.offset);
         Self { wave: packet.header.wave, offset: index | offset }
     }
 
     /// The position behind a packet on its way down.
     pub fn behind_downward(packet: &PacketRef<'_>) -> Self {
-        let Header { wave, generation, ends_wave, .. } = packet.header;
+        let Header { wave, order, ends_wave, .. } = packet.header;
         match packet.chunk {
             Some(chunk) if chunk.offset + (packet.body.len() as u64) < chunk.total => {
                 let position = Self::of_downward(packet);
                 Self { offset: position.offset + packet.body.len() as u64, ..position }
             }
             _ if ends_wave => Self::start_of(wave + 1),
-            _ => Self { wave, offset: (u64::from(generation) + 1) << INDEX_SHIFT },
+            _ => Self { wave, offset: (u64::from(order.part_index()) + 1) << INDEX_SHIFT },
         }
     }
 
@@ -86,17 +87,19 @@ impl FrameInfo {
     /// Of a packet that goes up.
     #[inline]
     pub fn upward(packet: &PacketRef<'_>) -> Self {
-        let Header { wave, generation, direct, origin, .. } = packet.header;
+        let Header { wave, order, origin, .. } = packet.header;
         let offset = packet.chunk.map_or(0, |chunk| chunk.offset);
         let (begins, ends) = bounds_of(packet);
-        let (space, position) = if direct {
-            (SequenceSpace::Unsequenced, Position::default())
-        } else if wave == END.wave {
-            (SequenceSpace::Unsequenced, END)
-        } else if generation > 0 {
-            (SequenceSpace::Singles, Position::start_of(generation.into()))
-        } else {
-            (SequenceSpace::Waves, Position { wave: wave + u64::from(packet.more_waves), offset })
+        let (space, position) = match order {
+            Order::Direct => (SequenceSpace::Unsequenced, Position::default()),
+            Order::Last => (SequenceSpace::Unsequenced, END),
+            Order::Single(number) => {
+                (SequenceSpace::Singles, Position::start_of(number.get().into()))
+            }
+            Order::Wave | Order::Part(_) => {
+                let wave = wave + u64::from(packet.more_waves);
+                (SequenceSpace::Waves, Position { wave, offset })
+            }
         };
         Self { space, position, behind: position, origin, begins, ends, more: packet.more_waves }
     }
@@ -105,8 +108,11 @@ impl FrameInfo {
     pub fn downward(packet: &PacketRef<'_>) -> Self {
         let (begins, ends) = bounds_of(packet);
         let position = Position::of_downward(packet);
-        let space =
-            if packet.header.direct { SequenceSpace::Unsequenced } else { SequenceSpace::Waves };
+        let space = if packet.header.is_direct() {
+            SequenceSpace::Unsequenced
+        } else {
+            SequenceSpace::Waves
+        };
         let behind = Position::behind_downward(packet);
         Self { space, position, behind, origin: packet.header.origin, begins, ends, more: 0 }
     }

@@ -6,7 +6,7 @@ mod desk;
 
 use desk::{COMMUNICATION, Desk, LIAR, OTHERS, PEAK, Speaker, contribution, control, packet, wide};
 use sapwood_filter::WaveRule;
-use sapwood_packet::{Header, PacketRef, RankSet};
+use sapwood_packet::{Header, Order, PacketRef, RankSet};
 use sapwood_wire::{Claim, Control, Ranges, WIRE_VERSION};
 
 /// A lie: its name, what is said of it, and the bytes.
@@ -107,7 +107,7 @@ fn of_streams() -> Vec<Lie> {
     let with = |header: Header, stream: u32, ranks: &str| packet(header, stream, ranks, 1);
     let fault = Control::Fault {
         stream: 1,
-        wave: 0,
+        wave: Some(0),
         rank: 0,
         back_ends: ranges("0-3"),
         reason: "lost".into(),
@@ -132,8 +132,8 @@ fn of_back_ends() -> Vec<Lie> {
     let own = Header { ends_wave: true, ..Header::default() };
     let twice = [packet(own, 1, "0", 1), packet(own, 1, "0", 1)].concat();
     let late = Header { late: true, ..own };
-    let direct = Header { direct: true, ..own };
-    let end = Header { wave: u64::MAX, void: true, ..own };
+    let direct = Header { order: Order::Direct, ..own };
+    let end = Header { order: Order::Last, void: true, ..own };
     let end = {
         let header = Header { stream: 1, ..end };
         desk::encoded(&PacketRef { header, ..PacketRef::default() })
@@ -158,7 +158,10 @@ fn wide_sets() -> Vec<Lie> {
         ("Reached", Control::Reached { back_ends: wide(), attach_points: Vec::new() }),
         ("Reached", Control::Reached { back_ends: none(), attach_points: vec![point] }),
         ("Lost", Control::Lost { rank, back_ends: wide(), reason: text() }),
-        ("Fault", Control::Fault { stream, wave, rank, back_ends: wide(), reason: text() }),
+        (
+            "Fault",
+            Control::Fault { stream, wave: Some(wave), rank, back_ends: wide(), reason: text() },
+        ),
         ("Broken", Control::Broken { rank, back_ends: wide(), reason: text() }),
         ("Superseded", Control::Superseded { ranks: wide() }),
         (
@@ -240,8 +243,13 @@ fn a_communication_process_that_lies_is_broken_off_and_named() {
     let (rank, back_ends) = (COMMUNICATION, || ranges("0-3"));
     let reached = Control::Reached { back_ends: back_ends(), attach_points: Vec::new() };
     let lost = Control::Lost { rank, back_ends: back_ends(), reason: "gone".into() };
-    let fault =
-        Control::Fault { stream: 1, wave: 0, rank, back_ends: back_ends(), reason: "no".into() };
+    let fault = Control::Fault {
+        stream: 1,
+        wave: Some(0),
+        rank,
+        back_ends: back_ends(),
+        reason: "no".into(),
+    };
     let credit = Control::Credit { stream: 1, bytes: 1 << 20 };
     let lies = [
         lie("others' ranks", "for back-ends that are not below it", packet(own, 1, "0-3", 1)),

@@ -35,6 +35,7 @@ compile_error!(
 mod element;
 mod error;
 mod format;
+mod order;
 mod packet;
 mod rank_set;
 mod recipients;
@@ -44,6 +45,7 @@ mod values;
 pub use element::{Element, ElementType, Numeric};
 pub use error::PacketError;
 pub use format::{DIRECTIVES_MAX, Directive, Format, FormatRef, Shape};
+pub use order::Order;
 pub use packet::{Chunk, Header, Packet, PacketRef};
 pub use rank_set::{RankRange, RankSet, RankSetRef};
 pub use recipients::Recipients;

@@ -1,8 +1,8 @@
 //! The unit of data: typed values with what the tree must know to carry and combine them.
 
 use crate::{
-    Body, Format, FormatRef, IntoValues, OutOfMemory, Rank, RankSet, RankSetRef, Slab, StreamId,
-    Tag, ValuesRef, Wave,
+    Body, Format, FormatRef, IntoValues, Order, OutOfMemory, Rank, RankSet, RankSetRef, Slab,
+    StreamId, Tag, ValuesRef, Wave,
 };
 
 /// What the tree knows of a packet besides its values and sets of ranks.
@@ -12,20 +12,18 @@ pub struct Header {
     pub stream: StreamId,
     /// The application's tag.
     pub tag: Tag,
-    /// The wave that it belongs to; 0 for packets that go down.
+    /// Up, the wave that it belongs to; down, its number on the stream.
     pub wave: Wave,
     /// The process that made it: the sender, or the node whose filter emitted it.
     pub origin: Rank,
-    /// How often the sender has been given a new parent; 0 in a tree without repairs.
-    pub generation: u32,
+    /// The order in which it has its place.
+    pub order: Order,
     /// Set when a filter has made it out of others: its values are a partial result.
     pub filtered: bool,
     /// Set on the last packet of its wave on this link; exactly one is sent for each wave.
     pub ends_wave: bool,
     /// Set when its wave had been answered before it came.
     pub late: bool,
-    /// Set when it belongs to no wave and goes straight to the front-end.
-    pub direct: bool,
     /// Set when it has no value and only ends its wave: a filter chose to send nothing, or failed.
     pub void: bool,
 }
@@ -129,6 +127,22 @@ pub struct PacketRef<'a> {
     pub more_waves: u32,
     /// The encoded values, or the chunk's part of them; 8-aligned.
     pub body: &'a [u8],
+}
+
+impl Header {
+    /// Whether it is outside of every order.
+    #[must_use]
+    #[inline]
+    pub fn is_direct(&self) -> bool {
+        self.order == Order::Direct
+    }
+
+    /// Whether it says that nothing more is sent.
+    #[must_use]
+    #[inline]
+    pub fn is_last(&self) -> bool {
+        self.order == Order::Last
+    }
 }
 
 impl<'a> PacketRef<'a> {

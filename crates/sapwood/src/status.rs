@@ -20,9 +20,9 @@ const FULL: u32 = 900;
 /// nanoseconds.
 const SLOW: u64 = 50_000_000;
 
-/// Columns of a process in the planned tree, as it travels.
+/// Columns of a process in the planned tree, as it travels: its rank; one more than its parent's,
+/// or 0 for none; its role.
 const PLACE_COLUMNS: usize = 3;
-const NO_RANK: u64 = u32::MAX as u64;
 
 /// The health of a subtree, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -196,7 +196,7 @@ impl Status {
         let ranks: Vec<String> = self.missing.iter().map(|m| m.ranks.to_string()).collect();
         let reasons: Vec<&str> = self.missing.iter().map(|m| m.reason.as_str()).collect();
         let of_process = |process: &PlannedProcess| {
-            let parent = process.parent.map_or(NO_RANK, u64::from);
+            let parent = process.parent.map_or(0, |parent| u64::from(parent) + 1);
             [u64::from(process.rank), parent, process.role as u64]
         };
         let planned: Vec<u64> = self.sources.planned.iter().flat_map(of_process).collect();
@@ -237,7 +237,7 @@ impl Status {
             let role = [Role::FrontEnd, Role::Comm, Role::BackEnd]
                 .into_iter()
                 .find(|&role| role as u64 == row[2])?;
-            let parent = if row[1] == NO_RANK { None } else { Some(rank(row[1])?) };
+            let parent = if row[1] == 0 { None } else { Some(rank(row[1] - 1)?) };
             Some(PlannedProcess { rank: rank(row[0])?, parent, role })
         };
         let rows = own.array::<u64>(3)?.as_chunks::<PLACE_COLUMNS>().0;

@@ -2,7 +2,7 @@
 
 use alloc::string::String;
 
-use sapwood_packet::Slab;
+use sapwood_packet::{Order, Slab};
 use sapwood_wire::{Control, Frame, decode, frame_length};
 
 use crate::world::World;
@@ -50,7 +50,7 @@ fn describe(frame: &[u8]) -> String {
                 flag(header.ends_wave, " ends it"),
                 flag(header.late, " late"),
                 flag(header.void, " void"),
-                flag(header.direct, " direct"),
+                order(header.order),
                 packet.body.len(),
             )
         }
@@ -59,5 +59,16 @@ fn describe(frame: &[u8]) -> String {
         }
         Ok(Frame::Control(control)) => alloc::format!("{control:?}"),
         Err(error) => alloc::format!("no frame: {error}"),
+    }
+}
+
+/// The order of a packet, where it is not that of waves.
+fn order(order: Order) -> String {
+    match order {
+        Order::Wave => String::new(),
+        Order::Single(number) => alloc::format!(" single {number}"),
+        Order::Part(index) => alloc::format!(" part {index}"),
+        Order::Direct => " direct".into(),
+        Order::Last => " last".into(),
     }
 }

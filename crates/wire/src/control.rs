@@ -16,9 +16,6 @@ use crate::limits::{
     QUESTION_BYTES_MAX, REPLY_BYTES_MAX, STATE_BYTES_MAX,
 };
 
-/// The number of an echo that answers no probe.
-pub const UNASKED: u64 = u64::MAX;
-
 /// A rank set in a control message; ranges out of order are refused by the decoder.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ranges(#[serde(deserialize_with = "in_order")] Vec<RankRange>);
@@ -152,6 +149,16 @@ pub struct StreamRequest {
     pub at_back_ends: bool,
 }
 
+/// A probe, as its sender knows it again in the echo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ProbeId {
+    /// A heartbeat: whether the peer lives, and how long the round trip takes. With the time at
+    /// which it was sent, in nanoseconds of the sender's clock.
+    Heartbeat(u64),
+    /// Whether the peer has read what was sent before it. With a number of the sender's.
+    Barrier(u64),
+}
+
 /// A control message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Control {
@@ -223,15 +230,15 @@ pub enum Control {
         /// The stream.
         stream: StreamId,
     },
-    /// Up: a filter failed a wave.
+    /// Up: a filter failed a wave, or could not be made.
     Fault {
         /// The stream.
         stream: StreamId,
-        /// The wave.
-        wave: Wave,
+        /// The wave; none for every wave of the stream.
+        wave: Option<Wave>,
         /// The process in which the filter failed.
         rank: Rank,
-        /// The back-ends whose data is lost to this wave.
+        /// The back-ends whose data is lost to it.
         back_ends: Ranges,
         /// The filter's reason.
         #[serde(with = "text")]
@@ -263,15 +270,15 @@ pub enum Control {
     Shutdown,
     /// Up: the sender leaves on purpose; its end of the link follows.
     Leaving,
-    /// A heartbeat that must be answered by an echo with the same number.
+    /// Must be answered at once by an echo of the same probe.
     Probe {
-        /// Any number.
-        number: u64,
+        /// What the sender wants to know.
+        probe: ProbeId,
     },
     /// Answer to a probe, or an unsolicited heartbeat of a process that receives no probes.
     Echo {
-        /// The probe's number; [`UNASKED`] in an unsolicited heartbeat.
-        number: u64,
+        /// The probe; none in an unsolicited heartbeat.
+        probe: Option<ProbeId>,
         /// The time of the sender's clock, in nanoseconds since an origin of its own.
         clock: u64,
     },

@@ -4,14 +4,14 @@
 //! packet can be read in place.
 //!
 //! ```text
-//!  0        4     5      6        8              a frame's prefix
-//! | length  | kind| flags| count  |              length: bytes of the whole frame, a multiple of 8
+//!  0        4     5      6      7      8         a frame's prefix
+//! | length  | kind| flags| count| order|         length: bytes of the whole frame, a multiple of 8
 //!
 //! kind 1, a packet (count: directives of its format):
 //!  8              12             16                             24
 //! | stream u32    | tag i32       | wave u64                     |
 //!  24             28             32                36           40
-//! | origin u32    | generation u32| contributors u32| destinations u32 |   (numbers of ranges)
+//! | origin u32    | number u32    | contributors u32| destinations u32 |   (numbers of ranges)
 //! | chunk offset u64, chunk total u64         only with flag 8  |
 //! | further waves u32, 0 u32                  only with flag 64 |
 //! | format: one byte per directive            0 up to 8         |
@@ -19,23 +19,24 @@
 //! | destinations: first u32, last u32 ...                       |
 //! | body: the values, or the chunk's part of them               |
 //!
-//! kind 2, control (count 0):
+//! kind 2, control (flags, count and order 0):
 //! | one control message in postcard's encoding   0 up to 8      |
 //! ```
 //!
-//! Wave and generation are a packet's position in its stream: up, its wave, or its number outside
-//! of the order of waves; down, its number, and its index among those that filters made of one
-//! packet.
+//! Order: 0 wave, 1 single, 2 part, 3 direct, 4 last, as [`Order`] says; `number` is that of a
+//! single packet, or the index of a part, and 0 in all others. The wave of a last packet is 0, and
+//! no wave is 2^64 - 1.
 //!
-//! Flags: 1 filtered, 2 ends its wave, 4 late, 8 chunk, 16 direct (outside of every order),
-//! 32 void (no value: it only ends its wave), 64 run: the values of several waves in a row, of one
-//! numeric directive and all of one length, under the header of the first.
+//! Flags: 1 filtered, 2 ends its wave, 4 late, 8 chunk, 16 void (no value: it only ends its wave),
+//! 32 run: the values of several waves in a row, of one numeric directive and all of one length,
+//! under the header of the first.
 
 use alloc::vec::Vec;
+use core::num::NonZeroU32;
 
 use sapwood_packet::{
-    Chunk, DIRECTIVES_MAX, FormatRef, Header, PacketRef, RankRange, RankSetRef, Shape, Slab,
-    ValuesRef, padded,
+    Chunk, DIRECTIVES_MAX, FormatRef, Header, Order, PacketRef, RankRange, RankSetRef, Shape, Slab,
+    ValuesRef, Wave, padded,
 };
 
 use crate::limits::{
@@ -54,11 +55,15 @@ const FLAG_FILTERED: u8 = 1;
 const FLAG_ENDS_WAVE: u8 = 2;
 const FLAG_LATE: u8 = 4;
 const FLAG_CHUNK: u8 = 8;
-const FLAG_DIRECT: u8 = 16;
-const FLAG_VOID: u8 = 32;
-const FLAG_RUN: u8 = 64;
-const FLAGS_KNOWN: u8 = 127;
+const FLAG_VOID: u8 = 16;
+const FLAG_RUN: u8 = 32;
+const FLAGS_KNOWN: u8 = 63;
 const RUN_PART_BYTES: usize = 8;
+const ORDER_WAVE: u8 = 0;
+const ORDER_SINGLE: u8 = 1;
+const ORDER_PART: u8 = 2;
+const ORDER_DIRECT: u8 = 3;
+const ORDER_LAST: u8 = 4;
 
 /// One decoded frame, lent from the bytes that it came in.
 #[derive(Clone, Debug, PartialEq)]
@@ -131,7 +136,7 @@ fn decode_packet(bytes: &[u8]) -> Result<PacketRef<'_>, WireError> {
     let Some((fixed, mut rest)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
         return Err(WireError::Parts);
     };
-    let (flags, directives) = (fixed[5], usize::from(u16::from_le_bytes([fixed[6], fixed[7]])));
+    let (flags, directives) = (fixed[5], usize::from(fixed[6]));
     if flags & !FLAGS_KNOWN != 0 {
         return Err(WireError::Kind { kind: flags });
     }
@@ -166,7 +171,7 @@ fn decode_packet(bytes: &[u8]) -> Result<PacketRef<'_>, WireError> {
             // The number behind the last wave is needed, too.
             let end = u64_at(fixed, 16).checked_add(u64::from(more_waves) + 1);
             end.ok_or(WireError::Parts)?;
-            check_run(flags, more_waves, format, rest)?;
+            check_run(fixed, more_waves, format, rest)?;
         }
         None => drop(ValuesRef::parse(format, rest)?),
         Some(chunk) => check_chunk(chunk, rest.len() as u64)?,
@@ -176,14 +181,42 @@ fn decode_packet(bytes: &[u8]) -> Result<PacketRef<'_>, WireError> {
         tag: u32_at(fixed, 12).cast_signed(),
         wave: u64_at(fixed, 16),
         origin: u32_at(fixed, 24),
-        generation: u32_at(fixed, 28),
+        order: order_of(fixed)?,
         filtered: flags & FLAG_FILTERED != 0,
         ends_wave: flags & FLAG_ENDS_WAVE != 0,
         late: flags & FLAG_LATE != 0,
-        direct: flags & FLAG_DIRECT != 0,
         void: flags & FLAG_VOID != 0,
     };
     Ok(PacketRef { header, format, contributors, destinations, chunk, more_waves, body: rest })
+}
+
+/// The order that a packet's head states, in the one way in which it can be stated.
+#[inline]
+fn order_of(fixed: &[u8; HEADER_BYTES]) -> Result<Order, WireError> {
+    let (wave, number) = (u64_at(fixed, 16), NonZeroU32::new(u32_at(fixed, 28)));
+    if wave == Wave::MAX {
+        return Err(WireError::Parts);
+    }
+    match (fixed[7], number) {
+        (ORDER_WAVE, None) => Ok(Order::Wave),
+        (ORDER_SINGLE, Some(number)) => Ok(Order::Single(number)),
+        (ORDER_PART, Some(index)) => Ok(Order::Part(index)),
+        (ORDER_DIRECT, None) => Ok(Order::Direct),
+        (ORDER_LAST, None) if wave == 0 && fixed[5] & FLAG_VOID != 0 => Ok(Order::Last),
+        _ => Err(WireError::Parts),
+    }
+}
+
+/// Its code and its number.
+#[inline]
+fn order_code(order: Order) -> (u8, u32) {
+    match order {
+        Order::Wave => (ORDER_WAVE, 0),
+        Order::Single(number) => (ORDER_SINGLE, number.get()),
+        Order::Part(index) => (ORDER_PART, index.get()),
+        Order::Direct => (ORDER_DIRECT, 0),
+        Order::Last => (ORDER_LAST, 0),
+    }
 }
 
 /// The destinations in the head of a packet's frame, without reading its values, which may be in
@@ -197,7 +230,7 @@ pub fn destinations_of(frame: &[u8]) -> RankSetRef<'_> {
         if fixed[4] != KIND_PACKET {
             return Err(WireError::Kind { kind: fixed[4] });
         }
-        let directives = usize::from(u16::from_le_bytes([fixed[6], fixed[7]]));
+        let directives = usize::from(fixed[6]);
         let chunk = if fixed[5] & FLAG_CHUNK == 0 { 0 } else { CHUNK_PART_BYTES };
         let run = if fixed[5] & FLAG_RUN == 0 { 0 } else { RUN_PART_BYTES };
         take(&mut rest, chunk + run + padded(directives))?;
@@ -235,12 +268,13 @@ pub fn run_waves_max(body: usize) -> u32 {
 }
 
 fn check_run(
-    flags: u8,
+    fixed: &[u8; HEADER_BYTES],
     more_waves: u32,
     format: FormatRef<'_>,
     bodies: &[u8],
 ) -> Result<(), WireError> {
-    let odd = flags & (FLAG_CHUNK | FLAG_LATE | FLAG_DIRECT | FLAG_VOID) != 0;
+    let flags = fixed[5];
+    let odd = flags & (FLAG_CHUNK | FLAG_LATE | FLAG_VOID) != 0 || fixed[7] > ORDER_SINGLE;
     let waves = more_waves as usize + 1;
     let fits = (1..RUN_WAVES_MAX).contains(&more_waves)
         && bodies.len() <= RUN_BYTES_MAX
@@ -333,7 +367,10 @@ fn check_lengths(packet: &PacketRef<'_>) -> Result<(usize, usize), WireError> {
     if contributors.len() > RANGES_MAX || destinations.len() > RANGES_MAX {
         return Err(WireError::Parts);
     }
-    if packet.header.void && !(packet.format.is_empty() && packet.body.is_empty()) {
+    let header = &packet.header;
+    let is_void = packet.format.is_empty() && packet.body.is_empty();
+    let is_end = header.void && header.wave == 0;
+    if header.void && !is_void || header.is_last() && !is_end || header.wave == Wave::MAX {
         return Err(WireError::Parts);
     }
     if packet.format.len() > DIRECTIVES_MAX {
@@ -350,12 +387,13 @@ fn write_head(room: &mut [u8], packet: &PacketRef<'_>, length: usize) {
     let mut fixed = [0; HEADER_BYTES];
     let mut put = |at: usize, part: &[u8]| fixed[at..at + part.len()].copy_from_slice(part);
     put(0, &narrow(length).to_le_bytes());
-    put(4, &[KIND_PACKET, flags_of(packet), codes.len().to_le_bytes()[0], 0]);
+    let (order, number) = order_code(packet.header.order);
+    put(4, &[KIND_PACKET, flags_of(packet), codes.len().to_le_bytes()[0], order]);
     put(8, &packet.header.stream.to_le_bytes());
     put(12, &packet.header.tag.to_le_bytes());
     put(16, &packet.header.wave.to_le_bytes());
     put(24, &packet.header.origin.to_le_bytes());
-    put(28, &packet.header.generation.to_le_bytes());
+    put(28, &number.to_le_bytes());
     put(32, &narrow(contributors.len()).to_le_bytes());
     put(36, &narrow(destinations.len()).to_le_bytes());
     let (room_for_fixed, mut rest) = room.split_at_mut(HEADER_BYTES);
@@ -423,7 +461,6 @@ fn flags_of(packet: &PacketRef<'_>) -> u8 {
         | flag(header.ends_wave, FLAG_ENDS_WAVE)
         | flag(header.late, FLAG_LATE)
         | flag(packet.chunk.is_some(), FLAG_CHUNK)
-        | flag(header.direct, FLAG_DIRECT)
         | flag(header.void, FLAG_VOID)
         | flag(packet.more_waves > 0, FLAG_RUN)
 }

@@ -20,7 +20,7 @@ pub mod limits;
 mod name;
 
 pub use control::{
-    Claim, Control, FilterRequest, Policy, Ranges, RecoveryTerms, StreamRequest, UNASKED, WaitRule,
+    Claim, Control, FilterRequest, Policy, ProbeId, Ranges, RecoveryTerms, StreamRequest, WaitRule,
 };
 pub use error::WireError;
 pub use frame::{
@@ -30,4 +30,4 @@ pub use frame::{
 pub use name::control_name;
 
 /// Version of the wire format; peers must agree on it.
-pub const WIRE_VERSION: u16 = 3;
+pub const WIRE_VERSION: u16 = 4;

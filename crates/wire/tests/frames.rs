@@ -1,6 +1,6 @@
 //! What may be on a link: a frame has one spelling, and nothing is written that is not read.
 
-use sapwood_packet::{DIRECTIVES_MAX, Header, Packet, PacketRef, RankSet, Slab, Values};
+use sapwood_packet::{DIRECTIVES_MAX, Header, Order, Packet, PacketRef, RankSet, Slab, Values};
 use sapwood_wire::limits::{
     AFFECTED_MAX, ANCESTORS_MAX, ATTACH_POINTS_MAX, FILE_NAME_BYTES_MAX, FILE_PART_BYTES_MAX,
     FILES_MAX, FILTERS_MAX, ORPHANS_MAX, QUESTION_BYTES_MAX, RANGES_MAX, REPLY_BYTES_MAX,
@@ -54,15 +54,28 @@ fn a_void_packet_with_values_is_neither_written_nor_read() {
     assert_eq!(written(&packet).err(), Some(WireError::Parts));
     packet.header.void = false;
     let mut out = written(&packet).expect("a short packet");
-    out.as_mut_bytes()[5] = 32;
+    out.as_mut_bytes()[5] = 16;
     assert_eq!(decode(out.as_bytes()), Err(WireError::Parts));
+}
+
+#[test]
+fn no_wave_is_behind_all_others_and_the_last_packet_is_of_no_wave() {
+    let mut packet = Packet::new(1, 100, ());
+    packet.header.wave = u64::MAX;
+    assert_eq!(written(&packet).err(), Some(WireError::Parts));
+    packet.header = Header { order: Order::Last, void: true, wave: 3, ..packet.header };
+    assert_eq!(written(&packet).err(), Some(WireError::Parts));
+    packet.header.wave = 0;
+    assert!(written(&packet).is_ok());
+    packet.header.void = false;
+    assert_eq!(written(&packet).err(), Some(WireError::Parts));
 }
 
 #[test]
 fn a_run_ends_before_the_waves_do() {
     let bodies = [0_u64; RUN_WAVES_MAX as usize];
     let values = Values::new().scalar(0_u64);
-    for (wave, is_good) in [(u64::MAX - 3, true), (u64::MAX - 2, false), (u64::MAX, false)] {
+    for (wave, is_good) in [(u64::MAX - 3, true), (u64::MAX - 2, false), (u64::MAX - 1, false)] {
         let header = Header { wave, ends_wave: true, ..Header::default() };
         let run = PacketRef {
             header,
@@ -95,7 +108,7 @@ fn long_texts_are_cut_between_characters() {
         |reason, _| Control::Refused { reason },
         |text, _| Control::Failed { rank: 3, text },
         |reason, back_ends| Control::Lost { rank: 3, back_ends, reason },
-        |reason, back_ends| Control::Fault { stream: 1, wave: 2, rank: 3, back_ends, reason },
+        |reason, back_ends| Control::Fault { stream: 1, wave: Some(2), rank: 3, back_ends, reason },
         |reason, back_ends| Control::Broken { rank: 3, back_ends, reason },
     ];
     for message in messages {

@@ -71,8 +71,13 @@ fn the_vectors_cover_every_directive_flag_and_message() {
     }
     let flags: BTreeSet<&str> =
         packets.iter().flat_map(|record| record.field("flags").split(' ')).collect();
-    for flag in ["filtered", "ends_wave", "late", "chunk", "direct", "void", "run"] {
+    for flag in ["filtered", "ends_wave", "late", "chunk", "void", "run"] {
         assert!(flags.contains(flag), "no vector with the flag {flag}");
+    }
+    let orders: BTreeSet<&str> =
+        packets.iter().filter_map(|record| record.field("order").split(' ').next()).collect();
+    for order in ["wave", "single", "part", "direct", "last"] {
+        assert!(orders.contains(order), "no vector with the order {order}");
     }
     // The first byte of a message is its variant.
     let controls = records(&text("controls.txt"));

@@ -2,7 +2,7 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use sapwood_packet::{Chunk, Header, PacketRef, RankSet, Slab, Values, ValuesRef};
+use sapwood_packet::{Chunk, Header, Order, PacketRef, RankSet, Slab, Values, ValuesRef};
 use sapwood_wire::limits::{CONTROL_BYTES_MAX, FRAME_BYTES_MAX, RUN_BYTES_MAX, RUN_WAVES_MAX};
 use sapwood_wire::{
     Frame, PREFIX_BYTES, decode, destinations_of, encode_control, encode_head, encode_packet,
@@ -160,7 +160,11 @@ fn any_sent_run() -> impl Strategy<Value = SentRun> {
     (any_header_of_values(), any_ranks(), any_ranks(), any_run()).prop_map(
         |(header, contributors, destinations, waves)| {
             let wave = header.wave.min(u64::MAX - waves.len() as u64);
-            let header = Header { wave, ends_wave: true, late: false, direct: false, ..header };
+            let order = match header.order {
+                Order::Single(_) => header.order,
+                _ => Order::Wave,
+            };
+            let header = Header { wave, order, ends_wave: true, late: false, ..header };
             SentRun { header, contributors, destinations, waves }
         },
     )

@@ -1,6 +1,6 @@
 //! Values, packets and frames that are in order, made of an input's choices.
 
-use sapwood_packet::{Chunk, Format, Header, PacketRef, RankSet, Slab, Values, ValuesRef};
+use sapwood_packet::{Chunk, Format, Header, Order, PacketRef, RankSet, Slab, Values, ValuesRef};
 use sapwood_wire::{Control, encode_control, encode_packet};
 
 use crate::source::Source;
@@ -61,16 +61,27 @@ pub(super) fn ranks(source: &mut Source<'_>) -> RankSet {
 fn header(source: &mut Source<'_>) -> Header {
     let flags = source.byte();
     let wave = source.number();
+    let is_last = flags & 76 == 76 && wave == u64::MAX;
+    let order = match () {
+        () if is_last => Order::Last,
+        () if flags & 48 == 16 => Order::Direct,
+        () if flags >> 7 != 0 && flags & 2 == 0 => Order::single(1),
+        () if flags >> 7 != 0 => Order::part(1),
+        () => Order::Wave,
+    };
     Header {
         stream: source.below(5) as u32,
         tag: source.byte().into(),
-        wave: if wave < 240 { wave % 9 } else { wave },
+        wave: match wave {
+            _ if is_last => 0,
+            0..240 => wave % 9,
+            _ => wave,
+        },
         origin: source.below(12) as u32,
-        generation: u32::from(flags >> 7),
+        order,
         filtered: flags & 1 != 0,
         ends_wave: flags & 2 == 0,
         late: flags & 12 == 4,
-        direct: flags & 48 == 16,
         void: flags & 76 == 76,
     }
 }

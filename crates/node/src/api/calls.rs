@@ -167,7 +167,7 @@ impl Node {
             return Ok(());
         }
         let mut lent = packet.as_ref();
-        lent.header.origin = self.turn.rank_or_max();
+        lent.header.origin = self.turn.rank();
         let open = self.streams.at(at);
         let wave = open.next_down;
         lent.header.wave = wave;

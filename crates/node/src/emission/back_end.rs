@@ -2,7 +2,7 @@
 
 use sapwood_filter::{Chain, Emitter, Filter, FilterError, WaveRef};
 use sapwood_packet::{
-    Header, Packet, PacketRef, RankSet, RankSetRef, StreamId, Tag, ValuesRef, Wave,
+    Header, Order, Packet, PacketRef, RankSet, RankSetRef, StreamId, Tag, ValuesRef, Wave,
 };
 
 use crate::interface::Delivery;
@@ -75,7 +75,7 @@ impl Streams {
         chain: impl FnOnce(&mut OwnFilters) -> &mut Chain,
         turn: &mut Turn,
     ) -> Result<Emitter, FilterError> {
-        let rank = turn.rank_or_max();
+        let rank = turn.rank();
         let mut emitter = core::mem::take(&mut turn.emitter);
         emitter.clear();
         let stream = self.at(at);
@@ -115,9 +115,9 @@ impl Streams {
         route: &str,
         turn: &mut Turn,
     ) {
-        let rank = turn.rank_or_max();
+        let rank = turn.rank();
         let reason = alloc::format!("{error} ({route}at rank {rank})");
-        self.pass_on_fault(stream, wave, rank, ranks.clone(), reason, turn);
+        self.pass_on_fault(stream, Some(wave), rank, ranks.clone(), reason, turn);
     }
 
     /// What an upward filter sends back goes down: to the application of this back-end.
@@ -129,8 +129,14 @@ impl Streams {
         values: ValuesRef<'_>,
         turn: &mut Turn,
     ) {
-        let header =
-            Header { tag, wave: 0, ends_wave: false, filtered: true, direct: true, ..header };
+        let header = Header {
+            tag,
+            wave: 0,
+            ends_wave: false,
+            filtered: true,
+            order: Order::Direct,
+            ..header
+        };
         self.deliver(at, packet_of(header, values), turn);
     }
 
@@ -141,7 +147,7 @@ impl Streams {
             stream.dropped += 1;
             return;
         }
-        let rank = turn.rank_or_max();
+        let rank = turn.rank();
         let header = Header { origin: rank, filtered: true, ..packet.header };
         let emitter = match self.run_own(at, packet.as_ref(), |own| &mut own.down, turn) {
             Ok(emitter) => emitter,
@@ -155,7 +161,7 @@ impl Streams {
             let header = Header { tag: emission.tag, ..header };
             if emission.is_reply {
                 let (format, body) = (values.format(), values.body());
-                let header = Header { direct: true, generation: 0, ..header };
+                let header = Header { order: Order::Direct, ..header };
                 self.end_runs(turn);
                 self.send_up(
                     at,

@@ -25,8 +25,8 @@ impl Streams {
         if turn.settings.role == Role::Communication || is_refused {
             let header = sapwood_packet::Header {
                 stream: stream.id,
-                wave: END.wave,
-                origin: turn.rank_or_max(),
+                order: sapwood_packet::Order::Last,
+                origin: turn.rank(),
                 ends_wave: true,
                 void: true,
                 ..Default::default()
@@ -40,7 +40,7 @@ impl Streams {
     pub(crate) fn force_down(&mut self, at: usize, turn: &mut Turn) {
         let Turn { links, .. } = turn;
         for slot in &mut self.at(at).slots {
-            if let Some(outbox) = links.outbox(slot.link) {
+            if let Some(outbox) = slot.link.and_then(|link| links.outbox(link)) {
                 slot.down.force(outbox);
             }
         }
@@ -55,7 +55,7 @@ impl Streams {
         debug_assert!(encoded.is_ok(), "a close message is short");
         let Turn { links, .. } = turn;
         for slot in self.at(at).slots.iter().filter(|slot| slot.alive) {
-            if let Some(outbox) = links.outbox(slot.link) {
+            if let Some(outbox) = slot.link.and_then(|link| links.outbox(link)) {
                 outbox.push_bytes(frame.as_bytes());
             }
         }

@@ -149,11 +149,12 @@ impl Streams {
 
     /// Tells here and at the front-end what costs no wave anything now.
     pub(crate) fn complain(&mut self, at: usize, wave: Wave, reason: &str, turn: &mut Turn) {
-        let rank = turn.rank_or_max();
+        let rank = turn.rank();
         let reason = alloc::format!("{reason} (at rank {rank})");
         let stream = self.at(at).id;
         if let Some(parent) = turn.parent {
             let (back_ends, reason) = (Ranges::default(), reason.clone());
+            let wave = Some(wave);
             turn.send_control(parent, &Control::Fault { stream, wave, rank, back_ends, reason });
         }
         turn.report_fault(stream, reason);

@@ -54,7 +54,7 @@ impl Streams {
             number: self.jobs.last_number,
             stream,
             work,
-            rank: turn.rank_or_max(),
+            rank: turn.rank(),
             is_root: turn.settings.role == Role::FrontEnd,
             children: open.map_or(0, |open| open.slots.len() as u32),
             back_ends: open.map_or(0, |open| open.below.len() as u32),

@@ -1,7 +1,7 @@
 //! Answers packets of the front-end within filters that reply.
 
 use sapwood_filter::Emitter;
-use sapwood_packet::{Header, PacketRef, ValuesRef};
+use sapwood_packet::{Header, Order, PacketRef, ValuesRef};
 
 use crate::streams::stream::Stream;
 use crate::streams::table::Streams;
@@ -23,7 +23,7 @@ impl Streams {
         if count == 0 {
             return;
         }
-        let header = Header { direct: true, ..header };
+        let header = Header { order: Order::Direct, ..header };
         let stream = self.at(at);
         if count <= REPLIES_PER_INPUT && stream.replies.is_empty() && !stream.is_choked() {
             for (emission, values) in made.emissions().filter(|(emission, _)| emission.is_reply) {

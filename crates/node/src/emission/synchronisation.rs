@@ -14,7 +14,7 @@ use crate::turn::Turn;
 impl Streams {
     /// Asks a stream's rule about its first wave, or has it asked in a job.
     pub(crate) fn consult_rule(&mut self, at: usize, turn: &mut Turn) {
-        let (now, rank) = (turn.now, turn.rank_or_max());
+        let (now, rank) = (turn.now, turn.rank());
         let is_root = turn.settings.role == Role::FrontEnd;
         let stream = self.at(at);
         if stream.consult(rank, is_root, now) {
@@ -25,7 +25,7 @@ impl Streams {
 
     /// The job in which a rule is asked, if it still has to be.
     pub(crate) fn gather_question(&mut self, at: usize, turn: &mut Turn) -> Option<Job> {
-        let (now, rank) = (turn.now, turn.rank_or_max());
+        let (now, rank) = (turn.now, turn.rank());
         let is_root = turn.settings.role == Role::FrontEnd;
         let stream = self.at(at);
         let (id, (rule, question)) = (stream.id, stream.give_rule(rank, is_root, now)?);

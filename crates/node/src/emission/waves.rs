@@ -5,7 +5,7 @@ use alloc::string::String;
 
 use sapwood_filter::{Emitter, Filter, FilterError, WaveRef};
 use sapwood_link::Position;
-use sapwood_packet::{Header, PacketRef, Rank, RankSet, StreamId, Values, Wave};
+use sapwood_packet::{Header, Order, PacketRef, Rank, RankSet, StreamId, Values, Wave};
 use sapwood_wire::{Control, Ranges};
 use smallvec::SmallVec;
 
@@ -217,11 +217,11 @@ impl Streams {
         if !child.alive || grant.is_none() && !is_much {
             return;
         }
-        if let Some(mut bytes) = grant {
+        if let (Some(mut bytes), Some(link)) = (grant, child.link) {
             if halves {
                 bytes /= 2;
             }
-            let (link, stream) = (child.link, stream.id);
+            let stream = stream.id;
             turn.send_control(link, &Control::Credit { stream, bytes });
         }
         // It travels with the credit, so that it wakes no process by itself.
@@ -229,7 +229,7 @@ impl Streams {
     }
 
     fn emit_folded(&mut self, at: usize, wave: &mut OpenWave, turn: &mut Turn) {
-        let rank = turn.rank_or_max();
+        let rank = turn.rank();
         let chunk = wave.chunk();
         let length = wave.folded_bytes().map_or(0, <[u8]>::len) as u64;
         let is_last = chunk.is_none_or(|chunk| chunk.offset + length >= chunk.total);
@@ -287,7 +287,7 @@ impl Streams {
     }
 
     fn emit_transformed(&mut self, at: usize, wave: &OpenWave, is_single: bool, turn: &mut Turn) {
-        let rank = turn.rank_or_max();
+        let rank = turn.rank();
         let is_root = turn.settings.role == Role::FrontEnd;
         let asked = self.at(at).telemetry.as_mut();
         let own = asked.and_then(|asked| asked.own.take());
@@ -332,7 +332,7 @@ impl Streams {
         is_single: bool,
         turn: &mut Turn,
     ) {
-        let rank = turn.rank_or_max();
+        let rank = turn.rank();
         let ups = out.emissions().filter(|(emission, _)| !emission.is_reply).count();
         let mut left = ups;
         for (emission, values) in out.emissions().filter(|(emission, _)| !emission.is_reply) {
@@ -368,7 +368,7 @@ impl Streams {
 
     /// A wave without a value still has to end at the parent.
     fn end_void(&mut self, at: usize, wave: &OpenWave, is_single: bool, turn: &mut Turn) {
-        let rank = turn.rank_or_max();
+        let rank = turn.rank();
         let mut header = self.at(at).header_of(wave, rank, true);
         header.void = true;
         if is_single && (wave.header.late || !wave.header.ends_wave) {
@@ -390,7 +390,7 @@ impl Streams {
         error: &FilterError,
         turn: &mut Turn,
     ) {
-        let rank = turn.rank_or_max();
+        let rank = turn.rank();
         self.tell_failure(at, number, wave.contributors.clone(), error, turn);
         let mut header = self.at(at).header_of(wave, rank, true);
         header.void = true;
@@ -408,13 +408,13 @@ impl Streams {
         why: &dyn core::fmt::Display,
         turn: &mut Turn,
     ) {
-        let rank = turn.rank_or_max();
+        let rank = turn.rank();
         let reason = alloc::format!("{why} (at rank {rank})");
         if turn.settings.role == Role::FrontEnd {
-            self.at(at).add_fault(wave, ranks, reason);
+            self.at(at).faults.add(Some(wave), ranks, reason);
         } else {
             let stream = self.at(at).id;
-            self.pass_on_fault(stream, wave, rank, ranks, reason, turn);
+            self.pass_on_fault(stream, Some(wave), rank, ranks, reason, turn);
         }
     }
 
@@ -423,7 +423,7 @@ impl Streams {
     pub(crate) fn pass_on_fault(
         &mut self,
         id: StreamId,
-        wave: Wave,
+        wave: Option<Wave>,
         rank: Rank,
         ranks: RankSet,
         reason: String,
@@ -435,7 +435,7 @@ impl Streams {
             && !stream.is_immediate()
             && !ranks.is_empty()
         {
-            stream.add_fault(wave, ranks, reason.clone());
+            stream.faults.add(wave, ranks, reason.clone());
         }
         if let Some(parent) = turn.parent {
             let fault = Control::Fault { stream: id, wave, rank, back_ends, reason };
@@ -471,7 +471,7 @@ impl Streams {
         if self.at(at).down_offload.is_some() {
             return self.queue_down(at, packet, turn);
         }
-        let rank = turn.rank_or_max();
+        let rank = turn.rank();
         let is_root = turn.settings.role == Role::FrontEnd;
         let mut emitter = core::mem::take(&mut turn.emitter);
         emitter.clear();
@@ -497,7 +497,7 @@ impl Streams {
 
     /// A packet on its way down has come to nothing.
     pub(crate) fn fail_down(&mut self, at: usize, error: &FilterError, turn: &mut Turn) {
-        let rank = turn.rank_or_max();
+        let rank = turn.rank();
         let stream = self.at(at);
         stream.dropped += 1;
         let (stream, reason) = (stream.id, alloc::format!("{error} (downward, at rank {rank})"));
@@ -512,7 +512,7 @@ impl Streams {
         emitter: &Emitter,
         turn: &mut Turn,
     ) {
-        let rank = turn.rank_or_max();
+        let rank = turn.rank();
         let downs = emitter.emissions().filter(|(emission, _)| !emission.is_reply).count();
         // Several packets that a filter further up has made of one have one number: the index goes
         // on.
@@ -527,7 +527,7 @@ impl Streams {
             let mut header =
                 Header { tag: emission.tag, origin: rank, filtered: true, ..packet.header };
             if !emission.is_reply {
-                header.generation = index;
+                header.order = Order::part(index);
                 index += 1;
                 header.ends_wave = packet.header.ends_wave && index == end;
             }
@@ -543,8 +543,7 @@ impl Streams {
                 Err(lacking) => return self.fail_down(at, &lacking.into(), turn),
             };
             if emission.is_reply {
-                made.header.direct = true;
-                made.header.generation = 0;
+                made.header.order = Order::Direct;
                 made.destinations = Default::default();
                 self.send_up(at, made, shared, turn);
             } else {
@@ -556,7 +555,7 @@ impl Streams {
 
 fn way_of(stream: &Stream, wave: &OpenWave, is_single: bool) -> Route {
     match stream.route {
-        _ if wave.header.direct => Route::Pass,
+        _ if wave.header.is_direct() => Route::Pass,
         // A packet that is its own wave is folded already.
         Route::Fold if is_single => Route::Pass,
         _ if is_single && wave.total.is_some() => Route::Pass,

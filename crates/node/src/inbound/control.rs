@@ -2,9 +2,9 @@
 
 use alloc::string::String;
 
-use sapwood_link::{END, Position};
+use sapwood_link::Position;
 use sapwood_packet::{RankSet, StreamId, Wave};
-use sapwood_wire::{Control, Ranges, StreamRequest, WireError};
+use sapwood_wire::{Control, ProbeId, Ranges, StreamRequest, WireError};
 
 use crate::interface::{AffectedWaves, AttachPoint, Event, LinkId, NodeError, Output, Role};
 use crate::members::membership::Membership;
@@ -61,12 +61,8 @@ impl Membership {
                 turn.outputs.push_back(Output::Planned { rank, plan });
             }
             Control::Refused { reason } => {
-                self.end(
-                    false,
-                    alloc::format!("the parent refused this process: {reason}"),
-                    streams,
-                    turn,
-                );
+                let reason = alloc::format!("the parent refused this process: {reason}");
+                self.end(false, reason, streams, turn);
             }
             Control::Open(request) => self.open(request, streams, turn),
             Control::Close { stream } => streams.close(stream, turn),
@@ -104,14 +100,14 @@ impl Membership {
                     turn,
                 );
             }
-            Control::Probe { number } => {
+            Control::Probe { probe } => {
                 self.is_asked = true;
-                turn.answer_probe(link, number);
+                turn.answer_probe(link, probe);
             }
-            Control::Echo { number, clock } => {
-                self.loss_echoed(number, turn);
-                turn.probe_answered(link, number, clock);
+            Control::Echo { probe: Some(ProbeId::Barrier(number)), .. } => {
+                self.barrier_passed(number, turn);
             }
+            Control::Echo { probe, clock } => turn.echoed(link, probe, clock),
             _ => return Err(WireError::Control),
         }
         Ok(())
@@ -152,7 +148,7 @@ impl Membership {
             Control::Shutdown => {
                 self.end(true, String::from("the front-end ended the network"), streams, turn)
             }
-            Control::Probe { number } => turn.answer_probe(link, number),
+            Control::Probe { probe } => turn.answer_probe(link, probe),
             _ => return Err(WireError::Control),
         }
         Ok(())
@@ -220,8 +216,8 @@ impl Membership {
             }
             Control::Leaving => self.leaving(child),
             state @ Control::State { .. } => return self.keep_replica(link, state, streams, turn),
-            Control::Probe { number } => turn.answer_probe(link, number),
-            Control::Echo { number, clock } => turn.probe_answered(link, number, clock),
+            Control::Probe { probe } => turn.answer_probe(link, probe),
+            Control::Echo { probe, clock } => turn.echoed(link, probe, clock),
             _ => return Err(WireError::Control),
         }
         Ok(())
@@ -267,7 +263,7 @@ impl Membership {
             return streams.end_if_deserted(at, turn);
         }
         if let Some(error) = streams.at(at).refusal().cloned() {
-            let rank = turn.rank_or_max();
+            let rank = turn.rank();
             turn.tell_unmade(id, &RankSet::range(rank, rank), &alloc::format!("{error}"));
             streams.end_if_deserted(at, turn);
         }
@@ -316,11 +312,11 @@ impl Membership {
 impl Turn {
     /// Tells why no wave of a stream will have these back-ends.
     fn tell_unmade(&mut self, stream: StreamId, ranks: &RankSet, reason: &str) {
-        let rank = self.rank_or_max();
+        let rank = self.rank();
         if let Some(parent) = self.parent {
             let fault = Control::Fault {
                 stream,
-                wave: END.wave,
+                wave: None,
                 rank,
                 back_ends: Ranges::from(ranks),
                 reason: alloc::format!("{reason} (at rank {rank}{})", self.host_phrase()),
@@ -384,7 +380,7 @@ impl Streams {
     fn fault_below(
         &mut self,
         stream: StreamId,
-        wave: Wave,
+        wave: Option<Wave>,
         ranks: RankSet,
         reason: String,
         turn: &mut Turn,
@@ -392,7 +388,7 @@ impl Streams {
         if ranks.is_empty() {
             turn.report_fault(stream, reason);
         } else if let Some(stream) = self.get_mut(stream) {
-            stream.add_fault(wave, ranks, reason);
+            stream.faults.add(wave, ranks, reason);
         }
     }
 }

@@ -146,7 +146,7 @@ impl Membership {
             return self.validate_stray(link, &arrived.packet, streams, turn);
         };
         let now = turn.now;
-        let is_end = arrived.packet.header.wave == END.wave;
+        let is_end = arrived.packet.header.is_last();
         let Some(slot) = streams.at(at).slot_of(link) else {
             return self.validate_stray(link, &arrived.packet, streams, turn);
         };
@@ -161,7 +161,7 @@ impl Membership {
             }
             Some(asked) => asked.arrived(link, now),
         }
-        if arrived.packet.header.direct {
+        if arrived.packet.header.is_direct() {
             // A reply of a downward filter goes on by itself, within the parent's credit.
             stream.waves.add_single(slot, arrived, false);
             return streams.emit_ready(at, turn);
@@ -289,7 +289,7 @@ impl Membership {
         let Some(at) = streams.find(packet.header.stream) else { return };
         let stream = streams.at(at);
         stream.down_received += frame.len() as u64;
-        if stream.keeps && !packet.header.direct {
+        if stream.keeps && !packet.header.is_direct() {
             if Position::of_downward(&packet) < stream.down_next {
                 // It came from the parent before this one.
                 return streams.grant_to_parent(at, turn);
@@ -399,11 +399,11 @@ impl Stream {
     pub(crate) fn arrive(&mut self, slot: usize, arrived: Arrived<'_>, now: Instant) {
         let header = arrived.packet.header;
         let chunk = arrived.packet.chunk;
-        let mut position =
-            Position { wave: header.wave, offset: chunk.map_or(0, |chunk| chunk.offset) };
-        if position.wave == END.wave {
+        if header.is_last() {
             return self.advance(slot, END);
         }
+        let mut position =
+            Position { wave: header.wave, offset: chunk.map_or(0, |chunk| chunk.offset) };
         let next = self.slots[slot].next;
         if header.void && position.wave == next.wave {
             // The child ends the wave in the middle of a packet: where an orphan has come to may

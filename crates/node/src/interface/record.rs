@@ -29,15 +29,13 @@ pub const NODE_COLUMNS: usize = 23;
 /// Numbers in a link's row.
 pub const LINK_COLUMNS: usize = 8;
 
-/// A rank that is none: the front-end has no parent.
-const NO_RANK: u64 = u32::MAX as u64;
-
 /// What a process tells of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeRecord {
     /// Its rank.
     pub rank: Rank,
-    /// Its parent's, as it knows it; none at the front-end.
+    /// Its parent's, as it knows it; none at the front-end. One more than that in its column, and
+    /// 0 for none.
     pub parent: Option<Rank>,
     /// What it is: 0 front-end, 1 communication process, 2 back-end.
     pub role: Role,
@@ -125,7 +123,7 @@ impl NodeRecord {
         };
         [
             self.rank.into(),
-            self.parent.map_or(NO_RANK, u64::from),
+            self.parent.map_or(0, |parent| u64::from(parent) + 1),
             role,
             self.pid.into(),
             self.expected.into(),
@@ -154,9 +152,10 @@ impl NodeRecord {
         let short = |column: usize| u32::try_from(row[column]).ok();
         Some(Self {
             rank: short(0)?,
-            parent: Some(row[1])
-                .filter(|&rank| rank != NO_RANK)
-                .map_or(Some(None), |rank| Rank::try_from(rank).ok().map(Some))?,
+            parent: match row[1] {
+                0 => None,
+                more => Some(Rank::try_from(more - 1).ok()?),
+            },
             role: match row[2] {
                 0 => Role::FrontEnd,
                 1 => Role::Communication,

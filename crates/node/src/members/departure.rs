@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use sapwood_link::END;
 use sapwood_packet::{Rank, RankSet};
-use sapwood_wire::{Control, Ranges};
+use sapwood_wire::{Control, ProbeId, Ranges};
 
 use crate::interface::{Event, Instant, LinkId, Output, Role};
 use crate::members::membership::{Membership, State};
@@ -13,9 +13,6 @@ use crate::members::vacancy::Manner;
 use crate::streams::table::Streams;
 use crate::turn::Turn;
 use crate::turn::links::Peer;
-
-/// Tells numbers behind losses from those of probes, which are times.
-const TOLD: u64 = 1 << 63;
 
 /// Why a process ends that was asked to.
 pub(crate) const ENDED_ITSELF: &str = "this process ended its part";
@@ -198,19 +195,19 @@ impl Membership {
         } else if let Some(parent) = turn.parent {
             let back_ends = Ranges::from(&back_ends);
             turn.send_control(parent, &Control::Lost { rank, back_ends, reason });
-            self.ask_for_loss_echo(turn);
+            self.send_loss_barrier(turn);
         }
     }
 
-    /// The parent is to echo a number behind the losses that it has been told of.
-    pub(crate) fn ask_for_loss_echo(&mut self, turn: &mut Turn) {
+    /// The parent is to echo a barrier behind the losses that it has been told of.
+    pub(crate) fn send_loss_barrier(&mut self, turn: &mut Turn) {
         if turn.losses.unreported.is_empty() {
             return;
         }
         if let Some(parent) = turn.parent {
-            self.mark += 1;
-            let number = TOLD | self.mark;
-            turn.send_control(parent, &Control::Probe { number });
+            self.loss_barrier += 1;
+            let probe = ProbeId::Barrier(self.loss_barrier);
+            turn.send_control(parent, &Control::Probe { probe });
         }
     }
 
@@ -285,9 +282,9 @@ impl Membership {
         }
     }
 
-    /// The parent has echoed a number: it knows of all losses if that was the last one.
-    pub(crate) fn loss_echoed(&mut self, number: u64, turn: &mut Turn) {
-        if number == TOLD | self.mark {
+    /// The parent has echoed a barrier: it knows of all losses if that was the last one.
+    pub(crate) fn barrier_passed(&mut self, number: u64, turn: &mut Turn) {
+        if number == self.loss_barrier {
             turn.losses.unreported.clear();
         }
     }

@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use sapwood_packet::Rank;
-use sapwood_wire::{Control, UNASKED};
+use sapwood_wire::{Control, ProbeId};
 
 use crate::interface::{Instant, Role};
 use crate::members::membership::{Membership, State};
@@ -44,7 +44,7 @@ impl Membership {
         if child.suspected.is_none() {
             child.suspected = Some(now);
             self.judge_by(now + SUSPICION);
-            turn.send_control(link, &Control::Probe { number: now.0 });
+            turn.send_control(link, &Control::Probe { probe: ProbeId::Heartbeat(now.0) });
         }
     }
 
@@ -168,7 +168,7 @@ impl Membership {
         let period = turn.settings.recovery.silence / BEATS;
         let Some(parent) = turn.parent.filter(|_| !was_asked) else { return };
         if turn.links.link(parent).is_some_and(|link| turn.now < link.heard + period) {
-            turn.answer_probe(parent, UNASKED);
+            turn.send_control(parent, &Control::Echo { probe: None, clock: turn.now.0 });
         }
     }
 
@@ -186,7 +186,7 @@ impl Membership {
             }
         }
         for link in asked {
-            turn.send_control(link, &Control::Probe { number: now.0 });
+            turn.send_control(link, &Control::Probe { probe: ProbeId::Heartbeat(now.0) });
         }
     }
 }

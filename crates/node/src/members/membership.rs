@@ -128,7 +128,7 @@ pub(crate) struct Membership {
     /// Orphans whose hello waits.
     pub(crate) applicants: Vec<Applicant>,
     /// The number that the parent was last asked to echo behind them.
-    pub(crate) mark: u64,
+    pub(crate) loss_barrier: u64,
     /// Processes whose orphans have been taken in: what they have kept must not be used any more,
     /// even when those orphans have left since.
     pub(crate) superseded: RankSet,
@@ -174,7 +174,7 @@ impl Membership {
             vacancies: Vec::new(),
             next_vacancy: 0,
             applicants: Vec::new(),
-            mark: 0,
+            loss_barrier: 0,
             superseded: RankSet::new(),
             is_asked: false,
             judgement_due: None,
@@ -489,7 +489,7 @@ impl Membership {
             open.peer = Peer::Child(rank);
         }
         let welcome = Control::Welcome {
-            parent: turn.rank_or_max(),
+            parent: turn.rank(),
             rank,
             back_ends: self.total,
             plan,
@@ -652,7 +652,7 @@ impl Membership {
         let is_open = !attach.is_empty() || self.dynamic_ranks.is_some();
         if let (true, Some(address)) = (is_open, &turn.settings.address) {
             self.attach_points.push(AttachPoint {
-                parent: turn.rank_or_max(),
+                parent: turn.rank(),
                 address: address.clone(),
                 ranks: attach.clone(),
             });

@@ -29,7 +29,8 @@ impl Membership {
     #[cold]
     fn permission(&mut self, at: usize, slot: usize, streams: &mut Streams) {
         let stream = streams.at(at);
-        let Some(rank) = self.rank_of(stream.slots[slot].link) else { return };
+        let link = stream.slots[slot].link;
+        let Some(rank) = link.and_then(|link| self.rank_of(link)) else { return };
         let Some(child) = self.child(rank) else { return };
         stream.slots[slot].permission = Some(PacketPermission::new(
             &child.standing.domain,

@@ -2,8 +2,7 @@
 //! than its children: all that it knows of the network it has from there. What would still be wrong
 //! from any parent is a breach.
 
-use sapwood_link::END;
-use sapwood_packet::{PacketRef, Rank};
+use sapwood_packet::{Order, PacketRef, Rank};
 use sapwood_wire::Control;
 
 use crate::interface::Role;
@@ -74,9 +73,9 @@ impl Turn {
     /// A packet from the parent: there is one behind each.
     #[inline]
     pub(crate) fn validate_packet_down(&self, packet: &PacketRef<'_>) -> Result<(), Breach> {
-        match packet.header.wave == END.wave {
-            true => breach!("a packet with a number behind all others"),
-            false => Ok(()),
+        match packet.header.order {
+            Order::Wave | Order::Part(_) | Order::Direct => Ok(()),
+            Order::Single(_) | Order::Last => breach!("a packet of an order that only goes up"),
         }
     }
 

@@ -111,7 +111,7 @@ impl Streams {
         }
         let Some(&(slot, _)) = wave.charges.first() else { return };
         let Some(slot) = stream.slots.get_mut(usize::from(slot)) else { return };
-        slot.note_single(own, wave.header.generation);
+        slot.note_single(own, wave.header.order.single_number());
     }
 
     /// Something more is safe: the children are told before long.
@@ -164,7 +164,7 @@ impl Streams {
         }
         let safe = stream.safe_up(is_root);
         let slot = &mut stream.slots[slot];
-        let link = slot.link;
+        let Some(link) = slot.link else { return };
         if let Some(message) = slot.acknowledgement(stream.id, safe, &mut stream.stragglers) {
             turn.send_control(link, &message);
         }
@@ -185,9 +185,7 @@ impl Streams {
         let before = sender.unacknowledged_bytes();
         sender.acknowledge(position, single, pool);
         let safe = sender.acknowledged.wave;
-        while faults.first_key_value().is_some_and(|(&wave, _)| wave < safe) {
-            faults.pop_first();
-        }
+        faults.forget_before(safe);
         let left = sender.unacknowledged_bytes();
         let mut has_much = left == 0;
         for slot in slots.iter_mut() {

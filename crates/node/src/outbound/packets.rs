@@ -5,9 +5,9 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use sapwood_link::{
-    Assembled, END, EncodedFrame, FrameInfo, Outbox, SHARED_BODY_BYTES, SequenceSpace, cut,
+    Assembled, EncodedFrame, FrameInfo, Outbox, SHARED_BODY_BYTES, SequenceSpace, cut,
 };
-use sapwood_packet::{Body, Header, Packet, PacketRef, RankSet, Slab};
+use sapwood_packet::{Body, Header, Order, Packet, PacketRef, RankSet, Slab};
 use sapwood_wire::Control;
 
 use crate::interface::{Answer, Delivery, LinkId, Missing, Role};
@@ -147,7 +147,8 @@ impl Streams {
                 continue;
             }
             if slot.down.is_open() {
-                let Some(outbox) = links.outbox(slot.link) else { continue };
+                let outbox = slot.link.and_then(|link| links.outbox(link));
+                let Some(outbox) = outbox else { continue };
                 match encoded {
                     Some(encoded) => outbox.push_frame(encoded),
                     None => outbox.push_bytes(frame),
@@ -248,20 +249,15 @@ impl Streams {
                 self.missing(at, header.wave, &present, turn)
             }
             // Nothing is waited for, but a filter that failed has a reason to give.
-            None if header.void && !header.late => {
-                self.at(at).faults.remove(&header.wave).unwrap_or_default()
-            }
+            None if header.void && !header.late => self.at(at).faults.take(header.wave),
             _ => Vec::new(),
         };
         let stream = self.at(at);
-        if header.ends_wave && header.wave != END.wave {
-            stream.faults.remove(&header.wave);
+        if header.ends_wave && !header.is_last() {
+            drop(stream.faults.take(header.wave));
             // Those of waves that have been answered have been told again by an orphan.
-            let is_in_order = !stream.is_immediate() && !header.late;
-            while is_in_order
-                && stream.faults.first_key_value().is_some_and(|(&wave, _)| wave < header.wave)
-            {
-                stream.faults.pop_first();
+            if !stream.is_immediate() && !header.late {
+                stream.faults.forget_before(header.wave);
             }
         }
         if packet.is_none() && missing.is_empty() {
@@ -294,8 +290,7 @@ impl Streams {
                 missing.push(Missing { ranks: part, reason: reason.to_string() });
             }
         };
-        let lasting = stream.faults.get(&END.wave);
-        for fault in stream.faults.get(&wave).into_iter().chain(lasting).flatten() {
+        for fault in stream.faults.of(wave) {
             take(&mut left, &fault.ranks, &fault.reason);
         }
         for lost in turn.losses.latest_first() {
@@ -327,8 +322,11 @@ impl Stream {
     #[inline]
     pub(crate) fn number(&mut self, packet: &mut PacketRef<'_>) {
         let is_single = self.is_immediate() || packet.header.late;
-        packet.header.generation =
-            if is_single && !packet.header.direct { self.sender.number() } else { 0 };
+        packet.header.order = match packet.header.order {
+            Order::Direct | Order::Last => packet.header.order,
+            _ if is_single => Order::single(self.sender.number()),
+            _ => Order::Wave,
+        };
     }
 
     /// Lets a packet pass to the parent frame by frame, or makes it wait.
@@ -355,7 +353,7 @@ impl Stream {
     /// Who is in the wave that an answer ends, or `None` when it does not say who is missing: it is
     /// outside of the waves, or packets that pass one by one are still to come.
     fn present_in(&mut self, header: &Header, contributors: &RankSet) -> Option<RankSet> {
-        if self.is_immediate() || header.direct || header.late {
+        if self.is_immediate() || header.is_direct() || header.late {
             return None;
         }
         if self.route != Route::Pass {

@@ -292,7 +292,7 @@ impl Streams {
         let stream = self.at(at);
         // What has come to a process above others is kept until it tells what has come to those: it
         // may be gone before.
-        let mut slot = Slot::new(link, members, up, stream.request.window_bytes);
+        let mut slot = Slot::new(Some(link), members, up, stream.request.window_bytes);
         slot.down_sent = down;
         for (frame, info) in stream.down_retransmit.frames_from(down) {
             let destinations = frame.destinations();
@@ -428,7 +428,7 @@ impl Membership {
             }
         }
         if !orphans.is_empty() && !vacancy.is_back_end {
-            let adopter = turn.rank_or_max();
+            let adopter = turn.rank();
             turn.tell_repaired(rank, adopter, orphans, returned, affected);
         }
         if vacancy.is_starting {

@@ -300,7 +300,7 @@ impl Membership {
             let (back_ends, attach_points) = (Ranges::from(&back), Vec::new());
             turn.send_control(link, &Control::Reached { back_ends, attach_points });
         }
-        self.ask_for_loss_echo(turn);
+        self.send_loss_barrier(turn);
     }
 }
 
@@ -342,15 +342,12 @@ impl Streams {
     /// Tells a new parent why waves that are not safe lack back-ends: the old one may not have
     /// passed it on.
     fn tell_faults(&mut self, at: usize, link: LinkId, turn: &mut Turn) {
-        let rank = turn.rank_or_max();
+        let rank = turn.rank();
         let stream = self.at(at);
-        let (id, faults) = (stream.id, stream.faults.clone());
-        for (wave, faults) in faults {
-            for Missing { ranks, reason } in faults {
-                let back_ends = Ranges::from(&ranks);
-                let fault = Control::Fault { stream: id, wave, rank, back_ends, reason };
-                turn.send_control(link, &fault);
-            }
+        for (wave, Missing { ranks, reason }) in stream.faults.all() {
+            let (back_ends, reason) = (Ranges::from(ranks), reason.clone());
+            let fault = Control::Fault { stream: stream.id, wave, rank, back_ends, reason };
+            turn.send_control(link, &fault);
         }
     }
 }
@@ -389,7 +386,7 @@ impl Membership {
         let own = turn.settings.address.clone().unwrap_or_default();
         let mut ancestors = Vec::new();
         if !own.is_empty() {
-            ancestors.push((turn.rank_or_max(), own));
+            ancestors.push((turn.rank(), own));
         }
         ancestors.extend(self.ancestors.iter().cloned());
         while ancestors.len() > ANCESTORS_MAX {

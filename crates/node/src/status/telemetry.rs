@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 
 use sapwood_link::Position;
 use sapwood_packet::{RankSet, Tag, Wave};
-use sapwood_wire::Control;
+use sapwood_wire::{Control, ProbeId};
 
 use crate::interface::record::{LinkRecord, NodeRecord, Records};
 use crate::interface::{LinkId, Role};
@@ -40,7 +40,7 @@ impl Membership {
         let Some(asked) = &mut stream.telemetry else { return };
         **asked = Asked { since: now, ..Asked::default() };
         let mut links: Vec<LinkId> =
-            stream.slots.iter().filter(|slot| slot.alive).map(|slot| slot.link).collect();
+            stream.slots.iter().filter(|slot| slot.alive).filter_map(|slot| slot.link).collect();
         let position = Position::start_of(wave);
         if position >= stream.gone_until && wave >= stream.ended {
             let (index, open, _) = stream.waves.at(position, &stream.slots, u64::MAX);
@@ -49,7 +49,7 @@ impl Membership {
         }
         links.extend(turn.parent);
         for link in links {
-            turn.send_control(link, &Control::Probe { number: now.0 });
+            turn.send_control(link, &Control::Probe { probe: ProbeId::Heartbeat(now.0) });
         }
         streams.emit_ready(at, turn);
     }
@@ -84,7 +84,7 @@ impl Membership {
         let others = || streams.iter().filter(|stream| stream.telemetry.is_none());
         let count = |set: &RankSet| u32::try_from(set.len()).unwrap_or(u32::MAX);
         let node = NodeRecord {
-            rank: turn.rank_or_max(),
+            rank: turn.rank(),
             parent: parent.and_then(|_| self.ancestors.first()).map(|(rank, _)| *rank),
             role: turn.settings.role,
             pid: turn.settings.pid,

@@ -2,6 +2,7 @@
 
 pub(crate) mod absentees;
 pub(crate) mod asked;
+pub(crate) mod faults;
 mod run;
 pub(crate) mod straggler;
 pub(crate) mod stream;

@@ -2,7 +2,7 @@
 
 use sapwood_filter::Filter;
 use sapwood_link::Position;
-use sapwood_packet::PacketRef;
+use sapwood_packet::{Order, PacketRef};
 
 use crate::interface::Instant;
 use crate::streams::stream::Stream;
@@ -28,7 +28,7 @@ impl Stream {
             let mut packet = run.part_of_run(index, 1);
             let is_last = index + 1 == waves;
             // The whole run has one number: it is that of its last wave.
-            packet.header.generation = if is_last { run.header.generation } else { 0 };
+            packet.header.order = if is_last { run.header.order } else { Order::Wave };
             let charge = if is_last { arrived.charge } else { 0 };
             self.arrive(slot, Arrived { packet, owned: None, charge }, now);
         }

@@ -66,7 +66,7 @@ impl Stragglers {
 impl Stream {
     /// A packet that goes on by itself.
     fn queue_single(&mut self, slot: usize, arrived: Arrived<'_>, is_late_part: bool) {
-        self.slots[slot].expect_single(arrived.packet.header.generation);
+        self.slots[slot].expect_single(arrived.packet.header.order.single_number());
         if is_late_part && self.keeps && !self.breaks(Mutation::LoseLateParts) {
             let ranks = arrived.packet.contributors.to_set();
             let wave = arrived.packet.header.wave;
@@ -178,7 +178,7 @@ impl Stream {
             return self.repeat(slot, arrived);
         }
         if header.late {
-            self.slots[slot].note_number(Until::Wave(position.wave), header.generation);
+            self.slots[slot].note_number(Until::Wave(position.wave), header.order.single_number());
         }
         arrived.packet.header.late = false;
         let fold = if self.route == Route::Fold { self.up.as_fold() } else { None };

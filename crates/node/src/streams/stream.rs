@@ -2,7 +2,6 @@
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
-use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -15,9 +14,10 @@ use sapwood_packet::{Format, FormatRef, Rank, RankSet, RankSetRef, StreamId, Wav
 use sapwood_wire::limits::{CHUNK_BYTES, KEPT_BYTES};
 use sapwood_wire::{FilterRequest, Policy, StreamRequest, WaitRule};
 
-use crate::interface::{LinkId, Missing, Mutation, NodeError};
+use crate::interface::{LinkId, Mutation, NodeError};
 use crate::streams::absentees::AbsentBackEnds;
 use crate::streams::asked::Asked;
+use crate::streams::faults::Faults;
 use crate::streams::straggler::Stragglers;
 use crate::transform::back_end::OwnFilters;
 use crate::transform::chain::{chain, values_of};
@@ -111,10 +111,8 @@ pub(crate) struct Stream {
     pub(crate) absent: AbsentBackEnds,
     /// Large packets from the parent, or at the front-end answers, that are not whole yet.
     pub(crate) assemblies: Assemblies,
-    /// Filter failures by wave: who lost what. At the front-end until they are delivered, elsewhere
-    /// until the wave is safe. Those of the last wave of all are of every wave: a filter could not
-    /// be made.
-    pub(crate) faults: BTreeMap<Wave, Vec<Missing>>,
+    /// Failures of its filters.
+    pub(crate) faults: Faults,
     /// Bytes delivered to the application that it has not taken.
     pub(crate) unread: u64,
     /// Bytes that have come from the parent since the stream opened.
@@ -204,7 +202,7 @@ impl Stream {
             down_retransmit: RetransmitBuffer::default(),
             absent: AbsentBackEnds::default(),
             assemblies: Assemblies::default(),
-            faults: BTreeMap::new(),
+            faults: Faults::default(),
             unread: 0,
             down_received: 0,
             down_granted: 0,
@@ -224,7 +222,10 @@ impl Stream {
     pub(crate) fn slot_of(&self, link: LinkId) -> Option<usize> {
         let slot = usize::from(*self.slot_of_link.get(link.index())?);
         // The number of a link that is gone may have been given to another child.
-        self.slots.get(slot).is_some_and(|slot| slot.link == link && slot.alive).then_some(slot)
+        self.slots
+            .get(slot)
+            .is_some_and(|slot| slot.link == Some(link) && slot.alive)
+            .then_some(slot)
     }
 
     /// Makes a child that has just come a slot, if it leads to members; gives what to tell it.
@@ -244,7 +245,7 @@ impl Stream {
             seen.map(|position| position.wave + u64::from(position.offset > 0)).max().unwrap_or(0);
         let first = self.ended.max(self.waves.end()).max(seen);
         let window = self.request.window_bytes;
-        self.add_slot(Slot::new(link, members, Position::start_of(first), window));
+        self.add_slot(Slot::new(Some(link), members, Position::start_of(first), window));
         Some(StreamRequest { first_wave: first, ..self.request.clone() })
     }
 
@@ -281,7 +282,7 @@ impl Stream {
     fn map_links(&mut self) {
         self.slot_of_link.clear();
         for (index, slot) in self.slots.iter().enumerate().filter(|(_, slot)| slot.alive) {
-            let link = slot.link.index();
+            let Some(link) = slot.link.map(|link| link.index()) else { continue };
             if self.slot_of_link.len() <= link {
                 self.slot_of_link.resize(link + 1, u16::MAX);
             }
@@ -354,7 +355,7 @@ impl Stream {
             return false;
         }
         let first = Position::start_of(self.request.first_wave);
-        let mut slot = Slot::new(LinkId(u32::MAX), members, first, self.request.window_bytes);
+        let mut slot = Slot::new(None, members, first, self.request.window_bytes);
         slot.alive = false;
         slot.vacancy = Some(vacancy);
         self.add_slot(slot);
@@ -456,24 +457,7 @@ impl Stream {
     pub(crate) fn drops(&self) -> bool {
         self.request.policy == Policy::DropOldest
     }
-
-    /// Remembers that a filter failed a wave.
-    pub(crate) fn add_fault(&mut self, wave: Wave, ranks: RankSet, reason: String) {
-        let of_wave = self.faults.entry(wave).or_default();
-        let mut news = ranks.clone();
-        of_wave.iter().for_each(|known| news.subtract(known.ranks.as_ref()));
-        // What explains no further back-end is not kept, however often it is said.
-        if of_wave.is_empty() || !news.is_empty() {
-            of_wave.push(Missing { ranks, reason });
-        }
-        while self.faults.len() > FAULTS_MAX {
-            self.faults.pop_first();
-        }
-    }
 }
-
-/// Waves whose failures are remembered until they are delivered.
-const FAULTS_MAX: usize = 1024;
 
 /// A node near the back-ends gives up earlier than its parent, so that a partial result is there in
 /// time at every level: each waits its share of the whole, by its height.

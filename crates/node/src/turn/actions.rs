@@ -4,7 +4,7 @@ use alloc::string::String;
 
 use sapwood_link::SHARED_BODY_BYTES;
 use sapwood_packet::{Body, IntoValues, StreamId, Values};
-use sapwood_wire::Control;
+use sapwood_wire::{Control, ProbeId};
 
 use crate::interface::{Event, Instant, LinkId, Mutation, Output};
 use crate::turn::Turn;
@@ -38,20 +38,21 @@ impl Turn {
     }
 
     /// Answers a probe.
-    pub(crate) fn answer_probe(&mut self, link: LinkId, number: u64) {
-        self.send_control(link, &Control::Echo { number, clock: self.now.0 });
+    pub(crate) fn answer_probe(&mut self, link: LinkId, probe: ProbeId) {
+        self.send_control(link, &Control::Echo { probe: Some(probe), clock: self.now.0 });
     }
 
-    /// A probe has come back.
-    pub(crate) fn probe_answered(&mut self, link: LinkId, number: u64, clock: u64) {
-        let now = self.now;
-        let Some(open) = self.links.link_mut(link).filter(|_| number <= now.0) else { return };
-        let measured = nanoseconds(now, Instant(number)).max(1);
+    /// A probe of this process has come back: the echo of a heartbeat gives the round-trip time.
+    pub(crate) fn echoed(&mut self, link: LinkId, probe: Option<ProbeId>, clock: u64) {
+        let Some(ProbeId::Heartbeat(sent)) = probe else { return };
+        let (now, sent) = (self.now, Instant(sent));
+        let Some(open) = self.links.link_mut(link).filter(|_| sent <= now) else { return };
+        let measured = nanoseconds(now, sent).max(1);
         open.round_trip = match open.round_trip {
             0 => measured,
             smoothed => (smoothed * (SMOOTHING - 1) + measured) / SMOOTHING,
         };
-        open.skew.sample(Instant(number), clock, now);
+        open.skew.sample(sent, clock, now);
     }
 
     /// Tells the application of something about a stream that costs no wave anything.

@@ -113,9 +113,14 @@ impl Turn {
         }
     }
 
-    /// The rank for headers; a process without one sends nothing.
+    /// The rank of this process.
+    ///
+    /// # Panics
+    /// Before the process has one. A process that comes by itself has it from the welcome on, and
+    /// `members::validation_above` lets nothing else of the parent pass before that; children and
+    /// streams come behind it.
     #[inline]
-    pub(crate) fn rank_or_max(&self) -> Rank {
-        self.rank.unwrap_or(Rank::MAX)
+    pub(crate) fn rank(&self) -> Rank {
+        self.rank.expect("the welcome comes before streams and children")
     }
 }

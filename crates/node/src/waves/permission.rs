@@ -1,7 +1,7 @@
 //! What a child's packets may say: whose data they bring, of which wave, and what they were made
 //! by. `validation` judges control messages.
 
-use sapwood_link::{END, bounds_of};
+use sapwood_link::bounds_of;
 use sapwood_packet::{PacketRef, Rank, RankSet, Wave};
 
 use crate::interface::DYNAMIC_RANKS_BEGIN;
@@ -40,14 +40,14 @@ impl PacketPermission {
         if header.origin != rank {
             return breach!("a packet of rank {}", header.origin);
         }
-        if header.wave == END.wave && header.void && runs_filters {
+        if header.is_last() && header.void && runs_filters {
             // It could not make the stream's filters, and sends nothing.
             return Ok(());
         }
-        if header.wave == END.wave || header.late {
+        if header.is_last() || header.late {
             return breach!("a packet that only a communication process sends");
         }
-        if header.direct {
+        if header.is_direct() {
             return match runs_filters {
                 true => Ok(()),
                 false => breach!("a reply of a filter, and runs none"),

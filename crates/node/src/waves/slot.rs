@@ -21,7 +21,7 @@ pub(crate) const UNANNOUNCED_PACKETS: u64 = 128;
 /// A child that leads to members of the stream.
 #[derive(Debug)]
 pub(crate) struct Slot {
-    pub(crate) link: LinkId,
+    pub(crate) link: Option<LinkId>,
     /// The stream's members behind it.
     pub(crate) members: RankSet,
     pub(crate) alive: bool,
@@ -74,7 +74,12 @@ pub(crate) enum Until {
 }
 
 impl Slot {
-    pub(crate) fn new(link: LinkId, members: RankSet, first: Position, window: u32) -> Self {
+    pub(crate) fn new(
+        link: Option<LinkId>,
+        members: RankSet,
+        first: Position,
+        window: u32,
+    ) -> Self {
         Self {
             link,
             members,
@@ -218,7 +223,8 @@ mod tests {
 
     #[test]
     fn a_single_packet_that_waits_is_not_told_of_with_one_behind_it() {
-        let mut slot = Slot::new(LinkId(0), RankSet::range(0, 3), Position::start_of(0), 1024);
+        let mut slot =
+            Slot::new(Some(LinkId(0)), RankSet::range(0, 3), Position::start_of(0), 1024);
         slot.next = Position::start_of(9);
         let safe = Position::start_of(4);
         slot.expect_single(1);

@@ -1,27 +1,44 @@
 //! Random packets and messages for the property tests.
 
+use std::num::NonZeroU32;
+
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
-use sapwood_packet::{Element, ElementType, Header, RankSet, Shape, Values};
+use sapwood_packet::{Element, ElementType, Header, Order, RankSet, Shape, Values};
 use sapwood_wire::{
-    Claim, Control, FilterRequest, Policy, Ranges, RecoveryTerms, StreamRequest, WaitRule,
+    Claim, Control, FilterRequest, Policy, ProbeId, Ranges, RecoveryTerms, StreamRequest, WaitRule,
     run_waves_max,
 };
 
 /// Any header.
 pub fn any_header() -> impl Strategy<Value = Header> {
-    let numbers = (any::<u32>(), any::<i32>(), any::<u64>(), any::<u32>(), any::<u32>());
-    let flags = any::<[bool; 5]>();
-    (numbers, flags).prop_map(|((stream, tag, wave, origin, generation), flags)| {
-        let [filtered, ends_wave, late, direct, void] = flags;
-        Header { stream, tag, wave, origin, generation, filtered, ends_wave, late, direct, void }
+    let numbers = (any::<u32>(), any::<i32>(), 0..u64::MAX, any::<u32>());
+    let flags = any::<[bool; 4]>();
+    (numbers, any_order(), flags).prop_map(|((stream, tag, wave, origin), order, flags)| {
+        let [filtered, ends_wave, late, void] = flags;
+        let is_last = order == Order::Last;
+        let (wave, void) = if is_last { (0, true) } else { (wave, void) };
+        Header { stream, tag, wave, origin, order, filtered, ends_wave, late, void }
     })
+}
+
+fn any_order() -> impl Strategy<Value = Order> {
+    prop_oneof![
+        Just(Order::Wave),
+        any::<NonZeroU32>().prop_map(Order::Single),
+        any::<NonZeroU32>().prop_map(Order::Part),
+        Just(Order::Direct),
+        Just(Order::Last),
+    ]
 }
 
 /// Any header of a packet that has values.
 pub fn any_header_of_values() -> impl Strategy<Value = Header> {
-    any_header().prop_map(|header| Header { void: false, ..header })
+    any_header().prop_map(|header| match header.order {
+        Order::Last => Header { void: false, order: Order::Wave, ..header },
+        _ => Header { void: false, ..header },
+    })
 }
 
 /// A set of some ranges, near each other or anywhere.
@@ -243,7 +260,7 @@ fn any_request() -> impl Strategy<Value = StreamRequest> {
 }
 
 fn any_of_streams() -> impl Strategy<Value = Control> {
-    let place = (any::<u32>(), any::<u64>(), any::<u32>());
+    let place = (any::<u32>(), option::of(any::<u64>()), any::<u32>());
     prop_oneof![
         any_request().prop_map(Control::Open),
         any::<u32>().prop_map(|stream| Control::Close { stream }),
@@ -258,11 +275,16 @@ fn any_of_streams() -> impl Strategy<Value = Control> {
 }
 
 fn any_probe() -> impl Strategy<Value = Control> {
+    let any_id = || {
+        let heartbeat = any::<u64>().prop_map(ProbeId::Heartbeat);
+        prop_oneof![heartbeat, any::<u64>().prop_map(ProbeId::Barrier)]
+    };
     prop_oneof![
         Just(Control::Shutdown),
         Just(Control::Leaving),
-        any::<u64>().prop_map(|number| Control::Probe { number }),
-        (any::<u64>(), any::<u64>()).prop_map(|(number, clock)| Control::Echo { number, clock }),
+        any_id().prop_map(|probe| Control::Probe { probe }),
+        (option::of(any_id()), any::<u64>())
+            .prop_map(|(probe, clock)| Control::Echo { probe, clock }),
     ]
 }
 

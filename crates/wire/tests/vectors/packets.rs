@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use sapwood_packet::{Chunk, Format, Header, PacketRef, RankSet, Slab};
+use sapwood_packet::{Chunk, Format, Header, Order, PacketRef, RankSet, Slab};
 
 use super::{Record, from_hex, line, to_hex, values};
 
@@ -26,11 +26,10 @@ impl Parts {
             tag: number(record, "tag"),
             wave: number(record, "wave"),
             origin: number(record, "origin"),
-            generation: number(record, "generation"),
+            order: order(record),
             filtered: flag("filtered"),
             ends_wave: flag("ends_wave"),
             late: flag("late"),
-            direct: flag("direct"),
             void: flag("void"),
         };
         let chunk = record.field("chunk").split_once(' ').map(|(offset, total)| Chunk {
@@ -80,6 +79,30 @@ fn number<T: std::str::FromStr>(record: &Record, key: &str) -> T {
     text.parse().unwrap_or_else(|_| panic!("{}: {key} is not '{text}'", record.name()))
 }
 
+/// `wave`, `single 3`, `part 1`, `direct` or `last`.
+fn order(record: &Record) -> Order {
+    let text = record.field("order");
+    let (name, number) = text.split_once(' ').unwrap_or((text, ""));
+    match (name, number.parse()) {
+        ("wave", Err(_)) => Order::Wave,
+        ("single", Ok(number)) => Order::Single(number),
+        ("part", Ok(index)) => Order::Part(index),
+        ("direct", Err(_)) => Order::Direct,
+        ("last", Err(_)) => Order::Last,
+        _ => panic!("{}: no order is '{text}'", record.name()),
+    }
+}
+
+fn order_text(order: Order) -> String {
+    match order {
+        Order::Wave => "wave".into(),
+        Order::Single(number) => format!("single {number}"),
+        Order::Part(index) => format!("part {index}"),
+        Order::Direct => "direct".into(),
+        Order::Last => "last".into(),
+    }
+}
+
 /// The lines that describe a packet.
 pub fn description(packet: &PacketRef<'_>) -> String {
     let header = &packet.header;
@@ -88,7 +111,6 @@ pub fn description(packet: &PacketRef<'_>) -> String {
         (header.ends_wave, "ends_wave"),
         (header.late, "late"),
         (packet.chunk.is_some(), "chunk"),
-        (header.direct, "direct"),
         (header.void, "void"),
         (packet.more_waves > 0, "run"),
     ];
@@ -100,7 +122,7 @@ pub fn description(packet: &PacketRef<'_>) -> String {
         ("tag", header.tag.to_string()),
         ("wave", header.wave.to_string()),
         ("origin", header.origin.to_string()),
-        ("generation", header.generation.to_string()),
+        ("order", order_text(header.order)),
         ("flags", flags.join(" ")),
         ("contributors", packet.contributors.to_string()),
         ("destinations", packet.destinations.to_string()),
