@@ -109,6 +109,7 @@ CONTROL = Enum((
         ("name", "file_name"), ("digest", DIGEST), ("total", "u32"), ("offset", "u32"),
         ("bytes", List("u8", FILE_PART_BYTES_MAX, False, 1))))),
     ("Referred", Struct((("rank", "u32"), ("reason", "reason")))),
+    ("Notice", Struct((("rank", "u32"), ("text", "reason")))),
 ))
 
 

@@ -238,6 +238,11 @@ typedef enum {
      * came back with them.
      */
     SAPWOOD_EVENT_REPAIRED = 11,
+    /**
+     * The process `rank` has seen something that costs no answer and that the user may want to
+     * know: `text`.
+     */
+    SAPWOOD_EVENT_NOTICE = 12,
 } sapwood_event_kind_t;
 
 /** Which filter a sketch is of. */

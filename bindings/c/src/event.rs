@@ -36,6 +36,9 @@ pub enum sapwood_event_kind_t {
     /// `adopter` has adopted the children `orphans` of `rank`, which is lost; the back-ends `ranks`
     /// came back with them.
     SAPWOOD_EVENT_REPAIRED = 11,
+    /// The process `rank` has seen something that costs no answer and that the user may want to
+    /// know: `text`.
+    SAPWOOD_EVENT_NOTICE = 12,
 }
 
 /// One change in a network. Texts are lent until the next event is asked for or the handle is
@@ -102,6 +105,10 @@ impl Told {
             Some(Event::FilterFailed { stream, reason }) => {
                 told = Parts { stream, text: reason, ..told };
                 Kind::SAPWOOD_EVENT_FILTER_FAILED
+            }
+            Some(Event::Notice { rank, text }) => {
+                told = Parts { rank, text, ..told };
+                Kind::SAPWOOD_EVENT_NOTICE
             }
             Some(Event::StreamOpened { stream }) => {
                 told.stream = stream;

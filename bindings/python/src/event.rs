@@ -34,7 +34,7 @@ impl AttachPoint {
 #[pyclass(module = "sapwood", frozen, get_all)]
 pub(crate) struct Event {
     /// One word: `ready`, `joined`, `offered`, `start_failed`, `lost`, `broken`, `repaired`,
-    /// `reattached`, `filter_failed`, `stream_opened`, `stream_closed`, `ended`.
+    /// `reattached`, `filter_failed`, `notice`, `stream_opened`, `stream_closed`, `ended`.
     kind: &'static str,
     /// The process that it is about.
     rank: Option<u32>,
@@ -109,6 +109,9 @@ impl Event {
             E::Reattached { parent } => Self { rank: Some(parent), ..of("reattached") },
             E::FilterFailed { stream, reason } => {
                 Self { stream: Some(stream), reason: Some(reason), ..of("filter_failed") }
+            }
+            E::Notice { rank, text } => {
+                Self { rank: Some(rank), reason: Some(text), ..of("notice") }
             }
             E::StreamOpened { stream } => Self { stream: Some(stream), ..of("stream_opened") },
             E::StreamClosed { stream } => Self { stream: Some(stream), ..of("stream_closed") },

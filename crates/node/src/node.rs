@@ -95,6 +95,10 @@ impl Node {
             Input::StartFailed { rank, text } => {
                 self.membership.start_failed(rank, text, &mut self.streams, &mut self.turn)
             }
+            Input::Notice { text } => {
+                let rank = self.turn.rank();
+                self.turn.pass_on_notice(rank, text);
+            }
             Input::Timeout => {
                 self.wake = None;
                 self.streams.emit_all_ready(&mut self.turn);

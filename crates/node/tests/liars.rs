@@ -94,6 +94,7 @@ fn of_others() -> Vec<Lie> {
         lie("superseded", said, control(&Control::Superseded { ranks: ranges("5") })),
         lie("reached", said, control(&reached)),
         lie("failed", said, control(&Control::Failed { rank: 1, text: text() })),
+        lie("notice", said, control(&Control::Notice { rank: 1, text: text() })),
         lie("lost", said, control(&Control::Lost { rank, back_ends: back_ends(), reason: text() })),
         lie("broken", said, control(&broken)),
         lie("repaired", said, control(&repaired)),
@@ -266,6 +267,7 @@ fn a_communication_process_that_lies_is_broken_off_and_named() {
             control(&Control::Superseded { ranks: ranges("0") }),
         ),
         lie("failed", "not below it", control(&Control::Failed { rank: 1, text: "x".into() })),
+        lie("notice", "not below it", control(&Control::Notice { rank: 1, text: "x".into() })),
         lie("credit", "more than it was sent", control(&credit)),
         lie("resumed", "Resumed, and is no orphan", control(&Control::Resumed)),
     ];

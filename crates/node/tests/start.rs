@@ -3,7 +3,7 @@ mod harness;
 
 use harness::*;
 use sapwood_filter::{Registry, WaveRule};
-use sapwood_node::Event;
+use sapwood_node::{Event, Input, Instant};
 use sapwood_packet::RankSet;
 
 #[test]
@@ -64,5 +64,26 @@ fn a_process_that_dies_while_the_tree_starts_does_not_hold_it_up() {
         assert_eq!(tree.events.iter().filter(|event| is_ready(event)).count(), 1);
         let reachable: RankSet = tree.reachable().into_iter().collect();
         assert_eq!(tree.front_end().back_ends(), reachable, "who is left is known");
+    });
+}
+
+#[test]
+fn what_a_process_notices_is_told_to_the_front_end() {
+    each_seed("start", "what_a_process_notices", 10, |seed| {
+        for shape in ["2", "2^2", "2^3"] {
+            let mut tree = Tree::of(shape, seed);
+            let mut all = vec![tree.topology.root().rank()];
+            all.extend(tree.communication_ranks());
+            for rank in all {
+                let text = String::from("host n17: its clock is 5400 s ahead of ours");
+                let noticed = Input::Notice { text: text.clone() };
+                tree.process(rank).node.handle_input(Instant(2_000_000_000), noticed);
+                // It goes with the process's next output.
+                let stream = tree.stream(&tree.everyone(), "sum", WaveRule::All);
+                tree.close(stream);
+                tree.run();
+                assert_eq!(tree.events.last(), Some(&Event::Notice { rank, text }), "{shape}");
+            }
+        }
     });
 }

@@ -127,6 +127,7 @@ impl Processes {
                 Outcome::Failed(rank, text) => {
                     node.handle_input(now, Input::StartFailed { rank, text });
                 }
+                Outcome::Notice(text) => node.handle_input(now, Input::Notice { text }),
                 Outcome::Here(child) => self.start_moved(child, node, poller, now)?,
             }
         }

@@ -73,13 +73,15 @@ struct Call {
     hears_words: bool,
 }
 
-/// The result of a start.
+/// The result of a start, or what was noticed in it.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     /// The process is to be started on this host.
     Here(Subtree),
     /// The process is not started, for this reason.
     Failed(u32, String),
+    /// What the user may want to know.
+    Notice(String),
 }
 
 /// The starts on other hosts of one process.
@@ -366,7 +368,7 @@ impl Remote {
             }
             return;
         }
-        warn_of_clock(asked, greeting, now.since(call.begun));
+        self.outcomes.extend(clock_error(asked, greeting, now.since(call.begun)));
         call.answer_by = None;
         self.pace.has_led(call.session.work());
         call.session.accept();
@@ -468,9 +470,9 @@ impl Remote {
         let is_here = next.is_none();
         let place = next.unwrap_or_else(|| own_host(&self.plan));
         let elsewhere = if is_here { "here".to_owned() } else { format!("on {place}") };
-        eprintln!(
-            "sapwood: host {host}: {reason}; communication process {rank} is started {elsewhere}"
-        );
+        self.outcomes.push(Outcome::Notice(format!(
+            "host {host}: {reason}; communication process {rank} is started {elsewhere}"
+        )));
         start.child = start.child.on_host(place);
         start.trials = 0;
         start.first_called = None;
@@ -589,17 +591,16 @@ fn write(rank: u32, call: &mut Call, poller: &Poller) {
 
 /// A tree needs only each host's own monotonic clock; wall clocks matter to users who compare the
 /// output of hosts.
-fn warn_of_clock(asked: &str, greeting: &Greeting, taken: Duration) {
+fn clock_error(asked: &str, greeting: &Greeting, taken: Duration) -> Option<Outcome> {
     let own = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
     let (ahead, behind) = (
         greeting.clock.saturating_sub(own),
         own.saturating_sub(greeting.clock).saturating_sub(taken),
     );
-    for (error, word) in [(ahead, "ahead of"), (behind, "behind")] {
-        if error > CLOCK_ERROR_MAX {
-            eprintln!("sapwood: host {asked}: its clock is {} s {word} ours", error.as_secs());
-        }
-    }
+    let errors = [(ahead, "ahead of"), (behind, "behind")];
+    let (error, word) = errors.into_iter().find(|&(error, _)| error > CLOCK_ERROR_MAX)?;
+    let text = format!("host {asked}: its clock is {} s {word} ours", error.as_secs());
+    Some(Outcome::Notice(text))
 }
 
 /// What reaches other hosts; nothing where nothing is started there.

@@ -410,4 +410,12 @@ pub enum Control {
         #[serde(with = "text")]
         reason: String,
     },
+    /// Up: a process has seen something that costs no answer and that its user may want to know.
+    Notice {
+        /// The process.
+        rank: Rank,
+        /// What it has seen, for display.
+        #[serde(with = "text")]
+        text: String,
+    },
 }

@@ -24,7 +24,7 @@ macro_rules! names {
 names! {
     Hello Welcome Refused Reached Failed Lost Open Close Fault Credit Acknowledge Shutdown Leaving
     Probe Echo Rejoin Resume Resumed Dissolve Ancestry Broken Repaired Question Reply State
-    Superseded File Referred
+    Superseded File Referred Notice
 }
 
 /// The name of the control message whose frame begins with these bytes, before it is read; `None`

@@ -104,9 +104,10 @@ fn received(control: &Control) -> Result<Control, WireError> {
 fn long_texts_are_cut_between_characters() {
     let text = |length: usize| "\u{e9}".repeat(length / 2);
     let back_ends = Ranges::default();
-    let messages: [fn(String, Ranges) -> Control; 5] = [
+    let messages: [fn(String, Ranges) -> Control; 6] = [
         |reason, _| Control::Refused { reason },
         |text, _| Control::Failed { rank: 3, text },
+        |text, _| Control::Notice { rank: 3, text },
         |reason, back_ends| Control::Lost { rank: 3, back_ends, reason },
         |reason, back_ends| Control::Fault { stream: 1, wave: Some(2), rank: 3, back_ends, reason },
         |reason, back_ends| Control::Broken { rank: 3, back_ends, reason },

@@ -86,7 +86,7 @@ fn the_vectors_cover_every_directive_flag_and_message() {
 }
 
 /// How many kinds of control message there are.
-const CONTROL_VARIANTS: u8 = 28;
+const CONTROL_VARIANTS: u8 = 29;
 
 #[test]
 fn a_decoder_written_from_the_drawings_reads_the_same() {

@@ -12,6 +12,7 @@ use super::protocol::{AGAIN, ORDER, Order, POLL, poll};
 use super::push::{Push, open_data};
 use super::results::Results;
 use sapwood_command_line::exit::Failure;
+use sapwood_hosts::notices;
 use sapwood_hosts::questions::{Pace, Questions};
 use sapwood_hosts::signals::Signals;
 use sapwood_hosts::unanswered::{had_room, said};
@@ -145,6 +146,7 @@ impl<'a> Conductor<'a> {
 
     fn take_events(&mut self) {
         while let Some(event) = self.network.next_event() {
+            notices::print(&event);
             let (ranks, reason) = match event {
                 Event::Lost { back_ends, reason, .. } => (back_ends, reason),
                 Event::Ended { reason, .. } => (self.results.running(), reason),

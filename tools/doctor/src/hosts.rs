@@ -22,6 +22,7 @@ use sapwood_hosts::deploy::Targets;
 use sapwood_hosts::groups::SiteGroups;
 use sapwood_hosts::launching::{Launching, dry_run};
 use sapwood_hosts::measured::{self, Measurement};
+use sapwood_hosts::notices;
 use sapwood_hosts::tree::{self, Chosen, Purpose, TreeTerms};
 use sapwood_topology_tool::measured::as_option;
 
@@ -221,6 +222,7 @@ impl Round {
     fn take_events(&mut self, network: &mut Network) {
         let mut gone = BTreeMap::new();
         while let Some(event) = network.next_event() {
+            notices::print(&event);
             match event {
                 Event::StartFailed { rank, text } => {
                     gone.insert(rank, text);

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use sapwood::{Event, Network, Rank, RankSet};
 use sapwood_topology::NodeSet;
 
+use crate::notices;
 use sapwood_command_line::exit::one_line;
 
 /// Hosts that are not there, and why; those with the same reason together, no host twice.
@@ -66,6 +67,7 @@ pub fn of_new_tree(network: &mut Network, hosts: usize) -> Absence {
     }
     let mut reasons: BTreeMap<Rank, String> = BTreeMap::new();
     while let Some(event) = network.next_event() {
+        notices::print(&event);
         if let Event::StartFailed { rank, text } = event {
             for rank in below(network, rank, hosts).iter() {
                 reasons.entry(rank).or_insert_with(|| not_started(&text));

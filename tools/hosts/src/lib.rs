@@ -14,6 +14,7 @@ pub mod groups;
 pub mod launching;
 pub mod measured;
 pub mod nodeset;
+pub mod notices;
 pub mod persistent;
 pub mod questions;
 pub mod selection;

@@ -15,6 +15,7 @@ use sapwood::{
 };
 
 use crate::absence::{Absence, NOT_REACHED, below, by_reason, everyone, not_started};
+use crate::notices;
 use crate::unanswered::said;
 
 /// After the first answer to a wave, those that stay silent are waited for this time, in
@@ -184,6 +185,7 @@ impl Owned {
 
     fn take_events(&mut self) {
         while let Some(event) = self.network.next_event() {
+            notices::print(&event);
             match event {
                 Event::StartFailed { rank, text } => self.not_started(rank, &text),
                 Event::Lost { back_ends, reason, .. } => self.lose(back_ends, &reason),

@@ -17,6 +17,7 @@ use sapwood_report::Missing;
 use super::leaf::{self, LEAF, ROUND, ROWS};
 use super::leaves::Leaves;
 use sapwood_command_line::exit::Failure;
+use sapwood_hosts::notices;
 
 /// How long all leaves together may take to wait for ranks.
 const READY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -125,6 +126,7 @@ impl Collection {
     pub(crate) fn turn(&mut self, timeout: Duration) -> Result<(), Failure> {
         self.network.turn(timeout)?;
         while let Some(event) = self.network.next_event() {
+            notices::print(&event);
             if let Event::Lost { back_ends, reason, .. } = event {
                 self.miss(&back_ends, reason);
             }

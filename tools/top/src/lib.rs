@@ -187,9 +187,10 @@ fn watch(
     for (ranks, reason) in &absent {
         watch.lose(ranks, reason);
     }
-    let ended = watch.run()?;
+    let ended = watch.run();
     let missing = watch.last().map_or(0, sample::Sample::missing_count);
-    Ok(match ended {
+    watch.end();
+    Ok(match ended? {
         Ended::By(signal) => by_signal(signal),
         Ended::Done if missing > arguments.quorum => UNREACHED,
         Ended::Done => 0,

@@ -21,9 +21,9 @@ use super::sample::{Sample, Waves};
 use super::terminal::Screen;
 use super::view::{Action, View};
 use sapwood_command_line::exit::{Failure, print};
-use sapwood_hosts::absence;
 use sapwood_hosts::signals::Signals;
 use sapwood_hosts::unanswered::{Unanswered, had_room};
+use sapwood_hosts::{absence, notices};
 
 /// No wait is longer, so that a scraper that is silent does not stay.
 const TURN_MAX: Duration = Duration::from_secs(1);
@@ -84,6 +84,8 @@ pub(super) struct Watch<'a> {
     server: Option<PageServer>,
     signals: Signals,
     last: Option<Sample>,
+    /// What was noticed while the view has the terminal.
+    notices: Vec<String>,
 }
 
 impl<'a> Watch<'a> {
@@ -130,12 +132,22 @@ impl<'a> Watch<'a> {
             server,
             signals,
             last: None,
+            notices: Vec::new(),
         })
     }
 
     /// Hosts that could not be reached from the beginning.
     pub(super) fn lose(&mut self, ranks: &RankSet, reason: &str) {
         self.waves.lose(ranks, reason);
+    }
+
+    /// Gives the terminal back, and prints what was noticed meanwhile.
+    pub(super) fn end(self) {
+        let Self { output, notices, .. } = self;
+        drop(output);
+        for text in notices {
+            eprintln!("sapwood: {text}");
+        }
     }
 
     /// The last sample.
@@ -176,6 +188,11 @@ impl<'a> Watch<'a> {
     fn take_events(&mut self) {
         while let Some(event) = self.network.next_event() {
             match event {
+                // A line would be drawn over, and spoil the view.
+                Event::Notice { text, .. } if matches!(self.output, Output::View(_)) => {
+                    self.notices.push(text);
+                }
+                notice @ Event::Notice { .. } => notices::print(&notice),
                 Event::Lost { back_ends, reason, .. } => self.waves.lose(&back_ends, &reason),
                 Event::Joined { back_ends } | Event::Repaired { back_ends, .. } => {
                     self.waves.find(&back_ends);

@@ -61,6 +61,11 @@ pub enum Input<'a> {
         /// Its own words.
         text: String,
     },
+    /// This process has seen something that costs no answer and that the user may want to know.
+    Notice {
+        /// What, for display.
+        text: String,
+    },
     /// The time that [`crate::Output::Wake`] asked for has come.
     Timeout,
 }

@@ -118,6 +118,14 @@ pub enum Event {
         /// The filter's reason.
         reason: String,
     },
+    /// A process has seen something that costs no answer and that the user may want to know (told
+    /// to the front-end).
+    Notice {
+        /// The process.
+        rank: Rank,
+        /// What, for display.
+        text: String,
+    },
     /// A visitor asks something; [`crate::Node::reply`] answers it (told to the front-end).
     Asked {
         /// The visitor's number.

@@ -115,7 +115,7 @@ impl Standing {
             // Attach points, orphans or streams: some for each process.
             "Reached" | "Repaired" => sets(1).saturating_add(self.lists_max()),
             "State" => sets(1).saturating_add(STATE_BYTES_MAX + FIXED_BYTES),
-            "Lost" | "Broken" | "Fault" | "Superseded" | "Failed" => {
+            "Lost" | "Broken" | "Fault" | "Superseded" | "Failed" | "Notice" => {
                 sets(1).saturating_add(TEXT_BYTES_MAX + FIXED_BYTES)
             }
             _ => FIXED_BYTES,
@@ -331,7 +331,9 @@ impl Membership {
                 }
                 Ok(())
             }
-            Control::Failed { rank: named, .. } => self.validate_name(rank, *named, name),
+            Control::Failed { rank: named, .. } | Control::Notice { rank: named, .. } => {
+                self.validate_name(rank, *named, name)
+            }
             // An orphan tells of all whom it has lost, also of those who have come back since.
             Control::Lost { back_ends, .. } if back_ends.as_set().is_empty() => Ok(()),
             Control::Lost { rank: named, back_ends, .. }
@@ -486,6 +488,7 @@ fn may_say(standing: &Standing, repairs: bool, said: &Control) -> Result<(), Bre
         }
         C::Reached { .. }
         | C::Failed { .. }
+        | C::Notice { .. }
         | C::Lost { .. }
         | C::Broken { .. }
         | C::Repaired { .. }
@@ -497,6 +500,7 @@ fn may_say(standing: &Standing, repairs: bool, said: &Control) -> Result<(), Bre
         }
         C::Reached { .. }
         | C::Failed { .. }
+        | C::Notice { .. }
         | C::Lost { .. }
         | C::Fault { .. }
         | C::Credit { .. }

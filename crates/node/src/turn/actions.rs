@@ -3,10 +3,10 @@
 use alloc::string::String;
 
 use sapwood_link::SHARED_BODY_BYTES;
-use sapwood_packet::{Body, IntoValues, StreamId, Values};
+use sapwood_packet::{Body, IntoValues, Rank, StreamId, Values};
 use sapwood_wire::{Control, ProbeId};
 
-use crate::interface::{Event, Instant, LinkId, Mutation, Output};
+use crate::interface::{Event, Instant, LinkId, Mutation, Output, Role};
 use crate::turn::Turn;
 use crate::turn::counted::nanoseconds;
 use crate::turn::links::Peer;
@@ -53,6 +53,15 @@ impl Turn {
             smoothed => (smoothed * (SMOOTHING - 1) + measured) / SMOOTHING,
         };
         open.skew.sample(sent, clock, now);
+    }
+
+    /// Tells the front-end's application what a process has noticed.
+    pub(crate) fn pass_on_notice(&mut self, rank: Rank, text: String) {
+        if self.settings.role == Role::FrontEnd {
+            self.outputs.push_back(Output::Event(Event::Notice { rank, text }));
+        } else if let Some(parent) = self.parent {
+            self.send_control(parent, &Control::Notice { rank, text });
+        }
     }
 
     /// Tells the application of something about a stream that costs no wave anything.

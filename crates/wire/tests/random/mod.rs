@@ -216,6 +216,7 @@ fn any_upkeep() -> impl Strategy<Value = Control> {
         (any_ranges(), places)
             .prop_map(|(back_ends, attach_points)| Control::Reached { back_ends, attach_points }),
         (any::<u32>(), any_text()).prop_map(|(rank, text)| Control::Failed { rank, text }),
+        (any::<u32>(), any_text()).prop_map(|(rank, text)| Control::Notice { rank, text }),
         (any::<u32>(), any_ranges(), any_text())
             .prop_map(|(rank, back_ends, reason)| Control::Lost { rank, back_ends, reason }),
     ]

@@ -1,0 +1,10 @@
+//! What processes of a tree have noticed that costs no answer: a line each, on standard error.
+
+use sapwood::Event;
+
+/// Prints an event that is a notice.
+pub fn print(event: &Event) {
+    if let Event::Notice { text, .. } = event {
+        eprintln!("sapwood: {text}");
+    }
+}
