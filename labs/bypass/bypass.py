@@ -8,7 +8,7 @@ The baseline yields when idle, which Open MPI does by itself with more ranks tha
 is the median over turns of (with / without); `spread` is the range of the ratio of time
 blocked over the turns. A dilated row multiplies the skew by 16, the ranks per core of 32
 ranks on 2, and is a different experiment from one without. docs/bypass.md says what is
-measured; docs/schema/bypass-1.json is the format of --json.
+measured; docs/schema/bench-bypass-1.json is the format of --json.
 """
 
 import argparse

@@ -12,6 +12,9 @@ use sapwood_floor::{Error, Floor, PACKETS_PER_WRITE, Plan, Shape, Transport};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+/// The name of the JSON object's form.
+const SCHEMA: &str = "sapwood.floor/1";
+
 const USAGE: &str = "\
 sapwood-floor: measure a tree of plain blocking processes
 
@@ -221,6 +224,7 @@ fn print_report(options: &Options, report: &Report) {
         println!(
             "{}",
             json!({
+                "schema": SCHEMA,
                 "topology": options.shape.to_string(),
                 "processes": options.shape.processes(),
                 "transport": options.transport,

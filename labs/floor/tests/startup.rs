@@ -71,6 +71,7 @@ fn the_command_prints_one_line_of_json_per_experiment() {
         let output = run(&[&small[..], &["--experiment", experiment]].concat());
         assert!(output.status.success(), "{output:?}");
         let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        sapwood_schema::assert_fits("floor-1", &report);
         assert_eq!(report["experiment"], experiment);
         assert_eq!(report["processes"], 7);
         assert_eq!(report["figures"][figure]["runs"], 2);

@@ -13,7 +13,7 @@ use crate::loss::losses;
 
 /// Which form a `profile.json` has. A member that is added leaves it as it is; one that changes its
 /// meaning or goes away makes it `sapwood.profile/2`.
-pub const SCHEMA: &str = "sapwood.profile/1";
+const SCHEMA: &str = "sapwood.profile/1";
 
 impl Report {
     /// The report for programs: the content of `profile.json`.

@@ -27,7 +27,6 @@ mod table;
 mod text;
 
 pub use error::ReportError;
-pub use json::SCHEMA;
 pub use loss::Missing;
 pub use report::{Report, Tree};
 pub use table::LiveTable;

@@ -5,82 +5,26 @@ mod harness;
 use std::fs;
 
 use harness::report;
-use sapwood_report::{Report, SCHEMA};
+use sapwood_report::Report;
+use sapwood_schema::{assert_fits, faults, read};
 use serde_json::Value;
-
-const SCHEMA_DOCUMENT: &str = include_str!("../../../docs/schema/profile-1.json");
-
-/// What of a value is not as a schema says, for the words of the schema language that ours uses.
-fn faults(value: &Value, schema: &Value, root: &Value, at: &str) -> Vec<String> {
-    if let Some(reference) = schema["$ref"].as_str() {
-        let target = reference.trim_start_matches('#');
-        return faults(value, root.pointer(target).expect("a definition"), root, at);
-    }
-    let mut found = Vec::new();
-    let is_of = |name: &Value| match name.as_str().expect("a type's name") {
-        "object" => value.is_object(),
-        "array" => value.is_array(),
-        "string" => value.is_string(),
-        "number" => value.is_number(),
-        "integer" => value.is_u64() || value.as_f64().is_some_and(|number| number.fract() == 0.0),
-        "null" => value.is_null(),
-        other => panic!("the schema has a type {other}"),
-    };
-    let fits = match &schema["type"] {
-        Value::Null => true,
-        Value::Array(names) => names.iter().any(is_of),
-        name => is_of(name),
-    };
-    if !fits
-        || (!schema["const"].is_null() && schema["const"] != *value)
-        || schema["enum"].as_array().is_some_and(|allowed| !allowed.contains(value))
-        || value
-            .as_f64()
-            .is_some_and(|number| number < schema["minimum"].as_f64().unwrap_or(number))
-    {
-        found.push(format!("{at} is {value}"));
-    }
-    for name in schema["required"].as_array().into_iter().flatten() {
-        let name = name.as_str().expect("a member's name");
-        if value.get(name).is_none() {
-            found.push(format!("{at} has no {name}"));
-        }
-    }
-    for (name, member) in value.as_object().into_iter().flatten() {
-        match schema["properties"].get(name) {
-            Some(schema) => found.extend(faults(member, schema, root, &format!("{at}/{name}"))),
-            None => found.push(format!("{at}/{name} is not described")),
-        }
-    }
-    for (index, item) in value.as_array().into_iter().flatten().enumerate() {
-        found.extend(faults(item, &schema["items"], root, &format!("{at}/{index}")));
-    }
-    found
-}
-
-fn schema() -> Value {
-    serde_json::from_str(SCHEMA_DOCUMENT).expect("the schema is JSON")
-}
 
 #[test]
 fn a_profile_is_as_its_schema_says() {
-    let schema = schema();
     for report in [report(), Report::default()] {
         let profile: Value = serde_json::from_str(&report.json()).expect("JSON");
-        assert_eq!(faults(&profile, &schema, &schema, ""), Vec::<String>::new());
-        assert_eq!(profile["schema"], SCHEMA);
+        assert_fits("profile-1", &profile);
     }
 }
 
 #[test]
 fn a_profile_of_another_form_is_told_from_it() {
-    let schema = schema();
     let mut profile: Value = serde_json::from_str(&report().json()).expect("JSON");
     profile["schema"] = "sapwood.profile/2".into();
     profile["rounds"] = "many".into();
     profile["events"][0]["calls"]["sum"] = (-1).into();
     profile["tree"].as_object_mut().expect("an object").remove("nodes");
-    assert_eq!(faults(&profile, &schema, &schema, "").len(), 4);
+    assert_eq!(faults(&read("profile-1"), &profile).len(), 4);
 }
 
 #[test]

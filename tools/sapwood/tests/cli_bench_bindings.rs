@@ -8,6 +8,7 @@ use std::fs;
 use std::path::Path;
 
 use cli::{assert_refused, run, text, write_program};
+use sapwood_schema::assert_fits;
 use serde_json::Value;
 
 /// Takes turns as a program in another language does: the number that it reads, times 30
@@ -38,7 +39,7 @@ fn rows_that_are_there_are_measured_and_the_others_named() {
     let output = run(&[&words[..], &["--mrnet", &place, "--python", &python]].concat());
     assert!(output.status.success(), "{}", text(&output.stderr));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(report["schema"], "sapwood.bench-bindings/2");
+    assert_fits("bench-bindings-2", &report);
     assert_eq!((&report["topology"], &report["rounds"]), (&"2".into(), &100.into()));
     for interface in ["c", "c_front_end"] {
         assert_eq!(report["us"][interface], 30.0, "{report}");
@@ -87,7 +88,7 @@ fn kinds_of_filters_are_measured_without_python_too() {
     let output = run(&[&words[..], &["--python", "/nowhere/python"]].concat());
     assert!(output.status.success(), "{}", text(&output.stderr));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(report["schema"], "sapwood.bench-filter/1");
+    assert_fits("bench-filter-1", &report);
     for kind in ["built_in", "native", "wasm"] {
         assert!(report["ns"][kind].as_f64().is_some_and(|ns| ns > 0.0), "{report}");
         assert!(report["over_direct_ns"][kind].is_number(), "{report}");
@@ -109,6 +110,7 @@ fn a_filter_in_python_is_measured_by_an_interpreter() {
     let output = run(&[&words[..], &["--python", &python]].concat());
     assert!(output.status.success(), "{}", text(&output.stderr));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_fits("bench-filter-1", &report);
     assert_eq!(report["ns"]["python"], 7000.0, "{report}");
 }
 

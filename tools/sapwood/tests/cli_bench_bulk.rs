@@ -4,6 +4,7 @@
 mod cli;
 
 use cli::{assert_refused, run, text};
+use sapwood_schema::assert_fits;
 use serde_json::Value;
 
 #[test]
@@ -13,7 +14,7 @@ fn every_case_arrives_whole_on_both_trees() {
         let output = run(&[&small[..], &["--topology", topology]].concat());
         assert!(output.status.success(), "{topology}: {}", text(&output.stderr));
         let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert_eq!(report["schema"], "sapwood.bench-bulk/1");
+        assert_fits("bench-bulk-1", &report);
         assert_eq!((&report["bytes"], &report["topology"]), (&(3 << 20).into(), &topology.into()));
         for case in ["broadcast", "broadcast_packets", "gather", "gather_packets", "reduce"] {
             for figure in ["mib_per_s", "floor_mib_per_s", "ratio_to_floor", "cpu_ratio_to_floor"] {

@@ -1,9 +1,10 @@
-//! `sapwood bench scale` and `flood` with tiny counts: all figures are there and every sum was
-//! right.
+//! `sapwood bench scale`, `clocks` and `flood` with tiny counts: all figures are there and every
+//! sum was right.
 
 mod cli;
 
 use cli::{assert_refused, run, text};
+use sapwood_schema::assert_fits;
 use serde_json::Value;
 
 fn measured(arguments: &[&str]) -> Value {
@@ -23,7 +24,7 @@ fn assert_numbers(report: &Value, figures: &[&str]) {
 fn a_crowd_attaches_by_itself_and_answers_as_one() {
     let crowd = ["scale", "--only", "connect", "--topology", "3x20", "--per-process", "25"];
     let report = measured(&[&crowd[..], &["--waves", "10"]].concat());
-    assert_eq!(report["schema"], "sapwood.bench-scale/1");
+    assert_fits("bench-scale-1", &report);
     assert_eq!(report["connected"], 60);
     assert_numbers(&report, &["bytes_per_endpoint", "first_wave_s", "waves_per_s", "connect_s"]);
     assert!(report.get("streams").is_none() && report.get("depth").is_none());
@@ -32,6 +33,7 @@ fn a_crowd_attaches_by_itself_and_answers_as_one() {
 #[test]
 fn streams_and_depths_are_counted() {
     let report = measured(&["scale", "--only", "streams,depth", "--streams", "20", "--depth", "2"]);
+    assert_fits("bench-scale-1", &report);
     assert_eq!(report["streams"]["streams"], 20);
     assert_numbers(&report["streams"], &["open_ms", "waves_per_s", "bytes_per_stream"]);
     let trees = report["depth"]["trees"].as_array().unwrap();
@@ -41,11 +43,24 @@ fn streams_and_depths_are_counted() {
 }
 
 #[test]
+fn the_clocks_of_a_tree_are_measured_beside_the_direct_method() {
+    let report = measured(&["clocks", "--topology", "2x2", "--samples", "3", "--runs", "2"]);
+    assert_fits("bench-clocks-1", &report);
+    for method in ["tree", "direct"] {
+        assert_numbers(&report[method], &["error_us", "bound_us"]);
+    }
+    assert_eq!(
+        (&report["tree"]["root_probes"], &report["direct"]["root_probes"]),
+        (&6.into(), &12.into())
+    );
+}
+
+#[test]
 fn neighbours_of_bad_streams_are_measured_and_their_packets_accounted_for() {
     let cases = ["--only", "unread,unread_dropping,flood,large"];
     let tiny = ["--runs", "1", "--large-bytes", "1048576"];
     let report = measured(&[&["flood"], &cases[..], &tiny].concat());
-    assert_eq!(report["schema"], "sapwood.bench-flood/1");
+    assert_fits("bench-flood-1", &report);
     assert_numbers(&report, &["neighbours_rate_ratio"]);
     for case in ["unread", "unread_dropping", "flood", "large"] {
         let case = &report["cases"][case];

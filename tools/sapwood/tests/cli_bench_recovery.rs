@@ -3,18 +3,20 @@
 mod cli;
 
 use cli::{assert_refused, run, text};
+use sapwood_schema::assert_fits;
 use serde_json::Value;
 
 fn measured(arguments: &[&str]) -> Value {
     let output = run(&[&["bench", "recovery", "--json"], arguments].concat());
     assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
+    let report = serde_json::from_slice(&output.stdout).unwrap();
+    assert_fits("bench-recovery-1", &report);
+    report
 }
 
 #[test]
 fn killed_processes_cost_no_wave() {
     let report = measured(&["--only", "kill", "--kills", "3", "--topology", "2x2x2"]);
-    assert_eq!(report["schema"], "sapwood.bench-recovery/1");
     assert_eq!(report["kills"], 3);
     for figure in ["waves_lost", "waves_doubled", "waves_wrong"] {
         assert_eq!(report[figure], 0, "{figure} in {report}");

@@ -2,7 +2,8 @@
 
 mod cli;
 
-use cli::{run, text};
+use cli::{on_hosts, run, text};
+use sapwood_schema::assert_fits;
 use serde_json::Value;
 
 const CHECKS: [&str; 10] = [
@@ -36,7 +37,7 @@ fn each_check_is_one_line_with_a_verdict() {
 fn the_report_for_programs_has_the_same_checks() {
     let output = run(&["doctor", "--json"]);
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(report["schema"], "sapwood.doctor/1");
+    assert_fits("doctor-1", &report);
     let checks = report["checks"].as_array().unwrap();
     for name in CHECKS {
         let check = checks.iter().find(|check| check["check"] == name);
@@ -55,5 +56,21 @@ fn a_tree_beyond_the_limits_is_a_warning_with_the_cure() {
     assert!(found.contains("60000 needs 180080"), "{found}");
     if files["verdict"] == "warning" {
         assert!(files["advice"].as_str().unwrap().contains("ulimit -n 180080"));
+    }
+}
+
+#[test]
+fn the_report_of_hosts_names_those_that_are_there_and_what_links_cost() {
+    let cache = tempfile::tempdir().unwrap();
+    let mut command = on_hosts(&["doctor", "--hosts", "n[0-2]", "--json"]);
+    let output = command.env("XDG_CACHE_HOME", cache.path()).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_fits("doctor-hosts-1", &report);
+    let hosts = report["hosts"].as_array().unwrap();
+    assert_eq!(hosts.len(), 3);
+    for (host, name) in hosts.iter().zip(["n0", "n1", "n2"]) {
+        assert_eq!(host["host"], name);
+        assert_eq!(host["state"], "ok", "{host}");
     }
 }

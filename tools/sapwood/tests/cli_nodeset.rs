@@ -3,6 +3,7 @@
 mod cli;
 
 use cli::{assert_refused, program, run, run_with_input, text};
+use sapwood_schema::assert_fits;
 use serde_json::Value;
 
 fn calculated(arguments: &[&str]) -> String {
@@ -51,7 +52,7 @@ fn names_are_read_from_standard_input() {
 #[test]
 fn a_program_reads_one_object() {
     let report: Value = serde_json::from_str(&calculated(&["expand", "--json", "n[1-2]"])).unwrap();
-    assert_eq!(report["schema"], "sapwood.nodeset/1");
+    assert_fits("nodeset-1", &report);
     assert_eq!(report["sets"][0]["names"], serde_json::json!(["n1", "n2"]));
     assert_eq!(report["sets"][0]["nodes"], "n[1-2]");
 }

@@ -11,6 +11,7 @@ use cli::{
     read_until, text, wait_for_end, wait_until,
 };
 use rustix::process::{Pid, Signal, kill_process};
+use sapwood_schema::assert_fits;
 use serde_json::Value;
 
 fn command(arguments: &[&str]) -> Command {
@@ -143,7 +144,7 @@ fn a_program_reads_one_object() {
     let script = "case $SAPWOOD_RANK in 3) kill -9 $$;; 4) sleep 1000;; *) echo ok;; esac";
     let output = run(&["--json", "-u", "1", "-w", "n[0-4]", script]);
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(report["schema"], "sapwood.run/1");
+    assert_fits("run-1", &report);
     assert_eq!((&report["nodes"], &report["count"]), (&"n[0-4]".into(), &5.into()));
     let classes = report["classes"].as_array().unwrap();
     assert_eq!(classes[0]["nodes"], "n[0-2]");
@@ -156,6 +157,7 @@ fn a_program_reads_one_object() {
     assert_eq!(code(&output), Some(137));
     let output = run(&["--json", "-w", "n0", "printf '\\377\\0'"]);
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_fits("run-1", &report);
     let stdout = &report["classes"][0]["stdout"];
     assert_eq!((&stdout["encoding"], &stdout["content"]), (&"base64".into(), &"/wA=".into()));
 }

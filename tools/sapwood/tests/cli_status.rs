@@ -12,6 +12,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use cli::{assert_refused, program, text};
+use sapwood_schema::assert_fits;
 use serde_json::Value;
 
 /// Far longer than anything here takes.
@@ -145,7 +146,7 @@ fn the_clocks_of_one_machine_agree_within_their_bounds() {
     let output = ask(folder.path(), &["clocks", "--samples", "5", "--drift", "100ms", "--json"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(report["schema"], "sapwood.clocks/1");
+    assert_fits("clocks-1", &report);
     assert_eq!(report["network"], running.name.as_str());
     let clocks = report["clocks"].as_array().unwrap();
     let unknown = report["unknown"].as_str().unwrap();
@@ -166,7 +167,7 @@ fn a_running_network_is_drawn_and_described() {
     let folder = tempfile::tempdir().unwrap();
     let running = Running::start(folder.path());
     let status = json(&ask(folder.path(), &["status", "--json", "--timeout", "5s"]));
-    assert_eq!(status["schema"], "sapwood.status/1");
+    assert_fits("status-1", &status);
     assert_eq!(status["network"], running.name);
     assert_eq!(status["health"], "full");
     assert_eq!(status["back_ends"]["answered"], "0-7");
@@ -189,7 +190,7 @@ fn the_way_of_a_wave_is_told_hop_by_hop() {
     let folder = tempfile::tempdir().unwrap();
     let _running = Running::start(folder.path());
     let trace = json(&ask(folder.path(), &["trace-wave", "--json", "--timeout", "5s"]));
-    assert_eq!(trace["schema"], "sapwood.trace-wave/1");
+    assert_fits("trace-wave-1", &trace);
     let hops = trace["hops"].as_array().unwrap();
     assert_eq!(hops.len(), 15);
     assert!(hops.iter().all(|hop| hop["at_parent_us"].is_number() || hop["rank"] == 8));
@@ -219,6 +220,7 @@ fn an_inner_process_is_killed_and_the_repair_is_seen() {
         }
         assert!(begin.elapsed() < HANG, "{status}");
     };
+    assert_fits("status-1", &after);
     assert_eq!(after["health"], "degraded");
     assert_eq!(node(&after, 8)["children_gone"], 1);
     assert_eq!(node(&after, 9)["answered"], false);
@@ -312,7 +314,7 @@ fn watching_ends_with_the_network() {
     assert!(output.status.success(), "{}", text(&output.stderr));
     for line in std::iter::once(&first).chain(&rest) {
         let line: Value = serde_json::from_str(line).unwrap();
-        assert_eq!(line["schema"], "sapwood.status/1");
+        assert_fits("status-1", &line);
     }
 }
 

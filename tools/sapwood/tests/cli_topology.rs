@@ -5,6 +5,7 @@ mod cli;
 use std::fs;
 
 use cli::{assert_refused, run, run_with_input, text};
+use sapwood_schema::assert_fits;
 use serde_json::Value;
 
 #[test]
@@ -35,6 +36,8 @@ fn a_file_is_drawn_counted_and_predicted_like_its_specification() {
     let (from_file, from_spec) = (cost(path), cost("2x4"));
     assert_eq!(from_file["tree"]["round_trip_us"], from_spec["tree"]["round_trip_us"]);
     assert_eq!(from_file["alternatives"], from_spec["alternatives"]);
+    assert_fits("topology-cost-1", &from_file);
+    assert_fits("topology-cost-1", &from_spec);
     assert_eq!(from_file["bytes"], 4096);
 }
 
@@ -50,6 +53,7 @@ fn a_drawing_has_boxes_or_is_a_graph() {
 fn counts_add_up() {
     let output = run(&["topology", "count", "4^3", "--json"]);
     let counted: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_fits("topology-count-1", &counted);
     assert_eq!(counted["nodes"], 85);
     assert_eq!(counted["levels"][3]["back_ends"], 64);
     assert!(text(&run(&["topology", "count", "4^3"]).stdout).contains("85"));
@@ -58,7 +62,9 @@ fn counts_add_up() {
 fn advice(arguments: &[&str]) -> Value {
     let output = run(&[&["topology", "advise", "--json"], arguments].concat());
     assert!(output.status.success(), "{}", text(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
+    let advice = serde_json::from_slice(&output.stdout).unwrap();
+    assert_fits("topology-advice-1", &advice);
+    advice
 }
 
 #[test]

@@ -78,6 +78,7 @@ fn what_ranks_have_counted_arrives_whatever_the_tree() {
 
         let json = std::fs::read_to_string(out.join("profile.json")).expect("it was left");
         let profile: Value = serde_json::from_str(&json).expect("it is JSON");
+        sapwood_schema::assert_fits("profile-1", &profile);
         assert_eq!(profile["covered"], "0-4");
         assert_eq!(profile["states"]["finalized"], "0-3");
         assert_eq!(profile["states"]["lost"], "4");

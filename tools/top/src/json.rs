@@ -99,54 +99,13 @@ mod tests {
     use crate::metric::{METRICS, place};
     use crate::sample::tests::sample_of;
 
-    const SCHEMA_DOCUMENT: &str = include_str!("../../../docs/schema/top-1.json");
-
-    /// Whether a value has what the schema requires, and no member is of another type. Of JSON
-    /// Schema it knows what our schemas use.
-    fn check(value: &Value, schema: &Value, path: &str) {
-        if let Some(constant) = schema.get("const") {
-            assert_eq!(value, constant, "{path}");
-        }
-        if let Some(choice) = schema.get("enum").and_then(Value::as_array) {
-            assert!(choice.contains(value), "{path}: {value}");
-        }
-        let is = match schema.get("type").and_then(Value::as_str) {
-            Some("object") => value.is_object(),
-            Some("array") => value.is_array(),
-            Some("string") => value.is_string(),
-            Some("number") => value.is_number(),
-            Some("integer") => value.is_u64(),
-            Some("boolean") => value.is_boolean(),
-            _ => true,
-        };
-        assert!(is, "{path}: {value}");
-        for name in schema.get("required").and_then(Value::as_array).into_iter().flatten() {
-            let name = name.as_str().expect("a name");
-            assert!(value.get(name).is_some(), "{path}.{name} is required");
-        }
-        let properties = schema.get("properties").and_then(Value::as_object);
-        for (name, schema) in properties.into_iter().flatten() {
-            if let Some(value) = value.get(name) {
-                check(value, schema, &format!("{path}.{name}"));
-            }
-        }
-        for member in value.as_object().into_iter().flat_map(|object| object.keys()) {
-            let known = properties.is_some_and(|properties| properties.contains_key(member));
-            assert!(known, "{path}.{member} is not in the schema");
-        }
-        if let (Some(items), Some(values)) = (schema.get("items"), value.as_array()) {
-            values.iter().for_each(|value| check(value, items, &format!("{path}[]")));
-        }
-    }
-
     #[test]
     fn a_line_is_as_the_schema_says() {
-        let schema: Value = serde_json::from_str(SCHEMA_DOCUMENT).expect("a document");
         for answered in [&[0, 1, 2][..], &[0], &[0, 1, 2, 3]] {
             let line = line(&sample_of(answered));
             assert_eq!(line.lines().count(), 1);
             let value: Value = serde_json::from_str(&line).expect("JSON");
-            check(&value, &schema, "top");
+            sapwood_schema::assert_fits("top-1", &value);
             assert_eq!(value["metrics"].as_array().map(Vec::len), Some(METRICS));
         }
     }

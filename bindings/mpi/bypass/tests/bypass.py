@@ -2,7 +2,8 @@
 
     bypass.py [unittest arguments]
 
-Needs what `make OUT=FOLDER bypass` builds, in the folder named by SAPWOOD_BYPASS_TEST_OUT.
+Needs what `make OUT=FOLDER bypass` builds, in the folder named by SAPWOOD_BYPASS_TEST_OUT, and
+python3-jsonschema.
 SAPWOOD_BYPASS_KILLS is the number of runs in which a rank is killed (50). A hang is reported
 as one; no run may leave shared memory behind.
 """
@@ -17,6 +18,8 @@ import sys
 import tempfile
 import unittest
 
+import jsonschema
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "..", "tests")]
 sys.dont_write_bytecode = True
@@ -24,7 +27,8 @@ sys.dont_write_bytecode = True
 import run as launching
 
 OUT = os.environ.get("SAPWOOD_BYPASS_TEST_OUT", "")
-MELT = os.path.join(HERE, "..", "..", "..", "..", "demo", "in.melt")
+ROOT = os.path.join(HERE, "..", "..", "..", "..")
+MELT = os.path.join(ROOT, "demo", "in.melt")
 ALL = "reduce,allreduce,barrier"
 FEWER_RANKS = {"openmpi": (1, 2, 3, 5, 8), "mpich": (1, 2, 3)}
 CASES = {"openmpi": "2000", "mpich": "200"}
@@ -36,6 +40,14 @@ ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": 
 
 def library(abi):
     return os.path.join(OUT, f"libsapwood-bypass-{abi}.so")
+
+
+def assert_fits(name, path):
+    """A file of JSON is as the schema of docs/schema says, which allows no member that it does not describe."""
+    with open(os.path.join(ROOT, "docs", "schema", f"{name}.json"), encoding="utf-8") as file:
+        validator = jsonschema.Draft202012Validator(json.load(file))
+    with open(path, encoding="utf-8") as file:
+        validator.validate(json.load(file))
 
 
 class EachAbi:
@@ -221,6 +233,14 @@ class OpenMpi(EachAbi, unittest.TestCase):
     def test_errors_are_mpis(self):
         self.scenario("errors")
         self.scenario("errors", environment={"BUFFERS": "1"})
+
+    def test_the_laboratory_reports_as_its_schema_says(self):
+        report = os.path.join(self.folder, "report.json")
+        cell = ["--np", "2", "--doubles", "4", "--skew-us", "0", "--iterations", "20", "--turns", "2"]
+        command = [sys.executable, os.path.join(ROOT, "labs", "bypass", "bypass.py"), "--library", library(self.abi)]
+        code, _, errors = launching.execute([*command, *cell, "--json", report], ENVIRONMENT)
+        self.assertEqual(code, 0, errors)
+        assert_fits("bench-bypass-1", report)
 
     def test_mpi4py(self):
         python = launching.SYSTEM_PYTHON

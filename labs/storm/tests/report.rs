@@ -1,0 +1,29 @@
+//! What `sapwood-storm` and `sapwood-soak` print for programs, after a second each.
+
+use std::process::Command;
+
+use sapwood_schema::assert_fits;
+use serde_json::Value;
+
+fn report(program: &str, topology: &str) -> Value {
+    let mut command = Command::new(program);
+    command.args(["--seconds", "1", "--topology", topology, "--json"]);
+    let output = command.output().unwrap();
+    let report = serde_json::from_slice(&output.stdout);
+    report.unwrap_or_else(|error| panic!("{error}: {output:?}"))
+}
+
+#[test]
+fn a_report_of_a_storm_is_as_its_schema_says() {
+    let report = report(env!("CARGO_BIN_EXE_sapwood-storm"), "2x2");
+    assert_fits("storm-1", &report);
+    assert_eq!(report["violations"], 0, "{report}");
+}
+
+// A second is too short to judge whether memory rises, so that the report may have violations.
+#[test]
+fn a_report_of_a_soak_is_as_its_schema_says() {
+    let report = report(env!("CARGO_BIN_EXE_sapwood-soak"), "2x2");
+    assert_fits("soak-1", &report);
+    assert_eq!(report["processes"].as_array().map(Vec::len), Some(7));
+}
