@@ -50,7 +50,7 @@ impl Kind {
 
 /// How far bytes move between the packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Pace {
+enum Delivery {
     /// Each wave is with the front-end's node before the next is sent: there are no runs.
     WaveByWave,
     /// Back-ends send many packets before anything moves, and then it moves a little.
@@ -106,7 +106,7 @@ impl Program<'_> {
     }
 
     /// Lets it run once, and gives its answers and how often a run was open.
-    fn run(&self, seed: u64, pace: Pace) -> (Story, u64) {
+    fn run(&self, seed: u64, delivery: Delivery) -> (Story, u64) {
         let mut tree = Tree::of(self.shape, seed);
         let everyone = tree.everyone();
         let mut wanted = spec(&everyone, &[self.filter], self.rule);
@@ -115,7 +115,7 @@ impl Program<'_> {
         tree.oracle.forget(stream);
         tree.run();
         let (mut story, mut runs) = (Story::new(), 0);
-        if pace == Pace::WaveByWave {
+        if delivery == Delivery::WaveByWave {
             tree.schedule.widen();
             for wave in 0..=self.waves {
                 for rank in everyone.iter() {
@@ -150,8 +150,8 @@ impl Program<'_> {
 
     /// The answers are the same whether packets travel alone or in runs.
     fn check(&self, seed: u64) -> Story {
-        let (alone, _) = self.run(seed, Pace::WaveByWave);
-        let (in_runs, runs) = self.run(seed, Pace::Bursts);
+        let (alone, _) = self.run(seed, Delivery::WaveByWave);
+        let (in_runs, runs) = self.run(seed, Delivery::Bursts);
         assert!(runs > 0, "the story is about runs");
         let what = format!("{} {} {:?}", self.shape, self.filter, self.rule);
         for (key, answer) in &alone {

@@ -10,13 +10,13 @@
 
 mod attach;
 mod attempt;
+mod client_limit;
 mod clock;
 mod driver;
 mod environment;
 mod error;
 mod invitation;
 mod links;
-mod pace;
 mod plan;
 mod processes;
 mod remote;

@@ -18,9 +18,9 @@ use sapwood_node::{Instant, Node};
 use sapwood_topology::{HostName, Role, Subtree};
 use sapwood_transport::{Encryption, Interest, Poller};
 
+use crate::client_limit::{ClientLimit, Pass, SOUND_MAX};
 use crate::environment::STARTED_VARIABLE;
 use crate::invitation::Invitation;
-use crate::pace::{Pace, Pass, SOUND_MAX};
 use crate::token::Token;
 use crate::{
     ENCRYPTION_VARIABLE, KEY_VARIABLE, PARENT_VARIABLE, Plan, RANK_VARIABLE, Reach, RemoteOptions,
@@ -96,7 +96,7 @@ pub(crate) struct Remote {
     /// How many of them have not joined. A counter, because every turn of the loop reads it.
     under_way: usize,
     outcomes: Vec<Outcome>,
-    pace: Pace,
+    client_limit: ClientLimit,
     /// A number for jitter, different in each process.
     chance: u64,
 }
@@ -134,7 +134,7 @@ impl Remote {
             calls: BTreeMap::new(),
             under_way: 0,
             outcomes: Vec::new(),
-            pace: Pace::new(),
+            client_limit: ClientLimit::new(),
             chance: u64::from(std::process::id()) << 32 | u64::from(plan.subtree.rank()),
         }))
     }
@@ -189,7 +189,7 @@ impl Remote {
         let computes = |call: &Call| call.session.work().is_some_and(|work| work.is_computing);
         let computing: Vec<u32> =
             asked.filter(|(_, call)| computes(call)).map(|(&rank, _)| rank).collect();
-        let is_short = computing.len() > self.pace.processors();
+        let is_short = computing.len() > self.client_limit.processors();
         let patience = self.patience();
         let most = patience + SOUND_MAX;
         let mut late = Vec::new();
@@ -214,7 +214,7 @@ impl Remote {
         let answers = self.calls.values().filter_map(|call| call.answer_by);
         let has_room = self.room() > 0;
         let starts = self.waiting.iter().filter(|_| has_room);
-        let starts = starts.map(|start| start.not_before.max(self.pace.next_look()));
+        let starts = starts.map(|start| start.not_before.max(self.client_limit.next_look()));
         let outcomes = self.outcomes.first().map(|_| Instant::default());
         answers.chain(starts).chain(outcomes).min()
     }
@@ -238,7 +238,7 @@ impl Remote {
         }
         let under_way = self.calls.values_mut().filter(|call| !call.has_joined);
         let under_way = under_way.map(|call| (&mut call.pass, call.session.work()));
-        let room = self.pace.room(under_way, now);
+        let room = self.client_limit.room(under_way, now);
         room.min(self.room())
     }
 
@@ -370,7 +370,7 @@ impl Remote {
         }
         self.outcomes.extend(clock_error(asked, greeting, now.since(call.begun)));
         call.answer_by = None;
-        self.pace.has_led(call.session.work());
+        self.client_limit.has_led(call.session.work());
         call.session.accept();
         write(rank, call, poller);
     }

@@ -13,7 +13,7 @@ use super::push::{Push, open_data};
 use super::results::Results;
 use sapwood_command_line::exit::Failure;
 use sapwood_hosts::notices;
-use sapwood_hosts::questions::{Pace, Questions};
+use sapwood_hosts::questions::{QuestionTiming, Questions};
 use sapwood_hosts::signals::Signals;
 use sapwood_hosts::unanswered::{had_room, said};
 
@@ -25,7 +25,7 @@ const HOLD: Duration = Duration::from_millis(400);
 const WAVE_MILLISECONDS: u32 = 3000;
 
 /// How fast questions follow each other.
-const PACE: Pace = Pace {
+const TIMING: QuestionTiming = QuestionTiming {
     pause: Duration::from_millis(10),
     hold: HOLD,
     silence: Duration::from_millis(WAVE_MILLISECONDS as u64),
@@ -95,7 +95,7 @@ impl<'a> Conductor<'a> {
             signals,
             stall_limit,
             bar,
-            questions: Questions::new(PACE, Instant::now()),
+            questions: Questions::new(TIMING, Instant::now()),
             rounds: 0,
             progress: (0, Instant::now()),
         })

@@ -24,12 +24,12 @@ const STACK_BYTES: usize = 64 << 10;
 pub(super) struct Held {
     file: File,
     /// None where the system may choose when the disk gets it.
-    pace: Option<Pace>,
+    writeback: Option<Writeback>,
 }
 
 /// What of a file is on its way to the disk.
 #[derive(Debug, Default)]
-struct Pace {
+struct Writeback {
     /// Bytes that were written since the last piece was begun.
     bytes: u64,
     piece: Option<JoinHandle<io::Result<()>>>,
@@ -38,7 +38,7 @@ struct Pace {
 impl Held {
     /// `syncs` says whether what is written is to be on the disk.
     pub(super) fn new(file: File, syncs: bool) -> Self {
-        Self { file, pace: syncs.then(Pace::default) }
+        Self { file, writeback: syncs.then(Writeback::default) }
     }
 
     /// This number of bytes more was written. Waits only where the disk is more than a piece
@@ -47,17 +47,17 @@ impl Held {
     /// # Errors
     /// What the system says of an earlier piece.
     pub(super) fn wrote(&mut self, bytes: u64) -> io::Result<()> {
-        let Some(pace) = &mut self.pace else { return Ok(()) };
-        pace.bytes += bytes;
-        if pace.bytes < PIECE_BYTES {
+        let Some(writeback) = &mut self.writeback else { return Ok(()) };
+        writeback.bytes += bytes;
+        if writeback.bytes < PIECE_BYTES {
             return Ok(());
         }
-        pace.settle()?;
-        pace.bytes = 0;
+        writeback.settle()?;
+        writeback.bytes = 0;
         let file = self.file.try_clone()?;
         let thread = thread::Builder::new().stack_size(STACK_BYTES);
         match thread.spawn(move || file.sync_data()) {
-            Ok(piece) => pace.piece = Some(piece),
+            Ok(piece) => writeback.piece = Some(piece),
             // Where no thread can be had, it takes its time here.
             Err(_) => self.file.sync_data()?,
         }
@@ -69,14 +69,14 @@ impl Held {
     /// # Errors
     /// What the system says of any piece.
     pub(super) fn finish(&mut self) -> io::Result<()> {
-        let Some(pace) = &mut self.pace else { return Ok(()) };
+        let Some(writeback) = &mut self.writeback else { return Ok(()) };
         // The system tells a failure once: it must not be lost with the piece.
-        pace.settle()?;
+        writeback.settle()?;
         self.file.sync_all()
     }
 }
 
-impl Pace {
+impl Writeback {
     /// Waits for the piece that is on its way.
     fn settle(&mut self) -> io::Result<()> {
         match self.piece.take() {
@@ -114,7 +114,7 @@ mod tests {
     fn what_is_written_goes_to_the_disk_piece_by_piece() {
         let mut file = Held::new(pipe(), true);
         file.wrote(PIECE_BYTES - 1).unwrap();
-        assert!(file.pace.as_ref().unwrap().piece.is_none());
+        assert!(file.writeback.as_ref().unwrap().piece.is_none());
         file.wrote(1).unwrap();
         file.wrote(PIECE_BYTES - 1).unwrap();
         // What became of the first piece is told when the second is full.
@@ -125,9 +125,9 @@ mod tests {
     fn the_end_of_a_file_tells_what_became_of_its_last_piece() {
         let mut file = Held::new(tempfile::tempfile().unwrap(), true);
         file.wrote(PIECE_BYTES).unwrap();
-        let pace = file.pace.as_mut().unwrap();
-        pace.settle().unwrap();
-        pace.piece = Some(thread::spawn(|| Err(io::Error::other("bad block"))));
+        let writeback = file.writeback.as_mut().unwrap();
+        writeback.settle().unwrap();
+        writeback.piece = Some(thread::spawn(|| Err(io::Error::other("bad block"))));
         assert_eq!(file.finish().unwrap_err().to_string(), "bad block");
         assert!(file.finish().is_ok());
     }

@@ -11,7 +11,7 @@ use super::unanswered::Unanswered;
 
 /// How fast questions follow each other.
 #[derive(Clone, Copy, Debug)]
-pub struct Pace {
+pub struct QuestionTiming {
     /// The shortest time between two questions.
     pub pause: Duration,
     /// The longest for which one is held for those who have nothing new to say.
@@ -23,7 +23,7 @@ pub struct Pace {
 /// The questions of one command.
 #[derive(Debug)]
 pub struct Questions {
-    pace: Pace,
+    timing: QuestionTiming,
     unanswered: Unanswered,
     last: Wave,
     is_open: bool,
@@ -34,10 +34,10 @@ pub struct Questions {
 
 impl Questions {
     /// The first question, of number 0, has just been asked.
-    pub fn new(pace: Pace, now: Instant) -> Self {
+    pub fn new(timing: QuestionTiming, now: Instant) -> Self {
         let unanswered = Unanswered::default();
-        let next_at = now + pace.pause;
-        Self { pace, unanswered, last: 0, is_open: true, asked_at: now, next_at }
+        let next_at = now + timing.pause;
+        Self { timing, unanswered, last: 0, is_open: true, asked_at: now, next_at }
     }
 
     /// The number of the last one.
@@ -69,26 +69,26 @@ impl Questions {
         now: Instant,
         mut send: impl FnMut(&Recipients, Wave) -> Result<bool, E>,
     ) -> Result<bool, E> {
-        let is_lost = now - self.asked_at > (self.pace.silence + self.pace.hold) * 2;
+        let is_lost = now - self.asked_at > (self.timing.silence + self.timing.hold) * 2;
         if self.is_open && !is_lost || now < self.next_at {
             return Ok(false);
         }
         let wave = self.last + 1;
         if !self.unanswered.ask(hosts, |to| send(to, wave))? {
             // Those who have not read the questions before this one have enough to answer.
-            self.next_at = now + self.pace.hold;
+            self.next_at = now + self.timing.hold;
             return Ok(false);
         }
         (self.last, self.is_open) = (wave, true);
-        (self.asked_at, self.next_at) = (now, now + self.pace.pause);
+        (self.asked_at, self.next_at) = (now, now + self.timing.pause);
         Ok(true)
     }
 
     /// How long there is nothing to ask, unless an answer comes.
     pub fn wait(&self, now: Instant) -> Duration {
         match self.is_open {
-            true => self.pace.hold,
-            false => self.next_at.saturating_duration_since(now).min(self.pace.hold),
+            true => self.timing.hold,
+            false => self.next_at.saturating_duration_since(now).min(self.timing.hold),
         }
     }
 }
@@ -99,7 +99,7 @@ mod tests {
 
     use super::*;
 
-    const PACE: Pace = Pace {
+    const TIMING: QuestionTiming = QuestionTiming {
         pause: Duration::from_millis(10),
         hold: Duration::from_millis(400),
         silence: Duration::from_secs(3),
@@ -124,37 +124,37 @@ mod tests {
     #[test]
     fn a_question_follows_when_the_last_has_been_answered() {
         let begin = Instant::now();
-        let mut questions = Questions::new(PACE, begin);
-        assert_eq!(ask(&mut questions, begin + PACE.pause, true), None);
+        let mut questions = Questions::new(TIMING, begin);
+        assert_eq!(ask(&mut questions, begin + TIMING.pause, true), None);
         questions.hear(&answer(0, true));
-        assert_eq!(ask(&mut questions, begin + PACE.pause, true), None);
+        assert_eq!(ask(&mut questions, begin + TIMING.pause, true), None);
         questions.hear(&answer(0, false));
-        assert_eq!(ask(&mut questions, begin + PACE.pause / 2, true), None);
-        assert_eq!(questions.wait(begin), PACE.pause);
-        assert_eq!(ask(&mut questions, begin + PACE.pause, true), Some(1));
+        assert_eq!(ask(&mut questions, begin + TIMING.pause / 2, true), None);
+        assert_eq!(questions.wait(begin), TIMING.pause);
+        assert_eq!(ask(&mut questions, begin + TIMING.pause, true), Some(1));
         // What answers an earlier one does not answer this one.
         questions.hear(&answer(0, false));
-        assert_eq!(questions.wait(begin), PACE.hold);
+        assert_eq!(questions.wait(begin), TIMING.hold);
         assert_eq!(questions.last(), 1);
     }
 
     #[test]
     fn an_answer_that_is_lost_keeps_nobody_waiting() {
         let begin = Instant::now();
-        let mut questions = Questions::new(PACE, begin);
-        assert_eq!(ask(&mut questions, begin + PACE.silence, true), None);
-        assert_eq!(ask(&mut questions, begin + (PACE.silence + PACE.hold) * 3, true), Some(1));
+        let mut questions = Questions::new(TIMING, begin);
+        assert_eq!(ask(&mut questions, begin + TIMING.silence, true), None);
+        assert_eq!(ask(&mut questions, begin + (TIMING.silence + TIMING.hold) * 3, true), Some(1));
     }
 
     #[test]
     fn where_there_is_no_room_the_same_question_comes_later() {
         let begin = Instant::now();
-        let mut questions = Questions::new(PACE, begin);
+        let mut questions = Questions::new(TIMING, begin);
         questions.hear(&answer(0, false));
-        let now = begin + PACE.pause;
+        let now = begin + TIMING.pause;
         assert_eq!(ask(&mut questions, now, false), None);
-        assert_eq!(ask(&mut questions, now + PACE.hold / 2, true), None);
-        assert_eq!(questions.wait(now), PACE.hold);
-        assert_eq!(ask(&mut questions, now + PACE.hold, true), Some(1));
+        assert_eq!(ask(&mut questions, now + TIMING.hold / 2, true), None);
+        assert_eq!(questions.wait(now), TIMING.hold);
+        assert_eq!(ask(&mut questions, now + TIMING.hold, true), Some(1));
     }
 }

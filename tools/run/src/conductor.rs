@@ -19,7 +19,7 @@ use super::protocol::{
 };
 use super::results::{Results, Sheet};
 use sapwood_command_line::exit::Failure;
-use sapwood_hosts::questions::{Pace, Questions};
+use sapwood_hosts::questions::{QuestionTiming, Questions};
 use sapwood_hosts::signals::Signals;
 use sapwood_hosts::tree_access::{Channels, Tree, WAVE_MILLISECONDS};
 
@@ -28,7 +28,7 @@ const FIRST_HOLD: Duration = Duration::from_millis(100);
 const HOLD_MAX: Duration = Duration::from_secs(1);
 
 /// How fast questions follow each other.
-const PACE: Pace = Pace {
+const TIMING: QuestionTiming = QuestionTiming {
     pause: Duration::from_millis(20),
     hold: HOLD_MAX,
     silence: Duration::from_millis(WAVE_MILLISECONDS as u64),
@@ -129,7 +129,7 @@ impl<'a> Conductor<'a> {
             received: BTreeMap::new(),
             is_live,
             signals,
-            questions: Questions::new(PACE, now),
+            questions: Questions::new(TIMING, now),
             hold: FIRST_HOLD,
             interrupted_at: None,
             ending: None,

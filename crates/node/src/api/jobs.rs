@@ -102,8 +102,8 @@ impl Node {
     /// A stream's filters have run for this time, until `now`.
     pub fn spent(&mut self, stream: StreamId, now: Instant, time: Duration) {
         let Some(open) = self.streams.get_mut(stream) else { return };
-        let was_slow = core::mem::replace(&mut open.pace.is_slow, time >= SLOW);
-        if time >= VERY_SLOW || was_slow && open.pace.is_slow {
+        let was_slow = core::mem::replace(&mut open.filter_timing.is_slow, time >= SLOW);
+        if time >= VERY_SLOW || was_slow && open.filter_timing.is_slow {
             self.turn.now = now;
             open.begin_offload();
         }

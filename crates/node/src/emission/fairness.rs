@@ -19,7 +19,7 @@ impl Streams {
         if stream.offload.is_some() {
             return self.is_left_to_job(at, turn);
         }
-        let most = if stream.pace.is_slow { 1 } else { WAVES_PER_INPUT };
+        let most = if stream.filter_timing.is_slow { 1 } else { WAVES_PER_INPUT };
         let id = stream.id;
         let is_enough = turn.transformed.is_some_and(|(last, waves)| last == id && waves >= most);
         if is_enough {
@@ -55,9 +55,9 @@ impl Stream {
     pub(crate) fn begin_offload(&mut self) {
         let is_own_matter = self.telemetry.is_some();
         if self.route == Route::Transform && self.offload.is_none() && !is_own_matter {
-            self.pace.is_slow = false;
-            self.pace.moves += 1;
-            self.offload = Some(Offload::of_slow_filters(self.pace.moves).into());
+            self.filter_timing.is_slow = false;
+            self.filter_timing.moves += 1;
+            self.offload = Some(Offload::of_slow_filters(self.filter_timing.moves).into());
         }
     }
 }

@@ -21,7 +21,7 @@ use crate::streams::faults::Faults;
 use crate::streams::straggler::Stragglers;
 use crate::transform::back_end::OwnFilters;
 use crate::transform::chain::{chain, values_of};
-use crate::transform::fairness::Pace;
+use crate::transform::fairness::FilterTiming;
 use crate::transform::offload::{DownOffload, Offload};
 use crate::transform::replies::Replies;
 use crate::transform::route::Route;
@@ -80,7 +80,7 @@ pub(crate) struct Stream {
     /// Waves below this one may come again from children that had another parent.
     pub(crate) resumed_until: Wave,
     /// Whether its upward filters have been slow, and how many waves they may take in one input.
-    pub(crate) pace: Pace,
+    pub(crate) filter_timing: FilterTiming,
     /// What its upward filters have answered downward and has not gone yet, the first wave's first.
     pub(crate) replies: VecDeque<Replies>,
     /// Whether it lets others have their turn, and goes on then.
@@ -187,7 +187,7 @@ impl Stream {
             recorded: request.first_wave,
             seen: BTreeMap::new(),
             resumed_until: 0,
-            pace: Pace::default(),
+            filter_timing: FilterTiming::default(),
             replies: VecDeque::new(),
             yields: false,
             next_down: 0,

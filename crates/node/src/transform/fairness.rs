@@ -17,7 +17,7 @@ pub(crate) const VERY_SLOW: Duration = Duration::from_millis(5);
 
 /// How a stream's upward filters have kept their time.
 #[derive(Debug, Default)]
-pub(crate) struct Pace {
+pub(crate) struct FilterTiming {
     /// Whether they took long the last time.
     pub(crate) is_slow: bool,
     /// How often they were moved out of the loop.

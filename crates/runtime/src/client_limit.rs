@@ -1,5 +1,5 @@
-//! The pace at which clients (ssh, srun) to other hosts are started: as many in parallel as there
-//! are processors for them.
+//! The limit on clients (ssh, srun) to other hosts that compute at a time: as many as there are
+//! processors for them.
 //!
 //! Most of a log-in is the client's own work. Clients that share a processor all end late. Started
 //! one after another, they reach the first hosts, which have the largest subtrees, early, and these
@@ -42,14 +42,14 @@ impl Pass {
 
 /// The limit on clients that compute at a time.
 #[derive(Debug)]
-pub(crate) struct Pace {
+pub(crate) struct ClientLimit {
     processors: usize,
     /// The processor time of a client that has reached its host.
     whole_work: Option<Duration>,
     next_look: Instant,
 }
 
-impl Pace {
+impl ClientLimit {
     /// A limit of as many clients as this process may use processors.
     pub(crate) fn new() -> Self {
         let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
@@ -118,51 +118,51 @@ mod tests {
     }
 
     /// The room of two processors beside one client.
-    fn room(pace: &mut Pace, pass: &mut Pass, work: Option<Work>, now: Instant) -> usize {
-        pace.next_look = now;
-        pace.room([(pass, work)].into_iter(), now)
+    fn room(limit: &mut ClientLimit, pass: &mut Pass, work: Option<Work>, now: Instant) -> usize {
+        limit.next_look = now;
+        limit.room([(pass, work)].into_iter(), now)
     }
 
-    fn two_processors() -> Pace {
-        Pace { processors: 2, whole_work: None, next_look: STARTED }
+    fn two_processors() -> ClientLimit {
+        ClientLimit { processors: 2, whole_work: None, next_look: STARTED }
     }
 
     #[test]
     fn a_client_that_computes_has_a_processor_and_one_that_has_done_its_work_has_none() {
-        let (mut pace, mut pass) = (two_processors(), Pass::new(STARTED));
-        assert_eq!(pace.room(std::iter::empty(), STARTED), 2);
-        assert_eq!(pace.room(std::iter::empty(), after(1)), 0, "the load is sampled less often");
-        pace.has_led(work(false, 90));
-        assert_eq!(room(&mut pace, &mut pass, work(true, 10), after(10)), 1);
+        let (mut limit, mut pass) = (two_processors(), Pass::new(STARTED));
+        assert_eq!(limit.room(std::iter::empty(), STARTED), 2);
+        assert_eq!(limit.room(std::iter::empty(), after(1)), 0, "the load is sampled less often");
+        limit.has_led(work(false, 90));
+        assert_eq!(room(&mut limit, &mut pass, work(true, 10), after(10)), 1);
         assert_eq!(
-            room(&mut pace, &mut pass, work(false, 11), after(12)),
+            room(&mut limit, &mut pass, work(false, 11), after(12)),
             1,
             "most is ahead of it"
         );
-        assert_eq!(room(&mut pace, &mut pass, work(true, 30), after(30)), 1);
+        assert_eq!(room(&mut limit, &mut pass, work(true, 30), after(30)), 1);
         assert_eq!(
-            room(&mut pace, &mut pass, work(false, 50), after(60)),
+            room(&mut limit, &mut pass, work(false, 50), after(60)),
             2,
             "it has done its work"
         );
-        assert_eq!(room(&mut pace, &mut pass, work(true, 60), after(70)), 1);
-        assert_eq!(room(&mut pace, &mut pass, None, after(80)), 2, "it has ended");
+        assert_eq!(room(&mut limit, &mut pass, work(true, 60), after(70)), 1);
+        assert_eq!(room(&mut limit, &mut pass, None, after(80)), 2, "it has ended");
     }
 
     #[test]
     fn a_silent_host_delays_no_other() {
-        let (mut pace, mut pass) = (two_processors(), Pass::new(STARTED));
-        assert_eq!(room(&mut pace, &mut pass, work(true, 5), after(10)), 1);
-        assert_eq!(room(&mut pace, &mut pass, work(false, 6), after(20)), 1);
-        assert_eq!(room(&mut pace, &mut pass, work(false, 6), after(50)), 1, "its host starts");
-        assert_eq!(room(&mut pace, &mut pass, work(false, 6), after(51)), 2, "its host is silent");
+        let (mut limit, mut pass) = (two_processors(), Pass::new(STARTED));
+        assert_eq!(room(&mut limit, &mut pass, work(true, 5), after(10)), 1);
+        assert_eq!(room(&mut limit, &mut pass, work(false, 6), after(20)), 1);
+        assert_eq!(room(&mut limit, &mut pass, work(false, 6), after(50)), 1, "its host starts");
+        assert_eq!(room(&mut limit, &mut pass, work(false, 6), after(51)), 2, "its host is silent");
         // One that has never been seen to compute is given the time between two looks.
         let mut pass = Pass::new(STARTED);
-        assert_eq!(room(&mut pace, &mut pass, work(false, 1), after(2)), 1);
-        assert_eq!(room(&mut pace, &mut pass, work(false, 1), after(8)), 1);
-        assert_eq!(room(&mut pace, &mut pass, work(false, 1), after(9)), 2);
+        assert_eq!(room(&mut limit, &mut pass, work(false, 1), after(2)), 1);
+        assert_eq!(room(&mut limit, &mut pass, work(false, 1), after(8)), 1);
+        assert_eq!(room(&mut limit, &mut pass, work(false, 1), after(9)), 2);
         // Nor does a client that never ends to compute.
-        assert_eq!(room(&mut pace, &mut pass, work(true, 29_000), after(29_000)), 1);
-        assert_eq!(room(&mut pace, &mut pass, work(true, 31_000), after(31_000)), 2);
+        assert_eq!(room(&mut limit, &mut pass, work(true, 29_000), after(29_000)), 1);
+        assert_eq!(room(&mut limit, &mut pass, work(true, 31_000), after(31_000)), 2);
     }
 }
