@@ -16,7 +16,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use crate::mutation::{Random, mutate};
+use sapwood_random::Random;
+
+use crate::mutation::mutate;
 use crate::{Target, coverage};
 
 const EXIT_USAGE: u8 = 2;
@@ -160,12 +162,12 @@ impl Fuzzer {
     fn choose(&self, input: &mut Vec<u8>, random: &mut Random) {
         // Late finds reach deeper, so every other input is made of one of the last.
         let count = self.corpus.len();
-        let late = count.saturating_sub(1 + random.below(32));
-        let chosen = if random.below(2) == 0 { late } else { random.below(count) };
+        let late = count.saturating_sub(1 + random.index(32));
+        let chosen = if random.index(2) == 0 { late } else { random.index(count) };
         input.clone_from(&self.corpus[chosen]);
-        mutate(input, &self.corpus[random.below(count)], random);
+        mutate(input, &self.corpus[random.index(count)], random);
         if let Some(repair) = self.target.repair
-            && random.below(8) != 0
+            && random.index(8) != 0
         {
             repair(input);
         }

@@ -1,5 +1,6 @@
-//! New inputs out of old ones, and the random numbers that choose them: the same seed gives the
-//! same inputs.
+//! New inputs out of old ones: the same seed gives the same inputs.
+
+use sapwood_random::Random;
 
 use crate::coverage;
 
@@ -10,37 +11,12 @@ pub const INPUT_BYTES_MAX: usize = 4096;
 const EDGES: [u64; 14] =
     [0, 1, 7, 8, 9, 64, 65, 127, 128, 255, 65_535, 1 << 30, u32::MAX as u64, u64::MAX];
 
-/// A sequence of random numbers (SplitMix64).
-pub struct Random(u64);
-
-impl Random {
-    /// The sequence of a seed.
-    #[must_use]
-    pub fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    /// The next number of 64 bits.
-    pub fn number(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// A number below `end`; 0 when there is none.
-    pub fn below(&mut self, end: usize) -> usize {
-        if end == 0 { 0 } else { (self.number() % end as u64) as usize }
-    }
-}
-
 /// Changes an input in a few places; `other` is another one to take parts from.
 pub fn mutate(input: &mut Vec<u8>, other: &[u8], random: &mut Random) {
-    for _ in 0..=random.below(4) {
-        match random.below(10) {
+    for _ in 0..=random.index(4) {
+        match random.index(10) {
             0 => flip(input, random),
-            1 => write_number(input, EDGES[random.below(EDGES.len())], random),
+            1 => write_number(input, EDGES[random.index(EDGES.len())], random),
             2 => remove(input, random),
             3 => insert(input, random),
             4 => duplicate(input, random),
@@ -55,85 +31,85 @@ pub fn mutate(input: &mut Vec<u8>, other: &[u8], random: &mut Random) {
 
 fn flip(input: &mut [u8], random: &mut Random) {
     if !input.is_empty() {
-        input[random.below(input.len())] ^= 1 << random.below(8);
+        input[random.index(input.len())] ^= 1 << random.index(8);
     }
 }
 
 fn shift_byte(input: &mut [u8], random: &mut Random) {
     if !input.is_empty() {
-        input[random.below(input.len())] = random.number() as u8;
+        input[random.index(input.len())] = random.next_u64() as u8;
     }
 }
 
 /// Width of a number in bytes: 1, 2, 4 or 8.
 fn width(random: &mut Random) -> usize {
-    1 << random.below(4)
+    1 << random.index(4)
 }
 
 fn write_number(input: &mut [u8], number: u64, random: &mut Random) {
     let width = width(random);
     if input.len() >= width {
         // Numbers lie at multiples of their width more often than not.
-        let any = random.below(input.len() - width + 1);
-        let at = if random.below(4) == 0 { any } else { any / width * width };
+        let any = random.index(input.len() - width + 1);
+        let at = if random.index(4) == 0 { any } else { any / width * width };
         input[at..at + width].copy_from_slice(&number.to_le_bytes()[..width]);
     }
 }
 
 fn add(input: &mut [u8], random: &mut Random) {
     if let Some(byte) = {
-        let at = random.below(input.len());
+        let at = random.index(input.len());
         input.get_mut(at)
     } {
-        *byte = byte.wrapping_add(random.below(33) as u8).wrapping_sub(16);
+        *byte = byte.wrapping_add(random.index(33) as u8).wrapping_sub(16);
     }
 }
 
 fn remove(input: &mut Vec<u8>, random: &mut Random) {
-    let at = random.below(input.len());
+    let at = random.index(input.len());
     let count = length(random).min(input.len() - at);
     input.drain(at..at + count);
 }
 
 fn insert(input: &mut Vec<u8>, random: &mut Random) {
-    let at = random.below(input.len() + 1);
-    let byte = if random.below(2) == 0 { 0 } else { random.number() as u8 };
+    let at = random.index(input.len() + 1);
+    let byte = if random.index(2) == 0 { 0 } else { random.next_u64() as u8 };
     input.splice(at..at, std::iter::repeat_n(byte, length(random)));
 }
 
 fn duplicate(input: &mut Vec<u8>, random: &mut Random) {
-    let from = random.below(input.len());
+    let from = random.index(input.len());
     let count = length(random).min(input.len() - from);
     let part = input[from..from + count].to_vec();
-    let at = random.below(input.len() + 1);
+    let at = random.index(input.len() + 1);
     input.splice(at..at, part);
 }
 
 fn splice(input: &mut Vec<u8>, other: &[u8], random: &mut Random) {
-    let from = random.below(other.len());
+    let from = random.index(other.len());
     let count = (length(random) * 4).min(other.len() - from);
-    let at = random.below(input.len() + 1);
-    let end = if random.below(2) == 0 { at } else { (at + count).min(input.len()) };
+    let at = random.index(input.len() + 1);
+    let end = if random.index(2) == 0 { at } else { (at + count).min(input.len()) };
     input.splice(at..end, other[from..from + count].iter().copied());
 }
 
 /// How many bytes to move: often whole words.
 fn length(random: &mut Random) -> usize {
-    if random.below(2) == 0 { 8 * (1 + random.below(4)) } else { 1 + random.below(12) }
+    if random.index(2) == 0 { 8 * (1 + random.index(4)) } else { 1 + random.index(12) }
 }
 
 /// Puts one side of a comparison, or its neighbour, where the other side lies in the input.
 fn satisfy_comparison(input: &mut [u8], random: &mut Random) {
-    let [left, right] = coverage::comparison(random.number());
-    let (present, wanted) = if random.below(2) == 0 { (left, right) } else { (right, left) };
-    let wanted = match random.below(4) {
+    let [left, right] = coverage::comparison(random.next_u64());
+    let (present, wanted) = if random.index(2) == 0 { (left, right) } else { (right, left) };
+    let wanted = match random.index(4) {
         0 => wanted.wrapping_add(1),
         1 => wanted.wrapping_sub(1),
         _ => wanted,
     };
     let width = width(random);
     let pattern = &present.to_le_bytes()[..width];
-    let start = random.below(input.len());
+    let start = random.index(input.len());
     let found = input.get(start..).and_then(|rest| {
         rest.windows(width).position(|window| window == pattern).map(|place| start + place)
     });

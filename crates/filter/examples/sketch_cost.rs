@@ -8,13 +8,11 @@ use std::hint::black_box;
 
 use sapwood_filter::{Emitter, Filter, Registry, WaveRef};
 use sapwood_packet::{Packet, RankSet, Values, ValuesRef};
+use sapwood_random::mix;
 
 /// What a back-end sends of such many values: spread like latencies, some of them often.
 fn raw(name: &str, rank: u32, count: u32) -> Values {
-    let word = |step: u32| {
-        let state = u64::from(step * 2 + rank + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        (state ^ (state >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 20
-    };
+    let word = |step: u32| mix(u64::from(step * 2 + rank + 1)) >> 20;
     match name {
         "heavy-hitters" | "union" => {
             let line = |step| format!("line {}", word(step) % 100 * (word(step) >> 9) % 2000);

@@ -15,6 +15,7 @@ use sapwood_launch::{
     Ssh, Task, quoted,
 };
 use sapwood_node::{Instant, Node};
+use sapwood_random::Random;
 use sapwood_topology::{HostName, Role, Subtree};
 use sapwood_transport::{Encryption, Interest, Poller};
 
@@ -98,7 +99,7 @@ pub(crate) struct Remote {
     outcomes: Vec<Outcome>,
     client_limit: ClientLimit,
     /// A number for jitter, different in each process.
-    chance: u64,
+    random: Random,
 }
 
 impl Remote {
@@ -135,7 +136,9 @@ impl Remote {
             under_way: 0,
             outcomes: Vec::new(),
             client_limit: ClientLimit::new(),
-            chance: u64::from(std::process::id()) << 32 | u64::from(plan.subtree.rank()),
+            random: Random::new(
+                u64::from(std::process::id()) << 32 | u64::from(plan.subtree.rank()),
+            ),
         }))
     }
 
@@ -424,12 +427,8 @@ impl Remote {
     /// A longer pause for each attempt, with a random part, so that clients that were refused
     /// together do not come back together.
     fn pause(&mut self, trials: u32) -> Duration {
-        // A step of xorshift64 (Marsaglia, 2003).
-        self.chance ^= self.chance << 13;
-        self.chance ^= self.chance >> 7;
-        self.chance ^= self.chance << 17;
         let pause = RETRY_PAUSE_MS << trials.saturating_sub(1).min(8);
-        Duration::from_millis(pause + self.chance % pause)
+        Duration::from_millis(pause + self.random.below(pause))
     }
 
     fn no_answer(&mut self, rank: u32, poller: &Poller, now: Instant) {

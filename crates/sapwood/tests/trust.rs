@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use sapwood::{Network, Packet, Stream, Values};
 use sapwood_packet::Slab;
+use sapwood_random::Random;
 use sapwood_transport::{
     Address, Encryption, Handshake, Key, Link, Progress, WhenRefused, connect,
 };
@@ -189,16 +190,10 @@ fn rest_of(wire: &mut dyn Wire) -> Vec<u8> {
 }
 
 fn junk(address: &str) {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = Random::new(1);
     for length in [1_usize, 2, 8, 66, 100, 5000, 1 << 20] {
-        let bytes: Vec<u8> = std::iter::repeat_with(|| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state as u8
-        })
-        .take(length)
-        .collect();
+        let mut bytes = vec![0; length];
+        random.fill(&mut bytes);
         if length == 1 {
             drop(dial(address).unwrap().write_all(&bytes));
         } else {

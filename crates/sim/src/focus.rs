@@ -8,12 +8,13 @@ use core::time::Duration;
 
 use sapwood_filter::WaveRule;
 use sapwood_node::Policy;
+use sapwood_random::Random;
 use sapwood_topology::Shape;
 
 use crate::agenda::{MILLISECOND, Time};
 use crate::scenario::{Kind, Members, Scenario, StreamPlan};
 use crate::strike::{Cut, Strike, Target};
-use crate::{Chance, Class, Faults};
+use crate::{Class, Faults, chance};
 
 /// Packets are cut into chunks of this many bytes where chunks are the focus. Shorter bodies are
 /// not shared with the kept frames, and would take another way than large packets do.
@@ -43,7 +44,7 @@ impl Focus {
 
     /// Changes a run as it was drawn.
     pub(crate) fn apply(self, seed: u64, faults: Faults, scenario: &mut Scenario) {
-        let mut draws = Chance::new(seed ^ 0x00f0_c050_f5ee_d000);
+        let mut draws = chance::of_seed(seed ^ 0x00f0_c050_f5ee_d000);
         match self {
             Self::Nothing => {}
             Self::Chunks => have_chunks(&mut draws, faults, scenario),
@@ -54,7 +55,7 @@ impl Focus {
 }
 
 /// Streams of large folded waves, one behind the other, and most faults while they flow.
-fn have_chunks(draws: &mut Chance, faults: Faults, scenario: &mut Scenario) {
+fn have_chunks(draws: &mut Random, faults: Faults, scenario: &mut Scenario) {
     scenario.chunk_bytes = CHUNK_BYTES;
     if draws.one_in(2) {
         scenario.shape = deep_shape(draws);
@@ -65,23 +66,23 @@ fn have_chunks(draws: &mut Chance, faults: Faults, scenario: &mut Scenario) {
         *plan = chunked(draws, scenario.duration);
     }
     // A chunk is slow, so that faults occur between chunks.
-    scenario.speed.bytes_per_microsecond = *draws.pick(&[20, 20, 200, 1000]);
-    scenario.cut_bytes = *draws.pick(&[2000, 8000, 70_000]);
+    scenario.speed.bytes_per_microsecond = *draws.choose(&[20, 20, 200, 1000]);
+    scenario.cut_bytes = *draws.choose(&[2000, 8000, 70_000]);
     strike_at(draws, faults, Class::Crash, scenario);
 }
 
-fn chunked(draws: &mut Chance, duration: Time) -> StreamPlan {
+fn chunked(draws: &mut Random, duration: Time) -> StreamPlan {
     let waves = draws.between(2, 8);
     StreamPlan {
-        kind: *draws.pick(&[Kind::Sum, Kind::Max]),
+        kind: *draws.choose(&[Kind::Sum, Kind::Max]),
         wave: match draws.below(8) {
             0 => WaveRule::Timeout { milliseconds: draws.between(2, 200) as u32 },
             _ => WaveRule::All,
         },
         policy: Policy::default(),
-        window_bytes: *draws.pick(&[None, None, Some(4096), Some(65_536)]),
+        window_bytes: *draws.choose(&[None, None, Some(4096), Some(65_536)]),
         members: Members::Everyone,
-        length: *draws.pick(&[1500, 3000, 6000]),
+        length: *draws.choose(&[1500, 3000, 6000]),
         opens: 0,
         closes: None,
         waves,
@@ -93,7 +94,7 @@ fn chunked(draws: &mut Chance, duration: Time) -> StreamPlan {
 
 /// Deep trees in which a communication process is cut off until its children have moved to its
 /// parent, and comes back when that one is lost, too.
-fn have_superseded(draws: &mut Chance, faults: Faults, scenario: &mut Scenario) {
+fn have_superseded(draws: &mut Random, faults: Faults, scenario: &mut Scenario) {
     match draws.below(8) {
         0..5 => scenario.shape = Shape::levels(&[2, 2]).unwrap_or_else(|_| deep_shape(draws)),
         5..7 => scenario.shape = deep_shape(draws),
@@ -117,7 +118,7 @@ fn have_superseded(draws: &mut Chance, faults: Faults, scenario: &mut Scenario) 
         }
     }
     let recovery = &mut scenario.recovery;
-    let silence = *draws.pick(&[100, 300]) * MILLISECOND;
+    let silence = *draws.choose(&[100, 300]) * MILLISECOND;
     if recovery.is_on {
         recovery.silence = Duration::from_nanos(silence);
         recovery.grace = Duration::from_secs(10);
@@ -140,10 +141,10 @@ fn have_superseded(draws: &mut Chance, faults: Faults, scenario: &mut Scenario) 
             target: Target::Communication,
             lasts,
             is_abrupt: false,
-            cut: *draws.pick(&[Cut::Split, Cut::Split, Cut::Random]),
+            cut: *draws.choose(&[Cut::Split, Cut::Split, Cut::Random]),
         };
         scenario.strikes.push(cut);
-        let class = *draws.pick(&[Class::Crash, Class::Reset]);
+        let class = *draws.choose(&[Class::Crash, Class::Reset]);
         if faults.has(class) && draws.one_in(2) {
             let at = at + lasts + draws.below(40 * MILLISECOND);
             scenario.strikes.push(Strike { class, at, target: Target::Parent, ..cut });
@@ -160,12 +161,12 @@ fn have_superseded(draws: &mut Chance, faults: Faults, scenario: &mut Scenario) 
 
 /// Small waves that are forwarded without slow members, whose parts arrive late while communication
 /// processes die.
-fn have_late_parts(draws: &mut Chance, faults: Faults, scenario: &mut Scenario) {
+fn have_late_parts(draws: &mut Random, faults: Faults, scenario: &mut Scenario) {
     scenario.shape = deep_shape(draws);
     scenario.duration = draws.between(100, 600) * MILLISECOND;
     scenario.recovery.grace = Duration::from_secs(10);
     // A late part is under way for longer than its wave takes to become safe.
-    scenario.speed.latency = *draws.pick(&[1, 5]) * MILLISECOND;
+    scenario.speed.latency = *draws.choose(&[1, 5]) * MILLISECOND;
     scenario.speed.room_bytes = scenario.speed.room_bytes.max(65_536);
     for plan in &mut scenario.streams {
         plan.wave = WaveRule::Timeout { milliseconds: draws.between(1, 20) as u32 };
@@ -194,19 +195,19 @@ fn have_late_parts(draws: &mut Chance, faults: Faults, scenario: &mut Scenario) 
         }
         scenario.strikes.push(stop);
         let at = at + lasts + draws.below(40 * MILLISECOND);
-        let target = *draws.pick(&[Target::Parent, Target::Parent, Target::Communication]);
+        let target = *draws.choose(&[Target::Parent, Target::Parent, Target::Communication]);
         scenario.strikes.push(Strike { class: Class::Crash, at, target, ..stop });
     }
 }
 
-fn deep_shape(draws: &mut Chance) -> Shape {
+fn deep_shape(draws: &mut Random) -> Shape {
     let levels: &[u32] =
-        draws.pick::<&[u32]>(&[&[2, 2], &[1, 2, 2], &[2, 2, 2], &[3, 3], &[1, 1, 3], &[2, 4]]);
+        draws.choose::<&[u32]>(&[&[2, 2], &[1, 2, 2], &[2, 2, 2], &[3, 3], &[1, 1, 3], &[2, 4]]);
     Shape::levels(levels).unwrap_or_else(|_| Shape::flat(2).expect("two are few"))
 }
 
 /// One to three more faults of a class that may happen, mostly at communication processes.
-fn strike_at(draws: &mut Chance, faults: Faults, class: Class, scenario: &mut Scenario) {
+fn strike_at(draws: &mut Random, faults: Faults, class: Class, scenario: &mut Scenario) {
     if !faults.has(class) {
         return;
     }
@@ -220,7 +221,7 @@ fn strike_at(draws: &mut Chance, faults: Faults, class: Class, scenario: &mut Sc
             class,
             at: draws.below(scenario.duration + 40 * MILLISECOND),
             target,
-            lasts: draws.below(*draws.clone().pick(&[100, 1000, 6000]) * MILLISECOND),
+            lasts: draws.below(*draws.clone().choose(&[100, 1000, 6000]) * MILLISECOND),
             is_abrupt: draws.one_in(2),
             cut: Cut::Random,
         });

@@ -9,10 +9,11 @@ use alloc::vec::Vec;
 
 use sapwood_node::Recovery;
 use sapwood_packet::RankSet;
+use sapwood_random::Random;
 
 use crate::agenda::{Happening, MILLISECOND, SECOND, Time};
 use crate::world::World;
-use crate::{Chance, Class, Faults};
+use crate::{Class, Faults, chance};
 
 /// One run in this many has spells where other things go wrong as well.
 const RUNS: u64 = 8;
@@ -32,23 +33,23 @@ struct Spell {
 /// The spells of a run.
 #[derive(Debug)]
 pub(crate) struct Lags {
-    chance: Chance,
+    chance: Random,
     spells: Vec<Spell>,
 }
 
 impl Lags {
     /// The lags of the run of a seed with this duration.
     pub(crate) fn draw(seed: u64, faults: Faults, duration: Time) -> Self {
-        let mut chance = Chance::new(seed ^ 0x1a7e_0f5e_1f00);
+        let mut chance = chance::of_seed(seed ^ 0x1a7e_0f5e_1f00);
         let is_alone = faults.classes().count() == 1;
         let is_used = faults.has(Class::Lag) && (is_alone || chance.one_in(RUNS));
         let mut spells = Vec::new();
         let (mut left, mut from) = (if is_used { chance.between(1, 2) } else { 0 }, 0);
         while left > 0 {
             // Half of them meet the start, which has hardly begun.
-            let within = *chance.pick(&[10 * MILLISECOND, duration]);
+            let within = *chance.choose(&[10 * MILLISECOND, duration]);
             let at = from + chance.below(within);
-            let latest = *chance.pick(&LATEST);
+            let latest = *chance.choose(&LATEST);
             let until = at + (latest * chance.between(1, 3)).min(SPELL_MAX);
             spells.push(Spell { at, until, latest });
             (left, from) = (left - 1, until);

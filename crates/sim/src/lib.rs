@@ -48,7 +48,6 @@ mod strike;
 mod turn;
 mod world;
 
-pub use chance::Chance;
 pub use faults::{Class, Faults, UnknownClass};
 pub use oracle::{Expect, Rule, Violation};
 pub use run::{Outcome, run};

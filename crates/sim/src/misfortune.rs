@@ -78,7 +78,7 @@ impl World {
         if fit.is_empty() {
             return None;
         }
-        Some(*self.chance.pick(&fit))
+        Some(*self.chance.choose(&fit))
     }
 
     /// The communication process above the one that was struck last.
@@ -97,7 +97,7 @@ impl World {
             .filter(|&index| self.processes[index].is_alive())
             .filter(|&index| self.processes[index].side_bits == 0)
             .collect();
-        if found.is_empty() { None } else { Some(*self.chance.pick(&found)) }
+        if found.is_empty() { None } else { Some(*self.chance.choose(&found)) }
     }
 
     /// A process beside, above or below one, which is no front-end.
@@ -113,7 +113,7 @@ impl World {
             .filter_map(|rank| self.by_rank.get(rank).copied())
             .filter(|index| *index != process && is_there(index))
             .collect();
-        if found.is_empty() { None } else { Some(*self.chance.pick(&found)) }
+        if found.is_empty() { None } else { Some(*self.chance.choose(&found)) }
     }
 
     /// The back-ends that a fault of a process may cost.
@@ -201,7 +201,7 @@ impl World {
         if wires.is_empty() {
             return false;
         }
-        let wire = *self.chance.pick(&wires);
+        let wire = *self.chance.choose(&wires);
         let [upper, lower] = [UPPER, LOWER].map(|side| self.wires[wire].ends[side].process);
         self.harm(lower);
         let name = if self.log.is_on() { self.processes[upper].name() } else { String::new() };

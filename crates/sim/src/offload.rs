@@ -10,9 +10,10 @@ use alloc::boxed::Box;
 use sapwood_filter::{Emitter, Filter, FilterError, FilterSpec, Registry, WaveRef};
 use sapwood_node::Job;
 use sapwood_packet::ValuesRef;
+use sapwood_random::Random;
 
-use crate::Chance;
 use crate::agenda::{MICROSECOND, MILLISECOND, Time};
+use crate::chance;
 use crate::scenario::{Kind, SETTLE_MAX, Scenario};
 use crate::world::World;
 
@@ -22,7 +23,7 @@ const RUNS: u64 = 3;
 /// Which streams are offloaded, and how long a job takes.
 #[derive(Debug)]
 pub(crate) struct Slowness {
-    chance: Chance,
+    chance: Random,
     is_used: bool,
     /// The longest that a job takes.
     time_max: Time,
@@ -31,14 +32,14 @@ pub(crate) struct Slowness {
 impl Slowness {
     /// Of the run of a seed. No stream is so slow that it would take longer than a run has.
     pub(crate) fn draw(seed: u64, scenario: &Scenario) -> Self {
-        let mut chance = Chance::new(seed ^ 0x0a9a_97f1_17e2);
+        let mut chance = chance::of_seed(seed ^ 0x0a9a_97f1_17e2);
         let is_used = chance.one_in(RUNS);
         let times = [10 * MICROSECOND, MILLISECOND, 20 * MILLISECOND, 200 * MILLISECOND];
         // Each packet may go by itself, where windows are small one behind the other, and a process
         // waits for its parent's filters before its own go on.
         let packets = scenario.streams.iter().map(|plan| plan.waves).max().unwrap_or(0)
             * u64::from(scenario.shape.back_end_count());
-        let time_max = *chance.pick(&times);
+        let time_max = *chance.choose(&times);
         Self { chance, is_used, time_max: time_max.min(SETTLE_MAX / 2 / packets.max(1)) }
     }
 

@@ -5,13 +5,14 @@ use core::time::Duration;
 
 use sapwood_filter::WaveRule;
 use sapwood_node::{Policy, Recovery};
+use sapwood_random::Random;
 use sapwood_topology::Shape;
 use sapwood_wire::limits::CHUNK_BYTES;
 
 use crate::agenda::{MICROSECOND, MILLISECOND, SECOND, Time};
 use crate::pipe::Speed;
 use crate::strike::{Strike, draw_strikes};
-use crate::{Chance, Class, Faults};
+use crate::{Class, Faults, chance};
 
 /// What a stream computes on its way up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,9 +118,9 @@ pub(crate) struct Scenario {
 
 impl Scenario {
     /// The run of a seed.
-    pub(crate) fn draw(chance: &mut Chance, faults: Faults, recovers: bool) -> Self {
-        let shape = draw_shape(&mut chance.split(), faults);
-        let mut draws = chance.split();
+    pub(crate) fn draw(chance: &mut Random, faults: Faults, recovers: bool) -> Self {
+        let shape = draw_shape(&mut chance::split(chance), faults);
+        let mut draws = chance::split(chance);
         let mut speed = draw_speed(&mut draws);
         let duration = draws.between(20, 800) * MILLISECOND;
         let streams = draw_streams(&mut draws, &shape, duration);
@@ -129,13 +130,13 @@ impl Scenario {
         let share = |plan| plan_share(plan, &shape);
         speed.let_pass(streams.iter().map(|plan| plan.waves * share(plan)).sum(), SETTLE_MAX / 4);
         let cuts = [7, 64, 300, 4096, 70_000].map(|cut| cut.max(volume / 40_000));
-        let strikes = draw_strikes(&mut chance.split(), faults, duration, recovers);
+        let strikes = draw_strikes(&mut chance::split(chance), faults, duration, recovers);
         Self {
-            cut_bytes: *draws.pick(&cuts),
-            input_cost: *draws.pick(&[MICROSECOND, 5 * MICROSECOND, 40 * MICROSECOND]),
-            start_spread: *draws.pick(&[MICROSECOND, MILLISECOND, 20 * MILLISECOND]),
+            cut_bytes: *draws.choose(&cuts),
+            input_cost: *draws.choose(&[MICROSECOND, 5 * MICROSECOND, 40 * MICROSECOND]),
+            start_spread: *draws.choose(&[MICROSECOND, MILLISECOND, 20 * MILLISECOND]),
             late_eighths: if faults.has(Class::Join) { draws.below(5) } else { 0 },
-            taken_at_once: *draws.pick(&[1, 8, 1000]),
+            taken_at_once: *draws.choose(&[1, 8, 1000]),
             recovery: if recovers { draw_recovery(&mut draws) } else { Recovery::off() },
             shape,
             speed,
@@ -159,18 +160,18 @@ fn plan_share(plan: &StreamPlan, shape: &Shape) -> u64 {
 }
 
 /// Mostly small trees, where a strike meets something; a few of some hundred processes.
-fn draw_shape(draws: &mut Chance, faults: Faults) -> Shape {
+fn draw_shape(draws: &mut Random, faults: Faults) -> Shape {
     let nodes_max = match draws.below(40) {
         0 => 300,
         1..8 => 80,
         _ => 20,
     };
     let depth = draws.between(1, 5) as usize;
-    let same = *draws.pick(&[1, 2, 2, 3, 8, 0, 0]);
+    let same = *draws.choose(&[1, 2, 2, 3, 8, 0, 0]);
     let mut levels: Vec<u32> = Vec::new();
     let (mut nodes, mut width) = (1, 1);
     while levels.len() < depth {
-        let fan_out = if same == 0 { *draws.pick(&[1, 2, 3, 4, 8]) } else { same };
+        let fan_out = if same == 0 { *draws.choose(&[1, 2, 3, 4, 8]) } else { same };
         if nodes + width * fan_out > nodes_max && !levels.is_empty() {
             break;
         }
@@ -186,25 +187,25 @@ fn draw_shape(draws: &mut Chance, faults: Faults) -> Shape {
     shape
 }
 
-fn draw_speed(draws: &mut Chance) -> Speed {
-    let latency = *draws.pick(&[5, 50, 50, 500, 3000]) * MICROSECOND;
+fn draw_speed(draws: &mut Random) -> Speed {
+    let latency = *draws.choose(&[5, 50, 50, 500, 3000]) * MICROSECOND;
     Speed {
         latency,
         jitter: latency * draws.between(0, 3),
-        bytes_per_microsecond: *draws.pick(&[20, 1000, 10_000]),
-        room_bytes: *draws.pick(&[300, 8192, 65_536, 200_000]),
+        bytes_per_microsecond: *draws.choose(&[20, 1000, 10_000]),
+        room_bytes: *draws.choose(&[300, 8192, 65_536, 200_000]),
     }
 }
 
-fn draw_streams(draws: &mut Chance, shape: &Shape, duration: Time) -> Vec<StreamPlan> {
+fn draw_streams(draws: &mut Random, shape: &Shape, duration: Time) -> Vec<StreamPlan> {
     // So that a run of many processes takes about as long as one of few.
     let waves_max = (6000 / u64::from(shape.node_count())).clamp(6, 120);
     let count = draws.between(1, 4);
     (0..count).map(|_| draw_stream(draws, duration, waves_max, shape)).collect()
 }
 
-fn draw_stream(draws: &mut Chance, duration: Time, waves_max: u64, shape: &Shape) -> StreamPlan {
-    let kind = *draws.pick(&Kind::ALL);
+fn draw_stream(draws: &mut Random, duration: Time, waves_max: u64, shape: &Shape) -> StreamPlan {
+    let kind = *draws.choose(&Kind::ALL);
     let wave = match draws.below(4) {
         0 => WaveRule::Immediate,
         1 => WaveRule::Timeout { milliseconds: draws.between(2, 200) as u32 },
@@ -229,7 +230,7 @@ fn draw_stream(draws: &mut Chance, duration: Time, waves_max: u64, shape: &Shape
         2000 => draws.between(1, waves_max.min(20)),
         _ => draws.between(1, waves_max),
     };
-    let window_bytes = *draws.pick(&[None, Some(500), Some(4096), Some(65_536)]);
+    let window_bytes = *draws.choose(&[None, Some(500), Some(4096), Some(65_536)]);
     let opens = if draws.one_in(2) { 0 } else { draws.below(duration / 2) };
     let period = if draws.one_in(4) { 0 } else { 2 * (duration - opens) / waves };
     let closes = draws.one_in(6).then(|| opens + draws.below(duration));
@@ -255,13 +256,13 @@ fn draw_stream(draws: &mut Chance, duration: Time, waves_max: u64, shape: &Shape
 }
 
 /// No term may matter for what is answered, only for when; so they are anything.
-fn draw_recovery(draws: &mut Chance) -> Recovery {
+fn draw_recovery(draws: &mut Random) -> Recovery {
     let milliseconds = |number| Duration::from_millis(number);
     Recovery {
         is_on: true,
-        orphan_limit: milliseconds(*draws.pick(&[300, 1000, 3000])),
-        grace: milliseconds(*draws.pick(&[50, 1000, 10_000])),
-        silence: milliseconds(*draws.pick(&[0, 300, 300, 5000])),
+        orphan_limit: milliseconds(*draws.choose(&[300, 1000, 3000])),
+        grace: milliseconds(*draws.choose(&[50, 1000, 10_000])),
+        silence: milliseconds(*draws.choose(&[0, 300, 300, 5000])),
         front_end_wait: Duration::ZERO,
     }
 }

@@ -2,8 +2,10 @@
 
 use alloc::vec::Vec;
 
+use sapwood_random::Random;
+
 use crate::agenda::{MICROSECOND, MILLISECOND, Time};
-use crate::{Chance, Class, Faults};
+use crate::{Class, Faults};
 
 /// The victim, chosen from the processes that are present at that time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +46,7 @@ pub(crate) enum Cut {
 
 /// Draws the faults of a run. They are single or in pairs, close together or apart.
 pub(crate) fn draw_strikes(
-    draws: &mut Chance,
+    draws: &mut Random,
     faults: Faults,
     duration: Time,
     recovers: bool,
@@ -59,12 +61,12 @@ pub(crate) fn draw_strikes(
     // Start-up takes some of it; a few faults meet it.
     let span = duration + 40 * MILLISECOND;
     while strikes.len() < count as usize {
-        let mut strike = draw_strike(draws, *draws.clone().pick(&classes), span, recovers);
+        let mut strike = draw_strike(draws, *draws.clone().choose(&classes), span, recovers);
         strikes.push(strike);
         while draws.one_in(3) {
-            strike = draw_strike(draws, *draws.clone().pick(&classes), span, recovers);
+            strike = draw_strike(draws, *draws.clone().choose(&classes), span, recovers);
             let first = strikes.last().map_or(0, |last: &Strike| last.at);
-            strike.at = first + draws.below(*draws.clone().pick(&GAPS));
+            strike.at = first + draws.below(*draws.clone().choose(&GAPS));
             if draws.one_in(2) {
                 strike.target = Target::Relative;
             }
@@ -78,7 +80,7 @@ pub(crate) fn draw_strikes(
 const GAPS: [Time; 5] =
     [1, 200 * MICROSECOND, 5 * MILLISECOND, 100 * MILLISECOND, 1000 * MILLISECOND];
 
-fn draw_strike(draws: &mut Chance, class: Class, span: Time, recovers: bool) -> Strike {
+fn draw_strike(draws: &mut Random, class: Class, span: Time, recovers: bool) -> Strike {
     let target = match draws.below(20) {
         // Without recovery, a process less is a subtree less, and soon nothing is left to look at.
         0..8 if !recovers && class == Class::Crash => Target::BackEnd,

@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 use sapwood_filter::Registry;
 use sapwood_node::{LinkId, Node, Role, Settings};
 use sapwood_packet::{Rank, RankSet, Slab, StreamId};
+use sapwood_random::Random;
 use sapwood_topology::{Hosts, Topology};
 
 use crate::agenda::{Agenda, Happening, Time};
@@ -21,7 +22,7 @@ use crate::pipe::{Pipe, Speed};
 use crate::process::{Process, State};
 use crate::program::FrontEnd;
 use crate::scenario::Scenario;
-use crate::{Chance, Class, Options};
+use crate::{Class, Options, chance};
 
 /// The number of the front-end's process.
 pub(crate) const FRONT_END: usize = 0;
@@ -57,7 +58,7 @@ pub(crate) struct Wire {
 pub(crate) struct World {
     pub(crate) now: Time,
     pub(crate) agenda: Agenda,
-    pub(crate) chance: Chance,
+    pub(crate) chance: Random,
     pub(crate) scenario: Scenario,
     pub(crate) topology: Topology,
     pub(crate) processes: Vec<Process>,
@@ -98,7 +99,7 @@ pub(crate) const TAIL_BYTES: usize = 16 << 10;
 impl World {
     /// A world with nothing but its front-end.
     pub(crate) fn new(seed: u64, options: &Options) -> Self {
-        let mut chance = Chance::new(seed);
+        let mut chance = chance::of_seed(seed);
         let recovers = options.expect == crate::Expect::Recovery;
         let mut scenario = Scenario::draw(&mut chance, options.faults, recovers);
         Focus::of(seed).apply(seed, options.faults, &mut scenario);

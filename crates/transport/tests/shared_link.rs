@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use harness::{PATIENCE, both_sides};
 use proptest::prelude::*;
+use sapwood_random::Random;
 use sapwood_transport::{
     Encryption, Event, Interest, Key, Link, LinkTerms, Poller, RING_BYTES, SHARED_LINK_BYTES,
 };
@@ -279,12 +280,10 @@ fn a_scribbler_writes_until_it_is_killed() {
     let (first, last) = range.split_once('-').unwrap();
     let (first, last): (u64, u64) = (first.parse().unwrap(), last.parse().unwrap());
     let memory = File::options().write(true).open("/proc/self/fd/0").unwrap();
-    let mut number = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = Random::new(1);
     println!("scribbling");
     loop {
-        number ^= number << 13;
-        number ^= number >> 7;
-        number ^= number << 17;
+        let number = random.next_u64();
         let bytes = number.to_le_bytes();
         let small = [bytes[0] & 1, 0, 0, 0];
         let text = if number & 64 == 0 { &bytes[..] } else { &small[..] };

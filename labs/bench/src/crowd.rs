@@ -17,6 +17,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
 use sapwood::{BackEnd, Error, Received, Tag};
 use sapwood_launch::{Local, Order, Process};
+use sapwood_random::Random;
 use sapwood_transport::{Interest, Poller};
 
 use super::leaf::{Payload, Request, TAG};
@@ -54,31 +55,9 @@ impl Share {
         let mut ranks: Vec<u32> =
             (0..self.count).map(|index| self.first + index * self.step).collect();
         if self.seed > 0 {
-            let mut generator = Generator::new(self.seed);
-            for at in (1..ranks.len()).rev() {
-                ranks.swap(at, generator.below(at as u64 + 1) as usize);
-            }
+            Random::new(self.seed).shuffle(&mut ranks);
         }
         ranks
-    }
-}
-
-/// A small generator of numbers that repeat with their seed (xorshift with 64 bits of state, by
-/// Marsaglia, 2003).
-pub(super) struct Generator(u64);
-
-impl Generator {
-    pub(super) fn new(seed: u64) -> Self {
-        // Neighbouring seeds are spread first; a state of zero would stay so.
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).max(1))
-    }
-
-    /// A number from 0 up to, not including, `limit`.
-    pub(super) fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % limit.max(1)
     }
 }
 

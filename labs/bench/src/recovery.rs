@@ -8,8 +8,8 @@
 use std::time::Duration;
 
 use sapwood_floor::statistics::Spread;
+use sapwood_random::Random;
 
-use super::crowd::Generator;
 use super::facts::{Bar, Facts, look};
 use super::oracle::Fates;
 use super::overhead;
@@ -90,7 +90,7 @@ pub(super) fn measure(arguments: &Arguments) -> Result<Facts, Failure> {
     let mut progress = Progress::new();
     let mut series = Series {
         terms: Terms { shape, transport: arguments.transport, silence: None },
-        generator: Generator::new(arguments.seed),
+        random: Random::new(arguments.seed),
         progress: &mut progress,
     };
     if wants(Experiment::Kill) {
@@ -115,7 +115,7 @@ pub(super) fn measure(arguments: &Arguments) -> Result<Facts, Failure> {
 /// One strike after another, on as many trees as it takes.
 struct Series<'a> {
     terms: Terms,
-    generator: Generator,
+    random: Random,
     progress: &'a mut Progress,
 }
 
@@ -136,7 +136,7 @@ impl Series<'_> {
                     tree.insert(StrickenTree::open(&self.terms)?)
                 }
             };
-            let repair = standing.strike(blow, &mut self.generator)?;
+            let repair = standing.strike(blow, &mut self.random)?;
             struck.whole_again_ms.push(repair.whole_again.as_secs_f64() * 1e3);
             struck.longest_gap_ms.push(repair.longest_gap.as_secs_f64() * 1e3);
         }

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use sapwood::{Event, Network, Rank, Recovery, Stream, Wave};
+use sapwood_random::Random;
 
-use super::crowd::Generator;
 use super::oracle::{FLOW, Fates, Oracle};
 use super::plan::Transport;
 use super::processes::{descendants, is_alive, is_communication_process, rank_of};
@@ -116,14 +116,10 @@ impl StrickenTree {
     }
 
     /// Strikes one inner process and waits until the tree is whole again.
-    pub(super) fn strike(
-        &mut self,
-        blow: Blow,
-        generator: &mut Generator,
-    ) -> Result<Repair, Failure> {
+    pub(super) fn strike(&mut self, blow: Blow, random: &mut Random) -> Result<Repair, Failure> {
         self.flow_for(SETTLE)?;
         while self.network.next_event().is_some() {}
-        let at = generator.below(self.unharmed.len() as u64) as usize;
+        let at = random.index(self.unharmed.len());
         let victim = self.unharmed.iter().nth(at).map(|(rank, pid)| (*rank, *pid));
         let Some((rank, pid)) = victim else {
             return Err(Failure::own(&"no inner process is left"));

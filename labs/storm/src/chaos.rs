@@ -16,8 +16,9 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use sapwood::Rank;
 use sapwood_launch::{Local, Order};
+use sapwood_random::Random;
 
-use super::chance::Chance;
+use super::chance::{one_of, time};
 use super::members::Member;
 use sapwood_command_line::exit::{Failure, OWN_FAILURE};
 
@@ -120,9 +121,9 @@ impl Chaos {
         let heard = Arc::clone(&beat);
         let thread = std::thread::spawn(move || {
             let watch = Watch { beat: heard, last: 0, since: Instant::now() };
-            let chance = Chance::new(leave.seed);
+            let random = Random::new(leave.seed);
             let (outages, gone) = (BTreeMap::new(), Vec::new());
-            Loop { members, leave, chance, outages, gone, tell, watch }.run(&stopped)
+            Loop { members, leave, random, outages, gone, tell, watch }.run(&stopped)
         });
         Self { stop, thread, deeds, beat }
     }
@@ -168,7 +169,7 @@ impl Watch {
 struct Loop {
     members: Arc<Vec<Member>>,
     leave: Leave,
-    chance: Chance,
+    random: Random,
     /// Who is stopped or cut off, until when.
     outages: BTreeMap<Rank, (Instant, Fault)>,
     /// Who has been killed.
@@ -188,7 +189,7 @@ impl Loop {
 
     /// Until it is told to stop or too few are left.
     fn rage(&mut self, stopped: &Receiver<()>) -> Result<(), Failure> {
-        let mut next = Instant::now() + self.chance.time(PAUSE_MS.0, PAUSE_MS.1);
+        let mut next = Instant::now() + time(&mut self.random, PAUSE_MS.0, PAUSE_MS.1);
         loop {
             let undoing = self.outages.values().map(|(until, _)| *until).min();
             let wake = undoing.map_or(next, |undoing| undoing.min(next));
@@ -211,7 +212,7 @@ impl Loop {
                 if !self.do_something()? {
                     return Ok(());
                 }
-                next = Instant::now() + self.chance.time(PAUSE_MS.0, PAUSE_MS.1);
+                next = Instant::now() + time(&mut self.random, PAUSE_MS.0, PAUSE_MS.1);
             }
         }
     }
@@ -225,17 +226,17 @@ impl Loop {
             .flat_map(|fault| std::iter::repeat_n(*fault, fault.weight()))
             .filter(|fault| !fault.needs_host() || self.leave.testbed.is_some())
             .collect();
-        let Some(fault) = self.chance.one_of(&weighted).copied() else { return Ok(true) };
+        let Some(fault) = one_of(&mut self.random, &weighted).copied() else { return Ok(true) };
         let (all, free) = self.victims(fault.is_of_back_ends());
         let least = if fault.is_of_back_ends() { BACK_ENDS_LEFT } else { COMMUNICATION_LEFT };
         let alive = self.alive(fault.is_of_back_ends());
         if fault.is_kill() && (alive as f64) <= all as f64 * least {
             return Ok(false);
         }
-        let Some(rank) = self.chance.one_of(&free).copied() else { return Ok(true) };
+        let Some(rank) = one_of(&mut self.random, &free).copied() else { return Ok(true) };
         let outage = match fault {
             Fault::Stop | Fault::Cut | Fault::StopBackEnd | Fault::CutBackEnd => {
-                Some(self.chance.time(OUTAGE_MS.0, OUTAGE_MS.1))
+                Some(time(&mut self.random, OUTAGE_MS.0, OUTAGE_MS.1))
             }
             _ => None,
         };

@@ -6,6 +6,7 @@
 //! back-end or with one of them twice has a wrong value.
 
 use sapwood::{Answer, Rank, RankSet, Tag, Values, Wave, WaveRule};
+use sapwood_random::mix;
 
 /// The tag of requests and answers.
 pub(super) const TAG: Tag = 100;
@@ -88,7 +89,7 @@ impl Kind {
     }
 
     fn elements(self, rank: Rank, wave: Wave) -> Vec<i64> {
-        let seed = mixed(u64::from(rank) << 40 ^ (self as u64) << 36 ^ wave.wrapping_add(1));
+        let seed = mix(u64::from(rank) << 40 ^ (self as u64) << 36 ^ wave.wrapping_add(1));
         // Small enough that a sum over all back-ends of a large network stays exact.
         let first = (seed >> 32) as i64;
         match self {
@@ -129,14 +130,6 @@ impl Kind {
             Self::Concatenate | Self::Single => parts.flatten().collect(),
         }
     }
-}
-
-/// A number that differs in half of its bits for each other `number` (the last step of SplitMix64,
-/// Steele, Lea and Flood, OOPSLA 2014).
-pub(super) fn mixed(number: u64) -> u64 {
-    let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    number ^ number >> 31
 }
 
 fn in_short(elements: &[i64]) -> String {

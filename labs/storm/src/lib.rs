@@ -24,11 +24,11 @@ pub mod soak;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use contribution::mixed;
 use front_end::FrontEnd;
 use plan::Plan;
 use report::Report;
 use sapwood_command_line::exit::{Failure, OWN_FAILURE, print};
+use sapwood_random::mix;
 
 pub use back_end::{BACK_END, back_end};
 pub use plan::Arguments;
@@ -42,7 +42,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let mut report = Report::default();
     while Instant::now() < until {
         // Each network has a seed of its own, so that a storm's length does not change its start.
-        let seed = mixed(plan.seed.wrapping_add(report.networks << 32));
+        let seed = mix(plan.seed.wrapping_add(report.networks << 32));
         report.add(FrontEnd::open(&plan)?.weather(seed, until)?);
         if report.violations() > 0 {
             break;

@@ -33,6 +33,7 @@ use alloc::format;
 use alloc::vec::Vec;
 
 use sapwood_packet::{Directive, ElementType, FormatRef, IntoValues, PacketRef, Values, ValuesRef};
+use sapwood_random::{STEP, mix};
 
 use super::{Sketch, array, forged, is_same, parameter, raw, scalar, unlike};
 use crate::{Filter, FilterError, WaveRef};
@@ -101,7 +102,7 @@ impl Kll {
             count: 0,
             left_out: 0,
             variance: 0.0,
-            generator: mixed(seed),
+            generator: mix(seed),
             min: f64::INFINITY,
             max: f64::NEG_INFINITY,
             levels: Vec::new(),
@@ -265,7 +266,7 @@ impl Kll {
         // A number without partner stays; all others are halved.
         let single = if numbers.len() % 2 == 1 { numbers.pop() } else { None };
         self.generator = self.generator.wrapping_add(STEP);
-        let odd = (mixed(self.generator) & 1) as usize;
+        let odd = (mix(self.generator) & 1) as usize;
         let kept = numbers.iter().copied().skip(odd).step_by(2);
         self.levels[level + 1].extend(kept);
         self.size -= numbers.len() / 2;
@@ -274,18 +275,6 @@ impl Kll {
         numbers.extend(single);
         self.levels[level] = numbers;
     }
-}
-
-/// What the state of the random bits grows by.
-const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
-
-/// The output function of SplitMix64 (Steele, Lea, Flood, "Fast Splittable Pseudorandom Number
-/// Generators", OOPSLA 2014, figure 14).
-fn mixed(state: u64) -> u64 {
-    let mut bits = state;
-    bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    bits ^ (bits >> 31)
 }
 
 impl IntoValues for Kll {
@@ -318,8 +307,8 @@ impl Sketch for Kll {
     fn begin(parameters: &Self, wave: &WaveRef<'_>) -> Self {
         let mut sketch = parameters.clone();
         let parts = [u64::from(wave.stream), wave.wave, u64::from(wave.rank)];
-        let seed = parts.into_iter().fold(0, |seed, part| mixed(seed ^ part).wrapping_add(STEP));
-        sketch.generator = mixed(seed);
+        let seed = parts.into_iter().fold(0, |seed, part| mix(seed ^ part).wrapping_add(STEP));
+        sketch.generator = mix(seed);
         sketch
     }
 

@@ -9,6 +9,7 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
 use sapwood_packet::RankSet;
+use sapwood_random::Random;
 
 pub use config::Config;
 pub use interface::{Answer, Call, Event, Input, Output};
@@ -20,7 +21,7 @@ use crate::members::{Detector, Spread, View};
 use crate::message::{Message, PaperTree};
 use crate::mutation::Mutation;
 use crate::operations::{Fold, Lane, Pending};
-use crate::random::Random;
+use crate::random;
 use crate::trees::{Papers, Terrain};
 
 /// What happens at a time.
@@ -126,7 +127,7 @@ impl Member {
             pending: BTreeMap::new(),
             agenda: BTreeSet::new(),
             outputs: VecDeque::new(),
-            random: Random::new(config.seed),
+            random: random::of_seed(config.seed),
             mutation: None,
             asked_wake: None,
             config,

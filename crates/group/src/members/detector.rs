@@ -8,6 +8,7 @@ use crate::measure::Clusters;
 use crate::member::{Member, Phase, Timer};
 use crate::message::{Life, Message};
 use crate::payload::Payload;
+use crate::random::around;
 
 /// How long a peer is not told the same again.
 const REPEAT: Time = 200_000_000;
@@ -61,7 +62,7 @@ impl Member {
         if self.phase != Phase::Joined {
             return;
         }
-        let period = self.random.around(self.config.watch_period);
+        let period = around(&mut self.random, self.config.watch_period);
         self.wake_at(self.now + period, Timer::Watch);
         let dead: alloc::vec::Vec<MemberId> = self
             .view

@@ -10,6 +10,7 @@ use crate::identity::{MemberId, SECOND};
 use crate::limits::MEMBERS_MAX;
 use crate::member::{Event, Member, Output, Phase, Timer};
 use crate::message::{Life, Message, Record, Table};
+use crate::random::around;
 
 /// How often a member that leaves looks whether others still need it.
 const LEAVE_LOOKS: u32 = 20;
@@ -44,7 +45,7 @@ impl Member {
     fn begin(&mut self) {
         self.phase = Phase::Joined;
         self.tell(Event::Joined);
-        let first = self.random.around(self.config.watch_period);
+        let first = around(&mut self.random, self.config.watch_period);
         self.wake_at(self.now + first, Timer::Watch);
         self.measure_first();
     }

@@ -7,6 +7,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use sapwood_packet::{Rank, RankSet, RankSetRef};
+use sapwood_random::mix;
 
 use crate::identity::MemberId;
 use crate::message::{Life, Record};
@@ -180,10 +181,7 @@ fn stamp(record: &Record) -> u64 {
         Life::Dead => 2,
         Life::Left => 3,
     };
-    let mut mixed = record.id.0 ^ (u64::from(record.incarnation) << 2 | life).rotate_left(40);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
+    mix(record.id.0 ^ (u64::from(record.incarnation) << 2 | life).rotate_left(40))
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use crate::limits::PROBE_BYTES;
 use crate::member::{Member, Phase, Timer};
 use crate::message::{Message, PaperTree, Position, Ranges};
 use crate::payload::Payload;
+use crate::random::around;
 
 /// How many candidates a member compares before it joins a tree for bandwidth.
 const JOIN_PROBES: u32 = 10;
@@ -128,7 +129,7 @@ impl Member {
                 paper.probes_left = if tree.bulk { EXTRA_PROBES } else { self.config.paper_probes };
                 let parent = paper.parent;
                 if was_idle {
-                    let after = self.random.around(self.config.paper_period);
+                    let after = around(&mut self.random, self.config.paper_period);
                     self.wake_at(self.now + after, Timer::Paper(tree));
                 }
                 parent.is_some_and(|parent| !self.view.is_alive(parent))
@@ -172,7 +173,7 @@ impl Member {
             self.join_bulk(tree);
         }
         if goes_on {
-            let after = self.random.around(self.config.paper_period);
+            let after = around(&mut self.random, self.config.paper_period);
             self.wake_at(self.now + after, Timer::Paper(tree));
         }
     }

@@ -2,8 +2,10 @@
 
 use alloc::vec::Vec;
 
-use crate::Chance;
 use sapwood_group::Time;
+use sapwood_random::Random;
+
+use crate::chance;
 
 /// What a network is drawn from. Times are in microseconds, rates in megabytes per second.
 #[derive(Clone, Debug)]
@@ -80,12 +82,10 @@ impl Network {
     /// Draws a network.
     #[must_use]
     pub fn draw(layout: &Layout, seed: u64) -> Self {
-        let mut chance = Chance::new(seed ^ 0x0067_726f_7570);
+        let mut chance = chance::of_seed(seed ^ 0x0067_726f_7570);
         let hosts = layout.hosts;
         let mut cluster: Vec<usize> = (0..hosts).map(|host| host % layout.clusters).collect();
-        for last in (1..hosts).rev() {
-            cluster.swap(last, chance.index(last + 1));
-        }
+        chance.shuffle(&mut cluster);
         let far = far_trips(layout, &mut chance);
         let racks: Vec<u64> = (0..hosts).map(|_| chance.below(4)).collect();
         let mut latency = alloc::vec![0; hosts * hosts];
@@ -143,7 +143,7 @@ impl Network {
     }
 }
 
-fn far_trips(layout: &Layout, chance: &mut Chance) -> Vec<f64> {
+fn far_trips(layout: &Layout, chance: &mut Random) -> Vec<f64> {
     let clusters = layout.clusters;
     let mut far = alloc::vec![0.0; clusters * clusters];
     let mut count = 0;
@@ -151,7 +151,7 @@ fn far_trips(layout: &Layout, chance: &mut Chance) -> Vec<f64> {
         for other in 0..one {
             let mut trip = layout.far_us[count % layout.far_us.len()];
             if count >= layout.far_us.len() {
-                trip *= 0.6 + 0.8 * fraction(chance);
+                trip *= 0.6 + 0.8 * chance.fraction();
             }
             far[one * clusters + other] = trip;
             far[other * clusters + one] = trip;
@@ -161,13 +161,8 @@ fn far_trips(layout: &Layout, chance: &mut Chance) -> Vec<f64> {
     far
 }
 
-/// A number from 0 to 1.
-pub(super) fn fraction(chance: &mut Chance) -> f64 {
-    (chance.next_number() >> 11) as f64 / (1_u64 << 53) as f64
-}
-
 /// A number of the normal distribution (Box and Muller).
-pub(super) fn gauss(chance: &mut Chance) -> f64 {
-    let radius = libm::sqrt(-2.0 * libm::log(1.0 - fraction(chance)));
-    radius * libm::cos(2.0 * core::f64::consts::PI * fraction(chance))
+pub(super) fn gauss(chance: &mut Random) -> f64 {
+    let radius = libm::sqrt(-2.0 * libm::log(1.0 - chance.fraction()));
+    radius * libm::cos(2.0 * core::f64::consts::PI * chance.fraction())
 }

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 
 use super::layout::Network;
-use crate::Chance;
+use crate::chance;
 use sapwood_group::Time;
 
 type Children = Vec<Vec<usize>>;
@@ -164,7 +164,7 @@ pub fn near_optimal(network: &Network, root: usize, moves: usize) -> Time {
 
 /// Moves a member of the critical path below another one, if that is not slower.
 fn improve(network: &Network, root: usize, mut children: Children, moves: usize) -> Time {
-    let mut chance = Chance::new(1);
+    let mut chance = chance::of_seed(1);
     let mut height = heights(network, root, &mut children, true);
     let mut parent = alloc::vec![root; network.hosts()];
     for (host, list) in children.iter().enumerate() {
@@ -175,7 +175,7 @@ fn improve(network: &Network, root: usize, mut children: Children, moves: usize)
         if path.is_empty() {
             break;
         }
-        let moved = *chance.pick(&path);
+        let moved = *chance.choose(&path);
         let target = chance.index(network.hosts());
         let mut above = target;
         while above != root && above != moved {

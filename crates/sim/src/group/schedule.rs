@@ -8,10 +8,11 @@ use sapwood_group::{
     Call, Config, Element, MILLISECOND, Member, Operation, Payload, Request, SECOND, Time,
 };
 use sapwood_packet::RankSet;
+use sapwood_random::Random;
 
 use super::oracle::{Breach, Oracle, Started};
 use super::{Layout, Network, World};
-use crate::Chance;
+use crate::chance;
 
 /// When the group is at rest and operations begin.
 const BEGIN: Time = SECOND;
@@ -51,7 +52,7 @@ struct Run {
     world: World,
     oracle: Oracle,
     acts: Vec<(Time, u64, Act)>,
-    chance: Chance,
+    chance: Random,
     prepare: fn(&mut Member),
     next: Request,
     order: u64,
@@ -62,7 +63,7 @@ struct Run {
 /// Runs the schedule of a seed; `prepare` is done to each member before its first input.
 #[must_use]
 pub fn run_schedule(seed: u64, prepare: fn(&mut Member)) -> Verdict {
-    let mut chance = Chance::new(seed);
+    let mut chance = chance::of_seed(seed);
     let hosts = chance.between(3, 9) as usize;
     let clusters = chance.between(1, 3).min(hosts as u64) as usize;
     let far_us = Vec::from([3000.0, 5000.0, 9000.0]);
@@ -97,9 +98,9 @@ impl Run {
             self.add_at(Act::Join(late));
         }
         for _ in 0..self.chance.between(2, 6) {
-            let tree = *self.chance.pick(&TreeKind::ALL);
+            let tree = *self.chance.choose(&TreeKind::ALL);
             let host = self.chance.index(hosts);
-            let size = *self.chance.pick(&[1, 100, 700, 3000]);
+            let size = *self.chance.choose(&[1, 100, 700, 3000]);
             let act = if self.chance.one_in(2) {
                 Act::Broadcast { host, tree, bytes: size }
             } else {

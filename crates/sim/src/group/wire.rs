@@ -4,9 +4,10 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use super::layout::{Network, fraction, gauss};
-use crate::Chance;
+use super::layout::{Network, gauss};
+use crate::chance;
 use sapwood_group::Time;
+use sapwood_random::Random;
 
 /// What is busy until when.
 #[derive(Clone, Debug)]
@@ -17,7 +18,7 @@ pub(super) struct Wires {
     streams: BTreeMap<(usize, usize), Time>,
     pipes: BTreeMap<(usize, usize), Time>,
     order: BTreeMap<(usize, usize), Time>,
-    chance: Chance,
+    chance: Random,
 }
 
 impl Wires {
@@ -29,7 +30,7 @@ impl Wires {
             streams: BTreeMap::new(),
             pipes: BTreeMap::new(),
             order: BTreeMap::new(),
-            chance: Chance::new(seed ^ 0x7769_7265),
+            chance: chance::of_seed(seed ^ 0x7769_7265),
         }
     }
 
@@ -66,7 +67,7 @@ impl Wires {
             let trip = 2.0 * (2.0 * network.overhead as f64 + network.latency(from, to) as f64);
             arrival += (trip * layout.noise * gauss(&mut self.chance).abs()) as Time;
             if self.chance.below(100) < 3 {
-                arrival += (-libm::log(1.0 - fraction(&mut self.chance)) * 300_000.0) as Time;
+                arrival += (-libm::log(1.0 - self.chance.fraction()) * 300_000.0) as Time;
             }
         }
         // A link puts control messages between the segments of a transfer.

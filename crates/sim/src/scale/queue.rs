@@ -133,11 +133,11 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Chance;
+    use crate::chance;
 
     #[test]
     fn what_arrives_first_comes_first_and_at_one_time_in_order() {
-        let mut chance = Chance::new(7);
+        let mut chance = chance::of_seed(7);
         let mut queue = Queue::default();
         let (mut pushed, mut popped) = (Vec::new(), Vec::new());
         let mut now = 0;
