@@ -1,4 +1,4 @@
-//! Finds functions and counts their lines, in Rust, C and Python.
+//! Finds functions and counts their lines, in C and Python; those in Rust are counted by clippy.
 //!
 //! Works on code whose comments and strings are already blanked (see [`crate::source`]). A
 //! function's length is the number of lines from its name to its closing brace (or, in Python, its
@@ -19,80 +19,10 @@ pub struct Function {
 /// Lists the functions of `code` in the order of their names.
 pub fn functions(code: &str, language: Language) -> Vec<Function> {
     match language {
-        Language::Rust => rust_functions(code),
+        Language::Rust => Vec::new(),
         Language::C => c_functions(code),
         Language::Python => python_functions(code),
     }
-}
-
-fn rust_functions(code: &str) -> Vec<Function> {
-    let characters: Vec<char> = code.chars().collect();
-    let mut found = Vec::new();
-    let mut line = 1;
-    for at in 0..characters.len() {
-        if characters[at] == '\n' {
-            line += 1;
-        }
-        let Some(name_at) = function_name_at(&characters, at) else { continue };
-        let Some(open) = body_start(&characters, name_at) else { continue };
-        let close = matching_brace(&characters, open);
-        found.push(Function {
-            name: name_from(&characters, name_at),
-            line,
-            length: 1 + newlines(&characters[at..close]),
-        });
-    }
-    found
-}
-
-/// Where the name starts if the keyword `fn` stands at `at` and names a function.
-fn function_name_at(characters: &[char], at: usize) -> Option<usize> {
-    let is_keyword =
-        characters[at..].starts_with(&['f', 'n', ' ']) && (at == 0 || !is_name(characters[at - 1]));
-    if !is_keyword {
-        return None;
-    }
-    let name_at = at + 2 + characters[at + 2..].iter().position(|c| !c.is_whitespace())?;
-    is_name(characters[name_at]).then_some(name_at)
-}
-
-/// The brace that opens the body, `None` for a declaration that ends in a semicolon.
-fn body_start(characters: &[char], from: usize) -> Option<usize> {
-    let mut depth = 0_i32;
-    for (at, character) in characters.iter().enumerate().skip(from) {
-        match character {
-            '(' | '[' => depth += 1,
-            ')' | ']' => depth -= 1,
-            '{' if depth == 0 => return Some(at),
-            ';' if depth == 0 => return None,
-            _ => {}
-        }
-    }
-    None
-}
-
-/// The brace that closes the one at `open`, or the end of the file.
-pub fn matching_brace(characters: &[char], open: usize) -> usize {
-    let mut depth = 0_i32;
-    for (at, character) in characters.iter().enumerate().skip(open) {
-        match character {
-            '{' => depth += 1,
-            '}' => depth -= 1,
-            _ => {}
-        }
-        if depth == 0 {
-            return at;
-        }
-    }
-    characters.len()
-}
-
-fn name_from(characters: &[char], at: usize) -> String {
-    characters[at..].iter().take_while(|character| is_name(**character)).collect()
-}
-
-fn newlines(characters: &[char]) -> usize {
-    characters.iter().filter(|character| **character == '\n').count()
 }
 
 /// In C a function is a brace outside all others that follows a closing parenthesis. A closing
@@ -244,22 +174,6 @@ mod tests {
             .into_iter()
             .map(|function| (function.name, function.line, function.length))
             .collect()
-    }
-
-    #[test]
-    fn rust_functions_end_at_their_own_brace() {
-        let text = "fn a(x: [u8; 4]) -> u8 {\n    \"}\";\n    // }\n    0\n}\n\ntrait T {\n    \
-                    fn b(&self);\n    fn c(&self) {}\n}\ntype F = fn(u8);\n";
-        assert_eq!(measured(text, Language::Rust), [("a".into(), 1, 5), ("c".into(), 9, 1)]);
-    }
-
-    #[test]
-    fn a_function_inside_a_function_counts_for_both() {
-        let text = "fn outer() {\n    fn inner() {\n    }\n}\n";
-        assert_eq!(
-            measured(text, Language::Rust),
-            [("outer".into(), 1, 4), ("inner".into(), 2, 2)]
-        );
     }
 
     #[test]

@@ -3,8 +3,6 @@
 //! Knows two forms, which are the only ones that the house uses: an item behind `#[cfg(test)]` in a
 //! file, and a file whose `mod` line stands behind `#[cfg(test)]`. Works on masked code.
 
-use crate::functions::matching_brace;
-
 const ATTRIBUTE: &str = "#[cfg(test)]";
 
 /// Blanks every item behind `#[cfg(test)]`, keeping lines and columns.
@@ -66,6 +64,22 @@ fn item_end(characters: &[char], from: usize) -> usize {
         at += 1;
     }
     at
+}
+
+/// The brace that closes the one at `open`, or the end of the file.
+fn matching_brace(characters: &[char], open: usize) -> usize {
+    let mut depth = 0_i32;
+    for (at, character) in characters.iter().enumerate().skip(open) {
+        match character {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return at;
+        }
+    }
+    characters.len()
 }
 
 #[cfg(test)]
