@@ -32,6 +32,7 @@ mod transform;
 mod turn;
 mod waves;
 
+pub use api::application::Application;
 #[cfg(feature = "mutations")]
 pub use interface::Mutation;
 pub use interface::record::{

@@ -1,9 +1,9 @@
 //! The node: its parts, and the two ways in and out.
 
 use sapwood_link::{Filled, MemoryAdvice};
-use sapwood_packet::{OutOfMemory, Rank, RankSet};
+use sapwood_packet::Rank;
 
-use crate::interface::{Delivery, Input, Instant, LinkId, Output, Recovery, Role, Settings};
+use crate::interface::{Input, Instant, LinkId, Output, Recovery, Role, Settings};
 use crate::members::membership::Membership;
 use crate::streams::stream::Stream;
 use crate::streams::table::Streams;
@@ -158,16 +158,6 @@ impl Node {
         Some(Output::Wake(deadline))
     }
 
-    /// The next thing for the application.
-    pub fn poll_delivery(&mut self) -> Option<Delivery> {
-        self.turn.deliveries.pop_front()
-    }
-
-    /// Whether a packet from the front-end was lost since there was no memory for it (back-end).
-    pub fn take_undelivered(&mut self) -> Option<OutOfMemory> {
-        self.turn.undelivered.take()
-    }
-
     /// The node's rank, once it has one.
     #[must_use]
     pub fn rank(&self) -> Option<Rank> {
@@ -192,12 +182,6 @@ impl Node {
             }
             _ => false,
         }
-    }
-
-    /// The back-ends of the network that are connected below this node.
-    #[must_use]
-    pub fn back_ends(&self) -> RankSet {
-        self.membership.connected()
     }
 
     /// Whether a child that was to be started has not come yet.

@@ -38,10 +38,10 @@ fn send_down(
     is_single: bool,
 ) -> usize {
     for sent in 0..packets {
-        if !tree.front_end().has_room(stream).expect("open") {
+        if !tree.front_end().application().has_room(stream).expect("open") {
             tree.run();
         }
-        if !tree.front_end().has_room(stream).expect("open") {
+        if !tree.front_end().application().has_room(stream).expect("open") {
             return sent;
         }
         tree.broadcast(stream, &RankSet::new(), vec![sent as i64; numbers].as_slice());
@@ -95,7 +95,7 @@ fn a_little_for_each_of_many_stops_nobody_for_long() {
             for round in 0..4 {
                 for rank in tree.everyone().iter() {
                     let mut waited = 0;
-                    while !tree.front_end().has_room(stream).expect("open") {
+                    while !tree.front_end().application().has_room(stream).expect("open") {
                         assert!(waited < 200, "{shape}: the turn of {rank} in round {round}");
                         tree.advance(10);
                         waited += 10;
@@ -122,7 +122,7 @@ fn a_word_that_one_has_heard_does_not_stop_the_others() {
             let last = tree.everyone().as_ref().last().expect("some");
             for _ in 0..3 * KEPT_BYTES / (8 * SMALL) {
                 let mut waited = 0;
-                while !tree.front_end().has_room(stream).expect("open") {
+                while !tree.front_end().application().has_room(stream).expect("open") {
                     assert!(waited < 2000, "{shape}");
                     tree.advance(100);
                     waited += 100;
@@ -146,7 +146,7 @@ fn a_process_without_anybody_below_stops_nobody() {
             let packets = 4 * KEPT_BYTES / (8 * SMALL);
             for sent in 0..packets {
                 let mut waited = 0;
-                while !tree.front_end().has_room(stream).expect("open") {
+                while !tree.front_end().application().has_room(stream).expect("open") {
                     assert!(waited < 2000, "{shape} after {sent}");
                     tree.advance(100);
                     waited += 100;

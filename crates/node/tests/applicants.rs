@@ -129,7 +129,7 @@ fn a_back_end_that_goes_before_it_has_told_all_is_listed_until_it_is_told_of_as_
     front_end.goes(SECOND);
     // Its own place is held for a second, and its parent's for longer.
     assert_eq!(front_end.lost_within(5000), []);
-    assert_eq!(front_end.node.back_ends(), below);
+    assert_eq!(front_end.node.application().back_ends(), below);
     assert_eq!(front_end.lost_within(20_000), [below], "once, and both");
-    assert_eq!(front_end.node.back_ends(), RankSet::new());
+    assert_eq!(front_end.node.application().back_ends(), RankSet::new());
 }

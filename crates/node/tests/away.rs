@@ -122,7 +122,7 @@ fn nobody_waits_while_much_goes_down_without_it() {
         tree.program(|_, _| None);
         cut_off(&mut tree);
         for _ in 0..64 {
-            assert_eq!(tree.front_end().has_room(stream), Ok(true), "{spec}");
+            assert_eq!(tree.front_end().application().has_room(stream), Ok(true), "{spec}");
             tree.broadcast(stream, &RankSet::new(), vec![7_u8; 32 << 10]);
             tree.run();
         }
@@ -169,7 +169,11 @@ fn what_a_back_end_had_not_read_takes_no_room_when_it_is_gone() {
             tree.broadcast(stream, &RankSet::new(), vec![7_u8; 1_100_000]);
             // Back-ends that read say so within this time.
             tree.advance(200);
-            assert_eq!(tree.front_end().has_room(stream), Ok(false), "{spec}: it is waited for");
+            assert_eq!(
+                tree.front_end().application().has_room(stream),
+                Ok(false),
+                "{spec}: it is waited for"
+            );
             match manner {
                 Manner::Dies => tree.kill(AWAY),
                 Manner::Leaves => {
@@ -187,7 +191,11 @@ fn what_a_back_end_had_not_read_takes_no_room_when_it_is_gone() {
             let is_lost =
                 |event: &Event| matches!(event, Event::Lost { rank, .. } if *rank == AWAY);
             assert!(tree.events.iter().any(is_lost), "{spec}, {manner:?}: {:?}", tree.events);
-            assert_eq!(tree.front_end().has_room(stream), Ok(true), "{spec}, {manner:?}");
+            assert_eq!(
+                tree.front_end().application().has_room(stream),
+                Ok(true),
+                "{spec}, {manner:?}"
+            );
         }
     }
 }

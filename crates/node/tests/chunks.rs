@@ -156,7 +156,7 @@ fn death_in_the_middle_of_a_large_packet_gives_no_wrong_value() {
             assert!(values.iter().all(|&value| value == sum), "a wrong value");
         }
         if others.is_empty() {
-            assert!(tree.front_end().is_deserted(stream));
+            assert!(tree.front_end().application().is_deserted(stream));
         } else {
             assert_eq!(answers.len(), 2, "each wave is answered once: {answers:?}");
             assert_eq!(answers[1].contributors, others, "the next wave is as it should be");

@@ -28,7 +28,8 @@ fn what_comes_after_closing_harms_nobody() {
                 assert_eq!(error, NodeError::Stream { stream });
             }
             let now = sapwood_node::Instant(0);
-            let sent = tree.front_end().broadcast(now, stream, TAG, 1_i64, &Recipients::All);
+            let sent =
+                tree.front_end().application().broadcast(now, stream, TAG, 1_i64, &Recipients::All);
             assert_eq!(sent, Err(NodeError::Stream { stream }));
         }
     });

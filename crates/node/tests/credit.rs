@@ -31,7 +31,7 @@ fn send_while_room(tree: &mut Tree, stream: StreamId, payload: Payload, most: u6
     let mut sent = 0;
     for rank in tree.everyone().iter() {
         while tree.oracle.next_wave(stream, rank) < most
-            && tree.process(rank).node.has_room(stream).expect("open")
+            && tree.process(rank).node.application().has_room(stream).expect("open")
         {
             let wave = tree.oracle.next_wave(stream, rank);
             let number = number_of(rank, wave);
@@ -106,7 +106,7 @@ fn a_slow_child_stalls_its_stream_and_no_other() {
             let other = tree.sum_of_all();
             tree.process(0).is_deaf = true;
             let mut sent = 0;
-            while sent < 5000 && tree.front_end().has_room(stream).expect("open") {
+            while sent < 5000 && tree.front_end().application().has_room(stream).expect("open") {
                 tree.broadcast(stream, &RankSet::new(), sent);
                 sent += 1;
                 tree.run();
@@ -122,7 +122,7 @@ fn a_slow_child_stalls_its_stream_and_no_other() {
 
             tree.process(0).is_deaf = false;
             while sent < 500 {
-                if tree.front_end().has_room(stream).expect("open") {
+                if tree.front_end().application().has_room(stream).expect("open") {
                     tree.broadcast(stream, &RankSet::new(), sent);
                     sent += 1;
                 }
@@ -149,7 +149,7 @@ fn a_slow_child_that_dies_lets_its_stream_go_on() {
             let stream = narrow(&mut tree, "sum", WaveRule::All, Policy::Block);
             tree.process(0).is_deaf = true;
             let mut sent = 0_i64;
-            while tree.front_end().has_room(stream).expect("open") {
+            while tree.front_end().application().has_room(stream).expect("open") {
                 tree.broadcast(stream, &RankSet::new(), sent);
                 sent += 1;
                 tree.run();
@@ -157,7 +157,7 @@ fn a_slow_child_that_dies_lets_its_stream_go_on() {
             tree.kill(0);
             tree.run();
             let mut more = 0;
-            while more < 300 && tree.front_end().has_room(stream).expect("open") {
+            while more < 300 && tree.front_end().application().has_room(stream).expect("open") {
                 tree.broadcast(stream, &RankSet::new(), sent + more);
                 more += 1;
                 tree.run();
@@ -187,7 +187,8 @@ fn dropping_the_oldest_counts_and_keeps_the_waves_in_order() {
             assert!(waves.windows(2).all(|pair| pair[0] < pair[1]), "in order: {waves:?}");
             let newest = waves.last().copied();
             assert_eq!(newest, Some(299), "{shape}: what is newest is not dropped");
-            let dropped: u64 = everyone.iter().map(|r| tree.process(r).node.dropped(stream)).sum();
+            let dropped: u64 =
+                everyone.iter().map(|r| tree.process(r).node.application().dropped(stream)).sum();
             assert!(dropped > 0, "the story is about drops");
             tree.all_send(&everyone, stream);
             let answers = tree.answers();

@@ -108,14 +108,14 @@ fn a_stream_whose_members_are_all_gone_is_deserted_and_delivers_what_it_has() {
             let mut tree = Tree::of(shape, seed);
             let everyone = tree.everyone();
             let stream = tree.sum_of_all();
-            assert!(!tree.front_end().is_deserted(stream));
+            assert!(!tree.front_end().application().is_deserted(stream));
             tree.all_send(&everyone, stream);
             tree.run();
             everyone.iter().for_each(|rank| tree.kill(rank));
             let answer = tree.one_answer();
             assert!(answer.is_complete(), "it had come before they died");
-            assert!(tree.front_end().is_deserted(stream), "{shape}");
-            let gone = tree.front_end().missing_members(stream);
+            assert!(tree.front_end().application().is_deserted(stream), "{shape}");
+            let gone = tree.front_end().application().missing_members(stream);
             let mut ranks = RankSet::new();
             gone.iter().for_each(|missing| ranks.union_with(missing.ranks.as_ref()));
             assert_eq!(ranks, everyone);
@@ -134,10 +134,10 @@ fn a_stream_opened_while_its_members_die_is_deserted_too() {
             tree.run_some(moves);
             let stranger = sapwood_node::NodeError::Members { ranks: String::new() };
             let wanted = spec(&everyone, &["sum"], WaveRule::All);
-            match tree.front_end().open_stream(wanted) {
+            match tree.front_end().application().open_stream(wanted) {
                 Ok(stream) => {
                     tree.settle();
-                    assert!(tree.front_end().is_deserted(stream), "{shape}");
+                    assert!(tree.front_end().application().is_deserted(stream), "{shape}");
                 }
                 Err(error) => {
                     assert_eq!(core::mem::discriminant(&error), core::mem::discriminant(&stranger));

@@ -139,7 +139,7 @@ fn a_network_takes_no_more_than_its_limits() {
     for (name, bytes) in [("test:x", &too_long[..]), ("test:x", &[]), (&"n".repeat(300), &[1])] {
         let name = format!("test:{}", name.trim_start_matches("test:"));
         let file = ShippedFile { name: &name, digest: &[9; 32], bytes };
-        let refused = tree.front_end().ship(&file);
+        let refused = tree.front_end().application().ship(&file);
         assert!(matches!(refused, Err(NodeError::File { .. })), "{refused:?}");
     }
     for number in 0..64_u8 {
@@ -147,7 +147,7 @@ fn a_network_takes_no_more_than_its_limits() {
         tree.ship(&ShippedFile { name: "test:x", digest: &[number; 32], bytes: &bytes });
     }
     let file = ShippedFile { name: "test:x", digest: &[99; 32], bytes: &[1] };
-    assert!(matches!(tree.front_end().ship(&file), Err(NodeError::File { .. })));
-    let refused = tree.process(0).node.ship(&file);
+    assert!(matches!(tree.front_end().application().ship(&file), Err(NodeError::File { .. })));
+    let refused = tree.process(0).node.application().ship(&file);
     assert!(matches!(refused, Err(NodeError::NotFrontEnd)), "{refused:?}");
 }

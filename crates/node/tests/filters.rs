@@ -105,7 +105,8 @@ fn mixed_formats_are_answered_with_the_filters_reason() {
 fn an_unknown_filter_is_refused_where_the_stream_is_opened() {
     let mut tree = Tree::of("2", 0);
     let everyone = tree.everyone();
-    let error = tree.front_end().open_stream(spec(&everyone, &["summ"], WaveRule::All));
+    let error =
+        tree.front_end().application().open_stream(spec(&everyone, &["summ"], WaveRule::All));
     assert!(matches!(error, Err(NodeError::Filter(FilterError::Unknown { .. }))), "{error:?}");
 }
 
@@ -203,6 +204,9 @@ fn a_process_that_does_not_know_a_filter_is_named_in_every_wave() {
         tree.teach_front_end("second", |_| Ok(Box::<EverySecond>::default()));
         let everyone = tree.everyone();
         let stream = tree.stream(&everyone, "second", WaveRule::All);
-        assert!(tree.front_end().is_deserted(stream), "no back-end below can take part");
+        assert!(
+            tree.front_end().application().is_deserted(stream),
+            "no back-end below can take part"
+        );
     });
 }

@@ -22,7 +22,8 @@ fn a_packet_of_too_many_values_is_refused_where_it_is_sent() {
         let sent = tree.send_values(0, stream, many(count), None);
         assert_eq!(sent, Err(NodeError::TooManyValues { count }));
         let all = sapwood_packet::Recipients::All;
-        let sent = tree.front_end().broadcast(Instant(0), stream, TAG, many(count), &all);
+        let sent =
+            tree.front_end().application().broadcast(Instant(0), stream, TAG, many(count), &all);
         assert_eq!(sent, Err(NodeError::TooManyValues { count }));
     }
     // Nothing has happened: all are in the first wave.
@@ -39,15 +40,21 @@ fn a_stream_that_asks_for_too_much_is_refused_where_it_is_opened() {
     let everyone = tree.everyone();
     let filters = vec!["pass"; FILTERS_MAX + 1];
     let mut wanted = spec(&everyone, &filters, WaveRule::All);
-    let error = tree.front_end().open_stream(wanted.clone());
+    let error = tree.front_end().application().open_stream(wanted.clone());
     assert_eq!(error, Err(NodeError::RequestTooLong));
     wanted.down = std::mem::take(&mut wanted.up);
-    assert_eq!(tree.front_end().open_stream(wanted.clone()), Err(NodeError::RequestTooLong));
+    assert_eq!(
+        tree.front_end().application().open_stream(wanted.clone()),
+        Err(NodeError::RequestTooLong)
+    );
     let long = FilterSpec { name: "x".repeat(9 << 20), ..FilterSpec::from("sum") };
     wanted.down = vec![long];
-    assert_eq!(tree.front_end().open_stream(wanted.clone()), Err(NodeError::RequestTooLong));
+    assert_eq!(
+        tree.front_end().application().open_stream(wanted.clone()),
+        Err(NodeError::RequestTooLong)
+    );
     wanted.down = vec![FilterSpec::from("pass"); FILTERS_MAX];
-    assert!(tree.front_end().open_stream(wanted).is_ok());
+    assert!(tree.front_end().application().open_stream(wanted).is_ok());
 }
 
 /// Fails in every wave, at length.

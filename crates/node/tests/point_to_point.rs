@@ -57,7 +57,10 @@ fn a_rank_that_is_no_member_is_refused() {
     let stranger: Rank = 3;
     let to = RankSet::range(stranger, stranger);
     let now = sapwood_node::Instant(0);
-    let error =
-        tree.front_end().broadcast(now, stream, TAG, 1_i64, &to.into()).expect_err("no member");
+    let error = tree
+        .front_end()
+        .application()
+        .broadcast(now, stream, TAG, 1_i64, &to.into())
+        .expect_err("no member");
     assert_eq!(error.to_string(), "rank 3 is no member of this stream");
 }

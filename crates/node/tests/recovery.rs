@@ -260,6 +260,6 @@ fn repairs_can_be_switched_off_and_on_again() {
 #[test]
 fn what_began_without_repairs_stays_without() {
     let mut tree = Tree::of("2x2", 1);
-    assert!(tree.front_end().switch_recovery(false).is_ok());
-    assert!(tree.front_end().switch_recovery(true).is_err());
+    assert!(tree.front_end().application().switch_recovery(false).is_ok());
+    assert!(tree.front_end().application().switch_recovery(true).is_err());
 }

@@ -134,7 +134,7 @@ impl Program<'_> {
             let until = (self.waves + 1).min(from + burst as u64);
             for wave in from..until {
                 self.send(&mut tree, stream, rank, wave);
-                runs += u64::from(tree.process(rank).node.has_open_run(stream));
+                runs += u64::from(tree.process(rank).node.application().has_open_run(stream));
             }
             next[chosen].1 = until;
             next.retain(|&(_, wave)| wave <= self.waves);
@@ -346,7 +346,7 @@ fn stream_at_random(tree: &mut Tree, streams: &[StreamId], steps: usize, burst: 
             for _ in 0..count {
                 // Who is no member, or has no parent any more, sends nothing.
                 let _ = tree.send_many(rank, stream, 1);
-                runs += u64::from(tree.process(rank).node.has_open_run(stream));
+                runs += u64::from(tree.process(rank).node.application().has_open_run(stream));
             }
         }
         let moves = tree.schedule.below(80) as u64;
@@ -589,7 +589,9 @@ fn fill_windows(tree: &mut Tree, stream: StreamId) -> u64 {
     loop {
         let before = sent;
         for rank in tree.everyone().iter() {
-            while sent < 50_000 && tree.process(rank).node.has_room(stream).expect("open") {
+            while sent < 50_000
+                && tree.process(rank).node.application().has_room(stream).expect("open")
+            {
                 tree.send_many(rank, stream, 1).expect("open");
                 sent += 1;
             }

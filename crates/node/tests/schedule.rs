@@ -13,7 +13,7 @@ fn act(tree: &mut Tree, streams: &mut Vec<StreamId>, seed: u64) {
     let stream = streams[tree.schedule.below(streams.len())];
     match tree.schedule.below(24) {
         0 if streams.len() < 5 => {
-            let reachable: Vec<Rank> = tree.front_end().back_ends().iter().collect();
+            let reachable: Vec<Rank> = tree.front_end().application().back_ends().iter().collect();
             let chosen = reachable.into_iter().filter(|_| tree.schedule.one_in(2));
             let members: RankSet = chosen.collect::<Vec<_>>().into_iter().collect();
             if !members.is_empty() {
@@ -81,9 +81,14 @@ fn whatever_happens_every_answer_is_true_and_nothing_waits_for_ever() {
         let reachable = tree.reachable();
         for &stream in &streams {
             tree.oracle.check_complete(stream, &reachable);
-            let members = tree.front_end().members(stream).expect("it is open").clone();
+            let members =
+                tree.front_end().application().members(stream).expect("it is open").clone();
             let is_left = members.iter().any(|rank| reachable.contains(&rank));
-            assert_eq!(tree.front_end().is_deserted(stream), !is_left, "stream {stream}");
+            assert_eq!(
+                tree.front_end().application().is_deserted(stream),
+                !is_left,
+                "stream {stream}"
+            );
         }
     });
 }

@@ -21,7 +21,7 @@ fn ask(tree: &mut Tree, at_ms: u64) -> StreamId {
     let members = tree.front_end().back_ends();
     let stream = tree.stream(&members, TELEMETRY, WAIT);
     let now = Instant(BEGIN + at_ms * 1_000_000);
-    tree.front_end().ask_everyone(now, stream).expect("the stream is open");
+    tree.front_end().application().ask_everyone(now, stream).expect("the stream is open");
     tree.settle();
     stream
 }
@@ -203,8 +203,8 @@ fn a_visitor_asks_and_is_answered_in_parts() {
     let (visitor, question) = asked.expect("the application is asked");
     assert_eq!(question, [1, 2, 3]);
     let answer: Vec<u8> = (0..REPLY_BYTES_MAX + 5).map(|index| index as u8).collect();
-    node.reply(visitor, &answer);
-    node.reply(visitor + 1, b"no process is there");
+    node.application().reply(visitor, &answer);
+    node.application().reply(visitor + 1, b"no process is there");
     let parts: Vec<(bool, Vec<u8>)> = said(&node)
         .into_iter()
         .map(|control| match control {
@@ -216,7 +216,7 @@ fn a_visitor_asks_and_is_answered_in_parts() {
     assert_eq!(parts.into_iter().flat_map(|(_, bytes)| bytes).collect::<Vec<_>>(), answer);
     let reason = String::from("gone");
     node.handle_input(Instant(3), Input::LinkDown { link: LinkId(0), reason });
-    node.reply(visitor, b"it has gone");
+    node.application().reply(visitor, b"it has gone");
     assert!(!node.has_unwritten() && !node.has_ended());
 }
 

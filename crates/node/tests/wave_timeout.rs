@@ -60,7 +60,9 @@ fn nodes_near_the_back_ends_give_up_earlier() {
         let mut patience = Vec::new();
         let mut rank = 0;
         while let Some(parent) = tree.topology.parent(rank).map(|node| node.rank()) {
-            patience.push(tree.process(parent).node.patience(stream).expect("it has one"));
+            patience.push(
+                tree.process(parent).node.application().patience(stream).expect("it has one"),
+            );
             rank = parent;
         }
         let milliseconds: Vec<u128> = patience.iter().map(|p| p.as_millis()).collect();

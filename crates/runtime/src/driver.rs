@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use sapwood_filter::Registry;
 use sapwood_launch::LivenessPipe;
-use sapwood_node::{Event, Input, Instant, LinkId, Node, Output, Recovery, Role, Settings};
+use sapwood_node::{
+    Application, Event, Input, Instant, LinkId, Node, Output, Recovery, Role, Settings,
+};
 use sapwood_packet::{RankSet, StreamId};
 use sapwood_transport::{
     Address, Encryption, Interest, InterfaceRule, Key, LinkTerms, Listener, Poller, WhenRefused,
@@ -97,7 +99,7 @@ impl Driver {
         };
         let encryption = encryption_of(plan);
         let mut driver = Self::new(settings, key, encryption, plan.options.transport)?;
-        driver.node.set_filter_limit(plan.options.filter_limit());
+        driver.node.application().set_filter_limit(plan.options.filter_limit());
         Ok(driver)
     }
 
@@ -118,7 +120,7 @@ impl Driver {
     ) -> Result<Self, RuntimeError> {
         let mut driver = Self::root(plan, key, registry)?;
         driver.listen(listen_address, &plan.options)?;
-        driver.node.begin_streams_at(first_stream);
+        driver.node.application().begin_streams_at(first_stream);
         let (height, back_ends) = (plan.height(), plan.options.back_ends);
         driver.node.expect(Vec::new(), plan.attach_ranks(), height, back_ends);
         driver.carry_out()?;
@@ -225,8 +227,13 @@ impl Driver {
         })
     }
 
-    /// The node; call [`Driver::carry_out`] after a change.
-    pub fn node(&mut self) -> &mut Node {
+    /// The application's handle of the node; call [`Driver::carry_out`] after a change.
+    pub fn application(&mut self) -> Application<'_> {
+        self.node.application()
+    }
+
+    /// The node.
+    pub(crate) fn node(&mut self) -> &mut Node {
         &mut self.node
     }
 
@@ -530,7 +537,7 @@ impl Driver {
         }
         let plan = Plan::from_bytes(plan)?;
         self.transport = plan.options.transport;
-        self.node.set_filter_limit(plan.options.filter_limit());
+        self.node.application().set_filter_limit(plan.options.filter_limit());
         self.grow(&plan, self.liveness_end)
     }
 
@@ -567,7 +574,7 @@ impl Driver {
     /// A process that has joined takes connections and starts no process.
     fn grow_alone(&mut self, plan: &JoinPlan) -> Result<(), RuntimeError> {
         self.transport = plan.options.transport;
-        self.node.set_filter_limit(plan.options.filter_limit());
+        self.node.application().set_filter_limit(plan.options.filter_limit());
         self.listen(&self.listen_address(&plan.options, false)?, &plan.options)?;
         self.take_dynamic_members(&plan.options, plan.height);
         self.node.expect(Vec::new(), RankSet::new(), plan.height, plan.options.back_ends);
@@ -623,7 +630,7 @@ impl Driver {
     /// [`RuntimeError`] when the system fails this process.
     pub fn close(&mut self) -> Result<(), RuntimeError> {
         let until = clock() + GRACE;
-        self.node.shutdown(clock());
+        self.node.application().shutdown(clock());
         self.sockets.stop_listening();
         self.attempt.give_up(&self.poller);
         self.processes.kill_unheard(&self.node, &self.poller);

@@ -126,7 +126,7 @@ impl BackEnd {
             process: std::process::id(),
         };
         back_end.shared.wait("welcome from the parent", Some(WELCOME_TIMEOUT), |shared| {
-            Ok(shared.driver.node().is_planned().then_some(()))
+            Ok(shared.driver.application().is_planned().then_some(()))
         })?;
         Ok(back_end)
     }
@@ -140,7 +140,7 @@ impl BackEnd {
     /// This back-end's rank.
     #[must_use]
     pub fn rank(&mut self) -> Rank {
-        self.shared.driver.node().rank().unwrap_or(Rank::MAX)
+        self.shared.driver.application().rank().unwrap_or(Rank::MAX)
     }
 
     /// From which address of this host to which of its parent's this back-end's link goes, for
@@ -199,7 +199,7 @@ impl BackEnd {
     /// # Errors
     /// [`Error::Misuse`] when the stream is not open.
     pub fn has_room(&mut self, stream: StreamId) -> Result<bool> {
-        Ok(self.shared.driver.node().has_room(stream)?)
+        Ok(self.shared.driver.application().has_room(stream)?)
     }
 
     /// The next packet, if it is there already. Does one turn of the loop.
@@ -272,8 +272,10 @@ impl BackEnd {
             return Err(Error::Ended { reason: reason.clone() });
         }
         self.shared.wait_for_room(stream, &Recipients::All)?;
-        self.unwritten += self.shared.driver.node().send(stream, tag, values, wave)?;
-        if self.unwritten >= COALESCE_BYTES && !self.shared.driver.node().has_open_run(stream) {
+        self.unwritten += self.shared.driver.application().send(stream, tag, values, wave)?;
+        if self.unwritten >= COALESCE_BYTES
+            && !self.shared.driver.application().has_open_run(stream)
+        {
             self.flush()?;
         }
         Ok(())
@@ -334,7 +336,7 @@ impl BackEnd {
     /// How many of this back-end's packets were dropped here on a stream that drops.
     #[must_use]
     pub fn dropped(&mut self, stream: StreamId) -> u64 {
-        self.shared.driver.node().dropped(stream)
+        self.shared.driver.application().dropped(stream)
     }
 
     /// The next change in the network, if there is one.

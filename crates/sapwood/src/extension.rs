@@ -56,7 +56,7 @@ impl Network {
     /// As [`Network::ship`].
     pub fn ship_file(&mut self, file: &FilterFile) -> Result<()> {
         let mut shared = self.shared.borrow_mut();
-        shared.change(|node, _| node.ship(&file.shipped()))?;
+        shared.change(|application, _| application.ship(&file.shipped()))?;
         Ok(shared.driver.carry_out()?)
     }
 }

@@ -61,7 +61,7 @@ impl Shared {
             _ => None,
         };
         let Some(timeout) = timeout.map(u32::from_le_bytes) else {
-            return self.driver.node().reply(visitor, &[]);
+            return self.driver.application().reply(visitor, &[]);
         };
         let timeout = Duration::from_millis(timeout.into());
         self.inquiries.waiting.push_back((Asker::Visitor(visitor), timeout));
@@ -96,15 +96,15 @@ impl Shared {
         let wait = waits.into_iter().min().unwrap_or_default().min(TIMEOUT_MAX);
         let milliseconds = u32::try_from(wait.as_millis()).unwrap_or(u32::MAX).max(1);
         let began = clock();
-        let node = self.driver.node();
+        let mut application = self.driver.application();
         let spec = StreamSpec {
-            members: node.back_ends(),
+            members: application.back_ends(),
             up: vec![FilterSpec::from(TELEMETRY)],
             wave: WaveRule::Timeout { milliseconds },
             ..StreamSpec::default()
         };
-        let opened = node.open_stream(spec);
-        match opened.and_then(|stream| node.ask_everyone(began, stream).map(|()| stream)) {
+        let opened = application.open_stream(spec);
+        match opened.and_then(|stream| application.ask_everyone(began, stream).map(|()| stream)) {
             Ok(stream) => self.inquiries.under_way = Some(UnderWay { stream, began, askers }),
             // The network has no other process to ask.
             Err(_) => self.tell(&askers, None, Vec::new(), began),
@@ -117,15 +117,15 @@ impl Shared {
         let Some(under_way) = &self.inquiries.under_way else { return Ok(()) };
         let stream = under_way.stream;
         let answer = self.answers.get_mut(&stream).and_then(VecDeque::pop_front);
-        let node = self.driver.node();
+        let mut application = self.driver.application();
         let missing = match &answer {
             Some(answer) => answer.missing.clone(),
-            None if node.is_deserted(stream) => node.missing_members(stream),
+            None if application.is_deserted(stream) => application.missing_members(stream),
             None => return Ok(()),
         };
         let packet = answer.and_then(|answer| answer.packet);
         let records = packet.and_then(|packet| Records::from_values(packet.values()).ok());
-        node.close_stream(stream)?;
+        application.close_stream(stream)?;
         self.answers.remove(&stream);
         if let Some(UnderWay { askers, began, .. }) = self.inquiries.under_way.take() {
             self.tell(&askers, records, missing, began);
@@ -141,13 +141,13 @@ impl Shared {
         began: Instant,
     ) {
         let Some(topology) = self.inquiries.topology.clone() else { return };
-        let node = self.driver.node();
-        let records = records.unwrap_or_else(|| node.own_records());
+        let mut application = self.driver.application();
+        let records = records.unwrap_or_else(|| application.own_records());
         let status = Status::new(&topology, records, missing, clock().since(began));
         let bytes = status.to_bytes();
         for asker in askers {
             match asker {
-                Asker::Visitor(visitor) => self.driver.node().reply(*visitor, &bytes),
+                Asker::Visitor(visitor) => self.driver.application().reply(*visitor, &bytes),
                 Asker::Application => self.inquiries.result = Some(status.clone()),
             }
         }

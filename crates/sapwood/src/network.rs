@@ -435,7 +435,9 @@ impl Network {
             Ok(Some(ready)) => Ok(ready),
             Ok(None) => Err(shared.start_error(FURTHER_FAILURES_TIME)),
             // Processes whose reports are late may be slow, and join later.
-            Err(Error::Timeout { .. }) if allow_missing => Ok(shared.driver.node().back_ends()),
+            Err(Error::Timeout { .. }) if allow_missing => {
+                Ok(shared.driver.application().back_ends())
+            }
             Err(error) => Err(error),
         };
         drop(shared);
@@ -460,7 +462,7 @@ impl Network {
     /// All back-ends that are connected now.
     #[must_use]
     pub fn everyone(&self) -> Communicator {
-        Communicator::new(self.shared.borrow_mut().driver.node().back_ends())
+        Communicator::new(self.shared.borrow_mut().driver.application().back_ends())
     }
 
     /// Some back-ends, by rank.
@@ -512,7 +514,7 @@ impl Network {
     /// [`Error::Timeout`], [`Error::Ended`].
     pub fn wait_for_back_ends(&mut self, count: u64, timeout: Duration) -> Result<()> {
         self.shared.borrow_mut().wait("full set of back-ends", Some(timeout), |shared| {
-            Ok((shared.driver.node().back_ends().len() >= count).then_some(()))
+            Ok((shared.driver.application().back_ends().len() >= count).then_some(()))
         })
     }
 
@@ -543,7 +545,7 @@ impl Network {
     pub fn publish(&mut self, name: &str) -> Result<()> {
         let mut shared = self.shared.borrow_mut();
         let is_encrypted = shared.driver.is_encrypted();
-        let address = shared.driver.node().address().unwrap_or_default().to_string();
+        let address = shared.driver.application().address().unwrap_or_default().to_string();
         self.publication = None;
         self.publication = Some(Publication::new(name, &address, is_encrypted, &self.key)?);
         Ok(())
@@ -603,7 +605,7 @@ impl Network {
     /// [`Error::Misuse`] when it is to be on and the network was opened without recovery.
     pub fn switch_recovery(&mut self, is_on: bool) -> Result<()> {
         let mut shared = self.shared.borrow_mut();
-        shared.change(|node, _| node.switch_recovery(is_on))?;
+        shared.change(|application, _| application.switch_recovery(is_on))?;
         Ok(shared.driver.carry_out()?)
     }
 

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use sapwood_node::{Answer, AttachPoint, Delivery, Event, Instant, Node};
+use sapwood_node::{Answer, Application, AttachPoint, Delivery, Event, Instant};
 use sapwood_packet::{OutOfMemory, Packet, RankSet, Recipients, StreamId};
 use sapwood_runtime::{Driver, clock};
 
@@ -67,7 +67,7 @@ impl Shared {
 
     /// Sorts the node's deliveries.
     pub(crate) fn collect(&mut self) {
-        while let Some(delivery) = self.driver.node().poll_delivery() {
+        while let Some(delivery) = self.driver.application().poll_delivery() {
             match delivery {
                 Delivery::Answer(answer) => {
                     self.answers.entry(answer.stream).or_default().push_back(answer);
@@ -75,7 +75,7 @@ impl Shared {
                 Delivery::Packet(packet) => self.packets.push_back(packet),
             }
         }
-        self.undelivered = self.driver.node().take_undelivered().or(self.undelivered);
+        self.undelivered = self.driver.application().take_undelivered().or(self.undelivered);
         while let Some(event) = self.driver.next_event() {
             if let Event::Asked { visitor, question } = &event {
                 self.take_question(*visitor, question);
@@ -109,9 +109,12 @@ impl Shared {
     /// Changes the node and carries out its outputs.
     pub(crate) fn change<T>(
         &mut self,
-        change: impl FnOnce(&mut Node, Instant) -> std::result::Result<T, sapwood_node::NodeError>,
+        change: impl FnOnce(
+            &mut Application<'_>,
+            Instant,
+        ) -> std::result::Result<T, sapwood_node::NodeError>,
     ) -> Result<T> {
-        let result = change(self.driver.node(), clock())?;
+        let result = change(&mut self.driver.application(), clock())?;
         self.collect();
         Ok(result)
     }
@@ -205,21 +208,21 @@ impl Shared {
     /// read it.
     fn has_room(&mut self, stream: StreamId, to: &Recipients) -> Result<bool> {
         self.check_members(stream)?;
-        Ok(self.driver.node().has_room_to(stream, to)?)
+        Ok(self.driver.application().has_room_to(stream, to)?)
     }
 
     /// An error where no member of a stream of the front-end's is left.
     pub(crate) fn check_members(&mut self, stream: StreamId) -> Result<()> {
-        let node = self.driver.node();
-        if node.is_deserted(stream) {
-            return Err(Error::NoMemberLeft { missing: node.missing_members(stream) });
+        let application = self.driver.application();
+        if application.is_deserted(stream) {
+            return Err(Error::NoMemberLeft { missing: application.missing_members(stream) });
         }
         Ok(())
     }
 
     /// The application takes a delivery: its bytes are granted to the sender again as credit.
     pub(crate) fn consumed(&mut self, stream: StreamId, cost: u32) {
-        self.driver.node().consumed(stream, cost);
+        self.driver.application().consumed(stream, cost);
         // Room for more may have brought the next delivery at once, with nothing on any link to
         // tell.
         self.collect();

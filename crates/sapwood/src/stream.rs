@@ -76,7 +76,7 @@ impl StreamBuilder {
     pub fn open(self) -> Result<Stream> {
         let Self { shared, spec } = self;
         let members = spec.members.clone();
-        let id = shared.borrow_mut().change(|node, _| node.open_stream(spec))?;
+        let id = shared.borrow_mut().change(|application, _| application.open_stream(spec))?;
         Ok(Stream { shared, id, members, is_closed: false })
     }
 }
@@ -177,7 +177,7 @@ impl Stream {
         check_tag(tag)?;
         let mut shared = self.shared.borrow_mut();
         shared.wait_for_room(self.id, to)?;
-        shared.change(|node, now| node.broadcast(now, self.id, tag, values, to))
+        shared.change(|application, now| application.broadcast(now, self.id, tag, values, to))
     }
 
     fn try_send(&mut self, tag: Tag, values: impl IntoValues, to: &Recipients) -> Result<()> {
@@ -186,7 +186,7 @@ impl Stream {
         if !shared.makes_room(self.id, to)? {
             return Err(Error::WouldWait { stream: self.id });
         }
-        shared.change(|node, now| node.broadcast(now, self.id, tag, values, to))
+        shared.change(|application, now| application.broadcast(now, self.id, tag, values, to))
     }
 
     /// The next answer; waits for it.
@@ -234,7 +234,7 @@ impl Stream {
     /// # Errors
     /// [`Error::Misuse`] when the stream is closed.
     pub fn has_room(&self) -> Result<bool> {
-        Ok(self.shared.borrow_mut().driver.node().has_room(self.id)?)
+        Ok(self.shared.borrow_mut().driver.application().has_room(self.id)?)
     }
 
     /// The number of answers that wait to be received.
@@ -246,7 +246,7 @@ impl Stream {
     /// How many packets were dropped at the front-end on this stream.
     #[must_use]
     pub fn dropped(&self) -> u64 {
-        self.shared.borrow_mut().driver.node().dropped(self.id)
+        self.shared.borrow_mut().driver.application().dropped(self.id)
     }
 
     /// Closes the stream everywhere; answers that have not been received are lost.
@@ -264,7 +264,7 @@ impl Stream {
         let id = self.id;
         let mut shared = self.shared.borrow_mut();
         shared.answers.remove(&id);
-        shared.change(|node, _| node.close_stream(id))?;
+        shared.change(|application, _| application.close_stream(id))?;
         Ok(shared.driver.carry_out()?)
     }
 }
@@ -287,8 +287,8 @@ fn take(shared: &mut Shared, id: StreamId) -> Result<Option<Answer>> {
         };
         return Ok(Some(answer.into()));
     }
-    let node = shared.driver.node();
-    if node.members(id).is_none() {
+    let application = shared.driver.application();
+    if application.members(id).is_none() {
         return Err(Error::Misuse(sapwood_node::NodeError::Stream { stream: id }));
     }
     shared.check_members(id)?;

@@ -58,7 +58,7 @@ impl World {
         if self.fresh.named.is_empty() || !self.front_end.has_begun() {
             return;
         }
-        let mut both = self.processes[FRONT_END].node.back_ends();
+        let mut both = self.processes[FRONT_END].node.application().back_ends();
         both.intersect_with(self.fresh.named.as_ref());
         if !both.is_empty() {
             let text = format!("back-ends '{both}' are listed, and were told of as lost");
@@ -69,7 +69,7 @@ impl World {
 
     /// Opens a stream to all back-ends that the front-end lists.
     pub(crate) fn ask_everyone(&mut self) {
-        if self.processes[FRONT_END].node.back_ends().is_empty() {
+        if self.processes[FRONT_END].node.application().back_ends().is_empty() {
             return;
         }
         let index = self.scenario.streams.len();
@@ -84,7 +84,7 @@ impl World {
     /// Whether the fresh stream still owes its answer: one of which all members are gone owes none.
     pub(crate) fn waits_for_answer(&mut self) -> bool {
         let Some(stream) = self.fresh.stream else { return false };
-        if self.processes[FRONT_END].node.is_deserted(stream) {
+        if self.processes[FRONT_END].node.application().is_deserted(stream) {
             self.fresh.answered_at.get_or_insert(self.now);
         }
         self.fresh.answered_at.is_none()

@@ -166,9 +166,9 @@ impl World {
     /// Receives packets that went down.
     fn receive(&mut self, process: usize) {
         let now = self.now;
-        while let Some(delivery) = self.processes[process].node.poll_delivery() {
+        while let Some(delivery) = self.processes[process].node.application().poll_delivery() {
             let (stream, cost) = (delivery.stream(), delivery.cost());
-            self.processes[process].node.consumed(stream, cost);
+            self.processes[process].node.application().consumed(stream, cost);
             self.carry_out(process);
             if let (Delivery::Packet(packet), Some(rank)) = (delivery, self.processes[process].rank)
             {
@@ -193,7 +193,7 @@ impl World {
             let Some(plan) = self.streams.get(&id).map(|&plan| &self.scenario.streams[plan]) else {
                 return;
             };
-            let has_room = self.processes[process].node.has_room(id).unwrap_or(true);
+            let has_room = self.processes[process].node.application().has_room(id).unwrap_or(true);
             self.processes[process].leaf.streams[index].is_blocked = !has_room;
             if !has_room {
                 return;
@@ -201,7 +201,7 @@ impl World {
             let (period, skips) = (plan.period, plan.skips);
             let Some(recipe) = self.oracle.recipe(id) else { return };
             let values = recipe.values(rank, wave);
-            let sent = self.processes[process].node.send(id, TAG, values, Some(wave));
+            let sent = self.processes[process].node.application().send(id, TAG, values, Some(wave));
             let next = match sent {
                 Ok(_) => {
                     self.oracle.sent(id, rank, wave);
@@ -245,9 +245,9 @@ impl World {
         }
         for _ in 0..self.scenario.taken_at_once {
             let front_end = &mut self.processes[FRONT_END].node;
-            let Some(delivery) = front_end.poll_delivery() else { return };
+            let Some(delivery) = front_end.application().poll_delivery() else { return };
             let (stream, cost) = (delivery.stream(), delivery.cost());
-            front_end.consumed(stream, cost);
+            front_end.application().consumed(stream, cost);
             self.carry_out(FRONT_END);
             if let Delivery::Answer(answer) = delivery {
                 self.note(FRONT_END, || describe(&answer));
@@ -275,7 +275,7 @@ impl World {
             window_bytes: plan.window_bytes,
             at_back_ends: false,
         };
-        match self.processes[FRONT_END].node.open_stream(spec) {
+        match self.processes[FRONT_END].node.application().open_stream(spec) {
             Ok(stream) => {
                 self.note(FRONT_END, || {
                     alloc::format!("opens stream {stream} for '{members}': {plan:?}")
@@ -295,7 +295,7 @@ impl World {
 
     /// Chooses the members of a new stream from the present back-ends.
     fn choose(&mut self, members: Members) -> RankSet {
-        let there = self.processes[FRONT_END].node.back_ends();
+        let there = self.processes[FRONT_END].node.application().back_ends();
         let mut chosen = RankSet::new();
         for (place, rank) in there.iter().enumerate() {
             let eighth = place as u64 * 8 / there.len();
@@ -314,8 +314,8 @@ impl World {
     /// Sends down; whether there was room.
     fn broadcast(&mut self, index: usize, to_some: bool) -> bool {
         let Some(stream) = self.front_end.streams[index] else { return true };
-        let node = &self.processes[FRONT_END].node;
-        match node.has_room(stream) {
+        let node = &mut self.processes[FRONT_END].node;
+        match node.application().has_room(stream) {
             Ok(true) => {}
             Ok(false) => return false,
             Err(_) => return true,
@@ -344,7 +344,7 @@ impl World {
             alloc::format!("sends {number} down on stream {stream} to '{destinations}'")
         });
         let node = &mut self.processes[FRONT_END].node;
-        let sent = node.broadcast(clock, stream, TAG, values, &to);
+        let sent = node.application().broadcast(clock, stream, TAG, values, &to);
         debug_assert!(sent.is_ok(), "the stream is open and these are its members");
         self.carry_out(FRONT_END);
         true
@@ -354,7 +354,7 @@ impl World {
         let Some(stream) = self.front_end.streams[index].take() else { return true };
         self.note(FRONT_END, || alloc::format!("closes stream {stream}"));
         self.oracle.closed(stream);
-        let closed = self.processes[FRONT_END].node.close_stream(stream);
+        let closed = self.processes[FRONT_END].node.application().close_stream(stream);
         debug_assert!(closed.is_ok(), "a front-end closes streams");
         self.carry_out(FRONT_END);
         true

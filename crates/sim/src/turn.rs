@@ -354,7 +354,7 @@ impl World {
         }
         one.has_left = true;
         let clock = one.clock(now);
-        one.node.shutdown(clock);
+        one.node.application().shutdown(clock);
         self.carry_out(process);
     }
 

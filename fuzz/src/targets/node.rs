@@ -217,14 +217,14 @@ impl Run {
 
     fn take(&mut self, source: &mut Source<'_>) {
         let node = &mut self.world.processes[0].node;
-        let Some(delivery) = node.poll_delivery() else { return };
+        let Some(delivery) = node.application().poll_delivery() else { return };
         if let Delivery::Answer(answer) = &delivery
             && let Some(packet) = &answer.packet
         {
             super::values::read_everything(packet.values());
         }
         if source.byte() < 240 {
-            node.consumed(delivery.stream(), delivery.cost());
+            node.application().consumed(delivery.stream(), delivery.cost());
         }
         self.world.note_delivery(&delivery);
         self.world.drain(0);
@@ -260,7 +260,7 @@ impl Run {
             window_bytes: source.flag().then(|| source.number() as u32),
             at_back_ends: source.flag(),
         };
-        let opened = self.world.processes[0].node.open_stream(spec);
+        let opened = self.world.processes[0].node.application().open_stream(spec);
         self.world.note(&opened);
         self.streams.extend(opened.ok());
         self.world.drain(0);
@@ -271,9 +271,9 @@ impl Run {
         match source.byte() {
             255 => {
                 let now = self.world.now;
-                self.world.processes[0].node.shutdown(now);
+                self.world.processes[0].node.application().shutdown(now);
             }
-            _ => drop(self.world.processes[0].node.close_stream(stream)),
+            _ => drop(self.world.processes[0].node.application().close_stream(stream)),
         }
         self.world.drain(0);
     }
@@ -284,7 +284,7 @@ impl Run {
         let values = values(source);
         let bytes = values.as_ref().body().len();
         let node = &mut self.world.processes[0].node;
-        if node.has_room(stream) != Ok(true) {
+        if node.application().has_room(stream) != Ok(true) {
             return;
         }
         self.given_bytes += bytes + 256;
@@ -293,11 +293,11 @@ impl Run {
             // The inputs that are kept state "all" as the empty set.
             let to = if named.is_empty() { Recipients::All } else { Recipients::Only(named) };
             let node = &mut self.world.processes[0].node;
-            let sent = node.broadcast(now, stream, 3, values, &to);
+            let sent = node.application().broadcast(now, stream, 3, values, &to);
             self.world.note(&sent);
         } else {
             let wave = source.flag().then(|| source.number());
-            let sent = self.world.processes[0].node.send(stream, 3, values, wave);
+            let sent = self.world.processes[0].node.application().send(stream, 3, values, wave);
             self.world.note(&sent);
         }
         self.world.drain(0);
@@ -328,7 +328,7 @@ impl Run {
         // After the end and after hanging up there may be links that are down without a word.
         let is_excused = node.has_ended() || has_hung_up;
         assert!(is_excused || !node.has_unwritten(), "no link is left to write to");
-        while node.poll_delivery().is_some() {}
+        while node.application().poll_delivery().is_some() {}
     }
 }
 

@@ -151,7 +151,7 @@ impl Run {
         let spec =
             StreamSpec { members, up: vec![up], wave, policy, window_bytes, ..Default::default() };
         let front_end = &mut self.world.processes[0].node;
-        if let Ok(stream) = front_end.open_stream(spec.clone()) {
+        if let Ok(stream) = front_end.application().open_stream(spec.clone()) {
             self.oracle.opened(stream, &spec);
             self.streams.push(stream);
         }
@@ -162,7 +162,7 @@ impl Run {
         let Some(stream) = self.stream(source) else { return };
         self.streams.retain(|&other| other != stream);
         self.oracle.closed(stream);
-        let closed = self.world.processes[0].node.close_stream(stream);
+        let closed = self.world.processes[0].node.application().close_stream(stream);
         assert_eq!(closed, Ok(()));
         self.world.drain(0);
     }
@@ -178,15 +178,15 @@ impl Run {
         for _ in 0..count {
             let sender = &mut self.world.processes[process];
             let Some(rank) = sender.rank.filter(|_| sender.role == Role::BackEnd) else { return };
-            if sender.node.has_room(stream) != Ok(true) {
+            if sender.node.application().has_room(stream) != Ok(true) {
                 return;
             }
             let wave = self.oracle.next_wave(stream, rank) + u64::from(what & 56 == 56);
             let value = (wave as i64 + 1) * 1000 + i64::from(rank);
             let sent = if is_long {
-                sender.node.send(stream, 1, vec![value; PACKET_BYTES / 8], Some(wave))
+                sender.node.application().send(stream, 1, vec![value; PACKET_BYTES / 8], Some(wave))
             } else {
-                sender.node.send(stream, 1, value, Some(wave))
+                sender.node.application().send(stream, 1, value, Some(wave))
             };
             if sent.is_ok() {
                 self.oracle.sent(stream, wave, rank, value, is_long);
@@ -200,11 +200,17 @@ impl Run {
         let Some(stream) = self.stream(source) else { return };
         let now = self.world.now;
         let front_end = &mut self.world.processes[0].node;
-        if front_end.has_room(stream) != Ok(true) {
+        if front_end.application().has_room(stream) != Ok(true) {
             return;
         }
         let values = vec![7_i64; if source.byte() == 255 { PACKET_BYTES / 8 } else { 3 }];
-        let sent = front_end.broadcast(now, stream, 2, values, &sapwood_packet::Recipients::All);
+        let sent = front_end.application().broadcast(
+            now,
+            stream,
+            2,
+            values,
+            &sapwood_packet::Recipients::All,
+        );
         self.world.note(&sent);
         self.world.drain(0);
     }
@@ -218,8 +224,8 @@ impl Run {
 
     fn take_one(&mut self, process: usize) -> bool {
         let node = &mut self.world.processes[process].node;
-        let Some(delivery) = node.poll_delivery() else { return false };
-        node.consumed(delivery.stream(), delivery.cost());
+        let Some(delivery) = node.application().poll_delivery() else { return false };
+        node.application().consumed(delivery.stream(), delivery.cost());
         self.world.note_delivery(&delivery);
         match &delivery {
             Delivery::Answer(answer) => {
@@ -267,7 +273,7 @@ impl Run {
             }
             7 if process != 0 || what == 255 => {
                 let now = self.world.now;
-                self.world.processes[process].node.shutdown(now);
+                self.world.processes[process].node.application().shutdown(now);
                 self.world.drain(process);
             }
             _ => return,
@@ -298,7 +304,7 @@ impl Run {
             assert_eq!(hangups, 0, "no process has broken a rule");
         }
         let now = self.world.now;
-        self.world.processes[0].node.shutdown(now);
+        self.world.processes[0].node.application().shutdown(now);
         self.world.drain(0);
         self.come_to_rest();
         self.world.check_written();

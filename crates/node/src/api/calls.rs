@@ -10,13 +10,13 @@ use sapwood_packet::{IntoValues, Packet, RankSet, Recipients, Slab, StreamId, Ta
 use sapwood_wire::limits::{FILTERS_MAX, WINDOW_BYTES};
 use sapwood_wire::{Control, Ranges, StreamRequest, WaitRule, encode_control};
 
+use crate::api::application::Application;
 use crate::interface::{Instant, NodeError, Role, StreamSpec};
 use crate::members::departure::DRAIN_LIMIT;
-use crate::node::Node;
 use crate::outbound::sending::{check_count, check_length};
 use crate::streams::stream::request_of;
 
-impl Node {
+impl Application<'_> {
     /// Opens a stream (front-end).
     ///
     /// # Errors
@@ -24,10 +24,10 @@ impl Node {
     /// [`NodeError::Filter`] for an unknown filter or wrong parameters,
     /// [`NodeError::RequestTooLong`] for too many filters.
     pub fn open_stream(&mut self, spec: StreamSpec) -> Result<StreamId, NodeError> {
-        if self.turn.settings.role != Role::FrontEnd {
+        if self.node.turn.settings.role != Role::FrontEnd {
             return Err(NodeError::NotFrontEnd);
         }
-        let strangers = spec.members.difference(self.membership.connected().as_ref());
+        let strangers = spec.members.difference(self.node.membership.connected().as_ref());
         if spec.members.is_empty() || !strangers.is_empty() {
             return Err(NodeError::Members { ranks: strangers.to_string() });
         }
@@ -37,27 +37,27 @@ impl Node {
             WaveRule::Immediate => WaitRule::Immediate,
         };
         let request = StreamRequest {
-            stream: self.streams.next,
+            stream: self.node.streams.next,
             members: Ranges::from(&spec.members),
             up: spec.up.into_iter().map(request_of).collect(),
             down: spec.down.into_iter().map(request_of).collect(),
             wait,
             policy: spec.policy,
             window_bytes: spec.window_bytes.unwrap_or(WINDOW_BYTES),
-            height: self.membership.height,
+            height: self.node.membership.height,
             first_wave: 0,
             rule: spec.rule.map(request_of),
             at_back_ends: spec.at_back_ends,
         };
         check_request(&request)?;
-        let mut stream = self.membership.new_stream(request, &self.turn)?;
+        let mut stream = self.node.membership.new_stream(request, &self.node.turn)?;
         let id = stream.id;
-        if self.turn.settings.recovery.is_on {
+        if self.node.turn.settings.recovery.is_on {
             stream.keep();
         }
-        self.streams.next += 1;
-        let at = self.streams.insert(stream);
-        self.membership.open_to_children(at, &mut self.streams, &mut self.turn);
+        self.node.streams.next += 1;
+        let at = self.node.streams.insert(stream);
+        self.node.membership.open_to_children(at, &mut self.node.streams, &mut self.node.turn);
         Ok(id)
     }
 
@@ -66,18 +66,18 @@ impl Node {
     /// # Errors
     /// [`NodeError::NotFrontEnd`].
     pub fn close_stream(&mut self, stream: StreamId) -> Result<(), NodeError> {
-        if self.turn.settings.role != Role::FrontEnd {
+        if self.node.turn.settings.role != Role::FrontEnd {
             return Err(NodeError::NotFrontEnd);
         }
-        self.streams.close(stream, &mut self.turn);
-        self.turn.deliveries.retain(|delivery| delivery.stream() != stream);
+        self.node.streams.close(stream, &mut self.node.turn);
+        self.node.turn.deliveries.retain(|delivery| delivery.stream() != stream);
         Ok(())
     }
 
     /// The members of an open stream.
     #[must_use]
     pub fn members(&self, stream: StreamId) -> Option<&RankSet> {
-        self.streams.get(stream).map(|stream| &stream.members)
+        self.node.members(stream)
     }
 
     /// Whether a packet sent now would not have to wait behind a full window.
@@ -92,10 +92,10 @@ impl Node {
     /// matter.
     ///
     /// # Errors
-    /// As [`Node::has_room`].
+    /// As [`Application::has_room`].
     pub fn has_room_to(&self, stream: StreamId, to: &Recipients) -> Result<bool, NodeError> {
-        let open = self.streams.get(stream).ok_or(NodeError::Stream { stream })?;
-        Ok(match self.turn.settings.role {
+        let open = self.node.streams.get(stream).ok_or(NodeError::Stream { stream })?;
+        Ok(match self.node.turn.settings.role {
             Role::FrontEnd => to.is_none() || open.has_room_down(to.named()),
             // A run that has been begun is ended: it is short, and broken runs cost every node
             // above.
@@ -107,8 +107,8 @@ impl Node {
     /// are gone and what they sent has been delivered.
     #[must_use]
     pub fn is_deserted(&self, stream: StreamId) -> bool {
-        let is_root = self.turn.settings.role == Role::FrontEnd;
-        self.streams.get(stream).filter(|_| is_root).is_some_and(|stream| {
+        let is_root = self.node.turn.settings.role == Role::FrontEnd;
+        self.node.streams.get(stream).filter(|_| is_root).is_some_and(|stream| {
             stream.slots.iter().all(|slot| slot.next >= sapwood_link::END)
                 && stream.waves.is_empty()
         })
@@ -117,11 +117,12 @@ impl Node {
     /// Why the members of a stream that are gone are gone.
     #[must_use]
     pub fn missing_members(&self, stream: StreamId) -> Vec<crate::Missing> {
-        self.turn
+        self.node
+            .turn
             .losses
             .latest_first()
             .filter_map(|lost| {
-                let mut ranks = self.streams.get(stream)?.members.clone();
+                let mut ranks = self.node.streams.get(stream)?.members.clone();
                 ranks.intersect_with(lost.ranks.as_ref());
                 (!ranks.is_empty()).then(|| crate::Missing { ranks, reason: lost.reason.clone() })
             })
@@ -131,7 +132,7 @@ impl Node {
     /// Packets that were dropped on a stream at this node.
     #[must_use]
     pub fn dropped(&self, stream: StreamId) -> u64 {
-        self.streams.get(stream).map_or(0, |stream| stream.dropped)
+        self.node.dropped(stream)
     }
 
     /// Sends to all members of a stream, or to those named (front-end). A packet to no back-end is
@@ -148,40 +149,40 @@ impl Node {
         values: impl IntoValues,
         to: &Recipients,
     ) -> Result<(), NodeError> {
-        self.turn.now = now;
-        if self.turn.settings.role != Role::FrontEnd {
+        self.node.turn.now = now;
+        if self.node.turn.settings.role != Role::FrontEnd {
             return Err(NodeError::NotFrontEnd);
         }
-        let at = self.streams.find(stream).ok_or(NodeError::Stream { stream })?;
-        let strangers = to.named().to_set().difference(self.streams.at(at).members.as_ref());
+        let at = self.node.streams.find(stream).ok_or(NodeError::Stream { stream })?;
+        let strangers = to.named().to_set().difference(self.node.streams.at(at).members.as_ref());
         if let Some(rank) = strangers.as_ref().first() {
             return Err(NodeError::NotMember { rank });
         }
-        let values = self.turn.build(values);
+        let values = self.node.turn.build(values);
         values.check_memory()?;
         let packet = Packet::new(stream, tag, values);
         check_length(packet.body())?;
-        self.turn.retain_large(packet.body());
+        self.node.turn.retain_large(packet.body());
         check_count(packet.format().len())?;
         if to.is_none() {
             return Ok(());
         }
         let mut lent = packet.as_ref();
-        lent.header.origin = self.turn.rank();
-        let open = self.streams.at(at);
+        lent.header.origin = self.node.turn.rank();
+        let open = self.node.streams.at(at);
         let wave = open.next_down;
         lent.header.wave = wave;
         lent.header.ends_wave = true;
         open.next_down += 1;
         lent.destinations = to.named();
-        if self.streams.at(at).passes_down {
-            self.streams.send_down(at, lent, Some(packet.body()), &mut self.turn);
+        if self.node.streams.at(at).passes_down {
+            self.node.streams.send_down(at, lent, Some(packet.body()), &mut self.node.turn);
         } else {
-            self.streams.transform_down(at, lent, &mut self.turn);
+            self.node.streams.transform_down(at, lent, &mut self.node.turn);
         }
-        if self.streams.at(at).telemetry.is_some() {
-            self.membership.asked(at, wave, &mut self.streams, &mut self.turn);
-            self.membership.add_records(&mut self.streams, &mut self.turn);
+        if self.node.streams.at(at).telemetry.is_some() {
+            self.node.membership.asked(at, wave, &mut self.node.streams, &mut self.node.turn);
+            self.node.membership.add_records(&mut self.node.streams, &mut self.node.turn);
         }
         Ok(())
     }
@@ -200,46 +201,48 @@ impl Node {
         values: impl IntoValues,
         wave: Option<Wave>,
     ) -> Result<usize, NodeError> {
-        self.streams.send_values(stream, tag, values, wave, &mut self.turn)
+        self.node.streams.send_values(stream, tag, values, wave, &mut self.node.turn)
     }
 
     /// Whether the last frame for the parent is a run of this stream that the next wave may join.
     #[must_use]
     pub fn has_open_run(&self, stream: StreamId) -> bool {
-        let link = self.turn.parent.and_then(|parent| self.turn.links.link(parent));
+        let link = self.node.turn.parent.and_then(|parent| self.node.turn.links.link(parent));
         link.is_some_and(|link| link.outbox.has_open_run(stream))
     }
 
     /// The application has taken a delivery of that cost: the sender may send as much again.
     pub fn consumed(&mut self, stream: StreamId, cost: u32) {
-        let Some(at) = self.streams.find(stream) else { return };
-        let open = self.streams.at(at);
+        let Some(at) = self.node.streams.find(stream) else { return };
+        let open = self.node.streams.at(at);
         open.unread = open.unread.saturating_sub(u64::from(cost));
-        if self.turn.settings.role == Role::FrontEnd {
-            self.streams.emit_ready(at, &mut self.turn);
-            self.membership.add_records(&mut self.streams, &mut self.turn);
+        if self.node.turn.settings.role == Role::FrontEnd {
+            self.node.streams.emit_ready(at, &mut self.node.turn);
+            self.node.membership.add_records(&mut self.node.streams, &mut self.node.turn);
         } else {
-            self.streams.grant_to_parent(at, &mut self.turn);
+            self.node.streams.grant_to_parent(at, &mut self.node.turn);
         }
     }
 
     /// Ends the network (front-end), or leaves it (any other process).
     pub fn shutdown(&mut self, now: Instant) {
-        self.turn.now = now;
-        if self.turn.settings.role == Role::Communication && self.turn.settings.recovery.is_on {
-            self.streams.hand_over_rest(true, &mut self.turn);
-            if self.is_at_work() {
-                self.turn.departs_until = Some(now + DRAIN_LIMIT);
+        self.node.turn.now = now;
+        if self.node.turn.settings.role == Role::Communication
+            && self.node.turn.settings.recovery.is_on
+        {
+            self.node.streams.hand_over_rest(true, &mut self.node.turn);
+            if self.node.is_at_work() {
+                self.node.turn.departs_until = Some(now + DRAIN_LIMIT);
                 return;
             }
         }
-        self.membership.leave(now, &mut self.streams, &mut self.turn);
+        self.node.membership.leave(now, &mut self.node.streams, &mut self.node.turn);
     }
 
     /// How long a wave of a stream may wait at this node.
     #[must_use]
     pub fn patience(&self, stream: StreamId) -> Option<Duration> {
-        self.streams.get(stream).and_then(|stream| stream.patience)
+        self.node.streams.get(stream).and_then(|stream| stream.patience)
     }
 }
 

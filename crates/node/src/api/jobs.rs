@@ -12,12 +12,6 @@ use crate::transform::fairness::{SLOW, VERY_SLOW};
 use crate::transform::job::{Job, Load, Work};
 
 impl Node {
-    /// How long filters that run apart may take for one wave; zero for ever. At first it is
-    /// [`FILTER_LIMIT`](crate::FILTER_LIMIT).
-    pub fn set_filter_limit(&mut self, limit: Duration) {
-        self.streams.jobs.limit = limit;
-    }
-
     /// Whether there is a job to be done, for [`Node::take_job`].
     #[inline]
     #[must_use]

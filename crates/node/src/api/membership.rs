@@ -2,11 +2,9 @@
 
 use alloc::vec::Vec;
 
-use sapwood_packet::{Rank, RankSet, StreamId};
-use sapwood_wire::Control;
-use sapwood_wire::limits::REPLY_BYTES_MAX;
+use sapwood_packet::{Rank, RankSet};
 
-use crate::interface::{ChildPlan, LinkId, NodeError, Role};
+use crate::interface::{ChildPlan, LinkId};
 use crate::members::dynamic::DynamicRanks;
 use crate::members::membership::State;
 use crate::node::Node;
@@ -23,22 +21,6 @@ impl Node {
     /// Says that this communication process comes by itself; before it has a parent.
     pub fn join(&mut self) {
         self.membership.is_joining = true;
-    }
-
-    /// Answers a visitor's question. One that has gone is not missed.
-    pub fn reply(&mut self, visitor: u64, answer: &[u8]) {
-        let here = &self.membership.visitors.here;
-        let link = here.iter().find(|(_, other)| *other == visitor).map(|&(link, _)| link);
-        let Some(link) = link else { return };
-        let mut parts = answer.chunks(REPLY_BYTES_MAX).peekable();
-        loop {
-            let bytes = parts.next().unwrap_or_default().to_vec();
-            let is_last = parts.peek().is_none();
-            self.turn.send_control(link, &Control::Reply { is_last, bytes });
-            if is_last {
-                return;
-            }
-        }
     }
 
     /// Says which children this node is to have, and which ranks it keeps for back-ends that
@@ -68,37 +50,6 @@ impl Node {
     #[must_use]
     pub fn distrusts(&self) -> Option<&str> {
         self.membership.distrusts.as_deref()
-    }
-
-    /// Has the tree repair itself from now on, or not (front-end): without, what is below a
-    /// process that dies is lost, as with [`Recovery::off`](crate::Recovery::off). What is sent is
-    /// kept either way, so that it can be switched on again.
-    ///
-    /// # Errors
-    /// [`NodeError::NotFrontEnd`]; [`NodeError::NotRecovering`] when it is to be on and the network
-    /// has begun without.
-    pub fn switch_recovery(&mut self, is_on: bool) -> Result<(), NodeError> {
-        if self.turn.settings.role != Role::FrontEnd {
-            return Err(NodeError::NotFrontEnd);
-        }
-        if !self.turn.settings.recovery.is_on {
-            return if is_on { Err(NodeError::NotRecovering) } else { Ok(()) };
-        }
-        if self.membership.repairs != is_on {
-            self.membership.repairs = is_on;
-            self.membership.tell_ancestry(&mut self.turn);
-        }
-        Ok(())
-    }
-
-    /// Has this front-end number its streams from here on; before it opens one. Gives whether it
-    /// could be done: a number must not have been given already.
-    pub fn begin_streams_at(&mut self, first: StreamId) -> bool {
-        let is_free = first >= self.streams.next;
-        if is_free {
-            self.streams.next = first;
-        }
-        is_free
     }
 
     /// Whether this process has ended while its network goes on.

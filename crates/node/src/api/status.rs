@@ -2,10 +2,9 @@
 
 use alloc::string::String;
 
-use crate::interface::Instant;
-use crate::interface::record::Records;
+use sapwood_packet::{RankSet, StreamId};
+
 use crate::node::Node;
-use crate::status::telemetry::TELEMETRY_TAG;
 
 impl Node {
     /// Bytes that this node holds: cut-off frames, waves that are not complete, packets that are
@@ -23,7 +22,7 @@ impl Node {
     /// How many deliveries of a stream wait for the application; for tests, as above.
     #[doc(hidden)]
     #[must_use]
-    pub fn waiting_answers(&self, stream: sapwood_packet::StreamId) -> u64 {
+    pub fn waiting_answers(&self, stream: StreamId) -> u64 {
         self.turn.deliveries.iter().filter(|delivery| delivery.stream() == stream).count() as u64
     }
 
@@ -38,27 +37,21 @@ impl Node {
         self.turn.wall = wall;
     }
 
-    /// Where this process takes connections, if it does.
+    /// The back-ends of the network that are connected below this node.
     #[must_use]
-    pub fn address(&self) -> Option<&str> {
-        self.turn.settings.address.as_deref()
+    pub fn back_ends(&self) -> RankSet {
+        self.membership.connected()
     }
 
-    /// Asks all processes that lead to a telemetry stream's members (front-end). The answer comes
-    /// on that stream; [`Records::from_values`] reads it.
-    ///
-    /// # Errors
-    /// As [`Node::broadcast`].
-    pub fn ask_everyone(
-        &mut self,
-        now: Instant,
-        stream: sapwood_packet::StreamId,
-    ) -> Result<(), crate::NodeError> {
-        self.broadcast(now, stream, TELEMETRY_TAG, (), &sapwood_packet::Recipients::All)
+    /// The members of an open stream.
+    #[must_use]
+    pub fn members(&self, stream: StreamId) -> Option<&RankSet> {
+        self.streams.get(stream).map(|stream| &stream.members)
     }
 
-    /// What this process tells of itself and its links, outside of any wave.
-    pub fn own_records(&mut self) -> Records {
-        self.membership.records(None, &mut self.streams, &mut self.turn)
+    /// Packets that were dropped on a stream at this node.
+    #[must_use]
+    pub fn dropped(&self, stream: StreamId) -> u64 {
+        self.streams.get(stream).map_or(0, |stream| stream.dropped)
     }
 }

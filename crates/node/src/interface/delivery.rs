@@ -42,7 +42,7 @@ impl Answer {
 }
 
 /// One thing for the application. Its bytes count against the stream's window until
-/// [`crate::Node::consumed`] is told of them.
+/// [`crate::Application::consumed`] is told of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Delivery {
     /// An answer, at the front-end.

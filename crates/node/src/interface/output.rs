@@ -126,7 +126,7 @@ pub enum Event {
         /// What, for display.
         text: String,
     },
-    /// A visitor asks something; [`crate::Node::reply`] answers it (told to the front-end).
+    /// A visitor asks something; [`crate::Application::reply`] answers it (told to the front-end).
     Asked {
         /// The visitor's number.
         visitor: u64,

@@ -266,7 +266,7 @@ impl Tree {
     /// A process leaves on purpose; the front-end ends the network by it.
     pub fn shutdown(&mut self, rank: Rank) {
         let (index, now) = (self.by_rank[&rank], self.now);
-        self.processes[index].node.shutdown(now);
+        self.processes[index].node.application().shutdown(now);
         self.drain(index);
         if rank != self.topology.root().rank() {
             self.oracle.killed(rank, &RankSet::range(rank, rank));
@@ -275,7 +275,10 @@ impl Tree {
 
     /// The front-end has the tree repair itself from now on, or not. Nothing has moved yet.
     pub fn switch_recovery(&mut self, is_on: bool) {
-        self.front_end().switch_recovery(is_on).expect("the network began with recovery");
+        self.front_end()
+            .application()
+            .switch_recovery(is_on)
+            .expect("the network began with recovery");
         self.drain(0);
     }
 
@@ -409,7 +412,7 @@ impl Tree {
 
     /// The front-end sends a file with filters. Nothing has moved yet.
     pub fn ship(&mut self, file: &sapwood_filter::ShippedFile<'_>) {
-        self.processes[0].node.ship(file).expect("a short file");
+        self.processes[0].node.application().ship(file).expect("a short file");
         self.drain(0);
     }
 
@@ -547,9 +550,9 @@ impl Tree {
         if one.is_deaf || !one.is_alive || std::mem::replace(&mut one.is_at_work, true) {
             return;
         }
-        while let Some(delivery) = self.processes[process].node.poll_delivery() {
+        while let Some(delivery) = self.processes[process].node.application().poll_delivery() {
             let (stream, cost) = (delivery.stream(), delivery.cost());
-            self.processes[process].node.consumed(stream, cost);
+            self.processes[process].node.application().consumed(stream, cost);
             let Delivery::Packet(packet) = delivery else { panic!("a back-end got an answer") };
             let rank = self.processes[process].rank.expect("a back-end that receives has a rank");
             let mut program = self.program.take();
@@ -571,14 +574,15 @@ impl Tree {
 
     /// Opens a stream; its answers are checked as sums when its filter is `sum`.
     pub fn open(&mut self, spec: StreamSpec) -> StreamId {
-        let stream = self.front_end().open_stream(spec.clone()).expect("the stream opens");
+        let stream =
+            self.front_end().application().open_stream(spec.clone()).expect("the stream opens");
         self.oracle.opened(stream, &spec);
         self.drain(0);
         stream
     }
 
     pub fn close(&mut self, stream: StreamId) {
-        self.front_end().close_stream(stream).expect("the front-end closes streams");
+        self.front_end().application().close_stream(stream).expect("the front-end closes streams");
         self.drain(0);
     }
 
@@ -586,7 +590,7 @@ impl Tree {
     pub fn broadcast(&mut self, stream: StreamId, ranks: &RankSet, values: impl IntoValues) {
         let now = self.now;
         let to = if ranks.is_empty() { Recipients::All } else { ranks.into() };
-        let sent = self.front_end().broadcast(now, stream, TAG, values, &to);
+        let sent = self.front_end().application().broadcast(now, stream, TAG, values, &to);
         sent.expect("the stream is open");
         self.drain(0);
     }
@@ -619,9 +623,11 @@ impl Tree {
         let mut answers = Vec::new();
         loop {
             self.run();
-            let Some(delivery) = self.front_end().poll_delivery() else { return answers };
+            let Some(delivery) = self.front_end().application().poll_delivery() else {
+                return answers;
+            };
             let (stream, cost) = (delivery.stream(), delivery.cost());
-            self.front_end().consumed(stream, cost);
+            self.front_end().application().consumed(stream, cost);
             self.drain(0);
             let Delivery::Answer(answer) = delivery else { panic!("the front-end got a packet") };
             self.oracle.check(&answer);

@@ -22,7 +22,7 @@ impl Tree {
         wave: Wave,
     ) -> Result<(), NodeError> {
         let index = self.by_rank[&rank];
-        self.processes[index].node.send(stream, TAG, value, Some(wave))?;
+        self.processes[index].node.application().send(stream, TAG, value, Some(wave))?;
         self.oracle.sent(stream, wave, rank, value);
         self.drain(index);
         Ok(())
@@ -37,7 +37,7 @@ impl Tree {
         wave: Option<Wave>,
     ) -> Result<(), NodeError> {
         let index = self.by_rank[&rank];
-        self.processes[index].node.send(stream, TAG, values, wave)?;
+        self.processes[index].node.application().send(stream, TAG, values, wave)?;
         self.drain(index);
         Ok(())
     }
@@ -52,7 +52,7 @@ impl Tree {
         wave: Wave,
     ) -> Result<(), NodeError> {
         let index = self.by_rank[&rank];
-        self.processes[index].node.send(stream, tag, values, Some(wave))?;
+        self.processes[index].node.application().send(stream, tag, values, Some(wave))?;
         self.drain(index);
         Ok(())
     }

@@ -204,7 +204,7 @@ impl Desk {
             window_bytes: None,
             rule: None,
         };
-        let stream = self.node.open_stream(spec).expect("all are there");
+        let stream = self.node.application().open_stream(spec).expect("all are there");
         self.drain();
         stream
     }
@@ -244,8 +244,8 @@ impl Desk {
                 _ => {}
             }
         }
-        while let Some(delivery) = self.node.poll_delivery() {
-            self.node.consumed(delivery.stream(), delivery.cost());
+        while let Some(delivery) = self.node.application().poll_delivery() {
+            self.node.application().consumed(delivery.stream(), delivery.cost());
             if let Delivery::Answer(answer) = delivery {
                 self.answers.push(answer);
             }

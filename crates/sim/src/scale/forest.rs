@@ -369,9 +369,9 @@ impl<'a> Forest<'a> {
     /// The front-end takes its answers. Whether there were any.
     fn take_answers(&mut self) -> bool {
         let mut has_taken = false;
-        while let Some(delivery) = self.nodes[0].poll_delivery() {
+        while let Some(delivery) = self.nodes[0].application().poll_delivery() {
             has_taken = true;
-            self.nodes[0].consumed(delivery.stream(), delivery.cost());
+            self.nodes[0].application().consumed(delivery.stream(), delivery.cost());
             let Delivery::Answer(answer) = delivery else { continue };
             let back_ends = u64::from(self.tree.back_ends());
             let is_whole = answer.is_complete() && answer.contributors.len() == back_ends;
@@ -391,19 +391,21 @@ impl<'a> Forest<'a> {
     fn answer(&mut self, number: u32) -> bool {
         let index = number as usize;
         let mut has_worked = false;
-        while let Some(delivery) = self.nodes[index].poll_delivery() {
+        while let Some(delivery) = self.nodes[index].application().poll_delivery() {
             has_worked = true;
-            self.nodes[index].consumed(delivery.stream(), delivery.cost());
+            self.nodes[index].application().consumed(delivery.stream(), delivery.cost());
             let Delivery::Packet(packet) = delivery else { continue };
             match packet.values().scalar::<u64>(0) {
                 Ok(waves) => self.processes[index].to_send += waves as u16,
                 Err(error) => self.fault(number, &format!("{error}")),
             }
         }
-        if self.processes[index].to_send > 0 && self.nodes[index].has_room(self.stream) == Ok(true)
+        if self.processes[index].to_send > 0
+            && self.nodes[index].application().has_room(self.stream) == Ok(true)
         {
             let value = value_of(self.tree.rank(number));
-            if let Err(error) = self.nodes[index].send(self.stream, TAG, value, None) {
+            if let Err(error) = self.nodes[index].application().send(self.stream, TAG, value, None)
+            {
                 self.fault(number, &format!("{error}"));
             }
             self.processes[index].to_send -= 1;

@@ -164,8 +164,11 @@ impl Study {
         let begin = forest.processes[0].processor.free;
         let members = self.everyone();
         let up = Vec::from([FilterSpec::from("sum")]);
-        let opened =
-            forest.front_end().0.open_stream(StreamSpec { members, up, ..StreamSpec::default() });
+        let opened = forest.front_end().0.application().open_stream(StreamSpec {
+            members,
+            up,
+            ..StreamSpec::default()
+        });
         let stream = opened.map_err(|error| ScaleError::Broken { what: format!("{error}") })?;
         forest.set_stream(stream);
         forest.wake_front_end();
@@ -206,7 +209,8 @@ impl Study {
     fn ask(&self, forest: &mut Forest<'_>, waves: u16) -> Result<(), ScaleError> {
         let (stream, everyone) = (forest.stream(), self.everyone());
         let (front_end, now) = forest.front_end();
-        let asked = front_end.broadcast(now, stream, TAG, u64::from(waves), &everyone.into());
+        let asked =
+            front_end.application().broadcast(now, stream, TAG, u64::from(waves), &everyone.into());
         asked.map_err(|error| ScaleError::Broken { what: format!("{error}") })?;
         forest.wake_front_end();
         Ok(())
