@@ -10,9 +10,9 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
+use super::disturbed_tree::Large;
 use super::plan::Transport;
 use super::scale::DEADLINE;
-use super::scene::Large;
 use super::tree::{builder, leaf_program};
 use sapwood_command_line::exit::Failure;
 

@@ -1,7 +1,7 @@
 //! Very many back-ends on one machine: all of them attach by themselves and answer together.
 //!
 //! Owns the experiment: a tree of communication processes that keep ranks for back-ends, processes
-//! that attach a crowd of them each, waves of a sum over all, and what memory the tree's own
+//! that attach many of them each, waves of a sum over all, and what memory the tree's own
 //! processes hold for each of them. Every element of every sum is compared with what it must be.
 
 use std::fs;
@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use sapwood::Network;
 use sapwood_floor::process;
 
-use super::crowd::{
-    ATTACHED_AT, Crowds, descriptors_of, machine_nanoseconds, raise_descriptor_limit,
+use super::back_end_process::{
+    ATTACHED_AT, BackEndProcesses, descriptors_of, machine_nanoseconds, raise_descriptor_limit,
 };
 use super::facts::{Bar, Facts, look};
 use super::leaf::{ExpectedSum, Request, TAG};
@@ -36,7 +36,7 @@ const ELEMENTS: u64 = 8;
 /// many times, so that no back-end ever waits for room.
 const WAVES_AHEAD: u64 = 8;
 
-/// How often the crowds are looked at while they attach.
+/// How often the processes are looked at while they attach.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// What the tree gets to come to rest before its memory is read.
@@ -102,14 +102,19 @@ pub(super) fn measure(
     let folder = Folder::create()?;
     let (attach_file, key_file) = (folder.path.join("attach"), folder.path.join("key"));
     network.write_attach_file(&attach_file, &key_file)?;
-    let mut crowds = Crowds::start(&attach_file, back_ends, plan.per_process, plan.seed)?;
-    wait_for_all(&mut network, &mut crowds, back_ends)?;
+    let mut processes =
+        BackEndProcesses::start(&attach_file, back_ends, plan.per_process, plan.seed)?;
+    wait_for_all(&mut network, &mut processes, back_ends)?;
     drop(folder);
     progress.say("waves over all back-ends", 0, 1);
     let waves = run_waves(&mut network, plan, back_ends, &communication)?;
     sleep(REST);
     let full = Memory::of(&communication)?;
-    facts.heading(&format!("{back_ends} back-ends in {} processes, {}", crowds.len(), plan.spec));
+    facts.heading(&format!(
+        "{back_ends} back-ends in {} processes, {}",
+        processes.len(),
+        plan.spec
+    ));
     facts.setting("topology", plan.spec.as_str());
     facts.setting("per_process", plan.per_process);
     facts.setting("seed", plan.seed);
@@ -117,7 +122,7 @@ pub(super) fn measure(
     say(&waves, attaching_from, f64::from(back_ends), facts);
     say_memory(empty, full, f64::from(back_ends), facts);
     network.close()?;
-    crowds.wait_ended(DEADLINE);
+    processes.wait_ended(DEADLINE);
     Ok(())
 }
 
@@ -148,12 +153,16 @@ fn say_memory(empty: Memory, full: Memory, endpoints: f64, facts: &mut Facts) {
 }
 
 /// Lets the network work until every back-end is there.
-fn wait_for_all(network: &mut Network, crowds: &mut Crowds, back_ends: u32) -> Result<(), Failure> {
+fn wait_for_all(
+    network: &mut Network,
+    processes: &mut BackEndProcesses,
+    back_ends: u32,
+) -> Result<(), Failure> {
     let until = Instant::now() + DEADLINE;
     loop {
         match network.wait_for_back_ends(back_ends.into(), LOOK_INTERVAL) {
             Ok(()) => return Ok(()),
-            Err(sapwood::Error::Timeout { .. }) if Instant::now() < until => crowds.check()?,
+            Err(sapwood::Error::Timeout { .. }) if Instant::now() < until => processes.check()?,
             Err(sapwood::Error::Timeout { .. }) => {
                 let there = network.everyone().size();
                 return Err(Failure::own(&format!(

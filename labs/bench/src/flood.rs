@@ -10,11 +10,11 @@ use std::time::Duration;
 use sapwood_floor::statistics::{Spread, ratio};
 
 use super::beside::Beside;
+use super::disturbed_tree::{Account, Disturbance, DisturbedTree, LARGE_BYTES_MAX};
 use super::facts::{Bar, Facts, look};
 use super::pairs::turns;
 use super::plan::Transport;
 use super::progress::Progress;
-use super::scene::{Account, Disturbance, LARGE_BYTES_MAX, Scene};
 use super::steady::nothing;
 use sapwood_command_line::exit::Failure;
 
@@ -205,8 +205,8 @@ fn run_case(
     facts: &mut Facts,
     progress: &mut Progress,
 ) -> Result<f64, Failure> {
-    let mut scene = Scene::open(arguments.transport, arguments.elements)?;
-    scene.neighbours.rate(BATCH_WAVES, RUN_TIME, nothing)?;
+    let mut tree = DisturbedTree::open(arguments.transport, arguments.elements)?;
+    tree.neighbours.rate(BATCH_WAVES, RUN_TIME, nothing)?;
     let kinds = case.kinds();
     let (mut rates, mut round_trips) = (Samples::default(), Samples::default());
     let mut account = Account::default();
@@ -223,13 +223,13 @@ fn run_case(
                 }
                 Kind::Busy | Kind::Disturbed => {
                     let is_tame = kind == Kind::Busy;
-                    disturbance = Some(scene.disturb(case, is_tame, arguments.large_bytes)?);
+                    disturbance = Some(tree.disturb(case, is_tame, arguments.large_bytes)?);
                 }
             }
             let mut aside = || disturbance.as_mut().map_or(Ok(()), Disturbance::read_some);
-            let rate = scene.neighbours.rate(BATCH_WAVES, time, &mut aside)?;
+            let rate = tree.neighbours.rate(BATCH_WAVES, time, &mut aside)?;
             rates.of(kind).push(rate);
-            let round_trip = scene.neighbours.round_trips(most, &mut aside)?;
+            let round_trip = tree.neighbours.round_trips(most, &mut aside)?;
             round_trips.of(kind).push(round_trip);
             if let Some(beside) = beside {
                 large_rates.of(kind).push(beside.end()?);
@@ -245,7 +245,7 @@ fn run_case(
     }
     let worst = say(case, &rates, &round_trips, facts)?;
     let path = |figure: &str| format!("cases.{}.{figure}", case.name());
-    for (figure, label, bytes) in scene.peaks()? {
+    for (figure, label, bytes) in tree.peaks()? {
         let mib = bytes as f64 / f64::from(1 << 20);
         facts.number(&path(figure), look(label, "MiB", 1), mib, None);
     }
@@ -260,7 +260,7 @@ fn run_case(
     for (figure, label, count) in account.lines(case) {
         facts.number(&path(figure), look(label, "", 0), count as f64, None);
     }
-    scene.close()?;
+    tree.close()?;
     Ok(worst)
 }
 

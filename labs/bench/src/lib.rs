@@ -12,12 +12,13 @@
 //!
 //! `filter` measures calls of filters, beside a direct call of the same function.
 //!
-//! Beside it stands what has no floor: `scale` (with `connect`, `streams` and `depth`, and `crowd`
-//! for many back-ends in one process) and `flood` (with `scene`, `disturbance` and the `steady`
-//! stream of their neighbours) and `recovery` (with the `stricken` tree, the `oracle` of its waves
-//! and the `overhead`), whose results `facts` prints.
+//! Beside it stands what has no floor: `scale` (with `connect`, `streams` and `depth`, and
+//! `back_end_process` for many back-ends in one process) and `flood` (with `disturbed_tree`,
+//! `disturbance` and the `steady` stream of their neighbours) and `recovery` (with the
+//! `failing_tree`, the `oracle` of its waves and the `overhead`), whose results `facts` prints.
 
 mod asker;
+mod back_end_process;
 mod beside;
 mod bindings;
 mod bulk;
@@ -25,10 +26,11 @@ mod bulk_leaf;
 mod bulk_tree;
 mod clocks;
 mod connect;
-mod crowd;
 mod depth;
 mod disturbance;
+mod disturbed_tree;
 mod facts;
+mod failing_tree;
 mod filter;
 mod flood;
 mod floor_failure;
@@ -43,11 +45,9 @@ mod progress;
 mod recovery;
 mod report;
 mod scale;
-mod scene;
 mod startup;
 mod steady;
 mod streams;
-mod stricken;
 mod tree;
 mod withdrawal;
 
@@ -62,7 +62,7 @@ use progress::Progress;
 use report::Report;
 use sapwood_command_line::exit::{Failure, print};
 
-pub use crowd::CROWD;
+pub use back_end_process::BACK_ENDS;
 pub use disturbance::register;
 pub use leaf::{BACK_END, back_end};
 pub use plan::Transport;
@@ -124,9 +124,9 @@ fn in_form(facts: &Facts, is_json: bool) -> String {
     if is_json { facts.to_json() } else { facts.to_table() }
 }
 
-/// Is a crowd of back-ends.
-pub fn crowd(arguments: &[OsString]) -> Result<ExitCode, Failure> {
-    crowd::run(arguments)
+/// Serves many back-ends.
+pub fn back_ends(arguments: &[OsString]) -> Result<ExitCode, Failure> {
+    back_end_process::run(arguments)
 }
 
 fn measure(plan: &Plan) -> Result<Report, Failure> {

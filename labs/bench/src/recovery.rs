@@ -1,6 +1,6 @@
 //! `sapwood bench recovery`: how soon a tree is whole again, and that no wave is lost or doubled.
 //!
-//! Owns the command line, the series of strikes and what is said of them. A series kills, or stops,
+//! Owns the command line, the series of faults and what is said of them. A series kills, or stops,
 //! one inner process after another under a flow of sums at full rate; `stricken` has the tree that
 //! this is done to, `oracle` the account of its waves, and `overhead` what all this costs while
 //! nothing fails.
@@ -11,11 +11,11 @@ use sapwood_floor::statistics::Spread;
 use sapwood_random::Random;
 
 use super::facts::{Bar, Facts, look};
+use super::failing_tree::{FailingTree, Fault, Terms};
 use super::oracle::Fates;
 use super::overhead;
 use super::plan::Transport;
 use super::progress::Progress;
-use super::stricken::{Blow, StrickenTree, Terms};
 use sapwood_command_line::exit::Failure;
 
 /// Name and version of the JSON object. Members may be added without a new version.
@@ -50,7 +50,7 @@ pub(super) struct Arguments {
     /// After this much silence a process counts as gone, where processes are stopped.
     #[arg(long, value_name = "MS", default_value_t = 300)]
     silence_ms: u64,
-    /// Draws who is struck.
+    /// Draws which process fails.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// What links are made of.
@@ -95,16 +95,16 @@ pub(super) fn measure(arguments: &Arguments) -> Result<Facts, Failure> {
     };
     if wants(Experiment::Kill) {
         facts.heading("an inner process is killed under load");
-        let struck = series.run(Blow::Kill, arguments.kills)?;
-        struck.say("", "kills", AFTER_KILL_MS, &mut facts);
+        let repairs = series.run(Fault::Kill, arguments.kills)?;
+        repairs.say("", "kills", AFTER_KILL_MS, &mut facts);
     }
     if wants(Experiment::Stop) {
         facts.heading("an inner process falls silent under load, and is resumed later");
         facts.setting("stops.silence_ms", arguments.silence_ms);
         series.terms.silence = Some(Duration::from_millis(arguments.silence_ms));
-        let struck = series.run(Blow::Stop, arguments.stops)?;
+        let repairs = series.run(Fault::Stop, arguments.stops)?;
         let bar = arguments.silence_ms as f64 + AFTER_SILENCE_MS;
-        struck.say("stops.", "stops", bar, &mut facts);
+        repairs.say("stops.", "stops", bar, &mut facts);
     }
     if wants(Experiment::Overhead) {
         overhead::measure(arguments.runs, arguments.transport, &mut facts, &mut progress)?;
@@ -112,7 +112,7 @@ pub(super) fn measure(arguments: &Arguments) -> Result<Facts, Failure> {
     Ok(facts)
 }
 
-/// One strike after another, on as many trees as it takes.
+/// One fault after another, on as many trees as it takes.
 struct Series<'a> {
     terms: Terms,
     random: Random,
@@ -120,36 +120,36 @@ struct Series<'a> {
 }
 
 impl Series<'_> {
-    fn run(&mut self, blow: Blow, strikes: usize) -> Result<Struck, Failure> {
-        let mut struck = Struck::default();
-        let mut tree: Option<StrickenTree> = None;
-        for strike in 0..strikes {
-            self.progress.say(blow.name(), strike, strikes);
+    fn run(&mut self, fault: Fault, faults: usize) -> Result<Repairs, Failure> {
+        let mut repairs = Repairs::default();
+        let mut tree: Option<FailingTree> = None;
+        for number in 0..faults {
+            self.progress.say(fault.name(), number, faults);
             // Half of its inner processes are enough for a tree: what is left of it grows flat.
             if let Some(worn) = tree.take_if(|tree| tree.is_half_gone()) {
-                struck.take(worn)?;
+                repairs.take(worn)?;
             }
             let standing = match &mut tree {
                 Some(tree) => tree,
                 None => {
-                    struck.networks += 1;
-                    tree.insert(StrickenTree::open(&self.terms)?)
+                    repairs.networks += 1;
+                    tree.insert(FailingTree::open(&self.terms)?)
                 }
             };
-            let repair = standing.strike(blow, &mut self.random)?;
-            struck.whole_again_ms.push(repair.whole_again.as_secs_f64() * 1e3);
-            struck.longest_gap_ms.push(repair.longest_gap.as_secs_f64() * 1e3);
+            let repair = standing.inject(fault, &mut self.random)?;
+            repairs.whole_again_ms.push(repair.whole_again.as_secs_f64() * 1e3);
+            repairs.longest_gap_ms.push(repair.longest_gap.as_secs_f64() * 1e3);
         }
         if let Some(tree) = tree {
-            struck.take(tree)?;
+            repairs.take(tree)?;
         }
-        Ok(struck)
+        Ok(repairs)
     }
 }
 
 /// What a series has shown.
 #[derive(Default)]
-struct Struck {
+struct Repairs {
     whole_again_ms: Vec<f64>,
     longest_gap_ms: Vec<f64>,
     networks: usize,
@@ -157,8 +157,8 @@ struct Struck {
     fates: Fates,
 }
 
-impl Struck {
-    fn take(&mut self, tree: StrickenTree) -> Result<(), Failure> {
+impl Repairs {
+    fn take(&mut self, tree: FailingTree) -> Result<(), Failure> {
         self.false_losses += tree.false_losses;
         self.fates.add(tree.close()?);
         Ok(())

@@ -90,7 +90,7 @@ pub fn run(plan: &StartupPlan) -> Result<Startup, Error> {
     let address = SocketAddr::from_abstract_name(&name).map_err(Error::system("name a socket"))?;
     let listener = UnixListener::bind_addr(&address).map_err(Error::system("listen"))?;
     listener.set_nonblocking(true).map_err(Error::system("listen"))?;
-    let mut crowd = Crowd { processes: BTreeMap::new(), connections: Vec::new() };
+    let mut fleet = StartedProcesses { processes: BTreeMap::new(), connections: Vec::new() };
     let begin = Instant::now();
     let until = begin + plan.deadline;
     let (taken, given_up) = (AtomicUsize::new(0), AtomicBool::new(false));
@@ -102,16 +102,16 @@ pub fn run(plan: &StartupPlan) -> Result<Startup, Error> {
             scope.spawn(move || start_share(plan, name, taken, given_up, &started));
         }
         drop(started);
-        let connected = crowd.connect(&listener, plan, &starts, until);
+        let connected = fleet.connect(&listener, plan, &starts, until);
         given_up.store(true, Ordering::Relaxed);
         // Whatever was started after an error is known as well before anything is ended.
-        crowd.processes.extend(starts.iter().flatten().map(numbered));
+        fleet.processes.extend(starts.iter().flatten().map(numbered));
         connected
     });
     let ms = begin.elapsed().as_secs_f64() * 1e3;
     // After an error no process is waited for: those that never connected would not end.
     let patience = if connected.is_ok() { END_DEADLINE } else { Duration::ZERO };
-    let ended = crowd.end(patience);
+    let ended = fleet.end(patience);
     connected?;
     Ok(Startup { processes: plan.processes, ms, cpu_ms: ended?.as_secs_f64() * 1e3 })
 }
@@ -175,12 +175,12 @@ fn start_share(
 }
 
 /// The processes started so far and the connections that they made.
-struct Crowd {
+struct StartedProcesses {
     processes: Processes,
     connections: Vec<UnixStream>,
 }
 
-impl Crowd {
+impl StartedProcesses {
     /// Accepts until every process has connected.
     fn connect(
         &mut self,

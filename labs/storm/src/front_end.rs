@@ -1,8 +1,8 @@
 //! One network in the storm, from its front-end: requests go out at a steady rate, every answer
 //! meets the oracle, and at the end everything must be accounted for.
 //!
-//! Owns the course of one network: open, rage, drain, account, close. What is done to it is the
-//! business of `chaos`, what an answer must be that of `ledger`.
+//! Owns the course of one network: open, inject faults, drain, account, close. What is done to it
+//! is the business of `faults`, what an answer must be that of `ledger`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use sapwood::{Answer, Error, Event, Network, Program, Rank, RankSet, Stream, WaveRule};
 
 use super::back_end::{ACCOUNT_NUMBERS, BACK_END, Request};
-use super::chaos::{Chaos, Deed, Leave};
 use super::contribution::{Kind, TAG};
+use super::faults::{FaultInjector, Injected, Limits};
 use super::ledger::{Counts, Ledger};
 use super::members::{self, Member};
 use super::plan::Plan;
@@ -45,7 +45,7 @@ const TURN: Duration = Duration::from_millis(5);
 /// What one network has shown.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
-    pub deeds: Vec<Deed>,
+    pub injected: Vec<Injected>,
     pub requests: u64,
     pub counts: [Counts; Kind::ALL.len()],
     pub back_ends_lost: u64,
@@ -121,33 +121,33 @@ impl<'a> FrontEnd<'a> {
 
     /// Weathers the storm until that time, or until too few are left, and settles accounts.
     pub(super) fn weather(mut self, seed: u64, until: Instant) -> Result<Outcome, Failure> {
-        let leave = Leave {
+        let limits = Limits {
             faults: self.plan.faults.clone(),
             testbed: self.plan.bed.as_ref().map(|bed| bed.script.clone()),
             seed,
             first_communication: self.plan.topology.back_end_count(),
         };
-        let chaos = Chaos::begin(Arc::clone(&self.members), leave);
-        let raged = self.rage(&chaos, until);
-        let last = chaos.end()?;
-        last.into_iter().for_each(|deed| self.note(deed));
-        raged?;
+        let injector = FaultInjector::begin(Arc::clone(&self.members), limits);
+        let driven = self.drive(&injector, until);
+        let last = injector.end()?;
+        last.into_iter().for_each(|fault| self.note(fault));
+        driven?;
         self.drain()?;
         self.settle()?;
         self.close()
     }
 
-    fn rage(&mut self, chaos: &Chaos, until: Instant) -> Result<(), Failure> {
+    fn drive(&mut self, injector: &FaultInjector, until: Instant) -> Result<(), Failure> {
         let mut next = Instant::now();
-        while Instant::now() < until && !chaos.is_over() {
-            chaos.beat();
+        while Instant::now() < until && !injector.is_over() {
+            injector.beat();
             if next <= Instant::now() {
                 self.request()?;
                 next = (next + self.plan.period).max(Instant::now());
             }
             self.turn(TURN.min(next.saturating_duration_since(Instant::now())))?;
-            while let Ok(deed) = chaos.deeds.try_recv() {
-                self.note(deed);
+            while let Ok(fault) = injector.injected.try_recv() {
+                self.note(fault);
             }
             if self.is_stalled() {
                 return Ok(());
@@ -228,12 +228,12 @@ impl<'a> FrontEnd<'a> {
         self.log(&format!("{event:?}"));
     }
 
-    fn note(&mut self, deed: Deed) {
-        if deed.fault.is_kill() && deed.rank < self.plan.topology.back_end_count() {
+    fn note(&mut self, fault: Injected) {
+        if fault.fault.is_kill() && fault.rank < self.plan.topology.back_end_count() {
             self.lost = Some(Instant::now());
         }
-        self.log(&format!("{deed:?}"));
-        self.outcome.deeds.push(deed);
+        self.log(&format!("{fault:?}"));
+        self.outcome.injected.push(fault);
     }
 
     fn log(&self, text: &str) {
@@ -304,7 +304,7 @@ impl<'a> FrontEnd<'a> {
             self.outcome.violations.push(format!("no account came from {silent}"));
         }
         let events: u64 = self.outcome.events.values().sum();
-        let faults = self.outcome.deeds.len() as u64;
+        let faults = self.outcome.injected.len() as u64;
         if events > EVENTS_AT_LEAST + EVENTS_PER_FAULT * faults {
             self.outcome.violations.push(format!("{events} events for {faults} faults"));
         }
@@ -314,8 +314,13 @@ impl<'a> FrontEnd<'a> {
             self.outcome.violations.push(text);
         }
         if self.plan.recovery.is_on {
-            let killed: RankSet =
-                self.outcome.deeds.iter().filter(|d| d.fault.is_kill()).map(|d| d.rank).collect();
+            let killed: RankSet = self
+                .outcome
+                .injected
+                .iter()
+                .filter(|d| d.fault.is_kill())
+                .map(|d| d.rank)
+                .collect();
             let mut ended = RankSet::range(0, self.plan.topology.back_end_count() - 1);
             ended.subtract(self.survivors().as_ref());
             ended.subtract(killed.as_ref());

@@ -6,13 +6,13 @@
 //! watches the memory of every process. docs/testbed.md says how they are run.
 //!
 //! `front_end` is the course of one network in the storm, `back_end` its leaves, `contribution`
-//! what they send, `ledger` the oracle, `chaos` what is done to them (`chance` chooses), `members`
+//! what they send, `ledger` the oracle, `faults` what is done to them (`chance` chooses), `members`
 //! the processes from outside. `program` is the start of both programs.
 
 mod back_end;
 mod chance;
-mod chaos;
 mod contribution;
+mod faults;
 mod front_end;
 mod ledger;
 mod members;

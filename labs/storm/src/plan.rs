@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sapwood::{Hosts, Recovery, Shape, Topology, TransportKind};
 
-use super::chaos::Fault;
+use super::faults::Fault;
 use sapwood_bench::Transport;
 use sapwood_command_line::exit::Failure;
 

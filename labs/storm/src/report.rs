@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::chaos::Fault;
 use super::contribution::Kind;
+use super::faults::Fault;
 use super::front_end::Outcome;
 use super::ledger::Counts;
 use super::plan::Plan;
@@ -35,9 +35,9 @@ impl Report {
     pub(super) fn add(&mut self, outcome: Outcome) {
         self.networks += 1;
         self.requests += outcome.requests;
-        for deed in &outcome.deeds {
-            *self.faults.entry(deed.fault).or_default() += 1;
-            self.outage += deed.outage.unwrap_or_default();
+        for fault in &outcome.injected {
+            *self.faults.entry(fault.fault).or_default() += 1;
+            self.outage += fault.outage.unwrap_or_default();
         }
         for (counts, more) in self.counts.iter_mut().zip(outcome.counts) {
             counts.add(more);

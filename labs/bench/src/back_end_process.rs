@@ -2,8 +2,9 @@
 //!
 //! Owns the hidden command that attaches a share of a network's back-ends by themselves, each over
 //! a socket of its own, and serves all of them in one thread: an outer poller watches the
-//! back-ends' descriptors. Also owns the start of such processes ([`Crowds`]). What the back-ends
-//! answer is that of `leaf`, and for [`ATTACHED_AT`] the moment at which the last one came.
+//! back-ends' descriptors. Also owns the start of such processes ([`BackEndProcesses`]). What the
+//! back-ends answer is that of `leaf`, and for [`ATTACHED_AT`] the moment at which the last one
+//! came.
 //!
 //! A back-end here never waits for room on a stream, since the others could not work meanwhile:
 //! the front-end asks for no more than fits into a window.
@@ -24,8 +25,8 @@ use super::leaf::{Payload, Request, TAG};
 use super::tree::own_program;
 use sapwood_command_line::exit::Failure;
 
-/// The hidden argument with which this program is a crowd of back-ends.
-pub const CROWD: &str = "bench-crowd";
+/// The hidden argument with which this program serves many back-ends.
+pub const BACK_ENDS: &str = "bench-back-ends";
 
 /// The tag of the question when a back-end was attached, in nanoseconds of the system's clock.
 pub(super) const ATTACHED_AT: Tag = TAG + 1;
@@ -83,7 +84,7 @@ pub(super) fn machine_nanoseconds() -> u64 {
     now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
 }
 
-/// Is a crowd until the network ends: `ATTACH-FILE FIRST STEP COUNT SEED`.
+/// Serves back-ends until the network ends: `ATTACH-FILE FIRST STEP COUNT SEED`.
 pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode, Failure> {
     let (path, share) = read(arguments)?;
     raise_descriptor_limit()?;
@@ -115,7 +116,7 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode, Failure> {
 }
 
 fn read(arguments: &[OsString]) -> Result<(PathBuf, Share), Failure> {
-    let wrong = || Failure::usage(format!("{CROWD} is started by the benchmark, not by hand"));
+    let wrong = || Failure::usage(format!("{BACK_ENDS} is started by the benchmark, not by hand"));
     let [path, numbers @ ..] = arguments else { return Err(wrong()) };
     let number = |text: &OsString| text.to_str().and_then(|text| text.parse::<u64>().ok());
     let numbers: Vec<u64> = numbers.iter().filter_map(number).collect();
@@ -125,7 +126,7 @@ fn read(arguments: &[OsString]) -> Result<(PathBuf, Share), Failure> {
     Ok((PathBuf::from(path), share))
 }
 
-/// One back-end of the crowd.
+/// One back-end of the process.
 struct Member {
     back_end: BackEnd,
     payload: Payload,
@@ -161,14 +162,14 @@ impl Member {
 }
 
 /// The processes that hold the back-ends of one network. Dropping them ends them.
-pub(super) struct Crowds {
+pub(super) struct BackEndProcesses {
     processes: Vec<Process>,
 }
 
-impl Crowds {
+impl BackEndProcesses {
     /// Starts as many processes as it takes to attach `back_ends`, none with more than
     /// `per_process`. Their ranks are dealt out in turn, so that every communication process has
-    /// back-ends of every crowd.
+    /// back-ends of every process.
     pub(super) fn start(
         attach_file: &Path,
         back_ends: u32,
@@ -180,10 +181,10 @@ impl Crowds {
         let mut processes = Vec::new();
         for first in 0..step {
             let count = (back_ends - first).div_ceil(step);
-            // Each crowd shuffles differently, and a seed of zero means: in order.
+            // Each process shuffles differently, and a seed of zero means: in order.
             let seed = if seed == 0 { 0 } else { seed + u64::from(first) };
             let mut order = Order::new(&own);
-            order.arguments = vec![OsString::from(CROWD), attach_file.as_os_str().to_owned()];
+            order.arguments = vec![OsString::from(BACK_ENDS), attach_file.as_os_str().to_owned()];
             for number in [u64::from(first), u64::from(step), u64::from(count), seed] {
                 order.arguments.push(OsString::from(number.to_string()));
             }
@@ -232,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_of_a_crowd_are_four_numbers_behind_a_file() {
+    fn arguments_of_a_process_are_four_numbers_behind_a_file() {
         let words = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
         let (path, share) = read(&words(&["/run/x", "1", "4", "50", "7"])).unwrap();
         assert_eq!((path.to_str(), share.count, share.seed), (Some("/run/x"), 50, 7));

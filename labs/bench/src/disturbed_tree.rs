@@ -50,14 +50,14 @@ const TAKEN_PER_TURN: u64 = ANSWERS_PER_TURN;
 pub(super) const LARGE_BYTES_MAX: u64 = 512 << 20;
 
 /// A running tree with its neighbours' stream.
-pub(super) struct Scene {
+pub(super) struct DisturbedTree {
     pub(super) neighbours: SteadyStream,
     network: Network,
     disturbers: Communicator,
     processes: Vec<u32>,
 }
 
-impl Scene {
+impl DisturbedTree {
     /// Opens both.
     pub(super) fn open(transport: Transport, elements: usize) -> Result<Self, Failure> {
         let shape = sapwood::Shape::levels(&FAN_OUTS).map_err(Failure::usage)?;

@@ -1,7 +1,7 @@
-//! The chaos: a thread that does things to the processes of a network, one after another, by chance
-//! out of a seed, and undoes what can be undone.
+//! The fault injector: a thread that faults processes of a network, one after another, at random
+//! from a seed, and undoes what can be undone.
 //!
-//! Owns the choice of faults and victims and their timing. Signals go to processes, what concerns
+//! Owns the choice of faults and processes and their timing. Signals go to processes, what concerns
 //! the network goes to a host of the test bed, through its script. The same thread watches over the
 //! front-end: if that hangs, it ends the storm, since no other process could.
 
@@ -85,16 +85,16 @@ impl Fault {
 
 /// What was done.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Deed {
+pub(super) struct Injected {
     pub fault: Fault,
     pub rank: Rank,
     /// How long it lasts, if it is undone.
     pub outage: Option<Duration>,
 }
 
-/// What the chaos may do.
+/// What the injector may do.
 #[derive(Clone, Debug)]
-pub(super) struct Leave {
+pub(super) struct Limits {
     pub faults: Vec<Fault>,
     /// The test bed's script, if the network lives on its hosts.
     pub testbed: Option<PathBuf>,
@@ -104,28 +104,28 @@ pub(super) struct Leave {
 }
 
 /// The running thread.
-pub(super) struct Chaos {
+pub(super) struct FaultInjector {
     stop: Sender<()>,
     thread: JoinHandle<Result<(), Failure>>,
     /// What was done, as it is done.
-    pub deeds: Receiver<Deed>,
+    pub injected: Receiver<Injected>,
     beat: Arc<AtomicU64>,
 }
 
-impl Chaos {
-    /// Lets it loose on these processes.
-    pub(super) fn begin(members: Arc<Vec<Member>>, leave: Leave) -> Self {
+impl FaultInjector {
+    /// Begins on these processes.
+    pub(super) fn begin(members: Arc<Vec<Member>>, limits: Limits) -> Self {
         let (stop, stopped) = channel();
-        let (tell, deeds) = channel();
+        let (tell, injected) = channel();
         let beat = Arc::new(AtomicU64::new(0));
         let heard = Arc::clone(&beat);
         let thread = std::thread::spawn(move || {
             let watch = Watch { beat: heard, last: 0, since: Instant::now() };
-            let random = Random::new(leave.seed);
+            let random = Random::new(limits.seed);
             let (outages, gone) = (BTreeMap::new(), Vec::new());
-            Loop { members, leave, random, outages, gone, tell, watch }.run(&stopped)
+            Loop { members, limits, random, outages, gone, tell, watch }.run(&stopped)
         });
-        Self { stop, thread, deeds, beat }
+        Self { stop, thread, injected, beat }
     }
 
     /// The front-end is alive.
@@ -138,13 +138,13 @@ impl Chaos {
         self.thread.is_finished()
     }
 
-    /// Ends it; everything that can be undone is undone then. Gives the last deeds.
-    pub(super) fn end(self) -> Result<Vec<Deed>, Failure> {
+    /// Ends it; everything that can be undone is undone then. Gives the last injected.
+    pub(super) fn end(self) -> Result<Vec<Injected>, Failure> {
         // A thread that has ended by itself needs no telling.
         let _ = self.stop.send(());
         let result = self.thread.join();
-        result.map_err(|_| Failure::own(&"the storm's chaos has failed"))??;
-        Ok(self.deeds.try_iter().collect())
+        result.map_err(|_| Failure::own(&"the storm's injector has failed"))??;
+        Ok(self.injected.try_iter().collect())
     }
 }
 
@@ -168,19 +168,19 @@ impl Watch {
 
 struct Loop {
     members: Arc<Vec<Member>>,
-    leave: Leave,
+    limits: Limits,
     random: Random,
     /// Who is stopped or cut off, until when.
     outages: BTreeMap<Rank, (Instant, Fault)>,
     /// Who has been killed.
     gone: Vec<Rank>,
-    tell: Sender<Deed>,
+    tell: Sender<Injected>,
     watch: Watch,
 }
 
 impl Loop {
     fn run(&mut self, stopped: &Receiver<()>) -> Result<(), Failure> {
-        let result = self.rage(stopped);
+        let result = self.inject_until_stopped(stopped);
         for (rank, (_, fault)) in std::mem::take(&mut self.outages) {
             self.undo(rank, fault)?;
         }
@@ -188,7 +188,7 @@ impl Loop {
     }
 
     /// Until it is told to stop or too few are left.
-    fn rage(&mut self, stopped: &Receiver<()>) -> Result<(), Failure> {
+    fn inject_until_stopped(&mut self, stopped: &Receiver<()>) -> Result<(), Failure> {
         let mut next = Instant::now() + time(&mut self.random, PAUSE_MS.0, PAUSE_MS.1);
         loop {
             let undoing = self.outages.values().map(|(until, _)| *until).min();
@@ -220,14 +220,14 @@ impl Loop {
     /// One fault; says whether enough are left for another.
     fn do_something(&mut self) -> Result<bool, Failure> {
         let weighted: Vec<Fault> = self
-            .leave
+            .limits
             .faults
             .iter()
             .flat_map(|fault| std::iter::repeat_n(*fault, fault.weight()))
-            .filter(|fault| !fault.needs_host() || self.leave.testbed.is_some())
+            .filter(|fault| !fault.needs_host() || self.limits.testbed.is_some())
             .collect();
         let Some(fault) = one_of(&mut self.random, &weighted).copied() else { return Ok(true) };
-        let (all, free) = self.victims(fault.is_of_back_ends());
+        let (all, free) = self.candidates(fault.is_of_back_ends());
         let least = if fault.is_of_back_ends() { BACK_ENDS_LEFT } else { COMMUNICATION_LEFT };
         let alive = self.alive(fault.is_of_back_ends());
         if fault.is_kill() && (alive as f64) <= all as f64 * least {
@@ -248,16 +248,16 @@ impl Loop {
             self.gone.push(rank);
         }
         // Who listens no more has no interest in it.
-        let _ = self.tell.send(Deed { fault, rank, outage });
+        let _ = self.tell.send(Injected { fault, rank, outage });
         Ok(true)
     }
 
     fn is_back_end(&self, rank: Rank) -> bool {
-        rank < self.leave.first_communication
+        rank < self.limits.first_communication
     }
 
     /// How many there were of that role, and those that live and are left alone now.
-    fn victims(&self, back_ends: bool) -> (usize, Vec<Rank>) {
+    fn candidates(&self, back_ends: bool) -> (usize, Vec<Rank>) {
         let of_role = || self.members.iter().filter(|m| self.is_back_end(m.rank) == back_ends);
         let is_free = |member: &&Member| {
             let rank = member.rank;
@@ -297,7 +297,7 @@ impl Loop {
     }
 
     fn at_host(&self, member: &Member, verb: &str) -> Result<(), Failure> {
-        match (&self.leave.testbed, &member.host) {
+        match (&self.limits.testbed, &member.host) {
             (Some(testbed), Some(host)) => run_script(testbed, &[verb, host]),
             _ => Ok(()),
         }

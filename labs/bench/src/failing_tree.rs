@@ -1,10 +1,10 @@
-//! A tree under load whose inner processes are struck, one after another.
+//! A tree under load whose inner processes fail, one after another.
 //!
-//! Owns the processes of one such tree by rank, the flow of sums through it, and one strike: who
-//! it hits, and how long it takes until a wave that the struck process had not passed on is there
-//! with every back-end in it. A process whose parent is killed is below no process of this tree
-//! any more, so the processes are looked for once, at the start, and at the end each of them must
-//! be gone.
+//! Owns the processes of one such tree by rank, the flow of sums through it, and one fault: which
+//! process it hits, and how long it takes until a wave that the failed process had not passed on is
+//! there with every back-end in it. A process whose parent is killed is below no process of this
+//! tree any more, so the processes are looked for once, at the start, and at the end each of them
+//! must be gone.
 
 use std::collections::BTreeMap;
 use std::thread::sleep;
@@ -23,9 +23,9 @@ use sapwood_command_line::exit::Failure;
 /// A tree that is not whole again by then is broken.
 const REPAIR_DEADLINE: Duration = Duration::from_secs(30);
 /// Bytes of the flow under way per link: enough to keep all processes busy. With more, the waves
-/// that queue up above the struck process would be in its time as well.
+/// that queue up above the failed process would be in its time as well.
 const WINDOW_BYTES: u32 = 16 << 10;
-/// How long the flow goes on before a strike.
+/// How long the flow goes on before a fault.
 const SETTLE: Duration = Duration::from_millis(50);
 /// How long waves that lack a back-end may still be made whole at the end.
 const DRAIN_DEADLINE: Duration = Duration::from_secs(15);
@@ -34,14 +34,14 @@ const ENDING_DEADLINE: Duration = Duration::from_secs(10);
 
 /// What is done to a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Blow {
+pub(super) enum Fault {
     /// It is killed, which closes its connections.
     Kill,
     /// It is stopped, which leaves them open, and resumed when the tree is whole again.
     Stop,
 }
 
-impl Blow {
+impl Fault {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Kill => "kills",
@@ -58,22 +58,22 @@ pub(super) struct Terms {
     pub silence: Option<Duration>,
 }
 
-/// How a strike was overcome.
+/// How a fault was repaired.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Repair {
-    /// From the strike to the first answer of all back-ends in a wave that it had held up.
+    /// From the fault to the first answer of all back-ends in a wave that it had held up.
     pub whole_again: Duration,
     /// The longest time meanwhile in which no answer of all came.
     pub longest_gap: Duration,
 }
 
 /// The tree.
-pub(super) struct StrickenTree {
+pub(super) struct FailingTree {
     // Before the network, which it needs when it is dropped.
     stream: Stream,
     network: Network,
     oracle: Oracle,
-    /// Inner processes that have not been struck.
+    /// Inner processes that have not failed.
     unharmed: BTreeMap<Rank, u32>,
     inner: usize,
     /// All processes, with their ranks.
@@ -82,7 +82,7 @@ pub(super) struct StrickenTree {
     pub(super) false_losses: u64,
 }
 
-impl StrickenTree {
+impl FailingTree {
     /// Opens it and lets its flow begin.
     pub(super) fn open(terms: &Terms) -> Result<Self, Failure> {
         let mut recovery = Recovery { is_on: true, ..Recovery::default() };
@@ -110,13 +110,13 @@ impl StrickenTree {
         Ok(Self { stream, network, oracle, unharmed, inner, processes, false_losses: 0 })
     }
 
-    /// Whether half of its inner processes have been struck.
+    /// Whether half of its inner processes have failed.
     pub(super) fn is_half_gone(&self) -> bool {
         self.unharmed.len() * 2 <= self.inner
     }
 
-    /// Strikes one inner process and waits until the tree is whole again.
-    pub(super) fn strike(&mut self, blow: Blow, random: &mut Random) -> Result<Repair, Failure> {
+    /// Injects a fault into one inner process and waits until the tree is whole again.
+    pub(super) fn inject(&mut self, fault: Fault, random: &mut Random) -> Result<Repair, Failure> {
         self.flow_for(SETTLE)?;
         while self.network.next_event().is_some() {}
         let at = random.index(self.unharmed.len());
@@ -126,9 +126,9 @@ impl StrickenTree {
         };
         self.unharmed.remove(&rank);
         let begin = Instant::now();
-        signal(pid, rank, if blow == Blow::Kill { Signal::KILL } else { Signal::STOP })?;
+        signal(pid, rank, if fault == Fault::Kill { Signal::KILL } else { Signal::STOP })?;
         let repair = self.until_whole(rank, begin);
-        if blow == Blow::Stop {
+        if fault == Fault::Stop {
             // Whatever it still wants to say must count for nothing.
             signal(pid, rank, Signal::CONT)?;
         }
@@ -137,7 +137,7 @@ impl StrickenTree {
 
     /// Receives until a wave that was held up is there with all.
     fn until_whole(&mut self, rank: Rank, begin: Instant) -> Result<Repair, Failure> {
-        // When which wave was there with all, and the first one that the struck process had not
+        // When which wave was there with all, and the first one that the failed process had not
         // ended; the news of it may come later than the wave.
         let mut complete: Vec<(Wave, Instant)> = Vec::new();
         let mut first_held: Option<Wave> = None;
@@ -146,7 +146,7 @@ impl StrickenTree {
         loop {
             if begin.elapsed() > REPAIR_DEADLINE {
                 return Err(Failure::own(&format!(
-                    "rank {rank} was struck, and {} s later the tree is not whole again{last_loss}",
+                    "rank {rank} failed, and {} s later the tree is not whole again{last_loss}",
                     REPAIR_DEADLINE.as_secs()
                 )));
             }
