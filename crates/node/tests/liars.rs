@@ -7,7 +7,7 @@ mod desk;
 use desk::{COMMUNICATION, Desk, LIAR, OTHERS, PEAK, Speaker, contribution, control, packet, wide};
 use sapwood_filter::WaveRule;
 use sapwood_packet::{Header, Order, PacketRef, RankSet};
-use sapwood_wire::{Claim, Control, Ranges, WIRE_VERSION};
+use sapwood_wire::{Claim, Control, ProbeId, Ranges, WIRE_VERSION};
 
 /// A lie: its name, what is said of it, and the bytes.
 struct Lie {
@@ -315,4 +315,34 @@ fn an_orphan_speaks_for_nobody_else() {
         let answer = desk.wave(unrelated, 0, Speaker::BackEnd.unrelated());
         assert_eq!(desk::value(&answer), contribution(Speaker::BackEnd.unrelated()), "{name}");
     }
+}
+
+#[test]
+fn notices_of_one_child_are_bounded_and_the_last_says_so() {
+    let mut desk = Desk::new();
+    let notice = Control::Notice { rank: COMMUNICATION, text: "its clock is off".into() };
+    let (bytes, link) = (control(&notice), Speaker::Communication.link());
+    for _ in 0..5000 {
+        desk.say(link, &bytes);
+    }
+    assert!(!desk.is_cut(link), "a notice is no breach");
+    let notices = desk.notices();
+    assert_eq!(notices.len(), 1024);
+    let last = format!("further notices from below rank {COMMUNICATION} are dropped");
+    assert_eq!(notices.last(), Some(&last.as_str()));
+    assert!(notices[..1023].iter().all(|text| *text == "its clock is off"));
+}
+
+#[test]
+fn an_echo_that_was_not_asked_for_changes_nothing() {
+    let mut desk = Desk::new();
+    let link = Speaker::Communication.link();
+    let probes = [None, Some(ProbeId::Barrier(7)), Some(ProbeId::Heartbeat(u64::MAX))];
+    for probe in probes {
+        desk.say(link, &control(&Control::Echo { probe, clock: 3 }));
+        assert!(!desk.is_cut(link), "{probe:?}");
+    }
+    let everyone = RankSet::range(0, 1);
+    let stream = desk.open(&everyone, WaveRule::All);
+    assert!(desk.wave(stream, 0, &everyone).missing.is_empty());
 }

@@ -100,6 +100,10 @@ impl Shared {
                 _ => {}
             }
             if self.events.len() == EVENTS_MAX {
+                if matches!(event, Event::Notice { .. }) {
+                    // It costs no answer; an event that it would drive out may have.
+                    continue;
+                }
                 self.events.pop_front();
             }
             self.events.push_back(event);

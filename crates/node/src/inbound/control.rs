@@ -172,7 +172,7 @@ impl Membership {
                 self.reached(child, set(&back_ends)?, points, streams, turn);
             }
             Control::Failed { rank, text } => turn.pass_on_failure(rank, text),
-            Control::Notice { rank, text } => turn.pass_on_notice(rank, text),
+            Control::Notice { rank, text } => self.notice_below(child, rank, text, turn),
             Control::Lost { rank, back_ends, reason } => {
                 self.lost_below(child, rank, set(&back_ends)?, reason, streams, turn);
             }

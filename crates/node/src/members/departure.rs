@@ -1,6 +1,7 @@
 //! Children and parents that go, for good or for a while, and the end of the network.
 
 use alloc::string::String;
+use core::cmp::Ordering;
 use core::time::Duration;
 
 use sapwood_link::END;
@@ -16,6 +17,9 @@ use crate::turn::links::Peer;
 
 /// Why a process ends that was asked to.
 pub(crate) const ENDED_ITSELF: &str = "this process ended its part";
+
+/// Notices that a process passes on of each of its children.
+pub(crate) const NOTICES_MAX: u32 = 1024;
 
 /// How long a back-end that leaves waits for the acknowledgement of what it has sent, and a
 /// communication process for its filters.
@@ -208,6 +212,21 @@ impl Membership {
             self.loss_barrier += 1;
             let probe = ProbeId::Barrier(self.loss_barrier);
             turn.send_control(parent, &Control::Probe { probe });
+        }
+    }
+
+    /// A child tells what a process of its subtree has noticed. Notices wait for no credit, so that
+    /// their number is bounded.
+    pub(crate) fn notice_below(&mut self, child: Rank, rank: Rank, text: String, turn: &mut Turn) {
+        let Some(below) = self.children.get_mut(&child) else { return };
+        below.standing.notices = below.standing.notices.saturating_add(1);
+        match below.standing.notices.cmp(&NOTICES_MAX) {
+            Ordering::Less => turn.pass_on_notice(rank, text),
+            Ordering::Equal => {
+                let text = alloc::format!("further notices from below rank {child} are dropped");
+                turn.pass_on_notice(turn.rank(), text);
+            }
+            Ordering::Greater => {}
         }
     }
 

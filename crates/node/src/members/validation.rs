@@ -79,6 +79,8 @@ pub(crate) struct Standing {
     pub(crate) stage: Stage,
     /// Whether it has committed a breach.
     pub(crate) is_distrusted: bool,
+    /// How many notices it has sent.
+    pub(crate) notices: u32,
 }
 
 impl Standing {
@@ -160,7 +162,7 @@ impl Membership {
             None => self.planned(),
         };
         let is_back_end = rank < self.total();
-        Standing { domain, is_back_end, stage: Stage::Welcomed, is_distrusted: false }
+        Standing { domain, is_back_end, stage: Stage::Welcomed, ..Standing::default() }
     }
 
     /// Remembers who was named as superseded, and for whom those spoke who said so.

@@ -252,6 +252,17 @@ impl Desk {
         }
     }
 
+    /// What has been noticed.
+    pub fn notices(&self) -> Vec<&str> {
+        let mut notices = Vec::new();
+        for event in &self.events {
+            if let Event::Notice { text, .. } = event {
+                notices.push(text.as_str());
+            }
+        }
+        notices
+    }
+
     pub fn is_cut(&self, link: u32) -> bool {
         self.cut.contains(&LinkId(link))
     }
