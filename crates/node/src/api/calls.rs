@@ -176,7 +176,7 @@ impl Application<'_> {
         open.next_down += 1;
         lent.destinations = to.named();
         if self.node.streams.at(at).passes_down {
-            self.node.streams.send_down(at, lent, Some(packet.body()), &mut self.node.turn);
+            self.node.streams.at(at).send_down(lent, Some(packet.body()), &mut self.node.turn);
         } else {
             self.node.streams.transform_down(at, lent, &mut self.node.turn);
         }
@@ -220,7 +220,7 @@ impl Application<'_> {
             self.node.streams.emit_ready(at, &mut self.node.turn);
             self.node.membership.add_records(&mut self.node.streams, &mut self.node.turn);
         } else {
-            self.node.streams.grant_to_parent(at, &mut self.node.turn);
+            self.node.streams.at(at).grant_to_parent(&mut self.node.turn);
         }
     }
 

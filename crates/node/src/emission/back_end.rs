@@ -13,6 +13,56 @@ use crate::transform::emissions::check_emissions;
 use crate::turn::Turn;
 
 impl Stream {
+    /// Runs one of the chains on one packet; the emitter is to be given back.
+    fn run_own(
+        &mut self,
+        packet: PacketRef<'_>,
+        chain: impl FnOnce(&mut OwnFilters) -> &mut Chain,
+        turn: &mut Turn,
+    ) -> Result<Emitter, FilterError> {
+        let rank = turn.rank();
+        let mut emitter = core::mem::take(&mut turn.emitter);
+        emitter.clear();
+        let wave = WaveRef {
+            stream: self.id,
+            wave: if packet.contributors.is_empty() { 0 } else { packet.header.wave },
+            packets: &[packet],
+            contributors: packet.contributors,
+            rank,
+            is_root: false,
+            children: 0,
+            back_ends: 1,
+        };
+        let Some(own) = &mut self.own else { return Ok(emitter) };
+        chain(own).transform(&wave, &mut emitter)?;
+        check_emissions(&emitter)?;
+        Ok(emitter)
+    }
+
+    /// What an upward filter sends back goes down: to the application of this back-end.
+    fn deliver_reply(&mut self, header: Header, tag: Tag, values: ValuesRef<'_>, turn: &mut Turn) {
+        let header = Header {
+            tag,
+            wave: 0,
+            ends_wave: false,
+            filtered: true,
+            order: Order::Direct,
+            ..header
+        };
+        self.deliver(packet_of(header, values), turn);
+    }
+
+    /// Hands a packet to the application of this back-end.
+    pub(crate) fn deliver(&mut self, packet: Packet, turn: &mut Turn) {
+        let delivery = Delivery::Packet(packet);
+        self.unread += u64::from(delivery.cost());
+        if turn.deliveries.capacity() == 0 {
+            // Most back-ends take each packet before the next one comes.
+            turn.deliveries.reserve_exact(1);
+        }
+        turn.deliveries.push_back(delivery);
+    }
+
     /// Whether what the application sends passes filters in this process.
     pub(crate) fn filters_sent(&self) -> bool {
         self.own.as_ref().is_some_and(|own| !own.up.is_pass())
@@ -44,7 +94,7 @@ impl Streams {
             RankSetRef::from_ranges(&contributors).expect("one range of one rank is in order");
         let (format, body) = (values.format(), values.body());
         let packet = PacketRef { header, contributors, format, body, ..PacketRef::default() };
-        let emitter = match self.run_own(at, packet, |own| &mut own.up, turn) {
+        let emitter = match self.at(at).run_own(packet, |own| &mut own.up, turn) {
             Ok(emitter) => emitter,
             Err(error) => {
                 self.fail_sent(at, header, &error, turn);
@@ -55,7 +105,7 @@ impl Streams {
         let mut wave = header.wave;
         for (emission, values) in emitter.emissions() {
             if emission.is_reply {
-                self.deliver_reply(at, header, emission.tag, values, turn);
+                self.at(at).deliver_reply(header, emission.tag, values, turn);
                 continue;
             }
             length += values.body().len();
@@ -65,34 +115,6 @@ impl Streams {
         }
         turn.emitter = emitter;
         length
-    }
-
-    /// Runs one of the chains on one packet; the emitter is to be given back.
-    fn run_own(
-        &mut self,
-        at: usize,
-        packet: PacketRef<'_>,
-        chain: impl FnOnce(&mut OwnFilters) -> &mut Chain,
-        turn: &mut Turn,
-    ) -> Result<Emitter, FilterError> {
-        let rank = turn.rank();
-        let mut emitter = core::mem::take(&mut turn.emitter);
-        emitter.clear();
-        let stream = self.at(at);
-        let wave = WaveRef {
-            stream: stream.id,
-            wave: if packet.contributors.is_empty() { 0 } else { packet.header.wave },
-            packets: &[packet],
-            contributors: packet.contributors,
-            rank,
-            is_root: false,
-            children: 0,
-            back_ends: 1,
-        };
-        let Some(own) = &mut stream.own else { return Ok(emitter) };
-        chain(own).transform(&wave, &mut emitter)?;
-        check_emissions(&emitter)?;
-        Ok(emitter)
     }
 
     /// A filter has failed on what was sent: its wave ends without this back-end, and the front-end
@@ -120,26 +142,6 @@ impl Streams {
         self.pass_on_fault(stream, Some(wave), rank, ranks.clone(), reason, turn);
     }
 
-    /// What an upward filter sends back goes down: to the application of this back-end.
-    fn deliver_reply(
-        &mut self,
-        at: usize,
-        header: Header,
-        tag: Tag,
-        values: ValuesRef<'_>,
-        turn: &mut Turn,
-    ) {
-        let header = Header {
-            tag,
-            wave: 0,
-            ends_wave: false,
-            filtered: true,
-            order: Order::Direct,
-            ..header
-        };
-        self.deliver(at, packet_of(header, values), turn);
-    }
-
     /// A packet for the application of this back-end has come.
     pub(crate) fn deliver_filtered(&mut self, at: usize, packet: &Packet, turn: &mut Turn) {
         let stream = self.at(at);
@@ -149,7 +151,7 @@ impl Streams {
         }
         let rank = turn.rank();
         let header = Header { origin: rank, filtered: true, ..packet.header };
-        let emitter = match self.run_own(at, packet.as_ref(), |own| &mut own.down, turn) {
+        let emitter = match self.at(at).run_own(packet.as_ref(), |own| &mut own.down, turn) {
             Ok(emitter) => emitter,
             Err(error) => {
                 self.at(at).dropped += 1;
@@ -170,20 +172,9 @@ impl Streams {
                     turn,
                 );
             } else {
-                self.deliver(at, packet_of(header, values), turn);
+                self.at(at).deliver(packet_of(header, values), turn);
             }
         }
         turn.emitter = emitter;
-    }
-
-    /// Hands a packet to the application of this back-end.
-    pub(crate) fn deliver(&mut self, at: usize, packet: Packet, turn: &mut Turn) {
-        let delivery = Delivery::Packet(packet);
-        self.at(at).unread += u64::from(delivery.cost());
-        if turn.deliveries.capacity() == 0 {
-            // Most back-ends take each packet before the next one comes.
-            turn.deliveries.reserve_exact(1);
-        }
-        turn.deliveries.push_back(delivery);
     }
 }

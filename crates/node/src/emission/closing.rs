@@ -5,6 +5,7 @@ use sapwood_packet::StreamId;
 use sapwood_wire::Control;
 
 use crate::interface::{Event, Output, Role};
+use crate::streams::stream::Stream;
 use crate::streams::table::Streams;
 use crate::turn::Turn;
 
@@ -36,19 +37,9 @@ impl Streams {
         }
     }
 
-    /// Lets everything that waits on a stream go down, whatever the credit.
-    pub(crate) fn force_down(&mut self, at: usize, turn: &mut Turn) {
-        let Turn { links, .. } = turn;
-        for slot in &mut self.at(at).slots {
-            if let Some(outbox) = slot.link.and_then(|link| links.outbox(link)) {
-                slot.down.force(outbox);
-            }
-        }
-    }
-
     pub(crate) fn close_now(&mut self, id: StreamId, turn: &mut Turn) {
         let Some(at) = self.find(id) else { return };
-        self.force_down(at, turn);
+        self.at(at).force_down(turn);
         self.retire_filters(at);
         let mut frame = sapwood_packet::Slab::default();
         let encoded = sapwood_wire::encode_control(&mut frame, &Control::Close { stream: id });
@@ -63,6 +54,18 @@ impl Streams {
         self.remove(id);
         if turn.settings.role == Role::BackEnd && !is_own_matter {
             turn.outputs.push_back(Output::Event(Event::StreamClosed { stream: id }));
+        }
+    }
+}
+
+impl Stream {
+    /// Lets everything that waits on a stream go down, whatever the credit.
+    pub(crate) fn force_down(&mut self, turn: &mut Turn) {
+        let Turn { links, .. } = turn;
+        for slot in &mut self.slots {
+            if let Some(outbox) = slot.link.and_then(|link| links.outbox(link)) {
+                slot.down.force(outbox);
+            }
         }
     }
 }

@@ -29,13 +29,6 @@ impl Streams {
         is_enough
     }
 
-    /// A stream's filters are about to run for a wave.
-    pub(crate) fn note_transformed(&mut self, at: usize, turn: &mut Turn) {
-        let id = self.at(at).id;
-        let waves = turn.transformed.filter(|&(last, _)| last == id).map_or(0, |(_, waves)| waves);
-        turn.transformed = Some((id, waves + 1));
-    }
-
     /// Goes on with the streams that have let others have their turn.
     pub(crate) fn end_yields(&mut self, turn: &mut Turn) {
         if self.yields_until.take().is_none() {
@@ -51,6 +44,13 @@ impl Streams {
 }
 
 impl Stream {
+    /// A stream's filters are about to run for a wave.
+    pub(crate) fn note_transformed(&mut self, turn: &mut Turn) {
+        let id = self.id;
+        let waves = turn.transformed.filter(|&(last, _)| last == id).map_or(0, |(_, waves)| waves);
+        turn.transformed = Some((id, waves + 1));
+    }
+
     /// Its upward filters run apart from now on, until they are quick again.
     pub(crate) fn begin_offload(&mut self) {
         let is_own_matter = self.telemetry.is_some();

@@ -9,6 +9,7 @@ use sapwood_wire::limits::STATE_BYTES_MAX;
 use sapwood_wire::{Control, Ranges};
 
 use crate::interface::LinkId;
+use crate::streams::stream::Stream;
 use crate::streams::table::Streams;
 use crate::transform::job::{StateCopy, copy_of};
 use crate::turn::Turn;
@@ -137,27 +138,8 @@ impl Streams {
             let reason = alloc::format!(
                 "the state of a filter is longer than {STATE_BYTES_MAX} bytes and is not handed over"
             );
-            self.complain(at, wave, &reason, turn);
+            self.at(at).complain(wave, &reason, turn);
         }
-    }
-
-    /// The state of another process could not be taken over.
-    pub(crate) fn complain_of_loss(&mut self, at: usize, error: &FilterError, turn: &mut Turn) {
-        let ended = self.at(at).ended;
-        self.complain(at, ended, &alloc::format!("the state of a process is lost: {error}"), turn);
-    }
-
-    /// Tells here and at the front-end what costs no wave anything now.
-    pub(crate) fn complain(&mut self, at: usize, wave: Wave, reason: &str, turn: &mut Turn) {
-        let rank = turn.rank();
-        let reason = alloc::format!("{reason} (at rank {rank})");
-        let stream = self.at(at).id;
-        if let Some(parent) = turn.parent {
-            let (back_ends, reason) = (Ranges::default(), reason.clone());
-            let wave = Some(wave);
-            turn.send_control(parent, &Control::Fault { stream, wave, rank, back_ends, reason });
-        }
-        turn.report_fault(stream, reason);
     }
 
     /// Whether a process must not come back: others have its state, or may have that of others.
@@ -225,9 +207,30 @@ impl Streams {
             }
             let absorbed = self.at(at).up.absorb_into(filter, state.as_ref());
             if let Err(error) = absorbed {
-                self.complain_of_loss(at, &error, turn);
+                self.at(at).complain_of_loss(&error, turn);
             }
         }
         self.hand_over(at, ended, turn);
+    }
+}
+
+impl Stream {
+    /// Tells here and at the front-end what costs no wave anything now.
+    pub(crate) fn complain(&mut self, wave: Wave, reason: &str, turn: &mut Turn) {
+        let rank = turn.rank();
+        let reason = alloc::format!("{reason} (at rank {rank})");
+        let stream = self.id;
+        if let Some(parent) = turn.parent {
+            let (back_ends, reason) = (Ranges::default(), reason.clone());
+            let wave = Some(wave);
+            turn.send_control(parent, &Control::Fault { stream, wave, rank, back_ends, reason });
+        }
+        turn.report_fault(stream, reason);
+    }
+
+    /// The state of another process could not be taken over.
+    pub(crate) fn complain_of_loss(&mut self, error: &FilterError, turn: &mut Turn) {
+        let ended = self.ended;
+        self.complain(ended, &alloc::format!("the state of a process is lost: {error}"), turn);
     }
 }

@@ -129,7 +129,7 @@ impl Streams {
                 if let Some(offload) = &mut stream.offload {
                     offload.phase = Phase::GivenUp(error.clone());
                 }
-                self.complain(at, ended, &reason, turn);
+                self.at(at).complain(ended, &reason, turn);
                 for item in items {
                     self.emit_finished(at, item, Some(Err(&error)), turn);
                 }
@@ -140,12 +140,12 @@ impl Streams {
                 if let Some(offload) = &mut stream.down_offload {
                     offload.phase = Phase::GivenUp(error);
                 }
-                self.complain(at, ended, &format!("{reason} (downward)"), turn);
+                self.at(at).complain(ended, &format!("{reason} (downward)"), turn);
                 self.drop_down(at, packets.len(), turn);
             }
             Load::Question(_) => {
                 stream.give_up_rule(error);
-                self.complain(at, ended, &reason, turn);
+                self.at(at).complain(ended, &reason, turn);
                 self.go_on(at, turn);
             }
         }
@@ -156,7 +156,7 @@ impl Streams {
         self.emit_ready(at, turn);
         self.end_if_deserted(at, turn);
         if turn.settings.role == Role::FrontEnd {
-            self.owe_acknowledgement(at, turn);
+            self.at(at).owe_acknowledgement(turn);
         }
     }
 
@@ -227,7 +227,7 @@ impl Streams {
             let stream = self.at(at);
             let Some((wave, is_single)) = stream.waves.take_ready(now) else { break };
             bytes += wave.charged_bytes();
-            let route = self.begin_emission(at, &wave, is_single, turn);
+            let route = self.at(at).begin_emission(&wave, is_single, turn);
             let stream = self.at(at);
             stream.waves.lend(&wave, is_single);
             if stream.keeps && !is_single {
@@ -273,7 +273,7 @@ impl Streams {
             }
         }
         for error in failures {
-            self.complain_of_loss(at, &error, turn);
+            self.at(at).complain_of_loss(&error, turn);
         }
         if let Some(copy) = first_copy {
             self.hand_over_copy(at, ended, copy, turn);
@@ -297,7 +297,7 @@ impl Streams {
             let made = if item.runs() { made.pop() } else { None };
             let Some(Made { mut made, copy }) = made else {
                 self.emit_finished(at, &item, None, turn);
-                self.recycle(at, item.wave, turn);
+                self.at(at).recycle(item.wave, turn);
                 continue;
             };
             if made.is_ok() && !item.is_single {
@@ -309,7 +309,7 @@ impl Streams {
             {
                 offload.spare.push(emitter);
             }
-            self.recycle(at, item.wave, turn);
+            self.at(at).recycle(item.wave, turn);
         }
         self.at(at).waves.give_back();
     }
@@ -327,7 +327,7 @@ impl Streams {
         }
         let copy = match packet.try_to_packet() {
             Ok(copy) => copy,
-            Err(lacking) => return self.fail_down(at, &lacking.into(), turn),
+            Err(lacking) => return self.at(at).fail_down(&lacking.into(), turn),
         };
         offload.bytes += packet.body.len();
         offload.waiting.push_back(copy);
@@ -375,7 +375,7 @@ impl Streams {
                 offload.bytes = offload.bytes.saturating_sub(packet.body().len());
             }
             let emitter = made.unwrap_or_else(|error| {
-                self.fail_down(at, &error, turn);
+                self.at(at).fail_down(&error, turn);
                 Emitter::new()
             });
             self.send_made_down(at, packet.as_ref(), &emitter, turn);
@@ -384,7 +384,7 @@ impl Streams {
             }
         }
         self.ask_for_work_down(at);
-        self.grant_to_parent(at, turn);
+        self.at(at).grant_to_parent(turn);
         self.close_if_idle(at, turn);
     }
 
@@ -395,16 +395,8 @@ impl Streams {
         stream.dropped += (at_work + offload.waiting.len()) as u64;
         offload.waiting.clear();
         (offload.bytes, offload.first) = (0, None);
-        self.grant_to_parent(at, turn);
+        self.at(at).grant_to_parent(turn);
         self.close_if_idle(at, turn);
-    }
-
-    /// Whether a stream that is to close has packets at work that come before; it closes behind
-    /// them.
-    pub(crate) fn closes_later(&mut self, at: usize) -> bool {
-        let Some(offload) = &mut self.at(at).down_offload else { return false };
-        offload.closes = offload.is_busy();
-        offload.closes
     }
 
     fn close_if_idle(&mut self, at: usize, turn: &mut Turn) {
@@ -433,6 +425,14 @@ impl Streams {
 }
 
 impl Stream {
+    /// Whether a stream that is to close has packets at work that come before; it closes behind
+    /// them.
+    pub(crate) fn closes_later(&mut self) -> bool {
+        let Some(offload) = &mut self.down_offload else { return false };
+        offload.closes = offload.is_busy();
+        offload.closes
+    }
+
     /// Why the upward filters are not called any more, if they are not.
     #[inline]
     pub(crate) fn given_up(&self) -> Option<FilterError> {

@@ -27,24 +27,13 @@ impl Streams {
         let stream = self.at(at);
         if count <= REPLIES_PER_INPUT && stream.replies.is_empty() && !stream.is_choked() {
             for (emission, values) in made.emissions().filter(|(emission, _)| emission.is_reply) {
-                self.send_reply(at, Header { tag: emission.tag, ..header }, values, turn);
+                self.at(at).send_reply(Header { tag: emission.tag, ..header }, values, turn);
             }
             return;
         }
         let replies = Replies { header, made: core::mem::take(made), done: 0 };
         self.at(at).replies.push_back(replies);
         self.go_on_replying(at, turn);
-    }
-
-    fn send_reply(&mut self, at: usize, header: Header, values: ValuesRef<'_>, turn: &mut Turn) {
-        let (format, body) = (values.format(), values.body());
-        match shared(body) {
-            Ok(shared) => {
-                let packet = PacketRef { header, format, body, ..PacketRef::default() };
-                self.send_down(at, packet, shared.as_ref(), turn);
-            }
-            Err(lacking) => self.fail_down(at, &lacking.into(), turn),
-        }
     }
 
     /// Sends down what waits of a stream's replies, as far as may be now. Gives whether none is
@@ -60,7 +49,7 @@ impl Streams {
                 *done += 1;
                 if emission.is_reply {
                     left -= 1;
-                    self.send_reply(at, Header { tag: emission.tag, ..*header }, values, turn);
+                    self.at(at).send_reply(Header { tag: emission.tag, ..*header }, values, turn);
                 }
             }
             if replies.made.emissions_from(replies.done).next().is_some() {
@@ -84,6 +73,17 @@ impl Streams {
 }
 
 impl Stream {
+    fn send_reply(&mut self, header: Header, values: ValuesRef<'_>, turn: &mut Turn) {
+        let (format, body) = (values.format(), values.body());
+        match shared(body) {
+            Ok(shared) => {
+                let packet = PacketRef { header, format, body, ..PacketRef::default() };
+                self.send_down(packet, shared.as_ref(), turn);
+            }
+            Err(lacking) => self.fail_down(&lacking.into(), turn),
+        }
+    }
+
     /// Whether some child has as much before it as it may have.
     fn is_choked(&self) -> bool {
         let window = self.request.window_bytes as usize;

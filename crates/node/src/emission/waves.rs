@@ -53,7 +53,7 @@ impl Streams {
             }
         }
         if is_root && has_emitted {
-            self.owe_acknowledgement(at, turn);
+            self.at(at).owe_acknowledgement(turn);
         }
     }
 
@@ -64,7 +64,7 @@ impl Streams {
         let Some(wave) = asked.complete.take() else { return };
         self.emit(at, wave, false, turn);
         if turn.settings.role == Role::FrontEnd {
-            self.owe_acknowledgement(at, turn);
+            self.at(at).owe_acknowledgement(turn);
         }
         self.emit_ready(at, turn);
     }
@@ -83,7 +83,7 @@ impl Streams {
             // An earlier chunk of this packet failed: the wave has been ended already.
             return self.finish(at, wave, turn);
         }
-        let route = self.begin_emission(at, &wave, is_single, turn);
+        let route = self.at(at).begin_emission(&wave, is_single, turn);
         let stream = self.at(at);
         let is_telemetry = stream.telemetry.is_some();
         if route == Route::Fold
@@ -109,7 +109,7 @@ impl Streams {
                 Route::Transform => match self.at(at).given_up() {
                     Some(error) => self.fail(at, wave.position.wave, &wave, &error, turn),
                     None => {
-                        self.note_transformed(at, turn);
+                        self.at(at).note_transformed(turn);
                         self.emit_transformed(at, &wave, is_single, turn);
                     }
                 },
@@ -119,33 +119,11 @@ impl Streams {
         self.finish(at, wave, turn);
     }
 
-    /// A wave has left the table and is about to go on: what comes of it from here on is late.
-    #[inline]
-    pub(crate) fn begin_emission(
-        &mut self,
-        at: usize,
-        wave: &OpenWave,
-        is_single: bool,
-        turn: &mut Turn,
-    ) -> Route {
-        let stream = self.at(at);
-        if !is_single {
-            stream.gone_until = match wave.more {
-                0 => Position { offset: wave.position.offset + 1, ..wave.position },
-                _ => wave.until(),
-            };
-        }
-        if stream.telemetry.is_none() {
-            turn.counted.waves += u64::from(!is_single) + u64::from(wave.more);
-        }
-        way_of(stream, wave, is_single)
-    }
-
     /// What came of a wave has been sent.
     #[inline]
     fn note_gone(&mut self, at: usize, wave: &OpenWave, is_single: bool, turn: &mut Turn) {
         if self.at(at).keeps {
-            self.note_emitted(at, wave, is_single, turn);
+            self.at(at).note_emitted(wave, is_single, turn);
             if self.at(at).handover.is_some() {
                 self.take_over(at, turn);
             }
@@ -190,19 +168,7 @@ impl Streams {
     /// Grants the children what the wave took of their credit, and keeps its memory.
     fn finish(&mut self, at: usize, wave: Box<OpenWave>, turn: &mut Turn) {
         self.release_charges(at, &wave, turn);
-        self.recycle(at, wave, turn);
-    }
-
-    /// Keeps the memory of a wave.
-    pub(crate) fn recycle(&mut self, at: usize, mut wave: Box<OpenWave>, turn: &mut Turn) {
-        wave.charges.clear();
-        if let Some(body) = wave.take_owned() {
-            turn.pool.give(body.slab);
-        }
-        while let Some(slab) = wave.used.pop() {
-            turn.pool.give(slab);
-        }
-        self.at(at).waves.recycle(wave);
+        self.at(at).recycle(wave, turn);
     }
 
     /// Bytes of a child have been dealt with: its credit grows, now or later.
@@ -225,7 +191,7 @@ impl Streams {
             turn.send_control(link, &Control::Credit { stream, bytes });
         }
         // It travels with the credit, so that it wakes no process by itself.
-        self.acknowledge_to_child(at, slot, turn);
+        self.at(at).acknowledge_to_child(slot, turn);
     }
 
     fn emit_folded(&mut self, at: usize, wave: &mut OpenWave, turn: &mut Turn) {
@@ -458,7 +424,7 @@ impl Streams {
                     return;
                 }
                 sapwood_link::Assembled::Lacking(lacking) => {
-                    return self.fail_down(at, &lacking.into(), turn);
+                    return self.at(at).fail_down(&lacking.into(), turn);
                 }
             }
             whole = PacketRef { chunk: None, body: assembled.as_bytes(), ..packet };
@@ -488,20 +454,11 @@ impl Streams {
         };
         let made = stream.down.transform(&wave, &mut emitter);
         if let Err(error) = made.and_then(|()| check_emissions(&emitter)) {
-            self.fail_down(at, &error, turn);
+            self.at(at).fail_down(&error, turn);
             emitter.clear();
         }
         self.send_made_down(at, packet, &emitter, turn);
         turn.emitter = emitter;
-    }
-
-    /// A packet on its way down has come to nothing.
-    pub(crate) fn fail_down(&mut self, at: usize, error: &FilterError, turn: &mut Turn) {
-        let rank = turn.rank();
-        let stream = self.at(at);
-        stream.dropped += 1;
-        let (stream, reason) = (stream.id, alloc::format!("{error} (downward, at rank {rank})"));
-        turn.report_fault(stream, reason);
     }
 
     /// What downward filters have made of a packet goes on, or back up.
@@ -540,14 +497,14 @@ impl Streams {
             };
             let shared = match shared(made.body) {
                 Ok(shared) => shared,
-                Err(lacking) => return self.fail_down(at, &lacking.into(), turn),
+                Err(lacking) => return self.at(at).fail_down(&lacking.into(), turn),
             };
             if emission.is_reply {
                 made.header.order = Order::Direct;
                 made.destinations = Default::default();
                 self.send_up(at, made, shared, turn);
             } else {
-                self.send_down(at, made, shared.as_ref(), turn);
+                self.at(at).send_down(made, shared.as_ref(), turn);
             }
         }
     }
@@ -566,6 +523,48 @@ fn way_of(stream: &Stream, wave: &OpenWave, is_single: bool) -> Route {
 }
 
 impl Stream {
+    /// A wave has left the table and is about to go on: what comes of it from here on is late.
+    #[inline]
+    pub(crate) fn begin_emission(
+        &mut self,
+        wave: &OpenWave,
+        is_single: bool,
+        turn: &mut Turn,
+    ) -> Route {
+        let stream = &mut *self;
+        if !is_single {
+            stream.gone_until = match wave.more {
+                0 => Position { offset: wave.position.offset + 1, ..wave.position },
+                _ => wave.until(),
+            };
+        }
+        if stream.telemetry.is_none() {
+            turn.counted.waves += u64::from(!is_single) + u64::from(wave.more);
+        }
+        way_of(stream, wave, is_single)
+    }
+
+    /// Keeps the memory of a wave.
+    pub(crate) fn recycle(&mut self, mut wave: Box<OpenWave>, turn: &mut Turn) {
+        wave.charges.clear();
+        if let Some(body) = wave.take_owned() {
+            turn.pool.give(body.slab);
+        }
+        while let Some(slab) = wave.used.pop() {
+            turn.pool.give(slab);
+        }
+        self.waves.recycle(wave);
+    }
+
+    /// A packet on its way down has come to nothing.
+    pub(crate) fn fail_down(&mut self, error: &FilterError, turn: &mut Turn) {
+        let rank = turn.rank();
+        let stream = &mut *self;
+        stream.dropped += 1;
+        let (stream, reason) = (stream.id, alloc::format!("{error} (downward, at rank {rank})"));
+        turn.report_fault(stream, reason);
+    }
+
     fn header_of(&self, wave: &OpenWave, rank: u32, is_last: bool) -> Header {
         Header {
             stream: self.id,

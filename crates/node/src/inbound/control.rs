@@ -347,7 +347,7 @@ impl Streams {
     /// A stream closes: what waits on it goes first, then the message, then it is forgotten.
     pub(crate) fn close(&mut self, id: StreamId, turn: &mut Turn) {
         let Some(at) = self.find(id) else { return };
-        if !self.closes_later(at) {
+        if !self.at(at).closes_later() {
             self.close_now(id, turn);
         }
     }
@@ -373,7 +373,7 @@ impl Streams {
         if !stream.replies.is_empty() {
             self.emit_ready(at, turn);
         }
-        self.grant_to_parent(at, turn);
+        self.at(at).grant_to_parent(turn);
     }
 
     /// A process below tells of a fault (front-end): one that costs these back-ends a wave, or one

@@ -292,7 +292,7 @@ impl Membership {
         if stream.keeps && !packet.header.is_direct() {
             if Position::of_downward(&packet) < stream.down_next {
                 // It came from the parent before this one.
-                return streams.grant_to_parent(at, turn);
+                return streams.at(at).grant_to_parent(turn);
             }
             stream.down_next = Position::behind_downward(&packet);
         }
@@ -311,16 +311,16 @@ impl Membership {
         } else if turn.settings.role == crate::Role::BackEnd {
             streams.deliver_down(at, packet, shared.map(|(_, body)| body), turn);
         } else if streams.at(at).passes_down {
-            streams.fan_out(at, packet, frame, shared.as_ref().map(|(frame, _)| frame), turn);
+            streams.at(at).fan_out(packet, frame, shared.as_ref().map(|(frame, _)| frame), turn);
         } else {
             streams.filter_down(at, packet, turn);
         }
         if is_telemetry && turn.settings.role == crate::Role::Communication {
             self.asked(at, packet.header.wave, streams, turn);
         }
-        streams.grant_to_parent(at, turn);
+        streams.at(at).grant_to_parent(turn);
         if is_much_unannounced {
-            streams.owe_to_parent(at, turn);
+            streams.at(at).owe_to_parent(turn);
         }
     }
 }
@@ -363,14 +363,14 @@ impl Streams {
                         stream.dropped += 1;
                         let next = stream.next_wave;
                         turn.undelivered = Some(lacking);
-                        return self.complain(at, next, &alloc::format!("{lacking}"), turn);
+                        return self.at(at).complain(next, &alloc::format!("{lacking}"), turn);
                     }
                 }
             }
         };
         match stream.filters_delivered() {
             true => self.deliver_filtered(at, &whole, turn),
-            false => self.deliver(at, whole, turn),
+            false => self.at(at).deliver(whole, turn),
         }
     }
 }

@@ -178,7 +178,7 @@ impl Streams {
         self.end_if_deserted(at, turn);
         // It may have been the slowest, for which others were made to wait: what it alone had not
         // read need not be kept any more.
-        self.forget_down(at, turn);
+        self.at(at).forget_down(turn);
     }
 }
 
@@ -266,7 +266,7 @@ impl Membership {
         turn.has_ended = true;
         self.end_search(turn);
         for at in 0..streams.len() {
-            streams.force_down(at, turn);
+            streams.at(at).force_down(turn);
         }
         let mut frame = sapwood_packet::Slab::default();
         let encoded = sapwood_wire::encode_control(&mut frame, &Control::Shutdown);

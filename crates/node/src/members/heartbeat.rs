@@ -71,7 +71,7 @@ impl Membership {
             self.ask_children(turn);
             streams.hand_over_rest(false, turn);
             for at in 0..streams.len() {
-                streams.acknowledge_to_parent(at, turn);
+                streams.at(at).acknowledge_to_parent(turn);
             }
         }
     }

@@ -544,7 +544,7 @@ impl Membership {
         for at in 0..streams.len() {
             if let Some(request) = streams.at(at).request_for(link, back_ends) {
                 self.tell_open(link, request, turn);
-                streams.take_back_end(at, turn);
+                streams.at(at).take_back_end(turn);
             }
         }
     }
@@ -605,7 +605,7 @@ impl Membership {
                 stream.gain(&members);
             } else if let Some(request) = stream.request_for(link, back_ends) {
                 self.tell_open(link, request, turn);
-                streams.take_back_end(at, turn);
+                streams.at(at).take_back_end(turn);
             }
         }
     }

@@ -58,6 +58,119 @@ impl Slot {
 }
 
 impl Stream {
+    /// A wave or single packet has gone on from here.
+    pub(crate) fn note_emitted(&mut self, wave: &OpenWave, is_single: bool, turn: &mut Turn) {
+        let is_root = turn.settings.role == Role::FrontEnd;
+        if !is_single {
+            return self.record_absences(wave);
+        }
+        let own = if is_root { 0 } else { self.sender.last_single() };
+        if wave.is_late_part {
+            self.stragglers.note_gone(wave.position.wave, own);
+        }
+        let Some(&(slot, _)) = wave.charges.first() else { return };
+        let Some(slot) = self.slots.get_mut(usize::from(slot)) else { return };
+        slot.note_single(own, wave.header.order.single_number());
+    }
+
+    /// Something more is safe: the children are told before long.
+    pub(crate) fn owe_acknowledgement(&mut self, turn: &mut Turn) {
+        if self.keeps {
+            let is_root = turn.settings.role == Role::FrontEnd;
+            turn.pay_within(if is_root { DELAY } else { DELAY_BELOW });
+        }
+    }
+
+    /// Tells one child what it need not keep.
+    pub(crate) fn acknowledge_to_child(&mut self, slot: usize, turn: &mut Turn) {
+        let is_root = turn.settings.role == Role::FrontEnd;
+        if !self.keeps {
+            return;
+        }
+        let safe = self.safe_up(is_root);
+        let slot = &mut self.slots[slot];
+        let Some(link) = slot.link else { return };
+        if let Some(message) = slot.acknowledgement(self.id, safe, &mut self.stragglers) {
+            turn.send_control(link, &message);
+        }
+    }
+
+    /// Tells the children what they need not keep.
+    pub(crate) fn acknowledge_to_children(&mut self, turn: &mut Turn) {
+        for slot in 0..self.slots.len() {
+            self.acknowledge_to_child(slot, turn);
+        }
+    }
+
+    /// Forgets what has reached all processes below.
+    pub(crate) fn forget_down(&mut self, turn: &mut Turn) {
+        let Turn { pool, .. } = turn;
+        let safe = self.down_safe();
+        let before = self.down_retransmit.bytes();
+        self.down_retransmit.forget_before(safe, pool);
+        self.down_unannounced += before - self.down_retransmit.bytes();
+        self.down_reached = safe;
+        self.grant_to_parent(turn);
+        if self.down_unannounced >= self.down_announce_bytes {
+            self.owe_to_parent(turn);
+        }
+    }
+
+    /// Tells the parent, at once or before long, how much of what went down has become safe.
+    #[cold]
+    pub(crate) fn owe_to_parent(&mut self, turn: &mut Turn) {
+        let is_probed = turn.heartbeat_due.is_some();
+        let is_back_end = turn.settings.role == Role::BackEnd;
+        let most = if is_back_end { REACHED_BYTES_MAX } else { SAFE_BYTES_MAX };
+        let unannounced = self.down_unannounced;
+        if unannounced == 0 || turn.parent.is_none() {
+            // A new parent is told all.
+            self.down_unannounced = 0;
+            return;
+        }
+        if unannounced >= most {
+            return self.acknowledge_to_parent(turn);
+        }
+        let is_little = unannounced < FEW_BYTES && is_back_end;
+        self.down_announce_bytes = if is_little { FEW_BYTES } else { most };
+        match is_little {
+            true if is_probed => {}
+            true => turn.pay_within(DELAY_OF_FEW),
+            false if is_back_end => turn.pay_within(DELAY),
+            // The back-ends have waited.
+            false => turn.pay_within(DELAY_BELOW),
+        }
+    }
+
+    /// Something goes to the parent: what has reached the back-ends is told with it.
+    #[inline]
+    pub(crate) fn acknowledge_beside(&mut self, turn: &mut Turn) {
+        let is_leaf = self.slots.is_empty();
+        let reached = if is_leaf { self.down_next } else { self.down_reached };
+        let unannounced = reached.min(self.down_next).wave.saturating_sub(self.down_announced.wave);
+        if unannounced >= UNANNOUNCED_PACKETS {
+            self.acknowledge_to_parent(turn);
+        }
+    }
+
+    /// Tells the parent what has reached the back-ends below.
+    pub(crate) fn acknowledge_to_parent(&mut self, turn: &mut Turn) {
+        let mut safe = self.down_safe().min(self.down_next);
+        if let Some(first) = self.down_offload.as_ref().and_then(|offload| offload.first()) {
+            safe = safe.min(first);
+        }
+        if !self.keeps || safe <= self.down_announced || safe >= END {
+            return;
+        }
+        self.down_announced = safe;
+        (self.down_unannounced, self.down_announce_bytes) = (0, 1);
+        let (id, Position { wave, offset }) = (self.id, safe);
+        if let Some(parent) = turn.parent {
+            let message = Control::Acknowledge { stream: id, wave, offset, singles: 0 };
+            turn.send_control(parent, &message);
+        }
+    }
+
     /// What may be told to the children: the place before which everything is safe, and the number
     /// up to which single packets are.
     #[inline]
@@ -91,38 +204,6 @@ impl Stream {
     }
 }
 
-impl Streams {
-    /// A wave or single packet has gone on from here.
-    pub(crate) fn note_emitted(
-        &mut self,
-        at: usize,
-        wave: &OpenWave,
-        is_single: bool,
-        turn: &mut Turn,
-    ) {
-        let is_root = turn.settings.role == Role::FrontEnd;
-        let stream = self.at(at);
-        if !is_single {
-            return stream.record_absences(wave);
-        }
-        let own = if is_root { 0 } else { stream.sender.last_single() };
-        if wave.is_late_part {
-            stream.stragglers.note_gone(wave.position.wave, own);
-        }
-        let Some(&(slot, _)) = wave.charges.first() else { return };
-        let Some(slot) = stream.slots.get_mut(usize::from(slot)) else { return };
-        slot.note_single(own, wave.header.order.single_number());
-    }
-
-    /// Something more is safe: the children are told before long.
-    pub(crate) fn owe_acknowledgement(&mut self, at: usize, turn: &mut Turn) {
-        if self.at(at).keeps {
-            let is_root = turn.settings.role == Role::FrontEnd;
-            turn.pay_within(if is_root { DELAY } else { DELAY_BELOW });
-        }
-    }
-}
-
 impl Turn {
     /// What is owed is told after this time at the latest.
     fn pay_within(&mut self, delay: Duration) {
@@ -138,35 +219,13 @@ impl Streams {
     pub(crate) fn pay_acknowledgements(&mut self, turn: &mut Turn) {
         if turn.acknowledgement_due.take_if(|due| *due <= turn.now).is_some() {
             for at in 0..self.len() {
-                self.acknowledge_to_children(at, turn);
+                self.at(at).acknowledge_to_children(turn);
                 let stream = self.at(at);
                 if stream.down_unannounced > 0 {
                     stream.down_announce_bytes = 1;
-                    self.acknowledge_to_parent(at, turn);
+                    self.at(at).acknowledge_to_parent(turn);
                 }
             }
-        }
-    }
-
-    /// Tells the children what they need not keep.
-    pub(crate) fn acknowledge_to_children(&mut self, at: usize, turn: &mut Turn) {
-        for slot in 0..self.at(at).slots.len() {
-            self.acknowledge_to_child(at, slot, turn);
-        }
-    }
-
-    /// Tells one child what it need not keep.
-    pub(crate) fn acknowledge_to_child(&mut self, at: usize, slot: usize, turn: &mut Turn) {
-        let is_root = turn.settings.role == Role::FrontEnd;
-        let stream = self.at(at);
-        if !stream.keeps {
-            return;
-        }
-        let safe = stream.safe_up(is_root);
-        let slot = &mut stream.slots[slot];
-        let Some(link) = slot.link else { return };
-        if let Some(message) = slot.acknowledgement(stream.id, safe, &mut stream.stragglers) {
-            turn.send_control(link, &message);
         }
     }
 
@@ -196,9 +255,9 @@ impl Streams {
             sender.pump(outbox);
         }
         if has_much {
-            self.acknowledge_to_children(at, turn);
+            self.at(at).acknowledge_to_children(turn);
         } else if has_children {
-            self.owe_acknowledgement(at, turn);
+            self.at(at).owe_acknowledgement(turn);
         }
         self.emit_ready(at, turn);
         self.end_if_deserted(at, turn);
@@ -227,81 +286,6 @@ impl Streams {
         let Some(slot) = stream.slot_of(link) else { return };
         let slot = &mut stream.slots[slot];
         slot.down_safe = slot.down_safe.max(position);
-        self.forget_down(at, turn);
-    }
-
-    /// Forgets what has reached all processes below.
-    pub(crate) fn forget_down(&mut self, at: usize, turn: &mut Turn) {
-        let Turn { pool, .. } = turn;
-        let stream = self.at(at);
-        let safe = stream.down_safe();
-        let before = stream.down_retransmit.bytes();
-        stream.down_retransmit.forget_before(safe, pool);
-        stream.down_unannounced += before - stream.down_retransmit.bytes();
-        stream.down_reached = safe;
-        self.grant_to_parent(at, turn);
-        let stream = self.at(at);
-        if stream.down_unannounced >= stream.down_announce_bytes {
-            self.owe_to_parent(at, turn);
-        }
-    }
-
-    /// Tells the parent, at once or before long, how much of what went down has become safe.
-    #[cold]
-    pub(crate) fn owe_to_parent(&mut self, at: usize, turn: &mut Turn) {
-        let is_probed = turn.heartbeat_due.is_some();
-        let is_back_end = turn.settings.role == Role::BackEnd;
-        let most = if is_back_end { REACHED_BYTES_MAX } else { SAFE_BYTES_MAX };
-        let stream = self.at(at);
-        let unannounced = stream.down_unannounced;
-        if unannounced == 0 || turn.parent.is_none() {
-            // A new parent is told all.
-            stream.down_unannounced = 0;
-            return;
-        }
-        if unannounced >= most {
-            return self.acknowledge_to_parent(at, turn);
-        }
-        let is_little = unannounced < FEW_BYTES && is_back_end;
-        stream.down_announce_bytes = if is_little { FEW_BYTES } else { most };
-        match is_little {
-            true if is_probed => {}
-            true => turn.pay_within(DELAY_OF_FEW),
-            false if is_back_end => turn.pay_within(DELAY),
-            // The back-ends have waited.
-            false => turn.pay_within(DELAY_BELOW),
-        }
-    }
-
-    /// Something goes to the parent: what has reached the back-ends is told with it.
-    #[inline]
-    pub(crate) fn acknowledge_beside(&mut self, at: usize, turn: &mut Turn) {
-        let stream = self.at(at);
-        let is_leaf = stream.slots.is_empty();
-        let reached = if is_leaf { stream.down_next } else { stream.down_reached };
-        let unannounced =
-            reached.min(stream.down_next).wave.saturating_sub(stream.down_announced.wave);
-        if unannounced >= UNANNOUNCED_PACKETS {
-            self.acknowledge_to_parent(at, turn);
-        }
-    }
-
-    /// Tells the parent what has reached the back-ends below.
-    pub(crate) fn acknowledge_to_parent(&mut self, at: usize, turn: &mut Turn) {
-        let stream = self.at(at);
-        let mut safe = stream.down_safe().min(stream.down_next);
-        if let Some(first) = stream.down_offload.as_ref().and_then(|offload| offload.first()) {
-            safe = safe.min(first);
-        }
-        if !stream.keeps || safe <= stream.down_announced || safe >= END {
-            return;
-        }
-        stream.down_announced = safe;
-        (stream.down_unannounced, stream.down_announce_bytes) = (0, 1);
-        let (id, Position { wave, offset }) = (stream.id, safe);
-        if let Some(parent) = turn.parent {
-            let message = Control::Acknowledge { stream: id, wave, offset, singles: 0 };
-            turn.send_control(parent, &message);
-        }
+        self.at(at).forget_down(turn);
     }
 }

@@ -30,8 +30,8 @@ impl Streams {
         if turn.settings.role == Role::FrontEnd {
             return self.answer(at, packet, shared, turn);
         }
-        let Some(parent) = turn.parent else { return self.keep_up(at, packet, shared, turn) };
-        self.acknowledge_beside(at, turn);
+        let Some(parent) = turn.parent else { return self.at(at).keep_up(packet, shared, turn) };
+        self.at(at).acknowledge_beside(turn);
         let length = shared.as_ref().map_or(packet.body.len(), Body::len);
         let is_small = length < SHARED_BODY_BYTES;
         if is_small && self.at(at).sender.is_open_for(&packet) {
@@ -63,118 +63,6 @@ impl Streams {
         let Some(outbox) = turn.links.outbox(parent) else { return };
         self.record_runs(outbox);
         self.at(at).queue_up(packet, body, Some(outbox));
-    }
-
-    /// A packet that goes up while there is no parent waits for one.
-    fn keep_up(&mut self, at: usize, packet: PacketRef<'_>, shared: Option<Body>, turn: &mut Turn) {
-        let stream = self.at(at);
-        if stream.keeps && !turn.has_ended {
-            let body = shared.unwrap_or_else(|| Body::from(Slab::copy_of(packet.body)));
-            stream.queue_up(packet, &body, None);
-        }
-    }
-
-    /// Sends a packet down to the children that lead to its destinations.
-    pub(crate) fn send_down(
-        &mut self,
-        at: usize,
-        packet: PacketRef<'_>,
-        shared: Option<&Body>,
-        turn: &mut Turn,
-    ) {
-        if packet.body.len() <= turn.chunk_bytes {
-            let mut scratch = core::mem::take(&mut turn.scratch);
-            scratch.clear();
-            let is_small = packet.body.len() < SHARED_BODY_BYTES;
-            let frame = match shared {
-                Some(body) if !is_small => EncodedFrame::split(&packet, body.clone()).ok(),
-                _ => None,
-            };
-            if frame.is_none() && sapwood_wire::encode_packet(&mut scratch, &packet).is_err() {
-                return;
-            }
-            self.fan_out(at, packet, scratch.as_bytes(), frame.as_ref(), turn);
-            turn.scratch = scratch;
-            return;
-        }
-        let copied;
-        let body = match shared {
-            Some(body) => body,
-            None => {
-                copied = Body::from(Slab::copy_of(packet.body));
-                &copied
-            }
-        };
-        for (part, bytes) in cut(packet, body, turn.chunk_bytes) {
-            if let Ok(frame) = EncodedFrame::split(&part, bytes) {
-                self.fan_out(at, part, &[], Some(&frame), turn);
-            }
-        }
-    }
-
-    /// Puts one frame into the outbox of every child that leads to a destination. `frame` is its
-    /// bytes; `encoded` the same in shared memory, when there is such.
-    #[inline]
-    pub(crate) fn fan_out(
-        &mut self,
-        at: usize,
-        packet: PacketRef<'_>,
-        frame: &[u8],
-        encoded: Option<&EncodedFrame>,
-        turn: &mut Turn,
-    ) {
-        let is_root = turn.settings.role == Role::FrontEnd;
-        let Turn { links, .. } = turn;
-        let stream = self.at(at);
-        let safe = stream.safe_up(is_root);
-        let info = FrameInfo::downward(&packet);
-        stream.keep_down(info, frame, encoded);
-        let drops = stream.drops() && info.begins;
-        let window = stream.request.window_bytes as usize;
-        let mut waiting: Option<EncodedFrame> = encoded.cloned();
-        let mut is_for_some = false;
-        for slot in &mut stream.slots {
-            let is_for = packet.destinations.is_empty()
-                || slot.members.as_ref().intersects(packet.destinations);
-            if !is_for || !slot.is_awaited() {
-                continue;
-            }
-            is_for_some = true;
-            if info.space == SequenceSpace::Waves {
-                slot.down_sent = info.behind;
-            }
-            if !slot.alive {
-                continue;
-            }
-            if slot.down.is_open() {
-                let outbox = slot.link.and_then(|link| links.outbox(link));
-                let Some(outbox) = outbox else { continue };
-                match encoded {
-                    Some(encoded) => outbox.push_frame(encoded),
-                    None => outbox.push_bytes(frame),
-                }
-                slot.down.pass(encoded.map_or(frame.len(), EncodedFrame::length));
-                if stream.keeps
-                    && slot.is_behind(safe.0)
-                    && let Some(message) =
-                        slot.acknowledgement(stream.id, safe, &mut stream.stragglers)
-                {
-                    let pushed = outbox.push_control(&message);
-                    debug_assert!(pushed.is_ok(), "an acknowledgement is short");
-                }
-                continue;
-            }
-            if drops {
-                stream.dropped += slot.down.make_room(window);
-            }
-            let copy = || EncodedFrame::whole(Body::from(Slab::copy_of(frame)));
-            slot.down.wait(waiting.get_or_insert_with(copy).clone(), info);
-        }
-        if stream.keeps && (!is_for_some || stream.down_unannounced >= stream.down_announce_bytes) {
-            // Those below are gone, so that none will say that it has come; or some that are away
-            // are waited for no longer.
-            self.forget_down(at, turn);
-        }
     }
 
     /// What has come to the front-end on a stream goes to the application.
@@ -303,21 +191,127 @@ impl Streams {
         take(&mut left, &rest, &reason);
         missing
     }
-
-    /// Tells the parent that bytes which came down have been dealt with.
-    pub(crate) fn grant_to_parent(&mut self, at: usize, turn: &mut Turn) {
-        let stream = self.at(at);
-        if let Some(bytes) = stream.grant_to_parent() {
-            let id = stream.id;
-            if let Some(parent) = turn.parent {
-                turn.send_control(parent, &Control::Credit { stream: id, bytes });
-                self.acknowledge_to_parent(at, turn);
-            }
-        }
-    }
 }
 
 impl Stream {
+    /// A packet that goes up while there is no parent waits for one.
+    fn keep_up(&mut self, packet: PacketRef<'_>, shared: Option<Body>, turn: &mut Turn) {
+        if self.keeps && !turn.has_ended {
+            let body = shared.unwrap_or_else(|| Body::from(Slab::copy_of(packet.body)));
+            self.queue_up(packet, &body, None);
+        }
+    }
+
+    /// Sends a packet down to the children that lead to its destinations.
+    pub(crate) fn send_down(
+        &mut self,
+        packet: PacketRef<'_>,
+        shared: Option<&Body>,
+        turn: &mut Turn,
+    ) {
+        if packet.body.len() <= turn.chunk_bytes {
+            let mut scratch = core::mem::take(&mut turn.scratch);
+            scratch.clear();
+            let is_small = packet.body.len() < SHARED_BODY_BYTES;
+            let frame = match shared {
+                Some(body) if !is_small => EncodedFrame::split(&packet, body.clone()).ok(),
+                _ => None,
+            };
+            if frame.is_none() && sapwood_wire::encode_packet(&mut scratch, &packet).is_err() {
+                return;
+            }
+            self.fan_out(packet, scratch.as_bytes(), frame.as_ref(), turn);
+            turn.scratch = scratch;
+            return;
+        }
+        let copied;
+        let body = match shared {
+            Some(body) => body,
+            None => {
+                copied = Body::from(Slab::copy_of(packet.body));
+                &copied
+            }
+        };
+        for (part, bytes) in cut(packet, body, turn.chunk_bytes) {
+            if let Ok(frame) = EncodedFrame::split(&part, bytes) {
+                self.fan_out(part, &[], Some(&frame), turn);
+            }
+        }
+    }
+
+    /// Puts one frame into the outbox of every child that leads to a destination. `frame` is its
+    /// bytes; `encoded` the same in shared memory, when there is such.
+    #[inline]
+    pub(crate) fn fan_out(
+        &mut self,
+        packet: PacketRef<'_>,
+        frame: &[u8],
+        encoded: Option<&EncodedFrame>,
+        turn: &mut Turn,
+    ) {
+        let is_root = turn.settings.role == Role::FrontEnd;
+        let Turn { links, .. } = turn;
+        let safe = self.safe_up(is_root);
+        let info = FrameInfo::downward(&packet);
+        self.keep_down(info, frame, encoded);
+        let drops = self.drops() && info.begins;
+        let window = self.request.window_bytes as usize;
+        let mut waiting: Option<EncodedFrame> = encoded.cloned();
+        let mut is_for_some = false;
+        for slot in &mut self.slots {
+            let is_for = packet.destinations.is_empty()
+                || slot.members.as_ref().intersects(packet.destinations);
+            if !is_for || !slot.is_awaited() {
+                continue;
+            }
+            is_for_some = true;
+            if info.space == SequenceSpace::Waves {
+                slot.down_sent = info.behind;
+            }
+            if !slot.alive {
+                continue;
+            }
+            if slot.down.is_open() {
+                let outbox = slot.link.and_then(|link| links.outbox(link));
+                let Some(outbox) = outbox else { continue };
+                match encoded {
+                    Some(encoded) => outbox.push_frame(encoded),
+                    None => outbox.push_bytes(frame),
+                }
+                slot.down.pass(encoded.map_or(frame.len(), EncodedFrame::length));
+                if self.keeps
+                    && slot.is_behind(safe.0)
+                    && let Some(message) = slot.acknowledgement(self.id, safe, &mut self.stragglers)
+                {
+                    let pushed = outbox.push_control(&message);
+                    debug_assert!(pushed.is_ok(), "an acknowledgement is short");
+                }
+                continue;
+            }
+            if drops {
+                self.dropped += slot.down.make_room(window);
+            }
+            let copy = || EncodedFrame::whole(Body::from(Slab::copy_of(frame)));
+            slot.down.wait(waiting.get_or_insert_with(copy).clone(), info);
+        }
+        if self.keeps && (!is_for_some || self.down_unannounced >= self.down_announce_bytes) {
+            // Those below are gone, so that none will say that it has come; or some that are away
+            // are waited for no longer.
+            self.forget_down(turn);
+        }
+    }
+
+    /// Tells the parent that bytes which came down have been dealt with.
+    pub(crate) fn grant_to_parent(&mut self, turn: &mut Turn) {
+        if let Some(bytes) = self.take_grant_to_parent() {
+            let id = self.id;
+            if let Some(parent) = turn.parent {
+                turn.send_control(parent, &Control::Credit { stream: id, bytes });
+                self.acknowledge_to_parent(turn);
+            }
+        }
+    }
+
     /// Gives a packet its number, if it is outside of the order of waves.
     #[inline]
     pub(crate) fn number(&mut self, packet: &mut PacketRef<'_>) {

@@ -8,6 +8,7 @@ use sapwood_packet::{
 use sapwood_wire::limits::PACKET_BYTES_MAX;
 
 use crate::interface::{NodeError, Role};
+use crate::streams::stream::Stream;
 use crate::streams::table::Streams;
 use crate::turn::Turn;
 
@@ -25,7 +26,7 @@ impl Streams {
             let body = Body::from(Slab::copy_of(values.body()));
             return self.send_large(at, header, values.format(), body, turn);
         }
-        self.begin_wave(at, header.wave, values.body().len(), turn);
+        self.at(at).begin_wave(header.wave, values.body().len(), turn);
         self.send_small(at, header, values, turn);
     }
 
@@ -37,24 +38,12 @@ impl Streams {
         body: Body,
         turn: &mut Turn,
     ) {
-        self.begin_wave(at, header.wave, body.len(), turn);
+        self.at(at).begin_wave(header.wave, body.len(), turn);
         let contributors = [[header.origin; 2]];
         let contributors =
             RankSetRef::from_ranges(&contributors).expect("one range of one rank is in order");
         let packet = PacketRef { header, contributors, format, ..PacketRef::default() };
         self.send_up(at, packet, Some(body), turn);
-    }
-
-    /// A wave of this back-end is about to be sent.
-    #[inline]
-    fn begin_wave(&mut self, at: usize, wave: Wave, length: usize, turn: &mut Turn) {
-        turn.counted.sent(length);
-        let open = self.at(at);
-        // A wave that is dropped is skipped, which the packet that follows tells the parent.
-        if open.drops() {
-            open.dropped += open.sender.make_room(open.request.window_bytes as usize);
-        }
-        open.next_wave = wave + 1;
     }
 
     /// Sends a small packet of this back-end, in a run with those before it where that can be.
@@ -89,7 +78,7 @@ impl Streams {
                 open.sender.record_packed(FrameInfo::upward(&packet), grown, outbox);
             }
         }
-        self.acknowledge_beside(at, turn);
+        self.at(at).acknowledge_beside(turn);
     }
 
     pub(crate) fn send_values(
@@ -138,6 +127,20 @@ impl Streams {
         check_length(&body)?;
         self.send_large(at, header, format.as_ref(), body, turn);
         Ok(length)
+    }
+}
+
+impl Stream {
+    /// A wave of this back-end is about to be sent.
+    #[inline]
+    fn begin_wave(&mut self, wave: Wave, length: usize, turn: &mut Turn) {
+        turn.counted.sent(length);
+        let open = &mut *self;
+        // A wave that is dropped is skipped, which the packet that follows tells the parent.
+        if open.drops() {
+            open.dropped += open.sender.make_room(open.request.window_bytes as usize);
+        }
+        open.next_wave = wave + 1;
     }
 }
 

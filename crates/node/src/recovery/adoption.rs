@@ -16,9 +16,57 @@ use sapwood_wire::{Control, Ranges};
 use crate::interface::{AffectedWaves, Event, Instant, LinkId, Mutation, Output, Role};
 use crate::members::membership::{Child, Membership};
 use crate::members::vacancy::{Applicant, Manner, Vacancy};
+use crate::streams::stream::Stream;
 use crate::streams::table::Streams;
 use crate::turn::Turn;
 use crate::waves::slot::Slot;
+
+impl Stream {
+    /// A child takes part in a stream from these places on.
+    fn begin_slot(
+        &mut self,
+        link: LinkId,
+        members: RankSet,
+        up: Position,
+        down: Position,
+        turn: &mut Turn,
+    ) {
+        let Turn { links, .. } = turn;
+        // What has come to a process above others is kept until it tells what has come to those: it
+        // may be gone before.
+        let mut slot = Slot::new(Some(link), members, up, self.request.window_bytes);
+        slot.down_sent = down;
+        for (frame, info) in self.down_retransmit.frames_from(down) {
+            let destinations = frame.destinations();
+            if !destinations.is_empty() && !slot.members.as_ref().intersects(destinations) {
+                continue;
+            }
+            slot.down_sent = info.behind;
+            match links.outbox(link) {
+                Some(outbox) if slot.down.is_open() => {
+                    slot.down.pass(frame.length());
+                    outbox.push_frame(&frame);
+                }
+                _ => slot.down.wait(frame, info),
+            }
+        }
+        self.add_slot(slot);
+    }
+
+    /// The parent was told that nothing more comes on a stream, which is not so any more.
+    pub(crate) fn take_back_end(&mut self, turn: &mut Turn) {
+        let stream = &mut *self;
+        let has_told = core::mem::take(&mut stream.has_said_end) && !stream.sender.withdraw_end();
+        if !has_told {
+            return;
+        }
+        let up = (stream.ended.max(stream.waves.end()), 0);
+        let (stream, down) = (stream.id, (stream.down_next.wave, stream.down_next.offset));
+        if let Some(parent) = turn.parent {
+            turn.send_control(parent, &Control::Resume { stream, up, down });
+        }
+    }
+}
 
 /// How long waves are held back for a back-end whose link has closed and which is not known to have
 /// ended: it connects anew at once if it can.
@@ -265,64 +313,15 @@ impl Membership {
             if stream.slots[slot].next >= END {
                 stream.slots[slot].next = up;
                 stream.waves.wait_from(up);
-                streams.take_back_end(at, turn);
+                streams.at(at).take_back_end(turn);
             }
             return;
         }
         let Some(child) = self.child(rank) else { return };
         let members = stream.members_in(&child.covers);
         stream.resumed_until = stream.resumed_until.max(stream.waves.end()).max(stream.ended);
-        streams.begin_slot(at, link, members, up, down, turn);
-        streams.take_back_end(at, turn);
-    }
-}
-
-impl Streams {
-    /// A child takes part in a stream from these places on.
-    fn begin_slot(
-        &mut self,
-        at: usize,
-        link: LinkId,
-        members: RankSet,
-        up: Position,
-        down: Position,
-        turn: &mut Turn,
-    ) {
-        let Turn { links, .. } = turn;
-        let stream = self.at(at);
-        // What has come to a process above others is kept until it tells what has come to those: it
-        // may be gone before.
-        let mut slot = Slot::new(Some(link), members, up, stream.request.window_bytes);
-        slot.down_sent = down;
-        for (frame, info) in stream.down_retransmit.frames_from(down) {
-            let destinations = frame.destinations();
-            if !destinations.is_empty() && !slot.members.as_ref().intersects(destinations) {
-                continue;
-            }
-            slot.down_sent = info.behind;
-            match links.outbox(link) {
-                Some(outbox) if slot.down.is_open() => {
-                    slot.down.pass(frame.length());
-                    outbox.push_frame(&frame);
-                }
-                _ => slot.down.wait(frame, info),
-            }
-        }
-        stream.add_slot(slot);
-    }
-
-    /// The parent was told that nothing more comes on a stream, which is not so any more.
-    pub(crate) fn take_back_end(&mut self, at: usize, turn: &mut Turn) {
-        let stream = self.at(at);
-        let has_told = core::mem::take(&mut stream.has_said_end) && !stream.sender.withdraw_end();
-        if !has_told {
-            return;
-        }
-        let up = (stream.ended.max(stream.waves.end()), 0);
-        let (stream, down) = (stream.id, (stream.down_next.wave, stream.down_next.offset));
-        if let Some(parent) = turn.parent {
-            turn.send_control(parent, &Control::Resume { stream, up, down });
-        }
+        streams.at(at).begin_slot(link, members, up, down, turn);
+        streams.at(at).take_back_end(turn);
     }
 }
 
@@ -348,8 +347,8 @@ impl Membership {
             let request = stream.request.clone();
             let first = Position::start_of(request.first_wave);
             self.tell_open(link, request, turn);
-            streams.begin_slot(at, link, members, first, Position::default(), turn);
-            streams.take_back_end(at, turn);
+            streams.at(at).begin_slot(link, members, first, Position::default(), turn);
+            streams.at(at).take_back_end(turn);
         }
         for vacancy in &mut self.vacancies {
             let mut back = vacancy.awaited.clone();
@@ -423,7 +422,7 @@ impl Membership {
                 if !is_back {
                     streams.inherit(at, slot, rank, turn);
                 }
-                streams.await_absentees(at, slot, &returned, turn);
+                streams.at(at).await_absentees(slot, &returned, turn);
                 streams.give_up(at, slot, turn);
             }
         }

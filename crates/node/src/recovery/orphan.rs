@@ -15,6 +15,7 @@ use sapwood_wire::{Claim, Control, Ranges, RecoveryTerms, WIRE_VERSION};
 use crate::interface::{Event, LinkId, Missing, Mutation, Output, Recovery, Role};
 use crate::members::membership::Membership;
 use crate::members::search::{Search, Step};
+use crate::streams::stream::Stream;
 use crate::streams::table::Streams;
 use crate::turn::Turn;
 use crate::turn::links::Peer;
@@ -256,7 +257,7 @@ impl Membership {
         turn.send_control(link, &rejoin);
         self.tell_losses(link, turn);
         for at in 0..streams.len() {
-            streams.resume_stream(at, link, turn);
+            streams.at(at).resume_stream(link, turn);
         }
         turn.send_control(link, &Control::Resumed);
         let is_leaving = turn.departs_until.is_some();
@@ -272,7 +273,7 @@ impl Membership {
             }
             streams.say_end_again(at, turn);
             streams.emit_ready(at, turn);
-            streams.acknowledge_to_parent(at, turn);
+            streams.at(at).acknowledge_to_parent(turn);
         }
         if turn.settings.role == Role::BackEnd
             && let Some(outbox) = turn.links.outbox(link)
@@ -301,54 +302,6 @@ impl Membership {
             turn.send_control(link, &Control::Reached { back_ends, attach_points });
         }
         self.send_loss_barrier(turn);
-    }
-}
-
-impl Streams {
-    /// Tells the new parent how far a stream has come, and makes ready what goes again.
-    fn resume_stream(&mut self, at: usize, link: LinkId, turn: &mut Turn) {
-        let stream = self.at(at);
-        if !stream.request.down.is_empty() {
-            // What a filter made of a packet elsewhere does not fit to what has come of it.
-            stream.assemblies.clear();
-            stream.down_next = stream.down_next.start_of_packet();
-        }
-        stream.down_received = 0;
-        stream.down_granted = 0;
-        stream.down_announced = Position::default();
-        let window = stream.request.window_bytes;
-        if stream.breaks(Mutation::ForgetKept) {
-            stream.sender.forget();
-        }
-        if stream.breaks(Mutation::RepeatDownwards) {
-            stream.down_next = Position::default();
-        }
-        if stream.breaks(Mutation::SkipFirstKept) {
-            stream.sender.forget_first();
-        }
-        stream.sender.restart(window);
-        let mut up = stream.sender.acknowledged;
-        up.wave += u64::from(stream.breaks(Mutation::ResumeTooFar));
-        let down = stream.down_next;
-        let resume = Control::Resume {
-            stream: stream.id,
-            up: (up.wave, up.offset),
-            down: (down.wave, down.offset),
-        };
-        turn.send_control(link, &resume);
-        self.tell_faults(at, link, turn);
-    }
-
-    /// Tells a new parent why waves that are not safe lack back-ends: the old one may not have
-    /// passed it on.
-    fn tell_faults(&mut self, at: usize, link: LinkId, turn: &mut Turn) {
-        let rank = turn.rank();
-        let stream = self.at(at);
-        for (wave, Missing { ranks, reason }) in stream.faults.all() {
-            let (back_ends, reason) = (Ranges::from(ranks), reason.clone());
-            let fault = Control::Fault { stream: stream.id, wave, rank, back_ends, reason };
-            turn.send_control(link, &fault);
-        }
     }
 }
 
@@ -437,6 +390,52 @@ impl Streams {
         let stream = self.at(at);
         if core::mem::take(&mut stream.has_said_end) {
             self.end_if_deserted(at, turn);
+        }
+    }
+}
+
+impl Stream {
+    /// Tells the new parent how far a stream has come, and makes ready what goes again.
+    fn resume_stream(&mut self, link: LinkId, turn: &mut Turn) {
+        if !self.request.down.is_empty() {
+            // What a filter made of a packet elsewhere does not fit to what has come of it.
+            self.assemblies.clear();
+            self.down_next = self.down_next.start_of_packet();
+        }
+        self.down_received = 0;
+        self.down_granted = 0;
+        self.down_announced = Position::default();
+        let window = self.request.window_bytes;
+        if self.breaks(Mutation::ForgetKept) {
+            self.sender.forget();
+        }
+        if self.breaks(Mutation::RepeatDownwards) {
+            self.down_next = Position::default();
+        }
+        if self.breaks(Mutation::SkipFirstKept) {
+            self.sender.forget_first();
+        }
+        self.sender.restart(window);
+        let mut up = self.sender.acknowledged;
+        up.wave += u64::from(self.breaks(Mutation::ResumeTooFar));
+        let down = self.down_next;
+        let resume = Control::Resume {
+            stream: self.id,
+            up: (up.wave, up.offset),
+            down: (down.wave, down.offset),
+        };
+        turn.send_control(link, &resume);
+        self.tell_faults(link, turn);
+    }
+
+    /// Tells a new parent why waves that are not safe lack back-ends: the old one may not have
+    /// passed it on.
+    fn tell_faults(&mut self, link: LinkId, turn: &mut Turn) {
+        let rank = turn.rank();
+        for (wave, Missing { ranks, reason }) in self.faults.all() {
+            let (back_ends, reason) = (Ranges::from(ranks), reason.clone());
+            let fault = Control::Fault { stream: self.id, wave, rank, back_ends, reason };
+            turn.send_control(link, &fault);
         }
     }
 }

@@ -412,7 +412,7 @@ impl Stream {
     }
 
     /// Bytes from the parent that have been dealt with; gives a grant when it is worth a message.
-    pub(crate) fn grant_to_parent(&mut self) -> Option<u32> {
+    pub(crate) fn take_grant_to_parent(&mut self) -> Option<u32> {
         let waiting = |slot: &Slot| slot.down.waiting_bytes() as u64;
         let held = self.slots.iter().filter(|slot| slot.alive).map(waiting).max().unwrap_or(0);
         let held = held.max(self.down_retransmit.bytes().saturating_sub(KEPT_BYTES) as u64);
