@@ -261,6 +261,27 @@ impl Outbox {
         }
     }
 
+    /// The same, of the runs of one stream; those of others stay.
+    #[inline]
+    pub fn take_ended_runs_of(
+        &mut self,
+        stream: StreamId,
+        mut record: impl FnMut(&EndedRun, &[u8]),
+    ) {
+        let Self { ended_runs, pieces, pieces_gone, .. } = self;
+        ended_runs.retain(|run| {
+            if run.stream != stream {
+                return true;
+            }
+            let piece = run.piece.checked_sub(*pieces_gone).and_then(|at| pieces.get(at as usize));
+            debug_assert!(piece.is_some(), "a run has left before it was kept");
+            if let Some(piece) = piece {
+                record(run, &piece.bytes()[run.start..run.start + run.length]);
+            }
+            false
+        });
+    }
+
     /// The last `length` bytes, which have just been packed.
     #[inline]
     pub fn last_packed(&self, length: usize) -> &[u8] {

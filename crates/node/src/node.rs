@@ -138,7 +138,7 @@ impl Node {
         let waves = streams.filter_map(|stream| stream.wave_due()).min();
         let others = [
             self.turn.acknowledgement_due,
-            self.streams.filter_deadline(),
+            self.streams.filter_deadline(&self.turn),
             self.membership.search.as_ref().map(crate::members::search::Search::deadline),
             self.membership.vacancy_deadline(),
             self.turn.heartbeat_due,

@@ -57,7 +57,8 @@ impl Application<'_> {
         }
         self.node.streams.next += 1;
         let at = self.node.streams.insert(stream);
-        self.node.membership.open_to_children(at, &mut self.node.streams, &mut self.node.turn);
+        let stream = self.node.streams.at(at);
+        self.node.membership.open_to_children(stream, &mut self.node.turn);
         Ok(id)
     }
 
@@ -178,10 +179,10 @@ impl Application<'_> {
         if self.node.streams.at(at).passes_down {
             self.node.streams.at(at).send_down(lent, Some(packet.body()), &mut self.node.turn);
         } else {
-            self.node.streams.transform_down(at, lent, &mut self.node.turn);
+            self.node.streams.at(at).transform_down(lent, &mut self.node.turn);
         }
         if self.node.streams.at(at).telemetry.is_some() {
-            self.node.membership.asked(at, wave, &mut self.node.streams, &mut self.node.turn);
+            self.node.membership.asked(stream, wave, &mut self.node.streams, &mut self.node.turn);
             self.node.membership.add_records(&mut self.node.streams, &mut self.node.turn);
         }
         Ok(())
@@ -217,7 +218,7 @@ impl Application<'_> {
         let open = self.node.streams.at(at);
         open.unread = open.unread.saturating_sub(u64::from(cost));
         if self.node.turn.settings.role == Role::FrontEnd {
-            self.node.streams.emit_ready(at, &mut self.node.turn);
+            self.node.streams.at(at).emit_ready(&mut self.node.turn);
             self.node.membership.add_records(&mut self.node.streams, &mut self.node.turn);
         } else {
             self.node.streams.at(at).grant_to_parent(&mut self.node.turn);

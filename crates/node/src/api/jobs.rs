@@ -7,16 +7,17 @@ use core::time::Duration;
 use sapwood_packet::StreamId;
 
 use crate::interface::Instant;
+use crate::interface::work::Work;
 use crate::node::Node;
 use crate::transform::fairness::{SLOW, VERY_SLOW};
-use crate::transform::job::{Job, Load, Work};
+use crate::transform::job::{Job, Load};
 
 impl Node {
     /// Whether there is a job to be done, for [`Node::take_job`].
     #[inline]
     #[must_use]
     pub fn has_job(&self) -> bool {
-        !self.streams.jobs.listed.is_empty() || !self.streams.jobs.retired.is_empty()
+        !self.turn.jobs_wanted.is_empty() || !self.streams.jobs.retired.is_empty()
     }
 
     /// How many jobs are out that the node waits for.
@@ -36,12 +37,12 @@ impl Node {
     pub fn take_job(&mut self, now: Instant) -> Option<Job> {
         self.turn.now = now;
         self.turn.transformed = None;
-        while let Some((id, work)) = self.streams.jobs.listed.pop_front() {
-            let Some(at) = self.streams.find(id) else { continue };
+        while let Some((id, work)) = self.turn.jobs_wanted.pop_front() {
+            let Some((stream, jobs)) = self.streams.with_jobs(id) else { continue };
             let job = match work {
-                Work::Up => self.streams.gather_up(at, &mut self.turn),
-                Work::Down => self.streams.gather_down(at, &mut self.turn),
-                Work::Rule => self.streams.gather_question(at, &mut self.turn),
+                Work::Up => stream.gather_up(jobs, &mut self.turn),
+                Work::Down => stream.gather_down(jobs, &mut self.turn),
+                Work::Rule => stream.gather_question(jobs, &mut self.turn),
             };
             if job.is_some() {
                 return job;
@@ -49,11 +50,8 @@ impl Node {
         }
         let (stream, chain, rule) = self.streams.jobs.retired.pop()?;
         let load = Load::Packets(Vec::new());
-        Some(Job {
-            number: 0,
-            rule,
-            ..self.streams.job_of(stream, Work::Up, chain, load, &self.turn)
-        })
+        let job = Job::new(0, stream, Work::Up, chain, load, self.turn.rank());
+        Some(Job { rule, ..job })
     }
 
     /// A job has been run, which took that long. This changes the node as an input does.
@@ -69,20 +67,21 @@ impl Node {
             );
         };
         let lent = self.streams.jobs.lent.swap_remove(position);
-        let Some(at) = self.streams.find(lent.stream) else { return };
-        if self.turn.has_ended {
+        let id = lent.stream;
+        let Some(stream) = self.streams.get_mut(id).filter(|_| !self.turn.has_ended) else {
             return;
-        }
+        };
         if let Some(reason) = job.broken.take() {
-            self.streams.give_up_filters(at, &lent, reason, &mut self.turn);
+            stream.give_up_filters(&lent, reason, &mut self.turn);
         } else {
             drop(lent);
             match job.work {
-                Work::Up => self.streams.finish_up(at, job, time, &mut self.turn),
-                Work::Down => self.streams.finish_down(at, job, time, &mut self.turn),
-                Work::Rule => self.streams.finish_question(at, job, &mut self.turn),
+                Work::Up => stream.finish_up(job, time, &mut self.turn),
+                Work::Down => stream.finish_down(job, time, &mut self.turn),
+                Work::Rule => stream.finish_question(job, &mut self.turn),
             }
         }
+        self.streams.close_if_idle(id, &mut self.turn);
         self.membership.end_if_idle(&mut self.streams, &mut self.turn);
         self.membership.depart(&mut self.streams, &mut self.turn);
     }

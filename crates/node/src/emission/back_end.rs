@@ -1,18 +1,109 @@
 //! The filters of a stream that run in a back-end.
 
 use sapwood_filter::{Chain, Emitter, Filter, FilterError, WaveRef};
-use sapwood_packet::{
-    Header, Order, Packet, PacketRef, RankSet, RankSetRef, StreamId, Tag, ValuesRef, Wave,
-};
+use sapwood_packet::{Header, Order, Packet, PacketRef, RankSet, RankSetRef, Tag, ValuesRef, Wave};
 
 use crate::interface::Delivery;
 use crate::streams::stream::Stream;
-use crate::streams::table::Streams;
 use crate::transform::back_end::{OwnFilters, packet_of};
 use crate::transform::emissions::check_emissions;
 use crate::turn::Turn;
 
 impl Stream {
+    /// A filter has failed on what was sent: its wave ends without this back-end, and the front-end
+    /// is told why.
+    fn fail_sent(&mut self, header: Header, error: &FilterError, turn: &mut Turn) {
+        let Header { wave, origin: rank, .. } = header;
+        self.tell_own_fault(wave, &RankSet::range(rank, rank), error, "", turn);
+        self.next_wave = wave + 1;
+        self.record_own_runs(turn);
+        let header = Header { void: true, filtered: true, ..header };
+        self.send_up(PacketRef { header, ..PacketRef::default() }, None, turn);
+    }
+
+    /// Sends what the upward filters make of the application's values, each packet in a wave of its
+    /// own, the first in that one. Gives the length of their values.
+    pub(crate) fn send_filtered(
+        &mut self,
+        header: Header,
+        values: ValuesRef<'_>,
+        turn: &mut Turn,
+    ) -> usize {
+        let contributors = [[header.origin; 2]];
+        let contributors =
+            RankSetRef::from_ranges(&contributors).expect("one range of one rank is in order");
+        let (format, body) = (values.format(), values.body());
+        let packet = PacketRef { header, contributors, format, body, ..PacketRef::default() };
+        let emitter = match self.run_own(packet, |own| &mut own.up, turn) {
+            Ok(emitter) => emitter,
+            Err(error) => {
+                self.fail_sent(header, &error, turn);
+                return 0;
+            }
+        };
+        let mut length = 0;
+        let mut wave = header.wave;
+        for (emission, values) in emitter.emissions() {
+            if emission.is_reply {
+                self.deliver_reply(header, emission.tag, values, turn);
+                continue;
+            }
+            length += values.body().len();
+            let made = Header { tag: emission.tag, wave, filtered: true, ..header };
+            self.send_in_wave(made, values, turn);
+            wave += 1;
+        }
+        turn.emitter = emitter;
+        length
+    }
+
+    fn tell_own_fault(
+        &mut self,
+        wave: Wave,
+        ranks: &RankSet,
+        error: &FilterError,
+        route: &str,
+        turn: &mut Turn,
+    ) {
+        let rank = turn.rank();
+        let reason = alloc::format!("{error} ({route}at rank {rank})");
+        self.tell_fault(Some(wave), rank, ranks.clone(), reason, turn);
+    }
+
+    /// A packet for the application of this back-end has come.
+    pub(crate) fn deliver_filtered(&mut self, packet: &Packet, turn: &mut Turn) {
+        if self.refusal().is_some() {
+            self.dropped += 1;
+            return;
+        }
+        let rank = turn.rank();
+        let header = Header { origin: rank, filtered: true, ..packet.header };
+        let emitter = match self.run_own(packet.as_ref(), |own| &mut own.down, turn) {
+            Ok(emitter) => emitter,
+            Err(error) => {
+                self.dropped += 1;
+                let none = RankSet::new();
+                return self.tell_own_fault(0, &none, &error, "downward, ", turn);
+            }
+        };
+        for (emission, values) in emitter.emissions() {
+            let header = Header { tag: emission.tag, ..header };
+            if emission.is_reply {
+                let (format, body) = (values.format(), values.body());
+                let header = Header { order: Order::Direct, ..header };
+                self.record_own_runs(turn);
+                self.send_up(
+                    PacketRef { header, format, body, ..PacketRef::default() },
+                    None,
+                    turn,
+                );
+            } else {
+                self.deliver(packet_of(header, values), turn);
+            }
+        }
+        turn.emitter = emitter;
+    }
+
     /// Runs one of the chains on one packet; the emitter is to be given back.
     fn run_own(
         &mut self,
@@ -76,105 +167,5 @@ impl Stream {
     /// Why this back-end takes no part in the stream, if its filters cannot be made here.
     pub(crate) fn refusal(&self) -> Option<&FilterError> {
         self.own.as_ref()?.refused.as_ref()
-    }
-}
-
-impl Streams {
-    /// Sends what the upward filters make of the application's values, each packet in a wave of its
-    /// own, the first in that one. Gives the length of their values.
-    pub(crate) fn send_filtered(
-        &mut self,
-        at: usize,
-        header: Header,
-        values: ValuesRef<'_>,
-        turn: &mut Turn,
-    ) -> usize {
-        let contributors = [[header.origin; 2]];
-        let contributors =
-            RankSetRef::from_ranges(&contributors).expect("one range of one rank is in order");
-        let (format, body) = (values.format(), values.body());
-        let packet = PacketRef { header, contributors, format, body, ..PacketRef::default() };
-        let emitter = match self.at(at).run_own(packet, |own| &mut own.up, turn) {
-            Ok(emitter) => emitter,
-            Err(error) => {
-                self.fail_sent(at, header, &error, turn);
-                return 0;
-            }
-        };
-        let mut length = 0;
-        let mut wave = header.wave;
-        for (emission, values) in emitter.emissions() {
-            if emission.is_reply {
-                self.at(at).deliver_reply(header, emission.tag, values, turn);
-                continue;
-            }
-            length += values.body().len();
-            let made = Header { tag: emission.tag, wave, filtered: true, ..header };
-            self.send_in_wave(at, made, values, turn);
-            wave += 1;
-        }
-        turn.emitter = emitter;
-        length
-    }
-
-    /// A filter has failed on what was sent: its wave ends without this back-end, and the front-end
-    /// is told why.
-    fn fail_sent(&mut self, at: usize, header: Header, error: &FilterError, turn: &mut Turn) {
-        let Header { stream, wave, origin: rank, .. } = header;
-        self.tell_own_fault(stream, wave, &RankSet::range(rank, rank), error, "", turn);
-        self.at(at).next_wave = wave + 1;
-        self.end_runs(turn);
-        let header = Header { void: true, filtered: true, ..header };
-        self.send_up(at, PacketRef { header, ..PacketRef::default() }, None, turn);
-    }
-
-    fn tell_own_fault(
-        &mut self,
-        stream: StreamId,
-        wave: Wave,
-        ranks: &RankSet,
-        error: &FilterError,
-        route: &str,
-        turn: &mut Turn,
-    ) {
-        let rank = turn.rank();
-        let reason = alloc::format!("{error} ({route}at rank {rank})");
-        self.pass_on_fault(stream, Some(wave), rank, ranks.clone(), reason, turn);
-    }
-
-    /// A packet for the application of this back-end has come.
-    pub(crate) fn deliver_filtered(&mut self, at: usize, packet: &Packet, turn: &mut Turn) {
-        let stream = self.at(at);
-        if stream.refusal().is_some() {
-            stream.dropped += 1;
-            return;
-        }
-        let rank = turn.rank();
-        let header = Header { origin: rank, filtered: true, ..packet.header };
-        let emitter = match self.at(at).run_own(packet.as_ref(), |own| &mut own.down, turn) {
-            Ok(emitter) => emitter,
-            Err(error) => {
-                self.at(at).dropped += 1;
-                let none = RankSet::new();
-                return self.tell_own_fault(header.stream, 0, &none, &error, "downward, ", turn);
-            }
-        };
-        for (emission, values) in emitter.emissions() {
-            let header = Header { tag: emission.tag, ..header };
-            if emission.is_reply {
-                let (format, body) = (values.format(), values.body());
-                let header = Header { order: Order::Direct, ..header };
-                self.end_runs(turn);
-                self.send_up(
-                    at,
-                    PacketRef { header, format, body, ..PacketRef::default() },
-                    None,
-                    turn,
-                );
-            } else {
-                self.at(at).deliver(packet_of(header, values), turn);
-            }
-        }
-        turn.emitter = emitter;
     }
 }

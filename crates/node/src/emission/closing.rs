@@ -10,47 +10,20 @@ use crate::streams::table::Streams;
 use crate::turn::Turn;
 
 impl Streams {
-    /// When no child of a stream is left, the parent is told so, behind the last wave.
-    pub(crate) fn end_if_deserted(&mut self, at: usize, turn: &mut Turn) {
-        let stream = self.at(at);
-        if stream.telemetry.is_some() {
-            // This process itself still has something to tell.
-            return;
-        }
-        let is_deserted = stream.slots.iter().all(|slot| slot.next >= END);
-        if !is_deserted || stream.has_said_end || !stream.waves.is_empty() {
-            return;
-        }
-        stream.has_said_end = true;
-        let is_refused = stream.refusal().is_some();
-        if turn.settings.role == Role::Communication || is_refused {
-            let header = sapwood_packet::Header {
-                stream: stream.id,
-                order: sapwood_packet::Order::Last,
-                origin: turn.rank(),
-                ends_wave: true,
-                void: true,
-                ..Default::default()
-            };
-            let packet = sapwood_packet::PacketRef { header, ..Default::default() };
-            self.send_up(at, packet, None, turn);
-        }
-    }
-
     pub(crate) fn close_now(&mut self, id: StreamId, turn: &mut Turn) {
-        let Some(at) = self.find(id) else { return };
-        self.at(at).force_down(turn);
-        self.retire_filters(at);
+        let Some((stream, jobs)) = self.with_jobs(id) else { return };
+        stream.force_down(turn);
+        stream.retire_filters(jobs);
         let mut frame = sapwood_packet::Slab::default();
         let encoded = sapwood_wire::encode_control(&mut frame, &Control::Close { stream: id });
         debug_assert!(encoded.is_ok(), "a close message is short");
         let Turn { links, .. } = turn;
-        for slot in self.at(at).slots.iter().filter(|slot| slot.alive) {
+        for slot in stream.slots.iter().filter(|slot| slot.alive) {
             if let Some(outbox) = slot.link.and_then(|link| links.outbox(link)) {
                 outbox.push_bytes(frame.as_bytes());
             }
         }
-        let is_own_matter = self.at(at).telemetry.is_some();
+        let is_own_matter = stream.telemetry.is_some();
         self.remove(id);
         if turn.settings.role == Role::BackEnd && !is_own_matter {
             turn.outputs.push_back(Output::Event(Event::StreamClosed { stream: id }));
@@ -59,6 +32,32 @@ impl Streams {
 }
 
 impl Stream {
+    /// When no child of a stream is left, the parent is told so, behind the last wave.
+    pub(crate) fn end_if_deserted(&mut self, turn: &mut Turn) {
+        if self.telemetry.is_some() {
+            // This process itself still has something to tell.
+            return;
+        }
+        let is_deserted = self.slots.iter().all(|slot| slot.next >= END);
+        if !is_deserted || self.has_said_end || !self.waves.is_empty() {
+            return;
+        }
+        self.has_said_end = true;
+        let is_refused = self.refusal().is_some();
+        if turn.settings.role == Role::Communication || is_refused {
+            let header = sapwood_packet::Header {
+                stream: self.id,
+                order: sapwood_packet::Order::Last,
+                origin: turn.rank(),
+                ends_wave: true,
+                void: true,
+                ..Default::default()
+            };
+            let packet = sapwood_packet::PacketRef { header, ..Default::default() };
+            self.send_up(packet, None, turn);
+        }
+    }
+
     /// Lets everything that waits on a stream go down, whatever the credit.
     pub(crate) fn force_down(&mut self, turn: &mut Turn) {
         let Turn { links, .. } = turn;

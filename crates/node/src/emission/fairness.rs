@@ -8,42 +8,41 @@ use crate::transform::route::Route;
 use crate::turn::Turn;
 
 impl Streams {
-    /// Whether a stream's next wave is not to be sent on here and now: others have their turn
-    /// first, or its filters run apart.
-    #[inline]
-    pub(crate) fn has_to_wait(&mut self, at: usize, turn: &mut Turn) -> bool {
-        let stream = self.at(at);
-        if stream.route != Route::Transform {
-            return false;
-        }
-        if stream.offload.is_some() {
-            return self.is_left_to_job(at, turn);
-        }
-        let most = if stream.filter_timing.is_slow { 1 } else { WAVES_PER_INPUT };
-        let id = stream.id;
-        let is_enough = turn.transformed.is_some_and(|(last, waves)| last == id && waves >= most);
-        if is_enough {
-            self.at(at).yields = true;
-            self.yields_until = Some(turn.now);
-        }
-        is_enough
-    }
-
     /// Goes on with the streams that have let others have their turn.
     pub(crate) fn end_yields(&mut self, turn: &mut Turn) {
-        if self.yields_until.take().is_none() {
+        if turn.yields_until.take().is_none() {
             return;
         }
         for at in 0..self.len() {
             if core::mem::take(&mut self.at(at).yields) {
-                self.emit_ready(at, turn);
-                self.end_if_deserted(at, turn);
+                self.at(at).emit_ready(turn);
+                self.at(at).end_if_deserted(turn);
             }
         }
     }
 }
 
 impl Stream {
+    /// Whether a stream's next wave is not to be sent on here and now: others have their turn
+    /// first, or its filters run apart.
+    #[inline]
+    pub(crate) fn has_to_wait(&mut self, turn: &mut Turn) -> bool {
+        if self.route != Route::Transform {
+            return false;
+        }
+        if self.offload.is_some() {
+            return self.is_left_to_job(turn);
+        }
+        let most = if self.filter_timing.is_slow { 1 } else { WAVES_PER_INPUT };
+        let id = self.id;
+        let is_enough = turn.transformed.is_some_and(|(last, waves)| last == id && waves >= most);
+        if is_enough {
+            self.yields = true;
+            turn.yields_until = Some(turn.now);
+        }
+        is_enough
+    }
+
     /// A stream's filters are about to run for a wave.
     pub(crate) fn note_transformed(&mut self, turn: &mut Turn) {
         let id = self.id;

@@ -16,19 +16,6 @@ use crate::turn::Turn;
 use crate::waves::replicas::{Replica, WAVES};
 
 impl Streams {
-    /// The filters have taken in a wave, whose packets have not been sent.
-    #[inline]
-    pub(crate) fn note_taken_in(&mut self, at: usize, wave: Wave, turn: &mut Turn) {
-        let stream = self.at(at);
-        let has_released = stream.up.has_released();
-        let Some(handover) = &mut stream.handover else { return };
-        handover.has_more = true;
-        let next = wave + 1;
-        if has_released || next.saturating_sub(handover.sent) >= WAVES {
-            self.hand_over(at, next, turn);
-        }
-    }
-
     /// Hands over what the filters of all streams hold and have not handed over.
     pub(crate) fn hand_over_rest(&mut self, is_leaving: bool, turn: &mut Turn) {
         for at in 0..self.len() {
@@ -37,14 +24,14 @@ impl Streams {
             if (is_open || is_leaving)
                 && stream.handover.as_ref().is_some_and(|handover| handover.has_more)
             {
-                self.hand_over(at, wave, turn);
+                self.at(at).hand_over(wave, turn);
             }
         }
     }
 
     /// Hands over what the filters of all streams hold, to a new parent.
     pub(crate) fn hand_over_all(&mut self, turn: &mut Turn) {
-        let absorbed = self.absorbed.clone();
+        let absorbed = turn.absorbed.clone();
         for at in 0..self.len() {
             let stream = self.at(at);
             let wave = stream.ended;
@@ -53,7 +40,50 @@ impl Streams {
             // An old parent was told; this one has to know of those that were taken over.
             let others = if absorbed.is_empty() { 0..0 } else { composable };
             handover.held = others.collect();
-            self.hand_over(at, wave, turn);
+            self.at(at).hand_over(wave, turn);
+        }
+    }
+
+    /// Whether a process must not come back: others have its state, or may have that of others.
+    pub(crate) fn is_replaced(&self, rank: Rank, turn: &Turn) -> bool {
+        let slots = self.iter().flat_map(|stream| &stream.slots);
+        let mut replicas = slots.flat_map(|slot| &slot.replicas.list);
+        turn.absorbed.contains(rank) || replicas.any(|replica| replica.absorbed.contains(rank))
+    }
+
+    /// An orphan is taken in over these processes.
+    pub(crate) fn pass_over(&self, between: &[Rank], turn: &mut Turn) {
+        if self.iter().any(|stream| stream.handover.is_some()) {
+            between.iter().for_each(|&rank| turn.absorbed.insert(rank));
+        }
+    }
+
+    /// The link to a child is gone: what it has handed over is fixed, whatever becomes of it.
+    pub(crate) fn close_replicas(&mut self, link: LinkId, turn: &mut Turn) {
+        for at in 0..self.len() {
+            let stream = self.at(at);
+            if stream.handover.is_none() {
+                continue;
+            }
+            let Some(slot) = stream.slot_of(link) else { continue };
+            let slot = &mut stream.slots[slot];
+            slot.replicas.close(slot.next.wave);
+            let absorbed = slot.replicas.absorbed();
+            turn.absorbed.union_with(absorbed.as_ref());
+        }
+    }
+}
+
+impl Stream {
+    /// The filters have taken in a wave, whose packets have not been sent.
+    #[inline]
+    pub(crate) fn note_taken_in(&mut self, wave: Wave, turn: &mut Turn) {
+        let has_released = self.up.has_released();
+        let Some(handover) = &mut self.handover else { return };
+        handover.has_more = true;
+        let next = wave + 1;
+        if has_released || next.saturating_sub(handover.sent) >= WAVES {
+            self.hand_over(next, turn);
         }
     }
 
@@ -61,57 +91,47 @@ impl Streams {
     /// what they held behind it, if that is due.
     pub(crate) fn note_taken_in_offload(
         &mut self,
-        at: usize,
         wave: Wave,
         copy: Option<StateCopy>,
         turn: &mut Turn,
     ) {
-        let Some(handover) = &mut self.at(at).handover else { return };
+        let Some(handover) = &mut self.handover else { return };
         handover.has_more = true;
         if let Some(copy) = copy {
-            self.hand_over_copy(at, wave + 1, copy, turn);
+            self.hand_over_copy(wave + 1, copy, turn);
         }
     }
 
     /// Hands over what the filters of a stream hold, after all waves before this one. Filters that
     /// run apart are asked for it first.
-    fn hand_over(&mut self, at: usize, wave: Wave, turn: &mut Turn) {
+    fn hand_over(&mut self, wave: Wave, turn: &mut Turn) {
         let has_parent = turn.parent.is_some();
-        let stream = self.at(at);
-        match &mut stream.offload {
+        match &mut self.offload {
             None if has_parent => {
-                let copy = copy_of(&stream.up);
-                self.hand_over_copy(at, wave, copy, turn);
+                let copy = copy_of(&self.up);
+                self.hand_over_copy(wave, copy, turn);
             }
             None => {}
             Some(offload) => {
                 offload.wants_copy |= has_parent;
-                self.ask_for_work(at, turn);
+                self.ask_for_work(turn);
             }
         }
     }
 
     /// Hands over what the filters of a stream held after all waves before this one.
-    pub(crate) fn hand_over_copy(
-        &mut self,
-        at: usize,
-        wave: Wave,
-        copy: StateCopy,
-        turn: &mut Turn,
-    ) {
+    pub(crate) fn hand_over_copy(&mut self, wave: Wave, copy: StateCopy, turn: &mut Turn) {
         let Some(parent) = turn.parent else { return };
-        let mut absorbed = self.absorbed.clone();
-        let stream = self.at(at);
-        for slot in &stream.slots {
+        let mut absorbed = turn.absorbed.clone();
+        for slot in &self.slots {
             absorbed.union_with(slot.replicas.absorbed().as_ref());
         }
-        let id = stream.id;
-        let Some(mut handover) = stream.handover.take() else { return };
+        let id = self.id;
+        let Some(mut handover) = self.handover.take() else { return };
         (handover.sent, handover.has_more) = (wave, false);
         let held = core::mem::take(&mut handover.held);
         let mut is_too_large = false;
         for (number, saved) in copy.into_iter().enumerate() {
-            let stream = self.at(at);
             let filter = handover.filters[number];
             let fits = |saved: &Values| saved.as_ref().body().len() <= STATE_BYTES_MAX;
             is_too_large |= saved.as_ref().is_some_and(|saved| !fits(saved));
@@ -126,72 +146,41 @@ impl Streams {
             }
             let saved = saved.unwrap_or_default();
             let (format, values) = (saved.as_ref().format().codes(), saved.as_ref().body());
-            stream.sender.pass(values.len());
+            self.sender.pass(values.len());
             let (format, values) = (format.to_vec(), values.to_vec());
             let absorbed = Ranges::from(&absorbed);
             let state = Control::State { stream: id, filter, wave, format, values, absorbed };
             turn.send_control(parent, &state);
         }
         let complains = is_too_large && !core::mem::replace(&mut handover.has_complained, true);
-        self.at(at).handover = Some(handover);
+        self.handover = Some(handover);
         if complains {
             let reason = alloc::format!(
                 "the state of a filter is longer than {STATE_BYTES_MAX} bytes and is not handed over"
             );
-            self.at(at).complain(wave, &reason, turn);
-        }
-    }
-
-    /// Whether a process must not come back: others have its state, or may have that of others.
-    pub(crate) fn is_replaced(&self, rank: Rank) -> bool {
-        let slots = self.iter().flat_map(|stream| &stream.slots);
-        let mut replicas = slots.flat_map(|slot| &slot.replicas.list);
-        self.absorbed.contains(rank) || replicas.any(|replica| replica.absorbed.contains(rank))
-    }
-
-    /// An orphan is taken in over these processes.
-    pub(crate) fn pass_over(&mut self, between: &[Rank]) {
-        if self.iter().any(|stream| stream.handover.is_some()) {
-            between.iter().for_each(|&rank| self.absorbed.insert(rank));
-        }
-    }
-
-    /// The link to a child is gone: what it has handed over is fixed, whatever becomes of it.
-    pub(crate) fn close_replicas(&mut self, link: LinkId) {
-        for at in 0..self.len() {
-            let stream = self.at(at);
-            if stream.handover.is_none() {
-                continue;
-            }
-            let Some(slot) = stream.slot_of(link) else { continue };
-            let slot = &mut stream.slots[slot];
-            slot.replicas.close(slot.next.wave);
-            let absorbed = slot.replicas.absorbed();
-            self.absorbed.union_with(absorbed.as_ref());
+            self.complain(wave, &reason, turn);
         }
     }
 
     /// The process of a slot does not come back: what it has handed over is taken over as soon as
     /// its waves have gone on.
-    pub(crate) fn inherit(&mut self, at: usize, slot: usize, rank: Rank, turn: &mut Turn) {
-        let stream = self.at(at);
-        let replicas = core::mem::take(&mut stream.slots[slot].replicas).list;
-        let Some(handover) = &mut stream.handover else { return };
+    pub(crate) fn inherit(&mut self, slot: usize, rank: Rank, turn: &mut Turn) {
+        let replicas = core::mem::take(&mut self.slots[slot].replicas).list;
+        let Some(handover) = &mut self.handover else { return };
         let mut inherited =
             replicas.into_iter().filter(|replica| replica.state.is_some()).peekable();
         let is_heir = inherited.peek().is_some();
         handover.heritage.extend(inherited);
         if is_heir {
-            self.absorbed.insert(rank);
+            turn.absorbed.insert(rank);
         }
-        self.take_over(at, turn);
+        self.take_over(turn);
     }
 
     /// Takes over what was inherited and is due.
-    pub(crate) fn take_over(&mut self, at: usize, turn: &mut Turn) {
-        let stream = self.at(at);
-        let ended = stream.ended;
-        let Some(handover) = &mut stream.handover else { return };
+    pub(crate) fn take_over(&mut self, turn: &mut Turn) {
+        let ended = self.ended;
+        let Some(handover) = &mut self.handover else { return };
         let is_due = |replica: &Replica| replica.wave <= ended;
         if !handover.heritage.iter().any(is_due) {
             return;
@@ -201,20 +190,18 @@ impl Streams {
         let due: Vec<Replica> = due;
         for Replica { filter, state, .. } in due {
             let Some(state) = state else { continue };
-            if let Some(offload) = &mut self.at(at).offload {
+            if let Some(offload) = &mut self.offload {
                 offload.inherited.push((filter, state));
                 continue;
             }
-            let absorbed = self.at(at).up.absorb_into(filter, state.as_ref());
+            let absorbed = self.up.absorb_into(filter, state.as_ref());
             if let Err(error) = absorbed {
-                self.at(at).complain_of_loss(&error, turn);
+                self.complain_of_loss(&error, turn);
             }
         }
-        self.hand_over(at, ended, turn);
+        self.hand_over(ended, turn);
     }
-}
 
-impl Stream {
     /// Tells here and at the front-end what costs no wave anything now.
     pub(crate) fn complain(&mut self, wave: Wave, reason: &str, turn: &mut Turn) {
         let rank = turn.rank();

@@ -10,80 +10,22 @@ use core::time::Duration;
 use sapwood_filter::{Chain, Emitter, FilterError};
 use sapwood_packet::{Packet, PacketRef, StreamId};
 
+use crate::interface::work::Work;
 use crate::interface::{Instant, Role};
 use crate::streams::stream::Stream;
 use crate::streams::table::Streams;
-use crate::transform::job::{Batch, Item, Job, Load, Made, Work};
-use crate::transform::offload::{END_WAIT, Lent, Phase, SPARE_EMITTERS_MAX};
+use crate::transform::job::{Batch, Item, Job, Load, Made};
+use crate::transform::offload::{DownOffload, END_WAIT, Jobs, Lent, Phase, SPARE_EMITTERS_MAX};
 use crate::turn::Turn;
 
 impl Streams {
     /// When filters are to go on, or to be looked after. Asked after every input.
     #[inline]
-    pub(crate) fn filter_deadline(&self) -> Option<Instant> {
+    pub(crate) fn filter_deadline(&self, turn: &Turn) -> Option<Instant> {
         if self.jobs.lent.is_empty() && self.jobs.ends.is_none() {
-            return self.yields_until;
+            return turn.yields_until;
         }
-        self.jobs.deadline().into_iter().chain(self.yields_until).min()
-    }
-
-    /// The next job, to be noted once it is whole.
-    pub(crate) fn new_job(
-        &mut self,
-        stream: StreamId,
-        work: Work,
-        chain: Chain,
-        load: Load,
-        turn: &mut Turn,
-    ) -> Job {
-        self.jobs.last_number += 1;
-        self.job_of(stream, work, chain, load, turn)
-    }
-
-    /// A job of these filters.
-    pub(crate) fn job_of(
-        &self,
-        stream: StreamId,
-        work: Work,
-        chain: Chain,
-        load: Load,
-        turn: &Turn,
-    ) -> Job {
-        let open = self.get(stream);
-        Job {
-            number: self.jobs.last_number,
-            stream,
-            work,
-            rank: turn.rank(),
-            is_root: turn.settings.role == Role::FrontEnd,
-            children: open.map_or(0, |open| open.slots.len() as u32),
-            back_ends: open.map_or(0, |open| open.below.len() as u32),
-            chain,
-            batch: Batch::new(load),
-            inherited: Vec::new(),
-            wants_copy: false,
-            handed_over: None,
-            spare: Vec::new(),
-            failures: Vec::new(),
-            first_copy: None,
-            made: Vec::new(),
-            rule: None,
-            decided: None,
-            broken: None,
-        }
-    }
-
-    /// Remembers that a job is out.
-    pub(crate) fn note_lent(&mut self, job: &Job, turn: &mut Turn) {
-        let limit = self.jobs.limit;
-        self.jobs.lent.push(Lent {
-            number: job.number,
-            stream: job.stream,
-            work: job.work,
-            batch: Arc::clone(&job.batch),
-            steps: 0,
-            until: (!limit.is_zero()).then(|| turn.now + limit),
-        });
+        self.jobs.deadline().into_iter().chain(turn.yields_until).min()
     }
 
     /// Looks after the jobs that have been out for long, when the time has come.
@@ -103,307 +45,21 @@ impl Streams {
                 let lent = self.jobs.lent.swap_remove(index);
                 if let Some(at) = self.find(lent.stream) {
                     let reason = format!("has run for {} ms and is given up", limit.as_millis());
-                    self.give_up_filters(at, &lent, reason, turn);
+                    self.at(at).give_up_filters(&lent, reason, turn);
+                    self.close_if_idle(lent.stream, turn);
                 }
             }
         }
-    }
-
-    /// Filters do not come back: everything that they were to work on fails.
-    pub(crate) fn give_up_filters(
-        &mut self,
-        at: usize,
-        lent: &Lent,
-        reason: String,
-        turn: &mut Turn,
-    ) {
-        let stream = self.at(at);
-        let ended = stream.ended;
-        let names = stream.names_of(lent.work);
-        let reason = format!("{names} of stream {} {reason}", stream.id);
-        let error = FilterError::Failed(reason.clone());
-        match &lent.batch.load {
-            Load::Waves(items) => {
-                // What they held is lost; there is nothing to be handed over any more.
-                stream.handover = None;
-                if let Some(offload) = &mut stream.offload {
-                    offload.phase = Phase::GivenUp(error.clone());
-                }
-                self.at(at).complain(ended, &reason, turn);
-                for item in items {
-                    self.emit_finished(at, item, Some(Err(&error)), turn);
-                }
-                self.at(at).waves.give_back();
-                self.go_on(at, turn);
-            }
-            Load::Packets(packets) => {
-                if let Some(offload) = &mut stream.down_offload {
-                    offload.phase = Phase::GivenUp(error);
-                }
-                self.at(at).complain(ended, &format!("{reason} (downward)"), turn);
-                self.drop_down(at, packets.len(), turn);
-            }
-            Load::Question(_) => {
-                stream.give_up_rule(error);
-                self.at(at).complain(ended, &reason, turn);
-                self.go_on(at, turn);
-            }
-        }
-    }
-
-    /// Sends on what waited for a job of the stream.
-    pub(crate) fn go_on(&mut self, at: usize, turn: &mut Turn) {
-        self.emit_ready(at, turn);
-        self.end_if_deserted(at, turn);
-        if turn.settings.role == Role::FrontEnd {
-            self.at(at).owe_acknowledgement(turn);
-        }
-    }
-
-    /// A stream is forgotten: no wave waits for its filters, and they are dropped where they run.
-    pub(crate) fn retire_filters(&mut self, at: usize) {
-        let stream = self.at(at);
-        let id = stream.id;
-        let up = stream.offload.is_some().then(|| mem::take(&mut stream.up));
-        let down = stream.down_offload.is_some().then(|| mem::take(&mut stream.down));
-        let rule = stream.retire_rule();
-        for chain in [up, down].into_iter().flatten() {
-            self.jobs.retire(id, chain, None);
-        }
-        self.jobs.retire(id, Chain::default(), rule);
-        self.jobs.lent.retain(|lent| lent.stream != id);
     }
 }
 
-/// Upward.
+/// Downward and the ends of jobs.
 impl Streams {
-    /// Whether the next wave is left to a job, which is asked for if there is one to be done; not
-    /// so when the filters have been given up.
-    pub(crate) fn is_left_to_job(&mut self, at: usize, turn: &mut Turn) -> bool {
-        if self.at(at).given_up().is_some() {
-            return false;
-        }
-        self.ask_for_work(at, turn);
-        true
-    }
-
-    /// Has the upward filters given out if there is something to do.
-    pub(crate) fn ask_for_work(&mut self, at: usize, turn: &mut Turn) {
-        let now = turn.now;
-        // One that leaves begins no further wave: its children send it to another.
-        let is_leaving = turn.departs_until.is_some();
-        let stream = self.at(at);
-        let Some(offload) = &mut stream.offload else { return };
-        let has_work = offload.wants_copy
-            || !offload.inherited.is_empty()
-            || !is_leaving && stream.waves.is_ready(now);
-        if has_work && matches!(offload.phase, Phase::Idle) {
-            offload.phase = Phase::Listed;
-            let id = stream.id;
-            self.jobs.list(id, Work::Up);
-        }
-    }
-
-    /// Takes the next waves of a stream out of its table. Those that need no filter go on at once
-    /// if no other is among them.
-    pub(crate) fn gather_up(&mut self, at: usize, turn: &mut Turn) -> Option<Job> {
-        let (now, is_root) = (turn.now, turn.settings.role == Role::FrontEnd);
-        let is_leaving = turn.departs_until.is_some();
-        let offload = self.at(at).offload.as_mut()?;
-        offload.phase = Phase::Idle;
-        let most = offload.stride.0;
-        let (mut items, mut runs, mut bytes) = (Vec::new(), 0, 0);
-        loop {
-            let stream = self.at(at);
-            let window = stream.request.window_bytes as usize;
-            let is_enough = items.len() == most || !items.is_empty() && bytes >= window;
-            let is_held = !stream.replies.is_empty() || !stream.has_room_up(is_root);
-            if is_leaving || is_enough || is_held {
-                break;
-            }
-            if stream.rule.is_some() {
-                self.consult_rule(at, turn);
-            }
-            let stream = self.at(at);
-            let Some((wave, is_single)) = stream.waves.take_ready(now) else { break };
-            bytes += wave.charged_bytes();
-            let route = self.at(at).begin_emission(&wave, is_single, turn);
-            let stream = self.at(at);
-            stream.waves.lend(&wave, is_single);
-            if stream.keeps && !is_single {
-                stream.record(&wave);
-            }
-            let item = Item { wave, is_single, route };
-            runs += usize::from(item.runs());
-            items.push(item);
-        }
-        let stream = self.at(at);
-        let offload = stream.offload.as_mut()?;
-        let inherited = mem::take(&mut offload.inherited);
-        let wants_copy = mem::take(&mut offload.wants_copy) || !inherited.is_empty();
-        let (spare, id) = (mem::take(&mut offload.spare), stream.id);
-        if runs == 0 && !wants_copy {
-            self.finish_items(at, items, &mut Vec::new(), turn);
-            self.go_on(at, turn);
-            return None;
-        }
-        let stream = self.at(at);
-        if let Some(offload) = &mut stream.offload {
-            offload.phase = Phase::AtWork;
-        }
-        let handed_over = stream.handover.as_ref().map(|handover| handover.sent);
-        let chain = mem::take(&mut stream.up);
-        let job = self.new_job(id, Work::Up, chain, Load::Waves(items), turn);
-        let job = Job { inherited, wants_copy, handed_over, spare, ..job };
-        self.note_lent(&job, turn);
-        Some(job)
-    }
-
-    /// Filters have come back.
-    pub(crate) fn finish_up(&mut self, at: usize, job: Job, time: Duration, turn: &mut Turn) {
-        let Job { chain, batch, spare, failures, first_copy, mut made, .. } = job;
-        let stream = self.at(at);
-        let ended = stream.ended;
-        stream.up = chain;
-        if let Some(offload) = &mut stream.offload {
-            offload.phase = Phase::Idle;
-            offload.spare = spare;
-            if !made.is_empty() {
-                offload.note_time(made.len(), time);
-            }
-        }
-        for error in failures {
-            self.at(at).complain_of_loss(&error, turn);
-        }
-        if let Some(copy) = first_copy {
-            self.hand_over_copy(at, ended, copy, turn);
-        }
-        // The node has let go of its own share of the batch.
-        if let Some(Batch { load: Load::Waves(items), .. }) = Arc::into_inner(batch) {
-            made.reverse();
-            self.finish_items(at, items, &mut made, turn);
-        }
-        let stream = self.at(at);
-        if stream.offload.as_ref().is_some_and(|offload| offload.is_done()) {
-            stream.offload = None;
-        }
-        self.go_on(at, turn);
-    }
-
-    /// Sends on waves that were out of the table; `made` is what came of those that needed a
-    /// filter, the first last.
-    fn finish_items(&mut self, at: usize, items: Vec<Item>, made: &mut Vec<Made>, turn: &mut Turn) {
-        for item in items {
-            let made = if item.runs() { made.pop() } else { None };
-            let Some(Made { mut made, copy }) = made else {
-                self.emit_finished(at, &item, None, turn);
-                self.at(at).recycle(item.wave, turn);
-                continue;
-            };
-            if made.is_ok() && !item.is_single {
-                self.note_taken_in_offload(at, item.wave.position.wave, copy, turn);
-            }
-            self.emit_finished(at, &item, Some(made.as_mut().map_err(|error| &*error)), turn);
-            if let (Ok(emitter), Some(offload)) = (made, &mut self.at(at).offload)
-                && offload.spare.len() < SPARE_EMITTERS_MAX
-            {
-                offload.spare.push(emitter);
-            }
-            self.at(at).recycle(item.wave, turn);
-        }
-        self.at(at).waves.give_back();
-    }
-}
-
-/// Downward.
-impl Streams {
-    /// A packet waits for downward filters that run apart.
-    pub(crate) fn queue_down(&mut self, at: usize, packet: PacketRef<'_>, turn: &mut Turn) {
-        let stream = self.at(at);
-        let Some(offload) = &mut stream.down_offload else { return };
-        if let Phase::GivenUp(_) = offload.phase {
-            stream.dropped += 1;
-            return;
-        }
-        let copy = match packet.try_to_packet() {
-            Ok(copy) => copy,
-            Err(lacking) => return self.at(at).fail_down(&lacking.into(), turn),
-        };
-        offload.bytes += packet.body.len();
-        offload.waiting.push_back(copy);
-        self.ask_for_work_down(at);
-    }
-
-    fn ask_for_work_down(&mut self, at: usize) {
-        let stream = self.at(at);
-        let Some(offload) = &mut stream.down_offload else { return };
-        if matches!(offload.phase, Phase::Idle) && !offload.waiting.is_empty() {
-            offload.phase = Phase::Listed;
-            let id = stream.id;
-            self.jobs.list(id, Work::Down);
-        }
-    }
-
-    pub(crate) fn gather_down(&mut self, at: usize, turn: &mut Turn) -> Option<Job> {
-        let stream = self.at(at);
-        let id = stream.id;
-        let offload = stream.down_offload.as_mut()?;
-        offload.first = offload.first();
-        offload.phase = Phase::AtWork;
-        let count = offload.waiting.len().min(offload.stride.0);
-        let packets: Vec<Packet> = offload.waiting.drain(..count).collect();
-        let spare = mem::take(&mut offload.spare);
-        let chain = mem::take(&mut stream.down);
-        let job = self.new_job(id, Work::Down, chain, Load::Packets(packets), turn);
-        let job = Job { spare, ..job };
-        self.note_lent(&job, turn);
-        Some(job)
-    }
-
-    pub(crate) fn finish_down(&mut self, at: usize, job: Job, time: Duration, turn: &mut Turn) {
-        let Job { chain, batch, spare, made, .. } = job;
-        let stream = self.at(at);
-        stream.down = chain;
-        let Some(offload) = &mut stream.down_offload else { return };
-        offload.phase = Phase::Idle;
-        offload.first = None;
-        offload.spare = spare;
-        offload.stride.adapt(time);
-        let Load::Packets(packets) = &batch.load else { return };
-        for (packet, Made { made, .. }) in packets.iter().zip(made) {
-            if let Some(offload) = &mut self.at(at).down_offload {
-                offload.bytes = offload.bytes.saturating_sub(packet.body().len());
-            }
-            let emitter = made.unwrap_or_else(|error| {
-                self.at(at).fail_down(&error, turn);
-                Emitter::new()
-            });
-            self.send_made_down(at, packet.as_ref(), &emitter, turn);
-            if let Some(offload) = &mut self.at(at).down_offload {
-                offload.spare.push(emitter);
-            }
-        }
-        self.ask_for_work_down(at);
-        self.at(at).grant_to_parent(turn);
-        self.close_if_idle(at, turn);
-    }
-
-    /// The packets that downward filters had, and those that wait for them, come to nothing.
-    fn drop_down(&mut self, at: usize, at_work: usize, turn: &mut Turn) {
-        let stream = self.at(at);
-        let Some(offload) = &mut stream.down_offload else { return };
-        stream.dropped += (at_work + offload.waiting.len()) as u64;
-        offload.waiting.clear();
-        (offload.bytes, offload.first) = (0, None);
-        self.at(at).grant_to_parent(turn);
-        self.close_if_idle(at, turn);
-    }
-
-    fn close_if_idle(&mut self, at: usize, turn: &mut Turn) {
-        let stream = self.at(at);
-        let id = stream.id;
-        if stream.down_offload.as_ref().is_some_and(|offload| offload.closes && !offload.is_busy())
-        {
+    /// Closes a stream that was to close behind packets that were at work.
+    pub(crate) fn close_if_idle(&mut self, id: StreamId, turn: &mut Turn) {
+        let is_idle = |offload: &DownOffload| offload.closes && !offload.is_busy();
+        let offload = self.get(id).and_then(|stream| stream.down_offload.as_ref());
+        if offload.is_some_and(|offload| is_idle(offload)) {
             self.close_now(id, turn);
         }
     }
@@ -425,6 +81,286 @@ impl Streams {
 }
 
 impl Stream {
+    /// A packet waits for downward filters that run apart.
+    pub(crate) fn queue_down(&mut self, packet: PacketRef<'_>, turn: &mut Turn) {
+        let Some(offload) = &mut self.down_offload else { return };
+        if let Phase::GivenUp(_) = offload.phase {
+            self.dropped += 1;
+            return;
+        }
+        let copy = match packet.try_to_packet() {
+            Ok(copy) => copy,
+            Err(lacking) => return self.fail_down(&lacking.into(), turn),
+        };
+        offload.bytes += packet.body.len();
+        offload.waiting.push_back(copy);
+        self.ask_for_work_down(turn);
+    }
+
+    /// The packets that downward filters had, and those that wait for them, come to nothing.
+    fn drop_down(&mut self, at_work: usize, turn: &mut Turn) {
+        let Some(offload) = &mut self.down_offload else { return };
+        self.dropped += (at_work + offload.waiting.len()) as u64;
+        offload.waiting.clear();
+        (offload.bytes, offload.first) = (0, None);
+        self.grant_to_parent(turn);
+    }
+
+    /// Whether the next wave is left to a job, which is asked for if there is one to be done; not
+    /// so when the filters have been given up.
+    pub(crate) fn is_left_to_job(&mut self, turn: &mut Turn) -> bool {
+        if self.given_up().is_some() {
+            return false;
+        }
+        self.ask_for_work(turn);
+        true
+    }
+
+    /// Has the upward filters given out if there is something to do.
+    pub(crate) fn ask_for_work(&mut self, turn: &mut Turn) {
+        let now = turn.now;
+        // One that leaves begins no further wave: its children send it to another.
+        let is_leaving = turn.departs_until.is_some();
+        let Some(offload) = &mut self.offload else { return };
+        let has_work = offload.wants_copy
+            || !offload.inherited.is_empty()
+            || !is_leaving && self.waves.is_ready(now);
+        if has_work && matches!(offload.phase, Phase::Idle) {
+            offload.phase = Phase::Listed;
+            let id = self.id;
+            turn.jobs_wanted.push_back((id, Work::Up));
+        }
+    }
+
+    fn ask_for_work_down(&mut self, turn: &mut Turn) {
+        let Some(offload) = &mut self.down_offload else { return };
+        if matches!(offload.phase, Phase::Idle) && !offload.waiting.is_empty() {
+            offload.phase = Phase::Listed;
+            let id = self.id;
+            turn.jobs_wanted.push_back((id, Work::Down));
+        }
+    }
+
+    pub(crate) fn finish_down(&mut self, job: Job, time: Duration, turn: &mut Turn) {
+        let Job { chain, batch, spare, made, .. } = job;
+        self.down = chain;
+        let Some(offload) = &mut self.down_offload else { return };
+        offload.phase = Phase::Idle;
+        offload.first = None;
+        offload.spare = spare;
+        offload.stride.adapt(time);
+        let Load::Packets(packets) = &batch.load else { return };
+        for (packet, Made { made, .. }) in packets.iter().zip(made) {
+            if let Some(offload) = &mut self.down_offload {
+                offload.bytes = offload.bytes.saturating_sub(packet.body().len());
+            }
+            let emitter = made.unwrap_or_else(|error| {
+                self.fail_down(&error, turn);
+                Emitter::new()
+            });
+            self.send_made_down(packet.as_ref(), &emitter, turn);
+            if let Some(offload) = &mut self.down_offload {
+                offload.spare.push(emitter);
+            }
+        }
+        self.ask_for_work_down(turn);
+        self.grant_to_parent(turn);
+    }
+
+    pub(crate) fn gather_down(&mut self, jobs: &mut Jobs, turn: &mut Turn) -> Option<Job> {
+        let _id = self.id;
+        let offload = self.down_offload.as_mut()?;
+        offload.first = offload.first();
+        offload.phase = Phase::AtWork;
+        let count = offload.waiting.len().min(offload.stride.0);
+        let packets: Vec<Packet> = offload.waiting.drain(..count).collect();
+        let spare = mem::take(&mut offload.spare);
+        let chain = mem::take(&mut self.down);
+        let job = self.job_of(jobs.next_number(), Work::Down, chain, Load::Packets(packets), turn);
+        let job = Job { spare, ..job };
+        jobs.lend(&job, turn.now);
+        Some(job)
+    }
+
+    /// Takes the next waves of a stream out of its table. Those that need no filter go on at once
+    /// if no other is among them.
+    pub(crate) fn gather_up(&mut self, jobs: &mut Jobs, turn: &mut Turn) -> Option<Job> {
+        let (now, is_root) = (turn.now, turn.settings.role == Role::FrontEnd);
+        let is_leaving = turn.departs_until.is_some();
+        let offload = self.offload.as_mut()?;
+        offload.phase = Phase::Idle;
+        let most = offload.stride.0;
+        let (mut items, mut runs, mut bytes) = (Vec::new(), 0, 0);
+        loop {
+            let window = self.request.window_bytes as usize;
+            let is_enough = items.len() == most || !items.is_empty() && bytes >= window;
+            let is_held = !self.replies.is_empty() || !self.has_room_up(is_root);
+            if is_leaving || is_enough || is_held {
+                break;
+            }
+            if self.rule.is_some() {
+                self.consult_rule(turn);
+            }
+            let Some((wave, is_single)) = self.waves.take_ready(now) else { break };
+            bytes += wave.charged_bytes();
+            let route = self.begin_emission(&wave, is_single, turn);
+            self.waves.lend(&wave, is_single);
+            if self.keeps && !is_single {
+                self.record(&wave);
+            }
+            let item = Item { wave, is_single, route };
+            runs += usize::from(item.runs());
+            items.push(item);
+        }
+        let offload = self.offload.as_mut()?;
+        let inherited = mem::take(&mut offload.inherited);
+        let wants_copy = mem::take(&mut offload.wants_copy) || !inherited.is_empty();
+        let spare = mem::take(&mut offload.spare);
+        if runs == 0 && !wants_copy {
+            self.finish_items(items, &mut Vec::new(), turn);
+            self.go_on(turn);
+            return None;
+        }
+        if let Some(offload) = &mut self.offload {
+            offload.phase = Phase::AtWork;
+        }
+        let handed_over = self.handover.as_ref().map(|handover| handover.sent);
+        let chain = mem::take(&mut self.up);
+        let job = self.job_of(jobs.next_number(), Work::Up, chain, Load::Waves(items), turn);
+        let job = Job { inherited, wants_copy, handed_over, spare, ..job };
+        jobs.lend(&job, turn.now);
+        Some(job)
+    }
+
+    /// Filters do not come back: everything that they were to work on fails.
+    pub(crate) fn give_up_filters(&mut self, lent: &Lent, reason: String, turn: &mut Turn) {
+        let stream = &mut *self;
+        let ended = stream.ended;
+        let names = stream.names_of(lent.work);
+        let reason = format!("{names} of stream {} {reason}", stream.id);
+        let error = FilterError::Failed(reason.clone());
+        match &lent.batch.load {
+            Load::Waves(items) => {
+                // What they held is lost; there is nothing to be handed over any more.
+                stream.handover = None;
+                if let Some(offload) = &mut stream.offload {
+                    offload.phase = Phase::GivenUp(error.clone());
+                }
+                self.complain(ended, &reason, turn);
+                for item in items {
+                    self.emit_finished(item, Some(Err(&error)), turn);
+                }
+                self.waves.give_back();
+                self.go_on(turn);
+            }
+            Load::Packets(packets) => {
+                if let Some(offload) = &mut stream.down_offload {
+                    offload.phase = Phase::GivenUp(error);
+                }
+                self.complain(ended, &format!("{reason} (downward)"), turn);
+                self.drop_down(packets.len(), turn);
+            }
+            Load::Question(_) => {
+                stream.give_up_rule(error);
+                self.complain(ended, &reason, turn);
+                self.go_on(turn);
+            }
+        }
+    }
+
+    /// Sends on what waited for a job of the stream.
+    pub(crate) fn go_on(&mut self, turn: &mut Turn) {
+        self.emit_ready(turn);
+        self.end_if_deserted(turn);
+        if turn.settings.role == Role::FrontEnd {
+            self.owe_acknowledgement(turn);
+        }
+    }
+
+    /// A stream is forgotten: no wave waits for its filters, and they are dropped where they run.
+    pub(crate) fn retire_filters(&mut self, jobs: &mut Jobs) {
+        let stream = &mut *self;
+        let id = stream.id;
+        let up = stream.offload.is_some().then(|| mem::take(&mut stream.up));
+        let down = stream.down_offload.is_some().then(|| mem::take(&mut stream.down));
+        let rule = stream.retire_rule();
+        for chain in [up, down].into_iter().flatten() {
+            jobs.retire(id, chain, None);
+        }
+        jobs.retire(id, Chain::default(), rule);
+        jobs.lent.retain(|lent| lent.stream != id);
+    }
+
+    /// Filters have come back.
+    pub(crate) fn finish_up(&mut self, job: Job, time: Duration, turn: &mut Turn) {
+        let Job { chain, batch, spare, failures, first_copy, mut made, .. } = job;
+        let ended = self.ended;
+        self.up = chain;
+        if let Some(offload) = &mut self.offload {
+            offload.phase = Phase::Idle;
+            offload.spare = spare;
+            if !made.is_empty() {
+                offload.note_time(made.len(), time);
+            }
+        }
+        for error in failures {
+            self.complain_of_loss(&error, turn);
+        }
+        if let Some(copy) = first_copy {
+            self.hand_over_copy(ended, copy, turn);
+        }
+        // The node has let go of its own share of the batch.
+        if let Some(Batch { load: Load::Waves(items), .. }) = Arc::into_inner(batch) {
+            made.reverse();
+            self.finish_items(items, &mut made, turn);
+        }
+        if self.offload.as_ref().is_some_and(|offload| offload.is_done()) {
+            self.offload = None;
+        }
+        self.go_on(turn);
+    }
+
+    /// Sends on waves that were out of the table; `made` is what came of those that needed a
+    /// filter, the first last.
+    fn finish_items(&mut self, items: Vec<Item>, made: &mut Vec<Made>, turn: &mut Turn) {
+        for item in items {
+            let made = if item.runs() { made.pop() } else { None };
+            let Some(Made { mut made, copy }) = made else {
+                self.emit_finished(&item, None, turn);
+                self.recycle(item.wave, turn);
+                continue;
+            };
+            if made.is_ok() && !item.is_single {
+                self.note_taken_in_offload(item.wave.position.wave, copy, turn);
+            }
+            self.emit_finished(&item, Some(made.as_mut().map_err(|error| &*error)), turn);
+            if let (Ok(emitter), Some(offload)) = (made, &mut self.offload)
+                && offload.spare.len() < SPARE_EMITTERS_MAX
+            {
+                offload.spare.push(emitter);
+            }
+            self.recycle(item.wave, turn);
+        }
+        self.waves.give_back();
+    }
+
+    /// A job of its filters.
+    pub(crate) fn job_of(
+        &self,
+        number: u64,
+        work: Work,
+        chain: Chain,
+        load: Load,
+        turn: &Turn,
+    ) -> Job {
+        Job {
+            is_root: turn.settings.role == Role::FrontEnd,
+            children: self.slots.len() as u32,
+            back_ends: self.below.len() as u32,
+            ..Job::new(number, self.id, work, chain, load, turn.rank())
+        }
+    }
+
     /// Whether a stream that is to close has packets at work that come before; it closes behind
     /// them.
     pub(crate) fn closes_later(&mut self) -> bool {

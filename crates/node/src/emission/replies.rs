@@ -4,56 +4,48 @@ use sapwood_filter::Emitter;
 use sapwood_packet::{Header, Order, PacketRef, ValuesRef};
 
 use crate::streams::stream::Stream;
-use crate::streams::table::Streams;
 use crate::transform::emissions::shared;
 use crate::transform::replies::{REPLIES_PER_INPUT, Replies};
 use crate::turn::Turn;
 
-impl Streams {
+impl Stream {
     /// Has what a filter has made of a wave go down, and keeps what cannot go at once. The emitter
     /// is empty then.
-    pub(crate) fn answer_down(
-        &mut self,
-        at: usize,
-        header: Header,
-        made: &mut Emitter,
-        turn: &mut Turn,
-    ) {
+    pub(crate) fn answer_down(&mut self, header: Header, made: &mut Emitter, turn: &mut Turn) {
         let count = made.emissions().filter(|(emission, _)| emission.is_reply).count();
         if count == 0 {
             return;
         }
         let header = Header { order: Order::Direct, ..header };
-        let stream = self.at(at);
-        if count <= REPLIES_PER_INPUT && stream.replies.is_empty() && !stream.is_choked() {
+        if count <= REPLIES_PER_INPUT && self.replies.is_empty() && !self.is_choked() {
             for (emission, values) in made.emissions().filter(|(emission, _)| emission.is_reply) {
-                self.at(at).send_reply(Header { tag: emission.tag, ..header }, values, turn);
+                self.send_reply(Header { tag: emission.tag, ..header }, values, turn);
             }
             return;
         }
         let replies = Replies { header, made: core::mem::take(made), done: 0 };
-        self.at(at).replies.push_back(replies);
-        self.go_on_replying(at, turn);
+        self.replies.push_back(replies);
+        self.go_on_replying(turn);
     }
 
     /// Sends down what waits of a stream's replies, as far as may be now. Gives whether none is
     /// left.
-    pub(crate) fn go_on_replying(&mut self, at: usize, turn: &mut Turn) -> bool {
+    pub(crate) fn go_on_replying(&mut self, turn: &mut Turn) -> bool {
         let mut left = REPLIES_PER_INPUT;
-        while let Some(mut replies) = self.at(at).replies.pop_front() {
+        while let Some(mut replies) = self.replies.pop_front() {
             let Replies { header, made, done } = &mut replies;
             for (emission, values) in made.emissions_from(*done) {
-                if left == 0 || self.at(at).is_choked() {
+                if left == 0 || self.is_choked() {
                     break;
                 }
                 *done += 1;
                 if emission.is_reply {
                     left -= 1;
-                    self.at(at).send_reply(Header { tag: emission.tag, ..*header }, values, turn);
+                    self.send_reply(Header { tag: emission.tag, ..*header }, values, turn);
                 }
             }
             if replies.made.emissions_from(replies.done).next().is_some() {
-                self.at(at).replies.push_front(replies);
+                self.replies.push_front(replies);
                 break;
             }
             if turn.emitter.is_empty() {
@@ -62,17 +54,14 @@ impl Streams {
                 turn.emitter = replies.made;
             }
         }
-        let stream = self.at(at);
-        let is_done = stream.replies.is_empty();
-        if !is_done && !stream.is_choked() {
-            stream.yields = true;
-            self.yields_until = Some(turn.now);
+        let is_done = self.replies.is_empty();
+        if !is_done && !self.is_choked() {
+            self.yields = true;
+            turn.yields_until = Some(turn.now);
         }
         is_done
     }
-}
 
-impl Stream {
     fn send_reply(&mut self, header: Header, values: ValuesRef<'_>, turn: &mut Turn) {
         let (format, body) = (values.format(), values.body());
         match shared(body) {

@@ -4,52 +4,54 @@ use sapwood_filter::{Chain, FilterError, Verdict};
 use sapwood_link::END;
 use sapwood_packet::Rank;
 
+use crate::interface::work::Work;
 use crate::interface::{Instant, Role};
 use crate::streams::stream::Stream;
-use crate::streams::table::Streams;
-use crate::transform::job::{Job, Load, Work};
+use crate::transform::job::{Job, Load};
+use crate::transform::offload::Jobs;
 use crate::transform::synchronisation::{Question, Rule, Standing};
 use crate::turn::Turn;
 
-impl Streams {
+impl Stream {
     /// Asks a stream's rule about its first wave, or has it asked in a job.
-    pub(crate) fn consult_rule(&mut self, at: usize, turn: &mut Turn) {
+    pub(crate) fn consult_rule(&mut self, turn: &mut Turn) {
         let (now, rank) = (turn.now, turn.rank());
         let is_root = turn.settings.role == Role::FrontEnd;
-        let stream = self.at(at);
-        if stream.consult(rank, is_root, now) {
-            let id = stream.id;
-            self.jobs.list(id, Work::Rule);
+        if self.consult(rank, is_root, now) {
+            let id = self.id;
+            turn.jobs_wanted.push_back((id, Work::Rule));
         }
     }
 
     /// The job in which a rule is asked, if it still has to be.
-    pub(crate) fn gather_question(&mut self, at: usize, turn: &mut Turn) -> Option<Job> {
+    pub(crate) fn gather_question(&mut self, jobs: &mut Jobs, turn: &mut Turn) -> Option<Job> {
         let (now, rank) = (turn.now, turn.rank());
         let is_root = turn.settings.role == Role::FrontEnd;
-        let stream = self.at(at);
-        let (id, (rule, question)) = (stream.id, stream.give_rule(rank, is_root, now)?);
-        let job = self.new_job(id, Work::Rule, Chain::default(), Load::Question(question), turn);
+        let (rule, question) = self.give_rule(rank, is_root, now)?;
+        let job = self.job_of(
+            jobs.next_number(),
+            Work::Rule,
+            Chain::default(),
+            Load::Question(question),
+            turn,
+        );
         let job = Job { rule: Some(rule), ..job };
-        self.note_lent(&job, turn);
+        jobs.lend(&job, turn.now);
         Some(job)
     }
 
     /// A rule has come back.
-    pub(crate) fn finish_question(&mut self, at: usize, job: Job, turn: &mut Turn) {
+    pub(crate) fn finish_question(&mut self, job: Job, turn: &mut Turn) {
         let now = turn.now;
         let Job { rule, batch, decided, .. } = job;
         let (Some(rule), Load::Question(question)) = (rule, &batch.load) else { return };
-        let stream = self.at(at);
-        stream.take_rule(rule);
+        self.take_rule(rule);
         if let Some(decided) = decided {
-            stream.decided(question, decided, now);
+            self.decided(question, decided, now);
         }
-        self.go_on(at, turn);
+        self.go_on(turn);
     }
-}
 
-impl Stream {
     /// Asks the rule, if something is new. A wave that it lets go is ready. Gives whether the rule
     /// is to be asked in a job, for which [`Stream::give_rule`] is called later.
     pub(crate) fn consult(&mut self, rank: Rank, is_root: bool, now: Instant) -> bool {

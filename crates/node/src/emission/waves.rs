@@ -6,7 +6,7 @@ use alloc::string::String;
 use sapwood_filter::{Emitter, Filter, FilterError, WaveRef};
 use sapwood_link::Position;
 use sapwood_packet::{Header, Order, PacketRef, Rank, RankSet, StreamId, Values, Wave};
-use sapwood_wire::{Control, Ranges};
+use sapwood_wire::Control;
 use smallvec::SmallVec;
 
 use crate::interface::{Mutation, Role};
@@ -19,368 +19,10 @@ use crate::turn::Turn;
 use crate::waves::table::{Bodies, OpenWave, OwnedBody};
 
 impl Streams {
-    /// Sends on every wave of a stream that may go, while there is room for what comes of it.
-    #[inline]
-    pub(crate) fn emit_ready(&mut self, at: usize, turn: &mut Turn) {
-        if !self.at(at).replies.is_empty() && !self.go_on_replying(at, turn) {
-            return;
-        }
-        if self.at(at).waits_for_record() {
-            return;
-        }
-        let is_root = turn.settings.role == Role::FrontEnd;
-        let mut has_emitted = false;
-        loop {
-            let now = turn.now;
-            if self.at(at).rule.is_some() {
-                self.consult_rule(at, turn);
-            }
-            let stream = self.at(at);
-            if !stream.has_room_up(is_root) || self.has_to_wait(at, turn) {
-                break;
-            }
-            let stream = self.at(at);
-            let Some((wave, is_single)) = stream.waves.take_ready(now) else { break };
-            if let Some(asked) = stream.telemetry.as_mut().filter(|_| !is_single) {
-                asked.complete = Some(wave);
-                turn.records_wanted.push(stream.id);
-                break;
-            }
-            self.emit(at, wave, is_single, turn);
-            has_emitted = true;
-            if !self.at(at).replies.is_empty() {
-                break;
-            }
-        }
-        if is_root && has_emitted {
-            self.at(at).owe_acknowledgement(turn);
-        }
-    }
-
-    /// Sends on the complete wave of a telemetry stream, to which this process adds its own part.
-    pub(crate) fn emit_with_record(&mut self, at: usize, own: Values, turn: &mut Turn) {
-        let Some(asked) = &mut self.at(at).telemetry else { return };
-        asked.own = Some(own);
-        let Some(wave) = asked.complete.take() else { return };
-        self.emit(at, wave, false, turn);
-        if turn.settings.role == Role::FrontEnd {
-            self.at(at).owe_acknowledgement(turn);
-        }
-        self.emit_ready(at, turn);
-    }
-
     /// Sends on what may go of all streams.
     pub(crate) fn emit_all_ready(&mut self, turn: &mut Turn) {
         for at in 0..self.len() {
-            self.emit_ready(at, turn);
-        }
-    }
-
-    fn emit(&mut self, at: usize, mut wave: Box<OpenWave>, is_single: bool, turn: &mut Turn) {
-        let stream = self.at(at);
-        let is_torn = stream.ended > wave.position.wave && !is_single;
-        if is_torn {
-            // An earlier chunk of this packet failed: the wave has been ended already.
-            return self.finish(at, wave, turn);
-        }
-        let route = self.at(at).begin_emission(&wave, is_single, turn);
-        let stream = self.at(at);
-        let is_telemetry = stream.telemetry.is_some();
-        if route == Route::Fold
-            && wave.holds_any()
-            && let Some(fold) = stream.up.as_fold()
-        {
-            wave.fold_held(fold, &stream.slots, true);
-        }
-        stream.check_chunks(&mut wave, is_single);
-        if let Some(error) = wave.fault.take() {
-            for number in 0..=u64::from(wave.more) {
-                self.fail(at, wave.position.wave + number, &wave, &error, turn);
-            }
-        } else if !wave.has_values() && (is_single || !is_telemetry) {
-            self.end_void(at, &wave, is_single, turn);
-        } else {
-            match route {
-                Route::Fold => self.emit_folded(at, &mut wave, turn),
-                Route::Pass => {
-                    let bodies = wave.take_bodies();
-                    self.emit_passed(at, &wave, bodies, is_single, turn);
-                }
-                Route::Transform => match self.at(at).given_up() {
-                    Some(error) => self.fail(at, wave.position.wave, &wave, &error, turn),
-                    None => {
-                        self.at(at).note_transformed(turn);
-                        self.emit_transformed(at, &wave, is_single, turn);
-                    }
-                },
-            }
-        }
-        self.note_gone(at, &wave, is_single, turn);
-        self.finish(at, wave, turn);
-    }
-
-    /// What came of a wave has been sent.
-    #[inline]
-    fn note_gone(&mut self, at: usize, wave: &OpenWave, is_single: bool, turn: &mut Turn) {
-        if self.at(at).keeps {
-            self.at(at).note_emitted(wave, is_single, turn);
-            if self.at(at).handover.is_some() {
-                self.take_over(at, turn);
-            }
-        }
-    }
-
-    /// A wave that was out of the table goes on, with what filters have made of it where it needed
-    /// some; `Err` fails it.
-    pub(crate) fn emit_finished(
-        &mut self,
-        at: usize,
-        item: &Item,
-        made: Option<Result<&mut Emitter, &FilterError>>,
-        turn: &mut Turn,
-    ) {
-        let Item { wave, is_single, route } = item;
-        if let Some(error) = &wave.fault {
-            self.fail(at, wave.position.wave, wave, error, turn);
-        } else if !wave.has_values() {
-            self.end_void(at, wave, *is_single, turn);
-        } else if *route != Route::Transform {
-            self.emit_passed(at, wave, Bodies::new(), *is_single, turn);
-        } else {
-            match made {
-                Some(Ok(emitter)) => self.send_emissions(at, wave, emitter, *is_single, turn),
-                Some(Err(error)) => self.fail(at, wave.position.wave, wave, error, turn),
-                None => self.end_void(at, wave, *is_single, turn),
-            }
-        }
-        self.note_gone(at, wave, *is_single, turn);
-        self.release_charges(at, wave, turn);
-    }
-
-    /// Grants the children what the wave took of their credit.
-    #[inline]
-    fn release_charges(&mut self, at: usize, wave: &OpenWave, turn: &mut Turn) {
-        for &(slot, bytes) in &wave.charges {
-            self.release(at, usize::from(slot), bytes, turn);
-        }
-    }
-
-    /// Grants the children what the wave took of their credit, and keeps its memory.
-    fn finish(&mut self, at: usize, wave: Box<OpenWave>, turn: &mut Turn) {
-        self.release_charges(at, &wave, turn);
-        self.at(at).recycle(wave, turn);
-    }
-
-    /// Bytes of a child have been dealt with: its credit grows, now or later.
-    pub(crate) fn release(&mut self, at: usize, slot: usize, bytes: u32, turn: &mut Turn) {
-        let is_root = turn.settings.role == Role::FrontEnd;
-        let stream = self.at(at);
-        let window = stream.request.window_bytes;
-        let halves = stream.breaks(Mutation::HalveCredit);
-        let Some(child) = stream.slots.get_mut(slot) else { return };
-        let grant = child.release(bytes, window);
-        let is_much = is_root && stream.keeps && child.has_unannounced(bytes as usize);
-        if !child.alive || grant.is_none() && !is_much {
-            return;
-        }
-        if let (Some(mut bytes), Some(link)) = (grant, child.link) {
-            if halves {
-                bytes /= 2;
-            }
-            let stream = stream.id;
-            turn.send_control(link, &Control::Credit { stream, bytes });
-        }
-        // It travels with the credit, so that it wakes no process by itself.
-        self.at(at).acknowledge_to_child(slot, turn);
-    }
-
-    fn emit_folded(&mut self, at: usize, wave: &mut OpenWave, turn: &mut Turn) {
-        let rank = turn.rank();
-        let chunk = wave.chunk();
-        let length = wave.folded_bytes().map_or(0, <[u8]>::len) as u64;
-        let is_last = chunk.is_none_or(|chunk| chunk.offset + length >= chunk.total);
-        let header = self.at(at).header_of(wave, rank, is_last);
-        if is_last {
-            self.at(at).ended = wave.until().wave;
-        }
-        let owned = wave.take_owned().map(OwnedBody::into_body);
-        if let Some(body) = &owned {
-            turn.pool.give_later(body);
-        }
-        let packet = PacketRef {
-            header,
-            format: wave.format.as_ref(),
-            contributors: wave.contributors.as_ref(),
-            destinations: Default::default(),
-            chunk,
-            more_waves: wave.more,
-            body: if owned.is_some() { &[] } else { wave.folded_bytes().unwrap_or_default() },
-        };
-        self.send_up(at, packet, owned, turn);
-        if let Some(chunk) = chunk.filter(|_| !is_last) {
-            let rest = Position { wave: wave.position.wave, offset: chunk.offset + length };
-            let now = turn.now;
-            self.at(at).begin_rest(rest, now);
-        }
-    }
-
-    /// The packets of a wave go on as they came, each with its own contributors.
-    ///
-    /// `bodies` are those that have been taken out of the wave; where there is none, the packet
-    /// shows its own.
-    fn emit_passed(
-        &mut self,
-        at: usize,
-        wave: &OpenWave,
-        mut bodies: Bodies,
-        is_single: bool,
-        turn: &mut Turn,
-    ) {
-        let last = wave.packets().count().saturating_sub(1);
-        for (index, mut packet) in wave.packets().enumerate() {
-            if !is_single {
-                packet.header.ends_wave = index == last;
-            }
-            let body = bodies.get_mut(index).and_then(Option::take);
-            if let Some(body) = &body {
-                turn.pool.give_later(body);
-            }
-            self.send_up(at, packet, body, turn);
-        }
-        if !is_single {
-            self.at(at).ended = wave.position.wave + 1;
-        }
-    }
-
-    fn emit_transformed(&mut self, at: usize, wave: &OpenWave, is_single: bool, turn: &mut Turn) {
-        let rank = turn.rank();
-        let is_root = turn.settings.role == Role::FrontEnd;
-        let asked = self.at(at).telemetry.as_mut();
-        let own = asked.and_then(|asked| asked.own.take());
-        let own = own.as_ref().map(sapwood_packet::Values::as_ref).map(|values| PacketRef {
-            header: wave.header,
-            format: values.format(),
-            body: values.body(),
-            ..PacketRef::default()
-        });
-        let mut emitter = core::mem::take(&mut turn.emitter);
-        emitter.clear();
-        let stream = self.at(at);
-        let packets: SmallVec<[PacketRef<'_>; 8]> = own.into_iter().chain(wave.packets()).collect();
-        let lent = WaveRef {
-            stream: stream.id,
-            wave: wave.position.wave,
-            packets: &packets,
-            contributors: wave.contributors.as_ref(),
-            rank,
-            is_root,
-            children: stream.slots.len() as u32,
-            back_ends: stream.below.len() as u32,
-        };
-        let made = stream.up.transform(&lent, &mut emitter);
-        match made.and_then(|()| check_emissions(&emitter)) {
-            Ok(()) => {
-                if !is_single {
-                    self.note_taken_in(at, wave.position.wave, turn);
-                }
-                self.send_emissions(at, wave, &mut emitter, is_single, turn);
-            }
-            Err(error) => self.fail(at, wave.position.wave, wave, &error, turn),
-        }
-        turn.emitter = emitter;
-    }
-
-    fn send_emissions(
-        &mut self,
-        at: usize,
-        wave: &OpenWave,
-        out: &mut Emitter,
-        is_single: bool,
-        turn: &mut Turn,
-    ) {
-        let rank = turn.rank();
-        let ups = out.emissions().filter(|(emission, _)| !emission.is_reply).count();
-        let mut left = ups;
-        for (emission, values) in out.emissions().filter(|(emission, _)| !emission.is_reply) {
-            let mut header = self.at(at).header_of(wave, rank, left == 1);
-            header.tag = emission.tag;
-            let packet = PacketRef {
-                header,
-                format: values.format(),
-                contributors: wave.contributors.as_ref(),
-                destinations: Default::default(),
-                chunk: None,
-                more_waves: 0,
-                body: values.body(),
-            };
-            let shared = match shared(packet.body) {
-                Ok(shared) => shared,
-                Err(lacking) => {
-                    return self.fail(at, wave.position.wave, wave, &lacking.into(), turn);
-                }
-            };
-            left -= 1;
-            self.send_up(at, packet, shared, turn);
-        }
-        let header = self.at(at).header_of(wave, rank, false);
-        self.answer_down(at, header, out, turn);
-        if ups == 0 {
-            return self.end_void(at, wave, is_single, turn);
-        }
-        if !is_single {
-            self.at(at).ended = wave.position.wave + 1;
-        }
-    }
-
-    /// A wave without a value still has to end at the parent.
-    fn end_void(&mut self, at: usize, wave: &OpenWave, is_single: bool, turn: &mut Turn) {
-        let rank = turn.rank();
-        let mut header = self.at(at).header_of(wave, rank, true);
-        header.void = true;
-        if is_single && (wave.header.late || !wave.header.ends_wave) {
-            return;
-        }
-        if !is_single {
-            self.at(at).ended = wave.position.wave + 1;
-        }
-        let contributors = wave.contributors.as_ref();
-        self.send_up(at, PacketRef { header, contributors, ..PacketRef::default() }, None, turn);
-    }
-
-    /// A filter failed: its reason goes up with the back-ends that this costs, and the wave ends.
-    fn fail(
-        &mut self,
-        at: usize,
-        number: Wave,
-        wave: &OpenWave,
-        error: &FilterError,
-        turn: &mut Turn,
-    ) {
-        let rank = turn.rank();
-        self.tell_failure(at, number, wave.contributors.clone(), error, turn);
-        let mut header = self.at(at).header_of(wave, rank, true);
-        header.void = true;
-        header.wave = number;
-        self.at(at).ended = self.at(at).ended.max(number + 1);
-        self.send_up(at, PacketRef { header, ..PacketRef::default() }, None, turn);
-    }
-
-    /// Says why a wave lacks back-ends: here at the front-end, else upwards.
-    pub(crate) fn tell_failure(
-        &mut self,
-        at: usize,
-        wave: Wave,
-        ranks: RankSet,
-        why: &dyn core::fmt::Display,
-        turn: &mut Turn,
-    ) {
-        let rank = turn.rank();
-        let reason = alloc::format!("{why} (at rank {rank})");
-        if turn.settings.role == Role::FrontEnd {
-            self.at(at).faults.add(Some(wave), ranks, reason);
-        } else {
-            let stream = self.at(at).id;
-            self.pass_on_fault(stream, Some(wave), rank, ranks, reason, turn);
+            self.at(at).emit_ready(turn);
         }
     }
 
@@ -395,117 +37,9 @@ impl Streams {
         reason: String,
         turn: &mut Turn,
     ) {
-        let back_ends = Ranges::from(&ranks);
-        if let Some(stream) = self.get_mut(id)
-            && stream.keeps
-            && !stream.is_immediate()
-            && !ranks.is_empty()
-        {
-            stream.faults.add(wave, ranks, reason.clone());
-        }
-        if let Some(parent) = turn.parent {
-            let fault = Control::Fault { stream: id, wave, rank, back_ends, reason };
-            turn.send_control(parent, &fault);
-        }
-    }
-
-    /// A packet from the parent goes through the stream's downward filters.
-    pub(crate) fn filter_down(&mut self, at: usize, packet: PacketRef<'_>, turn: &mut Turn) {
-        let stream = self.at(at);
-        let assembled;
-        let mut whole = packet;
-        if let Some(chunk) = packet.chunk {
-            let key = (packet.header.origin, packet.header.wave);
-            match stream.assemblies.add(key, chunk, &RankSet::new(), packet.body, &turn.pool) {
-                sapwood_link::Assembled::Whole(slab, _) => assembled = slab,
-                sapwood_link::Assembled::Partial => return,
-                sapwood_link::Assembled::Torn => {
-                    stream.dropped += 1;
-                    return;
-                }
-                sapwood_link::Assembled::Lacking(lacking) => {
-                    return self.at(at).fail_down(&lacking.into(), turn);
-                }
-            }
-            whole = PacketRef { chunk: None, body: assembled.as_bytes(), ..packet };
-        }
-        self.transform_down(at, whole, turn);
-    }
-
-    /// Runs the downward filters on one whole packet and sends what comes of it.
-    pub(crate) fn transform_down(&mut self, at: usize, packet: PacketRef<'_>, turn: &mut Turn) {
-        if self.at(at).down_offload.is_some() {
-            return self.queue_down(at, packet, turn);
-        }
-        let rank = turn.rank();
-        let is_root = turn.settings.role == Role::FrontEnd;
-        let mut emitter = core::mem::take(&mut turn.emitter);
-        emitter.clear();
-        let stream = self.at(at);
-        let wave = WaveRef {
-            stream: stream.id,
-            wave: 0,
-            packets: &[packet],
-            contributors: Default::default(),
-            rank,
-            is_root,
-            children: stream.slots.len() as u32,
-            back_ends: stream.below.len() as u32,
-        };
-        let made = stream.down.transform(&wave, &mut emitter);
-        if let Err(error) = made.and_then(|()| check_emissions(&emitter)) {
-            self.at(at).fail_down(&error, turn);
-            emitter.clear();
-        }
-        self.send_made_down(at, packet, &emitter, turn);
-        turn.emitter = emitter;
-    }
-
-    /// What downward filters have made of a packet goes on, or back up.
-    pub(crate) fn send_made_down(
-        &mut self,
-        at: usize,
-        packet: PacketRef<'_>,
-        emitter: &Emitter,
-        turn: &mut Turn,
-    ) {
-        let rank = turn.rank();
-        let downs = emitter.emissions().filter(|(emission, _)| !emission.is_reply).count();
-        // Several packets that a filter further up has made of one have one number: the index goes
-        // on.
-        let stream = self.at(at);
-        if stream.down_made.0 != packet.header.wave {
-            stream.down_made = (packet.header.wave, 0);
-        }
-        let mut index = stream.down_made.1;
-        let end = index + downs as u32;
-        stream.down_made.1 = end;
-        for (emission, values) in emitter.emissions() {
-            let mut header =
-                Header { tag: emission.tag, origin: rank, filtered: true, ..packet.header };
-            if !emission.is_reply {
-                header.order = Order::part(index);
-                index += 1;
-                header.ends_wave = packet.header.ends_wave && index == end;
-            }
-            let mut made = PacketRef {
-                header,
-                format: values.format(),
-                destinations: packet.destinations,
-                body: values.body(),
-                ..PacketRef::default()
-            };
-            let shared = match shared(made.body) {
-                Ok(shared) => shared,
-                Err(lacking) => return self.at(at).fail_down(&lacking.into(), turn),
-            };
-            if emission.is_reply {
-                made.header.order = Order::Direct;
-                made.destinations = Default::default();
-                self.send_up(at, made, shared, turn);
-            } else {
-                self.at(at).send_down(made, shared.as_ref(), turn);
-            }
+        match self.get_mut(id) {
+            Some(stream) => stream.tell_fault(wave, rank, ranks, reason, turn),
+            None => turn.send_fault(id, wave, rank, &ranks, reason),
         }
     }
 }
@@ -523,6 +57,458 @@ fn way_of(stream: &Stream, wave: &OpenWave, is_single: bool) -> Route {
 }
 
 impl Stream {
+    /// Sends on every wave of a stream that may go, while there is room for what comes of it.
+    #[inline]
+    pub(crate) fn emit_ready(&mut self, turn: &mut Turn) {
+        if !self.replies.is_empty() && !self.go_on_replying(turn) {
+            return;
+        }
+        if self.waits_for_record() {
+            return;
+        }
+        let is_root = turn.settings.role == Role::FrontEnd;
+        let mut has_emitted = false;
+        loop {
+            let now = turn.now;
+            if self.rule.is_some() {
+                self.consult_rule(turn);
+            }
+            if !self.has_room_up(is_root) || self.has_to_wait(turn) {
+                break;
+            }
+            let Some((wave, is_single)) = self.waves.take_ready(now) else { break };
+            if let Some(asked) = self.telemetry.as_mut().filter(|_| !is_single) {
+                asked.complete = Some(wave);
+                turn.records_wanted.push(self.id);
+                break;
+            }
+            self.emit(wave, is_single, turn);
+            has_emitted = true;
+            if !self.replies.is_empty() {
+                break;
+            }
+        }
+        if is_root && has_emitted {
+            self.owe_acknowledgement(turn);
+        }
+    }
+
+    /// Sends on the complete wave of a telemetry stream, to which this process adds its own part.
+    pub(crate) fn emit_with_record(&mut self, own: Values, turn: &mut Turn) {
+        let Some(asked) = &mut self.telemetry else { return };
+        asked.own = Some(own);
+        let Some(wave) = asked.complete.take() else { return };
+        self.emit(wave, false, turn);
+        if turn.settings.role == Role::FrontEnd {
+            self.owe_acknowledgement(turn);
+        }
+        self.emit_ready(turn);
+    }
+
+    /// Bytes of a child have been dealt with: its credit grows, now or later.
+    pub(crate) fn release(&mut self, slot: usize, bytes: u32, turn: &mut Turn) {
+        let is_root = turn.settings.role == Role::FrontEnd;
+        let stream = &mut *self;
+        let window = stream.request.window_bytes;
+        let halves = stream.breaks(Mutation::HalveCredit);
+        let Some(child) = stream.slots.get_mut(slot) else { return };
+        let grant = child.release(bytes, window);
+        let is_much = is_root && stream.keeps && child.has_unannounced(bytes as usize);
+        if !child.alive || grant.is_none() && !is_much {
+            return;
+        }
+        if let (Some(mut bytes), Some(link)) = (grant, child.link) {
+            if halves {
+                bytes /= 2;
+            }
+            let stream = stream.id;
+            turn.send_control(link, &Control::Credit { stream, bytes });
+        }
+        // It travels with the credit, so that it wakes no process by itself.
+        self.acknowledge_to_child(slot, turn);
+    }
+
+    /// Grants the children what the wave took of their credit.
+    #[inline]
+    fn release_charges(&mut self, wave: &OpenWave, turn: &mut Turn) {
+        for &(slot, bytes) in &wave.charges {
+            self.release(usize::from(slot), bytes, turn);
+        }
+    }
+
+    /// What came of a wave has been sent.
+    #[inline]
+    fn note_gone(&mut self, wave: &OpenWave, is_single: bool, turn: &mut Turn) {
+        if self.keeps {
+            self.note_emitted(wave, is_single, turn);
+            if self.handover.is_some() {
+                self.take_over(turn);
+            }
+        }
+    }
+
+    /// A wave without a value still has to end at the parent.
+    fn end_void(&mut self, wave: &OpenWave, is_single: bool, turn: &mut Turn) {
+        let rank = turn.rank();
+        let mut header = self.header_of(wave, rank, true);
+        header.void = true;
+        if is_single && (wave.header.late || !wave.header.ends_wave) {
+            return;
+        }
+        if !is_single {
+            self.ended = wave.position.wave + 1;
+        }
+        let contributors = wave.contributors.as_ref();
+        self.send_up(PacketRef { header, contributors, ..PacketRef::default() }, None, turn);
+    }
+
+    fn emit(&mut self, mut wave: Box<OpenWave>, is_single: bool, turn: &mut Turn) {
+        let is_torn = self.ended > wave.position.wave && !is_single;
+        if is_torn {
+            // An earlier chunk of this packet failed: the wave has been ended already.
+            return self.finish(wave, turn);
+        }
+        let route = self.begin_emission(&wave, is_single, turn);
+        let is_telemetry = self.telemetry.is_some();
+        if route == Route::Fold
+            && wave.holds_any()
+            && let Some(fold) = self.up.as_fold()
+        {
+            wave.fold_held(fold, &self.slots, true);
+        }
+        self.check_chunks(&mut wave, is_single);
+        if let Some(error) = wave.fault.take() {
+            for number in 0..=u64::from(wave.more) {
+                self.fail(wave.position.wave + number, &wave, &error, turn);
+            }
+        } else if !wave.has_values() && (is_single || !is_telemetry) {
+            self.end_void(&wave, is_single, turn);
+        } else {
+            match route {
+                Route::Fold => self.emit_folded(&mut wave, turn),
+                Route::Pass => {
+                    let bodies = wave.take_bodies();
+                    self.emit_passed(&wave, bodies, is_single, turn);
+                }
+                Route::Transform => match self.given_up() {
+                    Some(error) => self.fail(wave.position.wave, &wave, &error, turn),
+                    None => {
+                        self.note_transformed(turn);
+                        self.emit_transformed(&wave, is_single, turn);
+                    }
+                },
+            }
+        }
+        self.note_gone(&wave, is_single, turn);
+        self.finish(wave, turn);
+    }
+
+    /// Grants the children what the wave took of their credit, and keeps its memory.
+    fn finish(&mut self, wave: Box<OpenWave>, turn: &mut Turn) {
+        self.release_charges(&wave, turn);
+        self.recycle(wave, turn);
+    }
+
+    fn emit_folded(&mut self, wave: &mut OpenWave, turn: &mut Turn) {
+        let rank = turn.rank();
+        let chunk = wave.chunk();
+        let length = wave.folded_bytes().map_or(0, <[u8]>::len) as u64;
+        let is_last = chunk.is_none_or(|chunk| chunk.offset + length >= chunk.total);
+        let header = self.header_of(wave, rank, is_last);
+        if is_last {
+            self.ended = wave.until().wave;
+        }
+        let owned = wave.take_owned().map(OwnedBody::into_body);
+        if let Some(body) = &owned {
+            turn.pool.give_later(body);
+        }
+        let packet = PacketRef {
+            header,
+            format: wave.format.as_ref(),
+            contributors: wave.contributors.as_ref(),
+            destinations: Default::default(),
+            chunk,
+            more_waves: wave.more,
+            body: if owned.is_some() { &[] } else { wave.folded_bytes().unwrap_or_default() },
+        };
+        self.send_up(packet, owned, turn);
+        if let Some(chunk) = chunk.filter(|_| !is_last) {
+            let rest = Position { wave: wave.position.wave, offset: chunk.offset + length };
+            let now = turn.now;
+            self.begin_rest(rest, now);
+        }
+    }
+
+    /// A wave that was out of the table goes on, with what filters have made of it where it needed
+    /// some; `Err` fails it.
+    pub(crate) fn emit_finished(
+        &mut self,
+        item: &Item,
+        made: Option<Result<&mut Emitter, &FilterError>>,
+        turn: &mut Turn,
+    ) {
+        let Item { wave, is_single, route } = item;
+        if let Some(error) = &wave.fault {
+            self.fail(wave.position.wave, wave, error, turn);
+        } else if !wave.has_values() {
+            self.end_void(wave, *is_single, turn);
+        } else if *route != Route::Transform {
+            self.emit_passed(wave, Bodies::new(), *is_single, turn);
+        } else {
+            match made {
+                Some(Ok(emitter)) => self.send_emissions(wave, emitter, *is_single, turn),
+                Some(Err(error)) => self.fail(wave.position.wave, wave, error, turn),
+                None => self.end_void(wave, *is_single, turn),
+            }
+        }
+        self.note_gone(wave, *is_single, turn);
+        self.release_charges(wave, turn);
+    }
+
+    fn emit_transformed(&mut self, wave: &OpenWave, is_single: bool, turn: &mut Turn) {
+        let rank = turn.rank();
+        let is_root = turn.settings.role == Role::FrontEnd;
+        let asked = self.telemetry.as_mut();
+        let own = asked.and_then(|asked| asked.own.take());
+        let own = own.as_ref().map(sapwood_packet::Values::as_ref).map(|values| PacketRef {
+            header: wave.header,
+            format: values.format(),
+            body: values.body(),
+            ..PacketRef::default()
+        });
+        let mut emitter = core::mem::take(&mut turn.emitter);
+        emitter.clear();
+        let packets: SmallVec<[PacketRef<'_>; 8]> = own.into_iter().chain(wave.packets()).collect();
+        let lent = WaveRef {
+            stream: self.id,
+            wave: wave.position.wave,
+            packets: &packets,
+            contributors: wave.contributors.as_ref(),
+            rank,
+            is_root,
+            children: self.slots.len() as u32,
+            back_ends: self.below.len() as u32,
+        };
+        let made = self.up.transform(&lent, &mut emitter);
+        match made.and_then(|()| check_emissions(&emitter)) {
+            Ok(()) => {
+                if !is_single {
+                    self.note_taken_in(wave.position.wave, turn);
+                }
+                self.send_emissions(wave, &mut emitter, is_single, turn);
+            }
+            Err(error) => self.fail(wave.position.wave, wave, &error, turn),
+        }
+        turn.emitter = emitter;
+    }
+
+    fn send_emissions(
+        &mut self,
+        wave: &OpenWave,
+        out: &mut Emitter,
+        is_single: bool,
+        turn: &mut Turn,
+    ) {
+        let rank = turn.rank();
+        let ups = out.emissions().filter(|(emission, _)| !emission.is_reply).count();
+        let mut left = ups;
+        for (emission, values) in out.emissions().filter(|(emission, _)| !emission.is_reply) {
+            let mut header = self.header_of(wave, rank, left == 1);
+            header.tag = emission.tag;
+            let packet = PacketRef {
+                header,
+                format: values.format(),
+                contributors: wave.contributors.as_ref(),
+                destinations: Default::default(),
+                chunk: None,
+                more_waves: 0,
+                body: values.body(),
+            };
+            let shared = match shared(packet.body) {
+                Ok(shared) => shared,
+                Err(lacking) => {
+                    return self.fail(wave.position.wave, wave, &lacking.into(), turn);
+                }
+            };
+            left -= 1;
+            self.send_up(packet, shared, turn);
+        }
+        let header = self.header_of(wave, rank, false);
+        self.answer_down(header, out, turn);
+        if ups == 0 {
+            return self.end_void(wave, is_single, turn);
+        }
+        if !is_single {
+            self.ended = wave.position.wave + 1;
+        }
+    }
+
+    /// Runs the downward filters on one whole packet and sends what comes of it.
+    pub(crate) fn transform_down(&mut self, packet: PacketRef<'_>, turn: &mut Turn) {
+        if self.down_offload.is_some() {
+            return self.queue_down(packet, turn);
+        }
+        let rank = turn.rank();
+        let is_root = turn.settings.role == Role::FrontEnd;
+        let mut emitter = core::mem::take(&mut turn.emitter);
+        emitter.clear();
+        let wave = WaveRef {
+            stream: self.id,
+            wave: 0,
+            packets: &[packet],
+            contributors: Default::default(),
+            rank,
+            is_root,
+            children: self.slots.len() as u32,
+            back_ends: self.below.len() as u32,
+        };
+        let made = self.down.transform(&wave, &mut emitter);
+        if let Err(error) = made.and_then(|()| check_emissions(&emitter)) {
+            self.fail_down(&error, turn);
+            emitter.clear();
+        }
+        self.send_made_down(packet, &emitter, turn);
+        turn.emitter = emitter;
+    }
+
+    /// The packets of a wave go on as they came, each with its own contributors.
+    ///
+    /// `bodies` are those that have been taken out of the wave; where there is none, the packet
+    /// shows its own.
+    fn emit_passed(
+        &mut self,
+        wave: &OpenWave,
+        mut bodies: Bodies,
+        is_single: bool,
+        turn: &mut Turn,
+    ) {
+        let last = wave.packets().count().saturating_sub(1);
+        for (index, mut packet) in wave.packets().enumerate() {
+            if !is_single {
+                packet.header.ends_wave = index == last;
+            }
+            let body = bodies.get_mut(index).and_then(Option::take);
+            if let Some(body) = &body {
+                turn.pool.give_later(body);
+            }
+            self.send_up(packet, body, turn);
+        }
+        if !is_single {
+            self.ended = wave.position.wave + 1;
+        }
+    }
+
+    /// Says why a wave lacks back-ends: here at the front-end, else upwards.
+    pub(crate) fn tell_failure(
+        &mut self,
+        wave: Wave,
+        ranks: RankSet,
+        why: &dyn core::fmt::Display,
+        turn: &mut Turn,
+    ) {
+        let rank = turn.rank();
+        let reason = alloc::format!("{why} (at rank {rank})");
+        if turn.settings.role == Role::FrontEnd {
+            self.faults.add(Some(wave), ranks, reason);
+        } else {
+            self.tell_fault(Some(wave), rank, ranks, reason, turn);
+        }
+    }
+
+    /// A filter failed: its reason goes up with the back-ends that this costs, and the wave ends.
+    fn fail(&mut self, number: Wave, wave: &OpenWave, error: &FilterError, turn: &mut Turn) {
+        let rank = turn.rank();
+        self.tell_failure(number, wave.contributors.clone(), error, turn);
+        let mut header = self.header_of(wave, rank, true);
+        header.void = true;
+        header.wave = number;
+        self.ended = self.ended.max(number + 1);
+        self.send_up(PacketRef { header, ..PacketRef::default() }, None, turn);
+    }
+
+    /// A packet from the parent goes through the stream's downward filters.
+    pub(crate) fn filter_down(&mut self, packet: PacketRef<'_>, turn: &mut Turn) {
+        let assembled;
+        let mut whole = packet;
+        if let Some(chunk) = packet.chunk {
+            let key = (packet.header.origin, packet.header.wave);
+            match self.assemblies.add(key, chunk, &RankSet::new(), packet.body, &turn.pool) {
+                sapwood_link::Assembled::Whole(slab, _) => assembled = slab,
+                sapwood_link::Assembled::Partial => return,
+                sapwood_link::Assembled::Torn => {
+                    self.dropped += 1;
+                    return;
+                }
+                sapwood_link::Assembled::Lacking(lacking) => {
+                    return self.fail_down(&lacking.into(), turn);
+                }
+            }
+            whole = PacketRef { chunk: None, body: assembled.as_bytes(), ..packet };
+        }
+        self.transform_down(whole, turn);
+    }
+
+    /// What downward filters have made of a packet goes on, or back up.
+    pub(crate) fn send_made_down(
+        &mut self,
+        packet: PacketRef<'_>,
+        emitter: &Emitter,
+        turn: &mut Turn,
+    ) {
+        let rank = turn.rank();
+        let downs = emitter.emissions().filter(|(emission, _)| !emission.is_reply).count();
+        // Several packets that a filter further up has made of one have one number: the index goes
+        // on.
+        if self.down_made.0 != packet.header.wave {
+            self.down_made = (packet.header.wave, 0);
+        }
+        let mut index = self.down_made.1;
+        let end = index + downs as u32;
+        self.down_made.1 = end;
+        for (emission, values) in emitter.emissions() {
+            let mut header =
+                Header { tag: emission.tag, origin: rank, filtered: true, ..packet.header };
+            if !emission.is_reply {
+                header.order = Order::part(index);
+                index += 1;
+                header.ends_wave = packet.header.ends_wave && index == end;
+            }
+            let mut made = PacketRef {
+                header,
+                format: values.format(),
+                destinations: packet.destinations,
+                body: values.body(),
+                ..PacketRef::default()
+            };
+            let shared = match shared(made.body) {
+                Ok(shared) => shared,
+                Err(lacking) => return self.fail_down(&lacking.into(), turn),
+            };
+            if emission.is_reply {
+                made.header.order = Order::Direct;
+                made.destinations = Default::default();
+                self.send_up(made, shared, turn);
+            } else {
+                self.send_down(made, shared.as_ref(), turn);
+            }
+        }
+    }
+
+    /// As [`Streams::pass_on_fault`], of this stream.
+    pub(crate) fn tell_fault(
+        &mut self,
+        wave: Option<Wave>,
+        rank: Rank,
+        ranks: RankSet,
+        reason: String,
+        turn: &mut Turn,
+    ) {
+        if self.keeps && !self.is_immediate() && !ranks.is_empty() {
+            self.faults.add(wave, ranks.clone(), reason.clone());
+        }
+        turn.send_fault(self.id, wave, rank, &ranks, reason);
+    }
+
     /// A wave has left the table and is about to go on: what comes of it from here on is late.
     #[inline]
     pub(crate) fn begin_emission(

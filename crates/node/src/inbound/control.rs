@@ -243,8 +243,8 @@ impl Membership {
         };
         let own =
             if is_back_end { OwnFilters::of(&turn.settings.registry, &request) } else { None };
-        if let Some(before) = streams.find(id) {
-            streams.retire_filters(before);
+        if let Some((before, jobs)) = streams.with_jobs(id) {
+            before.retire_filters(jobs);
         }
         let at = streams.insert(stream);
         let stream = streams.at(at);
@@ -259,14 +259,14 @@ impl Membership {
             stream.keep();
         }
         if !is_back_end {
-            self.open_to_children(at, streams, turn);
+            self.open_to_children(streams.at(at), turn);
             // Its members here may have died while the message was on its way.
-            return streams.end_if_deserted(at, turn);
+            return streams.at(at).end_if_deserted(turn);
         }
         if let Some(error) = streams.at(at).refusal().cloned() {
             let rank = turn.rank();
             turn.tell_unmade(id, &RankSet::range(rank, rank), &alloc::format!("{error}"));
-            streams.end_if_deserted(at, turn);
+            streams.at(at).end_if_deserted(turn);
         }
         if streams.at(at).telemetry.is_none() {
             turn.outputs.push_back(Output::Event(Event::StreamOpened { stream: id }));
@@ -305,7 +305,7 @@ impl Membership {
         };
         if let Ok(stream) = self.new_stream(bare, turn) {
             let at = streams.insert(stream);
-            streams.end_if_deserted(at, turn);
+            streams.at(at).end_if_deserted(turn);
         }
     }
 }
@@ -333,10 +333,10 @@ impl Turn {
 }
 
 impl Membership {
-    pub(crate) fn open_to_children(&mut self, at: usize, streams: &mut Streams, turn: &mut Turn) {
-        self.await_orphans(at, streams);
+    pub(crate) fn open_to_children(&mut self, stream: &mut Stream, turn: &mut Turn) {
+        self.await_orphans(stream);
         for (link, back_ends) in self.children_with_links() {
-            if let Some(request) = streams.at(at).request_for(link, &back_ends) {
+            if let Some(request) = stream.request_for(link, &back_ends) {
                 self.tell_open(link, request, turn);
             }
         }
@@ -358,8 +358,8 @@ impl Streams {
         if let Some(outbox) = links.outbox(link) {
             self.at(at).sender.grant(bytes, outbox);
         }
-        self.emit_ready(at, turn);
-        self.end_if_deserted(at, turn);
+        self.at(at).emit_ready(turn);
+        self.at(at).end_if_deserted(turn);
     }
 
     fn credit_from_child(&mut self, link: LinkId, stream: StreamId, bytes: u32, turn: &mut Turn) {
@@ -371,7 +371,7 @@ impl Streams {
             stream.slots[slot].down.grant(bytes, outbox);
         }
         if !stream.replies.is_empty() {
-            self.emit_ready(at, turn);
+            self.at(at).emit_ready(turn);
         }
         self.at(at).grant_to_parent(turn);
     }

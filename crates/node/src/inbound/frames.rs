@@ -150,7 +150,7 @@ impl Membership {
         let Some(slot) = streams.at(at).slot_of(link) else {
             return self.validate_stray(link, &arrived.packet, streams, turn);
         };
-        if let Err(breach) = self.validate_packet(at, slot, &arrived.packet, streams) {
+        if let Err(breach) = self.validate_packet(slot, &arrived.packet, streams.at(at)) {
             return self.break_off(link, &breach, streams, turn);
         }
         let stream = streams.at(at);
@@ -164,98 +164,23 @@ impl Membership {
         if arrived.packet.header.is_direct() {
             // A reply of a downward filter goes on by itself, within the parent's credit.
             stream.waves.add_single(slot, arrived, false);
-            return streams.emit_ready(at, turn);
+            return streams.at(at).emit_ready(turn);
         }
         if arrived.packet.more_waves > 0 {
             stream.arrive_run(slot, &arrived, now);
         } else if arrived.packet.chunk.is_some() && !stream.takes_chunks(arrived.packet.format) {
-            streams.assemble_up(at, slot, &arrived, turn);
+            streams.at(at).assemble_up(slot, &arrived, turn);
         } else if stream.holds_waves() {
-            streams.hold_packet(at, slot, arrived, turn);
+            streams.at(at).hold_packet(slot, arrived, turn);
         } else {
             stream.arrive(slot, arrived, now);
         }
         let stream = streams.at(at);
         if stream.waves.is_ready(now) || stream.rule.is_some() {
-            streams.emit_ready(at, turn);
+            streams.at(at).emit_ready(turn);
         }
         if is_end {
-            streams.end_if_deserted(at, turn);
-        }
-    }
-}
-
-impl Streams {
-    /// A packet of a wave that is needed whole. Where it is not the last of its child's, its credit
-    /// returns at once, so that the rest can come however much it is.
-    fn hold_packet(&mut self, at: usize, slot: usize, mut arrived: Arrived<'_>, turn: &mut Turn) {
-        let now = turn.now;
-        let Header { ends_wave, late, .. } = arrived.packet.header;
-        let stream = self.at(at);
-        let child = &mut stream.slots[slot];
-        let early = if ends_wave || late { 0 } else { arrived.charge };
-        if ends_wave && !late {
-            arrived.charge = arrived.charge.saturating_add(child.take_back());
-        } else if early > 0 {
-            child.grant_early(early);
-            arrived.charge = 0;
-        }
-        stream.arrive(slot, arrived, now);
-        if early > 0 {
-            self.release(at, slot, early, turn);
-        }
-    }
-
-    /// A chunk on a stream whose filters need whole packets.
-    fn assemble_up(&mut self, at: usize, slot: usize, arrived: &Arrived<'_>, turn: &mut Turn) {
-        let now = turn.now;
-        let stream = self.at(at);
-        let packet = arrived.packet;
-        let Some(chunk) = packet.chunk else { return };
-        let key = (packet.header.origin, packet.header.wave);
-        let contributors = packet.contributors.to_set();
-        let assembled = stream.slots[slot].assemblies.add(
-            key,
-            chunk,
-            &contributors,
-            arrived.body(),
-            &turn.pool,
-        );
-        if let Assembled::Lacking(lacking) = &assembled {
-            self.tell_failure(at, packet.header.wave, contributors, lacking, turn);
-        }
-        let stream = self.at(at);
-        let void = Slab::default();
-        let mut whole = PacketRef { chunk: None, body: void.as_bytes(), ..packet };
-        let mut charge = arrived.charge;
-        let mut early = 0;
-        if matches!(assembled, Assembled::Partial) || !packet.header.ends_wave {
-            early = core::mem::take(&mut charge);
-            stream.slots[slot].grant_early(early);
-        } else {
-            charge = charge.saturating_add(stream.slots[slot].take_back());
-        }
-        match assembled {
-            Assembled::Partial => {}
-            Assembled::Whole(slab, contributors) => {
-                whole.contributors = contributors.as_ref();
-                whole.header.ends_wave |= !stream.is_immediate() && packet.header.ends_wave;
-                let length = slab.len();
-                let owned = OwnedBody { slab, start: 0, length };
-                let arrived = Arrived { packet: whole, owned: Some(owned), charge };
-                stream.arrive(slot, arrived, now);
-            }
-            Assembled::Torn | Assembled::Lacking(_) if packet.header.ends_wave => {
-                let header = Header { void: true, ..packet.header };
-                whole = PacketRef { header, contributors: Default::default(), ..whole };
-                whole.format = FormatRef::default();
-                let arrived = Arrived { packet: whole, owned: None, charge };
-                stream.arrive(slot, arrived, now);
-            }
-            Assembled::Torn | Assembled::Lacking(_) => {}
-        }
-        if early > 0 {
-            self.release(at, slot, early, turn);
+            streams.at(at).end_if_deserted(turn);
         }
     }
 }
@@ -307,70 +232,20 @@ impl Membership {
             turn.counted.bytes += frame.len() as u64;
         }
         if turn.settings.role == crate::Role::BackEnd && is_telemetry {
-            self.asked(at, packet.header.wave, streams, turn);
+            self.asked(packet.header.stream, packet.header.wave, streams, turn);
         } else if turn.settings.role == crate::Role::BackEnd {
-            streams.deliver_down(at, packet, shared.map(|(_, body)| body), turn);
+            streams.at(at).deliver_down(packet, shared.map(|(_, body)| body), turn);
         } else if streams.at(at).passes_down {
             streams.at(at).fan_out(packet, frame, shared.as_ref().map(|(frame, _)| frame), turn);
         } else {
-            streams.filter_down(at, packet, turn);
+            streams.at(at).filter_down(packet, turn);
         }
         if is_telemetry && turn.settings.role == crate::Role::Communication {
-            self.asked(at, packet.header.wave, streams, turn);
+            self.asked(packet.header.stream, packet.header.wave, streams, turn);
         }
         streams.at(at).grant_to_parent(turn);
         if is_much_unannounced {
             streams.at(at).owe_to_parent(turn);
-        }
-    }
-}
-
-impl Streams {
-    /// A packet for the application of this back-end.
-    fn deliver_down(
-        &mut self,
-        at: usize,
-        packet: PacketRef<'_>,
-        shared: Option<Body>,
-        turn: &mut Turn,
-    ) {
-        let stream = self.at(at);
-        let whole = match packet.chunk {
-            None => match shared {
-                Some(body) => {
-                    let format = packet.format.to_format();
-                    Packet::from_parts(packet.header, format, body)
-                }
-                None => packet.to_packet(),
-            },
-            Some(chunk) => {
-                let key = (packet.header.origin, packet.header.wave);
-                if chunk.offset == 0 {
-                    stream.assemblies.use_memory(turn.pool.take_used(chunk.total as usize));
-                }
-                match stream.assemblies.add(key, chunk, &RankSet::new(), packet.body, &turn.pool) {
-                    Assembled::Whole(slab, _) => {
-                        let body = Body::from(slab);
-                        turn.pool.give_later(&body);
-                        Packet::from_parts(packet.header, packet.format.to_format(), body)
-                    }
-                    Assembled::Partial => return,
-                    Assembled::Torn => {
-                        stream.dropped += 1;
-                        return;
-                    }
-                    Assembled::Lacking(lacking) => {
-                        stream.dropped += 1;
-                        let next = stream.next_wave;
-                        turn.undelivered = Some(lacking);
-                        return self.at(at).complain(next, &alloc::format!("{lacking}"), turn);
-                    }
-                }
-            }
-        };
-        match stream.filters_delivered() {
-            true => self.deliver_filtered(at, &whole, turn),
-            false => self.at(at).deliver(whole, turn),
         }
     }
 }
@@ -394,6 +269,112 @@ impl Membership {
 }
 
 impl Stream {
+    /// A packet for the application of this back-end.
+    fn deliver_down(&mut self, packet: PacketRef<'_>, shared: Option<Body>, turn: &mut Turn) {
+        let whole = match packet.chunk {
+            None => match shared {
+                Some(body) => {
+                    let format = packet.format.to_format();
+                    Packet::from_parts(packet.header, format, body)
+                }
+                None => packet.to_packet(),
+            },
+            Some(chunk) => {
+                let key = (packet.header.origin, packet.header.wave);
+                if chunk.offset == 0 {
+                    self.assemblies.use_memory(turn.pool.take_used(chunk.total as usize));
+                }
+                match self.assemblies.add(key, chunk, &RankSet::new(), packet.body, &turn.pool) {
+                    Assembled::Whole(slab, _) => {
+                        let body = Body::from(slab);
+                        turn.pool.give_later(&body);
+                        Packet::from_parts(packet.header, packet.format.to_format(), body)
+                    }
+                    Assembled::Partial => return,
+                    Assembled::Torn => {
+                        self.dropped += 1;
+                        return;
+                    }
+                    Assembled::Lacking(lacking) => {
+                        self.dropped += 1;
+                        let next = self.next_wave;
+                        turn.undelivered = Some(lacking);
+                        return self.complain(next, &alloc::format!("{lacking}"), turn);
+                    }
+                }
+            }
+        };
+        match self.filters_delivered() {
+            true => self.deliver_filtered(&whole, turn),
+            false => self.deliver(whole, turn),
+        }
+    }
+
+    /// A packet of a wave that is needed whole. Where it is not the last of its child's, its credit
+    /// returns at once, so that the rest can come however much it is.
+    fn hold_packet(&mut self, slot: usize, mut arrived: Arrived<'_>, turn: &mut Turn) {
+        let now = turn.now;
+        let Header { ends_wave, late, .. } = arrived.packet.header;
+        let child = &mut self.slots[slot];
+        let early = if ends_wave || late { 0 } else { arrived.charge };
+        if ends_wave && !late {
+            arrived.charge = arrived.charge.saturating_add(child.take_back());
+        } else if early > 0 {
+            child.grant_early(early);
+            arrived.charge = 0;
+        }
+        self.arrive(slot, arrived, now);
+        if early > 0 {
+            self.release(slot, early, turn);
+        }
+    }
+
+    /// A chunk on a stream whose filters need whole packets.
+    fn assemble_up(&mut self, slot: usize, arrived: &Arrived<'_>, turn: &mut Turn) {
+        let now = turn.now;
+        let packet = arrived.packet;
+        let Some(chunk) = packet.chunk else { return };
+        let key = (packet.header.origin, packet.header.wave);
+        let contributors = packet.contributors.to_set();
+        let assembled =
+            self.slots[slot].assemblies.add(key, chunk, &contributors, arrived.body(), &turn.pool);
+        if let Assembled::Lacking(lacking) = &assembled {
+            self.tell_failure(packet.header.wave, contributors, lacking, turn);
+        }
+        let void = Slab::default();
+        let mut whole = PacketRef { chunk: None, body: void.as_bytes(), ..packet };
+        let mut charge = arrived.charge;
+        let mut early = 0;
+        if matches!(assembled, Assembled::Partial) || !packet.header.ends_wave {
+            early = core::mem::take(&mut charge);
+            self.slots[slot].grant_early(early);
+        } else {
+            charge = charge.saturating_add(self.slots[slot].take_back());
+        }
+        match assembled {
+            Assembled::Partial => {}
+            Assembled::Whole(slab, contributors) => {
+                whole.contributors = contributors.as_ref();
+                whole.header.ends_wave |= !self.is_immediate() && packet.header.ends_wave;
+                let length = slab.len();
+                let owned = OwnedBody { slab, start: 0, length };
+                let arrived = Arrived { packet: whole, owned: Some(owned), charge };
+                self.arrive(slot, arrived, now);
+            }
+            Assembled::Torn | Assembled::Lacking(_) if packet.header.ends_wave => {
+                let header = Header { void: true, ..packet.header };
+                whole = PacketRef { header, contributors: Default::default(), ..whole };
+                whole.format = FormatRef::default();
+                let arrived = Arrived { packet: whole, owned: None, charge };
+                self.arrive(slot, arrived, now);
+            }
+            Assembled::Torn | Assembled::Lacking(_) => {}
+        }
+        if early > 0 {
+            self.release(slot, early, turn);
+        }
+    }
+
     /// A packet or chunk of a child goes to its wave.
     #[inline]
     pub(crate) fn arrive(&mut self, slot: usize, arrived: Arrived<'_>, now: Instant) {

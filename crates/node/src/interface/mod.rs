@@ -13,6 +13,7 @@ mod recovery;
 mod settings;
 mod spec;
 mod time;
+pub(crate) mod work;
 
 pub use delivery::{Answer, Delivery, Missing};
 pub use error::NodeError;

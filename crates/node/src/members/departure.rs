@@ -11,6 +11,7 @@ use sapwood_wire::{Control, ProbeId, Ranges};
 use crate::interface::{Event, Instant, LinkId, Output, Role};
 use crate::members::membership::{Membership, State};
 use crate::members::vacancy::Manner;
+use crate::streams::stream::Stream;
 use crate::streams::table::Streams;
 use crate::turn::Turn;
 use crate::turn::links::Peer;
@@ -141,7 +142,7 @@ impl Membership {
         if is_unheard && !is_starting {
             turn.pass_on_failure(rank, reason.clone());
         }
-        streams.close_replicas(link);
+        streams.close_replicas(link, turn);
         let manner = Manner { is_back_end, was_silent, is_starting };
         if may_return && self.hold_open(rank, link, manner, &awaited, &reason, streams, turn) {
             self.report_if_ready(turn);
@@ -158,27 +159,12 @@ impl Membership {
         for at in 0..streams.len() {
             if let Some(slot) = streams.at(at).slot_of(link) {
                 streams.at(at).slots[slot].alive = false;
-                streams.inherit(at, slot, rank, turn);
-                streams.give_up(at, slot, turn);
+                streams.at(at).inherit(slot, rank, turn);
+                streams.at(at).give_up(slot, turn);
             }
         }
         self.report_if_ready(turn);
         self.answer_applicants(streams, turn);
-    }
-}
-
-impl Streams {
-    /// A child will send nothing more on a stream: its open waves do not wait for it.
-    pub(crate) fn give_up(&mut self, at: usize, slot: usize, turn: &mut Turn) {
-        let stream = self.at(at);
-        stream.advance(slot, END);
-        stream.slots[slot].assemblies.clear();
-        stream.slots[slot].down.clear();
-        self.emit_ready(at, turn);
-        self.end_if_deserted(at, turn);
-        // It may have been the slowest, for which others were made to wait: what it alone had not
-        // read need not be kept any more.
-        self.at(at).forget_down(turn);
     }
 }
 
@@ -367,6 +353,20 @@ impl Streams {
     fn is_unsettled(&mut self, turn: &mut Turn) -> bool {
         self.end_runs(turn);
         !turn.has_ended && self.iter().any(|stream| !stream.sender.is_acknowledged())
+    }
+}
+
+impl Stream {
+    /// A child will send nothing more on a stream: its open waves do not wait for it.
+    pub(crate) fn give_up(&mut self, slot: usize, turn: &mut Turn) {
+        self.advance(slot, END);
+        self.slots[slot].assemblies.clear();
+        self.slots[slot].down.clear();
+        self.emit_ready(turn);
+        self.end_if_deserted(turn);
+        // It may have been the slowest, for which others were made to wait: what it alone had not
+        // read need not be kept any more.
+        self.forget_down(turn);
     }
 }
 

@@ -6,6 +6,7 @@ use sapwood_packet::PacketRef;
 use crate::interface::LinkId;
 use crate::interface::breach::Breach;
 use crate::members::membership::Membership;
+use crate::streams::stream::Stream;
 use crate::streams::table::Streams;
 use crate::turn::Turn;
 use crate::waves::permission::PacketPermission;
@@ -15,20 +16,18 @@ impl Membership {
     #[inline]
     pub(crate) fn validate_packet(
         &mut self,
-        at: usize,
         slot: usize,
         packet: &PacketRef<'_>,
-        streams: &mut Streams,
+        stream: &mut Stream,
     ) -> Result<(), Breach> {
-        if streams.at(at).slots[slot].permission.is_none() {
-            self.permission(at, slot, streams);
+        if stream.slots[slot].permission.is_none() {
+            self.permission(slot, stream);
         }
-        streams.at(at).validate_packet(slot, packet)
+        stream.validate_packet(slot, packet)
     }
 
     #[cold]
-    fn permission(&mut self, at: usize, slot: usize, streams: &mut Streams) {
-        let stream = streams.at(at);
+    fn permission(&self, slot: usize, stream: &mut Stream) {
         let link = stream.slots[slot].link;
         let Some(rank) = link.and_then(|link| self.rank_of(link)) else { return };
         let Some(child) = self.child(rank) else { return };

@@ -13,7 +13,7 @@
 
 use core::time::Duration;
 
-use sapwood_link::{END, Position};
+use sapwood_link::{END, Outbox, Position};
 use sapwood_packet::StreamId;
 use sapwood_wire::Control;
 use sapwood_wire::limits::{ANCESTORS_MAX, KEPT_BYTES};
@@ -58,6 +58,23 @@ impl Slot {
 }
 
 impl Stream {
+    /// Ends the run at the end of the outbox to the parent, and keeps what has ended of this
+    /// stream's: before what is sent next. Those of other streams stay until these send, or until
+    /// they are about to leave.
+    #[inline]
+    pub(crate) fn record_own_runs(&mut self, turn: &mut Turn) {
+        if let Some(outbox) = turn.parent.and_then(|parent| turn.links.outbox(parent)) {
+            self.keep_ended_runs(outbox);
+        }
+    }
+
+    /// As [`Stream::record_own_runs`], with the outbox at hand.
+    #[inline]
+    pub(crate) fn keep_ended_runs(&mut self, outbox: &mut Outbox) {
+        outbox.end_run();
+        outbox.take_ended_runs_of(self.id, |run, bytes| self.sender.record_run(run, bytes));
+    }
+
     /// A wave or single packet has gone on from here.
     pub(crate) fn note_emitted(&mut self, wave: &OpenWave, is_single: bool, turn: &mut Turn) {
         let is_root = turn.settings.role == Role::FrontEnd;
@@ -259,8 +276,8 @@ impl Streams {
         } else if has_children {
             self.at(at).owe_acknowledgement(turn);
         }
-        self.emit_ready(at, turn);
-        self.end_if_deserted(at, turn);
+        self.at(at).emit_ready(turn);
+        self.at(at).end_if_deserted(turn);
     }
 
     /// The run at the end of what waits for the parent has ended: its stream keeps it.

@@ -12,68 +12,84 @@ use sapwood_wire::Control;
 
 use crate::interface::{Answer, Delivery, LinkId, Missing, Role};
 use crate::streams::stream::Stream;
-use crate::streams::table::Streams;
 use crate::transform::route::Route;
 use crate::turn::Turn;
 
-impl Streams {
+impl Stream {
     /// Sends a packet up, or delivers it at the front-end. With `shared`, that is its body and
     /// `packet.body` is empty.
     #[inline]
-    pub(crate) fn send_up(
-        &mut self,
-        at: usize,
-        packet: PacketRef<'_>,
-        shared: Option<Body>,
-        turn: &mut Turn,
-    ) {
+    pub(crate) fn send_up(&mut self, packet: PacketRef<'_>, shared: Option<Body>, turn: &mut Turn) {
         if turn.settings.role == Role::FrontEnd {
-            return self.answer(at, packet, shared, turn);
+            return self.answer(packet, shared, turn);
         }
-        let Some(parent) = turn.parent else { return self.at(at).keep_up(packet, shared, turn) };
-        self.at(at).acknowledge_beside(turn);
+        let Some(parent) = turn.parent else { return self.keep_up(packet, shared, turn) };
+        self.acknowledge_beside(turn);
         let length = shared.as_ref().map_or(packet.body.len(), Body::len);
         let is_small = length < SHARED_BODY_BYTES;
-        if is_small && self.at(at).sender.is_open_for(&packet) {
+        if is_small && self.sender.is_open_for(&packet) {
             let mut packet = match &shared {
                 Some(body) => PacketRef { body: body.as_bytes(), ..packet },
                 None => packet,
             };
             let Some(outbox) = turn.links.outbox(parent) else { return };
-            let stream = self.at(at);
-            stream.number(&mut packet);
+            self.number(&mut packet);
             if let Ok(length) = outbox.push_packet(&packet) {
                 let info = FrameInfo::upward(&packet);
-                stream.sender.packed(info, length, outbox);
+                self.sender.packed(info, length, outbox);
             }
             return;
         }
         let body = shared.unwrap_or_else(|| Body::from(Slab::copy_of(packet.body)));
-        self.send_up_large(at, parent, packet, &body, turn);
+        self.send_up_large(parent, packet, &body, turn);
+    }
+
+    /// Which members a wave lacks, grouped by why.
+    fn missing(&self, wave: u64, contributors: &RankSet, turn: &Turn) -> Vec<Missing> {
+        let mut left = self.members.difference(contributors.as_ref());
+        let mut missing = Vec::new();
+        let mut take = |left: &mut RankSet, ranks: &RankSet, reason: &str| {
+            let mut part = left.clone();
+            part.intersect_with(ranks.as_ref());
+            if !part.is_empty() {
+                left.subtract(part.as_ref());
+                missing.push(Missing { ranks: part, reason: reason.to_string() });
+            }
+        };
+        for fault in self.faults.of(wave) {
+            take(&mut left, &fault.ranks, &fault.reason);
+        }
+        for lost in turn.losses.latest_first() {
+            take(&mut left, &lost.ranks, &lost.reason);
+        }
+        let absent = alloc::format!("was away when wave {wave} went on");
+        take(&mut left, &turn.losses.have_been_absent, &absent);
+        let rest = left.clone();
+        let reason = reason_of_rest(self, wave);
+        take(&mut left, &rest, &reason);
+        missing
     }
 
     fn send_up_large(
         &mut self,
-        at: usize,
         parent: LinkId,
         packet: PacketRef<'_>,
         body: &Body,
         turn: &mut Turn,
     ) {
         let Some(outbox) = turn.links.outbox(parent) else { return };
-        self.record_runs(outbox);
-        self.at(at).queue_up(packet, body, Some(outbox));
+        self.keep_ended_runs(outbox);
+        self.queue_up(packet, body, Some(outbox));
     }
 
     /// What has come to the front-end on a stream goes to the application.
-    fn answer(&mut self, at: usize, packet: PacketRef<'_>, shared: Option<Body>, turn: &mut Turn) {
+    fn answer(&mut self, packet: PacketRef<'_>, shared: Option<Body>, turn: &mut Turn) {
         if packet.more_waves > 0 {
             for index in 0..=packet.more_waves {
-                self.answer(at, packet.part_of_run(index, 1), None, turn);
+                self.answer(packet.part_of_run(index, 1), None, turn);
             }
             return;
         }
-        let stream = self.at(at);
         let mut header = packet.header;
         let body = match (packet.chunk, shared) {
             (None, Some(body)) => Some(body),
@@ -83,9 +99,9 @@ impl Streams {
                 let key = (header.origin, header.wave);
                 let contributors = packet.contributors.to_set();
                 if chunk.offset == 0 {
-                    stream.assemblies.use_memory(turn.pool.take_used(chunk.total as usize));
+                    self.assemblies.use_memory(turn.pool.take_used(chunk.total as usize));
                 }
-                match stream.assemblies.add(key, chunk, &contributors, bytes, &turn.pool) {
+                match self.assemblies.add(key, chunk, &contributors, bytes, &turn.pool) {
                     Assembled::Partial => return,
                     Assembled::Whole(slab, _) => {
                         let body = Body::from(slab);
@@ -93,9 +109,9 @@ impl Streams {
                         Some(body)
                     }
                     lost => {
-                        stream.dropped += 1;
+                        self.dropped += 1;
                         if let Assembled::Lacking(lacking) = lost {
-                            self.tell_failure(at, header.wave, contributors, &lacking, turn);
+                            self.tell_failure(header.wave, contributors, &lacking, turn);
                         }
                         if !header.ends_wave {
                             return;
@@ -115,44 +131,39 @@ impl Streams {
             whole.contributors = packet.contributors.to_set();
             whole
         });
-        self.deliver_answer(at, header, packet, contributors, turn);
+        self.deliver_answer(header, packet, contributors, turn);
     }
 
     fn deliver_answer(
         &mut self,
-        at: usize,
         header: Header,
         packet: Option<Packet>,
         contributors: RankSet,
         turn: &mut Turn,
     ) {
-        let stream = self.at(at);
-        if stream.is_closing() {
+        if self.is_closing() {
             // No process asks for it any more; only packets on their way down are still to go.
             return;
         }
-        let present = stream.present_in(&header, &contributors);
+        let present = self.present_in(&header, &contributors);
         let missing = match present {
-            Some(present) if present != self.at(at).members => {
-                self.missing(at, header.wave, &present, turn)
-            }
+            Some(present) if present != self.members => self.missing(header.wave, &present, turn),
             // Nothing is waited for, but a filter that failed has a reason to give.
-            None if header.void && !header.late => self.at(at).faults.take(header.wave),
+            None if header.void && !header.late => self.faults.take(header.wave),
             _ => Vec::new(),
         };
-        let stream = self.at(at);
         if header.ends_wave && !header.is_last() {
-            drop(stream.faults.take(header.wave));
+            drop(self.faults.take(header.wave));
             // Those of waves that have been answered have been told again by an orphan.
-            if !stream.is_immediate() && !header.late {
-                stream.faults.forget_before(header.wave);
+            if !self.is_immediate() && !header.late {
+                self.faults.forget_before(header.wave);
             }
         }
         if packet.is_none() && missing.is_empty() {
             return;
         }
         let answer = Answer {
-            stream: stream.id,
+            stream: self.id,
             wave: header.wave,
             packet,
             contributors,
@@ -160,40 +171,10 @@ impl Streams {
             is_late: header.late,
         };
         let delivery = Delivery::Answer(answer);
-        stream.unread += u64::from(delivery.cost());
+        self.unread += u64::from(delivery.cost());
         turn.deliveries.push_back(delivery);
     }
 
-    /// Which members a wave lacks, grouped by why.
-    fn missing(&self, at: usize, wave: u64, contributors: &RankSet, turn: &Turn) -> Vec<Missing> {
-        let stream = self.iter().nth(at);
-        let Some(stream) = stream else { return Vec::new() };
-        let mut left = stream.members.difference(contributors.as_ref());
-        let mut missing = Vec::new();
-        let mut take = |left: &mut RankSet, ranks: &RankSet, reason: &str| {
-            let mut part = left.clone();
-            part.intersect_with(ranks.as_ref());
-            if !part.is_empty() {
-                left.subtract(part.as_ref());
-                missing.push(Missing { ranks: part, reason: reason.to_string() });
-            }
-        };
-        for fault in stream.faults.of(wave) {
-            take(&mut left, &fault.ranks, &fault.reason);
-        }
-        for lost in turn.losses.latest_first() {
-            take(&mut left, &lost.ranks, &lost.reason);
-        }
-        let absent = alloc::format!("was away when wave {wave} went on");
-        take(&mut left, &turn.losses.have_been_absent, &absent);
-        let rest = left.clone();
-        let reason = reason_of_rest(stream, wave);
-        take(&mut left, &rest, &reason);
-        missing
-    }
-}
-
-impl Stream {
     /// A packet that goes up while there is no parent waits for one.
     fn keep_up(&mut self, packet: PacketRef<'_>, shared: Option<Body>, turn: &mut Turn) {
         if self.keeps && !turn.has_ended {

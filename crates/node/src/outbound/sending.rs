@@ -13,74 +13,6 @@ use crate::streams::table::Streams;
 use crate::turn::Turn;
 
 impl Streams {
-    /// Sends values in a wave that is open to this back-end.
-    #[inline]
-    pub(crate) fn send_in_wave(
-        &mut self,
-        at: usize,
-        header: Header,
-        values: ValuesRef<'_>,
-        turn: &mut Turn,
-    ) {
-        if values.body().len() >= SHARED_BODY_BYTES {
-            let body = Body::from(Slab::copy_of(values.body()));
-            return self.send_large(at, header, values.format(), body, turn);
-        }
-        self.at(at).begin_wave(header.wave, values.body().len(), turn);
-        self.send_small(at, header, values, turn);
-    }
-
-    pub(crate) fn send_large(
-        &mut self,
-        at: usize,
-        header: Header,
-        format: FormatRef<'_>,
-        body: Body,
-        turn: &mut Turn,
-    ) {
-        self.at(at).begin_wave(header.wave, body.len(), turn);
-        let contributors = [[header.origin; 2]];
-        let contributors =
-            RankSetRef::from_ranges(&contributors).expect("one range of one rank is in order");
-        let packet = PacketRef { header, contributors, format, ..PacketRef::default() };
-        self.send_up(at, packet, Some(body), turn);
-    }
-
-    /// Sends a small packet of this back-end, in a run with those before it where that can be.
-    #[inline]
-    fn send_small(&mut self, at: usize, header: Header, values: ValuesRef<'_>, turn: &mut Turn) {
-        let Turn { links, parent, .. } = turn;
-        let open = self.at(at);
-        let contributors = [[header.origin; 2]];
-        let contributors =
-            RankSetRef::from_ranges(&contributors).expect("one range of one rank is in order");
-        let (format, body) = (values.format(), values.body());
-        let mut packet = PacketRef { header, contributors, format, body, ..PacketRef::default() };
-        let Some(outbox) = parent.and_then(|parent| links.outbox(parent)) else {
-            return self.send_up(at, packet, None, turn);
-        };
-        if open.sender.waiting_bytes() == 0
-            && let Some(grown) = outbox.extend_run(header.stream, header.tag, header.wave, values)
-        {
-            return open.sender.pass(grown);
-        }
-        if !open.sender.is_open() {
-            outbox.end_run();
-            return self.send_up(at, packet, None, turn);
-        }
-        self.record_runs(outbox);
-        let open = self.at(at);
-        open.number(&mut packet);
-        if let Ok(grown) = outbox.push_run(&packet) {
-            open.sender.pass(grown);
-            // A run is kept when it has ended.
-            if !outbox.is_run_open() {
-                open.sender.record_packed(FrameInfo::upward(&packet), grown, outbox);
-            }
-        }
-        self.at(at).acknowledge_beside(turn);
-    }
-
     pub(crate) fn send_values(
         &mut self,
         stream: StreamId,
@@ -112,12 +44,12 @@ impl Streams {
         let values = built.as_ref();
         let length = values.body().len();
         if has_filters {
-            let sent = self.send_filtered(at, header, values, turn);
+            let sent = self.at(at).send_filtered(header, values, turn);
             turn.built = built;
             return Ok(sent);
         }
         if length < SHARED_BODY_BYTES {
-            self.send_in_wave(at, header, values, turn);
+            self.at(at).send_in_wave(header, values, turn);
             turn.built = built;
             return Ok(length);
         }
@@ -125,12 +57,73 @@ impl Streams {
         let body = Body::from(slab);
         turn.retain_large(&body);
         check_length(&body)?;
-        self.send_large(at, header, format.as_ref(), body, turn);
+        self.at(at).send_large(header, format.as_ref(), body, turn);
         Ok(length)
     }
 }
 
 impl Stream {
+    /// Sends values in a wave that is open to this back-end.
+    #[inline]
+    pub(crate) fn send_in_wave(&mut self, header: Header, values: ValuesRef<'_>, turn: &mut Turn) {
+        if values.body().len() >= SHARED_BODY_BYTES {
+            let body = Body::from(Slab::copy_of(values.body()));
+            return self.send_large(header, values.format(), body, turn);
+        }
+        self.begin_wave(header.wave, values.body().len(), turn);
+        self.send_small(header, values, turn);
+    }
+
+    pub(crate) fn send_large(
+        &mut self,
+        header: Header,
+        format: FormatRef<'_>,
+        body: Body,
+        turn: &mut Turn,
+    ) {
+        self.begin_wave(header.wave, body.len(), turn);
+        let contributors = [[header.origin; 2]];
+        let contributors =
+            RankSetRef::from_ranges(&contributors).expect("one range of one rank is in order");
+        let packet = PacketRef { header, contributors, format, ..PacketRef::default() };
+        self.send_up(packet, Some(body), turn);
+    }
+
+    /// Sends a small packet of this back-end, in a run with those before it where that can be.
+    #[inline]
+    fn send_small(&mut self, header: Header, values: ValuesRef<'_>, turn: &mut Turn) {
+        let Turn { links, parent, .. } = turn;
+        let open = &mut *self;
+        let contributors = [[header.origin; 2]];
+        let contributors =
+            RankSetRef::from_ranges(&contributors).expect("one range of one rank is in order");
+        let (format, body) = (values.format(), values.body());
+        let mut packet = PacketRef { header, contributors, format, body, ..PacketRef::default() };
+        let Some(outbox) = parent.and_then(|parent| links.outbox(parent)) else {
+            return self.send_up(packet, None, turn);
+        };
+        if open.sender.waiting_bytes() == 0
+            && let Some(grown) = outbox.extend_run(header.stream, header.tag, header.wave, values)
+        {
+            return open.sender.pass(grown);
+        }
+        if !open.sender.is_open() {
+            outbox.end_run();
+            return self.send_up(packet, None, turn);
+        }
+        let open = &mut *self;
+        open.keep_ended_runs(outbox);
+        open.number(&mut packet);
+        if let Ok(grown) = outbox.push_run(&packet) {
+            open.sender.pass(grown);
+            // A run is kept when it has ended.
+            if !outbox.is_run_open() {
+                open.sender.record_packed(FrameInfo::upward(&packet), grown, outbox);
+            }
+        }
+        self.acknowledge_beside(turn);
+    }
+
     /// A wave of this back-end is about to be sent.
     #[inline]
     fn begin_wave(&mut self, wave: Wave, length: usize, turn: &mut Turn) {

@@ -216,7 +216,7 @@ impl Membership {
             child.expected = old.expected.clone();
         }
         self.put_child(applicant.rank, child);
-        streams.pass_over(&applicant.between);
+        streams.pass_over(&applicant.between, turn);
         self.take_as_child(applicant.link, applicant.rank, Vec::new(), turn);
     }
 
@@ -245,7 +245,7 @@ impl Membership {
         let is_stale = !is_back_end
             && (others.as_ref().intersects(covers.as_ref())
                 || self.is_superseded(rank)
-                || streams.is_replaced(rank));
+                || streams.is_replaced(rank, turn));
         if is_stale {
             turn.reject(link, &Control::Dissolve);
             self.forget_child(rank);
@@ -363,8 +363,7 @@ impl Membership {
     }
 
     /// A stream that has just opened waits for members who are on their way to another parent.
-    pub(crate) fn await_orphans(&mut self, at: usize, streams: &mut Streams) {
-        let stream = streams.at(at);
+    pub(crate) fn await_orphans(&mut self, stream: &mut Stream) {
         for vacancy in &mut self.vacancies {
             if stream.await_members(&vacancy.awaited, vacancy.number) {
                 vacancy.waves.push((stream.id, stream.request.first_wave));
@@ -420,10 +419,10 @@ impl Membership {
             if let Some(slot) = streams.at(at).slot_of_vacancy(number) {
                 streams.at(at).slots[slot].vacancy = None;
                 if !is_back {
-                    streams.inherit(at, slot, rank, turn);
+                    streams.at(at).inherit(slot, rank, turn);
                 }
                 streams.at(at).await_absentees(slot, &returned, turn);
-                streams.give_up(at, slot, turn);
+                streams.at(at).give_up(slot, turn);
             }
         }
         if !orphans.is_empty() && !vacancy.is_back_end {

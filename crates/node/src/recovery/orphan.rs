@@ -271,8 +271,8 @@ impl Membership {
             if let Some(outbox) = links.outbox(link) {
                 streams.at(at).sender.pump(outbox);
             }
-            streams.say_end_again(at, turn);
-            streams.emit_ready(at, turn);
+            streams.at(at).say_end_again(turn);
+            streams.at(at).emit_ready(turn);
             streams.at(at).acknowledge_to_parent(turn);
         }
         if turn.settings.role == Role::BackEnd
@@ -384,17 +384,14 @@ impl Membership {
     }
 }
 
-impl Streams {
+impl Stream {
     /// A stream whose children are all gone says so to a new parent, too.
-    fn say_end_again(&mut self, at: usize, turn: &mut Turn) {
-        let stream = self.at(at);
-        if core::mem::take(&mut stream.has_said_end) {
-            self.end_if_deserted(at, turn);
+    fn say_end_again(&mut self, turn: &mut Turn) {
+        if core::mem::take(&mut self.has_said_end) {
+            self.end_if_deserted(turn);
         }
     }
-}
 
-impl Stream {
     /// Tells the new parent how far a stream has come, and makes ready what goes again.
     fn resume_stream(&mut self, link: LinkId, turn: &mut Turn) {
         if !self.request.down.is_empty() {

@@ -64,7 +64,7 @@ impl Membership {
         if takes && self.has_rejoined_any(&absorbed) {
             // It has taken over the state of a process that is here, and has it.
             if let Some(rank) = self.rank_of(link) {
-                streams.absorbed.insert(rank);
+                turn.absorbed.insert(rank);
             }
             turn.send_control(link, &Control::Dissolve);
             turn.outputs.push_back(Output::Hangup(link));
@@ -77,7 +77,7 @@ impl Membership {
             let replica = Replica { filter, wave, state, absorbed };
             stream.slots[slot].replicas.add(replica, next);
         }
-        streams.release(at, slot, values.len() as u32, turn);
+        streams.at(at).release(slot, values.len() as u32, turn);
         Ok(())
     }
 }

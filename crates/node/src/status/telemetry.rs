@@ -9,7 +9,7 @@
 use alloc::vec::Vec;
 
 use sapwood_link::Position;
-use sapwood_packet::{RankSet, Tag, Wave};
+use sapwood_packet::{RankSet, StreamId, Tag, Wave};
 use sapwood_wire::{Control, ProbeId};
 
 use crate::interface::record::{LinkRecord, NodeRecord, Records};
@@ -25,18 +25,23 @@ pub(crate) const TELEMETRY_TAG: Tag = 1;
 
 impl Membership {
     /// A request has passed: the wave of its number is open from here on.
-    pub(crate) fn asked(&mut self, at: usize, wave: Wave, streams: &mut Streams, turn: &mut Turn) {
+    pub(crate) fn asked(
+        &mut self,
+        id: StreamId,
+        wave: Wave,
+        streams: &mut Streams,
+        turn: &mut Turn,
+    ) {
         let now = turn.now;
         if turn.settings.role == Role::BackEnd {
             let values = self.records(None, streams, turn).to_values();
-            let id = streams.at(at).id;
             let counted = turn.counted;
             // A wave that has passed is one that this process was not counted in.
             let _ = streams.send_values(id, TELEMETRY_TAG, values, Some(wave), turn);
             turn.counted = counted;
             return;
         }
-        let stream = streams.at(at);
+        let Some(stream) = streams.get_mut(id) else { return };
         let Some(asked) = &mut stream.telemetry else { return };
         **asked = Asked { since: now, ..Asked::default() };
         let mut links: Vec<LinkId> =
@@ -51,7 +56,7 @@ impl Membership {
         for link in links {
             turn.send_control(link, &Control::Probe { probe: ProbeId::Heartbeat(now.0) });
         }
-        streams.emit_ready(at, turn);
+        stream.emit_ready(turn);
     }
 
     /// Adds this process's own part to the waves of telemetry streams that are complete.
@@ -65,7 +70,7 @@ impl Membership {
             if let Some(place) = &mut streams.at(at).telemetry {
                 **place = asked;
             }
-            streams.emit_with_record(at, values, turn);
+            streams.at(at).emit_with_record(values, turn);
         }
     }
 

@@ -327,8 +327,8 @@ impl Stream {
     }
 
     /// The process of a slot is gone, and those below it may come: waves wait for them.
-    pub(crate) fn orphan_slot(&mut self, at: usize, vacancy: u64) {
-        let slot = &mut self.slots[at];
+    pub(crate) fn orphan_slot(&mut self, index: usize, vacancy: u64) {
+        let slot = &mut self.slots[index];
         slot.alive = false;
         slot.vacancy = Some(vacancy);
         slot.assemblies.clear();
@@ -338,7 +338,7 @@ impl Stream {
             && let Some(wave) = self.waves.open_at(next)
         {
             // What those below send again may be merged in another way.
-            wave.take_back(at);
+            wave.take_back(index);
         }
         self.map_links();
     }

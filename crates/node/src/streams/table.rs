@@ -3,9 +3,8 @@
 use alloc::vec::Vec;
 
 use sapwood_link::Outbox;
-use sapwood_packet::{RankSet, StreamId};
+use sapwood_packet::StreamId;
 
-use crate::interface::Instant;
 use crate::streams::stream::Stream;
 use crate::transform::offload::Jobs;
 
@@ -23,13 +22,8 @@ pub(crate) struct Streams {
     latest: StreamId,
     /// The number of the next stream that this front-end opens.
     pub(crate) next: StreamId,
-    /// Set when streams let others have their turn: they go on at the next wake-up.
-    pub(crate) yields_until: Option<Instant>,
     /// Filters at work elsewhere.
     pub(crate) jobs: Jobs,
-    /// Processes that must not come back with their filters' states, which others have taken over,
-    /// here or below.
-    pub(crate) absorbed: RankSet,
 }
 
 impl Default for Streams {
@@ -41,9 +35,7 @@ impl Default for Streams {
             timed: 0,
             latest: 0,
             next: 1,
-            yields_until: None,
             jobs: Jobs::default(),
-            absorbed: RankSet::new(),
         }
     }
 }
@@ -71,6 +63,12 @@ impl Streams {
     fn position(&self, id: StreamId) -> Option<usize> {
         let found = self.index.binary_search_by_key(&id, |&(id, _)| id).ok()?;
         Some(self.index[found].1)
+    }
+
+    /// A stream, and the jobs of all.
+    pub(crate) fn with_jobs(&mut self, id: StreamId) -> Option<(&mut Stream, &mut Jobs)> {
+        let at = self.find(id)?;
+        Some((self.list.get_mut(at)?, &mut self.jobs))
     }
 
     pub(crate) fn get_mut(&mut self, id: StreamId) -> Option<&mut Stream> {

@@ -17,6 +17,7 @@ use sapwood_filter::{Chain, Emitter, Filter, FilterError, Verdict, WaveRef};
 use sapwood_packet::{Packet, PacketRef, Rank, StreamId, Values, Wave};
 use smallvec::SmallVec;
 
+use crate::interface::work::Work;
 use crate::transform::route::Route;
 use crate::transform::synchronisation::{Question, Rule};
 use crate::waves::replicas::WAVES;
@@ -38,17 +39,6 @@ impl Item {
     pub(crate) fn runs(&self) -> bool {
         self.route == Route::Transform && self.wave.fault.is_none() && self.wave.has_values()
     }
-}
-
-/// What is run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Work {
-    /// The upward filters.
-    Up,
-    /// The downward filters.
-    Down,
-    /// The synchronisation rule.
-    Rule,
 }
 
 /// What the filters or the rule are given.
@@ -123,6 +113,39 @@ pub struct Job {
 }
 
 impl Job {
+    /// A job of these filters, of a stream that is not open any more; `job_of` says the rest of
+    /// one that is.
+    pub(crate) fn new(
+        number: u64,
+        stream: StreamId,
+        work: Work,
+        chain: Chain,
+        load: Load,
+        rank: Rank,
+    ) -> Self {
+        Self {
+            number,
+            stream,
+            work,
+            rank,
+            is_root: false,
+            children: 0,
+            back_ends: 0,
+            chain,
+            batch: Batch::new(load),
+            inherited: Vec::new(),
+            wants_copy: false,
+            handed_over: None,
+            spare: Vec::new(),
+            failures: Vec::new(),
+            first_copy: None,
+            made: Vec::new(),
+            rule: None,
+            decided: None,
+            broken: None,
+        }
+    }
+
     /// The stream whose filters these are.
     #[must_use]
     pub fn stream(&self) -> StreamId {

@@ -27,8 +27,9 @@ use sapwood_link::Position;
 use sapwood_packet::{Packet, StreamId, Values};
 
 use crate::interface::Instant;
+use crate::interface::work::Work;
 use crate::transform::fairness::SLOW;
-use crate::transform::job::{Batch, Work};
+use crate::transform::job::{Batch, Job};
 use crate::transform::synchronisation::Rule;
 
 /// How long filters may run for one wave, unless the front-end says otherwise.
@@ -173,8 +174,6 @@ pub(crate) struct Lent {
 pub(crate) struct Jobs {
     pub(crate) limit: Duration,
     pub(crate) last_number: u64,
-    /// Streams whose filters are to be given out.
-    pub(crate) listed: VecDeque<(StreamId, Work)>,
     pub(crate) lent: Vec<Lent>,
     /// Filters and rules of streams that have ended. They are dropped where they have run.
     pub(crate) retired: Vec<(StreamId, Chain, Option<Rule>)>,
@@ -187,7 +186,6 @@ impl Default for Jobs {
         Self {
             limit: FILTER_LIMIT,
             last_number: 0,
-            listed: VecDeque::new(),
             lent: Vec::new(),
             retired: Vec::new(),
             ends: None,
@@ -207,9 +205,22 @@ impl Jobs {
         self.ends.is_some()
     }
 
-    /// Something of a stream is to be given out.
-    pub(crate) fn list(&mut self, stream: StreamId, work: Work) {
-        self.listed.push_back((stream, work));
+    /// The number of the next job.
+    pub(crate) fn next_number(&mut self) -> u64 {
+        self.last_number += 1;
+        self.last_number
+    }
+
+    /// Remembers that a job is out.
+    pub(crate) fn lend(&mut self, job: &Job, now: Instant) {
+        self.lent.push(Lent {
+            number: job.number,
+            stream: job.stream,
+            work: job.work,
+            batch: Arc::clone(&job.batch),
+            steps: 0,
+            until: (!self.limit.is_zero()).then(|| now + self.limit),
+        });
     }
 
     pub(crate) fn retire(&mut self, stream: StreamId, chain: Chain, rule: Option<Rule>) {

@@ -3,8 +3,8 @@
 use alloc::string::String;
 
 use sapwood_link::SHARED_BODY_BYTES;
-use sapwood_packet::{Body, IntoValues, Rank, StreamId, Values};
-use sapwood_wire::{Control, ProbeId};
+use sapwood_packet::{Body, IntoValues, Rank, RankSet, StreamId, Values, Wave};
+use sapwood_wire::{Control, ProbeId, Ranges};
 
 use crate::interface::{Event, Instant, LinkId, Mutation, Output, Role};
 use crate::turn::Turn;
@@ -53,6 +53,21 @@ impl Turn {
             smoothed => (smoothed * (SMOOTHING - 1) + measured) / SMOOTHING,
         };
         open.skew.sample(sent, clock, now);
+    }
+
+    /// Tells the parent, if there is one, that a filter failed.
+    pub(crate) fn send_fault(
+        &mut self,
+        stream: StreamId,
+        wave: Option<Wave>,
+        rank: Rank,
+        ranks: &RankSet,
+        reason: String,
+    ) {
+        if let Some(parent) = self.parent {
+            let back_ends = Ranges::from(ranks);
+            self.send_control(parent, &Control::Fault { stream, wave, rank, back_ends, reason });
+        }
     }
 
     /// Tells the front-end's application what a process has noticed.

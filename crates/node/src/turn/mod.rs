@@ -13,9 +13,10 @@ use alloc::vec::Vec;
 
 use sapwood_filter::Emitter;
 use sapwood_link::Pool;
-use sapwood_packet::{OutOfMemory, Rank, Slab, StreamId, Values};
+use sapwood_packet::{OutOfMemory, Rank, RankSet, Slab, StreamId, Values};
 use sapwood_wire::limits::CHUNK_BYTES;
 
+use crate::interface::work::Work;
 use crate::interface::{Delivery, Instant, LinkId, Mutation, Output, Settings};
 use crate::turn::counted::Counted;
 use crate::turn::links::Links;
@@ -77,6 +78,13 @@ pub(crate) struct Turn {
     pub(crate) departs_until: Option<Instant>,
     /// Telemetry streams with a complete wave, to which this process adds its own part.
     pub(crate) records_wanted: Vec<StreamId>,
+    /// Streams with something that is to run in a job.
+    pub(crate) jobs_wanted: VecDeque<(StreamId, Work)>,
+    /// Set when streams let others have their turn: they go on at the next wake-up.
+    pub(crate) yields_until: Option<Instant>,
+    /// Processes that must not come back with their filters' states, which others have taken over,
+    /// here or below.
+    pub(crate) absorbed: RankSet,
     /// When the next probes are sent.
     pub(crate) heartbeat_due: Option<Instant>,
 }
@@ -109,6 +117,9 @@ impl Turn {
             acknowledgement_due: None,
             departs_until: None,
             records_wanted: Vec::new(),
+            jobs_wanted: VecDeque::new(),
+            yields_until: None,
+            absorbed: RankSet::new(),
             heartbeat_due: None,
         }
     }
