@@ -65,8 +65,8 @@ impl Node {
             self.reclaim();
         }
         match input {
-            Input::ParentUp { link } if self.membership.search.is_some() => {
-                self.membership.ancestor_up(link, &mut self.turn)
+            Input::ParentUp { link } if self.membership.ancestry.search.is_some() => {
+                self.membership.ancestry.ancestor_up(link, &mut self.turn)
             }
             Input::ParentUp { link } => self.membership.parent_up(link, &mut self.turn),
             Input::ConnectFailed { reason, is_refused } => self.membership.connect_failed(
@@ -139,10 +139,10 @@ impl Node {
         let others = [
             self.turn.acknowledgement_due,
             self.streams.filter_deadline(&self.turn),
-            self.membership.search.as_ref().map(crate::members::search::Search::deadline),
-            self.membership.vacancy_deadline(),
+            self.membership.ancestry.search.as_ref().map(crate::members::search::Search::deadline),
+            self.membership.vacancies.deadline(),
             self.turn.heartbeat_due,
-            self.membership.judgement_due,
+            self.membership.heartbeats.judgement_due,
             self.turn.departs_until,
         ];
         // Asked for every few packets: a plain loop without branches takes a fraction of what
@@ -176,9 +176,9 @@ impl Node {
     #[must_use]
     pub fn keeps_time(&self, link: LinkId) -> bool {
         match self.turn.links.link(link).map(|open| open.peer) {
-            Some(Peer::Parent) => self.membership.parent_keeps_time,
+            Some(Peer::Parent) => self.membership.ancestry.parent_keeps_time,
             Some(Peer::Child(rank)) => {
-                self.membership.child(rank).is_some_and(|child| child.keeps_time)
+                self.membership.children.get(rank).is_some_and(|child| child.keeps_time)
             }
             _ => false,
         }
@@ -187,14 +187,14 @@ impl Node {
     /// Whether a child that was to be started has not come yet.
     #[must_use]
     pub fn is_awaited(&self, rank: Rank) -> bool {
-        self.membership.is_awaited(rank)
+        self.membership.children.is_awaited(rank)
     }
 
     /// Whether a child that was to be started has ever come, though it may be gone again. One that
     /// was given up with [`Input::StartFailed`] may still come.
     #[must_use]
     pub fn has_come(&self, rank: Rank) -> bool {
-        self.membership.has_come(rank)
+        self.membership.children.has_come(rank)
     }
 
     /// Whether this process has been told its place in the tree.

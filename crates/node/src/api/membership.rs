@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 use sapwood_packet::{Rank, RankSet};
 
 use crate::interface::{ChildPlan, LinkId};
+use crate::members::children::State;
 use crate::members::dynamic::DynamicRanks;
-use crate::members::membership::State;
 use crate::node::Node;
 
 impl Node {
@@ -38,7 +38,7 @@ impl Node {
 
     /// Has a communication process that has not come yet be told another plan of the same subtree.
     pub fn replan(&mut self, rank: Rank, plan: Vec<u8>) {
-        if let Some(child) = self.membership.children.get_mut(&rank)
+        if let Some(child) = self.membership.children.get_mut(rank)
             && child.state == State::Awaited
         {
             child.plan = plan;
@@ -61,6 +61,6 @@ impl Node {
     /// Whether this process has lost its parent and looks for another one.
     #[must_use]
     pub fn is_orphan(&self) -> bool {
-        self.membership.search.is_some()
+        self.membership.ancestry.search.is_some()
     }
 }

@@ -9,7 +9,7 @@ use crate::interface::{Instant, Role};
 use crate::streams::stream::Stream;
 use crate::transform::job::{Job, Load};
 use crate::transform::offload::Jobs;
-use crate::transform::synchronisation::{Question, Rule, Standing};
+use crate::transform::synchronisation::{Question, Rule, RuleState};
 use crate::turn::Turn;
 
 impl Stream {
@@ -57,13 +57,13 @@ impl Stream {
     pub(crate) fn consult(&mut self, rank: Rank, is_root: bool, now: Instant) -> bool {
         let Some(question) = self.question(rank, is_root, now) else { return false };
         let Some(decider) = &mut self.rule else { return false };
-        let decided = match &mut decider.standing {
-            Standing::Here(rule) => rule.0.decide(&question.arrivals()),
-            Standing::GivenUp(error) => Err(error.clone()),
-            Standing::Listed(_) | Standing::AtWork => return false,
-            Standing::Offload(_) => {
-                decider.standing = match decider.retire() {
-                    Some(rule) => Standing::Listed(rule),
+        let decided = match &mut decider.state {
+            RuleState::Here(rule) => rule.0.decide(&question.arrivals()),
+            RuleState::GivenUp(error) => Err(error.clone()),
+            RuleState::Listed(_) | RuleState::AtWork => return false,
+            RuleState::Offload(_) => {
+                decider.state = match decider.retire() {
+                    Some(rule) => RuleState::Listed(rule),
                     None => return false,
                 };
                 // It is asked about whatever there is by then.
@@ -84,15 +84,15 @@ impl Stream {
     ) -> Option<(Rule, Question)> {
         let question = self.question(rank, is_root, now);
         let decider = self.rule.as_mut()?;
-        match core::mem::replace(&mut decider.standing, Standing::AtWork) {
-            Standing::Listed(rule) => {
+        match core::mem::replace(&mut decider.state, RuleState::AtWork) {
+            RuleState::Listed(rule) => {
                 if let Some(question) = question {
                     (decider.asked, decider.due) = (Some(question.news()), None);
                     return Some((rule, question));
                 }
-                decider.standing = Standing::Offload(rule);
+                decider.state = RuleState::Offload(rule);
             }
-            other => decider.standing = other,
+            other => decider.state = other,
         }
         None
     }
@@ -100,14 +100,14 @@ impl Stream {
     /// The rule has come back.
     pub(crate) fn take_rule(&mut self, rule: Rule) {
         if let Some(decider) = &mut self.rule {
-            decider.standing = Standing::Offload(rule);
+            decider.state = RuleState::Offload(rule);
         }
     }
 
     /// The rule does not come back.
     pub(crate) fn give_up_rule(&mut self, error: FilterError) {
         if let Some(decider) = &mut self.rule {
-            decider.standing = Standing::GivenUp(error);
+            decider.state = RuleState::GivenUp(error);
             (decider.asked, decider.due) = (None, None);
         }
     }

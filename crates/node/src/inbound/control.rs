@@ -38,7 +38,7 @@ impl Membership {
                 _ => Err(WireError::Control),
             },
             Peer::Ancestor => self.control_from_ancestor(link, control, streams, turn),
-            Peer::Visitor => self.control_from_visitor(link, control, turn),
+            Peer::Visitor => self.visitors.control_from_visitor(link, control, turn),
             Peer::Leaving => Ok(()),
         };
         if let Err(error) = result {
@@ -56,7 +56,7 @@ impl Membership {
         match control {
             Control::Welcome { rank, plan, back_ends, ancestors, terms, keeps_time, .. } => {
                 turn.rank = Some(rank);
-                self.learn_ancestry(ancestors, terms, keeps_time, turn);
+                self.ancestry.learn(ancestors, terms, keeps_time, turn);
                 self.welcomed(link, back_ends, turn);
                 turn.outputs.push_back(Output::Planned { rank, plan });
             }
@@ -82,8 +82,8 @@ impl Membership {
                 self.depart(streams, turn);
             }
             Control::Ancestry { ancestors, repairs } => {
-                self.ancestors = ancestors;
-                self.repairs = repairs;
+                self.ancestry.processes = ancestors;
+                self.ancestry.is_repaired = repairs;
                 self.tell_ancestry(turn);
             }
             Control::Dissolve => {
@@ -101,7 +101,7 @@ impl Membership {
                 );
             }
             Control::Probe { probe } => {
-                self.is_asked = true;
+                self.heartbeats.is_asked = true;
                 turn.answer_probe(link, probe);
             }
             Control::Echo { probe: Some(ProbeId::Barrier(number)), .. } => {
@@ -136,7 +136,7 @@ impl Membership {
     ) -> Result<(), WireError> {
         match control {
             Control::Welcome { parent, ancestors, terms, keeps_time, .. } => {
-                self.learn_ancestry(ancestors, terms, keeps_time, turn);
+                self.ancestry.learn(ancestors, terms, keeps_time, turn);
                 self.adopted(link, parent, streams, turn);
                 self.begin_heartbeats(turn);
             }
@@ -172,7 +172,7 @@ impl Membership {
                 self.reached(child, set(&back_ends)?, points, streams, turn);
             }
             Control::Failed { rank, text } => turn.pass_on_failure(rank, text),
-            Control::Notice { rank, text } => self.notice_below(child, rank, text, turn),
+            Control::Notice { rank, text } => self.children.notice_below(child, rank, text, turn),
             Control::Lost { rank, back_ends, reason } => {
                 self.lost_below(child, rank, set(&back_ends)?, reason, streams, turn);
             }
@@ -193,7 +193,7 @@ impl Membership {
             Control::Rejoin { back_ends, covers, former, files } => {
                 let former = set(&former)?;
                 self.rejoin(link, child, set(&back_ends)?, set(&covers)?, &former, streams, turn);
-                if self.link_of(child) == Some(link) {
+                if self.children.link_of(child) == Some(link) {
                     self.send_files(link, &files, turn);
                 }
             }
@@ -215,7 +215,7 @@ impl Membership {
                 let back_ends = set(&back_ends)?;
                 turn.tell_repaired(rank, adopter, orphans, back_ends, waves.collect());
             }
-            Control::Leaving => self.leaving(child),
+            Control::Leaving => self.children.leaving(child),
             state @ Control::State { .. } => return self.keep_replica(link, state, streams, turn),
             Control::Probe { probe } => turn.answer_probe(link, probe),
             Control::Echo { probe, clock } => turn.echoed(link, probe, clock),
@@ -334,8 +334,8 @@ impl Turn {
 
 impl Membership {
     pub(crate) fn open_to_children(&mut self, stream: &mut Stream, turn: &mut Turn) {
-        self.await_orphans(stream);
-        for (link, back_ends) in self.children_with_links() {
+        self.vacancies.await_orphans(stream);
+        for (link, back_ends) in self.children.links_with_back_ends() {
             if let Some(request) = stream.request_for(link, &back_ends) {
                 self.tell_open(link, request, turn);
             }

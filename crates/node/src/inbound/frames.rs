@@ -150,7 +150,7 @@ impl Membership {
         let Some(slot) = streams.at(at).slot_of(link) else {
             return self.validate_stray(link, &arrived.packet, streams, turn);
         };
-        if let Err(breach) = self.validate_packet(slot, &arrived.packet, streams.at(at)) {
+        if let Err(breach) = self.children.validate_packet(slot, &arrived.packet, streams.at(at)) {
             return self.break_off(link, &breach, streams, turn);
         }
         let stream = streams.at(at);
@@ -183,9 +183,7 @@ impl Membership {
             streams.at(at).end_if_deserted(turn);
         }
     }
-}
 
-impl Membership {
     /// A packet that the parent may send; `frame` and `shared` as below.
     fn packet_from_parent(
         &mut self,
@@ -248,9 +246,7 @@ impl Membership {
             streams.at(at).owe_to_parent(turn);
         }
     }
-}
 
-impl Membership {
     /// A peer broke the format: nothing more can be believed of this link.
     pub(crate) fn break_link(
         &mut self,

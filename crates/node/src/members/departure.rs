@@ -9,7 +9,9 @@ use sapwood_packet::{Rank, RankSet};
 use sapwood_wire::{Control, ProbeId, Ranges};
 
 use crate::interface::{Event, Instant, LinkId, Output, Role};
-use crate::members::membership::{Membership, State};
+use crate::members::children::Children;
+use crate::members::children::State;
+use crate::members::membership::Membership;
 use crate::members::vacancy::Manner;
 use crate::streams::stream::Stream;
 use crate::streams::table::Streams;
@@ -35,7 +37,7 @@ impl Membership {
         streams: &mut Streams,
         turn: &mut Turn,
     ) {
-        match self.children.get_mut(&rank) {
+        match self.children.get_mut(rank) {
             Some(child) if child.state == State::Awaited => child.state = State::Gone,
             Some(child) => {
                 // No process will come back under its rank by itself.
@@ -96,12 +98,12 @@ impl Membership {
         }
         let Some(open) = turn.links.close(link) else { return };
         // Its number is another link's before long.
-        self.applicants.retain(|applicant| applicant.link != link);
+        self.vacancies.applicants.retain(|applicant| applicant.link != link);
         match open.peer {
             Peer::Parent => self.parent_lost(reason, was_silent, streams, turn),
             Peer::Ancestor => self.ancestor_down(link, reason, streams, turn),
             Peer::Child(rank) => self.child_down(rank, link, reason, was_silent, streams, turn),
-            Peer::Visitor => self.visitor_down(link),
+            Peer::Visitor => self.visitors.visitor_down(link),
             Peer::Stranger | Peer::Leaving => {}
         }
     }
@@ -115,7 +117,7 @@ impl Membership {
         streams: &mut Streams,
         turn: &mut Turn,
     ) {
-        let Some(child) = self.children.get_mut(&rank) else { return };
+        let Some(child) = self.children.get_mut(rank) else { return };
         child.link = None;
         let had_reported = child.state == State::Reported;
         child.state = State::Gone;
@@ -123,7 +125,7 @@ impl Membership {
         let is_back_end = child.expected == RankSet::range(rank, rank);
         let is_leaving = child.is_leaving;
         let is_orphan = child.is_orphan;
-        let is_distrusted = child.standing.is_distrusted;
+        let is_distrusted = child.authority.is_distrusted;
         let may_return = !is_back_end || !(is_leaving || child.has_exited || is_distrusted);
         let is_unheard = !had_reported && !is_orphan;
         // A process that starts others may be slow: it has not started when none comes in its
@@ -166,9 +168,7 @@ impl Membership {
         self.report_if_ready(turn);
         self.answer_applicants(streams, turn);
     }
-}
 
-impl Membership {
     /// Back-ends are gone: remembered, told to the parent, or to the application.
     pub(crate) fn lost(&mut self, rank: Rank, back_ends: RankSet, reason: String, turn: &mut Turn) {
         let news = back_ends.difference(turn.losses.ranks().as_ref());
@@ -201,21 +201,6 @@ impl Membership {
         }
     }
 
-    /// A child tells what a process of its subtree has noticed. Notices wait for no credit, so that
-    /// their number is bounded.
-    pub(crate) fn notice_below(&mut self, child: Rank, rank: Rank, text: String, turn: &mut Turn) {
-        let Some(below) = self.children.get_mut(&child) else { return };
-        below.standing.notices = below.standing.notices.saturating_add(1);
-        match below.standing.notices.cmp(&NOTICES_MAX) {
-            Ordering::Less => turn.pass_on_notice(rank, text),
-            Ordering::Equal => {
-                let text = alloc::format!("further notices from below rank {child} are dropped");
-                turn.pass_on_notice(turn.rank(), text);
-            }
-            Ordering::Greater => {}
-        }
-    }
-
     /// A child tells of losses in its subtree.
     pub(crate) fn lost_below(
         &mut self,
@@ -227,11 +212,11 @@ impl Membership {
         turn: &mut Turn,
     ) {
         // What a process that was thought gone says of those who went elsewhere is out of date.
-        let back_ends = back_ends.difference(self.connected_but(child).as_ref());
+        let back_ends = back_ends.difference(self.children.connected_but(child).as_ref());
         if back_ends.is_empty() {
             return;
         }
-        if let Some(child) = self.children.get_mut(&child) {
+        if let Some(child) = self.children.get_mut(child) {
             child.connected.subtract(back_ends.as_ref());
         }
         self.lost(rank, back_ends.clone(), why, turn);
@@ -250,14 +235,14 @@ impl Membership {
             return;
         }
         turn.has_ended = true;
-        self.end_search(turn);
+        self.ancestry.end_search(turn);
         for at in 0..streams.len() {
             streams.at(at).force_down(turn);
         }
         let mut frame = sapwood_packet::Slab::default();
         let encoded = sapwood_wire::encode_control(&mut frame, &Control::Shutdown);
         debug_assert!(encoded.is_ok(), "a shutdown message is short");
-        for link in self.child_links() {
+        for link in self.children.links() {
             if let Some(outbox) = turn.links.outbox(link) {
                 outbox.push_bytes(frame.as_bytes());
             }
@@ -274,14 +259,14 @@ impl Membership {
     ///
     /// Their numbers soon are those of other links, so no child and no stream may keep one.
     pub(crate) fn leave_links(&mut self, streams: &mut Streams, turn: &mut Turn) {
-        let mut links = self.child_links();
+        let mut links = self.children.links();
         links.extend(turn.parent.take());
         for link in links {
             if let Some(open) = turn.links.link_mut(link) {
                 open.peer = Peer::Leaving;
             }
         }
-        self.children.values_mut().for_each(|child| child.link = None);
+        self.children.iter_mut().for_each(|(_, child)| child.link = None);
         for at in 0..streams.len() {
             streams.at(at).slots.iter_mut().for_each(|slot| slot.alive = false);
         }
@@ -291,12 +276,6 @@ impl Membership {
     pub(crate) fn barrier_passed(&mut self, number: u64, turn: &mut Turn) {
         if number == self.loss_barrier {
             turn.losses.unreported.clear();
-        }
-    }
-
-    pub(crate) fn leaving(&mut self, rank: Rank) {
-        if let Some(child) = self.children.get_mut(&rank) {
-            child.is_leaving = true;
         }
     }
 
@@ -345,6 +324,23 @@ impl Membership {
 
     fn end_part(&mut self, streams: &mut Streams, turn: &mut Turn) {
         self.end(true, String::from(ENDED_ITSELF), streams, turn);
+    }
+}
+
+impl Children {
+    /// A child tells what a process of its subtree has noticed. Notices wait for no credit, so that
+    /// their number is bounded.
+    pub(crate) fn notice_below(&mut self, child: Rank, rank: Rank, text: String, turn: &mut Turn) {
+        let Some(below) = self.get_mut(child) else { return };
+        below.authority.notices = below.authority.notices.saturating_add(1);
+        match below.authority.notices.cmp(&NOTICES_MAX) {
+            Ordering::Less => turn.pass_on_notice(rank, text),
+            Ordering::Equal => {
+                let text = alloc::format!("further notices from below rank {child} are dropped");
+                turn.pass_on_notice(turn.rank(), text);
+            }
+            Ordering::Greater => {}
+        }
     }
 }
 

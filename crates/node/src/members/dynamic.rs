@@ -21,7 +21,8 @@ use sapwood_packet::{Rank, RankSet};
 use sapwood_wire::Ranges;
 
 use crate::interface::{AttachPoint, DYNAMIC_RANKS_BEGIN, DYNAMIC_RANKS_PER_PROCESS, Role};
-use crate::members::membership::{Child, Membership};
+use crate::members::children::Child;
+use crate::members::membership::Membership;
 use crate::turn::Turn;
 
 /// A process that joins takes this part of its parent's block.
@@ -92,7 +93,7 @@ impl Membership {
         let no_share = || "this process has no ranks left for one more process".to_string();
         let rank = dynamic_ranks.take_share().ok_or_else(no_share)?;
         let child = Child::awaited(RankSet::new(), dynamic_ranks.plan.clone());
-        self.put_child(rank, child);
+        self.children.insert(rank, child);
         // Only the root can grow: those below it have told their height to no parent.
         self.height = self.height.max(2);
         Ok(rank)

@@ -17,6 +17,7 @@ use sapwood_wire::limits::{FILE_BYTES_MAX, FILES_BYTES_MAX, FILES_MAX};
 use sapwood_wire::{Control, StreamRequest, WireError, encode_control};
 
 use crate::interface::{LinkId, Role};
+use crate::members::children::Children;
 use crate::members::membership::Membership;
 use crate::turn::Turn;
 
@@ -95,7 +96,7 @@ impl Membership {
         debug_assert!(encoded.is_ok(), "a part is short");
         let Control::File { name, digest, total, bytes, .. } = part else { return };
         let frame = EncodedFrame::whole(Body::from(slab));
-        for link in self.carriers() {
+        for link in self.children.carriers() {
             if let Some(outbox) = turn.links.outbox(link) {
                 outbox.push_frame(&frame);
             }
@@ -125,7 +126,9 @@ impl Membership {
     /// Sends a child that has come what it does not have of the files.
     pub(crate) fn send_files(&mut self, link: LinkId, known: &[[u8; 32]], turn: &mut Turn) {
         let Turn { links, .. } = turn;
-        if let Some(child) = self.rank_of(link).and_then(|rank| self.child_mut(rank)) {
+        if let Some(child) =
+            self.children.rank_of(link).and_then(|rank| self.children.get_mut(rank))
+        {
             if !child.keeps_time {
                 return;
             }
@@ -150,13 +153,14 @@ impl Membership {
             outbox.push_bytes(frame.as_bytes());
         }
     }
+}
 
+impl Children {
     /// The links of the children that are communication processes, and have been told so.
     fn carriers(&self) -> Vec<LinkId> {
-        let children = self.linked_children();
-        let carries = |&(rank, _, _): &(u32, LinkId, &_)| {
-            self.child(rank).is_some_and(|child| child.has_files)
-        };
+        let children = self.linked();
+        let carries =
+            |&(rank, _, _): &(u32, LinkId, &_)| self.get(rank).is_some_and(|child| child.has_files);
         children.filter(carries).map(|(_, link, _)| link).collect()
     }
 }

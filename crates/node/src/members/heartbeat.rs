@@ -16,7 +16,9 @@ use sapwood_packet::Rank;
 use sapwood_wire::{Control, ProbeId};
 
 use crate::interface::{Instant, Role};
-use crate::members::membership::{Membership, State};
+use crate::members::children::Children;
+use crate::members::children::State;
+use crate::members::membership::Membership;
 use crate::streams::table::Streams;
 use crate::turn::Turn;
 
@@ -27,11 +29,34 @@ const SUSPICION: Duration = Duration::from_millis(300);
 /// How many probes are sent within the silence that counts as death.
 const BEATS: u32 = 6;
 
+/// What this process knows of its own punctuality, and when it judges next.
+#[derive(Debug, Default)]
+pub(crate) struct Heartbeats {
+    /// Whether the parent has asked since the last beat.
+    pub(crate) is_asked: bool,
+    /// When a member that does not answer counts as gone.
+    pub(crate) judgement_due: Option<Instant>,
+    /// By how much this process's own wake-ups have come late: the most, which fades.
+    lateness: Duration,
+}
+
+impl Heartbeats {
+    pub(crate) fn judge_by(&mut self, at: Instant) {
+        let due = self.judgement_due;
+        self.judgement_due = Some(due.map_or(at, |due| due.min(at)));
+    }
+
+    /// How much longer than usual others may take, since this process itself is late.
+    pub(crate) fn indulgence(&self, turn: &Turn) -> Duration {
+        self.lateness.min(turn.settings.recovery.silence.max(SUSPICION))
+    }
+}
+
 impl Membership {
     /// Begins to probe, on the network's terms.
     pub(crate) fn begin_heartbeats(&mut self, turn: &mut Turn) {
         let silence = turn.settings.recovery.silence;
-        let judges = turn.settings.role != Role::BackEnd || self.parent_keeps_time;
+        let judges = turn.settings.role != Role::BackEnd || self.ancestry.parent_keeps_time;
         let is_on = turn.settings.recovery.is_on && !silence.is_zero() && judges;
         turn.heartbeat_due = is_on.then(|| turn.now + silence / BEATS);
     }
@@ -39,11 +64,11 @@ impl Membership {
     /// An orphan waits to know whether this child is there.
     pub(crate) fn suspect(&mut self, rank: Rank, turn: &mut Turn) {
         let now = turn.now;
-        let Some(child) = self.child_mut(rank) else { return };
+        let Some(child) = self.children.get_mut(rank) else { return };
         let Some(link) = child.link else { return };
         if child.suspected.is_none() {
             child.suspected = Some(now);
-            self.judge_by(now + SUSPICION);
+            self.heartbeats.judge_by(now + SUSPICION);
             turn.send_control(link, &Control::Probe { probe: ProbeId::Heartbeat(now.0) });
         }
     }
@@ -57,7 +82,7 @@ impl Membership {
         let silence = turn.settings.recovery.silence;
         let is_due = |due: &mut Instant| *due <= turn.now;
         let beat = turn.heartbeat_due.take_if(is_due);
-        let judgement = self.judgement_due.take_if(is_due);
+        let judgement = self.heartbeats.judgement_due.take_if(is_due);
         if beat.is_some() {
             turn.heartbeat_due = Some(turn.now + silence / BEATS);
         }
@@ -67,8 +92,8 @@ impl Membership {
             self.judge_parent(silence, streams, turn);
         }
         if beat.is_some() {
-            self.show_life(turn);
-            self.ask_children(turn);
+            self.heartbeats.show_life(turn);
+            self.children.ask_children(turn);
             streams.hand_over_rest(false, turn);
             for at in 0..streams.len() {
                 streams.at(at).acknowledge_to_parent(turn);
@@ -78,10 +103,10 @@ impl Membership {
 
     /// Children that have not answered for too long are gone.
     fn judge_children(&mut self, silence: Duration, streams: &mut Streams, turn: &mut Turn) {
-        let (now, indulgence) = (turn.now, self.indulgence(turn));
+        let (now, indulgence) = (turn.now, self.heartbeats.indulgence(turn));
         let (mut dead, mut is_cleared, mut next) = (Vec::new(), false, None::<Instant>);
         let Turn { links, .. } = turn;
-        for (_, child) in self.children_mut() {
+        for (_, child) in self.children.iter_mut() {
             let Some(link) = child.link else { continue };
             let heard = links.link(link).map_or(now, |open| open.heard);
             let mut limit: Option<Instant> = None;
@@ -108,7 +133,7 @@ impl Membership {
             }
         }
         if let Some(next) = next {
-            self.judge_by(next);
+            self.heartbeats.judge_by(next);
         }
         for (link, silence) in dead {
             self.link_silent(link, &silent(silence), streams, turn);
@@ -120,13 +145,13 @@ impl Membership {
 
     /// A parent that answers at any time and has not been heard for too long is gone.
     fn judge_parent(&mut self, silence: Duration, streams: &mut Streams, turn: &mut Turn) {
-        let parent = turn.parent.filter(|_| self.parent_keeps_time);
+        let parent = turn.parent.filter(|_| self.ancestry.parent_keeps_time);
         let Some(link) = parent.filter(|_| !silence.is_zero()) else { return };
         let Some(heard) = turn.links.link(link).map(|open| open.heard) else { return };
-        let limit = heard + silence + self.indulgence(turn);
+        let limit = heard + silence + self.heartbeats.indulgence(turn);
         if limit > turn.now {
             if turn.now.since(heard) > silence / BEATS * 2 {
-                self.judge_by(limit);
+                self.heartbeats.judge_by(limit);
             }
             return;
         }
@@ -137,13 +162,13 @@ impl Membership {
     fn excuse(&mut self, late: Duration, turn: &mut Turn) {
         let now = turn.now;
         // What is not late any more is believed step by step.
-        self.lateness = late.max(self.lateness / 2);
+        self.heartbeats.lateness = late.max(self.heartbeats.lateness / 2);
         let later = |time: Instant| (time + late).min(now);
         let Turn { links, parent, .. } = turn;
         if let Some(open) = parent.and_then(|link| links.link_mut(link)) {
             open.heard = later(open.heard);
         }
-        for (_, child) in self.children_mut() {
+        for (_, child) in self.children.iter_mut() {
             let Some(open) = child.link.and_then(|link| links.link_mut(link)) else { continue };
             // Who has answered has answered.
             let waits = |asked: &&mut Instant| open.heard <= **asked;
@@ -155,12 +180,9 @@ impl Membership {
             open.heard = later(open.heard);
         }
     }
+}
 
-    /// How much longer than usual others may take, since this process itself is late.
-    fn indulgence(&self, turn: &Turn) -> Duration {
-        self.lateness.min(turn.settings.recovery.silence.max(SUSPICION))
-    }
-
+impl Heartbeats {
     /// Tells the parent that this process is there, if its probes do not come through: a frame that
     /// takes longer than the silence is before them, here or in the system's memory.
     fn show_life(&mut self, turn: &mut Turn) {
@@ -171,13 +193,15 @@ impl Membership {
             turn.send_control(parent, &Control::Echo { probe: None, clock: turn.now.0 });
         }
     }
+}
 
+impl Children {
     /// Asks all children that have answered the last time.
     fn ask_children(&mut self, turn: &mut Turn) {
         let now = turn.now;
         let mut asked = Vec::new();
         let Turn { links, .. } = turn;
-        for (_, child) in self.children_mut() {
+        for (_, child) in self.iter_mut() {
             let Some(link) = child.link else { continue };
             let heard = links.link(link).map_or(now, |open| open.heard);
             if child.probed.is_none_or(|probed| heard >= probed) {
@@ -195,9 +219,4 @@ fn silent(time: Duration) -> String {
     alloc::format!("silent for {} ms", time.as_millis())
 }
 
-impl Membership {
-    pub(crate) fn judge_by(&mut self, at: Instant) {
-        let due = self.judgement_due;
-        self.judgement_due = Some(due.map_or(at, |due| due.min(at)));
-    }
-}
+impl Membership {}

@@ -1,93 +1,23 @@
 //! Who is in the tree below this node: children that are awaited, there, or gone.
 
-use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use core::time::Duration;
 
 use sapwood_packet::{Rank, RankSet};
 use sapwood_wire::{Claim, Control, Ranges, WIRE_VERSION};
 
-use crate::interface::{AttachPoint, ChildPlan, Event, Instant, LinkId, Output, Role};
+use crate::interface::{AttachPoint, ChildPlan, Event, LinkId, Output, Role};
+use crate::members::ancestry::Ancestry;
+use crate::members::children::{Child, Children, State};
 use crate::members::dynamic::DynamicRanks;
 use crate::members::files::Files;
-use crate::members::search::Search;
-use crate::members::vacancy::{Applicant, Vacancy};
-use crate::members::validation::Standing;
+use crate::members::heartbeat::Heartbeats;
+use crate::members::superseded::Superseded;
+use crate::members::vacancy::Vacancies;
 use crate::members::visitor::Visitors;
 use crate::streams::table::Streams;
 use crate::turn::Turn;
 use crate::turn::links::Peer;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
-    Awaited,
-    Connected,
-    /// Its subtree has started as far as it will.
-    Reported,
-    /// Never came, or is gone.
-    Gone,
-}
-
-/// A process that this node has, had, or is to have as a child.
-#[derive(Debug)]
-pub(crate) struct Child {
-    pub(crate) link: Option<LinkId>,
-    pub(crate) expected: RankSet,
-    pub(crate) connected: RankSet,
-    /// Of an orphan: the back-ends that it speaks for.
-    pub(crate) covers: RankSet,
-    pub(crate) plan: Vec<u8>,
-    pub(crate) state: State,
-    pub(crate) is_leaving: bool,
-    /// Its process id on its host, by which two processes under one rank are told apart.
-    pub(crate) pid: u32,
-    /// Whether it is known to have ended, rather than that its link has closed.
-    pub(crate) has_exited: bool,
-    /// Whether it has been taken in and has not told yet how far its streams are.
-    pub(crate) is_resuming: bool,
-    /// Whether it had another parent, or another link to this one, before.
-    pub(crate) is_orphan: bool,
-    /// Whether it answers probes at any time.
-    pub(crate) keeps_time: bool,
-    /// Whether it has been sent the files that there are, and is sent those that come.
-    pub(crate) has_files: bool,
-    /// When the probe was sent that it has not answered.
-    pub(crate) probed: Option<Instant>,
-    /// Since when a process has been waiting to know whether it is there.
-    pub(crate) suspected: Option<Instant>,
-    /// What it may say.
-    pub(crate) standing: Standing,
-}
-
-impl Child {
-    pub(crate) fn awaited(expected: RankSet, plan: Vec<u8>) -> Self {
-        let standing = Standing { domain: expected.clone(), ..Standing::default() };
-        Self {
-            link: None,
-            standing,
-            expected,
-            connected: RankSet::new(),
-            covers: RankSet::new(),
-            plan,
-            state: State::Awaited,
-            is_leaving: false,
-            pid: 0,
-            has_exited: false,
-            is_resuming: false,
-            is_orphan: false,
-            keeps_time: false,
-            has_files: false,
-            probed: None,
-            suspected: None,
-        }
-    }
-
-    /// Whether it has ever connected.
-    fn has_come(&self) -> bool {
-        self.link.is_some() || self.pid != 0
-    }
-}
 
 /// Who is below a node, and in which state.
 #[derive(Debug, Default)]
@@ -101,7 +31,10 @@ pub(crate) struct Census {
 /// The members below this node, and its parent.
 #[derive(Debug)]
 pub(crate) struct Membership {
-    pub(crate) children: BTreeMap<Rank, Child>,
+    pub(crate) children: Children,
+    pub(crate) ancestry: Ancestry,
+    pub(crate) heartbeats: Heartbeats,
+    pub(crate) superseded: Superseded,
     /// Ranks kept for back-ends that attach here.
     pub(crate) attach: RankSet,
     pub(crate) attach_points: Vec<AttachPoint>,
@@ -111,43 +44,15 @@ pub(crate) struct Membership {
     pub(crate) total: u32,
     has_reported: bool,
     pub(crate) is_planned: bool,
-    /// The processes above, nearest first, and where they take connections.
-    pub(crate) ancestors: Vec<(Rank, String)>,
-    /// The parents that this process has had and left, and those above them that it passed over.
-    pub(crate) former: RankSet,
-    /// Whether the parent answers probes at any time.
-    pub(crate) parent_keeps_time: bool,
-    /// Whether those whose parent is gone look for a new one, where the terms allow it.
-    pub(crate) repairs: bool,
-    /// The search for a new parent, while there is none.
-    pub(crate) search: Option<Search>,
-    /// Places of children that are gone, held open for those below them.
-    pub(crate) vacancies: Vec<Vacancy>,
-    /// The number of the next vacancy.
-    pub(crate) next_vacancy: u64,
-    /// Orphans whose hello waits.
-    pub(crate) applicants: Vec<Applicant>,
+    pub(crate) vacancies: Vacancies,
     /// The number that the parent was last asked to echo behind them.
     pub(crate) loss_barrier: u64,
-    /// Processes whose orphans have been taken in: what they have kept must not be used any more,
-    /// even when those orphans have left since.
-    pub(crate) superseded: RankSet,
-    /// Whether the parent has asked since the last beat.
-    pub(crate) is_asked: bool,
-    /// When a member that does not answer counts as gone.
-    pub(crate) judgement_due: Option<Instant>,
-    /// By how much this process's own wake-ups have come late: the most, which fades.
-    pub(crate) lateness: Duration,
     /// The ranks that this process may give to members that were not planned.
     pub(crate) dynamic_ranks: Option<DynamicRanks>,
     /// Whether this process is such a member, and no back-end.
     pub(crate) is_joining: bool,
     /// Whether this process has ended while its network goes on.
     pub(crate) has_stepped_down: bool,
-    /// Whether the parent has said its welcome over the link that there is.
-    pub(crate) is_welcomed: bool,
-    /// Who was named as superseded, and for whom those spoke who said so.
-    pub(crate) superseded_by: Vec<(RankSet, RankSet)>,
     /// Files with filters that have come here.
     pub(crate) files: Files,
     /// Who asks for the status of the network without being part of it.
@@ -159,31 +64,21 @@ pub(crate) struct Membership {
 impl Membership {
     pub(crate) fn new() -> Self {
         Self {
-            children: BTreeMap::new(),
+            children: Children::default(),
+            ancestry: Ancestry { is_repaired: true, ..Ancestry::default() },
+            heartbeats: Heartbeats::default(),
+            superseded: Superseded::default(),
             attach: RankSet::new(),
             attach_points: Vec::new(),
             height: 1,
             total: 0,
             has_reported: false,
             is_planned: false,
-            ancestors: Vec::new(),
-            former: RankSet::new(),
-            parent_keeps_time: false,
-            repairs: true,
-            search: None,
-            vacancies: Vec::new(),
-            next_vacancy: 0,
-            applicants: Vec::new(),
+            vacancies: Vacancies::default(),
             loss_barrier: 0,
-            superseded: RankSet::new(),
-            is_asked: false,
-            judgement_due: None,
-            lateness: Duration::ZERO,
             dynamic_ranks: None,
             is_joining: false,
             has_stepped_down: false,
-            is_welcomed: false,
-            superseded_by: Vec::new(),
             files: Files::default(),
             visitors: Visitors::default(),
             distrusts: None,
@@ -198,144 +93,25 @@ impl Membership {
     /// The back-ends that are connected, or on their way to another parent.
     pub(crate) fn connected(&self) -> RankSet {
         let mut all = RankSet::new();
-        for child in self.children.values() {
+        for child in self.children.iter() {
             all.union_with(child.connected.as_ref());
         }
-        all.union_with(self.awaited().as_ref());
+        all.union_with(self.vacancies.awaited().as_ref());
         all
-    }
-
-    /// No place is held open for these any more.
-    pub(crate) fn await_no_longer(&mut self, back_ends: &RankSet) {
-        for vacancy in &mut self.vacancies {
-            vacancy.awaited.subtract(back_ends.as_ref());
-        }
-    }
-
-    /// The back-ends that are on their way to another parent. Of those that a slow process may
-    /// still start, no process has been told.
-    pub(crate) fn awaited(&self) -> RankSet {
-        let mut all = RankSet::new();
-        for vacancy in self.vacancies.iter().filter(|vacancy| !vacancy.is_starting) {
-            all.union_with(vacancy.awaited.as_ref());
-        }
-        all
-    }
-
-    /// The back-ends that are connected through other children than this one.
-    pub(crate) fn connected_but(&self, rank: Rank) -> RankSet {
-        let mut all = RankSet::new();
-        for (_, child) in self.children.iter().filter(|(other, _)| **other != rank) {
-            all.union_with(child.connected.as_ref());
-        }
-        all
-    }
-
-    /// Whether a child is there and has said what it has.
-    pub(crate) fn has_rejoined(&self, rank: Rank) -> bool {
-        let is_there = |child: &Child| child.link.is_some() && child.state == State::Reported;
-        self.children.get(&rank).is_some_and(is_there)
-    }
-
-    /// The same of some of these.
-    pub(crate) fn has_rejoined_any(&self, ranks: &RankSet) -> bool {
-        self.children.keys().any(|&rank| ranks.contains(rank) && self.has_rejoined(rank))
-    }
-
-    /// The child at the other end of a link.
-    pub(crate) fn rank_of(&self, link: LinkId) -> Option<Rank> {
-        let mut children = self.children.iter();
-        children.find(|(_, child)| child.link == Some(link)).map(|(&rank, _)| rank)
-    }
-
-    /// Whether a child that was to be started has not come yet.
-    pub(crate) fn is_awaited(&self, rank: Rank) -> bool {
-        self.children.get(&rank).is_some_and(|child| child.state == State::Awaited)
-    }
-
-    /// Whether a child that was to be started has ever come; so has a process that is no child.
-    pub(crate) fn has_come(&self, rank: Rank) -> bool {
-        self.children.get(&rank).is_none_or(Child::has_come)
-    }
-
-    /// The link of a child that is there.
-    pub(crate) fn link_of(&self, rank: Rank) -> Option<LinkId> {
-        self.children.get(&rank)?.link
-    }
-
-    pub(crate) fn child(&self, rank: Rank) -> Option<&Child> {
-        self.children.get(&rank)
-    }
-
-    pub(crate) fn child_mut(&mut self, rank: Rank) -> Option<&mut Child> {
-        self.children.get_mut(&rank)
-    }
-
-    pub(crate) fn put_child(&mut self, rank: Rank, child: Child) {
-        self.children.insert(rank, child);
-    }
-
-    /// The back-ends of orphans that have not told yet how far their streams are.
-    pub(crate) fn resuming(&self) -> RankSet {
-        let mut all = RankSet::new();
-        for child in self.children.values().filter(|child| child.is_resuming) {
-            all.union_with(child.connected.as_ref());
-        }
-        all
-    }
-
-    /// Whether the place of a back-end is held open.
-    fn is_held(&self, rank: Rank) -> bool {
-        self.vacancies.iter().any(|vacancy| vacancy.awaited.contains(rank))
-    }
-
-    /// The other children that say that a back-end is below them.
-    pub(crate) fn holders_of(&self, back_end: Rank) -> Vec<Rank> {
-        let holds = |(&rank, child): (&Rank, &Child)| {
-            (rank != back_end && child.link.is_some() && child.connected.contains(back_end))
-                .then_some(rank)
-        };
-        self.children.iter().filter_map(holds).collect()
-    }
-
-    /// A child was not taken in after all.
-    pub(crate) fn forget_child(&mut self, rank: Rank) {
-        if let Some(child) = self.children.get_mut(&rank) {
-            child.link = None;
-            child.state = State::Gone;
-        }
-    }
-
-    /// All children, by rank.
-    pub(crate) fn children_mut(&mut self) -> impl Iterator<Item = (Rank, &mut Child)> {
-        self.children.iter_mut().map(|(&rank, child)| (rank, child))
     }
 
     /// The back-ends below, by what has become of them.
     pub(crate) fn census(&self, lost: RankSet) -> Census {
         let mut census = Census { expected: self.attach.clone(), ..Census::default() };
-        for child in self.children.values() {
+        for child in self.children.iter() {
             census.expected.union_with(child.expected.as_ref());
             census.connected.union_with(child.connected.as_ref());
         }
-        for vacancy in &self.vacancies {
+        for vacancy in &self.vacancies.open {
             census.awaited.union_with(vacancy.awaited.as_ref());
         }
         census.lost = lost;
         census
-    }
-
-    /// The children that are there, with the back-ends that they lead to.
-    pub(crate) fn linked_children(&self) -> impl Iterator<Item = (Rank, LinkId, &RankSet)> {
-        let there = |(&rank, child): (&Rank, &'_ Child)| child.link.map(|link| (rank, link));
-        self.children.iter().filter_map(move |entry| {
-            there(entry).map(|(rank, link)| (rank, link, &entry.1.connected))
-        })
-    }
-
-    /// The links of all children that are there.
-    pub(crate) fn child_links(&self) -> Vec<LinkId> {
-        self.children.values().filter_map(|child| child.link).collect()
     }
 
     pub(crate) fn parent_up(&mut self, link: LinkId, turn: &mut Turn) {
@@ -343,7 +119,7 @@ impl Membership {
         turn.links.open(link, Peer::Parent, now);
         turn.counted.begin(now);
         turn.parent = Some(link);
-        self.is_welcomed = false;
+        self.ancestry.is_welcomed = false;
         let claim = match (turn.settings.is_started, turn.rank) {
             (true, Some(rank)) => Claim::Started { rank },
             _ if self.is_joining => Claim::Joining,
@@ -371,7 +147,7 @@ impl Membership {
     ) {
         turn.counted.begin(turn.now);
         if claim == Claim::Visitor {
-            let admitted = self.admit_visitor(link, version, turn);
+            let admitted = self.visitors.admit_visitor(link, version, turn);
             return admitted.unwrap_or_else(|reason| turn.refuse(link, reason));
         }
         let admitted = match (self.admit(version, &claim, streams, turn), claim) {
@@ -383,7 +159,7 @@ impl Membership {
         match admitted {
             Ok(None) => {}
             Ok(Some(rank)) => {
-                if let Some(child) = self.children.get_mut(&rank) {
+                if let Some(child) = self.children.get_mut(rank) {
                     child.keeps_time = keeps_time || !child.plan.is_empty();
                     child.pid = pid;
                 }
@@ -410,7 +186,7 @@ impl Membership {
         }
         match *claim {
             Claim::Started { rank } => {
-                let child = self.children.get(&rank);
+                let child = self.children.get(rank);
                 match child.map(Child::has_come) {
                     // One that was given up was only slow.
                     Some(false) => Ok(rank),
@@ -433,7 +209,7 @@ impl Membership {
     ) -> Result<Rank, String> {
         let children = &self.children;
         let is_free =
-            |rank: &Rank| children.get(rank).is_none_or(|child| child.state == State::Gone);
+            |rank: &Rank| children.get(*rank).is_none_or(|child| child.state == State::Gone);
         let rank = match rank {
             Some(rank) if !self.attach.contains(rank) => {
                 return Err(alloc::format!(
@@ -447,7 +223,7 @@ impl Membership {
             Some(rank) => rank,
             None => {
                 // A process whose rank is held open may come back.
-                let is_held = |rank: &Rank| self.is_held(*rank);
+                let is_held = |rank: &Rank| self.vacancies.is_held(*rank);
                 let kept = self.attach.iter().find(|rank| is_free(rank) && !is_held(rank));
                 kept.map_or_else(|| self.admit_dynamic(), Ok)?
             }
@@ -460,11 +236,11 @@ impl Membership {
     }
 
     fn welcome(&mut self, link: LinkId, rank: Rank, streams: &mut Streams, turn: &mut Turn) {
-        let Some(child) = self.children.get_mut(&rank) else { return };
+        let Some(child) = self.children.get_mut(rank) else { return };
         let plan = core::mem::take(&mut child.plan);
         let is_back_end = plan.is_empty();
         let expected = child.expected.clone();
-        child.standing.is_back_end = is_back_end;
+        child.authority.is_back_end = is_back_end;
         self.take_as_child(link, rank, plan, turn);
         self.open_streams_to(link, &expected, streams, turn);
         if is_back_end {
@@ -481,7 +257,7 @@ impl Membership {
         plan: Vec<u8>,
         turn: &mut Turn,
     ) {
-        if let Some(child) = self.children.get_mut(&rank) {
+        if let Some(child) = self.children.get_mut(rank) {
             child.link = Some(link);
             child.state = State::Connected;
         }
@@ -493,17 +269,17 @@ impl Membership {
             rank,
             back_ends: self.total,
             plan,
-            ancestors: self.ancestry_of_children(turn),
+            ancestors: self.ancestry.of_children(turn),
             terms: turn.settings.recovery.to_terms(),
             keeps_time: turn.settings.role == Role::Communication,
         };
         turn.send_control(link, &welcome);
-        if !self.repairs {
-            let ancestors = self.ancestry_of_children(turn);
+        if !self.ancestry.is_repaired {
+            let ancestors = self.ancestry.of_children(turn);
             turn.send_control(link, &Control::Ancestry { ancestors, repairs: false });
         }
         let carries = |child: &Child| child.keeps_time && !child.is_orphan;
-        if self.child(rank).is_some_and(carries) {
+        if self.children.get(rank).is_some_and(carries) {
             self.send_files(link, &[], turn);
         }
     }
@@ -517,20 +293,14 @@ impl Membership {
         turn: &mut Turn,
     ) {
         // Another of the places that were held for them may have been given up.
-        let known = self.awaited().difference(turn.losses.ranks().as_ref());
-        let Some(child) = self.children.get_mut(&rank) else { return };
+        let known = self.vacancies.awaited().difference(turn.losses.ranks().as_ref());
+        let Some(child) = self.children.get_mut(rank) else { return };
         child.connected = back_ends.clone();
         child.state = State::Reported;
         let news = back_ends.difference(known.as_ref());
         if !news.is_empty() || !self.has_reported {
             self.reached(rank, news, Vec::new(), streams, turn);
         }
-    }
-
-    /// The children that are there, with the back-ends that they lead to.
-    pub(crate) fn children_with_links(&self) -> Vec<(LinkId, RankSet)> {
-        let there = |child: &Child| child.link.map(|link| (link, child.connected.clone()));
-        self.children.values().filter_map(there).collect()
     }
 
     /// Tells a child that has just come of the streams that it is a member of.
@@ -558,11 +328,11 @@ impl Membership {
         streams: &mut Streams,
         turn: &mut Turn,
     ) {
-        let Some(child) = self.children.get_mut(&rank) else { return };
+        let Some(child) = self.children.get_mut(rank) else { return };
         child.connected.union_with(back_ends.as_ref());
         child.state = State::Reported;
         self.close_place_of_slow(rank, &back_ends, streams, turn);
-        let Some(child) = self.children.get_mut(&rank) else { return };
+        let Some(child) = self.children.get_mut(rank) else { return };
         if !child.is_resuming {
             self.admit_members(rank, &back_ends, streams, turn);
         }
@@ -593,7 +363,7 @@ impl Membership {
         streams: &mut Streams,
         turn: &mut Turn,
     ) {
-        let Some(link) = self.link_of(rank) else { return };
+        let Some(link) = self.children.link_of(rank) else { return };
         for at in 0..streams.len() {
             let stream = streams.at(at);
             let members = stream.members_in(back_ends);
@@ -614,8 +384,8 @@ impl Membership {
         let is_acknowledged = |child: &Child| matches!(child.state, State::Reported | State::Gone);
         let is_ready = self.is_planned
             && !self.has_reported
-            && !self.vacancies.iter().any(|position| position.is_starting)
-            && self.children.values().all(is_acknowledged);
+            && !self.vacancies.open.iter().any(|position| position.is_starting)
+            && self.children.iter().all(is_acknowledged);
         if !is_ready {
             return;
         }
@@ -647,8 +417,7 @@ impl Membership {
     ) {
         turn.links.expect(children.len() + usize::from(turn.settings.role != Role::FrontEnd));
         let awaited = |child: ChildPlan| (child.rank, Child::awaited(child.back_ends, child.plan));
-        let mut planned: BTreeMap<Rank, Child> = children.into_iter().map(awaited).collect();
-        self.children.append(&mut planned);
+        self.children.append(children.into_iter().map(awaited).collect());
         let is_open = !attach.is_empty() || self.dynamic_ranks.is_some();
         if let (true, Some(address)) = (is_open, &turn.settings.address) {
             self.attach_points.push(AttachPoint {

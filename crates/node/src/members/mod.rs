@@ -1,5 +1,8 @@
 //! The processes around this one: children, parent, dynamic members, and what each may say.
 
+pub(crate) mod ancestry;
+pub(crate) mod authority;
+pub(crate) mod children;
 pub(crate) mod departure;
 pub(crate) mod dynamic;
 pub(crate) mod files;
@@ -7,6 +10,7 @@ pub(crate) mod heartbeat;
 pub(crate) mod membership;
 pub(crate) mod packet_validation;
 pub(crate) mod search;
+pub(crate) mod superseded;
 pub(crate) mod vacancy;
 pub(crate) mod validation;
 pub(crate) mod validation_above;

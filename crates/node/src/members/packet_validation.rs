@@ -5,6 +5,7 @@ use sapwood_packet::PacketRef;
 
 use crate::interface::LinkId;
 use crate::interface::breach::Breach;
+use crate::members::children::Children;
 use crate::members::membership::Membership;
 use crate::streams::stream::Stream;
 use crate::streams::table::Streams;
@@ -12,6 +13,25 @@ use crate::turn::Turn;
 use crate::waves::permission::PacketPermission;
 
 impl Membership {
+    /// A packet of a child on a stream that is not open here, or not to it.
+    #[cold]
+    pub(crate) fn validate_stray(
+        &mut self,
+        link: LinkId,
+        packet: &PacketRef<'_>,
+        streams: &mut Streams,
+        turn: &mut Turn,
+    ) {
+        let Some(rank) = self.children.rank_of(link) else { return };
+        if let Err(breach) =
+            self.children.validate_stream(rank, packet.header.stream, "a packet", streams)
+        {
+            self.break_off(link, &breach, streams, turn);
+        }
+    }
+}
+
+impl Children {
     /// Judges a packet of a child on a stream that is open here.
     #[inline]
     pub(crate) fn validate_packet(
@@ -30,27 +50,12 @@ impl Membership {
     fn permission(&self, slot: usize, stream: &mut Stream) {
         let link = stream.slots[slot].link;
         let Some(rank) = link.and_then(|link| self.rank_of(link)) else { return };
-        let Some(child) = self.child(rank) else { return };
+        let Some(child) = self.get(rank) else { return };
         stream.slots[slot].permission = Some(PacketPermission::new(
-            &child.standing.domain,
-            child.standing.is_back_end,
+            &child.authority.domain,
+            child.authority.is_back_end,
             rank,
             &stream.members,
         ));
-    }
-
-    /// A packet of a child on a stream that is not open here, or not to it.
-    #[cold]
-    pub(crate) fn validate_stray(
-        &mut self,
-        link: LinkId,
-        packet: &PacketRef<'_>,
-        streams: &mut Streams,
-        turn: &mut Turn,
-    ) {
-        let Some(rank) = self.rank_of(link) else { return };
-        if let Err(breach) = self.validate_stream(rank, packet.header.stream, "a packet", streams) {
-            self.break_off(link, &breach, streams, turn);
-        }
     }
 }

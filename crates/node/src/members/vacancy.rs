@@ -7,6 +7,7 @@ use core::time::Duration;
 use sapwood_packet::{Rank, RankSet, StreamId};
 
 use crate::interface::{Instant, LinkId};
+use crate::streams::stream::Stream;
 
 /// The place of a process that is gone.
 #[derive(Debug)]
@@ -54,4 +55,52 @@ pub(crate) struct Applicant {
     pub(crate) between: Vec<Rank>,
     pub(crate) pid: u32,
     pub(crate) keeps_time: bool,
+}
+
+/// The places that are held open, and who asks for one.
+#[derive(Debug, Default)]
+pub(crate) struct Vacancies {
+    pub(crate) open: Vec<Vacancy>,
+    /// The number of the next.
+    pub(crate) next: u64,
+    /// Orphans whose hello waits.
+    pub(crate) applicants: Vec<Applicant>,
+}
+
+impl Vacancies {
+    /// No place is held open for these any more.
+    pub(crate) fn await_no_longer(&mut self, back_ends: &RankSet) {
+        for vacancy in &mut self.open {
+            vacancy.awaited.subtract(back_ends.as_ref());
+        }
+    }
+
+    /// The back-ends that are on their way to another parent. Of those that a slow process may
+    /// still start, no process has been told.
+    pub(crate) fn awaited(&self) -> RankSet {
+        let mut all = RankSet::new();
+        for vacancy in self.open.iter().filter(|vacancy| !vacancy.is_starting) {
+            all.union_with(vacancy.awaited.as_ref());
+        }
+        all
+    }
+
+    /// Whether the place of a back-end is held open.
+    pub(crate) fn is_held(&self, rank: Rank) -> bool {
+        self.open.iter().any(|vacancy| vacancy.awaited.contains(rank))
+    }
+
+    /// A stream that has just opened waits for members who are on their way to another parent.
+    pub(crate) fn await_orphans(&mut self, stream: &mut Stream) {
+        for vacancy in &mut self.open {
+            if stream.await_members(&vacancy.awaited, vacancy.number) {
+                vacancy.waves.push((stream.id, stream.request.first_wave));
+            }
+        }
+    }
+
+    /// When the next place is closed though it is not filled.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.open.iter().map(|vacancy| vacancy.until).min()
+    }
 }

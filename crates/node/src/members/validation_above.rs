@@ -7,8 +7,9 @@ use sapwood_wire::Control;
 
 use crate::interface::Role;
 use crate::interface::breach::{Breach, breach};
+use crate::members::ancestry::Ancestry;
+use crate::members::authority::DYNAMIC_RANGES_MAX;
 use crate::members::membership::Membership;
-use crate::members::validation::DYNAMIC_RANGES_MAX;
 use crate::streams::stream::Stream;
 use crate::streams::table::Streams;
 use crate::turn::Turn;
@@ -20,13 +21,13 @@ impl Membership {
         streams: &mut Streams,
         turn: &mut Turn,
     ) -> Result<(), Breach> {
-        let is_welcomed = self.is_welcomed;
+        let is_welcomed = self.ancestry.is_welcomed;
         let name = said.name();
         match said {
             Control::Welcome { .. } if is_welcomed => return breach!("Welcome a second time"),
             Control::Welcome { rank, .. } => {
                 turn.validate_own_rank(*rank)?;
-                self.is_welcomed = true;
+                self.ancestry.is_welcomed = true;
             }
             Control::Refused { .. } if is_welcomed => return breach!("Refused behind Welcome"),
             Control::Refused { .. } => {}
@@ -54,7 +55,9 @@ impl Membership {
         }
         Ok(())
     }
+}
 
+impl Ancestry {
     /// An ancestor that was asked to take this process in.
     pub(crate) fn validate_ancestor(
         &mut self,

@@ -8,7 +8,6 @@ use alloc::vec::Vec;
 use sapwood_wire::{Control, WIRE_VERSION, WireError};
 
 use crate::interface::{Event, LinkId, Output, Role};
-use crate::members::membership::Membership;
 use crate::turn::Turn;
 use crate::turn::links::Peer;
 
@@ -22,7 +21,26 @@ pub(crate) struct Visitors {
     pub(crate) here: Vec<(LinkId, u64)>,
 }
 
-impl Membership {
+impl Visitors {
+    pub(crate) fn visitor_down(&mut self, link: LinkId) {
+        self.here.retain(|(other, _)| *other != link);
+    }
+
+    pub(crate) fn control_from_visitor(
+        &mut self,
+        link: LinkId,
+        control: Control,
+        turn: &mut Turn,
+    ) -> Result<(), WireError> {
+        let here = &self.here;
+        let visitor = here.iter().find(|(other, _)| *other == link).map(|&(_, visitor)| visitor);
+        let (Control::Question { bytes }, Some(visitor)) = (control, visitor) else {
+            return Err(WireError::Control);
+        };
+        turn.outputs.push_back(Output::Event(Event::Asked { visitor, question: bytes }));
+        Ok(())
+    }
+
     /// A stranger says that it is a visitor.
     pub(crate) fn admit_visitor(
         &mut self,
@@ -42,33 +60,14 @@ impl Membership {
         if turn.has_ended {
             return Err("the network is ending".to_string());
         }
-        if self.visitors.here.len() == VISITORS_MAX {
+        if self.here.len() == VISITORS_MAX {
             return Err(alloc::format!("there are {VISITORS_MAX} visitors already"));
         }
-        self.visitors.next += 1;
-        self.visitors.here.push((link, self.visitors.next));
+        self.next += 1;
+        self.here.push((link, self.next));
         if let Some(open) = turn.links.link_mut(link) {
             open.peer = Peer::Visitor;
         }
         Ok(())
-    }
-
-    pub(crate) fn control_from_visitor(
-        &mut self,
-        link: LinkId,
-        control: Control,
-        turn: &mut Turn,
-    ) -> Result<(), WireError> {
-        let here = &self.visitors.here;
-        let visitor = here.iter().find(|(other, _)| *other == link).map(|&(_, visitor)| visitor);
-        let (Control::Question { bytes }, Some(visitor)) = (control, visitor) else {
-            return Err(WireError::Control);
-        };
-        turn.outputs.push_back(Output::Event(Event::Asked { visitor, question: bytes }));
-        Ok(())
-    }
-
-    pub(crate) fn visitor_down(&mut self, link: LinkId) {
-        self.visitors.here.retain(|(other, _)| *other != link);
     }
 }

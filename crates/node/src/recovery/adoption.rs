@@ -13,8 +13,10 @@ use sapwood_link::{END, Position};
 use sapwood_packet::{Rank, RankSet, StreamId};
 use sapwood_wire::{Control, Ranges};
 
-use crate::interface::{AffectedWaves, Event, Instant, LinkId, Mutation, Output, Role};
-use crate::members::membership::{Child, Membership};
+use crate::interface::{AffectedWaves, Event, LinkId, Mutation, Output, Role};
+use crate::members::children::Child;
+use crate::members::membership::Membership;
+use crate::members::superseded::Superseded;
 use crate::members::vacancy::{Applicant, Manner, Vacancy};
 use crate::streams::stream::Stream;
 use crate::streams::table::Streams;
@@ -87,12 +89,12 @@ impl Membership {
         streams: &mut Streams,
         turn: &mut Turn,
     ) -> bool {
-        let is_off = !self.repairs(turn) || turn.breaks(Mutation::ForgetOrphans);
+        let is_off = !self.ancestry.repairs(turn) || turn.breaks(Mutation::ForgetOrphans);
         if is_off || back_ends.is_empty() || turn.has_ended {
             return false;
         }
-        let number = self.next_vacancy;
-        self.next_vacancy += 1;
+        let number = self.vacancies.next;
+        self.vacancies.next += 1;
         let mut waves = Vec::new();
         for at in 0..streams.len() {
             let stream = streams.at(at);
@@ -109,7 +111,7 @@ impl Membership {
             false => grace,
         };
         let until = turn.now + grace;
-        self.vacancies.push(Vacancy {
+        self.vacancies.open.push(Vacancy {
             rank,
             awaited: back_ends.clone(),
             returned: RankSet::new(),
@@ -139,42 +141,42 @@ impl Membership {
         streams: &mut Streams,
         turn: &mut Turn,
     ) -> Result<(), String> {
-        if !self.repairs(turn) {
+        if !self.ancestry.repairs(turn) {
             return Err(String::from("this network does not repair itself"));
         }
         if turn.rank.is_none_or(|own| own == rank) || between.contains(&rank) {
             return Err(alloc::format!("rank {rank} is no descendant of this process"));
         }
         let is_other = |child: &Child| child.link.is_some() && child.pid != pid;
-        if self.child(rank).is_some_and(is_other) {
+        if self.children.get(rank).is_some_and(is_other) {
             return Err(alloc::format!("another process has taken rank {rank}"));
         }
-        if self.child(rank).is_some_and(|child| child.standing.is_distrusted) {
+        if self.children.get(rank).is_some_and(|child| child.authority.is_distrusted) {
             return Err(alloc::format!(
                 "the link of rank {rank} was broken: it broke the protocol"
             ));
         }
         // Its old link, if it is still here, is of no use any more.
-        if let Some(old) = self.link_of(rank) {
+        if let Some(old) = self.children.link_of(rank) {
             turn.outputs.push_back(Output::Hangup(old));
             self.link_down(old, "it has connected anew", streams, turn);
         }
-        self.applicants.retain(|other| other.rank != rank);
+        self.vacancies.applicants.retain(|other| other.rank != rank);
         let applicant = Applicant { link, rank, between, pid, keeps_time };
-        self.applicants.push(applicant);
+        self.vacancies.applicants.push(applicant);
         self.answer_applicants(streams, turn);
         Ok(())
     }
 
     /// Takes in the orphans that nothing stands against any more.
     pub(crate) fn answer_applicants(&mut self, streams: &mut Streams, turn: &mut Turn) {
-        let mut waiting = core::mem::take(&mut self.applicants);
+        let mut waiting = core::mem::take(&mut self.vacancies.applicants);
         waiting.retain(|applicant| {
             if turn.links.link(applicant.link).is_none() {
                 return false;
             }
             let mut between = applicant.between.iter().copied();
-            let fence = between.find(|&rank| self.link_of(rank).is_some());
+            let fence = between.find(|&rank| self.children.link_of(rank).is_some());
             if let (Some(child), false) = (fence, turn.breaks(Mutation::SkipFence)) {
                 self.suspect(child, turn);
                 return true;
@@ -182,20 +184,20 @@ impl Membership {
             self.take_in(applicant, streams, turn);
             false
         });
-        self.applicants.append(&mut waiting);
+        self.vacancies.applicants.append(&mut waiting);
     }
 
     /// The process that stands between answers: orphans of its have to turn to it.
     pub(crate) fn refuse_applicants(&mut self, turn: &mut Turn) {
-        let waiting = core::mem::take(&mut self.applicants);
+        let waiting = core::mem::take(&mut self.vacancies.applicants);
         for applicant in waiting {
             let mut between = applicant.between.iter();
             let fence = between.find(|&&rank| {
-                let child = self.child(rank);
+                let child = self.children.get(rank);
                 child.is_some_and(|child| child.link.is_some() && child.suspected.is_none())
             });
             let Some(&fence) = fence else {
-                self.applicants.push(applicant);
+                self.vacancies.applicants.push(applicant);
                 continue;
             };
             let reason = alloc::format!("process {fence} is there: turn to it");
@@ -209,13 +211,13 @@ impl Membership {
         child.pid = applicant.pid;
         child.is_orphan = true;
         let between: RankSet = applicant.between.iter().copied().collect();
-        child.standing = self.standing_of_orphan(applicant.rank, &applicant.between);
-        self.supersede(&between, &child.standing.domain, turn);
+        child.authority = self.authority_of_orphan(applicant.rank, &applicant.between);
+        self.superseded.supersede(&between, &child.authority.domain, turn);
         child.is_resuming = true;
-        if let Some(old) = self.child(applicant.rank) {
+        if let Some(old) = self.children.get(applicant.rank) {
             child.expected = old.expected.clone();
         }
-        self.put_child(applicant.rank, child);
+        self.children.insert(applicant.rank, child);
         streams.pass_over(&applicant.between, turn);
         self.take_as_child(applicant.link, applicant.rank, Vec::new(), turn);
     }
@@ -235,24 +237,24 @@ impl Membership {
         let is_back_end = covers == RankSet::range(rank, rank);
         if is_back_end {
             // A back-end knows best where it is.
-            let holders = self.holders_of(rank);
+            let holders = self.children.holders_of(rank);
             holders.into_iter().for_each(|holder| self.evict(holder, streams, turn));
         }
         for parent in former.iter().filter(|&parent| parent != rank) {
             self.evict(parent, streams, turn);
         }
-        let others = self.connected_but(rank);
+        let others = self.children.connected_but(rank);
         let is_stale = !is_back_end
             && (others.as_ref().intersects(covers.as_ref())
-                || self.is_superseded(rank)
+                || self.superseded.contains(rank, &self.children)
                 || streams.is_replaced(rank, turn));
         if is_stale {
             turn.reject(link, &Control::Dissolve);
-            self.forget_child(rank);
+            self.children.forget(rank);
             // The start may have waited for it.
             return self.report_if_ready(turn);
         }
-        let Some(child) = self.child_mut(rank) else { return };
+        let Some(child) = self.children.get_mut(rank) else { return };
         child.covers = covers;
         if child.expected.is_empty() {
             child.expected = back_ends.clone();
@@ -263,33 +265,14 @@ impl Membership {
 
     /// A child says that what these processes have kept must not be used any more.
     pub(crate) fn supersede_for(&mut self, child: Rank, ranks: &RankSet, turn: &mut Turn) {
-        let domain = self.child(child).map(|child| child.standing.domain.clone());
-        self.supersede(ranks, &domain.unwrap_or_default(), turn);
-    }
-
-    /// What these processes have kept must not be used any more, as processes say that speak for
-    /// these back-ends: all ancestors are told.
-    fn supersede(&mut self, ranks: &RankSet, domain: &RankSet, turn: &mut Turn) {
-        let forgets =
-            turn.breaks(Mutation::ForgetSuperseded) || turn.breaks(Mutation::FindWholeOverlapsOnly);
-        if forgets {
-            return;
-        }
-        self.note_superseded(ranks, domain);
-        let news = ranks.difference(self.superseded.as_ref());
-        if news.is_empty() {
-            return;
-        }
-        self.superseded.union_with(news.as_ref());
-        if let Some(parent) = turn.parent {
-            turn.send_control(parent, &Control::Superseded { ranks: Ranges::from(&news) });
-        }
+        let domain = self.children.get(child).map(|child| child.authority.domain.clone());
+        self.superseded.supersede(ranks, &domain.unwrap_or_default(), turn);
     }
 
     /// A child that a newcomer has left, and that has come here by another way: it ends, since what
     /// it has kept must not be used, and its other children come by themselves.
     fn evict(&mut self, rank: Rank, streams: &mut Streams, turn: &mut Turn) {
-        let Some(link) = self.link_of(rank) else { return };
+        let Some(link) = self.children.link_of(rank) else { return };
         turn.reject(link, &Control::Dissolve);
         self.child_down(rank, link, "its children have gone elsewhere", false, streams, turn);
     }
@@ -317,11 +300,32 @@ impl Membership {
             }
             return;
         }
-        let Some(child) = self.child(rank) else { return };
+        let Some(child) = self.children.get(rank) else { return };
         let members = stream.members_in(&child.covers);
         stream.resumed_until = stream.resumed_until.max(stream.waves.end()).max(stream.ended);
         streams.at(at).begin_slot(link, members, up, down, turn);
         streams.at(at).take_back_end(turn);
+    }
+}
+
+impl Superseded {
+    /// What these processes have kept must not be used any more, as processes say that speak for
+    /// these back-ends: all ancestors are told.
+    fn supersede(&mut self, ranks: &RankSet, domain: &RankSet, turn: &mut Turn) {
+        let forgets =
+            turn.breaks(Mutation::ForgetSuperseded) || turn.breaks(Mutation::FindWholeOverlapsOnly);
+        if forgets {
+            return;
+        }
+        self.note(ranks, domain);
+        let news = ranks.difference(self.ranks.as_ref());
+        if news.is_empty() {
+            return;
+        }
+        self.ranks.union_with(news.as_ref());
+        if let Some(parent) = turn.parent {
+            turn.send_control(parent, &Control::Superseded { ranks: Ranges::from(&news) });
+        }
     }
 }
 
@@ -335,7 +339,7 @@ impl Membership {
         streams: &mut Streams,
         turn: &mut Turn,
     ) {
-        let Some(child) = self.child_mut(rank) else { return };
+        let Some(child) = self.children.get_mut(rank) else { return };
         child.is_resuming = false;
         let covers = child.covers.clone();
         for at in 0..streams.len() {
@@ -350,7 +354,7 @@ impl Membership {
             streams.at(at).begin_slot(link, members, first, Position::default(), turn);
             streams.at(at).take_back_end(turn);
         }
-        for vacancy in &mut self.vacancies {
+        for vacancy in &mut self.vacancies.open {
             let mut back = vacancy.awaited.clone();
             back.intersect_with(covers.as_ref());
             if !back.is_empty() {
@@ -362,31 +366,22 @@ impl Membership {
         self.close_vacancies(streams, turn);
     }
 
-    /// A stream that has just opened waits for members who are on their way to another parent.
-    pub(crate) fn await_orphans(&mut self, stream: &mut Stream) {
-        for vacancy in &mut self.vacancies {
-            if stream.await_members(&vacancy.awaited, vacancy.number) {
-                vacancy.waves.push((stream.id, stream.request.first_wave));
-            }
-        }
-    }
-
     /// Closes the places that are filled, and those that have been held open for long enough.
     pub(crate) fn close_vacancies(&mut self, streams: &mut Streams, turn: &mut Turn) {
-        if self.vacancies.is_empty() {
+        if self.vacancies.open.is_empty() {
             return;
         }
         let now = turn.now;
         // Those that are there and have not told all yet have come in time.
-        let resuming = self.resuming();
-        for vacancy in &mut self.vacancies {
+        let resuming = self.children.resuming();
+        for vacancy in &mut self.vacancies.open {
             if vacancy.until <= now && vacancy.awaited.as_ref().intersects(resuming.as_ref()) {
                 vacancy.until = now + RESUMPTION_TIME;
             }
         }
         let is_over = |vacancy: &Vacancy| vacancy.awaited.is_empty() || vacancy.until <= now;
-        while let Some(index) = self.vacancies.iter().position(is_over) {
-            let vacancy = self.vacancies.swap_remove(index);
+        while let Some(index) = self.vacancies.open.iter().position(is_over) {
+            let vacancy = self.vacancies.open.swap_remove(index);
             self.close_vacancy(vacancy, streams, turn);
         }
     }
@@ -396,21 +391,21 @@ impl Membership {
             vacancy;
         match grace.is_zero() {
             // They cannot come to another place either.
-            true => self.await_no_longer(&awaited),
+            true => self.vacancies.await_no_longer(&awaited),
             // One that had come and has gone before it had told all has a place of its own besides.
-            false => awaited.subtract(self.awaited().as_ref()),
+            false => awaited.subtract(self.vacancies.awaited().as_ref()),
         }
         if !awaited.is_empty() {
             let reason = match grace.as_millis() {
                 0 => reason,
                 waited => alloc::format!("{reason}; not back within {waited} ms"),
             };
-            if vacancy.is_starting && !self.has_rejoined(rank) {
+            if vacancy.is_starting && !self.children.has_rejoined(rank) {
                 turn.pass_on_failure(rank, reason.clone());
             }
             self.lost(rank, awaited, reason, turn);
         }
-        let is_back = orphans.contains(&rank) || self.has_rejoined(rank);
+        let is_back = orphans.contains(&rank) || self.children.has_rejoined(rank);
         let mut affected = Vec::new();
         for (id, first) in waves {
             let Some(at) = streams.find(id) else { continue };
@@ -443,7 +438,7 @@ impl Membership {
         streams: &mut Streams,
         turn: &mut Turn,
     ) {
-        for position in self.vacancies.iter_mut().filter(|position| position.is_starting) {
+        for position in self.vacancies.open.iter_mut().filter(|position| position.is_starting) {
             match position.rank == rank {
                 true => position.awaited = RankSet::new(),
                 false => position.awaited.subtract(back_ends.as_ref()),
@@ -459,14 +454,14 @@ impl Membership {
         streams: &mut Streams,
         turn: &mut Turn,
     ) {
-        self.await_no_longer(back_ends);
+        self.vacancies.await_no_longer(back_ends);
         self.close_vacancies(streams, turn);
     }
 
     /// A back-end is known to have ended: no process comes back in its place.
     pub(crate) fn close_place_of(&mut self, rank: Rank, streams: &mut Streams, turn: &mut Turn) {
         let now = turn.now;
-        let places = self.vacancies.iter_mut();
+        let places = self.vacancies.open.iter_mut();
         for position in places.filter(|position| position.is_back_end && position.rank == rank) {
             position.until = now;
             position.grace = Duration::ZERO;
@@ -482,16 +477,11 @@ impl Membership {
         streams: &mut Streams,
         turn: &mut Turn,
     ) {
-        let places = self.vacancies.iter_mut();
+        let places = self.vacancies.open.iter_mut();
         for position in places.filter(|position| position.is_back_end && position.rank == rank) {
             position.reason = alloc::format!("back-end {rank} is gone: {why}");
         }
         self.close_place_of(rank, streams, turn);
-    }
-
-    /// When the next place is closed though it is not filled.
-    pub(crate) fn vacancy_deadline(&self) -> Option<Instant> {
-        self.vacancies.iter().map(|vacancy| vacancy.until).min()
     }
 }
 

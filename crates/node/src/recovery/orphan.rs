@@ -9,10 +9,10 @@ use core::time::Duration;
 
 use sapwood_link::Position;
 use sapwood_packet::{Rank, RankSet};
-use sapwood_wire::limits::ANCESTORS_MAX;
-use sapwood_wire::{Claim, Control, Ranges, RecoveryTerms, WIRE_VERSION};
+use sapwood_wire::{Claim, Control, Ranges, WIRE_VERSION};
 
-use crate::interface::{Event, LinkId, Missing, Mutation, Output, Recovery, Role};
+use crate::interface::{Event, LinkId, Missing, Mutation, Output, Role};
+use crate::members::ancestry::Ancestry;
 use crate::members::membership::Membership;
 use crate::members::search::{Search, Step};
 use crate::streams::stream::Stream;
@@ -43,7 +43,7 @@ impl Membership {
             return;
         }
         let is_planned = self.is_planned && turn.rank.is_some();
-        if !self.repairs(turn) || !is_planned || self.ancestors.is_empty() {
+        if !self.ancestry.repairs(turn) || !is_planned || self.ancestry.processes.is_empty() {
             return self.end(
                 false,
                 alloc::format!("the link to the parent is gone: {reason}"),
@@ -51,10 +51,10 @@ impl Membership {
                 turn,
             );
         }
-        if let Some(&(rank, _)) = self.ancestors.first() {
-            self.former.insert(rank);
+        if let Some(&(rank, _)) = self.ancestry.processes.first() {
+            self.ancestry.former.insert(rank);
         }
-        self.search = Some(Search {
+        self.ancestry.search = Some(Search {
             since: turn.now,
             step: Step::Pausing,
             until: turn.now,
@@ -73,7 +73,7 @@ impl Membership {
     fn turn_to(&mut self, index: usize, streams: &mut Streams, turn: &mut Turn) {
         let now = turn.now;
         let limit = turn.settings.recovery.search_limit(turn.settings.role);
-        let Some(search) = &mut self.search else { return };
+        let Some(search) = &mut self.ancestry.search else { return };
         if now.since(search.since) >= limit {
             let waited = limit.as_millis();
             let why = &search.reason;
@@ -85,7 +85,7 @@ impl Membership {
                 false => self.step_down(reason, streams, turn),
             };
         }
-        let Some((_, address)) = self.ancestors.get(index) else {
+        let Some((_, address)) = self.ancestry.processes.get(index) else {
             search.step = Step::Pausing;
             search.until = now + search.pause;
             search.pause = (search.pause * 2).min(PAUSE_MAX);
@@ -96,30 +96,6 @@ impl Membership {
         turn.outputs.push_back(Output::Connect { address: address.clone() });
     }
 
-    /// An ancestor has accepted the connection: it is told who comes.
-    pub(crate) fn ancestor_up(&mut self, link: LinkId, turn: &mut Turn) {
-        let now = turn.now;
-        let patience = ANSWER_LIMIT + turn.settings.recovery.silence * 2;
-        let Some(rank) = turn.rank else { return };
-        let Some(search) = &mut self.search else { return };
-        let Step::Connecting { index } = search.step else {
-            turn.outputs.push_back(Output::Hangup(link));
-            return;
-        };
-        search.step = Step::Asking { index, link };
-        search.until = now + patience;
-        turn.links.open(link, Peer::Ancestor, now);
-        let between: Vec<Rank> = self.ancestors[..index].iter().map(|&(rank, _)| rank).collect();
-        search.between = between.iter().copied().collect();
-        let hello = Control::Hello {
-            version: WIRE_VERSION,
-            claim: Claim::Orphan { rank, between },
-            pid: turn.settings.pid,
-            address: turn.settings.address.clone(),
-        };
-        turn.send_control(link, &hello);
-    }
-
     /// An ancestor could not be reached.
     pub(crate) fn connect_failed(
         &mut self,
@@ -128,9 +104,9 @@ impl Membership {
         streams: &mut Streams,
         turn: &mut Turn,
     ) {
-        let Some(search) = &mut self.search else { return };
+        let Some(search) = &mut self.ancestry.search else { return };
         let Step::Connecting { index } = search.step else { return };
-        let is_root = index + 1 == self.ancestors.len();
+        let is_root = index + 1 == self.ancestry.processes.len();
         if is_root && is_refused {
             return self.front_end_gone(reason, streams, turn);
         }
@@ -140,7 +116,7 @@ impl Membership {
     /// No process takes connections where the front-end was.
     fn front_end_gone(&mut self, reason: &str, streams: &mut Streams, turn: &mut Turn) {
         let wait = turn.settings.recovery.front_end_wait;
-        let Some(search) = &mut self.search else { return };
+        let Some(search) = &mut self.ancestry.search else { return };
         if wait.is_zero() || turn.now.since(search.since) >= wait {
             let why = search.reason.clone();
             return self.end(
@@ -163,7 +139,7 @@ impl Membership {
         streams: &mut Streams,
         turn: &mut Turn,
     ) {
-        let Some(search) = &mut self.search else { return };
+        let Some(search) = &mut self.ancestry.search else { return };
         let Step::Asking { index, link: asked } = search.step else { return };
         if asked == link {
             search.reason = reason.to_string();
@@ -186,13 +162,13 @@ impl Membership {
         turn.links.close(link);
         turn.outputs.push_back(Output::Hangup(link));
         let Turn { now, .. } = turn;
-        let Some(search) = &mut self.search else { return };
+        let Some(search) = &mut self.ancestry.search else { return };
         let Step::Asking { index, link: asked } = search.step else { return };
         if asked != link {
             return;
         }
         search.reason = reason.to_string();
-        let between = self.ancestors[..index].iter();
+        let between = self.ancestry.processes[..index].iter();
         let position = between.map(|&(rank, _)| rank).position(|other| other == rank);
         if let Some(position) = position
             && search.nearest.is_none_or(|nearest| position < nearest)
@@ -206,7 +182,7 @@ impl Membership {
     /// Goes on with the search when an attempt has taken too long, or a pause is over.
     pub(crate) fn continue_search(&mut self, streams: &mut Streams, turn: &mut Turn) {
         let now = turn.now;
-        let Some(search) = &mut self.search else { return };
+        let Some(search) = &mut self.ancestry.search else { return };
         if search.until > now {
             return;
         }
@@ -231,10 +207,10 @@ impl Membership {
         streams: &mut Streams,
         turn: &mut Turn,
     ) {
-        if let Some(search) = self.search.take() {
+        if let Some(search) = self.ancestry.search.take() {
             // One that was only out of reach may have gone up by another way, with packets that
             // this process's are merged in: a process that finds both ends it.
-            self.former.union_with(search.between.as_ref());
+            self.ancestry.former.union_with(search.between.as_ref());
         }
         turn.parent = Some(link);
         if let Some(open) = turn.links.link_mut(link) {
@@ -245,9 +221,9 @@ impl Membership {
             _ => self.connected(),
         };
         let covers = self.covered(streams, turn);
-        self.former.subtract(RankSet::range(parent, parent).as_ref());
-        let mut former = self.former.clone();
-        former.union_with(self.superseded.as_ref());
+        self.ancestry.former.subtract(RankSet::range(parent, parent).as_ref());
+        let mut former = self.ancestry.former.clone();
+        former.union_with(self.superseded.ranks.as_ref());
         let rejoin = Control::Rejoin {
             back_ends: Ranges::from(&back_ends),
             covers: Ranges::from(&covers),
@@ -305,6 +281,32 @@ impl Membership {
     }
 }
 
+impl Ancestry {
+    /// An ancestor has accepted the connection: it is told who comes.
+    pub(crate) fn ancestor_up(&mut self, link: LinkId, turn: &mut Turn) {
+        let now = turn.now;
+        let patience = ANSWER_LIMIT + turn.settings.recovery.silence * 2;
+        let Some(rank) = turn.rank else { return };
+        let Some(search) = &mut self.search else { return };
+        let Step::Connecting { index } = search.step else {
+            turn.outputs.push_back(Output::Hangup(link));
+            return;
+        };
+        search.step = Step::Asking { index, link };
+        search.until = now + patience;
+        turn.links.open(link, Peer::Ancestor, now);
+        let between: Vec<Rank> = self.processes[..index].iter().map(|&(rank, _)| rank).collect();
+        search.between = between.iter().copied().collect();
+        let hello = Control::Hello {
+            version: WIRE_VERSION,
+            claim: Claim::Orphan { rank, between },
+            pid: turn.settings.pid,
+            address: turn.settings.address.clone(),
+        };
+        turn.send_control(link, &hello);
+    }
+}
+
 impl Membership {
     /// The back-ends whose packets this process may have kept, or that it waits for.
     fn covered(&self, streams: &Streams, turn: &Turn) -> RankSet {
@@ -320,48 +322,13 @@ impl Membership {
         covers
     }
 
-    /// The welcome of an ancestor, or of the first parent: what it says of the tree above.
-    pub(crate) fn learn_ancestry(
-        &mut self,
-        ancestors: Vec<(Rank, String)>,
-        terms: RecoveryTerms,
-        keeps_time: bool,
-        turn: &mut Turn,
-    ) {
-        self.ancestors = ancestors;
-        self.parent_keeps_time = keeps_time;
-        turn.settings.recovery = Recovery::from_terms(terms);
-    }
-
-    /// The ancestors of this process's children, nearest first. Of a chain that is too long, those
-    /// in the middle are left out.
-    pub(crate) fn ancestry_of_children(&self, turn: &Turn) -> Vec<(Rank, String)> {
-        let own = turn.settings.address.clone().unwrap_or_default();
-        let mut ancestors = Vec::new();
-        if !own.is_empty() {
-            ancestors.push((turn.rank(), own));
-        }
-        ancestors.extend(self.ancestors.iter().cloned());
-        while ancestors.len() > ANCESTORS_MAX {
-            ancestors.remove(ANCESTORS_MAX - 1);
-        }
-        ancestors
-    }
-
     /// Tells the children that the tree above has changed.
     pub(crate) fn tell_ancestry(&mut self, turn: &mut Turn) {
-        let ancestors = self.ancestry_of_children(turn);
-        for link in self.child_links() {
+        let ancestors = self.ancestry.of_children(turn);
+        for link in self.children.links() {
             let ancestors = ancestors.clone();
-            let repairs = self.repairs;
+            let repairs = self.ancestry.is_repaired;
             turn.send_control(link, &Control::Ancestry { ancestors, repairs });
-        }
-    }
-
-    /// No parent is looked for any more.
-    pub(crate) fn end_search(&mut self, turn: &mut Turn) {
-        if let Some(Search { step: Step::Asking { link, .. }, .. }) = self.search.take() {
-            turn.outputs.push_back(Output::Hangup(link));
         }
     }
 
@@ -372,8 +339,8 @@ impl Membership {
         }
         turn.has_ended = true;
         self.has_stepped_down = true;
-        self.end_search(turn);
-        for link in self.child_links() {
+        self.ancestry.end_search(turn);
+        for link in self.children.links() {
             turn.outputs.push_back(Output::Hangup(link));
         }
         if let Some(parent) = turn.parent {

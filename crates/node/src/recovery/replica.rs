@@ -61,9 +61,9 @@ impl Membership {
         let Some(slot) = stream.slot_of(link) else { return Ok(()) };
         let filter = filter as usize;
         let takes = stream.handover.as_ref().is_some_and(|kept| kept.filters.contains(&filter));
-        if takes && self.has_rejoined_any(&absorbed) {
+        if takes && self.children.has_rejoined_any(&absorbed) {
             // It has taken over the state of a process that is here, and has it.
-            if let Some(rank) = self.rank_of(link) {
+            if let Some(rank) = self.children.rank_of(link) {
                 turn.absorbed.insert(rank);
             }
             turn.send_control(link, &Control::Dissolve);

@@ -90,7 +90,7 @@ impl Membership {
         let count = |set: &RankSet| u32::try_from(set.len()).unwrap_or(u32::MAX);
         let node = NodeRecord {
             rank: turn.rank(),
-            parent: parent.and_then(|_| self.ancestors.first()).map(|(rank, _)| *rank),
+            parent: parent.and_then(|_| self.ancestry.processes.first()).map(|(rank, _)| *rank),
             role: turn.settings.role,
             pid: turn.settings.pid,
             expected: if is_leaf { 1 } else { count(&census.expected) },
@@ -116,7 +116,7 @@ impl Membership {
         };
         let rank = node.rank;
         let mut links = Vec::new();
-        for (child, link, back_ends) in self.linked_children() {
+        for (child, link, back_ends) in self.children.linked() {
             let Some(open) = turn.links.link(link) else { continue };
             links.push(LinkRecord {
                 parent: rank,

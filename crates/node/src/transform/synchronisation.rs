@@ -23,7 +23,7 @@ pub(crate) struct Rule(pub(crate) Box<dyn Synchronisation>);
 /// A rule of a stream, and what it was asked last.
 #[derive(Debug)]
 pub(crate) struct Decider {
-    pub(crate) standing: Standing,
+    pub(crate) state: RuleState,
     /// Which wave, and how many children it still waited for.
     pub(crate) asked: Option<(Position, u32)>,
     /// When it wants to be asked again.
@@ -32,7 +32,7 @@ pub(crate) struct Decider {
 
 /// Where the rule is.
 #[derive(Debug)]
-pub(crate) enum Standing {
+pub(crate) enum RuleState {
     /// Here, to be asked in the loop.
     Here(Rule),
     /// Here, to be asked in a job.
@@ -62,19 +62,19 @@ pub(crate) struct Question {
 
 impl Decider {
     pub(crate) fn new(rule: Box<dyn Synchronisation>) -> Self {
-        let standing = match rule.runs_apart() {
-            true => Standing::Offload(Rule(rule)),
-            false => Standing::Here(Rule(rule)),
+        let state = match rule.runs_apart() {
+            true => RuleState::Offload(Rule(rule)),
+            false => RuleState::Here(Rule(rule)),
         };
-        Self { standing, asked: None, due: None }
+        Self { state, asked: None, due: None }
     }
 
     /// The rule, if it is here and must not be let go of in the loop.
     pub(crate) fn retire(&mut self) -> Option<Rule> {
-        match core::mem::replace(&mut self.standing, Standing::AtWork) {
-            Standing::Offload(rule) | Standing::Listed(rule) => Some(rule),
+        match core::mem::replace(&mut self.state, RuleState::AtWork) {
+            RuleState::Offload(rule) | RuleState::Listed(rule) => Some(rule),
             other => {
-                self.standing = other;
+                self.state = other;
                 None
             }
         }
