@@ -125,7 +125,7 @@ fn what_a_member_has_sent_before_it_leaves_is_in_the_answers() {
         let last = &answers[11];
         assert_eq!(missing_ranks(last), RankSet::range(rank, rank));
         assert!(says(last, rank, "has left"), "{:?}", last.missing);
-        assert!(!tree.processes[guest].is_linked());
+        assert!(!tree.is_linked(guest));
     });
 }
 

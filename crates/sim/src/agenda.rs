@@ -4,7 +4,7 @@ use alloc::collections::BinaryHeap;
 use core::cmp::{Ordering, Reverse};
 
 /// Virtual nanoseconds since the run began.
-pub(crate) type Time = u64;
+pub(crate) use sapwood_memory_network::Time;
 
 /// Nanoseconds in a microsecond.
 pub(crate) const MICROSECOND: Time = 1_000;

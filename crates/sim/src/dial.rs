@@ -3,11 +3,11 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use sapwood_memory_network::{Pipe, Speed};
 use sapwood_node::{ChildPlan, Input, Role};
 use sapwood_packet::{Rank, RankSet};
 
 use crate::agenda::{Happening, MILLISECOND, SECOND, Time};
-use crate::pipe::{Pipe, Speed};
 use crate::process::{Notice, State};
 use crate::world::{End, FRONT_END, LOWER, UPPER, Wire, World};
 

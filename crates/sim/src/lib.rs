@@ -38,7 +38,6 @@ mod misfortune;
 mod offload;
 mod oracle;
 mod payload;
-mod pipe;
 mod process;
 mod program;
 mod run;

@@ -4,13 +4,13 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use sapwood_filter::WaveRule;
+use sapwood_memory_network::Speed;
 use sapwood_node::{Policy, Recovery};
 use sapwood_random::Random;
 use sapwood_topology::Shape;
 use sapwood_wire::limits::CHUNK_BYTES;
 
 use crate::agenda::{MICROSECOND, MILLISECOND, SECOND, Time};
-use crate::pipe::Speed;
 use crate::strike::{Strike, draw_strikes};
 use crate::{Class, Faults, chance};
 

@@ -3,12 +3,13 @@
 
 use alloc::string::String;
 
+use sapwood_memory_network::{gather, receive};
 use sapwood_node::{Event, Input, LinkId, Output, Role};
 
 use crate::agenda::{Happening, MICROSECOND, MILLISECOND, Time};
 use crate::oracle::Rule;
 use crate::process::{Notice, Process, State};
-use crate::world::{FRONT_END, LOWER, READ_BYTES, UPPER, World};
+use crate::world::{FRONT_END, LOWER, UPPER, World};
 
 /// What a turn costs by itself.
 const TURN_COST: Time = 2 * MICROSECOND;
@@ -194,24 +195,10 @@ impl World {
         if !pipe.is_readable() {
             return;
         }
-        let node = &mut self.processes[process].node;
-        if let Some(memory) = node.lend(link) {
-            let length = memory.len().min(most);
-            let bytes = pipe.read(&mut memory[..length]);
-            if bytes > 0 {
-                self.input(process, Input::Filled { link, bytes });
-            }
-        } else {
-            let mut buffer = core::mem::take(&mut self.buffer);
-            let memory = buffer.as_mut_bytes();
-            let tail = node.begin_read(link, memory);
-            let length = most.min(READ_BYTES);
-            let bytes = tail + pipe.read(&mut memory[tail..tail + length]);
-            if bytes > 0 {
-                self.input(process, Input::Bytes { link, bytes: &memory[..bytes] });
-            }
-            self.buffer = buffer;
-        }
+        let one = &mut self.processes[process];
+        let clock = one.clock(self.now);
+        receive(&mut one.node, clock, link, pipe, most, &mut self.buffer);
+        self.carry_out(process);
         self.wake_writer(wire, other);
         let pipe = &self.wires[wire].ends[other].pipe;
         let (is_at_end, is_readable) = (pipe.is_at_end(), pipe.is_readable());
@@ -262,19 +249,14 @@ impl World {
             && !self.wires[wire].ends[side].pipe.is_closed();
         let end = &mut self.wires[wire].ends[side];
         let room = speed.room_bytes.saturating_sub(end.pipe.len());
-        let mut left = if is_heard { room.min(self.scenario.cut_bytes) } else { usize::MAX };
-        let mut count = 0;
-        self.processes[process].node.gather(link, |part| {
-            let length = part.len().min(left);
+        let most = if is_heard { room.min(self.scenario.cut_bytes) } else { usize::MAX };
+        let count = gather(&self.processes[process].node, link, most, |part| {
             if is_heard {
-                end.pipe.extend(&part[..length]);
+                end.pipe.extend(part);
                 if is_watched {
-                    end.unread_frame.extend(&part[..length]);
+                    end.unread_frame.extend(part);
                 }
             }
-            count += length;
-            left -= length;
-            left > 0
         });
         if count > 0 {
             if is_heard {

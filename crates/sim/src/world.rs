@@ -6,6 +6,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use sapwood_filter::Registry;
+use sapwood_memory_network::{Pipe, Speed, transfer_buffer};
 use sapwood_node::{LinkId, Node, Role, Settings};
 use sapwood_packet::{Rank, RankSet, Slab, StreamId};
 use sapwood_random::Random;
@@ -18,7 +19,6 @@ use crate::lag::Lags;
 use crate::log::Log;
 use crate::offload::{Slowness, register};
 use crate::oracle::{Oracle, Rule};
-use crate::pipe::{Pipe, Speed};
 use crate::process::{Process, State};
 use crate::program::FrontEnd;
 use crate::scenario::Scenario;
@@ -91,11 +91,6 @@ pub(crate) struct World {
     pub(crate) lags: Lags,
 }
 
-/// Bytes that one read takes at most.
-pub(crate) const READ_BYTES: usize = 64 << 10;
-/// Room in front of them for a tail.
-pub(crate) const TAIL_BYTES: usize = 16 << 10;
-
 impl World {
     /// A world with nothing but its front-end.
     pub(crate) fn new(seed: u64, options: &Options) -> Self {
@@ -127,7 +122,7 @@ impl World {
             harmed: RankSet::new(),
             joiners: Vec::new(),
             happenings: 0,
-            buffer: Slab::of_length(TAIL_BYTES + READ_BYTES),
+            buffer: transfer_buffer(),
             options: options.clone(),
             slowness: Slowness::draw(seed, &scenario),
             lags,

@@ -112,16 +112,17 @@ impl Run {
     /// Sends bytes from the input's end.
     fn give(&mut self, wire: usize, side: Side, bytes: &[u8]) {
         self.given_bytes += bytes.len();
-        if self.world.wires[wire].has_room(side) {
-            self.world.wires[wire].bytes(side).extend(bytes);
+        if self.world.has_room(wire, side) {
+            self.world.network.pipe(wire, side).put(bytes);
         }
     }
 
     /// A wire, and the input's end of it.
     fn wire(&mut self, source: &mut Source<'_>) -> Option<(usize, Side)> {
-        let wire = source.below(self.world.wires.len());
-        let found = self.world.wires.get(wire)?;
-        let side = SIDES.into_iter().find(|&side| found.is_input(side))?;
+        let wire = source.below(self.world.network.wires());
+        let network = &self.world.network;
+        let is_input = |&side: &Side| network.process(wire, side).is_none();
+        let side = SIDES.into_iter().find(|side| wire < network.wires() && is_input(side))?;
         Some((wire, side))
     }
 
@@ -196,17 +197,18 @@ impl Run {
     fn link_down(&mut self, source: &mut Source<'_>) {
         let Some((wire, side)) = self.wire(source) else { return };
         match source.flag() {
-            true => self.world.close(wire, side),
+            true => self.world.network.close(wire, side),
             false => {
                 self.world.cut(wire, side.other());
-                self.world.close(wire, side);
+                self.world.network.close(wire, side);
             }
         }
     }
 
     fn link_up(&mut self, source: &mut Source<'_>) {
         let what = source.byte();
-        if self.world.wires.len() >= WIRES_MAX || self.world.processes[0].role == Role::BackEnd {
+        if self.world.network.wires() >= WIRES_MAX || self.world.processes[0].role == Role::BackEnd
+        {
             return;
         }
         let wire = self.world.connect(Some(0), None);
@@ -304,7 +306,7 @@ impl Run {
     }
 
     fn check_bounds(&self) {
-        let links = self.world.wires.len() + 1;
+        let links = self.world.network.wires() + 1;
         let bound = BYTES_MAX + BYTES_PER_BYTE_MAX * links * self.given_bytes;
         let queued = self.world.processes[0].node.queued_bytes();
         assert!(queued <= bound, "{queued} bytes wait, {} were given", self.given_bytes);
@@ -314,7 +316,7 @@ impl Run {
     fn finish(&mut self) {
         self.world.settle();
         self.world.check_written();
-        for wire in 0..self.world.wires.len() {
+        for wire in 0..self.world.network.wires() {
             SIDES.into_iter().for_each(|side| self.world.cut(wire, side));
         }
         for _ in 0..LAST_WAKES {

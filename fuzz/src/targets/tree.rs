@@ -105,8 +105,8 @@ impl Run {
 
     /// Bytes move over one link in one direction.
     fn move_bytes(&mut self, source: &mut Source<'_>) {
-        let (wire, what) = (source.below(self.world.wires.len()), source.byte());
-        if self.world.wires.is_empty() {
+        let (wire, what) = (source.below(self.world.network.wires()), source.byte());
+        if self.world.network.wires() == 0 {
             return;
         }
         let side = SIDES[usize::from(what & 1)];
@@ -267,8 +267,8 @@ impl Run {
                 process.is_stalled = !process.is_stalled;
             }
             3 | 4 if process != 0 => self.world.kill(process),
-            5 | 6 if !self.world.wires.is_empty() => {
-                let wire = usize::from(what) % self.world.wires.len();
+            5 | 6 if !(self.world.network.wires() == 0) => {
+                let wire = usize::from(what) % self.world.network.wires();
                 SIDES.into_iter().for_each(|side| self.world.cut(wire, side));
             }
             7 if process != 0 || what == 255 => {

@@ -10,13 +10,14 @@ mod pipes;
 use std::fmt::{self, Debug, Write};
 
 use sapwood_filter::Registry;
+use sapwood_memory_network::Network;
 use sapwood_node::{
     ChildPlan, Delivery, Event, Input, Instant, LinkId, Node, Output, Recovery, Role, Settings,
 };
-use sapwood_packet::{Rank, RankSet, Slab};
+use sapwood_packet::{Rank, RankSet};
 use sapwood_topology::Topology;
 
-pub(super) use pipes::{SIDES, Side, Wire};
+pub(super) use sapwood_memory_network::{SIDES, Side};
 
 /// More outputs than one change of a node may have.
 const OUTPUTS_MAX: u32 = 20_000;
@@ -42,7 +43,6 @@ pub(super) struct Process {
     pub hangups: u32,
     /// The address that it wants to connect to.
     dials: Option<String>,
-    links: Vec<Option<(usize, Side)>>,
     wake: Option<Instant>,
     wakes: u32,
 }
@@ -50,7 +50,7 @@ pub(super) struct Process {
 /// All processes, and the wires between them.
 pub(super) struct World {
     pub processes: Vec<Process>,
-    pub wires: Vec<Wire>,
+    pub network: Network,
     pub topology: Topology,
     /// Whether children that a node wants to start are started.
     pub starts_children: bool,
@@ -60,21 +60,19 @@ pub(super) struct World {
     /// Processes that are about to be started: the parent and the rank.
     starting: Vec<(usize, Rank)>,
     fingerprint: Fingerprint,
-    buffer: Slab,
 }
 
 impl World {
     pub fn new(topology: Topology) -> Self {
         Self {
             processes: Vec::new(),
-            wires: Vec::new(),
+            network: Network::default(),
             topology,
             starts_children: true,
             recovery: Recovery::default(),
             now: START,
             starting: Vec::new(),
             fingerprint: Fingerprint(0xcbf2_9ce4_8422_2325),
-            buffer: Slab::of_length(pipes::BUFFER_BYTES),
         }
     }
 
@@ -96,7 +94,6 @@ impl World {
             is_ready: false,
             hangups: 0,
             dials: None,
-            links: Vec::new(),
             wake: None,
             wakes: 0,
         });
@@ -105,28 +102,15 @@ impl World {
 
     /// Joins two processes; `None` is an end of the input.
     pub fn connect(&mut self, parent: Option<usize>, child: Option<usize>) -> usize {
-        let wire = self.wires.len();
-        let ends = [(parent, Side::Upper), (child, Side::Lower)];
-        let links = ends.map(|(process, side)| (process, self.free_link(process, wire, side)));
-        self.wires.push(Wire::between(links));
-        if let (Some(parent), link) = links[0] {
-            self.change(parent, Input::ChildUp { link });
+        let wire = self.network.join(parent, child);
+        let [upper, lower] = SIDES.map(|side| self.network.link(wire, side));
+        if let Some(parent) = parent {
+            self.change(parent, Input::ChildUp { link: upper });
         }
-        if let (Some(child), link) = links[1] {
-            self.change(child, Input::ParentUp { link });
+        if let Some(child) = child {
+            self.change(child, Input::ParentUp { link: lower });
         }
         wire
-    }
-
-    fn free_link(&mut self, process: Option<usize>, wire: usize, side: Side) -> LinkId {
-        let Some(process) = process else { return LinkId(0) };
-        let links = &mut self.processes[process].links;
-        let index = links.iter().position(Option::is_none).unwrap_or(links.len());
-        if index == links.len() {
-            links.push(None);
-        }
-        links[index] = Some((wire, side));
-        LinkId(index as u32)
     }
 
     /// One input, and what comes of it.
@@ -142,10 +126,10 @@ impl World {
             let Some(output) = self.processes[process].node.poll_output() else { return };
             self.note(&(process, &output));
             match output {
-                Output::Transmit(link) => self.arm(process, link, false),
+                Output::Transmit(link) => self.network.arm(process, link, false),
                 Output::Hangup(link) => {
                     self.processes[process].hangups += 1;
-                    self.arm(process, link, true);
+                    self.network.arm(process, link, true);
                 }
                 Output::Planned { rank, plan } => {
                     self.processes[process].rank = Some(rank);
@@ -275,7 +259,7 @@ impl World {
     pub fn settle(&mut self) {
         for _ in 0..ROUNDS_MAX {
             let mut has_moved = self.wake_one() | self.start_one(false) | self.dial_one(false);
-            for wire in 0..self.wires.len() {
+            for wire in 0..self.network.wires() {
                 for side in SIDES {
                     has_moved |= self.write(wire, side, usize::MAX);
                     has_moved |= self.read(wire, side, usize::MAX);
@@ -290,11 +274,8 @@ impl World {
 
     /// Ends a process as if by a signal: what it has written may still be read.
     pub fn kill(&mut self, process: usize) {
-        let links = std::mem::take(&mut self.processes[process].links);
         self.processes[process].is_alive = false;
-        for (wire, side) in links.into_iter().flatten() {
-            self.close(wire, side);
-        }
+        self.network.close_all(process);
     }
 
     /// Makes something part of the run's fingerprint.
@@ -323,12 +304,16 @@ impl World {
     }
 
     /// Holds every process to the end of the network: nothing is left to write on an open link.
-    pub fn check_written(&self) {
-        for process in self.processes.iter().filter(|process| process.is_alive) {
-            for (index, place) in process.links.iter().enumerate() {
-                let Some((wire, side)) = *place else { continue };
-                let is_read = self.wires[wire].is_open_both() && self.wires[wire].has_room(side);
-                let waits = process.node.wants_write(LinkId(index as u32));
+    pub fn check_written(&mut self) {
+        for process in 0..self.processes.len() {
+            if !self.processes[process].is_alive {
+                continue;
+            }
+            let links: Vec<_> = self.network.links_of(process).collect();
+            for (link, wire, side) in links {
+                let is_whole = SIDES.iter().all(|&side| self.network.is_open(wire, side));
+                let is_read = is_whole && self.has_room(wire, side);
+                let waits = self.processes[process].node.wants_write(link);
                 assert!(!(is_read && waits), "something is left to write");
             }
         }

@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use sapwood_filter::Registry;
+use sapwood_memory_network::{Network, SIDES};
 use sapwood_node::{
     Answer, ChildPlan, DYNAMIC_RANKS_BEGIN, Delivery, Event, Input, Instant, Job, LinkId, Node,
     Output, Recovery, Role, Settings, StreamSpec,
@@ -23,7 +24,6 @@ use sapwood_packet::{IntoValues, Packet, Rank, RankSet, Recipients, StreamId};
 use sapwood_topology::{Hosts, Shape, Topology};
 
 use oracle::Oracle;
-use pipes::{Side, Wire};
 pub use schedule::{Schedule, each_seed};
 pub use stories::*;
 
@@ -55,17 +55,8 @@ pub struct Process {
     pub is_deaf: bool,
     /// Whether its program is at work: what comes meanwhile is taken when it is done.
     is_at_work: bool,
-    /// Link number to wire and side.
-    links: Vec<Option<(usize, Side)>>,
     wake: Option<Instant>,
     wakes: u32,
-}
-
-impl Process {
-    /// Whether any of its links is open.
-    pub fn is_linked(&self) -> bool {
-        self.links.iter().any(Option::is_some)
-    }
 }
 
 /// What a back-end sends when a packet has come: values, and the stream that the packet came on.
@@ -89,7 +80,7 @@ pub struct Tree {
     now: Instant,
     registry: Registry,
     by_rank: BTreeMap<Rank, usize>,
-    wires: Vec<Wire>,
+    network: Network,
     /// Processes that are about to be started: the parent and the rank.
     starting: Vec<(usize, Rank)>,
     program: Option<Program>,
@@ -106,7 +97,6 @@ pub struct Tree {
     pub has_liars: bool,
     /// Orphans that connect to an address.
     connecting: Vec<(usize, String)>,
-    buffer: sapwood_packet::Slab,
 }
 
 impl Tree {
@@ -194,7 +184,7 @@ impl Tree {
             now: Instant(1_000_000_000),
             registry,
             by_rank: BTreeMap::new(),
-            wires: Vec::new(),
+            network: Network::default(),
             starting: Vec::new(),
             program: None,
             is_attaching,
@@ -205,7 +195,6 @@ impl Tree {
             holds_jobs: false,
             has_liars: false,
             connecting: Vec::new(),
-            buffer: sapwood_packet::Slab::of_length(pipes::BUFFER_BYTES),
         };
         let root = tree.topology.root().rank();
         let front_end = tree.add_process(Role::FrontEnd, Some(root), true);
@@ -242,7 +231,7 @@ impl Tree {
             now: self.now,
             registry: Registry::built_in().with(name, maker),
             by_rank: BTreeMap::new(),
-            wires: Vec::new(),
+            network: Network::default(),
             starting: Vec::new(),
             program: None,
             is_attaching: false,
@@ -253,7 +242,6 @@ impl Tree {
             holds_jobs: false,
             has_liars: false,
             connecting: Vec::new(),
-            buffer: sapwood_packet::Slab::of_length(pipes::BUFFER_BYTES),
         };
         *self = fresh;
         let root = self.topology.root().rank();
@@ -352,7 +340,6 @@ impl Tree {
             received: Vec::new(),
             is_deaf: false,
             is_at_work: false,
-            links: Vec::new(),
             wake: None,
             wakes: 0,
         });
@@ -444,21 +431,14 @@ impl Tree {
         child
     }
 
-    fn free_link(&mut self, process: usize, wire: usize, side: Side) -> LinkId {
-        let links = &mut self.processes[process].links;
-        let index = links.iter().position(Option::is_none).unwrap_or(links.len());
-        if index == links.len() {
-            links.push(None);
-        }
-        links[index] = Some((wire, side));
-        LinkId(u32::try_from(index).expect("few links"))
+    /// Whether any link of a process is open.
+    pub fn is_linked(&self, process: usize) -> bool {
+        self.network.links_of(process).next().is_some()
     }
 
     pub fn connect(&mut self, parent: usize, child: usize) {
-        let wire = self.wires.len();
-        let upper = self.free_link(parent, wire, Side::Upper);
-        let lower = self.free_link(child, wire, Side::Lower);
-        self.wires.push(Wire::between((parent, upper), (child, lower)));
+        let wire = self.network.join(Some(parent), Some(child));
+        let [upper, lower] = SIDES.map(|side| self.network.link(wire, side));
         self.change(parent, Input::ChildUp { link: upper });
         self.change(child, Input::ParentUp { link: lower });
     }
@@ -515,8 +495,8 @@ impl Tree {
     fn carry_out(&mut self, process: usize) {
         while let Some(output) = self.processes[process].node.poll_output() {
             match output {
-                Output::Transmit(link) => self.arm(process, link),
-                Output::Hangup(link) => self.hang_up(process, link),
+                Output::Transmit(link) => self.network.arm(process, link, false),
+                Output::Hangup(link) => self.network.arm(process, link, true),
                 Output::Connect { address } => self.connecting.push((process, address)),
                 Output::Planned { rank, plan } => {
                     self.processes[process].rank = Some(rank);
@@ -542,7 +522,7 @@ impl Tree {
     pub fn queued_bytes(&self) -> usize {
         let alive = self.processes.iter().filter(|process| process.is_alive);
         let nodes: usize = alive.map(|process| process.node.queued_bytes()).sum();
-        nodes + self.wires.iter().map(Wire::bytes).sum::<usize>()
+        nodes + self.network.bytes()
     }
 
     fn let_program_work(&mut self, process: usize) {
@@ -599,10 +579,7 @@ impl Tree {
     pub fn kill(&mut self, rank: Rank) {
         let process = self.by_rank[&rank];
         self.processes[process].is_alive = false;
-        for (wire, side) in std::mem::take(&mut self.processes[process].links).into_iter().flatten()
-        {
-            self.wires[wire].close(side);
-        }
+        self.network.close_all(process);
         let is_leaf = self.topology.children(rank).is_empty();
         if is_leaf || !self.recovery.is_on {
             let lost = self.below(rank);

@@ -2,25 +2,26 @@
 
 use alloc::collections::VecDeque;
 
-use crate::agenda::Time;
+/// Virtual time, in nanoseconds.
+pub type Time = u64;
 
 /// How fast a link is.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Speed {
+pub struct Speed {
     /// Nanoseconds from one end to the other.
-    pub(crate) latency: Time,
+    pub latency: Time,
     /// At most this many nanoseconds more, at random.
-    pub(crate) jitter: Time,
+    pub jitter: Time,
     /// Bytes per microsecond.
-    pub(crate) bytes_per_microsecond: u64,
+    pub bytes_per_microsecond: u64,
     /// Bytes that may be under way and unread in one direction.
-    pub(crate) room_bytes: usize,
+    pub room_bytes: usize,
 }
 
 impl Speed {
     /// Raises the number of bytes that may be under way until `bytes` bytes pass within a time: a
     /// run whose links are too slow for its streams would not come to rest.
-    pub(crate) fn let_pass(&mut self, bytes: u64, within: Time) {
+    pub fn let_pass(&mut self, bytes: u64, within: Time) {
         // Bytes that are read make room again after a round trip.
         let round_trip = 2 * (self.latency + self.jitter);
         let room = bytes.saturating_mul(round_trip) / within.max(1);
@@ -30,7 +31,7 @@ impl Speed {
 
 /// One direction of a link.
 #[derive(Debug, Default)]
-pub(crate) struct Pipe {
+pub struct Pipe {
     /// The bytes that were written and not read, in order.
     bytes: VecDeque<u8>,
     /// How many of them have arrived.
@@ -47,27 +48,32 @@ pub(crate) struct Pipe {
 
 impl Pipe {
     /// Bytes that it holds.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
+    /// Whether it holds no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
     /// Whether there is something to see at its far end: bytes, or the end.
-    pub(crate) fn is_readable(&self) -> bool {
+    pub fn is_readable(&self) -> bool {
         self.arrived > 0 || self.is_at_end()
     }
 
     /// Whether everything has been read, and nothing will follow.
-    pub(crate) fn is_at_end(&self) -> bool {
+    pub fn is_at_end(&self) -> bool {
         self.has_ended && self.arrived == 0
     }
 
     /// Whether its end is there or under way, so that nothing more can be put in.
-    pub(crate) fn is_closed(&self) -> bool {
+    pub fn is_closed(&self) -> bool {
         self.end.is_some()
     }
 
     /// Puts bytes in; gives when they arrive. `extra` is chance's part of the latency.
-    pub(crate) fn write(&mut self, count: usize, now: Time, speed: &Speed, extra: Time) -> Time {
+    pub fn write(&mut self, count: usize, now: Time, speed: &Speed, extra: Time) -> Time {
         let begin = self.free_at.max(now);
         self.free_at = begin + count as u64 * 1000 / speed.bytes_per_microsecond.max(1);
         let at = (self.free_at + speed.latency + extra).max(self.last_arrival);
@@ -76,19 +82,37 @@ impl Pipe {
         at
     }
 
+    /// Puts bytes in that arrive at once.
+    pub fn put(&mut self, part: &[u8]) {
+        self.bytes.extend(part);
+        self.arrived += part.len();
+    }
+
+    /// The writer has closed; that arrives at once.
+    pub fn finish(&mut self) {
+        self.end.get_or_insert(0);
+        self.has_ended = true;
+    }
+
+    /// The last bytes that were put in.
+    pub fn newest(&mut self, count: usize) -> &[u8] {
+        let start = self.bytes.len() - count;
+        &self.bytes.make_contiguous()[start..]
+    }
+
     /// One piece of the bytes that [`Pipe::write`] counts.
-    pub(crate) fn extend(&mut self, part: &[u8]) {
+    pub fn extend(&mut self, part: &[u8]) {
         self.bytes.extend(part);
     }
 
     /// The writer has closed; gives when that arrives.
-    pub(crate) fn close(&mut self, now: Time, latency: Time) -> Time {
+    pub fn close(&mut self, now: Time, latency: Time) -> Time {
         let at = (now + latency).max(self.last_arrival);
         *self.end.get_or_insert(at)
     }
 
     /// Drops the bytes that are under way except for the first `kept`, which still arrive.
-    pub(crate) fn cut(&mut self, mut kept: usize) {
+    pub fn cut(&mut self, mut kept: usize) {
         let mut left = VecDeque::new();
         for (at, count) in self.under_way.drain(..) {
             let part = count.min(kept);
@@ -103,12 +127,12 @@ impl Pipe {
     }
 
     /// Bytes that have not arrived.
-    pub(crate) fn under_way(&self) -> usize {
+    pub fn under_way(&self) -> usize {
         self.bytes.len() - self.arrived
     }
 
     /// Moves the bytes that are due to the reader; returns whether there were any.
-    pub(crate) fn arrive(&mut self, now: Time) -> bool {
+    pub fn arrive(&mut self, now: Time) -> bool {
         let mut has_arrived = false;
         while let Some(&(at, count)) = self.under_way.front()
             && at <= now
@@ -126,7 +150,7 @@ impl Pipe {
     }
 
     /// Takes the bytes that have arrived, as far as there is room; returns their number.
-    pub(crate) fn read(&mut self, into: &mut [u8]) -> usize {
+    pub fn read(&mut self, into: &mut [u8]) -> usize {
         let count = into.len().min(self.arrived);
         let (first, second) = self.bytes.as_slices();
         let part = first.len().min(count);
@@ -137,8 +161,15 @@ impl Pipe {
         count
     }
 
+    /// Drops this many of the bytes that have arrived, or all.
+    pub fn skip(&mut self, most: usize) {
+        let count = most.min(self.arrived);
+        self.bytes.drain(..count);
+        self.arrived -= count;
+    }
+
     /// Drops all bytes: no process will read them.
-    pub(crate) fn discard(&mut self) {
+    pub fn discard(&mut self) {
         self.bytes.clear();
         self.under_way.clear();
         self.arrived = 0;
@@ -166,6 +197,17 @@ mod tests {
         assert_eq!(pipe.read(&mut bytes), 4);
         assert_eq!(&bytes, b"oake");
         assert_eq!(pipe.read(&mut bytes), 2);
+        assert!(pipe.is_at_end());
+    }
+
+    #[test]
+    fn bytes_that_are_put_in_arrive_at_once() {
+        let mut pipe = Pipe::default();
+        pipe.put(b"oak");
+        pipe.finish();
+        assert_eq!(pipe.newest(2), b"ak");
+        assert!(pipe.is_readable() && !pipe.is_at_end());
+        assert_eq!(pipe.read(&mut [0; 9]), 3);
         assert!(pipe.is_at_end());
     }
 
