@@ -135,7 +135,7 @@ impl Filter for Callable {
         })
     }
 
-    fn runs_apart(&self) -> bool {
+    fn is_offloaded(&self) -> bool {
         true
     }
 

@@ -23,7 +23,7 @@ impl Synchronisation for Rule {
         })
     }
 
-    fn runs_apart(&self) -> bool {
+    fn is_offloaded(&self) -> bool {
         true
     }
 }

@@ -91,7 +91,7 @@ fn a_rule_in_webassembly_says_when_a_wave_goes_on() {
     let think = name("tests/filters/faults.wasm", "think");
     let mut think = registry.make_rule(&think, ValuesRef::default()).unwrap();
     let error = think.decide(&arrivals).unwrap_err().to_string();
-    assert!(think.runs_apart() && error.contains("runs too long"), "{error}");
+    assert!(think.is_offloaded() && error.contains("runs too long"), "{error}");
 }
 
 #[test]

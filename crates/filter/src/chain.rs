@@ -24,7 +24,7 @@ pub struct Chain {
     composable: Vec<usize>,
     /// Whether one of those emitted in the last wave.
     has_released: bool,
-    runs_apart: bool,
+    is_offloaded: bool,
 }
 
 impl Chain {
@@ -43,8 +43,8 @@ impl Chain {
         }
         let is_composable = |&index: &usize| filters[index].state() == State::Composable;
         let composable = (0..filters.len()).filter(is_composable).collect();
-        let runs_apart = filters.iter().any(|filter| filter.runs_apart());
-        Ok(Self { filters, composable, runs_apart, ..Self::default() })
+        let is_offloaded = filters.iter().any(|filter| filter.is_offloaded());
+        Ok(Self { filters, composable, is_offloaded, ..Self::default() })
     }
 
     /// The positions of the filters with a [`State::Composable`] state.
@@ -128,8 +128,8 @@ impl Filter for Chain {
         self.filters.is_empty()
     }
 
-    fn runs_apart(&self) -> bool {
-        self.runs_apart
+    fn is_offloaded(&self) -> bool {
+        self.is_offloaded
     }
 
     fn state(&self) -> State {

@@ -86,7 +86,7 @@ pub trait Filter: Send {
     /// never return. It is then offloaded to a thread of its own, from its first wave to its end:
     /// [`Filter::transform`], [`Filter::save`], [`Filter::absorb`] and what happens when it is
     /// dropped. Asked once, when it has been made, as is [`Filter::state`].
-    fn runs_apart(&self) -> bool {
+    fn is_offloaded(&self) -> bool {
         false
     }
 

@@ -53,10 +53,10 @@ pub trait Synchronisation: Send {
     fn decide(&mut self, arrivals: &Arrivals<'_>) -> Result<Verdict, FilterError>;
 
     /// Whether it must not be asked in the loop of its process, as
-    /// [`Filter::runs_apart`](crate::Filter::runs_apart) is. It is asked on a thread of its own
+    /// [`Filter::is_offloaded`](crate::Filter::is_offloaded) is. It is asked on a thread of its own
     /// then, about what has come by the time that the thread begins; what has come since is asked
     /// about when it has answered. Asked once, when it has been made.
-    fn runs_apart(&self) -> bool {
+    fn is_offloaded(&self) -> bool {
         false
     }
 }

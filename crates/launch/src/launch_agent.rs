@@ -41,7 +41,7 @@ const SILENCE: Duration = Duration::from_secs(8);
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Output that the session has not taken yet, in bytes; beyond that the oldest is dropped.
-const UNTOLD_BYTES_MAX: usize = 256 << 10;
+const UNWRITTEN_BYTES_MAX: usize = 256 << 10;
 
 /// Runs as a launch agent if this process was started as one, and returns the exit of the process
 /// that it watched; the caller is to end in the same way. Returns nothing otherwise.
@@ -131,7 +131,7 @@ struct LaunchAgent {
     /// Whether the session is open.
     has_session: bool,
     exit: Option<Exit>,
-    untold: Vec<u8>,
+    unwritten: Vec<u8>,
     /// When the front-end's port is probed next.
     probe_at: Option<Instant>,
     /// Since when no probe was answered.
@@ -171,7 +171,7 @@ impl LaunchAgent {
             has_joined: false,
             has_session: true,
             exit: None,
-            untold: Vec::new(),
+            unwritten: Vec::new(),
             probe_at: None,
             silent_since: None,
         })
@@ -201,7 +201,7 @@ impl LaunchAgent {
         let begun = Instant::now();
         while begun.elapsed() < FAREWELL {
             self.pass_on(stderr);
-            if self.untold.is_empty() || !self.has_session {
+            if self.unwritten.is_empty() || !self.has_session {
                 break;
             }
             wait(&[(stderr, PollFlags::OUT)], FAREWELL.saturating_sub(begun.elapsed()));
@@ -225,19 +225,19 @@ impl LaunchAgent {
     /// Forwards the output of the process, as far as the session takes it.
     fn pass_on(&mut self, stderr: BorrowedFd<'_>) {
         // A stream that cannot be read has ended.
-        let _ = self.process.take_stdout(&mut self.untold);
-        let _ = self.process.take_stderr(&mut self.untold);
-        while !self.untold.is_empty() {
-            match rustix::io::write(stderr, &self.untold) {
-                Ok(count) => drop(self.untold.drain(..count)),
+        let _ = self.process.take_stdout(&mut self.unwritten);
+        let _ = self.process.take_stderr(&mut self.unwritten);
+        while !self.unwritten.is_empty() {
+            match rustix::io::write(stderr, &self.unwritten) {
+                Ok(count) => drop(self.unwritten.drain(..count)),
                 Err(rustix::io::Errno::INTR) => {}
                 Err(rustix::io::Errno::AGAIN) => break,
                 // The session has closed: nothing reads the output any more.
-                Err(_) => self.untold.clear(),
+                Err(_) => self.unwritten.clear(),
             }
         }
-        let surplus = self.untold.len().saturating_sub(UNTOLD_BYTES_MAX);
-        self.untold.drain(..surplus);
+        let surplus = self.unwritten.len().saturating_sub(UNWRITTEN_BYTES_MAX);
+        self.unwritten.drain(..surplus);
     }
 
     /// Whether the front-end has ended. It is probed only while no session or process would report
@@ -279,7 +279,7 @@ impl LaunchAgent {
         if self.has_session {
             streams.push((stdin, PollFlags::IN));
         }
-        if !self.untold.is_empty() {
+        if !self.unwritten.is_empty() {
             streams.push((stderr, PollFlags::OUT));
         }
         let now = Instant::now();

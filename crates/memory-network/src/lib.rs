@@ -8,6 +8,7 @@
 //! and moved by the same [`receive`] and [`gather`].
 
 #![no_std]
+#![forbid(unsafe_code)]
 
 extern crate alloc;
 

@@ -99,7 +99,7 @@ fn orphans_and_newcomers_have_what_was_sent_before_and_meanwhile() {
     each_seed("files", "orphans_and_newcomers", 120, |seed| {
         let (shelf, registry) = shelf();
         let shape = ["2x2x2", "3x3", "1x1x1x2", "2x2x2x2"][seed as usize % 4];
-        let mut tree = Tree::open_to_guests_with(shape, seed, terms(), registry);
+        let mut tree = Tree::open_to_dynamic_members_with(shape, seed, terms(), registry);
         tree.schedule.widen();
         let everyone = tree.everyone();
         let bytes = contents(300_000);
@@ -115,10 +115,10 @@ fn orphans_and_newcomers_have_what_was_sent_before_and_meanwhile() {
         let places = alive(&tree);
         let place = places.get(tree.schedule.below(places.len().max(1))).copied();
         let root = tree.topology.root().rank();
-        let guest = tree.guest(place.unwrap_or(root), Role::Communication);
+        let joined = tree.join_unplanned(place.unwrap_or(root), Role::Communication);
         tree.run();
         // A process without a level below it for another one refuses it.
-        let has_joined = tree.processes[guest].rank.is_some();
+        let has_joined = tree.processes[joined].rank.is_some();
         // The second name is that of the second file.
         sum_by(&mut tree, "test:x", &everyone);
         sum_by(&mut tree, "test:xx", &everyone);

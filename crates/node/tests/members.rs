@@ -58,7 +58,7 @@ fn whole(tree: &mut Tree, stream: StreamId, everyone: &RankSet, next: &mut u64) 
 #[test]
 fn back_ends_come_and_go_while_waves_run_without_them() {
     each_seed("members", "back_ends_come_and_go", 120, |seed| {
-        let mut tree = Tree::open_to_guests(shape(seed), seed, terms());
+        let mut tree = Tree::open_to_dynamic_members(shape(seed), seed, terms());
         let everyone = tree.everyone();
         let stream = tree.stream(&everyone, "sum", WaveRule::All);
         let mut given = BTreeSet::new();
@@ -68,10 +68,10 @@ fn back_ends_come_and_go_while_waves_run_without_them() {
             sent += 5;
             let (moves, open) = (tree.schedule.below(300) as u64, places(&tree));
             let parent = one_of(&mut tree, &open);
-            let guest = tree.guest(parent, Role::BackEnd);
+            let joined = tree.join_unplanned(parent, Role::BackEnd);
             tree.run_some(moves);
             tree.run();
-            let rank = tree.processes[guest].rank.expect("it was welcomed");
+            let rank = tree.processes[joined].rank.expect("it was welcomed");
             assert!(rank >= DYNAMIC_RANKS_BEGIN && given.insert(rank), "rank {rank} is fresh");
             let joined = Event::Joined { back_ends: RankSet::range(rank, rank) };
             assert!(tree.events.contains(&joined), "{:?}", tree.events);
@@ -101,12 +101,12 @@ fn back_ends_come_and_go_while_waves_run_without_them() {
 #[test]
 fn what_a_member_has_sent_before_it_leaves_is_in_the_answers() {
     each_seed("members", "what_a_member_has_sent", 120, |seed| {
-        let mut tree = Tree::open_to_guests(shape(seed), seed, terms());
+        let mut tree = Tree::open_to_dynamic_members(shape(seed), seed, terms());
         let open = places(&tree);
         let parent = one_of(&mut tree, &open);
-        let guest = tree.guest(parent, Role::BackEnd);
+        let joined = tree.join_unplanned(parent, Role::BackEnd);
         tree.run();
-        let rank = tree.processes[guest].rank.expect("it was welcomed");
+        let rank = tree.processes[joined].rank.expect("it was welcomed");
         let now = tree.front_end().back_ends();
         let others = now.difference(RankSet::range(rank, rank).as_ref());
         let stream = tree.stream(&now, "sum", WaveRule::All);
@@ -125,24 +125,24 @@ fn what_a_member_has_sent_before_it_leaves_is_in_the_answers() {
         let last = &answers[11];
         assert_eq!(missing_ranks(last), RankSet::range(rank, rank));
         assert!(says(last, rank, "has left"), "{:?}", last.missing);
-        assert!(!tree.is_linked(guest));
+        assert!(!tree.is_linked(joined));
     });
 }
 
 #[test]
 fn communication_processes_join_and_leave_and_no_wave_lacks_anybody() {
     each_seed("members", "communication_processes_join", 120, |seed| {
-        let mut tree = Tree::open_to_guests(shape(seed), seed, terms());
+        let mut tree = Tree::open_to_dynamic_members(shape(seed), seed, terms());
         let root = tree.topology.root().rank();
-        let joined = tree.guest(root, Role::Communication);
+        let joined = tree.join_unplanned(root, Role::Communication);
         tree.run();
         let process = tree.processes[joined].rank.expect("it was welcomed");
         let is_offered = |event: &Event| matches!(event, Event::Offered { attach_points } if attach_points.iter().any(|point| point.parent == process));
         assert!(tree.events.iter().any(is_offered), "{:?}", tree.events);
         for _ in 0..3 {
-            let guest = tree.guest(process, Role::BackEnd);
+            let joined = tree.join_unplanned(process, Role::BackEnd);
             tree.run();
-            let rank = tree.processes[guest].rank.expect("it was welcomed");
+            let rank = tree.processes[joined].rank.expect("it was welcomed");
             assert!((process + 1..process + 256).contains(&rank));
         }
         let everyone = tree.front_end().back_ends();
@@ -179,18 +179,18 @@ fn communication_processes_join_and_leave_and_no_wave_lacks_anybody() {
 }
 
 #[test]
-fn guests_are_repaired_like_all_others() {
-    each_seed("members", "guests_are_repaired", 120, |seed| {
-        let mut tree = Tree::open_to_guests(shape(seed), seed, terms());
+fn dynamic_members_are_repaired_like_all_others() {
+    each_seed("members", "dynamic_members_are_repaired", 120, |seed| {
+        let mut tree = Tree::open_to_dynamic_members(shape(seed), seed, terms());
         let root = tree.topology.root().rank();
-        let joined = tree.guest(root, Role::Communication);
+        let joined = tree.join_unplanned(root, Role::Communication);
         tree.run();
         let process = tree.processes[joined].rank.expect("it was welcomed");
         let mut victims = tree.communication_ranks();
         victims.push(process);
         for _ in 0..4 {
             let parent = one_of(&mut tree, &victims.clone());
-            tree.guest(parent, Role::BackEnd);
+            tree.join_unplanned(parent, Role::BackEnd);
         }
         tree.run();
         let everyone = tree.front_end().back_ends();
@@ -225,21 +225,21 @@ fn who_is_not_wanted_is_told_why() {
             (Role::BackEnd, "no rank is free"),
             (Role::Communication, "takes no further processes"),
         ] {
-            let guest = tree.guest(parent, role);
+            let joined = tree.join_unplanned(parent, role);
             tree.run();
-            assert!(reason(&tree, guest).contains(text), "{}", reason(&tree, guest));
+            assert!(reason(&tree, joined).contains(text), "{}", reason(&tree, joined));
         }
-        let mut tree = Tree::open_to_guests("2x2", seed, terms());
-        let guest = tree.guest(parent, Role::Communication);
+        let mut tree = Tree::open_to_dynamic_members("2x2", seed, terms());
+        let joined = tree.join_unplanned(parent, Role::Communication);
         tree.run();
-        assert!(reason(&tree, guest).contains("no level below"), "{}", reason(&tree, guest));
+        assert!(reason(&tree, joined).contains("no level below"), "{}", reason(&tree, joined));
         let root = tree.topology.root().rank();
         for _ in 0..16 {
-            tree.guest(root, Role::Communication);
+            tree.join_unplanned(root, Role::Communication);
         }
         tree.run();
-        let guest = tree.guest(root, Role::Communication);
+        let joined = tree.join_unplanned(root, Role::Communication);
         tree.run();
-        assert!(reason(&tree, guest).contains("no ranks left"), "{}", reason(&tree, guest));
+        assert!(reason(&tree, joined).contains("no ranks left"), "{}", reason(&tree, joined));
     });
 }

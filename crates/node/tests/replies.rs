@@ -14,7 +14,7 @@ const QUEUED_BYTES_MAX: usize = 1 << 20;
 
 /// Adds up, and answers each wave with very many packets, but not where the front-end is.
 struct Flood {
-    runs_apart: bool,
+    is_offloaded: bool,
 }
 
 impl Filter for Flood {
@@ -30,15 +30,17 @@ impl Filter for Flood {
         Ok(())
     }
 
-    fn runs_apart(&self) -> bool {
-        self.runs_apart
+    fn is_offloaded(&self) -> bool {
+        self.is_offloaded
     }
 }
 
-fn flooded(seed: u64, runs_apart: bool) -> (Tree, StreamId, StreamId) {
-    let registry = match runs_apart {
-        true => Registry::built_in().with("flood", |_| Ok(Box::new(Flood { runs_apart: true }))),
-        false => Registry::built_in().with("flood", |_| Ok(Box::new(Flood { runs_apart: false }))),
+fn flooded(seed: u64, is_offloaded: bool) -> (Tree, StreamId, StreamId) {
+    let registry = match is_offloaded {
+        true => Registry::built_in().with("flood", |_| Ok(Box::new(Flood { is_offloaded: true }))),
+        false => {
+            Registry::built_in().with("flood", |_| Ok(Box::new(Flood { is_offloaded: false })))
+        }
     };
     let mut tree = Tree::with_filters("2x2", seed, registry);
     tree.schedule.cut_bytes = 64 << 10;
@@ -54,8 +56,8 @@ fn flooded(seed: u64, runs_apart: bool) -> (Tree, StreamId, StreamId) {
 
 #[test]
 fn a_flood_of_replies_waits_with_its_filter_and_comes_whole() {
-    for runs_apart in [false, true] {
-        let (mut tree, flood, other) = flooded(1, runs_apart);
+    for is_offloaded in [false, true] {
+        let (mut tree, flood, other) = flooded(1, is_offloaded);
         let everyone = tree.everyone();
         // No application reads what comes down.
         everyone.iter().for_each(|rank| tree.process(rank).is_deaf = true);
@@ -64,7 +66,7 @@ fn a_flood_of_replies_waits_with_its_filter_and_comes_whole() {
         }
         tree.run();
         let most = tree.most_queued;
-        assert!(most < 8 * QUEUED_BYTES_MAX, "{most} bytes are queued; apart: {runs_apart}");
+        assert!(most < 8 * QUEUED_BYTES_MAX, "{most} bytes are queued; apart: {is_offloaded}");
         tree.all_send(&everyone, other);
         let answers = tree.answers();
         assert!(answers.iter().any(|answer| answer.stream == other && answer.is_complete()));
@@ -74,7 +76,7 @@ fn a_flood_of_replies_waits_with_its_filter_and_comes_whole() {
         });
         let rest = tree.answers();
         let sums = answers.iter().chain(&rest).filter(|answer| answer.stream == flood);
-        assert_eq!(sums.count(), 3, "apart: {runs_apart}");
+        assert_eq!(sums.count(), 3, "apart: {is_offloaded}");
         for rank in everyone.iter() {
             assert_eq!(tree.process(rank).received.len(), 3 * REPLIES, "rank {rank}");
         }
@@ -101,8 +103,8 @@ fn a_flood_of_replies_leaves_others_their_turn() {
 
 #[test]
 fn a_flood_of_replies_ends_with_its_stream_and_with_its_reader() {
-    for runs_apart in [false, true] {
-        let (mut tree, flood, other) = flooded(1, runs_apart);
+    for is_offloaded in [false, true] {
+        let (mut tree, flood, other) = flooded(1, is_offloaded);
         let everyone = tree.everyone();
         everyone.iter().for_each(|rank| tree.process(rank).is_deaf = true);
         tree.all_send(&everyone, flood);

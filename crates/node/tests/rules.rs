@@ -29,8 +29,8 @@ struct Stubborn;
 /// Refuses every wave that it is asked about.
 struct Broken;
 
-/// Another one, which is asked apart from the loop.
-struct Apart(Box<dyn Synchronisation>);
+/// Another one, which is asked in a job.
+struct Offloaded(Box<dyn Synchronisation>);
 
 /// Longer than a rule may take.
 const TOO_LONG: u64 = FILTER_LIMIT.as_millis() as u64 + 1;
@@ -64,12 +64,12 @@ impl Synchronisation for Broken {
     }
 }
 
-impl Synchronisation for Apart {
+impl Synchronisation for Offloaded {
     fn decide(&mut self, arrivals: &Arrivals<'_>) -> Result<Verdict, FilterError> {
         self.0.decide(arrivals)
     }
 
-    fn runs_apart(&self) -> bool {
+    fn is_offloaded(&self) -> bool {
         true
     }
 }
@@ -84,14 +84,14 @@ impl FilterSource for Rules {
         name: &str,
         _: ValuesRef<'_>,
     ) -> Result<Box<dyn Synchronisation>, FilterError> {
-        let apart = name.strip_prefix("apart-");
-        let rule: Box<dyn Synchronisation> = match apart.unwrap_or(name) {
+        let offloaded = name.strip_prefix("offloaded-");
+        let rule: Box<dyn Synchronisation> = match offloaded.unwrap_or(name) {
             "patient" => Box::new(Patient),
             "three" => Box::new(Quorum(3)),
             "stubborn" => Box::new(Stubborn),
             _ => Box::new(Broken),
         };
-        Ok(if apart.is_some() { Box::new(Apart(rule)) } else { rule })
+        Ok(if offloaded.is_some() { Box::new(Offloaded(rule)) } else { rule })
     }
 }
 
@@ -107,9 +107,9 @@ fn stream_by(tree: &mut Tree, filter: &str, rule: &str) -> StreamId {
     stream
 }
 
-/// A rule in the loop, and the same apart from it.
+/// A rule in the loop, and the same offloaded from it.
 fn both(rule: &str) -> [String; 2] {
-    [format!("rule:{rule}"), format!("rule:apart-{rule}")]
+    [format!("rule:{rule}"), format!("rule:offloaded-{rule}")]
 }
 
 fn without(everyone: &RankSet, rank: Rank) -> RankSet {
@@ -136,8 +136,10 @@ fn a_complete_wave_goes_on_whatever_the_rule_says() {
 fn a_rule_is_asked_again_when_its_time_is_up() {
     each_seed("rules", "a_rule_is_asked_again", 12, |seed| {
         for (shape, fan_out) in [("2", 2), ("8", 8), ("2^2", 2), ("2^4", 2), ("8^2", 8)] {
-            let [inside, apart] = both("patient");
-            for (filter, rule) in [("sum", &inside), ("sum", &apart), ("statistics", &apart)] {
+            let [inside, offloaded] = both("patient");
+            for (filter, rule) in
+                [("sum", &inside), ("sum", &offloaded), ("statistics", &offloaded)]
+            {
                 let mut tree = Tree::with_filters(shape, seed, registry());
                 let everyone = tree.everyone();
                 let stream = stream_by(&mut tree, filter, rule);
@@ -196,7 +198,7 @@ fn a_rule_that_fails_costs_the_wave_with_its_reason() {
 fn what_has_come_while_a_rule_was_asked_is_asked_about_next() {
     each_seed("rules", "what_has_come_while", 8, |seed| {
         let mut tree = Tree::with_filters("8", seed, registry());
-        let stream = stream_by(&mut tree, "sum", "rule:apart-three");
+        let stream = stream_by(&mut tree, "sum", "rule:offloaded-three");
         tree.holds_jobs = true;
         for rank in [6, 1, 4] {
             tree.send(rank, stream, 10).expect("open");
@@ -214,7 +216,7 @@ fn a_rule_that_never_answers_is_given_up_and_its_stream_says_so() {
     each_seed("rules", "a_rule_that_never_answers", 8, |seed| {
         let mut tree = Tree::with_filters("4", seed, registry());
         let everyone = tree.everyone();
-        let stream = stream_by(&mut tree, "sum", "rule:apart-stubborn");
+        let stream = stream_by(&mut tree, "sum", "rule:offloaded-stubborn");
         let neighbour = tree.stream(&everyone, "sum", WaveRule::All);
         tree.holds_jobs = true;
         tree.all_send(&everyone, stream);
@@ -225,7 +227,8 @@ fn a_rule_that_never_answers_is_given_up_and_its_stream_says_so() {
         assert_eq!(tree.one_answer().stream, neighbour);
         tree.advance(TOO_LONG);
         let answer = tree.one_answer();
-        let reason = "rule 'rule:apart-stubborn' of stream 1 has run for 10000 ms and is given up";
+        let reason =
+            "rule 'rule:offloaded-stubborn' of stream 1 has run for 10000 ms and is given up";
         assert!(answer.packet.is_none() && says(&answer, 2, reason), "{answer:?}");
         let is_told = |event: &Event| {
             matches!(event, Event::FilterFailed { stream: told, reason }
@@ -247,7 +250,7 @@ fn a_stream_is_closed_while_its_rule_thinks() {
     each_seed("rules", "a_stream_is_closed", 8, |seed| {
         let mut tree = Tree::with_filters("4", seed, registry());
         let everyone = tree.everyone();
-        let stream = stream_by(&mut tree, "sum", "rule:apart-three");
+        let stream = stream_by(&mut tree, "sum", "rule:offloaded-three");
         tree.holds_jobs = true;
         tree.send(2, stream, 10).expect("open");
         tree.run();

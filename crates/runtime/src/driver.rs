@@ -41,7 +41,7 @@ pub struct Driver {
     sockets: SocketTable,
     processes: Processes,
     attempt: Attempt,
-    /// Threads for filters that run apart, once there was such a one.
+    /// Threads for offloaded filters, once there was such a one.
     workers: Option<Workers>,
     /// The front-end's end of what all other processes of a tree that repairs itself hang by.
     liveness_pipe: Option<LivenessPipe>,
@@ -499,7 +499,7 @@ impl Driver {
         }
     }
 
-    /// Has filters run that run apart; gives whether the node may have something to say.
+    /// Has filters run that are offloaded; gives whether the node may have something to say.
     fn give_out_jobs(&mut self) -> Result<bool, RuntimeError> {
         let mut has_asked = false;
         while self.node.has_job() && self.node.jobs_out() < JOBS_MAX {

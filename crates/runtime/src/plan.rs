@@ -108,12 +108,12 @@ pub struct TreeOptions {
     pub recovery: Recovery,
     /// Whether dynamic members may join.
     pub takes_dynamic_members: bool,
-    /// How long filters that run apart may take for one wave, in milliseconds; 0 for ever.
+    /// How long offloaded filters may take for one wave, in milliseconds; 0 for ever.
     pub filter_milliseconds: u32,
 }
 
 impl TreeOptions {
-    /// How long filters that run apart may take for one wave; zero for ever.
+    /// How long offloaded filters may take for one wave; zero for ever.
     #[must_use]
     pub fn filter_limit(&self) -> Duration {
         Duration::from_millis(self.filter_milliseconds.into())

@@ -22,7 +22,7 @@ pub(crate) enum Token {
     Attempt,
     /// The last process has closed the liveness pipe.
     LivenessPipe,
-    /// A filter that runs apart is done.
+    /// A filter that is offloaded is done.
     Work,
     /// A descriptor of the application's.
     Foreign,

@@ -396,7 +396,7 @@ fn a_rule_lets_waves_go_without_the_last() {
     let tree = tree_below_us(&mark);
     let everyone = network.everyone();
     let wasm_quorum = format!("wasm:{}#quorum", source("filters/sums.wasm").display());
-    // A sum that runs apart from the loop, and crashes at no rank that there is.
+    // A sum that is offloaded, and crashes at no rank that there is.
     let apart = FilterSpec {
         name: native("libfaults.so", "crash"),
         parameters: Values::new().scalar(999_u32),

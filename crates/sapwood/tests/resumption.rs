@@ -116,7 +116,7 @@ fn a_front_end_may_be_replaced_more_than_once() {
 }
 
 /// A process that has joined the network, and a back-end that has attached to it.
-fn guests_of(scene: &mut Scene) -> [Child; 2] {
+fn joined_of(scene: &mut Scene) -> [Child; 2] {
     let attach_file = scene.folder.path().join("state-attach");
     let mut start = |program: &Path, arguments: &[&str], told: &str| {
         let child = Command::new(program).args(arguments).arg(&attach_file).spawn().unwrap();
@@ -131,9 +131,9 @@ fn guests_of(scene: &mut Scene) -> [Child; 2] {
 }
 
 #[test]
-fn guests_come_back_to_another_front_end() {
+fn dynamic_members_come_back_to_another_front_end() {
     let mut scene = Scene::of("2x2x2", "unix", HANG);
-    let children = guests_of(&mut scene);
+    let children = joined_of(&mut scene);
     scene.kill_front_end();
     let mut network = Network::resume(&scene.state(), HANG).unwrap();
     network.wait_for_back_ends(9, HANG).unwrap();
@@ -150,9 +150,9 @@ fn guests_come_back_to_another_front_end() {
 }
 
 #[test]
-fn guests_end_when_no_front_end_comes() {
+fn dynamic_members_end_when_no_front_end_comes() {
     let mut scene = Scene::of("2x2x2", "unix", Duration::from_millis(1_000));
-    let children = guests_of(&mut scene);
+    let children = joined_of(&mut scene);
     scene.kill_front_end();
     wait_until_gone(&scene.tree);
     for mut child in children {

@@ -66,7 +66,7 @@ impl Filter for Offloaded {
         self.0.transform(wave, out)
     }
 
-    fn runs_apart(&self) -> bool {
+    fn is_offloaded(&self) -> bool {
         true
     }
 }

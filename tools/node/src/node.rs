@@ -11,11 +11,11 @@ use sapwood::Registry;
 use sapwood_command_line::arguments::explained;
 use sapwood_command_line::exit::Failure;
 
-/// The command line of a communication process.
+/// A communication process of a tree: connects to its parent and starts its children.
 #[derive(Parser)]
 #[command(name = "sapwood-node", version)]
 struct Arguments {
-    /// Join the network of this attach file, which must take guests; leave on SIGTERM.
+    /// Join the network of this attach file, which must admit dynamic members; leave on SIGTERM.
     #[arg(long, value_name = "ATTACH-FILE")]
     join: Option<PathBuf>,
 }

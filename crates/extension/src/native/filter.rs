@@ -86,7 +86,7 @@ impl Filter for NativeFilter {
         out.outcome(name, code)
     }
 
-    fn runs_apart(&self) -> bool {
+    fn is_offloaded(&self) -> bool {
         true
     }
 

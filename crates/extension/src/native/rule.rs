@@ -62,7 +62,7 @@ impl Synchronisation for NativeRule {
         Ok(verdict_of(wait_ns))
     }
 
-    fn runs_apart(&self) -> bool {
+    fn is_offloaded(&self) -> bool {
         true
     }
 }

@@ -142,7 +142,7 @@ impl Filter for WasmFilter {
         }
     }
 
-    fn runs_apart(&self) -> bool {
+    fn is_offloaded(&self) -> bool {
         true
     }
 
@@ -244,7 +244,7 @@ impl Synchronisation for WasmRule {
         Ok(verdict_of(u64_at(area, 0).cast_signed()))
     }
 
-    fn runs_apart(&self) -> bool {
+    fn is_offloaded(&self) -> bool {
         true
     }
 }

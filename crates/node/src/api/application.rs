@@ -67,7 +67,7 @@ impl Application<'_> {
         self.node.turn.undelivered.take()
     }
 
-    /// How long filters that run apart may take for one wave; zero for ever. At first it is
+    /// How long offloaded filters may take for one wave; zero for ever. At first it is
     /// [`FILTER_LIMIT`](crate::FILTER_LIMIT).
     pub fn set_filter_limit(&mut self, limit: Duration) {
         self.node.streams.jobs.limit = limit;

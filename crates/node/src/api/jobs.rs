@@ -1,4 +1,4 @@
-//! The jobs of filters and rules that run apart from the loop.
+//! The jobs of offloaded filters and rules.
 
 use alloc::vec::Vec;
 use core::mem;

@@ -24,7 +24,7 @@ impl Streams {
 
 impl Stream {
     /// Whether a stream's next wave is not to be sent on here and now: others have their turn
-    /// first, or its filters run apart.
+    /// first, or its filters are offloaded.
     #[inline]
     pub(crate) fn has_to_wait(&mut self, turn: &mut Turn) -> bool {
         if self.route != Route::Transform {
@@ -50,7 +50,7 @@ impl Stream {
         turn.transformed = Some((id, waves + 1));
     }
 
-    /// Its upward filters run apart from now on, until they are quick again.
+    /// Its upward filters are offloaded from now on, until they are quick again.
     pub(crate) fn begin_offload(&mut self) {
         let is_own_matter = self.telemetry.is_some();
         if self.route == Route::Transform && self.offload.is_none() && !is_own_matter {

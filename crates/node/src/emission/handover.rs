@@ -87,7 +87,7 @@ impl Stream {
         }
     }
 
-    /// Filters that run apart have taken in a wave, whose packets have not been sent; `copy` is
+    /// Offloaded filters have taken in a wave, whose packets have not been sent; `copy` is
     /// what they held behind it, if that is due.
     pub(crate) fn note_taken_in_offload(
         &mut self,
@@ -103,7 +103,7 @@ impl Stream {
     }
 
     /// Hands over what the filters of a stream hold, after all waves before this one. Filters that
-    /// run apart are asked for it first.
+    /// are offloaded are asked for it first.
     fn hand_over(&mut self, wave: Wave, turn: &mut Turn) {
         let has_parent = turn.parent.is_some();
         match &mut self.offload {

@@ -1,4 +1,4 @@
-//! Lends filters and rules that run apart from the loop to jobs, and sends on what they made.
+//! Lends offloaded filters and rules to jobs, and sends on what they made.
 
 use alloc::format;
 use alloc::string::String;
@@ -81,7 +81,7 @@ impl Streams {
 }
 
 impl Stream {
-    /// A packet waits for downward filters that run apart.
+    /// A packet waits for downward offloaded filters.
     pub(crate) fn queue_down(&mut self, packet: PacketRef<'_>, turn: &mut Turn) {
         let Some(offload) = &mut self.down_offload else { return };
         if let Phase::GivenUp(_) = offload.phase {

@@ -203,7 +203,7 @@ impl Children {
     pub(crate) fn are_related(&self, one: Rank, other: Rank) -> bool {
         let (Some(first), Some(second)) = (self.get(one), self.get(other)) else { return true };
         let domains = (&first.authority.domain, &second.authority.domain);
-        // Where guests come from is not in the plan.
+        // Where dynamic members come from is not in the plan.
         is_dynamic(one)
             || is_dynamic(other)
             || domains.0.is_empty()

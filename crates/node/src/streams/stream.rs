@@ -44,7 +44,7 @@ pub(crate) struct Stream {
     pub(crate) down: Chain,
     /// Whether every packet goes down as it came.
     pub(crate) passes_down: bool,
-    /// Set when the upward filters run apart from the node's loop.
+    /// Set when the upward filters are offloaded.
     pub(crate) offload: Option<Box<Offload>>,
     /// The same of the downward filters.
     pub(crate) down_offload: Option<Box<DownOffload>>,
@@ -157,15 +157,15 @@ impl Stream {
         let down = chain(registry, &request.down)?;
         let members = request.members.to_set().map_err(|error| NodeError::Filter(error.into()))?;
         let route = Route::of(&up);
-        let runs_apart = up.runs_apart() && route == Route::Transform;
+        let is_offloaded = up.is_offloaded() && route == Route::Transform;
         Ok(Self {
             id: request.stream,
             members,
             route,
-            offload: runs_apart.then(|| Offload::of_foreign_filters().into()),
+            offload: is_offloaded.then(|| Offload::of_foreign_filters().into()),
             up,
             passes_down: down.is_pass(),
-            down_offload: down.runs_apart().then(Box::default),
+            down_offload: down.is_offloaded().then(Box::default),
             down,
             handover: None,
             rule: rule_of(registry, request.rule.as_ref())?,

@@ -10,9 +10,9 @@ use core::time::Duration;
 /// Most waves that go through filters in one input before others have their turn.
 pub(crate) const WAVES_PER_INPUT: u32 = 32;
 /// Filters that take this long for their waves of one input are slow. One that is slow twice in a
-/// row runs apart.
+/// row is offloaded.
 pub(crate) const SLOW: Duration = Duration::from_millis(1);
-/// Filters that take this long run apart at once.
+/// Filters that take this long are offloaded at once.
 pub(crate) const VERY_SLOW: Duration = Duration::from_millis(5);
 
 /// How a stream's upward filters have kept their time.

@@ -1,5 +1,5 @@
-//! Streams whose filters run apart from the node's loop: because their run time is not known
-//! ([`Filter::runs_apart`](sapwood_filter::Filter::runs_apart)), or because they were measured
+//! Streams whose filters are offloaded: because their run time is not known
+//! ([`Filter::is_offloaded`](sapwood_filter::Filter::is_offloaded)), or because they were measured
 //! slow (`fairness`).
 //!
 //! The node lends such a stream's chain and its next waves to a [`Job`], and sends on what came of
@@ -14,7 +14,7 @@
 //! A job that does not come back within the network's limit is given up: its waves, and all later
 //! ones of the stream at this node, fail with that reason.
 //!
-//! Synchronisation rules that run apart are asked in jobs as well (`decision`).
+//! Synchronisation rules that are offloaded are asked in jobs as well (`decision`).
 
 use alloc::collections::VecDeque;
 use alloc::string::String;
@@ -82,7 +82,7 @@ impl Stride {
     }
 }
 
-/// The upward filters of a stream that run apart.
+/// The upward filters of a stream that are offloaded.
 #[derive(Debug, Default)]
 pub(crate) struct Offload {
     pub(crate) phase: Phase,
@@ -129,7 +129,7 @@ impl Offload {
     }
 }
 
-/// The downward filters of a stream that run apart, and the packets that wait for them.
+/// The downward filters of a stream that are offloaded, and the packets that wait for them.
 #[derive(Debug, Default)]
 pub(crate) struct DownOffload {
     pub(crate) phase: Phase,

@@ -17,7 +17,7 @@ impl Route {
     pub(crate) fn of(up: &Chain) -> Self {
         match (up.is_pass(), up.as_fold()) {
             (true, _) => Self::Pass,
-            (false, Some(_)) if !up.runs_apart() => Self::Fold,
+            (false, Some(_)) if !up.is_offloaded() => Self::Fold,
             (false, _) => Self::Transform,
         }
     }

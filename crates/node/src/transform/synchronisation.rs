@@ -3,7 +3,7 @@
 //! given its part, and when the time is up that the rule has named.
 //!
 //! A rule whose run time is not known is asked in a [`Job`](crate::Job), as filters
-//! that run apart are called (`offload`). Until it has answered it is asked nothing else; waves
+//! that are offloaded are called (`offload`). Until it has answered it is asked nothing else; waves
 //! that are complete meanwhile go on without it. One that does not answer within the network's
 //! limit is given up: from then on every wave that it would be asked about fails.
 
@@ -62,7 +62,7 @@ pub(crate) struct Question {
 
 impl Decider {
     pub(crate) fn new(rule: Box<dyn Synchronisation>) -> Self {
-        let state = match rule.runs_apart() {
+        let state = match rule.is_offloaded() {
             true => RuleState::Offload(Rule(rule)),
             false => RuleState::Here(Rule(rule)),
         };

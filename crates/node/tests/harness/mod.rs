@@ -86,8 +86,8 @@ pub struct Tree {
     program: Option<Program>,
     is_attaching: bool,
     recovery: Recovery,
-    takes_guests: bool,
-    /// Jobs of filters that run apart, which are out.
+    takes_dynamic_members: bool,
+    /// Jobs of offloaded filters, which are out.
     pub jobs: Vec<(usize, Job)>,
     /// Whether jobs are given back some moves later, rather than at once.
     pub delays_jobs: bool,
@@ -128,19 +128,19 @@ impl Tree {
     }
 
     /// A started tree that repairs itself, and takes members that were not planned.
-    pub fn open_to_guests(spec: &str, seed: u64, recovery: Recovery) -> Self {
-        Self::open_to_guests_with(spec, seed, recovery, Registry::built_in())
+    pub fn open_to_dynamic_members(spec: &str, seed: u64, recovery: Recovery) -> Self {
+        Self::open_to_dynamic_members_with(spec, seed, recovery, Registry::built_in())
     }
 
     /// The same, whose processes know these filters.
-    pub fn open_to_guests_with(
+    pub fn open_to_dynamic_members_with(
         spec: &str,
         seed: u64,
         recovery: Recovery,
         registry: Registry,
     ) -> Self {
         let mut tree = Self::planned_on(spec, seed, registry, false, recovery);
-        tree.takes_guests = true;
+        tree.takes_dynamic_members = true;
         tree.start();
         tree
     }
@@ -189,7 +189,7 @@ impl Tree {
             program: None,
             is_attaching,
             recovery,
-            takes_guests: false,
+            takes_dynamic_members: false,
             jobs: Vec::new(),
             delays_jobs: false,
             holds_jobs: false,
@@ -236,7 +236,7 @@ impl Tree {
             program: None,
             is_attaching: false,
             recovery: Recovery::off(),
-            takes_guests: false,
+            takes_dynamic_members: false,
             jobs: Vec::new(),
             delays_jobs: false,
             holds_jobs: false,
@@ -362,7 +362,7 @@ impl Tree {
             self.starting.push((index, child));
         }
         let (height, total) = (self.height(rank), self.topology.back_end_count());
-        if self.takes_guests {
+        if self.takes_dynamic_members {
             self.processes[index].node.accept_dynamic_members(PLAN_OF_JOINED.to_vec());
         }
         self.processes[index].node.expect(plans, kept, height, total);
@@ -421,7 +421,7 @@ impl Tree {
 
     /// A back-end or a communication process that was not planned comes to a process. Nothing has
     /// moved yet.
-    pub fn guest(&mut self, parent: Rank, role: Role) -> usize {
+    pub fn join_unplanned(&mut self, parent: Rank, role: Role) -> usize {
         let child = self.add_process(role, None, false);
         if role == Role::Communication {
             self.processes[child].node.join();

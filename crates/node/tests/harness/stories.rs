@@ -22,7 +22,7 @@ impl Filter for Foreign {
         self.0.transform(wave, out)
     }
 
-    fn runs_apart(&self) -> bool {
+    fn is_offloaded(&self) -> bool {
         true
     }
 
@@ -39,7 +39,7 @@ impl Filter for Foreign {
     }
 }
 
-/// The built-in filters, of which `sum` and `accumulate` run apart.
+/// The built-in filters, of which `sum` and `accumulate` are offloaded.
 pub fn foreign_filters() -> Registry {
     Registry::built_in()
         .with("sum", |parameters| made_foreign("sum", parameters))

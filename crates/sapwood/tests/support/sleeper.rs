@@ -20,7 +20,7 @@ impl Filter for Sleeper {
         }
     }
 
-    fn runs_apart(&self) -> bool {
+    fn is_offloaded(&self) -> bool {
         true
     }
 }

@@ -30,7 +30,7 @@ fn assert_value(answer: &Answer) {
 
 #[test]
 fn the_death_of_communication_processes_tears_no_wave() {
-    each_seed("torn", "the_death_of_communication", 80, |seed| {
+    each_seed("chunks_and_deaths", "the_death_of_communication", 80, |seed| {
         let spec = ["2x2", "1x1x2", "2x2x2", "4x4", "1x4x2"][seed as usize % 5];
         let mut tree = Tree::recovering(spec, seed, terms());
         tree.schedule.widen();
@@ -60,7 +60,7 @@ fn the_death_of_communication_processes_tears_no_wave() {
 
 #[test]
 fn a_wave_that_loses_all_who_were_in_its_first_chunks_is_closed_with_its_missing() {
-    each_seed("torn", "a_wave_that_loses_all", 80, |seed| {
+    each_seed("chunks_and_deaths", "a_wave_that_loses_all", 80, |seed| {
         let spec = ["3", "2x2", "1x3", "2x2x2"][seed as usize % 4];
         let mut tree = Tree::recovering(spec, seed, terms());
         tree.schedule.widen();
@@ -114,7 +114,7 @@ fn assert_torn_with_reason(tree: &mut Tree, spec: &str) {
 
 #[test]
 fn a_wave_that_is_torn_below_an_orphan_comes_with_its_reason() {
-    each_seed("torn", "a_wave_that_is_torn_below", 60, |seed| {
+    each_seed("chunks_and_deaths", "a_wave_that_is_torn_below", 60, |seed| {
         let spec = ["1x2", "1x1x2", "2x2"][seed as usize % 3];
         let mut tree = Tree::recovering(spec, seed, terms());
         tree.schedule.widen();
@@ -137,7 +137,7 @@ fn a_wave_that_is_torn_below_an_orphan_comes_with_its_reason() {
 
 #[test]
 fn a_wave_that_is_torn_below_one_that_was_an_orphan_comes_with_its_reason() {
-    each_seed("torn", "a_wave_that_is_torn_below_one", 20, |seed| {
+    each_seed("chunks_and_deaths", "a_wave_that_is_torn_below_one", 20, |seed| {
         let spec = ["2x1x1", "1x2x1x1"][seed as usize % 2];
         let mut tree = Tree::recovering(spec, seed, terms());
         tree.schedule.widen();

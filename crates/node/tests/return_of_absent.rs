@@ -76,7 +76,7 @@ fn check_end(tree: &mut Tree, stream: StreamId, asked: i64, answers_before: usiz
 
 #[test]
 fn a_back_end_that_was_given_up_is_told_what_it_has_missed() {
-    each_seed("away", "a_back_end_that_was_given_up", 100, |seed| {
+    each_seed("return_of_absent", "a_back_end_that_was_given_up", 100, |seed| {
         for spec in ["2", "2x2", "1x1x2", "4x2x2"] {
             let (mut tree, stream) = answering(spec, seed);
             ask(&mut tree, stream, 0..40);
@@ -96,7 +96,7 @@ fn a_back_end_that_was_given_up_is_told_what_it_has_missed() {
 
 #[test]
 fn its_parent_may_die_while_it_is_away() {
-    each_seed("away", "its_parent_may_die", 100, |seed| {
+    each_seed("return_of_absent", "its_parent_may_die", 100, |seed| {
         for spec in ["2x2", "2x2x2", "4x2x2"] {
             let (mut tree, stream) = answering(spec, seed);
             let parent = tree.topology.parent(AWAY).expect("a parent").rank();
@@ -202,7 +202,7 @@ fn what_a_back_end_had_not_read_takes_no_room_when_it_is_gone() {
 
 #[test]
 fn what_it_brings_is_safe_no_sooner_though_its_parent_had_no_children() {
-    each_seed("away", "what_it_brings_is_safe", 40, |seed| {
+    each_seed("return_of_absent", "what_it_brings_is_safe", 40, |seed| {
         for spec in ["2x1", "2x1x1", "3x1x1x1"] {
             let mut tree = Tree::recovering(spec, seed, terms());
             let everyone = tree.everyone();
@@ -231,7 +231,7 @@ fn what_it_brings_is_safe_no_sooner_though_its_parent_had_no_children() {
 
 #[test]
 fn a_back_end_that_was_away_when_a_stream_opened_is_late_in_its_waves() {
-    each_seed("away", "a_back_end_that_was_away_when", 40, |seed| {
+    each_seed("return_of_absent", "a_back_end_that_was_away_when", 40, |seed| {
         for (spec, other) in [("1x2", 1), ("1x3", 1), ("2x2", 1), ("1x1x2", 1), ("1x2x2", 7)] {
             let mut tree = Tree::recovering(spec, seed, terms());
             let everyone = tree.everyone();

@@ -1,4 +1,4 @@
-//! Filters that run apart from the loop: who goes on meanwhile, what comes of waves that are at
+//! Offloaded filters: who goes on meanwhile, what comes of waves that are at
 //! work when a process dies or the stream closes, and what of filters that never come back.
 mod harness;
 
@@ -44,7 +44,7 @@ fn is_told_of_limit(tree: &Tree, stream: StreamId) -> bool {
 
 #[test]
 fn neighbours_go_on_while_a_filter_is_at_work() {
-    each_seed("apart", "neighbours_go_on", 8, |seed| {
+    each_seed("offload", "neighbours_go_on", 8, |seed| {
         for shape in ["2", "2^3", "8^2"] {
             let (mut tree, slow, neighbour) = with_neighbour(shape, seed);
             tree.holds_jobs = true;
@@ -64,7 +64,7 @@ fn neighbours_go_on_while_a_filter_is_at_work() {
 
 #[test]
 fn a_filter_that_never_returns_is_given_up_and_its_stream_says_so() {
-    each_seed("apart", "a_filter_that_never_returns", 8, |seed| {
+    each_seed("offload", "a_filter_that_never_returns", 8, |seed| {
         let (mut tree, slow, neighbour) = with_neighbour("2^2", seed);
         tree.oracle.forget(slow);
         tree.holds_jobs = true;
@@ -119,7 +119,7 @@ impl Filter for Counted {
         Ok(())
     }
 
-    fn runs_apart(&self) -> bool {
+    fn is_offloaded(&self) -> bool {
         true
     }
 }
@@ -163,7 +163,7 @@ fn a_stream_that_closes_lets_go_of_its_filters_where_they_ran() {
 
 #[test]
 fn packets_at_work_go_down_before_their_stream_closes() {
-    each_seed("apart", "packets_at_work", 8, |seed| {
+    each_seed("offload", "packets_at_work", 8, |seed| {
         let registry = Registry::built_in().with("down", |_| Ok(Box::new(Down)));
         let mut tree = Tree::with_filters("2^2", seed, registry);
         let everyone = tree.everyone();
@@ -200,14 +200,14 @@ impl Filter for Down {
         Ok(())
     }
 
-    fn runs_apart(&self) -> bool {
+    fn is_offloaded(&self) -> bool {
         true
     }
 }
 
 #[test]
 fn what_a_back_end_sent_before_it_died_counts_though_it_is_at_work() {
-    each_seed("apart", "what_a_back_end_sent", 8, |seed| {
+    each_seed("offload", "what_a_back_end_sent", 8, |seed| {
         let (mut tree, slow, _) = with_neighbour("2^2", seed);
         let everyone = tree.everyone();
         tree.holds_jobs = true;
@@ -226,7 +226,7 @@ fn what_a_back_end_sent_before_it_died_counts_though_it_is_at_work() {
 
 #[test]
 fn nothing_is_lost_or_doubled_when_processes_die_with_waves_at_work() {
-    each_seed("apart", "nothing_is_lost_or_doubled", 60, |seed| {
+    each_seed("offload", "nothing_is_lost_or_doubled", 60, |seed| {
         let shape = ["2x2x2", "3x3", "2x2", "1x1x2x2"][seed as usize % 4];
         let mut tree = Tree::recovering_with(shape, seed, terms(), foreign_filters());
         tree.delays_jobs = true;
@@ -257,7 +257,7 @@ fn nothing_is_lost_or_doubled_when_processes_die_with_waves_at_work() {
 
 #[test]
 fn a_process_that_leaves_waits_for_its_filters_and_loses_nothing() {
-    each_seed("apart", "a_process_that_leaves", 20, |seed| {
+    each_seed("offload", "a_process_that_leaves", 20, |seed| {
         let mut tree = Tree::recovering_with("2x2x2", seed, terms(), foreign_filters());
         tree.delays_jobs = true;
         let stream = tree.sum_of_all();

@@ -1,4 +1,4 @@
-//! The library is a guest in its program: no threads, no signal handlers, nothing left open.
+//! The library leaves its program alone: no threads, no signal handlers, nothing left open.
 
 mod support;
 
