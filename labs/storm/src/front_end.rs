@@ -71,6 +71,8 @@ pub(super) struct FrontEnd<'a> {
     began: Instant,
     /// When a back-end was lost, or killed, last.
     lost: Option<Instant>,
+    /// Back-ends that were killed: they lack in all later waves.
+    killed: RankSet,
     outcome: Outcome,
 }
 
@@ -115,6 +117,7 @@ impl<'a> FrontEnd<'a> {
             broken: BTreeMap::new(),
             began: Instant::now(),
             lost: None,
+            killed: RankSet::new(),
             outcome: Outcome::default(),
         })
     }
@@ -195,7 +198,7 @@ impl<'a> FrontEnd<'a> {
 
     fn enter(&mut self, kind: usize, answer: &Answer) {
         let has_lost = self.lost.is_some_and(|at| at.elapsed() < LOSS_LIMIT);
-        self.ledgers[kind].enter(answer, has_lost);
+        self.ledgers[kind].enter(answer, has_lost, &self.killed);
         self.answered[kind] = Instant::now();
     }
 
@@ -231,6 +234,7 @@ impl<'a> FrontEnd<'a> {
     fn note(&mut self, fault: Injected) {
         if fault.fault.is_kill() && fault.rank < self.plan.topology.back_end_count() {
             self.lost = Some(Instant::now());
+            self.killed.insert(fault.rank);
         }
         self.log(&format!("{fault:?}"));
         self.outcome.injected.push(fault);

@@ -65,8 +65,8 @@ impl Ledger {
     }
 
     /// Checks an answer and enters it. `has_lost` says whether a back-end has been lost so lately
-    /// that large packets may have lost it in their middle.
-    pub(super) fn enter(&mut self, answer: &Answer, has_lost: bool) {
+    /// that large packets may have lost it in their middle; `killed` are those that lack for good.
+    pub(super) fn enter(&mut self, answer: &Answer, has_lost: bool, killed: &RankSet) {
         self.counts.answers += 1;
         self.counts.contributions += answer.contributors.len();
         self.counts.late += u64::from(answer.is_late);
@@ -86,21 +86,23 @@ impl Ledger {
         }
         self.enter_contributors(answer);
         if self.kind == Kind::LargeSum {
-            self.excuse_missing(answer, has_lost);
+            self.excuse_missing(answer, has_lost, killed);
         }
     }
 
     /// What comes late of a large folded packet is refused, and a wave that loses a back-end in its
     /// middle has no value: only then may a survivor be missing for good.
-    fn excuse_missing(&mut self, answer: &Answer, has_lost: bool) {
+    fn excuse_missing(&mut self, answer: &Answer, has_lost: bool, killed: &RankSet) {
         let mut named = RankSet::new();
         answer.missing.iter().for_each(|missing| named.union_with(missing.ranks.as_ref()));
         if named.is_empty() {
             return;
         }
-        if !has_lost {
+        let survivors = named.difference(killed.as_ref());
+        if !has_lost && !survivors.is_empty() {
             let reasons: Vec<&str> = answer.missing.iter().map(|m| m.reason.as_str()).collect();
-            let text = format!("lacks {named}, and no back-end is lost: {}", reasons.join("; "));
+            let text =
+                format!("lacks {survivors}, and no back-end is lost: {}", reasons.join("; "));
             self.violated(answer.wave, &text);
         }
         if let Some(entered) = self.entered.get_mut(&answer.wave) {
@@ -237,7 +239,7 @@ mod tests {
 
     fn violations(answers: &[Answer]) -> String {
         let mut ledger = ledger();
-        answers.iter().for_each(|answer| ledger.enter(answer, true));
+        answers.iter().for_each(|answer| ledger.enter(answer, true, &RankSet::new()));
         ledger.close(&RankSet::range(0, 1), 2);
         ledger.violations.join("; ")
     }
@@ -251,12 +253,18 @@ mod tests {
 
     #[test]
     fn a_large_sum_may_lack_a_survivor_only_when_a_back_end_was_lost() {
-        for (has_lost, expected) in [(true, 0), (false, 1)] {
-            let mut ledger = Ledger::new(Kind::LargeSum, RankSet::range(0, 2));
+        let everyone = RankSet::range(0, 2);
+        for (has_lost, killed, expected) in [
+            (true, RankSet::new(), 0),
+            (false, RankSet::new(), 1),
+            (false, everyone.clone(), 0),
+            (false, RankSet::range(0, 1), 1),
+        ] {
+            let mut ledger = Ledger::new(Kind::LargeSum, everyone.clone());
             let mut torn = answer(0, &[]);
             torn.packet = None;
-            ledger.enter(&torn, has_lost);
-            ledger.close(&RankSet::range(0, 2), 1);
+            ledger.enter(&torn, has_lost, &killed);
+            ledger.close(&everyone.difference(killed.as_ref()), 1);
             assert_eq!(ledger.counts.violations, expected, "{:?}", ledger.violations);
         }
     }
