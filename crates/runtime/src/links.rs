@@ -240,7 +240,11 @@ impl SocketTable {
         // A new parent after an adoption may have the second number.
         let [before @ .., Some(open)] = &self.links[..] else { return None };
         let is_only = before.iter().all(Option::is_none);
-        let is_plain = open.link.encryption() == Encryption::Off && !open.link.is_shared();
+        // A Unix socket wakes its reader also when the peer takes what this end has written: a read
+        // that waits for an answer to what was just sent costs two switches of processes more than
+        // the poller does, which asks for bytes only.
+        let is_tcp = matches!(open.link.peer(), sapwood_transport::Peer::Tcp(_));
+        let is_plain = is_tcp && open.link.encryption() == Encryption::Off;
         let is_quiet = open.interest == READ && is_plain;
         let number = u32::try_from(before.len()).ok()?;
         (is_only && is_quiet && self.listener.is_none() && self.newcomers.is_empty())
@@ -660,7 +664,7 @@ mod tests {
         let poller = Poller::new().unwrap();
         let mut others = Vec::new();
         for _ in 0..links {
-            let (link, other) = Link::pair().unwrap();
+            let (link, other) = Link::tcp_pair().unwrap();
             table.add(link, &poller).unwrap();
             others.push(other);
         }
@@ -671,7 +675,7 @@ mod tests {
     fn a_parent_in_the_place_of_another_is_the_only_link_again() {
         let (mut table, poller, _others) = table_of(1);
         assert_eq!(table.only_link(), Some(ALONE));
-        let (next, _other) = Link::pair().unwrap();
+        let (next, _other) = Link::tcp_pair().unwrap();
         assert_eq!(table.add(next, &poller).unwrap(), LinkId(1));
         assert_eq!(table.only_link(), None);
         table.close(ALONE);
@@ -682,9 +686,17 @@ mod tests {
     }
 
     #[test]
+    fn a_unix_link_is_waited_on_in_the_poller() {
+        let (mut table, poller, _others) = table_of(0);
+        let (link, _other) = Link::pair().unwrap();
+        table.add(link, &poller).unwrap();
+        assert_eq!(table.only_link(), None, "its peer's reads would wake this process, too");
+    }
+
+    #[test]
     fn a_number_is_given_to_another_link_when_all_that_was_said_of_it_is_carried_out() {
         let (mut table, poller, _others) = table_of(3);
-        let added = |table: &mut SocketTable| table.add(Link::pair().unwrap().0, &poller);
+        let added = |table: &mut SocketTable| table.add(Link::tcp_pair().unwrap().0, &poller);
         table.close(LinkId(1));
         assert_eq!(added(&mut table).unwrap(), LinkId(3), "it may be hung up yet");
         table.close(LinkId(3));

@@ -93,6 +93,25 @@ impl Link {
         Ok((Self::new(one, peer, None), Self::new(two, peer, None)))
     }
 
+    /// Two plain links joined over TCP within this process, as [`Self::pair`].
+    ///
+    /// # Errors
+    /// [`Error::Io`] if no descriptor or port is free.
+    pub fn tcp_pair() -> Result<(Self, Self)> {
+        let make = || -> io::Result<[(std::net::TcpStream, std::net::SocketAddr); 2]> {
+            let listener = std::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0))?;
+            let one = std::net::TcpStream::connect(listener.local_addr()?)?;
+            let (two, peer_of_two) = listener.accept()?;
+            one.set_nonblocking(true)?;
+            two.set_nonblocking(true)?;
+            let peer_of_one = one.peer_addr()?;
+            Ok([(one, peer_of_one), (two, peer_of_two)])
+        };
+        let ends = make().map_err(|cause| Error::io("make a pair of links", cause))?;
+        let [one, two] = ends.map(|(stream, peer)| Self::new(stream.into(), Peer::Tcp(peer), None));
+        Ok((one, two))
+    }
+
     /// Two links in shared memory within this process, as [`Self::pair`], and the file that is
     /// their memory: tests write to it what a peer could write.
     ///
