@@ -29,6 +29,7 @@ mod connect;
 mod depth;
 mod disturbance;
 mod disturbed_tree;
+mod explain;
 mod facts;
 mod failing_tree;
 mod filter;
@@ -136,10 +137,12 @@ fn measure(plan: &Plan) -> Result<Report, Failure> {
     })?;
     let mut progress = Progress::new();
     let mut report = Report::new(plan);
-    if plan.wants(Experiment::RoundTrip) || plan.wants(Experiment::Pipelined) {
-        let (sections, encrypted) = pairs::measure(plan, &mut progress)?;
-        report.sections.extend(sections);
-        report.encrypted = encrypted;
+    let in_pairs = [Experiment::RoundTrip, Experiment::Pipelined, Experiment::Pages];
+    if plan.explains || in_pairs.into_iter().any(|experiment| plan.wants(experiment)) {
+        let measured = pairs::measure(plan, &mut progress)?;
+        report.sections.extend(measured.sections);
+        report.encrypted = measured.encrypted;
+        report.explanation = measured.explanation;
     }
     if plan.wants(Experiment::Startup) {
         report.sections.push(startup::measure(plan, &mut progress)?);

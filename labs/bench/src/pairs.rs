@@ -5,17 +5,20 @@
 //! condensed, so that what else the machine does changes both or shows in the spread.
 
 use sapwood_floor::statistics::{Spread, ratio};
-use sapwood_floor::{Floor, Transport as FloorTransport};
+use sapwood_floor::{Floor, Place, Transport as FloorTransport};
 
+use super::explain::costs::{Explanation, explain};
+use super::explain::{Cast, Kind, pages};
 use super::floor_failure::of_floor;
 use super::plan::{Experiment, Plan, RUN_TARGET, Transport};
+use super::processes::is_communication_process;
 use super::progress::Progress;
 use super::report::{Figure, Section};
 use super::tree::{Pipelined, Tree, TreePlan};
 use sapwood_command_line::exit::Failure;
 
 /// Rounds before the counted ones of a run: caches and windows are as they will be.
-const WARMUP_ROUNDS: usize = 5;
+pub(super) const WARMUP_ROUNDS: usize = 5;
 
 /// Rounds of the run that finds how many fit into the target time.
 const CALIBRATION_ROUNDS: usize = 20;
@@ -32,6 +35,8 @@ pub(super) trait Contender {
     /// Median round trip, microseconds.
     fn round_trip(&mut self, bytes: usize, rounds: usize) -> Result<f64, Failure>;
     fn pipelined(&mut self, bytes: usize, waves: u64) -> Result<Pipelined, Failure>;
+    /// Its processes but for this one.
+    fn cast(&self) -> Cast;
 }
 
 impl Contender for Floor {
@@ -43,6 +48,14 @@ impl Contender for Floor {
         let run = Floor::pipelined(self, bytes, waves).map_err(of_floor)?;
         Ok(Pipelined { waves_per_s: run.waves_per_s, cpu_us_per_wave: run.cpu_us_per_wave })
     }
+
+    fn cast(&self) -> Cast {
+        let kind = |place| match place {
+            Place::Inner => Kind::Communication,
+            Place::Leaf => Kind::BackEnd,
+        };
+        Cast(Floor::processes(self).map(|(pid, place)| (pid, kind(place))).collect())
+    }
 }
 
 impl Contender for Tree {
@@ -53,13 +66,27 @@ impl Contender for Tree {
     fn pipelined(&mut self, bytes: usize, waves: u64) -> Result<Pipelined, Failure> {
         Tree::pipelined(self, bytes, waves)
     }
+
+    fn cast(&self) -> Cast {
+        let kind = |pid| match is_communication_process(pid) {
+            true => Kind::Communication,
+            false => Kind::BackEnd,
+        };
+        Cast(self.processes().iter().map(|&pid| (pid, kind(pid))).collect())
+    }
 }
 
-/// Measures what the plan asks for: the main figures, and those of encrypted links if wanted.
-pub(super) fn measure(
-    plan: &Plan,
-    progress: &mut Progress,
-) -> Result<(Vec<Section>, Vec<Section>), Failure> {
+/// What was measured on trees that stand beside each other.
+pub(super) struct Measured {
+    /// The main figures.
+    pub(super) sections: Vec<Section>,
+    /// Those of encrypted links, if wanted.
+    pub(super) encrypted: Vec<Section>,
+    pub(super) explanation: Option<Explanation>,
+}
+
+/// Measures what the plan asks for.
+pub(super) fn measure(plan: &Plan, progress: &mut Progress) -> Result<Measured, Failure> {
     let transport = match plan.tree.transport {
         // The floor has no shared memory: what it saves is to be seen.
         Transport::Unix | Transport::Shm => FloorTransport::Unix,
@@ -86,8 +113,18 @@ pub(super) fn measure(
             sections[which].push(pipelined_section(runs_of_tree, &runs[0])?);
         }
     }
+    let [floor, tree, ..] = &mut contenders[..] else { unreachable!("both stand") };
+    let (floor, tree) = (floor.as_mut(), tree.as_mut());
+    if plan.wants(Experiment::Pages) {
+        sections[1].push(pages::measure(plan, [floor, tree], progress)?);
+    }
+    let explanation = plan.explains.then(|| explain(plan, [floor, tree])).transpose()?;
     let mut sections = sections.into_iter().skip(1);
-    Ok((sections.next().unwrap_or_default(), sections.next().unwrap_or_default()))
+    Ok(Measured {
+        sections: sections.next().unwrap_or_default(),
+        encrypted: sections.next().unwrap_or_default(),
+        explanation,
+    })
 }
 
 /// Every contender's runs of round trips, in microseconds.

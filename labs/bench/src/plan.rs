@@ -52,6 +52,7 @@ pub(super) enum Experiment {
     Pipelined,
     Startup,
     Node,
+    Pages,
 }
 
 /// The command line.
@@ -85,6 +86,9 @@ pub(super) struct Arguments {
     /// Streamed waves of one run; as many as take about 0.3 s unless given.
     #[arg(long, value_name = "N")]
     waves: Option<u64>,
+    /// Say also what each process asks of the system for a round trip, in the tree and in the floor.
+    #[arg(long)]
+    explain: bool,
     /// Print one JSON object instead of a table.
     #[arg(long)]
     pub(super) json: bool,
@@ -106,6 +110,8 @@ pub(super) struct Plan {
     pub rounds: Option<usize>,
     /// Streamed waves of a run, if given.
     pub waves: Option<u64>,
+    /// Whether the costs of a round trip are counted.
+    pub explains: bool,
     only: Vec<Experiment>,
 }
 
@@ -136,6 +142,7 @@ impl Plan {
             runs: arguments.runs,
             rounds: arguments.rounds,
             waves: arguments.waves,
+            explains: arguments.explain,
             only: arguments.only.clone(),
         })
     }

@@ -9,6 +9,7 @@ use std::fmt::Write;
 use sapwood_floor::statistics::Spread;
 use serde_json::{Map, Value, json};
 
+use super::explain::costs::Explanation;
 use super::plan::Plan;
 use sapwood_command_line::exit::Failure;
 
@@ -87,6 +88,8 @@ pub(super) struct Report {
     pub sections: Vec<Section>,
     /// The same tree with encrypted links, against the same runs of the floor.
     pub encrypted: Vec<Section>,
+    /// What each process asks of the system.
+    pub explanation: Option<Explanation>,
 }
 
 impl Report {
@@ -101,6 +104,7 @@ impl Report {
             runs: plan.runs,
             sections: Vec::new(),
             encrypted: Vec::new(),
+            explanation: None,
         }
     }
 
@@ -121,6 +125,9 @@ impl Report {
         if !self.encrypted.is_empty() {
             let sections = self.encrypted.iter().map(|of| (of.name.to_string(), of.to_json()));
             add("encrypted", Value::Object(sections.collect()));
+        }
+        if let Some(explanation) = &self.explanation {
+            members.insert("explain".to_string(), explanation.to_json());
         }
         format!("{}\n", Value::Object(members))
     }
@@ -150,6 +157,9 @@ impl Report {
                 section.write_table(&mut text);
             }
         }
+        if let Some(explanation) = &self.explanation {
+            text.push_str(&explanation.to_table());
+        }
         text
     }
 }
@@ -159,6 +169,7 @@ fn title(section: &str) -> &'static str {
     match section {
         "round_trip" => "round trip: one broadcast, one sum",
         "pipelined" => "pipelined: the leaves send as fast as they may",
+        "pages" => "pages that a process refers to in round trips",
         "startup" => "start-up: from the first process to the whole tree's answer",
         _ => "node: a communication process with 8 children, idle",
     }
@@ -167,6 +178,7 @@ fn title(section: &str) -> &'static str {
 /// How a figure is shown in the table: its label, its unit, and digits behind the point.
 fn look(section: &str, figure: &str) -> (&'static str, &'static str, usize) {
     match (section, figure) {
+        ("pages", name) => (page_label(name), "", 1),
         ("round_trip", "median_us") => ("round trip", "us", 1),
         (_, "ratio_to_floor") => ("ratio to floor", "", 2),
         (_, "floor_us") => ("floor", "us", 1),
@@ -179,6 +191,24 @@ fn look(section: &str, figure: &str) -> (&'static str, &'static str, usize) {
         (_, "floor_ms") => ("floor: start, connect once", "ms", 1),
         (_, "rss_bytes") => ("resident", "bytes", 0),
         _ => ("each further idle link", "bytes", 0),
+    }
+}
+
+/// The label of a count of pages.
+fn page_label(figure: &str) -> &'static str {
+    match figure {
+        "communication_code" => "communication: code",
+        "communication_heap" => "communication: heap",
+        "communication_other" => "communication: other",
+        "back_end_code" => "back-end: code",
+        "back_end_heap" => "back-end: heap",
+        "back_end_other" => "back-end: other",
+        "floor_communication_code" => "floor, inner: code",
+        "floor_communication_heap" => "floor, inner: heap",
+        "floor_communication_other" => "floor, inner: other",
+        "floor_back_end_code" => "floor, leaf: code",
+        "floor_back_end_heap" => "floor, leaf: heap",
+        _ => "floor, leaf: other",
     }
 }
 

@@ -139,6 +139,12 @@ impl Floor {
         self.processes.iter().map(|(pid, _)| pid.as_raw_nonzero().get().unsigned_abs()).collect()
     }
 
+    /// The same with the place of each.
+    pub fn processes(&self) -> impl Iterator<Item = (u32, Place)> {
+        let number = |pid: &Pid| pid.as_raw_nonzero().get().unsigned_abs();
+        self.processes.iter().map(move |(pid, place)| (number(pid), *place))
+    }
+
     /// CPU time used so far by all processes of the tree and the calling thread, nanoseconds.
     pub fn cpu_nanoseconds(&self) -> Result<u64, Error> {
         let mut sum = process::own_cpu_nanoseconds();

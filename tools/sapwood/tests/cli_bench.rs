@@ -47,7 +47,25 @@ fn the_whole_report_has_every_figure_with_its_spread() {
     assert_section(&report, "pipelined", &PIPELINED);
     assert_section(&report, "startup", &["ms", "ratio_to_floor"]);
     assert_section(&report, "node", &["rss_bytes", "bytes_per_idle_link"]);
-    assert!(report.get("encrypted").is_none());
+    let pages =
+        ["communication_code", "communication_heap", "back_end_code", "floor_back_end_code"];
+    assert_section(&report, "pages", &pages);
+    assert!(report.get("encrypted").is_none() && report.get("explain").is_none());
+}
+
+#[test]
+fn a_round_trip_is_explained_for_each_kind_of_process() {
+    let report = measured(&["--only", "round_trip", "--explain"]);
+    for contender in ["tree", "floor"] {
+        for kind in ["communication_process", "back_end"] {
+            let costs = &report["explain"][contender][kind];
+            let waits = costs["waits"].as_f64().unwrap_or_default();
+            assert!(waits > 0.0, "each waits for the others: {report}");
+            // A process that answers reads at least once and writes at least once.
+            let calls = costs["system_calls"].as_f64();
+            assert!(calls.is_none_or(|calls| calls >= 1.9), "{contender} {kind}: {report}");
+        }
+    }
 }
 
 #[test]
