@@ -86,7 +86,7 @@ pub(super) struct Arguments {
     /// Streamed waves of one run; as many as take about 0.3 s unless given.
     #[arg(long, value_name = "N")]
     waves: Option<u64>,
-    /// Say also what each process asks of the system for a round trip, in the tree and in the floor.
+    /// Say also what each process asks of the system for a round trip, beside the floor's.
     #[arg(long)]
     explain: bool,
     /// Print one JSON object instead of a table.
