@@ -23,8 +23,6 @@ pub struct Node {
     pub(crate) turn: Turn,
     pub(crate) membership: Membership,
     pub(crate) streams: Streams,
-    /// The wake-up that was last asked for.
-    pub(crate) wake: Option<Instant>,
 }
 
 impl Node {
@@ -47,7 +45,6 @@ impl Node {
             membership: Membership::new(),
             turn: Turn::new(settings),
             streams: Streams::default(),
-            wake: None,
         }
     }
 
@@ -65,6 +62,29 @@ impl Node {
             self.reclaim();
         }
         match input {
+            Input::Bytes { link, bytes } => {
+                self.membership.bytes(link, bytes, &mut self.streams, &mut self.turn)
+            }
+            Input::Transmitted { link, bytes } => {
+                if self.turn.parent == Some(link) {
+                    self.streams.end_runs(&mut self.turn);
+                }
+                if let Some(open) = self.turn.links.link_mut(link) {
+                    open.outbox.transmitted(bytes, &mut self.turn.pool);
+                    open.owed_bytes = open.owed_bytes.saturating_sub(bytes);
+                }
+            }
+            Input::Filled { link, bytes } => self.filled(link, bytes),
+            other => self.handle_rare(other),
+        }
+        self.membership.add_records(&mut self.streams, &mut self.turn);
+    }
+
+    /// What is no traffic of links.
+    #[cold]
+    #[inline(never)]
+    fn handle_rare(&mut self, input: Input<'_>) {
+        match input {
             Input::ParentUp { link } if self.membership.ancestry.search.is_some() => {
                 self.membership.ancestry.ancestor_up(link, &mut self.turn)
             }
@@ -75,20 +95,8 @@ impl Node {
                 &mut self.streams,
                 &mut self.turn,
             ),
-            Input::ChildUp { link } => self.turn.links.open(link, Peer::Stranger, now),
-            Input::Bytes { link, bytes } => {
-                self.membership.bytes(link, bytes, &mut self.streams, &mut self.turn)
-            }
-            Input::Filled { link, bytes } => self.filled(link, bytes),
-            Input::Transmitted { link, bytes } => {
-                if self.turn.parent == Some(link) {
-                    self.streams.end_runs(&mut self.turn);
-                }
-                if let Some(open) = self.turn.links.link_mut(link) {
-                    open.outbox.transmitted(bytes, &mut self.turn.pool);
-                    open.owed_bytes = open.owed_bytes.saturating_sub(bytes);
-                }
-            }
+            Input::ChildUp { link } => self.turn.links.open(link, Peer::Stranger, self.turn.now),
+            Input::Bytes { .. } | Input::Filled { .. } | Input::Transmitted { .. } => {}
             Input::LinkDown { link, reason } => {
                 self.membership.link_down(link, &reason, &mut self.streams, &mut self.turn)
             }
@@ -100,7 +108,6 @@ impl Node {
                 self.turn.pass_on_notice(rank, text);
             }
             Input::Timeout => {
-                self.wake = None;
                 self.streams.emit_all_ready(&mut self.turn);
                 self.streams.end_yields(&mut self.turn);
                 self.streams.look_after_jobs(&mut self.turn);
@@ -112,20 +119,25 @@ impl Node {
                 self.membership.depart(&mut self.streams, &mut self.turn);
             }
         }
-        self.membership.add_records(&mut self.streams, &mut self.turn);
     }
 
     /// The next thing to do, or `None` when the node waits for its next input.
+    #[inline]
     pub fn poll_output(&mut self) -> Option<Output> {
         if let Some(output) = self.turn.outputs.pop_front() {
             return Some(output);
         }
-        if let Some(link) = self.turn.links.ready.pop() {
-            if let Some(open) = self.turn.links.link_mut(link) {
-                open.transmit_asked = false;
-            }
-            return Some(Output::Transmit(link));
+        let link = self.turn.links.ready.pop()?;
+        if let Some(open) = self.turn.links.link_mut(link) {
+            open.transmit_asked = false;
         }
+        Some(Output::Transmit(link))
+    }
+
+    /// When the node wants [`Input::Timeout`], once all outputs are taken; any input or call may
+    /// change it.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
         if self.turn.has_ended {
             return None;
         }
@@ -145,17 +157,13 @@ impl Node {
             self.membership.heartbeats.judgement_due,
             self.turn.departs_until,
         ];
-        // Asked for every few packets: a plain loop without branches takes a fraction of what
+        // Asked for in every turn: a plain loop without branches takes a fraction of what
         // iterators take here.
         let mut deadline = waves.unwrap_or(NEVER);
         for due in others {
             deadline = deadline.min(due.unwrap_or(NEVER));
         }
-        if deadline == NEVER || self.wake == Some(deadline) {
-            return None;
-        }
-        self.wake = Some(deadline);
-        Some(Output::Wake(deadline))
+        (deadline != NEVER).then_some(deadline)
     }
 
     /// The node's rank, once it has one.

@@ -2,15 +2,23 @@
 
 use std::env;
 use std::net::IpAddr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
-use sapwood_transport::{Address, Encryption, Key};
+use sapwood_node::Role;
+use sapwood_transport::{Address, Encryption, Key, Link, LinkTerms, WhenRefused, connect};
 
 use crate::RuntimeError;
 use crate::environment::{
     ENCRYPTION_VARIABLE, INTERFACE_VARIABLE, KEY_VARIABLE, PARENT_VARIABLE, RANK_VARIABLE,
     STARTED_VARIABLE,
 };
+
+/// How long a process waits for its parent to answer when it connects by itself.
+const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
+/// The same for a process that its parent has started, and perhaps hundreds beside it before it
+/// takes the first connection. Whose parent ends meanwhile is refused at once.
+const STARTED_CONNECT_DEADLINE: Duration = Duration::from_secs(30);
 
 /// Where to connect, and with which key.
 #[derive(Debug)]
@@ -58,6 +66,39 @@ impl Attachment {
         };
         Ok(Self { parent, rank, key, encryption, is_started: false })
     }
+
+    /// Connects to the parent. A process that the tree has started binds its life to the tree
+    /// first.
+    ///
+    /// # Errors
+    /// [`RuntimeError`] when the parent cannot be reached or does not share the key.
+    pub fn connect(self, role: Role) -> Result<ParentLink, RuntimeError> {
+        let Self { parent, rank, key, encryption, is_started } = self;
+        let liveness_end = if is_started { sapwood_launch::hold_liveness_pipe()? } else { None };
+        if liveness_end.is_some() && role == Role::Communication {
+            sapwood_launch::ignore_hangups();
+        }
+        let deadline = if is_started { STARTED_CONNECT_DEADLINE } else { CONNECT_DEADLINE };
+        // The parent knows whether the tree has links in shared memory.
+        let terms = LinkTerms { encryption, shares_memory: true };
+        let link = connect(&parent, &key, terms, deadline, WhenRefused::Fail)?;
+        let is_unix = parent.is_unix();
+        let liveness_end = liveness_end.map(AsFd::as_fd);
+        Ok(ParentLink { link, role, rank, key, encryption, is_unix, is_started, liveness_end })
+    }
+}
+
+/// An open link to the parent, with what [`Attachment`] says of it.
+pub struct ParentLink {
+    pub(crate) link: Link,
+    pub(crate) role: Role,
+    pub(crate) rank: Option<u32>,
+    pub(crate) key: Key,
+    pub(crate) encryption: Encryption,
+    /// Whether it began as a Unix-domain socket.
+    pub(crate) is_unix: bool,
+    pub(crate) is_started: bool,
+    pub(crate) liveness_end: Option<BorrowedFd<'static>>,
 }
 
 /// The interface that the environment names for this process, if it names one.

@@ -12,8 +12,7 @@ use sapwood_node::{
 };
 use sapwood_packet::{RankSet, StreamId};
 use sapwood_transport::{
-    Address, Encryption, Interest, InterfaceRule, Key, LinkTerms, Listener, Poller, WhenRefused,
-    connect, interfaces,
+    Address, Encryption, Interest, InterfaceRule, Key, Listener, Poller, interfaces,
 };
 
 use crate::attach::own_interface;
@@ -24,13 +23,7 @@ use crate::links::SocketTable;
 use crate::processes::{GRACE, Processes};
 use crate::token::Token;
 use crate::workers::{JOBS_MAX, Workers};
-use crate::{Attachment, JoinPlan, Plan, RuntimeError, TransportKind, TreeOptions};
-
-/// How long a process waits for its parent to answer when it connects by itself.
-const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
-/// The same for a process that its parent has started, and perhaps hundreds beside it before it
-/// takes the first connection. Whose parent ends meanwhile is refused at once.
-const STARTED_CONNECT_DEADLINE: Duration = Duration::from_secs(30);
+use crate::{JoinPlan, ParentLink, Plan, RuntimeError, TransportKind, TreeOptions};
 
 /// A wake-up that is at least this late shows that this process was not running.
 const LATE_MIN: Duration = Duration::from_millis(10);
@@ -50,6 +43,7 @@ pub struct Driver {
     poller: Poller,
     ready: Vec<sapwood_transport::Event>,
     events: VecDeque<Event>,
+    /// When the node wants to be called, as of the last wait.
     wake: Option<Instant>,
     /// When children that have not connected count as not started, and how long that is.
     startup: Option<(Instant, Duration)>,
@@ -66,6 +60,21 @@ pub struct Driver {
     is_repaired: bool,
     /// The time of the last turn.
     now: Instant,
+}
+
+/// Links to be closed or opened once all outputs are known.
+#[derive(Default)]
+struct LinkChanges {
+    leaving: Vec<LinkId>,
+    /// The address of a parent to connect to.
+    wanted: Option<String>,
+}
+
+impl LinkChanges {
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.leaving.is_empty() && self.wanted.is_none()
+    }
 }
 
 impl Driver {
@@ -133,41 +142,29 @@ impl Driver {
         self.sockets.address()
     }
 
-    /// A communication process or back-end: connects to its parent.
+    /// A communication process or back-end below its parent.
     ///
     /// # Errors
-    /// [`RuntimeError`] when the parent cannot be reached or does not share the key.
-    pub fn attach(
-        attachment: Attachment,
-        role: Role,
-        registry: Registry,
-    ) -> Result<Self, RuntimeError> {
-        Self::connected(attachment, role, registry, false)
+    /// [`RuntimeError`] when the system fails this process.
+    pub fn attach(parent: ParentLink, registry: Registry) -> Result<Self, RuntimeError> {
+        Self::below(parent, registry, false)
     }
 
     /// A communication process that joins a running tree.
     ///
     /// # Errors
     /// As [`Driver::attach`].
-    pub fn join(attachment: Attachment, registry: Registry) -> Result<Self, RuntimeError> {
-        Self::connected(attachment, Role::Communication, registry, true)
+    pub fn join(parent: ParentLink, registry: Registry) -> Result<Self, RuntimeError> {
+        Self::below(parent, registry, true)
     }
 
-    fn connected(
-        attachment: Attachment,
-        role: Role,
+    fn below(
+        parent: ParentLink,
         registry: Registry,
         is_joining: bool,
     ) -> Result<Self, RuntimeError> {
-        let Attachment { parent, rank, key, encryption, is_started } = attachment;
-        let liveness_end = if is_started { sapwood_launch::hold_liveness_pipe()? } else { None };
-        if liveness_end.is_some() && role == Role::Communication {
-            sapwood_launch::ignore_hangups();
-        }
-        let deadline = if is_started { STARTED_CONNECT_DEADLINE } else { CONNECT_DEADLINE };
-        // The parent knows whether the tree has links in shared memory.
-        let terms = LinkTerms { encryption, shares_memory: true };
-        let link = connect(&parent, &key, terms, deadline, WhenRefused::Fail)?;
+        let ParentLink { link, role, rank, key, encryption, is_unix, is_started, liveness_end } =
+            parent;
         let settings = Settings {
             role,
             rank,
@@ -178,9 +175,9 @@ impl Driver {
             // The parent's Welcome sets the terms.
             recovery: Recovery::off(),
         };
-        let transport = if parent.is_unix() { TransportKind::Unix } else { TransportKind::Tcp };
+        let transport = if is_unix { TransportKind::Unix } else { TransportKind::Tcp };
         let mut driver = Self::new(settings, key, encryption, transport)?;
-        driver.liveness_end = liveness_end.map(AsFd::as_fd);
+        driver.liveness_end = liveness_end;
         driver.is_joining = is_joining;
         if is_joining {
             driver.node.join();
@@ -282,7 +279,8 @@ impl Driver {
                 return Ok(false);
             }
         }
-        let timeout = self.timeout(until);
+        self.wake = self.node.poll_timeout();
+        let timeout = self.timeout(self.wake, until);
         self.poller.wait(&mut self.ready, timeout)?;
         self.now = clock();
         // Bytes in a link's buffer or ring make no descriptor readable.
@@ -290,16 +288,14 @@ impl Driver {
             self.now = self.sockets.read(link, &mut self.node);
         }
         if self.ready.len() > 1 {
-            // Children in the order of their ranks, so that folds find their inputs in order.
-            let node = &self.node;
-            self.ready.sort_unstable_by_key(|event| match Token::from_number(event.token) {
-                Token::Link(link) => node.read_order(link),
-                _ => 0,
-            });
+            self.sort_ready();
         }
         for index in 0..self.ready.len() {
             let event = self.ready[index];
-            self.handle(event)?;
+            match Token::from_number(event.token) {
+                Token::Link(link) => self.handle_link(link, event),
+                token => self.handle_rare(token)?,
+            }
         }
         self.tick(self.now)?;
         self.carry_out()?;
@@ -318,6 +314,7 @@ impl Driver {
             return Ok(None);
         }
         let Some(link) = self.sockets.only_link() else { return Ok(None) };
+        self.wake = self.node.poll_timeout();
         let end = [self.wake, until].into_iter().flatten().min();
         let patience = end.map(|end| end.since(clock()));
         if !self.sockets.limit_wait(link, patience) {
@@ -341,10 +338,11 @@ impl Driver {
     /// program that waits for the descriptor itself, and turns then or when this time is over.
     #[must_use]
     pub fn idle_time(&self) -> Option<Duration> {
-        self.timeout(None)
+        self.timeout(self.node.poll_timeout(), None)
     }
 
-    fn timeout(&self, until: Option<Instant>) -> Option<Duration> {
+    #[inline]
+    fn timeout(&self, wake: Option<Instant>, until: Option<Instant>) -> Option<Duration> {
         if self.has_news() {
             return Some(Duration::ZERO);
         }
@@ -352,24 +350,36 @@ impl Driver {
         let startup = self.startup.map(|(at, _)| at);
         let attempt = self.attempt.next_tick();
         let starts = self.processes.next_tick();
-        let earliest =
-            [until, self.wake, tick, startup, attempt, starts].into_iter().flatten().min()?;
+        let earliest = [until, wake, tick, startup, attempt, starts].into_iter().flatten().min()?;
         Some(earliest.since(clock()))
     }
 
+    /// Children in the order of their ranks, so that folds find their inputs in order.
+    fn sort_ready(&mut self) {
+        let node = &self.node;
+        self.ready.sort_unstable_by_key(|event| match Token::from_number(event.token) {
+            Token::Link(link) => node.read_order(link),
+            _ => 0,
+        });
+    }
+
     #[inline]
-    fn handle(&mut self, event: sapwood_transport::Event) -> Result<(), RuntimeError> {
+    fn handle_link(&mut self, link: LinkId, event: sapwood_transport::Event) {
+        if event.readable || event.hung_up {
+            self.now = self.sockets.read(link, &mut self.node);
+        }
+        if event.writable {
+            let was_awaited = self.sockets.note_writable(link);
+            self.dirty.extend(was_awaited.then_some(link));
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn handle_rare(&mut self, token: Token) -> Result<(), RuntimeError> {
         let now = self.now;
-        match Token::from_number(event.token) {
-            Token::Link(link) => {
-                if event.readable || event.hung_up {
-                    self.now = self.sockets.read(link, &mut self.node);
-                }
-                if event.writable {
-                    let was_awaited = self.sockets.note_writable(link);
-                    self.dirty.extend(was_awaited.then_some(link));
-                }
-            }
+        match token {
+            Token::Link(_) => {}
             Token::Listener => self.sockets.accept(&self.poller, now)?,
             Token::Newcomer(index) => {
                 self.sockets.advance(index, &mut self.node, &self.poller, now);
@@ -458,31 +468,18 @@ impl Driver {
     ///
     /// # Errors
     /// [`RuntimeError`] when the system fails this process.
+    #[inline]
     pub fn carry_out(&mut self) -> Result<(), RuntimeError> {
         loop {
-            let mut leaving = Vec::new();
-            let mut wanted = None;
+            let mut changes = LinkChanges::default();
             while let Some(output) = self.node.poll_output() {
                 match output {
                     Output::Transmit(link) => self.dirty.push(link),
-                    Output::Hangup(link) => leaving.push(link),
-                    Output::Connect { address } => wanted = Some(address),
-                    Output::Planned { plan, .. } => {
-                        self.planned(&plan)?;
-                        self.sockets.watch_silence(&self.node);
-                    }
-                    Output::Event(event) => {
-                        if matches!(event, Event::Reattached { .. }) {
-                            self.sockets.watch_silence(&self.node);
-                        }
-                        self.events.push_back(event);
-                    }
-                    Output::Wake(at) => self.wake = Some(at),
+                    other => self.carry_out_rare(other, &mut changes)?,
                 }
             }
-            let has_asked = self.give_out_jobs()?;
-            let is_done = self.dirty.is_empty() && leaving.is_empty() && wanted.is_none();
-            if is_done && !has_asked {
+            let has_asked = self.node.has_job() && self.give_out_jobs()?;
+            if self.dirty.is_empty() && changes.is_empty() && !has_asked {
                 self.sockets.free_numbers(&self.poller);
                 return Ok(());
             }
@@ -490,16 +487,52 @@ impl Driver {
             while let Some(link) = self.dirty.pop() {
                 self.sockets.write(link, &mut self.node, &self.poller, now);
             }
-            for link in leaving {
-                self.sockets.hang_up(link, &mut self.node, &self.poller, now);
-            }
-            if let Some(address) = wanted {
-                self.turn_to(&address, now);
+            if !changes.is_empty() {
+                self.change_links(changes, now);
             }
         }
     }
 
+    /// Everything but writing.
+    #[cold]
+    #[inline(never)]
+    fn carry_out_rare(
+        &mut self,
+        output: Output,
+        changes: &mut LinkChanges,
+    ) -> Result<(), RuntimeError> {
+        match output {
+            Output::Transmit(link) => self.dirty.push(link),
+            Output::Hangup(link) => changes.leaving.push(link),
+            Output::Connect { address } => changes.wanted = Some(address),
+            Output::Planned { plan, .. } => {
+                self.planned(&plan)?;
+                self.sockets.watch_silence(&self.node);
+            }
+            Output::Event(event) => {
+                if matches!(event, Event::Reattached { .. }) {
+                    self.sockets.watch_silence(&self.node);
+                }
+                self.events.push_back(event);
+            }
+        }
+        Ok(())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn change_links(&mut self, changes: LinkChanges, now: Instant) {
+        for link in changes.leaving {
+            self.sockets.hang_up(link, &mut self.node, &self.poller, now);
+        }
+        if let Some(address) = changes.wanted {
+            self.turn_to(&address, now);
+        }
+    }
+
     /// Has filters run that are offloaded; gives whether the node may have something to say.
+    #[cold]
+    #[inline(never)]
     fn give_out_jobs(&mut self) -> Result<bool, RuntimeError> {
         let mut has_asked = false;
         while self.node.has_job() && self.node.jobs_out() < JOBS_MAX {

@@ -25,7 +25,7 @@ mod token;
 mod visitor;
 mod workers;
 
-pub use attach::Attachment;
+pub use attach::{Attachment, ParentLink};
 pub use clock::clock;
 pub use driver::Driver;
 pub use environment::{

@@ -69,6 +69,13 @@ struct OpenLink {
 }
 
 impl OpenLink {
+    /// Whether nothing is left to be done about this link once everything is written.
+    #[inline]
+    fn is_settled(&self) -> bool {
+        let is_idle = !self.is_full && !self.is_leaving && !self.link.wants_write();
+        is_idle && self.is_watched && self.interest == READ
+    }
+
     /// Has TCP end the link when the peer's host is cut off.
     fn watch_silence(&mut self, id: LinkId, node: &Node) {
         let terms = node.recovery();
@@ -204,10 +211,12 @@ impl SocketTable {
     /// The node's outputs on closed links have been carried out: their numbers may be used again.
     #[inline]
     pub(crate) fn free_numbers(&mut self, poller: &Poller) {
-        for link in self.closed.drain(..) {
-            let _ = poller.remove_link(&link);
+        if !self.freed.is_empty() {
+            for link in self.closed.drain(..) {
+                let _ = poller.remove_link(&link);
+            }
+            self.freed.clear();
         }
-        self.freed.clear();
     }
 
     /// Before a wait, also of a program that waits for the poller itself: has the peers of links in
@@ -384,7 +393,7 @@ impl SocketTable {
         loop {
             let Some(Some(open)) = self.links.get_mut(id.0 as usize) else { return };
             if open.is_full {
-                break;
+                return self.after_write(id, node, poller);
             }
             let written = if open.link.wants_write() {
                 open.link.flush().map(|()| None)
@@ -392,47 +401,61 @@ impl SocketTable {
                 write_once(&mut open.link, id, node).map(Some)
             };
             match written {
-                Ok(Some((0, _))) => break,
+                Ok(Some((0, _))) => return self.after_write(id, node, poller),
                 Ok(Some((bytes, offered))) => {
                     // An encrypted link may take less although its socket has room, so a short
                     // write means nothing.
                     let is_plain = open.link.encryption() == Encryption::Off;
                     open.is_full = is_plain && bytes < offered;
-                    if open.link.is_shared() && self.release_at.is_none() {
+                    let is_settled = open.is_settled();
+                    if self.release_at.is_none() && open.link.is_shared() {
                         self.release_at = Some((now + RELEASE_AFTER).0);
                     }
                     node.handle_input(now, Input::Transmitted { link: id, bytes });
-                }
-                Ok(None) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    open.is_full = true;
-                    break;
-                }
-                Err(error) if is_transient(&error) => break,
-                Err(error) => {
-                    // Bytes of the peer may still wait to be read; the read sees the end of the
-                    // link after them.
-                    open.is_leaving = true;
-                    let unread = !matches!(error.kind(), io::ErrorKind::BrokenPipe);
-                    if unread {
-                        self.down(id, node, now, &error.to_string());
+                    if is_settled && !node.wants_write(id) {
                         return;
                     }
-                    set_interest(poller, id, open, READ);
-                    return;
                 }
+                Ok(None) => {}
+                Err(error) => return self.write_failed(id, &error, node, poller, now),
             }
             if !node.wants_write(id) && !self.has_unwritten(id) {
-                break;
+                return self.after_write(id, node, poller);
             }
         }
-        self.after_write(id, node, poller);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn write_failed(
+        &mut self,
+        id: LinkId,
+        error: &io::Error,
+        node: &mut Node,
+        poller: &Poller,
+        now: Instant,
+    ) {
+        let Some(Some(open)) = self.links.get_mut(id.0 as usize) else { return };
+        if is_transient(error) {
+            open.is_full |= error.kind() == io::ErrorKind::WouldBlock;
+            return self.after_write(id, node, poller);
+        }
+        // Bytes of the peer may still wait to be read; the read sees the end of the link after
+        // them.
+        open.is_leaving = true;
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            set_interest(poller, id, open, READ);
+        } else {
+            self.down(id, node, now, &error.to_string());
+        }
     }
 
     fn has_unwritten(&self, id: LinkId) -> bool {
         matches!(self.links.get(id.0 as usize), Some(Some(open)) if open.link.wants_write())
     }
 
+    /// Waits for room, closes, or begins to watch the link, whatever is due.
+    #[inline(never)]
     fn after_write(&mut self, id: LinkId, node: &Node, poller: &Poller) {
         let waits = node.wants_write(id) || self.has_unwritten(id);
         let Some(Some(open)) = self.links.get_mut(id.0 as usize) else { return };

@@ -45,7 +45,9 @@ pub fn join_until(
     let mut reason = String::from("no attach point takes dynamic members");
     for place in places {
         let address = place.parent.to_string();
-        let outcome = Driver::join(place, registry.clone())
+        let outcome = place
+            .connect(Role::Communication)
+            .and_then(|parent| Driver::join(parent, registry.clone()))
             .and_then(|mut driver| Ok((is_welcome(&mut driver)?, driver)));
         match outcome {
             Ok((None, driver)) => return run(driver, Some(leave.as_fd())),
@@ -63,7 +65,7 @@ fn started(registry: Registry) -> Result<Driver, RuntimeError> {
     }
     sapwood_launch::arrange_death_signal()?;
     let attachment = Attachment::from_environment()?;
-    Driver::attach(attachment, Role::Communication, registry)
+    Driver::attach(attachment.connect(Role::Communication)?, registry)
 }
 
 /// Waits for the welcome; gives why there is none.

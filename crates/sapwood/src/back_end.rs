@@ -118,7 +118,7 @@ impl BackEnd {
     }
 
     pub(crate) fn join(attachment: Attachment, registry: Registry) -> Result<Self> {
-        let driver = Driver::attach(attachment, Role::BackEnd, registry)?;
+        let driver = Driver::attach(attachment.connect(Role::BackEnd)?, registry)?;
         let mut back_end = Self {
             shared: Shared::new(driver),
             unwritten: 0,

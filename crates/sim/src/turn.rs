@@ -44,7 +44,6 @@ impl World {
         inputs += self.finish_jobs(process);
         let clock = self.processes[process].clock(now);
         if self.processes[process].wake.is_some_and(|at| at <= clock) {
-            self.processes[process].wake = None;
             self.processes[process].wakes += 1;
             self.input(process, Input::Timeout);
             inputs += 1;
@@ -109,9 +108,9 @@ impl World {
                     }
                 }
                 Output::Event(event) => self.event(process, &event),
-                Output::Wake(at) => self.processes[process].wake = Some(at),
             }
         }
+        self.processes[process].wake = self.processes[process].node.poll_timeout();
         if process == FRONT_END {
             self.check_list();
         }

@@ -123,7 +123,7 @@ impl World {
     pub fn drain(&mut self, process: usize) {
         for count in 0.. {
             assert!(count < OUTPUTS_MAX, "the outputs of one change do not end");
-            let Some(output) = self.processes[process].node.poll_output() else { return };
+            let Some(output) = self.processes[process].node.poll_output() else { break };
             self.note(&(process, &output));
             match output {
                 Output::Transmit(link) => self.network.arm(process, link, false),
@@ -138,11 +138,11 @@ impl World {
                     }
                 }
                 Output::Connect { address } => self.processes[process].dials = Some(address),
-                Output::Wake(at) => self.processes[process].wake = Some(at),
                 Output::Event(Event::Ready { .. }) => self.processes[process].is_ready = true,
                 Output::Event(_) => {}
             }
         }
+        self.processes[process].wake = self.processes[process].node.poll_timeout();
     }
 
     /// All processes of a tree keep the rules: no link was broken for what was said over it.
@@ -248,7 +248,6 @@ impl World {
             |process: &Process| process.is_alive && process.wake.is_some_and(|at| at <= now);
         let Some(index) = self.processes.iter().position(is_due) else { return false };
         let process = &mut self.processes[index];
-        process.wake = None;
         process.wakes += 1;
         assert!(process.wakes < WAKES_MAX, "wake-ups repeat without end");
         self.change(index, Input::Timeout);

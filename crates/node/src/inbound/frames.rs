@@ -46,6 +46,15 @@ impl Membership {
                 Err(error) => return self.break_link(link, &error, streams, turn),
             }
         }
+        if !rest.is_empty() {
+            self.begun_frame(link, rest, streams, turn);
+        }
+    }
+
+    /// The beginning of a frame whose rest has not come.
+    #[cold]
+    #[inline(never)]
+    fn begun_frame(&mut self, link: LinkId, rest: &[u8], streams: &mut Streams, turn: &mut Turn) {
         let peer = turn.links.link(link).map(|open| open.peer);
         if let (Some(Peer::Stranger | Peer::Visitor), Ok(Some(length))) = (peer, frame_length(rest))
             && length > HELLO_BYTES_MAX
@@ -59,7 +68,6 @@ impl Membership {
         }
         let Turn { links, pool, .. } = turn;
         if let Some(open) = links.link_mut(link)
-            && !rest.is_empty()
             && let Err(error) = open.inbox.keep(rest, pool)
         {
             self.break_link(link, &error, streams, turn);

@@ -66,6 +66,6 @@ pub enum Input<'a> {
         /// What, for display.
         text: String,
     },
-    /// The time that [`crate::Output::Wake`] asked for has come.
+    /// The time that [`crate::Node::poll_timeout`] gave has come.
     Timeout,
 }

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use sapwood_packet::{Rank, RankSet, StreamId, Wave};
 
-use crate::interface::{AttachPoint, Instant, LinkId};
+use crate::interface::{AttachPoint, LinkId};
 
 /// One thing to do. Taken from [`crate::Node::poll_output`].
 #[derive(Debug, PartialEq, Eq)]
@@ -30,8 +30,6 @@ pub enum Output {
     },
     /// Something that the application may want to know.
     Event(Event),
-    /// Call with [`crate::Input::Timeout`] at this time.
-    Wake(Instant),
 }
 
 /// Waves of a stream that a repair has held back.

@@ -60,7 +60,15 @@ impl Membership {
     }
 
     /// Adds this process's own part to the waves of telemetry streams that are complete.
+    #[inline]
     pub(crate) fn add_records(&mut self, streams: &mut Streams, turn: &mut Turn) {
+        if !turn.records_wanted.is_empty() {
+            self.add_wanted_records(streams, turn);
+        }
+    }
+
+    #[cold]
+    fn add_wanted_records(&mut self, streams: &mut Streams, turn: &mut Turn) {
         while let Some(id) = turn.records_wanted.pop() {
             let Some(at) = streams.find(id) else { continue };
             let Some(asked) = streams.at(at).telemetry.as_mut() else { continue };

@@ -513,9 +513,9 @@ impl Tree {
                 }
                 Output::Event(event) if process == 0 => self.events.push(event),
                 Output::Event(event) => self.processes[process].events.push(event),
-                Output::Wake(at) => self.processes[process].wake = Some(at),
             }
         }
+        self.processes[process].wake = self.processes[process].node.poll_timeout();
     }
 
     /// Bytes in all pipes and nodes.
@@ -679,7 +679,6 @@ impl Tree {
         for index in 0..self.processes.len() {
             let process = &mut self.processes[index];
             if process.is_alive && process.wake.is_some_and(|at| at <= self.now) {
-                process.wake = None;
                 process.wakes += 1;
                 assert!(process.wakes < WAKES_MAX, "rank {:?} spins on its clock", process.rank);
                 self.change(index, Input::Timeout);

@@ -55,8 +55,8 @@ pub(super) struct TreeNode {
     pub(super) bytes_down: u32,
     /// The same upwards.
     pub(super) bytes_up: u32,
-    /// The wake-up that its node asked for last, in the node's nanoseconds.
-    wake: u64,
+    /// When its node wants to be called, by the node's clock.
+    wake: Option<Instant>,
     /// Waves that a back-end still has to send.
     to_send: u16,
     has_said_hello: bool,
@@ -202,9 +202,10 @@ impl<'a> Forest<'a> {
                 self.input(to, Input::ParentUp { link: LinkId(0) });
             }
             Arrival::Wake => {
-                if self.processes[to as usize].wake != instant(at).0 {
+                if self.processes[to as usize].wake != Some(instant(at)) {
                     return;
                 }
+                self.processes[to as usize].wake = None;
                 self.processor(to).work(at, 0);
                 self.input(to, Input::Timeout);
             }
@@ -250,21 +251,26 @@ impl<'a> Forest<'a> {
                     Output::Planned { plan, .. } if !plan.is_empty() => self.grow(number),
                     Output::Planned { .. } => {}
                     Output::Event(event) => self.note(number, event),
-                    Output::Wake(at) => {
-                        self.processes[number as usize].wake = at.0;
-                        let at = at.0.saturating_mul(PER_NANOSECOND);
-                        self.queue.push(at, number, Arrival::Wake);
-                    }
                     other => self.fault(number, &format!("{other:?}")),
                 }
             }
             if self.ready.is_empty() {
-                return;
+                return self.plan_wake(number);
             }
             // The node names them last first; they leave from left to right, as the runtime's do.
             while let Some(link) = self.ready.pop() {
                 self.transmit(number, link);
             }
+        }
+    }
+
+    /// The node is called again at the time that it asks for, unless it asks for another before.
+    fn plan_wake(&mut self, number: u32) {
+        let wake = self.nodes[number as usize].poll_timeout();
+        let before = core::mem::replace(&mut self.processes[number as usize].wake, wake);
+        if let Some(at) = wake.filter(|_| before != wake) {
+            let at = at.0.saturating_mul(PER_NANOSECOND);
+            self.queue.push(at, number, Arrival::Wake);
         }
     }
 
