@@ -64,7 +64,7 @@ build: ## the release build: the programs and the C library
 .PHONY: labs
 labs: build ## the laboratory's programs: benchmarks, simulator, storm and soak
 	cargo bench-program
-	cargo build --release -p sapwood-sim-program -p sapwood-storm
+	cargo build --release -p sapwood-instructions -p sapwood-sim-program -p sapwood-storm
 
 .PHONY: shim
 shim: build ## the MPI shims, one per MPI that is installed
@@ -117,6 +117,10 @@ python-environment:
 .PHONY: bench
 bench: labs ## round trip, pipelining and start-up beside their floor
 	$(PROGRAM) bench tree --topology 4x4x4 --transport unix --bytes 64 --pin
+
+.PHONY: instructions
+instructions: labs ## instructions per message, compared with labs/instructions/counts.json
+	$(TARGET)/release/sapwood-instructions --record labs/instructions/counts.json
 
 .PHONY: storm
 storm: labs ## networks under random faults, every answer checked: STORM_SECONDS, STORM_SEED

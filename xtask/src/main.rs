@@ -97,6 +97,7 @@ fn ci_steps() -> Vec<Step> {
         program("documentation", "env RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps", 10),
         program("release build and MPI shims", "make build labs shim", 30),
         program("library as released", "env SAPWOOD_TESTS_BUILT=1 make library-test", 5),
+        program("instructions per message", instructions(), 5),
         program("conformance", "python3 conformance/check.py", 2),
         program("simulated faults", simulation(), 5),
         program("simulated faults, fresh seeds", fresh_simulation(), 5),
@@ -126,6 +127,11 @@ fn launchers() -> String {
          StartUp.test_the_tree_is_chosen_by_what_was_measured LostHosts Ends Strangers Commands \
          WarmTree Hosts Languages Processors"
     )
+}
+
+/// The counts of the release build beside those that are kept.
+fn instructions() -> String {
+    format!("{}-instructions --record labs/instructions/counts.json", release_program())
 }
 
 /// Metrics of hosts as Debian's Prometheus takes them.
