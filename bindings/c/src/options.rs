@@ -18,7 +18,7 @@ use crate::text;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum sapwood_transport_t {
-    /// Unix-domain sockets within a host, TCP between hosts.
+    /// Shared memory within a host, TCP between hosts.
     SAPWOOD_TRANSPORT_AUTOMATIC = 0,
     /// Unix-domain sockets.
     SAPWOOD_TRANSPORT_UNIX = 1,

@@ -622,7 +622,7 @@ impl Driver {
     ) -> Result<Address, RuntimeError> {
         let (listener, listen_address) = bind(listen_address)?;
         self.sockets.listen(listener, listen_address.clone(), &self.poller)?;
-        if options.transport == TransportKind::Shm {
+        if matches!(options.transport, TransportKind::Automatic | TransportKind::Shm) {
             self.sockets.share_memory();
         }
         self.node.set_address(listen_address.to_string());

@@ -15,7 +15,7 @@ use crate::RuntimeError;
 /// What the links of a tree are made of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TransportKind {
-    /// Unix-domain sockets within a host, TCP between hosts.
+    /// Shared memory within a host, as [`TransportKind::Shm`], and TCP between hosts.
     #[default]
     Automatic,
     /// Unix-domain sockets.
