@@ -150,7 +150,7 @@ typedef enum {
 
 /** What the links of a network are made of. */
 typedef enum {
-    /** Unix-domain sockets within a host, TCP between hosts. */
+    /** Shared memory within a host, TCP between hosts. */
     SAPWOOD_TRANSPORT_AUTOMATIC = 0,
     /** Unix-domain sockets. */
     SAPWOOD_TRANSPORT_UNIX = 1,

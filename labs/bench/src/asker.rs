@@ -25,6 +25,12 @@ use sapwood_command_line::exit::{Failure, one_line};
 /// packet, with one int32, back as it is.
 pub(super) const ECHO: Tag = TAG + 30;
 
+/// The same back-ends send the numbers from 0 up to a packet's one int32, with a flush after each.
+pub(super) const FLUSHED: Tag = TAG + 31;
+
+/// The same, as many in one write as fit.
+pub(super) const QUEUED: Tag = TAG + 32;
+
 /// How long a program may take to end once its input has.
 const END_DEADLINE: Duration = Duration::from_secs(10);
 const END_POLL: Duration = Duration::from_millis(5);
@@ -59,7 +65,7 @@ pub(super) struct RustTool {
 
 impl RustTool {
     pub(super) fn open(shape: &sapwood::Shape) -> Result<Self, Failure> {
-        let network = builder(shape, Transport::Unix)?.back_end(leaf_program()?).open()?;
+        let network = builder(shape, Transport::Shm)?.back_end(leaf_program()?).open()?;
         let stream = network.stream(&network.everyone()).up("sum").open()?;
         let back_ends = i32::try_from(shape.back_end_count()).map_err(Failure::usage)?;
         Ok(Self { stream, network, back_ends, number: 0 })
@@ -170,11 +176,17 @@ fn lines_of(output: Option<impl Read + Send + 'static>) -> Receiver<String> {
     lines
 }
 
-impl Asker for Program {
-    fn turn(&mut self, times: u32) -> Result<Vec<f64>, Failure> {
-        let written = self.input.as_mut().map(|input| writeln!(input, "{times}"));
+impl Program {
+    /// The numbers of its answer to a line.
+    pub(super) fn ask(&mut self, line: &str) -> Result<Vec<f64>, Failure> {
+        let written = self.input.as_mut().map(|input| writeln!(input, "{line}"));
+        self.numbers(matches!(written, Some(Ok(()))))
+    }
+
+    /// The numbers of its next line.
+    pub(super) fn numbers(&mut self, is_asked: bool) -> Result<Vec<f64>, Failure> {
         let line = match self.lines.recv_timeout(DEADLINE) {
-            Ok(line) if matches!(written, Some(Ok(()))) => line,
+            Ok(line) if is_asked => line,
             Err(RecvTimeoutError::Timeout) => {
                 let seconds = DEADLINE.as_secs();
                 let text = format!("{} has said nothing for {seconds} s", self.name);
@@ -184,6 +196,12 @@ impl Asker for Program {
         };
         let took: Result<Vec<f64>, _> = line.split_whitespace().map(str::parse).collect();
         took.map_err(|_| Failure::own(&format!("{} has said '{line}', no times", self.name)))
+    }
+}
+
+impl Asker for Program {
+    fn turn(&mut self, times: u32) -> Result<Vec<f64>, Failure> {
+        self.ask(&times.to_string())
     }
 
     fn close(mut self: Box<Self>) -> Result<(), Failure> {

@@ -249,8 +249,7 @@ fn built_words(
     shape: &sapwood::Shape,
     own: &Path,
 ) -> Result<Words, String> {
-    let named = arguments.mrnet.clone().or_else(|| named_in(MRNET_VARIABLE));
-    let folder = named.unwrap_or_else(|| beside(own, "mrnet"));
+    let folder = mrnet_folder(arguments.mrnet.as_deref(), own);
     let names = match interface {
         Mrnet | MrnetFrontEnd => ["tests/round_trip", "tests/back_end"],
         _ => ["tests/bare_round_trip", "tests/bare_back_end"],
@@ -275,6 +274,12 @@ fn built_words(
     Ok(Words { program, arguments, variables: vec![node_variable()?] })
 }
 
+/// Where the programs of MRNet's interface are built.
+pub(super) fn mrnet_folder(named: Option<&Path>, own: &Path) -> PathBuf {
+    let named = named.map(Path::to_path_buf).or_else(|| named_in(MRNET_VARIABLE));
+    named.unwrap_or_else(|| beside(own, "mrnet"))
+}
+
 /// The Python package's own measuring, or what is missing of it.
 fn python_words(interface: Interface, arguments: &Arguments, own: &Path) -> Result<Words, String> {
     let python = python(arguments.python.as_deref(), own)?;
@@ -287,7 +292,7 @@ fn python_words(interface: Interface, arguments: &Arguments, own: &Path) -> Resu
 }
 
 /// Has a library take the same program for its communication processes as the trees of Rust.
-fn node_variable() -> Result<(&'static str, OsString), String> {
+pub(super) fn node_variable() -> Result<(&'static str, OsString), String> {
     let program = sapwood::node_program().map_err(|error| error.to_string())?;
     Ok(("SAPWOOD_NODE", program.into_os_string()))
 }

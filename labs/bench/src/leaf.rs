@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use sapwood::{Answer, BackEnd, Error, Rank, Received, StreamId, Tag, Values, ValuesRef};
 
-use super::asker::ECHO;
+use super::asker::{ECHO, FLUSHED, QUEUED};
 use super::bulk_leaf::BulkLeaf;
 use super::disturbance::{BURN, FLOOD, STOP, burn, flood, stopped};
 use super::oracle::{FLOW, flow};
@@ -70,6 +70,7 @@ pub fn back_end() -> Result<ExitCode, Failure> {
         }
         let done = match received.tag() {
             ECHO => echo(&mut back_end, &received),
+            FLUSHED | QUEUED => count(&mut back_end, &received),
             BURN => burn(&mut back_end, &received),
             FLOOD => flood(&mut back_end, &received),
             FLOW => flow(&mut back_end, &received),
@@ -92,6 +93,18 @@ pub fn back_end() -> Result<ExitCode, Failure> {
 fn echo(back_end: &mut BackEnd, received: &Received) -> Result<(), Error> {
     let number: i32 = received.values().scalar(0)?;
     back_end.send(received.stream, ECHO, number)
+}
+
+/// Sends the numbers up to the one that is asked for, each in a wave of its own.
+fn count(back_end: &mut BackEnd, received: &Received) -> Result<(), Error> {
+    let waves: i32 = received.values().scalar(0)?;
+    for number in 0..waves {
+        back_end.send(received.stream, received.tag(), number)?;
+        if received.tag() == FLUSHED {
+            back_end.flush()?;
+        }
+    }
+    Ok(())
 }
 
 /// The values of one back-end, made once and changed from wave to wave.

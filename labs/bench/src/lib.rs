@@ -10,6 +10,8 @@
 //!
 //! `bindings` compares round trips through the interfaces, each of which is an `asker`.
 //!
+//! `mrnet_style` measures what MRNet's authors did, with the same askers.
+//!
 //! `filter` measures calls of filters, beside a direct call of the same function.
 //!
 //! Beside it stands what has no floor: `scale` (with `connect`, `streams` and `depth`, and
@@ -37,6 +39,7 @@ mod flood;
 mod floor_failure;
 mod leaf;
 mod memory;
+mod mrnet_style;
 mod oracle;
 mod overhead;
 mod pairs;
@@ -89,6 +92,8 @@ enum Subject {
     Bulk(bulk::Arguments),
     /// Round trips through C, MRNet's interface and Python, beside those of Rust.
     Bindings(bindings::Arguments),
+    /// What MRNet's authors measured: start, latency and rate of sums, through its interface.
+    MrnetStyle(mrnet_style::Arguments),
     /// What a call of a filter costs: built in, from a shared object, in WebAssembly.
     Filter(filter::Arguments),
     /// What a stream's neighbours notice when it is not read, floods, stalls or carries huge
@@ -108,6 +113,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Subject::Bulk(arguments) => in_form(&bulk::measure(arguments)?, arguments.json),
         Subject::Bindings(arguments) => {
             let (facts, code) = bindings::measure(arguments)?;
+            print(&in_form(&facts, arguments.json))?;
+            return Ok(code);
+        }
+        Subject::MrnetStyle(arguments) => {
+            let (facts, code) = mrnet_style::measure(arguments)?;
             print(&in_form(&facts, arguments.json))?;
             return Ok(code);
         }

@@ -1,4 +1,4 @@
-//! `sapwood bench bindings` and `bench filter` with tiny counts: figures for what is there, a clear
+//! `sapwood bench bindings`, `bench mrnet-style` and `bench filter` with tiny counts: figures for what is there, a clear
 //! line for what is missing, and refusals. Programs that stand in for the other languages speak the
 //! protocol of turns.
 
@@ -82,6 +82,43 @@ fn nothing_to_compare_with_is_a_failure_that_says_how_to_build_it() {
     }
 }
 
+/// Answers as the front-end of MRNet's style does: 2 ms to start, 1 ms a round trip, 10 us a wave.
+const MEASURES: &str = "#!/bin/sh
+echo 2000000
+while read what count; do
+    if [ $what = latency ]; then
+        while [ $count -gt 0 ]; do printf '1000000 '; count=$((count - 1)); done
+    else
+        printf $((count * 10000))
+    fi
+    echo
+done
+";
+
+#[test]
+fn what_mrnet_s_authors_measured_is_measured_beside_rust() {
+    let folder = tempfile::tempdir().unwrap();
+    put(folder.path(), "tests/style_front_end", MEASURES);
+    put(folder.path(), "tests/style_back_end", MEASURES);
+    let place = text_of(folder.path());
+    let words = ["bench", "mrnet-style", "--topology", "2", "--rounds", "5", "--waves", "50"];
+    let output = run(&[&words[..], &["--trees", "2", "--json", "--mrnet", &place]].concat());
+    assert_eq!(output.status.code(), Some(125), "one tool is missing");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_fits("bench-mrnet-style-1", &report);
+    assert_eq!(report["start_ms"]["mrnet"], 2.0, "{report}");
+    assert_eq!(report["latency_ms"]["mrnet"], 1.0, "{report}");
+    for kind in ["flushed", "queued"] {
+        assert_eq!(report["waves_per_s"][kind]["mrnet"], 100_000.0, "{report}");
+        let rust = report["waves_per_s"][kind]["rust"].as_f64().unwrap();
+        let ratio = report["ratio"]["waves_per_s"][kind]["mrnet"].as_f64().unwrap();
+        assert!(rust > 0.0 && ratio > 0.0, "{report}");
+        assert_eq!(report["waves_per_s"][kind]["spread"]["rust"]["runs"], 2);
+    }
+    let why = report["missing"]["mrnet_light"].as_str().unwrap();
+    assert!(why.contains("style_light_back_end") && why.contains("bench-programs"), "{why}");
+}
+
 #[test]
 fn kinds_of_filters_are_measured_without_python_too() {
     let words = ["bench", "filter", "--rounds", "3", "--calls", "20", "--json"];
@@ -118,6 +155,7 @@ fn a_filter_in_python_is_measured_by_an_interpreter() {
 fn counts_and_names_that_make_no_sense_are_refused() {
     for (arguments, what) in [
         (&["bindings", "--rounds", "0"][..], "--rounds 0"),
+        (&["mrnet-style", "--waves", "100001"], "--waves 100001"),
         (&["bindings", "--trees", "0"], "--trees 0"),
         (&["bindings", "--only", "cobol"], "cobol"),
         (&["bindings", "--topology", "2y2"], "--topology"),
