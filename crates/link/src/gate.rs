@@ -79,7 +79,7 @@ impl Gate {
         Some(packets)
     }
 
-    /// Forgets what waits for a position; gives whether there was some.
+    /// Removes waiting frames with this position; gives whether there were any.
     pub fn withdraw(&mut self, position: Position) -> bool {
         let before = self.waiting.len();
         self.waiting.retain(|(_, info)| info.position != position);

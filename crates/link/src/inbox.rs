@@ -17,13 +17,14 @@ use crate::spares::{Spares, shorten};
 /// A frame of this many bytes or more is read into a slab of its own.
 pub const LARGE_FRAME_BYTES: usize = 16 << 10;
 
-/// What is copied to where it belongs if it has been read behind a large frame, in bytes.
+/// Up to this many bytes that were read behind a large frame are copied; with more, the slab is
+/// parsed as small frames.
 const MORE_BYTES: usize = 4 << 10;
 
 /// Slabs kept for the next large frames, in bytes.
 const POOL_BYTES_MAX: usize = 8 << 20;
 
-/// Slabs that are looked at, when one is wanted, for whether they are still held.
+/// How many lent slabs one `take_used` checks for reuse.
 const LENT_LOOKS: usize = 8;
 
 /// What has come of the frame at the front of a link.

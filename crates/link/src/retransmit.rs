@@ -27,7 +27,7 @@ const FIRST_BYTES: usize = 8 << 10;
 enum Bytes {
     /// A copy: its length in the pieces, behind those of the entries before.
     Copied(u32),
-    /// Apart, since most frames are small and an entry is to be.
+    /// Boxed: most entries are small copies, and the enum should stay small.
     Shared(Box<EncodedFrame>),
 }
 

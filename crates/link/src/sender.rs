@@ -188,8 +188,8 @@ impl Sender {
         self.gate.wait(frame, info);
     }
 
-    /// The stream has members again: that it has none is not said, if it still waits. Gives whether
-    /// it did.
+    /// Removes a waiting `Order::Last`, since members have come back; gives whether it was still
+    /// waiting.
     pub fn withdraw_end(&mut self) -> bool {
         self.gate.withdraw(END)
     }

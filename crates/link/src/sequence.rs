@@ -16,8 +16,8 @@ pub struct Position {
 /// No wave has this number, and no frame states it.
 pub const END: Position = Position { wave: Wave::MAX, offset: 0 };
 
-/// Where the index of a packet among those that a downward filter made of one is kept in the offset
-/// of a place: above the length of any packet.
+/// A downward filter may make several packets of one. The packet's index is stored in the offset
+/// above this bit; packets are shorter than 2^32 bytes.
 const INDEX_SHIFT: u32 = 32;
 
 impl Position {

@@ -48,8 +48,8 @@ impl Node {
         }
     }
 
-    /// Says what time it is. A front-end is asked to do things before its first input, and would
-    /// take the time since its clock began for its own lateness.
+    /// Sets the time before the first input; otherwise the first heartbeat would count the whole
+    /// time since the clock's zero as delay.
     pub fn set_time(&mut self, now: Instant) {
         self.turn.now = now;
     }
@@ -80,7 +80,7 @@ impl Node {
         self.membership.add_records(&mut self.streams, &mut self.turn);
     }
 
-    /// What is no traffic of links.
+    /// Inputs other than bytes; apart, so that the path of a packet stays small.
     #[cold]
     #[inline(never)]
     fn handle_rare(&mut self, input: Input<'_>) {
@@ -96,6 +96,7 @@ impl Node {
                 &mut self.turn,
             ),
             Input::ChildUp { link } => self.turn.links.open(link, Peer::Stranger, self.turn.now),
+            // `handle_input` has taken these.
             Input::Bytes { .. } | Input::Filled { .. } | Input::Transmitted { .. } => {}
             Input::LinkDown { link, reason } => {
                 self.membership.link_down(link, &reason, &mut self.streams, &mut self.turn)

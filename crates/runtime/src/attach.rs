@@ -16,8 +16,8 @@ use crate::environment::{
 
 /// How long a process waits for its parent to answer when it connects by itself.
 const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
-/// The same for a process that its parent has started, and perhaps hundreds beside it before it
-/// takes the first connection. Whose parent ends meanwhile is refused at once.
+/// Connect deadline of a started process: a parent accepts only after it has started all its
+/// children, perhaps hundreds. If the parent has ended, the connection is refused at once.
 const STARTED_CONNECT_DEADLINE: Duration = Duration::from_secs(30);
 
 /// Where to connect, and with which key.

@@ -16,8 +16,8 @@ use sapwood_node::Instant;
 /// How often to check whether there is a processor for one more client.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// How long a host may be silent, as a multiple of its client's work until then. The host first
-/// starts a process for the client: for ssh this takes half as long again, before keys are
+/// A waiting client keeps its processor reserved for this multiple of its work so far. The host
+/// first starts a process for the client: for ssh this takes half as long again, before keys are
 /// exchanged.
 const ANSWER_TIMES: u32 = 4;
 

@@ -36,9 +36,9 @@ pub struct Driver {
     attempt: Attempt,
     /// Threads for offloaded filters, once there was such a one.
     workers: Option<Workers>,
-    /// The front-end's end of what all other processes of a tree that repairs itself hang by.
+    /// The write end of the liveness pipe, at the front-end of a tree that repairs itself.
     liveness_pipe: Option<LivenessPipe>,
-    /// What this process hangs by itself, to be handed to its children.
+    /// The read end that this process inherited, to be handed to its children.
     liveness_end: Option<BorrowedFd<'static>>,
     poller: Poller,
     ready: Vec<sapwood_transport::Event>,
@@ -274,6 +274,7 @@ impl Driver {
     pub fn turn(&mut self, until: Option<Instant>) -> Result<bool, RuntimeError> {
         self.carry_out()?;
         self.foreign_ready = false;
+        // The wait may end at its limit, a power of two, before the deadline: then it waits again.
         while let Some(is_over) = self.wait_in_read(until)? {
             if is_over {
                 return Ok(false);
@@ -471,6 +472,7 @@ impl Driver {
     #[inline]
     pub fn carry_out(&mut self) -> Result<(), RuntimeError> {
         loop {
+            // In a loop, since written bytes may free credit and cause new outputs.
             let mut changes = LinkChanges::default();
             while let Some(output) = self.node.poll_output() {
                 match output {
@@ -663,6 +665,8 @@ impl Driver {
     /// [`RuntimeError`] when the system fails this process.
     pub fn close(&mut self) -> Result<(), RuntimeError> {
         let until = clock() + GRACE;
+        // First the shutdown is queued; from then on no process is accepted or connected to; last
+        // end those that no link reaches.
         self.node.application().shutdown(clock());
         self.sockets.stop_listening();
         self.attempt.give_up(&self.poller);

@@ -377,8 +377,8 @@ impl SocketTable {
         }
     }
 
-    /// The poller has reported the link writable; gives whether it was waited for. A bell tells of
-    /// bytes to read as well.
+    /// The poller has reported the link writable; gives whether it was waited for. An event on a
+    /// link in shared memory reports both directions, so it counts only after a short write.
     #[inline]
     pub(crate) fn note_writable(&mut self, id: LinkId) -> bool {
         let Some(Some(open)) = self.links.get_mut(id.0 as usize) else { return false };
@@ -520,6 +520,8 @@ impl SocketTable {
     pub(crate) fn accept(&mut self, poller: &Poller, now: Instant) -> Result<(), RuntimeError> {
         loop {
             let Some(listener) = &mut self.listener else { return Ok(()) };
+            // The poller is level-triggered: with a full table it would report the listener again
+            // and again.
             if !self.pending.has_room(now.0) {
                 // Those that wait at the listener are not lost: it is asked again when one is done.
                 poller.remove(listener)?;
@@ -570,6 +572,7 @@ impl SocketTable {
                 let _ = poller.modify(&newcomer.handshake, token, READ_AND_WRITE);
             }
             Ok(Progress::Done(link)) => {
+                // The link gets another token, and in shared memory a second descriptor.
                 let _ = poller.remove(&link);
                 self.pending.remove(u64::from(index));
                 self.newcomers.remove(&index);

@@ -177,6 +177,7 @@ impl Remote {
             && let Some(index) = self.waiting.iter().position(|start| start.not_before <= now)
             && let Some(start) = self.waiting.remove(index)
         {
+            // A call that failed at once takes no room.
             room -= usize::from(self.call(start, node, poller, now));
         }
     }
@@ -264,7 +265,8 @@ impl Remote {
         let host = start.child.host().as_str();
         self.renew_plan(&start, node);
         let task = self.task_for(&start.child);
-        // One for the link of each that has not joined, which cannot be taken in otherwise.
+        // A descriptor is reserved for the link of each started process that has not joined.
+        // Otherwise starts take all descriptors, and no process can connect.
         let links = Reserve::of(self.under_way + 1)
             .map_err(|source| RuntimeError::System { what: "keep descriptors for links", source });
         let called = links
@@ -458,6 +460,7 @@ impl Remote {
         if self.lost_reason(&host).is_none() {
             self.options.lost_hosts.push((host.to_string(), reason.to_owned()));
         }
+        // A back-end belongs to its host: it is started nowhere else.
         if start.child.role() == Role::BackEnd {
             return self.outcomes.push(Outcome::Failed(rank, format!("host {host}: {reason}")));
         }

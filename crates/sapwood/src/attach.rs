@@ -185,9 +185,9 @@ impl AttachFile {
         Ok(attachments)
     }
 
-    /// All attach points: in the order of the file if none takes dynamic members; else beginning at
-    /// turn `number`, where each attach point has one turn for every child that it has fewer than
-    /// the fullest one, and one more.
+    /// All attach points: in the order of the file if none takes dynamic members; else a weighted
+    /// round robin: an attach point has as many turns as it has children fewer than the fullest
+    /// one, and one more; the search begins at turn `number`.
     fn in_order(&self, number: u32) -> Vec<&Entry> {
         let children = || self.entries.iter().filter_map(|entry| entry.children);
         let (Some(least), Some(most)) = (children().min(), children().max()) else {

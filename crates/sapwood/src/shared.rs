@@ -101,7 +101,7 @@ impl Shared {
             }
             if self.events.len() == EVENTS_MAX {
                 if matches!(event, Event::Notice { .. }) {
-                    // It costs no answer; an event that it would drive out may have.
+                    // A full queue drops notices first: other events explain answers.
                     continue;
                 }
                 self.events.pop_front();
@@ -227,8 +227,8 @@ impl Shared {
     /// The application takes a delivery: its bytes are granted to the sender again as credit.
     pub(crate) fn consumed(&mut self, stream: StreamId, cost: u32) {
         self.driver.application().consumed(stream, cost);
-        // Room for more may have brought the next delivery at once, with nothing on any link to
-        // tell.
+        // The grant may release a waiting answer without any input or output: deliveries are
+        // collected now.
         self.collect();
     }
 }

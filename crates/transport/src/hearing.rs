@@ -8,7 +8,8 @@
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::Duration;
 
-/// A host answers repetitions and probes that come within half a second once.
+/// Hosts limit answers to retransmissions and probes to about one per half second, so a shorter
+/// silence proves nothing.
 const SILENCE_MIN: Duration = Duration::from_secs(2);
 
 /// An acknowledgement may be under way for this long.

@@ -8,9 +8,9 @@ use rustix::mm::Advice;
 const WORTHWHILE_BYTES: usize = 32 << 10;
 const PAGE_BYTES: usize = 4 << 10;
 
-/// Has the system put pages behind memory that is about to be written, all at once: one after
-/// another, each by a fault of its own, they make copying into them take two thirds more time.
-/// Nothing else changes, and a system that does not do this is no error.
+/// Populates the pages of memory that is about to be written in one call. Page faults one by one
+/// make the copy two thirds slower. Nothing else changes, and a system that does not do this is no
+/// error.
 ///
 /// Huge pages would cost a third of that where many of them are free, and twice as much where the
 /// system has to make them first.

@@ -30,6 +30,11 @@ pub enum WireError {
     Packet(PacketError),
     /// A control message could not be read.
     Control,
+    /// A message or packet that can be read may not come from this peer now.
+    Unexpected {
+        /// Its name, with an article if it is no message.
+        what: &'static str,
+    },
     /// This process has no memory for the peer's packet.
     Memory(OutOfMemory),
 }
@@ -58,6 +63,7 @@ impl fmt::Display for WireError {
             Self::Chunk => f.write_str("peer sent a chunk that lies outside its packet"),
             Self::Packet(error) => write!(f, "peer sent a broken packet: {error}"),
             Self::Memory(error) => write!(f, "{error}"),
+            Self::Unexpected { what } => write!(f, "peer sent {what}, which it may not send now"),
             Self::Control => f.write_str("peer sent a control message that cannot be read"),
         }
     }

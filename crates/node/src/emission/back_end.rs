@@ -62,11 +62,11 @@ impl Stream {
         wave: Wave,
         ranks: &RankSet,
         error: &FilterError,
-        route: &str,
+        direction_note: &str,
         turn: &mut Turn,
     ) {
         let rank = turn.rank();
-        let reason = alloc::format!("{error} ({route}at rank {rank})");
+        let reason = alloc::format!("{error} ({direction_note}at rank {rank})");
         self.tell_fault(Some(wave), rank, ranks.clone(), reason, turn);
     }
 
@@ -159,7 +159,8 @@ impl Stream {
         self.own.as_ref().is_some_and(|own| !own.up.is_pass())
     }
 
-    /// Whether what comes for the application does, or is not for it since there is no filter.
+    /// Whether received packets pass filters in this process, or are dropped because the filters
+    /// could not be made.
     pub(crate) fn filters_delivered(&self) -> bool {
         self.own.as_ref().is_some_and(|own| own.refused.is_some() || !own.down.is_pass())
     }

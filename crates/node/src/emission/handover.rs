@@ -37,7 +37,8 @@ impl Streams {
             let wave = stream.ended;
             let Some(handover) = &mut stream.handover else { continue };
             let composable = 0..u32::try_from(handover.filters.len()).unwrap_or(0);
-            // An old parent was told; this one has to know of those that were taken over.
+            // The new parent holds no copy yet: each filter's is sent, so that it learns which
+            // processes' states are absorbed.
             let others = if absorbed.is_empty() { 0..0 } else { composable };
             handover.held = others.collect();
             self.at(at).hand_over(wave, turn);

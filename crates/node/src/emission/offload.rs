@@ -116,10 +116,10 @@ impl Stream {
         true
     }
 
-    /// Has the upward filters given out if there is something to do.
+    /// Queues a job for the upward filters if there is work.
     pub(crate) fn ask_for_work(&mut self, turn: &mut Turn) {
         let now = turn.now;
-        // One that leaves begins no further wave: its children send it to another.
+        // A leaving process begins no wave: its children retransmit it to their next parent.
         let is_leaving = turn.departs_until.is_some();
         let Some(offload) = &mut self.offload else { return };
         let has_work = offload.wants_copy
@@ -168,7 +168,6 @@ impl Stream {
     }
 
     pub(crate) fn gather_down(&mut self, jobs: &mut Jobs, turn: &mut Turn) -> Option<Job> {
-        let _id = self.id;
         let offload = self.down_offload.as_mut()?;
         offload.first = offload.first();
         offload.phase = Phase::AtWork;
@@ -234,16 +233,15 @@ impl Stream {
 
     /// Filters do not come back: everything that they were to work on fails.
     pub(crate) fn give_up_filters(&mut self, lent: &Lent, reason: String, turn: &mut Turn) {
-        let stream = &mut *self;
-        let ended = stream.ended;
-        let names = stream.names_of(lent.work);
-        let reason = format!("{names} of stream {} {reason}", stream.id);
+        let ended = self.ended;
+        let names = self.names_of(lent.work);
+        let reason = format!("{names} of stream {} {reason}", self.id);
         let error = FilterError::Failed(reason.clone());
         match &lent.batch.load {
             Load::Waves(items) => {
                 // What they held is lost; there is nothing to be handed over any more.
-                stream.handover = None;
-                if let Some(offload) = &mut stream.offload {
+                self.handover = None;
+                if let Some(offload) = &mut self.offload {
                     offload.phase = Phase::GivenUp(error.clone());
                 }
                 self.complain(ended, &reason, turn);
@@ -254,14 +252,14 @@ impl Stream {
                 self.go_on(turn);
             }
             Load::Packets(packets) => {
-                if let Some(offload) = &mut stream.down_offload {
+                if let Some(offload) = &mut self.down_offload {
                     offload.phase = Phase::GivenUp(error);
                 }
                 self.complain(ended, &format!("{reason} (downward)"), turn);
                 self.drop_down(packets.len(), turn);
             }
             Load::Question(_) => {
-                stream.give_up_rule(error);
+                self.give_up_rule(error);
                 self.complain(ended, &reason, turn);
                 self.go_on(turn);
             }
@@ -279,11 +277,10 @@ impl Stream {
 
     /// A stream is forgotten: no wave waits for its filters, and they are dropped where they run.
     pub(crate) fn retire_filters(&mut self, jobs: &mut Jobs) {
-        let stream = &mut *self;
-        let id = stream.id;
-        let up = stream.offload.is_some().then(|| mem::take(&mut stream.up));
-        let down = stream.down_offload.is_some().then(|| mem::take(&mut stream.down));
-        let rule = stream.retire_rule();
+        let id = self.id;
+        let up = self.offload.is_some().then(|| mem::take(&mut self.up));
+        let down = self.down_offload.is_some().then(|| mem::take(&mut self.down));
+        let rule = self.retire_rule();
         for chain in [up, down].into_iter().flatten() {
             jobs.retire(id, chain, None);
         }

@@ -44,13 +44,14 @@ impl Streams {
     }
 }
 
-fn way_of(stream: &Stream, wave: &OpenWave, is_single: bool) -> Route {
+fn route_of(stream: &Stream, wave: &OpenWave, is_single: bool) -> Route {
     match stream.route {
         _ if wave.header.is_direct() => Route::Pass,
         // A packet that is its own wave is folded already.
         Route::Fold if is_single => Route::Pass,
         _ if is_single && wave.total.is_some() => Route::Pass,
-        // What a filter holds is known by the waves that are in it, which this one is not.
+        // A copy of a filter's state is identified by the waves that it contains. A late packet
+        // belongs to none of them, so it does not pass the filter.
         _ if is_single && wave.header.late && stream.handover.is_some() => Route::Pass,
         route => route,
     }
@@ -108,12 +109,11 @@ impl Stream {
     /// Bytes of a child have been dealt with: its credit grows, now or later.
     pub(crate) fn release(&mut self, slot: usize, bytes: u32, turn: &mut Turn) {
         let is_root = turn.settings.role == Role::FrontEnd;
-        let stream = &mut *self;
-        let window = stream.request.window_bytes;
-        let halves = stream.breaks(Mutation::HalveCredit);
-        let Some(child) = stream.slots.get_mut(slot) else { return };
+        let window = self.request.window_bytes;
+        let halves = self.breaks(Mutation::HalveCredit);
+        let Some(child) = self.slots.get_mut(slot) else { return };
         let grant = child.release(bytes, window);
-        let is_much = is_root && stream.keeps && child.has_unannounced(bytes as usize);
+        let is_much = is_root && self.keeps && child.has_unannounced(bytes as usize);
         if !child.alive || grant.is_none() && !is_much {
             return;
         }
@@ -121,7 +121,7 @@ impl Stream {
             if halves {
                 bytes /= 2;
             }
-            let stream = stream.id;
+            let stream = self.id;
             turn.send_control(link, &Control::Credit { stream, bytes });
         }
         // It travels with the credit, so that it wakes no process by itself.
@@ -136,7 +136,8 @@ impl Stream {
         }
     }
 
-    /// What came of a wave has been sent.
+    /// The result of a wave was sent: records who was absent, and absorbs inherited states that are
+    /// due.
     #[inline]
     fn note_gone(&mut self, wave: &OpenWave, is_single: bool, turn: &mut Turn) {
         if self.keeps {
@@ -239,8 +240,8 @@ impl Stream {
         }
     }
 
-    /// A wave that was out of the table goes on, with what filters have made of it where it needed
-    /// some; `Err` fails it.
+    /// Forwards a wave that a job has returned. `made` is the filters' result; an error fails the
+    /// wave.
     pub(crate) fn emit_finished(
         &mut self,
         item: &Item,
@@ -509,7 +510,8 @@ impl Stream {
         turn.send_fault(self.id, wave, rank, &ranks, reason);
     }
 
-    /// A wave has left the table and is about to go on: what comes of it from here on is late.
+    /// A wave has left the table and is about to go on: packets for it that arrive from now on are
+    /// stragglers.
     #[inline]
     pub(crate) fn begin_emission(
         &mut self,
@@ -517,17 +519,16 @@ impl Stream {
         is_single: bool,
         turn: &mut Turn,
     ) -> Route {
-        let stream = &mut *self;
         if !is_single {
-            stream.gone_until = match wave.more {
+            self.gone_until = match wave.more {
                 0 => Position { offset: wave.position.offset + 1, ..wave.position },
                 _ => wave.until(),
             };
         }
-        if stream.telemetry.is_none() {
+        if self.telemetry.is_none() {
             turn.counted.waves += u64::from(!is_single) + u64::from(wave.more);
         }
-        way_of(stream, wave, is_single)
+        route_of(self, wave, is_single)
     }
 
     /// Keeps the memory of a wave.
@@ -545,9 +546,8 @@ impl Stream {
     /// A packet on its way down has come to nothing.
     pub(crate) fn fail_down(&mut self, error: &FilterError, turn: &mut Turn) {
         let rank = turn.rank();
-        let stream = &mut *self;
-        stream.dropped += 1;
-        let (stream, reason) = (stream.id, alloc::format!("{error} (downward, at rank {rank})"));
+        self.dropped += 1;
+        let (stream, reason) = (self.id, alloc::format!("{error} (downward, at rank {rank})"));
         turn.report_fault(stream, reason);
     }
 

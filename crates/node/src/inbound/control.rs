@@ -35,7 +35,7 @@ impl Membership {
                     self.hello(link, version, claim, pid, address.is_some(), streams, turn);
                     Ok(())
                 }
-                _ => Err(WireError::Control),
+                other => Err(WireError::Unexpected { what: other.name() }),
             },
             Peer::Ancestor => self.control_from_ancestor(link, control, streams, turn),
             Peer::Visitor => self.visitors.control_from_visitor(link, control, turn),
@@ -108,7 +108,7 @@ impl Membership {
                 self.barrier_passed(number, turn);
             }
             Control::Echo { probe, clock } => turn.echoed(link, probe, clock),
-            _ => return Err(WireError::Control),
+            other => return Err(WireError::Unexpected { what: other.name() }),
         }
         Ok(())
     }
@@ -149,7 +149,7 @@ impl Membership {
                 self.end(true, String::from("the front-end ended the network"), streams, turn)
             }
             Control::Probe { probe } => turn.answer_probe(link, probe),
-            _ => return Err(WireError::Control),
+            other => return Err(WireError::Unexpected { what: other.name() }),
         }
         Ok(())
     }
@@ -219,7 +219,7 @@ impl Membership {
             state @ Control::State { .. } => return self.keep_replica(link, state, streams, turn),
             Control::Probe { probe } => turn.answer_probe(link, probe),
             Control::Echo { probe, clock } => turn.echoed(link, probe, clock),
-            _ => return Err(WireError::Control),
+            other => return Err(WireError::Unexpected { what: other.name() }),
         }
         Ok(())
     }

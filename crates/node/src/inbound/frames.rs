@@ -18,6 +18,10 @@ use crate::waves::table::{Arrived, OwnedBody};
 /// Longest frame of a peer that has not said who it is, in bytes; a hello is shorter.
 const HELLO_BYTES_MAX: usize = 4096;
 
+/// Runs of waves go up only.
+const RUN_DOWN: WireError = WireError::Unexpected { what: "a run of waves downwards" };
+const BEFORE_HELLO: WireError = WireError::Unexpected { what: "a packet before its hello" };
+
 impl Membership {
     /// Bytes in the shared buffer, beginning with a frame.
     pub(crate) fn bytes(
@@ -88,13 +92,10 @@ impl Membership {
             (Ok(Frame::Packet(packet)), Peer::Parent) if packet.more_waves == 0 => {
                 self.packet_from_parent(link, packet, frame, None, streams, turn);
             }
-            // Runs go up only.
-            (Ok(Frame::Packet(_)), Peer::Parent) => {
-                self.break_link(link, &WireError::Parts, streams, turn)
-            }
+            (Ok(Frame::Packet(_)), Peer::Parent) => self.break_link(link, &RUN_DOWN, streams, turn),
             (Ok(Frame::Packet(_)), Peer::Leaving | Peer::Ancestor) => {}
             (Ok(Frame::Packet(_)), Peer::Stranger | Peer::Visitor) => {
-                self.break_link(link, &WireError::Parts, streams, turn);
+                self.break_link(link, &BEFORE_HELLO, streams, turn);
             }
             (Ok(Frame::Control(control)), _) => self.control(link, peer, control, streams, turn),
             (Err(error), _) => self.break_link(link, &error, streams, turn),
@@ -134,8 +135,9 @@ impl Membership {
                 let shared = Some((frame, body.clone()));
                 self.packet_from_parent(link, packet, whole.as_bytes(), shared, streams, turn);
             }
-            Peer::Parent | Peer::Stranger | Peer::Visitor => {
-                self.break_link(link, &WireError::Parts, streams, turn);
+            Peer::Parent => self.break_link(link, &RUN_DOWN, streams, turn),
+            Peer::Stranger | Peer::Visitor => {
+                self.break_link(link, &BEFORE_HELLO, streams, turn);
             }
             Peer::Leaving | Peer::Ancestor => {}
         }
@@ -184,15 +186,17 @@ impl Membership {
             stream.arrive(slot, arrived, now);
         }
         let stream = streams.at(at);
+        // A rule may forward an incomplete wave: it is asked after each packet.
         if stream.waves.is_ready(now) || stream.rule.is_some() {
             streams.at(at).emit_ready(turn);
         }
+        // The end of the stream follows its last wave.
         if is_end {
             streams.at(at).end_if_deserted(turn);
         }
     }
 
-    /// A packet that the parent may send; `frame` and `shared` as below.
+    /// Validates a packet from the parent and handles it; the arguments are those of `packet_down`.
     fn packet_from_parent(
         &mut self,
         link: LinkId,
@@ -208,7 +212,8 @@ impl Membership {
         }
     }
 
-    /// A packet from the parent; `frame` is all of its bytes, `shared` the same in shared memory.
+    /// A packet from the parent; `frame` is the encoded frame; `shared` is the same frame with
+    /// reference counts, if it was read into a slab of its own.
     pub(crate) fn packet_down(
         &mut self,
         packet: PacketRef<'_>,
@@ -223,6 +228,7 @@ impl Membership {
         if stream.keeps && !packet.header.is_direct() {
             if Position::of_downward(&packet) < stream.down_next {
                 // It came from the parent before this one.
+                // The duplicate used credit of the new link.
                 return streams.at(at).grant_to_parent(turn);
             }
             stream.down_next = Position::behind_downward(&packet);
@@ -314,8 +320,9 @@ impl Stream {
         }
     }
 
-    /// A packet of a wave that is needed whole. Where it is not the last of its child's, its credit
-    /// returns at once, so that the rest can come however much it is.
+    /// Adds a packet to a wave whose filter needs all packets. Its credit is granted at once unless
+    /// it is the child's last packet of the wave: a wave longer than the window could never become
+    /// complete otherwise.
     fn hold_packet(&mut self, slot: usize, mut arrived: Arrived<'_>, turn: &mut Turn) {
         let now = turn.now;
         let Header { ends_wave, late, .. } = arrived.packet.header;
@@ -359,7 +366,6 @@ impl Stream {
             Assembled::Partial => {}
             Assembled::Whole(slab, contributors) => {
                 whole.contributors = contributors.as_ref();
-                whole.header.ends_wave |= !self.is_immediate() && packet.header.ends_wave;
                 let length = slab.len();
                 let owned = OwnedBody { slab, start: 0, length };
                 let arrived = Arrived { packet: whole, owned: Some(owned), charge };
@@ -421,11 +427,14 @@ impl Stream {
     ) {
         let header = arrived.packet.header;
         let chunk = arrived.packet.chunk;
+        // A single packet needs a wave of its own: a run is cut before and behind it.
         self.waves.split_at(position);
         self.waves.split_at(Position::start_of(position.wave + 1));
         let length = arrived.body().len() as u64;
         let total = chunk.map(|chunk| chunk.total);
         let fold = if self.route == Route::Fold { self.up.as_fold() } else { None };
+        // Back-ends send in order: the packet nearly always belongs to the wave behind its child's
+        // last.
         let hint = self.slots[slot].hint;
         let replaces = self.breaks(Mutation::ReplaceContributors);
         let (index, wave, is_new) = self.waves.at(position, &self.slots, hint);
@@ -461,6 +470,7 @@ impl Stream {
             _ => return,
         };
         let is_fold = fold.is_some();
+        // The usual case: exactly one wave ends here, so none is searched for.
         if self.slots[slot].next == position && self.waves.is_last_before(index, until) {
             let wave = self.waves.wave_mut(index);
             wave.waiting -= 1;
@@ -480,8 +490,8 @@ impl Stream {
         }
     }
 
-    /// A chunk has gone on: the next one of its packet is open from now on, whether a child has
-    /// sent it or not, so that the wave ends even if none ever does.
+    /// After a chunk was forwarded, opens the wave entry of the next chunk even if no child has
+    /// sent it: that entry's deadline then ends the wave.
     pub(crate) fn begin_rest(&mut self, position: Position, now: Instant) {
         let hint = self.waves.number_of(0);
         let (index, _, is_new) = self.waves.at(position, &self.slots, hint);
@@ -490,7 +500,7 @@ impl Stream {
         }
     }
 
-    /// A child has sent all that it will before `until`.
+    /// The child sends nothing more before the position `until`.
     #[inline]
     pub(crate) fn advance(&mut self, slot: usize, until: Position) {
         let from = self.slots[slot].next;

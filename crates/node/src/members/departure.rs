@@ -94,6 +94,8 @@ impl Membership {
         turn: &mut Turn,
     ) {
         if turn.parent == Some(link) {
+            // The open run lies in the outbox, which is dropped with the link: it is copied to the
+            // retransmit buffer first.
             streams.end_runs(turn);
         }
         let Some(open) = turn.links.close(link) else { return };
@@ -128,8 +130,8 @@ impl Membership {
         let is_distrusted = child.authority.is_distrusted;
         let may_return = !is_back_end || !(is_leaving || child.has_exited || is_distrusted);
         let is_unheard = !had_reported && !is_orphan;
-        // A process that starts others may be slow: it has not started when none comes in its
-        // place.
+        // A silent process that is still starting its subtree may only be slow: it counts as not
+        // started when its vacancy ends unfilled.
         let is_starting = is_unheard && was_silent && !is_back_end && turn.settings.recovery.is_on;
         let awaited = if is_starting { child.expected.clone() } else { back_ends.clone() };
         if turn.has_ended {
@@ -211,7 +213,8 @@ impl Membership {
         streams: &mut Streams,
         turn: &mut Turn,
     ) {
-        // What a process that was thought gone says of those who went elsewhere is out of date.
+        // A child that was given up may report losses of back-ends that are connected through other
+        // children by now: those are ignored.
         let back_ends = back_ends.difference(self.children.connected_but(child).as_ref());
         if back_ends.is_empty() {
             return;
@@ -255,7 +258,7 @@ impl Membership {
         turn.outputs.push_back(Output::Event(Event::Ended { on_purpose, reason }));
     }
 
-    /// The links of this process only drain: nothing more is written to them or read from them.
+    /// The node's links are left to the driver, which writes the queued bytes and closes them.
     ///
     /// Their numbers soon are those of other links, so no child and no stream may keep one.
     pub(crate) fn leave_links(&mut self, streams: &mut Streams, turn: &mut Turn) {

@@ -58,21 +58,25 @@ impl Files {
     }
 }
 
+/// Lengths and offsets of a file's parts must agree.
+const NOT_ITS_FILE: WireError =
+    WireError::Unexpected { what: "a part of a file that does not fit to its other parts" };
+
 impl Membership {
     /// A part of a file has come from the parent.
     pub(crate) fn file_part(&mut self, part: Control, turn: &mut Turn) -> Result<(), WireError> {
         let Control::File { digest, total, offset, bytes, .. } = &part else {
-            return Err(WireError::Control);
+            return Err(WireError::Unexpected { what: part.name() });
         };
         if turn.settings.role != Role::Communication {
             return Ok(());
         }
         let known = self.files.list.iter().find(|known| known.digest == *digest);
         let expected = match known {
-            Some(known) if known.total != *total => return Err(WireError::Control),
+            Some(known) if known.total != *total => return Err(NOT_ITS_FILE),
             Some(known) => known.length,
             None if *total as usize > FILE_BYTES_MAX || *total == 0 => {
-                return Err(WireError::Control);
+                return Err(NOT_ITS_FILE);
             }
             // A front-end that has come in the place of another does not know what that one sent.
             // A process that asks for a filter of this file is told that it has not come.
@@ -81,7 +85,7 @@ impl Membership {
         };
         let end = u64::from(*offset) + bytes.len() as u64;
         if *offset > expected || end > u64::from(*total) {
-            return Err(WireError::Control);
+            return Err(NOT_ITS_FILE);
         }
         if *offset == expected {
             self.keep_part(part, turn);

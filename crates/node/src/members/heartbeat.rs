@@ -161,7 +161,8 @@ impl Membership {
     /// This process has run late: in that time no member can have been heard.
     fn excuse(&mut self, late: Duration, turn: &mut Turn) {
         let now = turn.now;
-        // What is not late any more is believed step by step.
+        // The recorded delay decays by half at each check, so that one punctual wake-up does not
+        // end the allowance.
         self.heartbeats.lateness = late.max(self.heartbeats.lateness / 2);
         let later = |time: Instant| (time + late).min(now);
         let Turn { links, parent, .. } = turn;
@@ -218,5 +219,3 @@ impl Children {
 fn silent(time: Duration) -> String {
     alloc::format!("silent for {} ms", time.as_millis())
 }
-
-impl Membership {}

@@ -284,7 +284,8 @@ impl Membership {
         }
     }
 
-    /// The back-ends below an orphan are there again. Those who were thought lost are news.
+    /// The back-ends below an orphan are there again. The parent is told of back-ends that had been
+    /// reported as lost.
     pub(crate) fn returned(
         &mut self,
         rank: Rank,
@@ -384,7 +385,7 @@ impl Membership {
         let is_acknowledged = |child: &Child| matches!(child.state, State::Reported | State::Gone);
         let is_ready = self.is_planned
             && !self.has_reported
-            && !self.vacancies.open.iter().any(|position| position.is_starting)
+            && !self.vacancies.open.iter().any(|vacancy| vacancy.is_starting)
             && self.children.iter().all(is_acknowledged);
         if !is_ready {
             return;

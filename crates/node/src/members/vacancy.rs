@@ -75,8 +75,8 @@ impl Vacancies {
         }
     }
 
-    /// The back-ends that are on their way to another parent. Of those that a slow process may
-    /// still start, no process has been told.
+    /// The back-ends that are on their way to another parent. Back-ends of a vacancy that is still
+    /// starting were never reported, so they are left out.
     pub(crate) fn awaited(&self) -> RankSet {
         let mut all = RankSet::new();
         for vacancy in self.open.iter().filter(|vacancy| !vacancy.is_starting) {

@@ -34,8 +34,9 @@ impl Visitors {
     ) -> Result<(), WireError> {
         let here = &self.here;
         let visitor = here.iter().find(|(other, _)| *other == link).map(|&(_, visitor)| visitor);
+        let what = control.name();
         let (Control::Question { bytes }, Some(visitor)) = (control, visitor) else {
-            return Err(WireError::Control);
+            return Err(WireError::Unexpected { what });
         };
         turn.outputs.push_back(Output::Event(Event::Asked { visitor, question: bytes }));
         Ok(())

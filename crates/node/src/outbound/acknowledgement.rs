@@ -30,11 +30,11 @@ use crate::waves::table::OpenWave;
 const DELAY: Duration = Duration::from_millis(50);
 /// How long those below wait, so that it comes to all levels of a tree in time.
 const DELAY_BELOW: Duration = Duration::from_millis(10);
-/// How long a few bytes may stay untold that came down to a back-end, where no probes make it tell.
+/// Without heartbeats, a back-end acknowledges fewer than `FEW_BYTES` after this time.
 const DELAY_OF_FEW: Duration = Duration::from_secs(1);
 
-/// After this many bytes that went down have reached a back-end it says so at once, though it
-/// grants no credit: the application does not take them, or the window is large.
+/// Acknowledgement threshold of a back-end, in bytes; beyond it an acknowledgement is sent without
+/// a grant: the application does not take them, or the window is large.
 const REACHED_BYTES_MAX: usize = KEPT_BYTES / 4;
 /// After this many bytes that went down have become safe, a process that others are below says so
 /// at once. What back-ends have told goes through, since they tell more than this in one message.
@@ -198,8 +198,8 @@ impl Stream {
         (safe, self.sender.acknowledged_single)
     }
 
-    /// Remembers who was not in a wave that has gone on. Waves before it that no back-end has sent
-    /// in have been skipped by all.
+    /// Remembers who was not in a wave that has gone on. If no packet came for earlier waves, all
+    /// members were absent from them.
     fn record_absences(&mut self, wave: &OpenWave) {
         let until = wave.until().wave;
         if until <= self.ended && until > self.recorded {
@@ -207,7 +207,7 @@ impl Stream {
         }
     }
 
-    /// The same for a wave of which nothing more is taken in, though it has not gone on.
+    /// The same for a wave that a job works on: packets for it are stragglers already.
     pub(crate) fn record(&mut self, wave: &OpenWave) {
         let (first, until) = (wave.position.wave, wave.until().wave);
         if first > self.recorded {

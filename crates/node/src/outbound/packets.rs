@@ -59,6 +59,8 @@ impl Stream {
         for fault in self.faults.of(wave) {
             take(&mut left, &fault.ranks, &fault.reason);
         }
+        // A back-end may have been lost, come back and been lost again: the last loss explains this
+        // wave.
         for lost in turn.losses.latest_first() {
             take(&mut left, &lost.ranks, &lost.reason);
         }
@@ -123,7 +125,7 @@ impl Stream {
                 }
             }
         };
-        // A filter that made nothing of its packets has dealt with them all the same.
+        // A void answer keeps its contributors: the filter has seen their packets.
         let is_lost = body.is_none();
         let contributors = if is_lost { RankSet::new() } else { packet.contributors.to_set() };
         let packet = body.filter(|_| !header.void).map(|body| {
@@ -154,7 +156,7 @@ impl Stream {
         };
         if header.ends_wave && !header.is_last() {
             drop(self.faults.take(header.wave));
-            // Those of waves that have been answered have been told again by an orphan.
+            // An orphan reports faults of answered waves again: they are forgotten.
             if !self.is_immediate() && !header.late {
                 self.faults.forget_before(header.wave);
             }
@@ -276,8 +278,8 @@ impl Stream {
             slot.down.wait(waiting.get_or_insert_with(copy).clone(), info);
         }
         if self.keeps && (!is_for_some || self.down_unannounced >= self.down_announce_bytes) {
-            // Those below are gone, so that none will say that it has come; or some that are away
-            // are waited for no longer.
+            // No child will acknowledge this packet, or absent members were given up: what is safe
+            // is computed anew.
             self.forget_down(turn);
         }
     }

@@ -93,7 +93,6 @@ impl Stream {
     #[inline]
     fn send_small(&mut self, header: Header, values: ValuesRef<'_>, turn: &mut Turn) {
         let Turn { links, parent, .. } = turn;
-        let open = &mut *self;
         let contributors = [[header.origin; 2]];
         let contributors =
             RankSetRef::from_ranges(&contributors).expect("one range of one rank is in order");
@@ -102,23 +101,22 @@ impl Stream {
         let Some(outbox) = parent.and_then(|parent| links.outbox(parent)) else {
             return self.send_up(packet, None, turn);
         };
-        if open.sender.waiting_bytes() == 0
+        if self.sender.waiting_bytes() == 0
             && let Some(grown) = outbox.extend_run(header.stream, header.tag, header.wave, values)
         {
-            return open.sender.pass(grown);
+            return self.sender.pass(grown);
         }
-        if !open.sender.is_open() {
+        if !self.sender.is_open() {
             outbox.end_run();
             return self.send_up(packet, None, turn);
         }
-        let open = &mut *self;
-        open.keep_ended_runs(outbox);
-        open.number(&mut packet);
+        self.keep_ended_runs(outbox);
+        self.number(&mut packet);
         if let Ok(grown) = outbox.push_run(&packet) {
-            open.sender.pass(grown);
+            self.sender.pass(grown);
             // A run is kept when it has ended.
             if !outbox.is_run_open() {
-                open.sender.record_packed(FrameInfo::upward(&packet), grown, outbox);
+                self.sender.record_packed(FrameInfo::upward(&packet), grown, outbox);
             }
         }
         self.acknowledge_beside(turn);
@@ -128,12 +126,11 @@ impl Stream {
     #[inline]
     fn begin_wave(&mut self, wave: Wave, length: usize, turn: &mut Turn) {
         turn.counted.sent(length);
-        let open = &mut *self;
         // A wave that is dropped is skipped, which the packet that follows tells the parent.
-        if open.drops() {
-            open.dropped += open.sender.make_room(open.request.window_bytes as usize);
+        if self.drops() {
+            self.dropped += self.sender.make_room(self.request.window_bytes as usize);
         }
-        open.next_wave = wave + 1;
+        self.next_wave = wave + 1;
     }
 }
 

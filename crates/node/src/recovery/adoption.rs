@@ -34,8 +34,8 @@ impl Stream {
         turn: &mut Turn,
     ) {
         let Turn { links, .. } = turn;
-        // What has come to a process above others is kept until it tells what has come to those: it
-        // may be gone before.
+        // The new child's `down` is only what it has received itself. Frames stay in the retransmit
+        // buffer until it acknowledges for its own children.
         let mut slot = Slot::new(Some(link), members, up, self.request.window_bytes);
         slot.down_sent = down;
         for (frame, info) in self.down_retransmit.frames_from(down) {
@@ -57,13 +57,12 @@ impl Stream {
 
     /// The parent was told that nothing more comes on a stream, which is not so any more.
     pub(crate) fn take_back_end(&mut self, turn: &mut Turn) {
-        let stream = &mut *self;
-        let has_told = core::mem::take(&mut stream.has_said_end) && !stream.sender.withdraw_end();
+        let has_told = core::mem::take(&mut self.has_said_end) && !self.sender.withdraw_end();
         if !has_told {
             return;
         }
-        let up = (stream.ended.max(stream.waves.end()), 0);
-        let (stream, down) = (stream.id, (stream.down_next.wave, stream.down_next.offset));
+        let up = (self.ended.max(self.waves.end()), 0);
+        let (stream, down) = (self.id, (self.down_next.wave, self.down_next.offset));
         if let Some(parent) = turn.parent {
             turn.send_control(parent, &Control::Resume { stream, up, down });
         }
@@ -187,7 +186,7 @@ impl Membership {
         self.vacancies.applicants.append(&mut waiting);
     }
 
-    /// The process that stands between answers: orphans of its have to turn to it.
+    /// A suspected child has answered: orphans from below it are referred to it.
     pub(crate) fn refuse_applicants(&mut self, turn: &mut Turn) {
         let waiting = core::mem::take(&mut self.vacancies.applicants);
         for applicant in waiting {
@@ -302,6 +301,7 @@ impl Membership {
         }
         let Some(child) = self.children.get(rank) else { return };
         let members = stream.members_in(&child.covers);
+        // The orphan may retransmit waves up to here: contributors are compared until then.
         stream.resumed_until = stream.resumed_until.max(stream.waves.end()).max(stream.ended);
         streams.at(at).begin_slot(link, members, up, down, turn);
         streams.at(at).take_back_end(turn);
@@ -390,9 +390,10 @@ impl Membership {
         let Vacancy { rank, mut awaited, returned, orphans, reason, number, waves, grace, .. } =
             vacancy;
         match grace.is_zero() {
-            // They cannot come to another place either.
+            // The process has exited, so no other vacancy awaits these back-ends.
             true => self.vacancies.await_no_longer(&awaited),
-            // One that had come and has gone before it had told all has a place of its own besides.
+            // An orphan that was adopted and lost before its last `Resumed` has a vacancy of its
+            // own, which still awaits these back-ends.
             false => awaited.subtract(self.vacancies.awaited().as_ref()),
         }
         if !awaited.is_empty() {
@@ -413,9 +414,11 @@ impl Membership {
             affected.push(AffectedWaves { stream: id, first, end });
             if let Some(slot) = streams.at(at).slot_of_vacancy(number) {
                 streams.at(at).slots[slot].vacancy = None;
+                // A process that is back keeps its own filters' state, so nothing is inherited.
                 if !is_back {
                     streams.at(at).inherit(slot, rank, turn);
                 }
+                // First the absent members, which need the slot's positions; `give_up` closes it.
                 streams.at(at).await_absentees(slot, &returned, turn);
                 streams.at(at).give_up(slot, turn);
             }
@@ -438,10 +441,10 @@ impl Membership {
         streams: &mut Streams,
         turn: &mut Turn,
     ) {
-        for position in self.vacancies.open.iter_mut().filter(|position| position.is_starting) {
-            match position.rank == rank {
-                true => position.awaited = RankSet::new(),
-                false => position.awaited.subtract(back_ends.as_ref()),
+        for vacancy in self.vacancies.open.iter_mut().filter(|vacancy| vacancy.is_starting) {
+            match vacancy.rank == rank {
+                true => vacancy.awaited = RankSet::new(),
+                false => vacancy.awaited.subtract(back_ends.as_ref()),
             }
         }
         self.close_vacancies(streams, turn);
@@ -462,9 +465,9 @@ impl Membership {
     pub(crate) fn close_place_of(&mut self, rank: Rank, streams: &mut Streams, turn: &mut Turn) {
         let now = turn.now;
         let places = self.vacancies.open.iter_mut();
-        for position in places.filter(|position| position.is_back_end && position.rank == rank) {
-            position.until = now;
-            position.grace = Duration::ZERO;
+        for vacancy in places.filter(|vacancy| vacancy.is_back_end && vacancy.rank == rank) {
+            vacancy.until = now;
+            vacancy.grace = Duration::ZERO;
         }
         self.close_vacancies(streams, turn);
     }
@@ -478,8 +481,8 @@ impl Membership {
         turn: &mut Turn,
     ) {
         let places = self.vacancies.open.iter_mut();
-        for position in places.filter(|position| position.is_back_end && position.rank == rank) {
-            position.reason = alloc::format!("back-end {rank} is gone: {why}");
+        for vacancy in places.filter(|vacancy| vacancy.is_back_end && vacancy.rank == rank) {
+            vacancy.reason = alloc::format!("back-end {rank} is gone: {why}");
         }
         self.close_place_of(rank, streams, turn);
     }

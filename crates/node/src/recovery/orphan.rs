@@ -186,7 +186,7 @@ impl Membership {
         if search.until > now {
             return;
         }
-        // Who did not run has not searched.
+        // Time in which this process did not run does not count as search time.
         search.since = search.since + now.since(search.until);
         match search.step {
             Step::Pausing => self.turn_to(0, streams, turn),
@@ -208,8 +208,9 @@ impl Membership {
         turn: &mut Turn,
     ) {
         if let Some(search) = self.ancestry.search.take() {
-            // One that was only out of reach may have gone up by another way, with packets that
-            // this process's are merged in: a process that finds both ends it.
+            // A skipped ancestor may still be alive and have been adopted elsewhere with packets
+            // that contain this process's. It is reported as a former parent, so that a process
+            // that finds it dissolves it.
             self.ancestry.former.union_with(search.between.as_ref());
         }
         turn.parent = Some(link);
@@ -230,6 +231,8 @@ impl Membership {
             former: Ranges::from(&former),
             files: self.files.whole(),
         };
+        // In this order: the adopter takes nothing before Rejoin, needs the reasons before the
+        // waves that lack members, and every stream's positions before its packets.
         turn.send_control(link, &rejoin);
         self.tell_losses(link, turn);
         for at in 0..streams.len() {
@@ -285,6 +288,8 @@ impl Ancestry {
     /// An ancestor has accepted the connection: it is told who comes.
     pub(crate) fn ancestor_up(&mut self, link: LinkId, turn: &mut Turn) {
         let now = turn.now;
+        // An ancestor may wait for the silence of a suspected child, and as long again for its own
+        // delay, before it answers.
         let patience = ANSWER_LIMIT + turn.settings.recovery.silence * 2;
         let Some(rank) = turn.rank else { return };
         let Some(search) = &mut self.search else { return };

@@ -49,7 +49,7 @@ impl Membership {
         turn: &mut Turn,
     ) -> Result<(), WireError> {
         let Control::State { stream, filter, wave, format, values, absorbed } = state else {
-            return Err(WireError::Control);
+            return Err(WireError::Unexpected { what: state.name() });
         };
         let absorbed = absorbed.to_set()?;
         let format = FormatRef::from_codes(&format).ok_or(WireError::Control)?;

@@ -74,7 +74,7 @@ impl Membership {
             let Some(asked) = streams.at(at).telemetry.as_mut() else { continue };
             let asked = core::mem::take(&mut **asked);
             let values = self.records(Some(&asked), streams, turn).to_values();
-            // In memory that the stream has kept.
+            // Put back: `emit_with_record` reads it there.
             if let Some(place) = &mut streams.at(at).telemetry {
                 **place = asked;
             }

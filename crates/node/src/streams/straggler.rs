@@ -144,7 +144,8 @@ impl Stream {
         Some(if is_useless { end } else { behind(arrived, position) })
     }
 
-    /// Whether what comes for a wave that has gone on is not in it.
+    /// Whether a packet for a forwarded wave is from absent members, and so a straggler rather than
+    /// a duplicate.
     fn is_late(&mut self, arrived: &Arrived<'_>, position: Position) -> bool {
         let ranks = arrived.packet.contributors;
         if ranks.is_empty() {
@@ -208,8 +209,8 @@ impl Stream {
         if ranks.is_empty() || !has_met {
             return false;
         }
-        // What came first is a union of what comes again. Anything else would be a loss, and is
-        // counted as one.
+        // A retransmitted packet's contributors are contained in the merged one's
+        // (docs/decisions/0008). Otherwise contributors are lost, and counted as dropped.
         self.dropped += u64::from(!ranks.is_within(wave.contributors.as_ref()));
         true
     }
@@ -224,7 +225,8 @@ impl Stream {
         self.advance(slot, until);
     }
 
-    /// Something without a value: only its credit goes back.
+    /// Discards a duplicate: queues it as void, so that its credit is granted and its number
+    /// acknowledged in order.
     fn repeat(&mut self, slot: usize, mut arrived: Arrived<'_>) {
         arrived.packet.header.void = true;
         arrived.packet.header.late = true;

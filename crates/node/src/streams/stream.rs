@@ -415,10 +415,13 @@ impl Stream {
     pub(crate) fn take_grant_to_parent(&mut self) -> Option<u32> {
         let waiting = |slot: &Slot| slot.down.waiting_bytes() as u64;
         let held = self.slots.iter().filter(|slot| slot.alive).map(waiting).max().unwrap_or(0);
+        // Unacknowledged bytes beyond KEPT_BYTES count as not consumed: a child that acknowledges
+        // late would let this buffer grow.
         let held = held.max(self.down_retransmit.bytes().saturating_sub(KEPT_BYTES) as u64);
         let held = held + self.down_offload.as_ref().map_or(0, |offload| offload.bytes as u64);
         let owed =
             self.down_received.saturating_sub(held + self.unread).saturating_sub(self.down_granted);
+        // One grant for half a window: the sender never stalls, and grants stay rare.
         if owed < u64::from(self.request.window_bytes / 2) {
             return None;
         }

@@ -14,7 +14,8 @@ pub(crate) fn shared(body: &[u8]) -> Result<Option<Body>, OutOfMemory> {
     Slab::try_copy_of(body).map(|slab| Some(Body::from(slab)))
 }
 
-/// What no frame can carry fails the wave; it would not arrive, and its wave be waited for.
+/// A packet that exceeds the frame limits fails its wave here. It would be lost on the link
+/// otherwise, and the parent would wait for it.
 pub(crate) fn check_emissions(out: &Emitter) -> Result<(), FilterError> {
     out.check_memory()?;
     let is_carried = |values: sapwood_packet::ValuesRef<'_>| {

@@ -14,7 +14,7 @@
 //! A job that does not come back within the network's limit is given up: its waves, and all later
 //! ones of the stream at this node, fail with that reason.
 //!
-//! Synchronisation rules that are offloaded are asked in jobs as well (`decision`).
+//! Synchronisation rules that are offloaded are asked in jobs as well (`synchronisation`).
 
 use alloc::collections::VecDeque;
 use alloc::string::String;

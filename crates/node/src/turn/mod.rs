@@ -48,7 +48,7 @@ pub(crate) struct Turn {
     pub(crate) outputs: VecDeque<Output>,
     /// What the application is to get.
     pub(crate) deliveries: VecDeque<Delivery>,
-    /// What a packet for this back-end was longer than there was memory for.
+    /// The allocation that failed for a packet to this back-end.
     pub(crate) undelivered: Option<OutOfMemory>,
     /// What the filter that runs now has made.
     pub(crate) emitter: Emitter,

@@ -93,7 +93,7 @@ impl Replicas {
 pub(crate) struct Handover {
     /// The positions of the filters with such a state.
     pub(crate) filters: Vec<usize>,
-    /// What was handed over last is what the filters held after all waves before this one.
+    /// The copy sent last contains all waves before this one.
     pub(crate) sent: Wave,
     /// Whether a filter has taken something in since.
     pub(crate) has_more: bool,

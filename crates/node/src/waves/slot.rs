@@ -30,7 +30,7 @@ pub(crate) struct Slot {
     pub(crate) vacancy: Option<u64>,
     /// Everything before this place has come, or will never come.
     pub(crate) next: Position,
-    /// What that was before the child said that nothing more comes.
+    /// `next` before the child sent its last packet (`Order::Last`).
     pub(crate) next_before_end: Position,
     /// Where in the open waves the next packet is likely to belong, counted from the stream's
     /// start.
@@ -163,7 +163,7 @@ impl Slot {
                 Until::Single(own) => has_reached(single, own),
                 Until::Wave(wave) => Position::start_of(wave) < safe,
             };
-            // Those that wait are not safe, and are told of in order.
+            // Single packets are acknowledged in order: one behind a waiting one must wait.
             let overtakes = self.waiting_singles > 0 && !has_reached(self.last_single, number);
             if !is_safe || overtakes {
                 break;
@@ -195,6 +195,7 @@ impl Slot {
     #[inline]
     pub(crate) fn release(&mut self, bytes: u32, window: u32) -> Option<u32> {
         self.owed += i64::from(bytes);
+        // One grant for half a window: the sender never stalls, and grants stay rare.
         if self.owed < i64::from(window / 2) {
             return None;
         }

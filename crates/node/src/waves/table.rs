@@ -63,9 +63,9 @@ impl Arrived<'_> {
     }
 }
 
-/// Where the values of a held packet lie.
+/// Where the body of a held packet lies.
 #[derive(Debug)]
-enum RetransmitBuffer {
+enum HeldBody {
     Arena(Range<usize>),
     Owned(OwnedBody),
 }
@@ -81,14 +81,14 @@ struct Held {
     format: Format,
     contributors: RankSet,
     destinations: RankSet,
-    body: RetransmitBuffer,
+    body: HeldBody,
 }
 
 /// The values of a packet that came before its turn to be folded.
 #[derive(Debug)]
 struct Early {
     slot: u16,
-    body: RetransmitBuffer,
+    body: HeldBody,
 }
 
 /// What has been folded so far.
@@ -221,12 +221,10 @@ impl OpenWave {
     /// Takes out the bodies of the held packets that own their memory, in the same order as
     /// [`OpenWave::packets`], which shows those packets without values from here on.
     pub(crate) fn take_bodies(&mut self) -> Bodies {
-        let take = |held: &mut Held| match core::mem::replace(
-            &mut held.body,
-            RetransmitBuffer::Arena(0..0),
-        ) {
-            RetransmitBuffer::Owned(owned) => Some(owned.into_body()),
-            inside @ RetransmitBuffer::Arena(_) => {
+        let take = |held: &mut Held| match core::mem::replace(&mut held.body, HeldBody::Arena(0..0))
+        {
+            HeldBody::Owned(owned) => Some(owned.into_body()),
+            inside @ HeldBody::Arena(_) => {
                 held.body = inside;
                 None
             }
@@ -244,8 +242,8 @@ impl OpenWave {
             chunk: self.chunk(),
             more_waves: 0,
             body: match &held.body {
-                RetransmitBuffer::Arena(range) => &self.arena.as_bytes()[range.clone()],
-                RetransmitBuffer::Owned(body) => body.bytes(),
+                HeldBody::Arena(range) => &self.arena.as_bytes()[range.clone()],
+                HeldBody::Owned(body) => body.bytes(),
             },
         })
     }
@@ -281,7 +279,8 @@ impl OpenWave {
                 other: packet.format.to_string(),
             });
         }
-        // A child whose turn is over may have something late, or be the old place of another.
+        // A slot before the fold position may still deliver a late packet, or may be a slot that
+        // another one has replaced: it is folded now.
         if slot <= self.folded {
             self.fold_one(fold, packet.body, owned);
         } else {
@@ -295,15 +294,15 @@ impl OpenWave {
     #[inline]
     pub(crate) fn any_bytes(&self) -> Option<&[u8]> {
         match self.early.first().map(|early| &early.body) {
-            Some(RetransmitBuffer::Arena(range)) => Some(&self.arena.as_bytes()[range.clone()]),
-            Some(RetransmitBuffer::Owned(body)) => Some(body.bytes()),
+            Some(HeldBody::Arena(range)) => Some(&self.arena.as_bytes()[range.clone()]),
+            Some(HeldBody::Owned(body)) => Some(body.bytes()),
             None => self.folded_bytes(),
         }
     }
 
-    /// Takes back what a child has given that it cannot complete any more.
+    /// Removes the packets of a child that can no longer send the rest of its wave.
     pub(crate) fn take_back(&mut self, slot: usize) {
-        // Those of others stay, who may have ended the wave without a packet.
+        // Contributors of other children stay, also those that came with a void packet.
         let Self { held, contributors, .. } = self;
         held.retain(|held| {
             let is_other = usize::from(held.slot) != slot;
@@ -340,7 +339,7 @@ impl OpenWave {
             self.inside.set_length(cut);
         }
         for early in &mut self.early {
-            if let RetransmitBuffer::Arena(range) = &mut early.body {
+            if let HeldBody::Arena(range) = &mut early.body {
                 let cut = range.start + range.len() / whole * waves;
                 let body = rest.keep(&self.arena.as_bytes()[cut..range.end], None);
                 rest.early.push(Early { slot: early.slot, body });
@@ -365,13 +364,13 @@ impl OpenWave {
     }
 
     /// Keeps the bytes of a packet that has to wait.
-    fn keep(&mut self, body: &[u8], owned: Option<OwnedBody>) -> RetransmitBuffer {
+    fn keep(&mut self, body: &[u8], owned: Option<OwnedBody>) -> HeldBody {
         match owned {
-            Some(owned) => RetransmitBuffer::Owned(owned),
+            Some(owned) => HeldBody::Owned(owned),
             None => {
                 let start = self.arena.len();
                 self.arena.extend(body);
-                RetransmitBuffer::Arena(start..start + body.len())
+                HeldBody::Arena(start..start + body.len())
             }
         }
     }
@@ -440,9 +439,9 @@ impl OpenWave {
             let next = early.get_mut(done).filter(|next| usize::from(next.slot) == self.folded);
             if let Some(next) = next {
                 done += 1;
-                match core::mem::replace(&mut next.body, RetransmitBuffer::Arena(0..0)) {
-                    RetransmitBuffer::Owned(owned) => self.fold_one(fold, &[], Some(owned)),
-                    RetransmitBuffer::Arena(range) => {
+                match core::mem::replace(&mut next.body, HeldBody::Arena(0..0)) {
+                    HeldBody::Owned(owned) => self.fold_one(fold, &[], Some(owned)),
+                    HeldBody::Arena(range) => {
                         let arena = core::mem::take(&mut self.arena);
                         self.fold_one(fold, &arena.as_bytes()[range], None);
                         self.arena = arena;
@@ -531,7 +530,7 @@ impl WaveTable {
         (index, &mut self.open[index], is_new)
     }
 
-    /// The position that a hint means.
+    /// The index in `open` of the wave with this running number.
     #[inline]
     pub(crate) fn position_of(&self, hint: u64) -> usize {
         hint.saturating_sub(self.gone) as usize
@@ -564,7 +563,8 @@ impl WaveTable {
         }
     }
 
-    /// Gives a wave that lies after others their deadline, if that is earlier.
+    /// Waves go on in order, so a wave must not hold back those behind it: its deadline is at most
+    /// the earliest of theirs.
     fn bound_deadline(&mut self, index: usize) {
         let earliest = self.open.range(index..).filter_map(|wave| wave.deadline).min();
         self.open[index].deadline = earliest;
@@ -577,7 +577,7 @@ impl WaveTable {
         }
     }
 
-    /// The open wave of a place, if there is one.
+    /// The open wave at a position, if any.
     pub(crate) fn open_at(&mut self, position: Position) -> Option<&mut OpenWave> {
         let index = self.open.partition_point(|wave| wave.position < position);
         self.open.get_mut(index).filter(|wave| wave.position == position).map(|wave| &mut **wave)
@@ -590,8 +590,8 @@ impl WaveTable {
         open.filter(|open| open.wave == position.wave).unwrap_or(position)
     }
 
-    /// A child will send nothing more before `until`: the waves from `from` to there need not wait.
-    /// Gives the place where its next packet is likely to belong.
+    /// Open waves from `from` to before `until` no longer wait for this child. Gives the running
+    /// number of the first wave behind them.
     #[inline]
     pub(crate) fn pass(&mut self, from: Position, until: Position, hint: u64) -> u64 {
         let mut index = hint.saturating_sub(self.gone) as usize;
@@ -631,7 +631,7 @@ impl WaveTable {
         self.open.pop_front().map(|wave| (wave, false))
     }
 
-    /// A wave that was taken stays one of the table's, until it is given back.
+    /// Counts a wave that a job works on: the table is not empty before `give_back`.
     pub(crate) fn lend(&mut self, wave: &OpenWave, is_single: bool) {
         self.lent += 1;
         self.lent_bytes += wave.charged_bytes();

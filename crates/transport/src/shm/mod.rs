@@ -150,7 +150,8 @@ impl Channel {
         self.inbound.has_bytes()
     }
 
-    /// From now on the peer rings when it writes; true if it has written already, and may not.
+    /// Asks the peer to ring at its next write. True if bytes are there already: then read instead
+    /// of waiting.
     #[inline]
     pub(crate) fn announce_wait(&self) -> bool {
         self.inbound.announce_wait()

@@ -22,7 +22,7 @@ const CAPACITY: u64 = RING_BYTES as u64;
 /// heartbeats only; and the pages behind fewer bytes are not worth a call.
 const QUIET_BYTES: u64 = CAPACITY / 8;
 
-/// What an end says of the other's numbers that cannot be.
+/// Why the peer's positions are invalid.
 pub(super) type Problem = &'static str;
 
 /// The end that writes.
