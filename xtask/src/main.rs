@@ -14,6 +14,7 @@ mod functions;
 mod fuzz;
 mod io_line;
 mod layers;
+mod limit_values;
 mod module_order;
 mod packet_path;
 mod source;

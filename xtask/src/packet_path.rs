@@ -4,11 +4,13 @@
 //! file name must exist. A name in backticks belongs to the last `.rs` or `.c` file that was named
 //! before it: `flush`, `flush()` and `Node::flush` need a function `flush` in that file, and a name
 //! that begins with a capital must stand somewhere in that file's code. Other text in backticks,
-//! such as a format string or a shell command, is not a name and is left alone.
+//! such as a format string or a shell command, is not a name and is left alone. Tables of limits
+//! are read by `limit_values`, too.
 
 use crate::files::File;
 use crate::finding::Finding;
 use crate::io_line::holds_word;
+use crate::limit_values;
 use crate::source::{Language, is_name, mask};
 
 pub const PAGE: &str = "docs/packet-path.md";
@@ -39,6 +41,8 @@ pub fn check(files: &[File]) -> Vec<Finding> {
             };
             findings.extend(wrong.map(|text| Finding::new(PAGE, index + 1, text)));
         }
+        let wrong = limit_values::wrong_row(line, files);
+        findings.extend(wrong.map(|text| Finding::new(PAGE, index + 1, text)));
     }
     findings
 }

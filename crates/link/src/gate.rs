@@ -35,7 +35,7 @@ impl Gate {
 
     /// A frame of `bytes` passes.
     #[inline]
-    pub fn pass(&mut self, bytes: usize) {
+    pub fn charge(&mut self, bytes: usize) {
         self.credit -= bytes as i64;
     }
 
@@ -128,7 +128,7 @@ impl Gate {
         while self.next().is_some()
             && let Some((frame, _)) = self.take()
         {
-            self.pass(frame.length());
+            self.charge(frame.length());
             outbox.push_frame(&frame);
         }
     }

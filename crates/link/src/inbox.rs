@@ -19,13 +19,13 @@ pub const LARGE_FRAME_BYTES: usize = 16 << 10;
 
 /// Up to this many bytes that were read behind a large frame are copied; with more, the slab is
 /// parsed as small frames.
-const MORE_BYTES: usize = 4 << 10;
+const COPIED_TAIL_BYTES_MAX: usize = 4 << 10;
 
 /// Slabs kept for the next large frames, in bytes.
 const POOL_BYTES_MAX: usize = 8 << 20;
 
 /// How many lent slabs one `take_used` checks for reuse.
-const LENT_LOOKS: usize = 8;
+const LENT_SLABS_CHECKED: usize = 8;
 
 /// What has come of the frame at the front of a link.
 #[derive(Debug, Default)]
@@ -129,7 +129,10 @@ impl Inbox {
                 Ok(Filled::Partial)
             }
             // The guess was a little too long, as it is for the last chunk of a packet.
-            Some(length) if length >= LARGE_FRAME_BYTES && large.filled <= length + MORE_BYTES => {
+            Some(length)
+                if length >= LARGE_FRAME_BYTES
+                    && large.filled <= length + COPIED_TAIL_BYTES_MAX =>
+            {
                 if large.filled < length {
                     large.slab.set_length(length);
                     self.large = Some(large);
@@ -194,7 +197,7 @@ impl Pool {
     /// A slab that is there and fits.
     pub fn take_used(&mut self, length: usize) -> Option<Slab> {
         let mut held = 0;
-        for _ in 0..self.lent.len().min(LENT_LOOKS) {
+        for _ in 0..self.lent.len().min(LENT_SLABS_CHECKED) {
             // Those that are held keep their places: they are free before those behind them.
             if self.lent.get(held).is_none_or(Body::is_shared) {
                 held += 1;

@@ -111,14 +111,14 @@ impl Sender {
 
     /// A run grows by `bytes`; it is recorded when it has ended.
     #[inline]
-    pub fn pass(&mut self, bytes: usize) {
-        self.gate.pass(bytes);
+    pub fn charge(&mut self, bytes: usize) {
+        self.gate.charge(bytes);
     }
 
     /// A frame has just been packed into the outbox, as its last `length` bytes.
     #[inline]
     pub fn packed(&mut self, info: FrameInfo, length: usize, outbox: &Outbox) {
-        self.gate.pass(length);
+        self.gate.charge(length);
         self.record_packed(info, length, outbox);
     }
 
@@ -163,7 +163,7 @@ impl Sender {
 
     /// Sends a frame, and retains it.
     pub fn send(&mut self, frame: EncodedFrame, info: FrameInfo, outbox: &mut Outbox) {
-        self.gate.pass(frame.length());
+        self.gate.charge(frame.length());
         outbox.push_frame(&frame);
         if !self.retransmits {
             return;

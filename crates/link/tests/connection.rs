@@ -176,7 +176,7 @@ fn frames_wait_for_credit_and_pass_in_order_when_it_is_given_back() {
         let (frame, info) = frame(wave);
         match gate.is_open() {
             true => {
-                gate.pass(frame.length());
+                gate.charge(frame.length());
                 outbox.push_frame(&frame);
             }
             false => gate.wait(frame, info),
@@ -200,7 +200,7 @@ fn frames_wait_for_credit_and_pass_in_order_when_it_is_given_back() {
 fn one_frame_may_be_longer_than_the_window() {
     let (mut gate, mut outbox) = (Gate::new(1), Outbox::default());
     assert!(gate.is_open());
-    gate.pass(frame(0).0.length());
+    gate.charge(frame(0).0.length());
     let (second, info) = frame(1);
     gate.wait(second, info);
     gate.grant(1, &mut outbox);

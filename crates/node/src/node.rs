@@ -284,11 +284,11 @@ impl Node {
             Ok(Filled::Partial) => {}
             Ok(Filled::Frame(slab)) => {
                 open.inbox.note_length(slab.len());
-                self.membership.frame_owned(link, slab, &mut self.streams, &mut self.turn);
+                self.membership.large_frame(link, slab, &mut self.streams, &mut self.turn);
             }
             Ok(Filled::FrameAndMore(slab, more)) => {
                 open.inbox.note_length(slab.len());
-                self.membership.frame_owned(link, slab, &mut self.streams, &mut self.turn);
+                self.membership.large_frame(link, slab, &mut self.streams, &mut self.turn);
                 self.membership.bytes(link, &more, &mut self.streams, &mut self.turn);
             }
             Ok(Filled::Bytes(slab)) => {
@@ -296,7 +296,7 @@ impl Node {
                 self.turn.pool.give(slab);
             }
             Err(error) => {
-                self.membership.break_link(link, &error, &mut self.streams, &mut self.turn)
+                self.membership.close_malformed(link, &error, &mut self.streams, &mut self.turn)
             }
         }
     }

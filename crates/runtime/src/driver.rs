@@ -57,7 +57,7 @@ pub struct Driver {
     /// Whether this is a communication process that was not planned.
     is_joining: bool,
     /// Whether the tree repairs itself, so that children can go on without this process.
-    is_repaired: bool,
+    has_recovery: bool,
     /// The time of the last turn.
     now: Instant,
 }
@@ -219,7 +219,7 @@ impl Driver {
             watched: 0,
             is_back_end,
             is_joining: false,
-            is_repaired: false,
+            has_recovery: false,
             now: clock(),
         })
     }
@@ -388,9 +388,9 @@ impl Driver {
             Token::Exit(rank) => {
                 self.processes.ended(rank, &mut self.node, &self.poller, now);
             }
-            Token::Words(rank) => self.processes.pass_on_words(rank, &self.poller),
-            Token::Answers(rank) => self.processes.answers(rank, &self.poller, now),
-            Token::Task(rank) => self.processes.writable(rank, &self.poller),
+            Token::ChildStderr(rank) => self.processes.pass_on_words(rank, &self.poller),
+            Token::AgentStdout(rank) => self.processes.answers(rank, &self.poller, now),
+            Token::AgentStdin(rank) => self.processes.writable(rank, &self.poller),
             Token::Attempt => self.advance_attempt(now)?,
             Token::LivenessPipe => {
                 if let Some(liveness_pipe) = &self.liveness_pipe {
@@ -628,7 +628,7 @@ impl Driver {
             self.sockets.share_memory();
         }
         self.node.set_address(listen_address.to_string());
-        self.is_repaired = options.recovery.is_on;
+        self.has_recovery = options.recovery.is_on;
         Ok(listen_address)
     }
 
@@ -678,7 +678,7 @@ impl Driver {
             // are queued.
             events.append(&mut self.events);
             // Offloaded filters may have finished.
-            if self.is_repaired && self.node.has_stepped_down() {
+            if self.has_recovery && self.node.has_stepped_down() {
                 self.processes.release_all(&self.poller);
             }
             self.carry_out()?;

@@ -31,7 +31,7 @@ const WRITE_BYTES_MAX: usize = 1 << 20;
 const RELEASE_AFTER: Duration = Duration::from_secs(5);
 
 /// Acknowledgements of the peers' hosts are checked this many times within the silence limit.
-const LOOKS: u32 = 8;
+const CHECKS_PER_SILENCE: u32 = 8;
 
 thread_local! {
     /// Where links are read to. One for all drivers of a thread, since they read one after another
@@ -493,7 +493,7 @@ impl SocketTable {
     /// host are the only sign.
     pub(crate) fn close_deaf(&mut self, node: &mut Node, now: Instant) {
         let terms = node.recovery();
-        let period = terms.silence / LOOKS;
+        let period = terms.silence / CHECKS_PER_SILENCE;
         if !terms.is_on || terms.silence.is_zero() || now < self.listened + period {
             return;
         }

@@ -104,7 +104,7 @@ impl Processes {
             match started {
                 Ok(process) => {
                     poller.add(process.exit_descriptor(), Token::Exit(rank).to_number(), READ)?;
-                    poller.add(process.stderr(), Token::Words(rank).to_number(), READ)?;
+                    poller.add(process.stderr(), Token::ChildStderr(rank).to_number(), READ)?;
                     self.running.insert(rank, process);
                 }
                 Err(error) => failed.push((rank, error.to_string())),

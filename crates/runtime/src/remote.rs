@@ -550,10 +550,10 @@ impl Remote {
 }
 
 fn watch(rank: u32, session: &mut Session, poller: &Poller) -> Result<(), RuntimeError> {
-    poller.add(session.answers(), Token::Answers(rank).to_number(), Interest::READ)?;
+    poller.add(session.answers(), Token::AgentStdout(rank).to_number(), Interest::READ)?;
     let client = session.client();
     poller.add(client.exit_descriptor(), Token::Exit(rank).to_number(), Interest::READ)?;
-    poller.add(client.stderr(), Token::Words(rank).to_number(), Interest::READ)?;
+    poller.add(client.stderr(), Token::ChildStderr(rank).to_number(), Interest::READ)?;
     Ok(())
 }
 
@@ -583,7 +583,7 @@ fn write(rank: u32, call: &mut Call, poller: &Poller) {
     }
     let Some(stdin) = call.session.client().stdin() else { return };
     let changed = match wants {
-        true => poller.add(stdin, Token::Task(rank).to_number(), Interest::WRITE),
+        true => poller.add(stdin, Token::AgentStdin(rank).to_number(), Interest::WRITE),
         false => poller.remove(stdin),
     };
     if changed.is_ok() {

@@ -48,7 +48,7 @@ pub fn join_until(
         let outcome = place
             .connect(Role::Communication)
             .and_then(|parent| Driver::join(parent, registry.clone()))
-            .and_then(|mut driver| Ok((is_welcome(&mut driver)?, driver)));
+            .and_then(|mut driver| Ok((wait_for_welcome(&mut driver)?, driver)));
         match outcome {
             Ok((None, driver)) => return run(driver, Some(leave.as_fd())),
             Ok((Some(refusal), _)) => reason = format!("{address}: {refusal}"),
@@ -69,7 +69,7 @@ fn started(registry: Registry) -> Result<Driver, RuntimeError> {
 }
 
 /// Waits for the welcome; gives why there is none.
-fn is_welcome(driver: &mut Driver) -> Result<Option<String>, RuntimeError> {
+fn wait_for_welcome(driver: &mut Driver) -> Result<Option<String>, RuntimeError> {
     let until = clock() + WELCOME_DEADLINE;
     loop {
         if driver.node().is_planned() {

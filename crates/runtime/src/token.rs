@@ -13,11 +13,11 @@ pub(crate) enum Token {
     /// A process has ended.
     Exit(u32),
     /// A process has written to its standard error.
-    Words(u32),
+    ChildStderr(u32),
     /// A client that reaches a host has answered.
-    Answers(u32),
+    AgentStdout(u32),
     /// A client that reaches a host takes more.
-    Task(u32),
+    AgentStdin(u32),
     /// The attempt to reach an ancestor.
     Attempt,
     /// The last process has closed the liveness pipe.
@@ -35,13 +35,13 @@ impl Token {
             Self::Listener => (1, 0),
             Self::Newcomer(index) => (2, index),
             Self::Exit(index) => (3, index),
-            Self::Words(index) => (4, index),
+            Self::ChildStderr(index) => (4, index),
             Self::Attempt => (5, 0),
             Self::LivenessPipe => (6, 0),
             Self::Foreign => (7, 0),
             Self::Work => (8, 0),
-            Self::Answers(index) => (9, index),
-            Self::Task(index) => (10, index),
+            Self::AgentStdout(index) => (9, index),
+            Self::AgentStdin(index) => (10, index),
         };
         kind << KIND_SHIFT | u64::from(index)
     }
@@ -54,12 +54,12 @@ impl Token {
             1 => Self::Listener,
             2 => Self::Newcomer(index),
             3 => Self::Exit(index),
-            4 => Self::Words(index),
+            4 => Self::ChildStderr(index),
             5 => Self::Attempt,
             6 => Self::LivenessPipe,
             8 => Self::Work,
-            9 => Self::Answers(index),
-            10 => Self::Task(index),
+            9 => Self::AgentStdout(index),
+            10 => Self::AgentStdin(index),
             _ => Self::Foreign,
         }
     }

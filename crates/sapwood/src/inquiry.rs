@@ -106,7 +106,7 @@ impl Shared {
         let opened = application.open_stream(spec);
         match opened.and_then(|stream| application.ask_everyone(began, stream).map(|()| stream)) {
             Ok(stream) => self.inquiries.under_way = Some(UnderWay { stream, began, askers }),
-            // Without a connected back-end no stream can be opened: the answer is this process alone.
+            // Without a connected back-end no stream can be opened: this process answers alone.
             Err(_) => self.tell(&askers, None, Vec::new(), began),
         }
         self.collect();

@@ -1,6 +1,6 @@
-//! `sapwood bench bindings`, `bench mrnet-style` and `bench filter` with tiny counts: figures for what is there, a clear
-//! line for what is missing, and refusals. Programs that stand in for the other languages speak the
-//! protocol of turns.
+//! `sapwood bench bindings`, `bench mrnet-style` and `bench filter` with tiny counts: figures for
+//! what is there, a clear line for what is missing, and refusals. Programs that stand in for the
+//! other languages speak the protocol of turns.
 
 mod cli;
 

@@ -103,8 +103,8 @@ impl Application<'_> {
         if !self.node.turn.settings.recovery.is_on {
             return if is_on { Err(NodeError::NotRecovering) } else { Ok(()) };
         }
-        if self.node.membership.ancestry.is_repaired != is_on {
-            self.node.membership.ancestry.is_repaired = is_on;
+        if self.node.membership.ancestry.has_recovery != is_on {
+            self.node.membership.ancestry.has_recovery = is_on;
             self.node.membership.tell_ancestry(&mut self.node.turn);
         }
         Ok(())

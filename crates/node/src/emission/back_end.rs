@@ -5,7 +5,7 @@ use sapwood_packet::{Header, Order, Packet, PacketRef, RankSet, RankSetRef, Tag,
 
 use crate::interface::Delivery;
 use crate::streams::stream::Stream;
-use crate::transform::back_end::{OwnFilters, packet_of};
+use crate::transform::back_end_filters::{BackEndFilters, packet_of};
 use crate::transform::emissions::check_emissions;
 use crate::turn::Turn;
 
@@ -108,7 +108,7 @@ impl Stream {
     fn run_own(
         &mut self,
         packet: PacketRef<'_>,
-        chain: impl FnOnce(&mut OwnFilters) -> &mut Chain,
+        chain: impl FnOnce(&mut BackEndFilters) -> &mut Chain,
         turn: &mut Turn,
     ) -> Result<Emitter, FilterError> {
         let rank = turn.rank();

@@ -147,7 +147,7 @@ impl Stream {
             }
             let saved = saved.unwrap_or_default();
             let (format, values) = (saved.as_ref().format().codes(), saved.as_ref().body());
-            self.sender.pass(values.len());
+            self.sender.charge(values.len());
             let (format, values) = (format.to_vec(), values.to_vec());
             let absorbed = Ranges::from(&absorbed);
             let state = Control::State { stream: id, filter, wave, format, values, absorbed };

@@ -2,9 +2,9 @@
 
 mod back_end;
 mod closing;
-mod fairness;
 mod handover;
-mod offload;
+mod jobs;
 mod replies;
-mod synchronisation;
+mod rule;
 pub(crate) mod waves;
+mod yielding;

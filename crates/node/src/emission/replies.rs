@@ -5,7 +5,7 @@ use sapwood_packet::{Header, Order, PacketRef, ValuesRef};
 
 use crate::streams::stream::Stream;
 use crate::transform::emissions::shared;
-use crate::transform::replies::{REPLIES_PER_INPUT, Replies};
+use crate::transform::pending_replies::{REPLIES_PER_INPUT, Replies};
 use crate::turn::Turn;
 
 impl Stream {

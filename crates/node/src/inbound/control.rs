@@ -11,7 +11,7 @@ use crate::members::membership::Membership;
 use crate::streams::asked::Asked;
 use crate::streams::stream::Stream;
 use crate::streams::table::Streams;
-use crate::transform::back_end::OwnFilters;
+use crate::transform::back_end_filters::BackEndFilters;
 use crate::turn::Turn;
 use crate::turn::links::Peer;
 
@@ -25,7 +25,7 @@ impl Membership {
         turn: &mut Turn,
     ) {
         if let Err(breach) = self.validate(link, peer, &control, streams, turn) {
-            return self.break_off(link, &breach, streams, turn);
+            return self.close_for_breach(link, &breach, streams, turn);
         }
         let result = match peer {
             Peer::Parent => self.control_from_parent(link, control, streams, turn),
@@ -42,7 +42,7 @@ impl Membership {
             Peer::Leaving => Ok(()),
         };
         if let Err(error) = result {
-            self.break_link(link, &error, streams, turn);
+            self.close_malformed(link, &error, streams, turn);
         }
     }
 
@@ -83,7 +83,7 @@ impl Membership {
             }
             Control::Ancestry { ancestors, repairs } => {
                 self.ancestry.processes = ancestors;
-                self.ancestry.is_repaired = repairs;
+                self.ancestry.has_recovery = repairs;
                 self.tell_ancestry(turn);
             }
             Control::Dissolve => {
@@ -242,7 +242,7 @@ impl Membership {
             }
         };
         let own =
-            if is_back_end { OwnFilters::of(&turn.settings.registry, &request) } else { None };
+            if is_back_end { BackEndFilters::of(&turn.settings.registry, &request) } else { None };
         if let Some((before, jobs)) = streams.with_jobs(id) {
             before.retire_filters(jobs);
         }

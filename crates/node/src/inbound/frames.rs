@@ -47,34 +47,34 @@ impl Membership {
                     self.frame(link, frame, streams, turn);
                 }
                 Ok(_) => break,
-                Err(error) => return self.break_link(link, &error, streams, turn),
+                Err(error) => return self.close_malformed(link, &error, streams, turn),
             }
         }
         if !rest.is_empty() {
-            self.begun_frame(link, rest, streams, turn);
+            self.partial_frame(link, rest, streams, turn);
         }
     }
 
     /// The beginning of a frame whose rest has not come.
     #[cold]
     #[inline(never)]
-    fn begun_frame(&mut self, link: LinkId, rest: &[u8], streams: &mut Streams, turn: &mut Turn) {
+    fn partial_frame(&mut self, link: LinkId, rest: &[u8], streams: &mut Streams, turn: &mut Turn) {
         let peer = turn.links.link(link).map(|open| open.peer);
         if let (Some(Peer::Stranger | Peer::Visitor), Ok(Some(length))) = (peer, frame_length(rest))
             && length > HELLO_BYTES_MAX
         {
-            return self.break_link(link, &WireError::Length { bytes: length }, streams, turn);
+            return self.close_malformed(link, &WireError::Length { bytes: length }, streams, turn);
         }
         if let (Some(peer), Ok(Some(length))) = (peer, frame_length(rest))
             && let Err(breach) = self.validate_length(peer, rest, length)
         {
-            return self.break_off(link, &breach, streams, turn);
+            return self.close_for_breach(link, &breach, streams, turn);
         }
         let Turn { links, pool, .. } = turn;
         if let Some(open) = links.link_mut(link)
             && let Err(error) = open.inbox.keep(rest, pool)
         {
-            self.break_link(link, &error, streams, turn);
+            self.close_malformed(link, &error, streams, turn);
         }
     }
 
@@ -82,7 +82,7 @@ impl Membership {
     fn frame(&mut self, link: LinkId, frame: &[u8], streams: &mut Streams, turn: &mut Turn) {
         let Some(peer) = turn.links.link(link).map(|open| open.peer) else { return };
         if let Err(breach) = self.validate_length(peer, frame, frame.len()) {
-            return self.break_off(link, &breach, streams, turn);
+            return self.close_for_breach(link, &breach, streams, turn);
         }
         match (decode(frame), peer) {
             (Ok(Frame::Packet(packet)), Peer::Child(_)) => {
@@ -92,18 +92,20 @@ impl Membership {
             (Ok(Frame::Packet(packet)), Peer::Parent) if packet.more_waves == 0 => {
                 self.packet_from_parent(link, packet, frame, None, streams, turn);
             }
-            (Ok(Frame::Packet(_)), Peer::Parent) => self.break_link(link, &RUN_DOWN, streams, turn),
+            (Ok(Frame::Packet(_)), Peer::Parent) => {
+                self.close_malformed(link, &RUN_DOWN, streams, turn)
+            }
             (Ok(Frame::Packet(_)), Peer::Leaving | Peer::Ancestor) => {}
             (Ok(Frame::Packet(_)), Peer::Stranger | Peer::Visitor) => {
-                self.break_link(link, &BEFORE_HELLO, streams, turn);
+                self.close_malformed(link, &BEFORE_HELLO, streams, turn);
             }
             (Ok(Frame::Control(control)), _) => self.control(link, peer, control, streams, turn),
-            (Err(error), _) => self.break_link(link, &error, streams, turn),
+            (Err(error), _) => self.close_malformed(link, &error, streams, turn),
         }
     }
 
     /// A large frame that lies in a slab of its own.
-    pub(crate) fn frame_owned(
+    pub(crate) fn large_frame(
         &mut self,
         link: LinkId,
         slab: Slab,
@@ -135,9 +137,9 @@ impl Membership {
                 let shared = Some((frame, body.clone()));
                 self.packet_from_parent(link, packet, whole.as_bytes(), shared, streams, turn);
             }
-            Peer::Parent => self.break_link(link, &RUN_DOWN, streams, turn),
+            Peer::Parent => self.close_malformed(link, &RUN_DOWN, streams, turn),
             Peer::Stranger | Peer::Visitor => {
-                self.break_link(link, &BEFORE_HELLO, streams, turn);
+                self.close_malformed(link, &BEFORE_HELLO, streams, turn);
             }
             Peer::Leaving | Peer::Ancestor => {}
         }
@@ -161,7 +163,7 @@ impl Membership {
             return self.validate_stray(link, &arrived.packet, streams, turn);
         };
         if let Err(breach) = self.children.validate_packet(slot, &arrived.packet, streams.at(at)) {
-            return self.break_off(link, &breach, streams, turn);
+            return self.close_for_breach(link, &breach, streams, turn);
         }
         let stream = streams.at(at);
         match &mut stream.telemetry {
@@ -208,7 +210,7 @@ impl Membership {
     ) {
         match turn.validate_packet_down(&packet) {
             Ok(()) => self.packet_down(packet, frame, shared, streams, turn),
-            Err(breach) => self.break_off(link, &breach, streams, turn),
+            Err(breach) => self.close_for_breach(link, &breach, streams, turn),
         }
     }
 
@@ -262,7 +264,7 @@ impl Membership {
     }
 
     /// A peer broke the format: nothing more can be believed of this link.
-    pub(crate) fn break_link(
+    pub(crate) fn close_malformed(
         &mut self,
         link: LinkId,
         error: &WireError,
@@ -329,7 +331,7 @@ impl Stream {
         let child = &mut self.slots[slot];
         let early = if ends_wave || late { 0 } else { arrived.charge };
         if ends_wave && !late {
-            arrived.charge = arrived.charge.saturating_add(child.take_back());
+            arrived.charge = arrived.charge.saturating_add(child.withdraw_early_grants());
         } else if early > 0 {
             child.grant_early(early);
             arrived.charge = 0;
@@ -360,7 +362,7 @@ impl Stream {
             early = core::mem::take(&mut charge);
             self.slots[slot].grant_early(early);
         } else {
-            charge = charge.saturating_add(self.slots[slot].take_back());
+            charge = charge.saturating_add(self.slots[slot].withdraw_early_grants());
         }
         match assembled {
             Assembled::Partial => {}
@@ -513,7 +515,7 @@ impl Stream {
         self.waves.split_at(until);
         let hint = self.slots[slot].hint;
         self.slots[slot].next = until;
-        self.slots[slot].hint = self.waves.pass(from, until, hint);
+        self.slots[slot].hint = self.waves.stop_waiting_for(from, until, hint);
     }
 }
 

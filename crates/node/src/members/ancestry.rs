@@ -24,7 +24,7 @@ pub(crate) struct Ancestry {
     /// Whether the parent has sent its welcome over the present link.
     pub(crate) is_welcomed: bool,
     /// Whether a process that has lost its parent looks for a new one, where the terms allow it.
-    pub(crate) is_repaired: bool,
+    pub(crate) has_recovery: bool,
     /// The search for a new parent, while there is none.
     pub(crate) search: Option<Search>,
 }

@@ -24,10 +24,10 @@ use crate::turn::Turn;
 
 /// How long a process may take to answer while an orphan of its waits to be taken in. One that is
 /// just starting others may take as long as any silence.
-const SUSPICION: Duration = Duration::from_millis(300);
+const SUSPECT_LIMIT: Duration = Duration::from_millis(300);
 
 /// How many probes are sent within the silence that counts as death.
-const BEATS: u32 = 6;
+const PROBES_PER_SILENCE: u32 = 6;
 
 /// What this process knows of its own punctuality, and when it judges next.
 #[derive(Debug, Default)]
@@ -48,7 +48,7 @@ impl Heartbeats {
 
     /// How much longer than usual others may take, since this process itself is late.
     pub(crate) fn indulgence(&self, turn: &Turn) -> Duration {
-        self.lateness.min(turn.settings.recovery.silence.max(SUSPICION))
+        self.lateness.min(turn.settings.recovery.silence.max(SUSPECT_LIMIT))
     }
 }
 
@@ -58,7 +58,7 @@ impl Membership {
         let silence = turn.settings.recovery.silence;
         let judges = turn.settings.role != Role::BackEnd || self.ancestry.parent_keeps_time;
         let is_on = turn.settings.recovery.is_on && !silence.is_zero() && judges;
-        turn.heartbeat_due = is_on.then(|| turn.now + silence / BEATS);
+        turn.heartbeat_due = is_on.then(|| turn.now + silence / PROBES_PER_SILENCE);
     }
 
     /// An orphan waits to know whether this child is there.
@@ -68,7 +68,7 @@ impl Membership {
         let Some(link) = child.link else { return };
         if child.suspected.is_none() {
             child.suspected = Some(now);
-            self.heartbeats.judge_by(now + SUSPICION);
+            self.heartbeats.judge_by(now + SUSPECT_LIMIT);
             turn.send_control(link, &Control::Probe { probe: ProbeId::Heartbeat(now.0) });
         }
     }
@@ -84,7 +84,7 @@ impl Membership {
         let beat = turn.heartbeat_due.take_if(is_due);
         let judgement = self.heartbeats.judgement_due.take_if(is_due);
         if beat.is_some() {
-            turn.heartbeat_due = Some(turn.now + silence / BEATS);
+            turn.heartbeat_due = Some(turn.now + silence / PROBES_PER_SILENCE);
         }
         if let Some(due) = beat.into_iter().chain(judgement).min() {
             self.excuse(turn.now.since(due), turn);
@@ -115,7 +115,7 @@ impl Membership {
                 is_cleared = true;
             } else if let Some(since) = child.suspected {
                 let is_starting = child.state != State::Reported;
-                let patience = if is_starting { SUSPICION.max(silence) } else { SUSPICION };
+                let patience = if is_starting { SUSPECT_LIMIT.max(silence) } else { SUSPECT_LIMIT };
                 limit = Some(since + patience + indulgence);
             }
             let is_asked = child.probed.is_some_and(|probed| heard < probed);
@@ -150,7 +150,7 @@ impl Membership {
         let Some(heard) = turn.links.link(link).map(|open| open.heard) else { return };
         let limit = heard + silence + self.heartbeats.indulgence(turn);
         if limit > turn.now {
-            if turn.now.since(heard) > silence / BEATS * 2 {
+            if turn.now.since(heard) > silence / PROBES_PER_SILENCE * 2 {
                 self.heartbeats.judge_by(limit);
             }
             return;
@@ -188,7 +188,7 @@ impl Heartbeats {
     /// takes longer than the silence is before them, here or in the system's memory.
     fn show_life(&mut self, turn: &mut Turn) {
         let was_asked = core::mem::take(&mut self.is_asked);
-        let period = turn.settings.recovery.silence / BEATS;
+        let period = turn.settings.recovery.silence / PROBES_PER_SILENCE;
         let Some(parent) = turn.parent.filter(|_| !was_asked) else { return };
         if turn.links.link(parent).is_some_and(|link| turn.now < link.heard + period) {
             turn.send_control(parent, &Control::Echo { probe: None, clock: turn.now.0 });

@@ -65,7 +65,7 @@ impl Membership {
     pub(crate) fn new() -> Self {
         Self {
             children: Children::default(),
-            ancestry: Ancestry { is_repaired: true, ..Ancestry::default() },
+            ancestry: Ancestry { has_recovery: true, ..Ancestry::default() },
             heartbeats: Heartbeats::default(),
             superseded: Superseded::default(),
             attach: RankSet::new(),
@@ -274,7 +274,7 @@ impl Membership {
             keeps_time: turn.settings.role == Role::Communication,
         };
         turn.send_control(link, &welcome);
-        if !self.ancestry.is_repaired {
+        if !self.ancestry.has_recovery {
             let ancestors = self.ancestry.of_children(turn);
             turn.send_control(link, &Control::Ancestry { ancestors, repairs: false });
         }
@@ -315,7 +315,7 @@ impl Membership {
         for at in 0..streams.len() {
             if let Some(request) = streams.at(at).request_for(link, back_ends) {
                 self.tell_open(link, request, turn);
-                streams.at(at).take_back_end(turn);
+                streams.at(at).withdraw_end(turn);
             }
         }
     }
@@ -376,7 +376,7 @@ impl Membership {
                 stream.gain(&members);
             } else if let Some(request) = stream.request_for(link, back_ends) {
                 self.tell_open(link, request, turn);
-                streams.at(at).take_back_end(turn);
+                streams.at(at).withdraw_end(turn);
             }
         }
     }

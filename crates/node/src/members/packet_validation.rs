@@ -26,7 +26,7 @@ impl Membership {
         if let Err(breach) =
             self.children.validate_stream(rank, packet.header.stream, "a packet", streams)
         {
-            self.break_off(link, &breach, streams, turn);
+            self.close_for_breach(link, &breach, streams, turn);
         }
     }
 }

@@ -90,7 +90,7 @@ impl Membership {
     }
 
     /// Breaks a link whose peer has committed a breach, and names it.
-    pub(crate) fn break_off(
+    pub(crate) fn close_for_breach(
         &mut self,
         link: LinkId,
         breach: &Breach,

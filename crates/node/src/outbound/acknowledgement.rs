@@ -27,20 +27,20 @@ use crate::waves::slot::{Slot, UNANNOUNCED_PACKETS};
 use crate::waves::table::OpenWave;
 
 /// How long the front-end waits for a message that an acknowledgement can travel with.
-const DELAY: Duration = Duration::from_millis(50);
+const ROOT_ACK_DELAY: Duration = Duration::from_millis(50);
 /// How long those below wait, so that it comes to all levels of a tree in time.
-const DELAY_BELOW: Duration = Duration::from_millis(10);
-/// Without heartbeats, a back-end acknowledges fewer than `FEW_BYTES` after this time.
-const DELAY_OF_FEW: Duration = Duration::from_secs(1);
+const INNER_ACK_DELAY: Duration = Duration::from_millis(10);
+/// Without heartbeats, a back-end acknowledges fewer than `SMALL_ACK_BYTES` after this time.
+const SMALL_ACK_DELAY: Duration = Duration::from_secs(1);
 
 /// Acknowledgement threshold of a back-end, in bytes; beyond it an acknowledgement is sent without
 /// a grant: the application does not take them, or the window is large.
-const REACHED_BYTES_MAX: usize = KEPT_BYTES / 4;
+const BACK_END_ACK_BYTES: usize = KEPT_BYTES / 4;
 /// After this many bytes that went down have become safe, a process that others are below says so
 /// at once. What back-ends have told goes through, since they tell more than this in one message.
-const SAFE_BYTES_MAX: usize = KEPT_BYTES / 4 / ANCESTORS_MAX;
+const INNER_ACK_BYTES: usize = KEPT_BYTES / 4 / ANCESTORS_MAX;
 /// This many bytes are worth a message of a back-end's before long. Fewer wait for its next probe.
-const FEW_BYTES: usize = 4 << 10;
+const SMALL_ACK_BYTES: usize = 4 << 10;
 
 impl Slot {
     /// What to tell this child, if there is anything: what lies before a place is safe, and single
@@ -94,7 +94,7 @@ impl Stream {
     pub(crate) fn owe_acknowledgement(&mut self, turn: &mut Turn) {
         if self.keeps {
             let is_root = turn.settings.role == Role::FrontEnd;
-            turn.pay_within(if is_root { DELAY } else { DELAY_BELOW });
+            turn.pay_within(if is_root { ROOT_ACK_DELAY } else { INNER_ACK_DELAY });
         }
     }
 
@@ -138,7 +138,7 @@ impl Stream {
     pub(crate) fn owe_to_parent(&mut self, turn: &mut Turn) {
         let is_probed = turn.heartbeat_due.is_some();
         let is_back_end = turn.settings.role == Role::BackEnd;
-        let most = if is_back_end { REACHED_BYTES_MAX } else { SAFE_BYTES_MAX };
+        let most = if is_back_end { BACK_END_ACK_BYTES } else { INNER_ACK_BYTES };
         let unannounced = self.down_unannounced;
         if unannounced == 0 || turn.parent.is_none() {
             // A new parent is told all.
@@ -148,14 +148,14 @@ impl Stream {
         if unannounced >= most {
             return self.acknowledge_to_parent(turn);
         }
-        let is_little = unannounced < FEW_BYTES && is_back_end;
-        self.down_announce_bytes = if is_little { FEW_BYTES } else { most };
+        let is_little = unannounced < SMALL_ACK_BYTES && is_back_end;
+        self.down_announce_bytes = if is_little { SMALL_ACK_BYTES } else { most };
         match is_little {
             true if is_probed => {}
-            true => turn.pay_within(DELAY_OF_FEW),
-            false if is_back_end => turn.pay_within(DELAY),
+            true => turn.pay_within(SMALL_ACK_DELAY),
+            false if is_back_end => turn.pay_within(ROOT_ACK_DELAY),
             // The back-ends have waited.
-            false => turn.pay_within(DELAY_BELOW),
+            false => turn.pay_within(INNER_ACK_DELAY),
         }
     }
 

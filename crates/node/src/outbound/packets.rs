@@ -261,7 +261,7 @@ impl Stream {
                     Some(encoded) => outbox.push_frame(encoded),
                     None => outbox.push_bytes(frame),
                 }
-                slot.down.pass(encoded.map_or(frame.len(), EncodedFrame::length));
+                slot.down.charge(encoded.map_or(frame.len(), EncodedFrame::length));
                 if self.keeps
                     && slot.is_behind(safe.0)
                     && let Some(message) = slot.acknowledgement(self.id, safe, &mut self.stragglers)

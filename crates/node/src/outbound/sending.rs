@@ -104,7 +104,7 @@ impl Stream {
         if self.sender.waiting_bytes() == 0
             && let Some(grown) = outbox.extend_run(header.stream, header.tag, header.wave, values)
         {
-            return self.sender.pass(grown);
+            return self.sender.charge(grown);
         }
         if !self.sender.is_open() {
             outbox.end_run();
@@ -113,7 +113,7 @@ impl Stream {
         self.keep_ended_runs(outbox);
         self.number(&mut packet);
         if let Ok(grown) = outbox.push_run(&packet) {
-            self.sender.pass(grown);
+            self.sender.charge(grown);
             // A run is kept when it has ended.
             if !outbox.is_run_open() {
                 self.sender.record_packed(FrameInfo::upward(&packet), grown, outbox);

@@ -46,7 +46,7 @@ impl Stream {
             slot.down_sent = info.behind;
             match links.outbox(link) {
                 Some(outbox) if slot.down.is_open() => {
-                    slot.down.pass(frame.length());
+                    slot.down.charge(frame.length());
                     outbox.push_frame(&frame);
                 }
                 _ => slot.down.wait(frame, info),
@@ -56,7 +56,7 @@ impl Stream {
     }
 
     /// The parent was told that nothing more comes on a stream, which is not so any more.
-    pub(crate) fn take_back_end(&mut self, turn: &mut Turn) {
+    pub(crate) fn withdraw_end(&mut self, turn: &mut Turn) {
         let has_told = core::mem::take(&mut self.has_said_end) && !self.sender.withdraw_end();
         if !has_told {
             return;
@@ -295,7 +295,7 @@ impl Membership {
             if stream.slots[slot].next >= END {
                 stream.slots[slot].next = up;
                 stream.waves.wait_from(up);
-                streams.at(at).take_back_end(turn);
+                streams.at(at).withdraw_end(turn);
             }
             return;
         }
@@ -304,7 +304,7 @@ impl Membership {
         // The orphan may retransmit waves up to here: contributors are compared until then.
         stream.resumed_until = stream.resumed_until.max(stream.waves.end()).max(stream.ended);
         streams.at(at).begin_slot(link, members, up, down, turn);
-        streams.at(at).take_back_end(turn);
+        streams.at(at).withdraw_end(turn);
     }
 }
 
@@ -352,7 +352,7 @@ impl Membership {
             let first = Position::start_of(request.first_wave);
             self.tell_open(link, request, turn);
             streams.at(at).begin_slot(link, members, first, Position::default(), turn);
-            streams.at(at).take_back_end(turn);
+            streams.at(at).withdraw_end(turn);
         }
         for vacancy in &mut self.vacancies.open {
             let mut back = vacancy.awaited.clone();

@@ -332,7 +332,7 @@ impl Membership {
         let ancestors = self.ancestry.of_children(turn);
         for link in self.children.links() {
             let ancestors = ancestors.clone();
-            let repairs = self.ancestry.is_repaired;
+            let repairs = self.ancestry.has_recovery;
             turn.send_control(link, &Control::Ancestry { ancestors, repairs });
         }
     }

@@ -19,11 +19,11 @@ use crate::streams::absentees::AbsentBackEnds;
 use crate::streams::asked::Asked;
 use crate::streams::faults::Faults;
 use crate::streams::straggler::Stragglers;
-use crate::transform::back_end::OwnFilters;
+use crate::transform::back_end_filters::BackEndFilters;
 use crate::transform::chain::{chain, values_of};
 use crate::transform::fairness::FilterTiming;
 use crate::transform::offload::{DownOffload, Offload};
-use crate::transform::replies::Replies;
+use crate::transform::pending_replies::Replies;
 use crate::transform::route::Route;
 use crate::transform::synchronisation::Decider;
 use crate::waves::absence::Absences;
@@ -132,7 +132,7 @@ pub(crate) struct Stream {
     /// Set on a telemetry stream.
     pub(crate) telemetry: Option<Box<Asked>>,
     /// Filters between the application of this back-end and the stream, if it has some there.
-    pub(crate) own: Option<Box<OwnFilters>>,
+    pub(crate) own: Option<Box<BackEndFilters>>,
 }
 
 impl Stream {
@@ -338,7 +338,7 @@ impl Stream {
             && let Some(wave) = self.waves.open_at(next)
         {
             // What those below send again may be merged in another way.
-            wave.take_back(index);
+            wave.remove_packets_of(index);
         }
         self.map_links();
     }

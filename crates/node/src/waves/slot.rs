@@ -211,7 +211,7 @@ impl Slot {
 
     /// A wave has come whole: what was granted for it early is taken back until it has gone on.
     /// Gives those bytes.
-    pub(crate) fn take_back(&mut self) -> u32 {
+    pub(crate) fn withdraw_early_grants(&mut self) -> u32 {
         let early = core::mem::take(&mut self.granted_early);
         self.owed -= i64::from(early);
         early

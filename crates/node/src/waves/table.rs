@@ -301,7 +301,7 @@ impl OpenWave {
     }
 
     /// Removes the packets of a child that can no longer send the rest of its wave.
-    pub(crate) fn take_back(&mut self, slot: usize) {
+    pub(crate) fn remove_packets_of(&mut self, slot: usize) {
         // Contributors of other children stay, also those that came with a void packet.
         let Self { held, contributors, .. } = self;
         held.retain(|held| {
@@ -593,7 +593,7 @@ impl WaveTable {
     /// Open waves from `from` to before `until` no longer wait for this child. Gives the running
     /// number of the first wave behind them.
     #[inline]
-    pub(crate) fn pass(&mut self, from: Position, until: Position, hint: u64) -> u64 {
+    pub(crate) fn stop_waiting_for(&mut self, from: Position, until: Position, hint: u64) -> u64 {
         let mut index = hint.saturating_sub(self.gone) as usize;
         let is_there = self.open.get(index).is_some_and(|wave| wave.position == from);
         if !is_there {

@@ -17,14 +17,14 @@ use crate::transform::chain::chain;
 
 /// Both chains, of which one may pass everything.
 #[derive(Debug, Default)]
-pub(crate) struct OwnFilters {
+pub(crate) struct BackEndFilters {
     pub(crate) up: Chain,
     pub(crate) down: Chain,
     /// Why one of them cannot be made here.
     pub(crate) refused: Option<FilterError>,
 }
 
-impl OwnFilters {
+impl BackEndFilters {
     /// What a request asks for in this back-end; nothing if there is nothing to be done.
     pub(crate) fn of(registry: &Registry, request: &StreamRequest) -> Option<Box<Self>> {
         if !request.at_back_ends || registry.is_empty() {
