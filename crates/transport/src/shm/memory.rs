@@ -5,9 +5,9 @@
 //! | control | ring of the side that connected | ring of the side that listened |
 //!
 //! control, of each ring in turn:
-//! 0            8            12              128      136           256
-//! | written u64| waits u32 | closed u32 ... | read u64 | waits u32 ... |
-//!   of the ring's writer                      of its reader
+//! 0            8            12           16             128      136           256
+//! | written u64| waits u32 | closed u32 | base u64 ... | read u64 | waits u32 ... |
+//!   of the ring's writer                                 of its reader
 //! ```
 //!
 //! The numbers of each side have a cache line pair of their own. The file is sealed against
@@ -49,6 +49,8 @@ pub(super) struct WriterSide {
     pub(super) written: AtomicU64,
     pub(super) waits: AtomicU32,
     pub(super) closed: AtomicU32,
+    /// The position of the ring's first byte.
+    pub(super) base: AtomicU64,
 }
 
 /// What only the reader stores; `waits` the writer clears.

@@ -8,6 +8,11 @@
 //! other's position once more; the other stores its position and then looks whether this end waits.
 //! A sequentially consistent fence stands between the two steps on both sides, so that at least one
 //! of them sees the other's store.
+//!
+//! The writer begins at the start of the ring again whenever the reader has read everything: small
+//! messages then use the same few cache lines and pages, instead of all of the ring in turn. It
+//! stores the position of the ring's first byte before the next count of written bytes, and only
+//! while the ring is empty; so a reader that has seen the count sees the base that belongs to it.
 
 use std::io::IoSlice;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
@@ -22,6 +27,9 @@ const CAPACITY: u64 = RING_BYTES as u64;
 /// heartbeats only; and the pages behind fewer bytes are not worth a call.
 const QUIET_BYTES: u64 = CAPACITY / 8;
 
+/// Bytes from the start of the ring after which an empty ring begins anew.
+const BEGIN_ANEW_BYTES: u64 = 2048;
+
 /// Why the peer's positions are invalid.
 pub(super) type Problem = &'static str;
 
@@ -30,6 +38,8 @@ pub(super) type Problem = &'static str;
 pub(super) struct Producer {
     ring: Ring,
     written: u64,
+    /// The position of the ring's first byte.
+    base: u64,
     /// The reader's position, as it was last told.
     read: u64,
     /// How far the ring was written at the last look for pages to give back, and when they were
@@ -45,16 +55,19 @@ pub(super) struct Consumer {
     read: u64,
     /// The writer's position, as it was last told.
     written: u64,
+    /// The position of the ring's first byte, as it was told with that.
+    base: u64,
 }
 
 impl Producer {
     pub(super) fn new(ring: Ring) -> Self {
-        Self { ring, written: 0, read: 0, looked: 0, released: 0 }
+        Self { ring, written: 0, base: 0, read: 0, looked: 0, released: 0 }
     }
 
     /// Writes what there is room for. If that is not all, the reader wakes this side later.
     #[inline]
     pub(super) fn write(&mut self, slices: &[IoSlice<'_>]) -> Result<usize, Problem> {
+        self.begin_anew()?;
         let before = self.written;
         for slice in slices {
             let mut rest = &slice[..];
@@ -65,13 +78,28 @@ impl Producer {
                     return Ok(bytes(self.written - before));
                 }
                 let (now, later) = rest.split_at(rest.len().min(room));
-                self.ring.put(self.written, now);
+                self.ring.put(self.written.wrapping_sub(self.base), now);
                 self.written += now.len() as u64;
                 rest = later;
             }
         }
         self.publish(before);
         Ok(bytes(self.written - before))
+    }
+
+    /// Begins at the start of the ring again if that is worth it and nothing is unread.
+    #[inline]
+    fn begin_anew(&mut self) -> Result<(), Problem> {
+        if self.written.wrapping_sub(self.base) % CAPACITY < BEGIN_ANEW_BYTES {
+            return Ok(());
+        }
+        self.look()?;
+        if self.read == self.written {
+            self.base = self.written;
+            // Before `written` is stored the next time, with release.
+            self.control().writer.base.store(self.base, Relaxed);
+        }
+        Ok(())
     }
 
     /// How many bytes can be written; none only after the reader was told that this side waits.
@@ -148,7 +176,7 @@ impl Producer {
 
 impl Consumer {
     pub(super) fn new(ring: Ring) -> Self {
-        Self { ring, read: 0, written: 0 }
+        Self { ring, read: 0, written: 0, base: 0 }
     }
 
     /// Copies out what is there, as far as the buffer holds it.
@@ -160,10 +188,12 @@ impl Consumer {
                 return Err("the peer has written what cannot be");
             }
             self.written = written;
+            // Any base is as good as another for safety: what lies behind it is the ring.
+            self.base = self.control().writer.base.load(Relaxed);
         }
         let count = buffer.len().min(bytes(self.written - self.read));
         if count > 0 {
-            self.ring.get(self.read, &mut buffer[..count]);
+            self.ring.get(self.read.wrapping_sub(self.base), &mut buffer[..count]);
             self.read += count as u64;
             self.control().reader.read.store(self.read, Release);
         }
