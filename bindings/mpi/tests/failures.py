@@ -6,6 +6,7 @@ says who is missing, and nothing is left running. Needs the environment that wat
 
 import contextlib
 import fcntl
+import json
 import os
 import pty
 import select
@@ -126,6 +127,33 @@ class Harm(unittest.TestCase):
         self.assertNotEqual(run.code, 0)
         self.assertEqual(run.profile["ranks_covered"], RANKS)
 
+    def test_every_signal_reaches_the_launcher(self):
+        for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGQUIT):
+            text = f"import signal, sys; signal.signal({int(number)}, lambda *_: sys.exit(9)); open('begun', 'x'); signal.pause()"
+
+            def harm(run, number=number):
+                run.wait_for("a program that listens", lambda: os.path.exists(os.path.join(run.folder, "begun")))
+                run.process.send_signal(number)
+            run = Watched([SYSTEM_PYTHON, "-c", text], *SHORT, "--mpi", ABI, while_running=harm)
+            self.assertEqual(run.code, 9, f"{number!r}: {run.errors}")
+
+    def test_a_stop_and_a_continue_reach_the_program(self):
+        # As a launcher does. By itself the system stops no process whose session has no shell.
+        text = ("import os, signal; signal.signal(signal.SIGTSTP, lambda *_: os.kill(os.getpid(), signal.SIGSTOP))\n"
+                "open('begun', 'x')\nwhile True: signal.pause()")
+
+        def harm(run):
+            run.wait_for("a program that listens", lambda: os.path.exists(os.path.join(run.folder, "begun")))
+            [program] = run.processes(os.path.basename(SYSTEM_PYTHON))
+            run.process.send_signal(signal.SIGTSTP)
+            for pid in (program, run.process.pid):
+                run.wait_for("a process that is stopped", lambda pid=pid: state(pid) == "T")
+            run.process.send_signal(signal.SIGCONT)
+            run.wait_for("a program that goes on", lambda: state(program) != "T")
+            os.kill(program, signal.SIGTERM)
+        run = Watched([SYSTEM_PYTHON, "-c", text], *SHORT, "--mpi", ABI, while_running=harm)
+        self.assertEqual(run.code, 128 + signal.SIGTERM)
+
     def test_a_second_interrupt_ends_everything_at_once(self):
         def harm(run):
             # Signals that come together may arrive as one; a program that hears none ends by none.
@@ -150,10 +178,10 @@ class Ends(unittest.TestCase):
     def test_a_program_that_ends_before_mpi_init_is_said_to_have_done_so(self):
         run = Watched(launch(SYSTEM_PYTHON, "-c", "print('here')"), "--no-live")
         self.assertEqual(run.code, 0)
-        self.assertIn("here\n", run.output)
+        self.assertEqual(run.output, "here\n" * RANKS)
         self.assertEqual((run.profile["ranks_covered"], run.profile["events"]), (0, []))
         self.assertRegex(run.profile["missing"][0]["reason"], "no MPI_Init was seen")
-        self.assertIn("no MPI_Init was seen", run.output)
+        self.assertIn("no MPI_Init was seen", run.errors)
 
     def test_a_rank_that_kills_itself_is_lost_and_counted(self):
         run = Watched(launch(test_program(ABI, "unfinalized"), "kill"), *SHORT)
@@ -174,9 +202,28 @@ class Ends(unittest.TestCase):
         self.assertEqual(run.output, f"libm.so.6:{shim}\n")
 
     def test_tables_while_the_program_runs_go_to_standard_error(self):
-        run = Watched(launch(test_program(ABI, "solver")), "--live", "--interval", "20ms", "--json")
+        run = Watched(launch(test_program(ABI, "solver")), "--live", "--interval", "20ms")
         self.assertIn(f"of {RANKS} ranks", run.errors)
-        self.assertTrue(run.output.endswith("}\n") and '"schema": "sapwood.profile/1"' in run.output)
+
+    def test_standard_output_is_the_programs_alone(self):
+        program = launch(SYSTEM_PYTHON, "-c", "from mpi4py import MPI; print('here')", ranks=2)
+        with tempfile.TemporaryDirectory(prefix="sapwood-mpi-json-") as folder:
+            file = os.path.join(folder, "profile")
+            run = Watched(program, "--json", file, "--mpi", ABI)
+            self.assertEqual((run.code, run.output), (0, "here\n" * 2))
+            with open(file, encoding="utf-8") as written:
+                self.assertEqual(json.load(written)["schema"], "sapwood.profile/1")
+        self.assertRegex(run.errors, "ranks +2 of 2\n")
+
+    def test_a_report_that_cannot_be_written_changes_no_exit_code(self):
+        text = "from mpi4py import MPI; raise SystemExit(0)"
+        run = Watched(launch(SYSTEM_PYTHON, "-c", text, ranks=1), *SHORT, "--json", "/dev/full", "--mpi", ABI)
+        self.assertEqual(run.code, 0)
+        self.assertIn("sapwood: cannot write '/dev/full': No space left", run.errors)
+
+    def test_a_command_needs_no_dashes_in_front(self):
+        run = Watched(launch(test_program(ABI, "solver")), *SHORT, dashes=False)
+        self.assertEqual((run.code, run.profile["ranks_covered"]), (0, RANKS))
 
 
 class Terminal(unittest.TestCase):
@@ -275,6 +322,11 @@ def is_deaf(pid):
     """Whether a process ignores interrupts."""
     ignored = [line.split()[1] for line in read(f"/proc/{pid}/status").splitlines() if line.startswith("SigIgn:")]
     return bool(ignored) and int(ignored[0], 16) >> (signal.SIGINT - 1) & 1 == 1
+
+
+def state(pid):
+    """How a process is, as ps shows it: T when it is stopped."""
+    return read(f"/proc/{pid}/stat").rpartition(")")[2].split()[0]
 
 
 def read(path):

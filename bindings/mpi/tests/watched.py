@@ -80,7 +80,7 @@ class Watched:
     started, to do it harm.
     """
 
-    def __init__(self, command, *options, environment=None, while_running=None, out=True):
+    def __init__(self, command, *options, environment=None, while_running=None, out=True, dashes=True):
         global run_number
         run_number += 1
         self.mark = f"{os.getpid()}-{run_number}"
@@ -89,7 +89,7 @@ class Watched:
             self.out = os.path.join(folder, "out")
             dumps = os.path.join(folder, "dumps")
             os.mkdir(dumps)
-            words = [sapwood(), "mpi", *options, *(["--out", self.out] if out else []), "--", *command]
+            words = [sapwood(), "mpi", *options, *(["--out", self.out] if out else []), *["--"][:dashes], *command]
             told = {MARK: self.mark, "SAPWOOD_MPI_DUMP_DIR": dumps, "PYTHONPATH": library_folder(),
                     "OMPI_MCA_mpi_yield_when_idle": "1", **(environment or {})}
             self.execute(words, {**os.environ, **told}, while_running)

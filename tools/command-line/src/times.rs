@@ -8,14 +8,13 @@ const SECONDS_MAX: f64 = 1e9;
 /// The longest time that a single host, or a wave, may be given.
 const PATIENCE_MAX: Duration = Duration::from_secs(3600);
 
-/// A time: `500ms`, `2s`, or a number of seconds such as `1.5`. 0 is for ever where that makes
-/// sense.
+/// A time: `500ms`, `2s`, `5m`, `1h`, or a number of seconds such as `1.5`. 0 is for ever where
+/// that makes sense.
 pub fn time(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("'{text}' is no time; write 500ms, 2s or 1.5");
-    let (number, unit) = match text.strip_suffix("ms") {
-        Some(number) => (number, 1e-3),
-        None => (text.strip_suffix('s').unwrap_or(text), 1.0),
-    };
+    let wrong = || format!("'{text}' is no time; write 500ms, 2s, 5m, 1h or 1.5");
+    let units = [("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0), ("", 1.0)];
+    let with_unit = |&(unit, seconds)| Some((text.strip_suffix(unit)?, seconds));
+    let (number, unit) = units.iter().find_map(with_unit).ok_or_else(wrong)?;
     // Words that are numbers to a machine, such as `inf`, are none to people.
     let is_plain = |c: char| c.is_ascii_digit() || c == '.';
     let number: f64 = Some(number)
@@ -44,9 +43,14 @@ mod tests {
 
     #[test]
     fn times_are_read_with_and_without_units() {
-        for (text, milliseconds) in
-            [("500ms", 500), ("2s", 2000), ("1.5", 1500), ("1.5s", 1500), ("0", 0), ("5", 5000)]
-        {
+        for (text, milliseconds) in [
+            ("500ms", 500),
+            ("2s", 2000),
+            ("1.5", 1500),
+            ("0.5m", 30_000),
+            ("0", 0),
+            ("2h", 7_200_000),
+        ] {
             assert_eq!(time(text), Ok(Duration::from_millis(milliseconds)), "{text}");
         }
         for text in ["", "ms", "s", "-1s", "1e3", "inf", "NaN", "1.2.3", "2 s", "99999999999s"] {

@@ -1,5 +1,6 @@
 //! Signals as descriptors, for the poll loop: the wish to end, by Ctrl-C, `kill` or a closed
-//! terminal.
+//! terminal; and, for a command that stands in front of another program, all that the program
+//! may be meant to get.
 //!
 //! This belongs to the command, not to a library: only a program's own `main` may take its signals.
 
@@ -15,6 +16,22 @@ const SIGNALS: [(Signal, i32); 3] = [
     (Signal::HUP, signal_hook::consts::SIGHUP),
 ];
 
+/// Further signals that end a program which does not expect them, or stop and continue it. Not
+/// among them: faults of a program's own, the end of a pipe's reader, and what is ignored anyhow.
+const OTHERS: [(Signal, i32); 11] = [
+    (Signal::QUIT, signal_hook::consts::SIGQUIT),
+    (Signal::USR1, signal_hook::consts::SIGUSR1),
+    (Signal::USR2, signal_hook::consts::SIGUSR2),
+    (Signal::ALARM, signal_hook::consts::SIGALRM),
+    (Signal::VTALARM, signal_hook::consts::SIGVTALRM),
+    (Signal::PROF, signal_hook::consts::SIGPROF),
+    (Signal::IO, signal_hook::consts::SIGIO),
+    (Signal::XCPU, signal_hook::consts::SIGXCPU),
+    (Signal::XFSZ, signal_hook::consts::SIGXFSZ),
+    (Signal::TSTP, signal_hook::consts::SIGTSTP),
+    (Signal::CONT, signal_hook::consts::SIGCONT),
+];
+
 /// Signals that were taken over and have come.
 pub struct Signals {
     pipes: Vec<(Signal, PipeReader)>,
@@ -27,9 +44,22 @@ impl Signals {
     /// # Errors
     /// The system's.
     pub fn take_over() -> std::io::Result<Self> {
+        Self::of(&SIGNALS)
+    }
+
+    /// Takes over every signal that a program may be meant to get: those that ask it to end, that
+    /// it may have a meaning for, and that stop and continue it.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn take_all_over() -> std::io::Result<Self> {
+        Self::of(&[&SIGNALS[..], &OTHERS[..]].concat())
+    }
+
+    fn of(signals: &[(Signal, i32)]) -> std::io::Result<Self> {
         let mut pipes = Vec::new();
         let ignored = ignored();
-        for (signal, number) in SIGNALS {
+        for &(signal, number) in signals {
             if ignored >> (number - 1) & 1 == 1 {
                 continue;
             }
@@ -64,6 +94,11 @@ fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}
+
+/// Stops this process until it is continued, as the signal that was taken over would have.
+pub fn stop_this_process() {
+    let _ = rustix::process::kill_process(rustix::process::getpid(), Signal::STOP);
 }
 
 /// Whether Ctrl-C on the terminal reaches the processes of our group by itself.

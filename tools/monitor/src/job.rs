@@ -46,6 +46,11 @@ impl Job {
                 abi = Some(abi_of(program, &command, flavour.as_ref(), abi)?);
             }
         }
+        if let (None, None, Some(ranks @ 2..)) =
+            (&command.launcher, arguments.mpi, arguments.ranks.map(u32::from))
+        {
+            return Err(Failure::usage(no_launcher(ranks, &arguments.command)));
+        }
         let abi = abi.expect("a command without programs was refused");
         let shim = shim::find(abi).map_err(Failure::usage)?;
         let world_size = arguments.ranks.map(u32::from).or(command.ranks);
@@ -131,6 +136,16 @@ fn locate(program: &JobProgram, command: &JobCommand) -> Result<PathBuf, Failure
         });
         Failure::usage(format!("{error}{hint}"))
     })
+}
+
+fn no_launcher(ranks: u32, command: &[OsString]) -> String {
+    let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
+    let command = words.join(" ");
+    format!(
+        "'{}' starts without a launcher, as one rank; for {ranks}: sapwood mpi mpirun -n {ranks} \
+         {command}",
+        words[0]
+    )
 }
 
 fn no_program(command: &JobCommand) -> String {

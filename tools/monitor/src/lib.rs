@@ -21,6 +21,7 @@ mod tables;
 mod watch;
 
 use std::ffi::OsString;
+use std::io::Write as _;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -63,7 +64,7 @@ pub struct Arguments {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Ranks of the program, when its command does not say.
-    #[arg(long, value_name = "N")]
+    #[arg(long, short = 'n', alias = "np", value_name = "N")]
     ranks: Option<NonZeroU32>,
     /// The program's MPI, when it cannot be seen.
     #[arg(long, value_name = "ABI")]
@@ -77,19 +78,18 @@ pub struct Arguments {
     /// Show tables while the program runs even if standard error is no terminal.
     #[arg(long)]
     live: bool,
-    /// Print profile.json at the end instead of the table.
-    #[arg(long)]
-    json: bool,
+    /// Write profile.json to this file, or to /dev/fd/N; standard output is the program's.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
     /// The command that starts the program, such as: mpirun -np 8 lmp -in in.melt
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
 /// Runs and watches a program; ends as it does.
 ///
 /// # Errors
-/// Before the program starts: [`Failure`] of bad input or of the tree. Afterwards only when the
-/// report cannot be left.
+/// Before the program starts: [`Failure`] of bad input or of the tree.
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let job = Job::read(arguments)?;
     let folder = arguments.out.as_deref().map(OutFolder::prepare).transpose();
@@ -102,16 +102,27 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
     let (end, collected) = observed?;
     let Some(collected) = collected else { return Ok(end.exit_code()) };
-    let report = report(&job, &end, collected);
-    if let Some(folder) = &folder {
-        report.write(folder.path()).map_err(|error| Failure::own(&error))?;
-    }
-    if arguments.json {
-        sapwood_command_line::exit::print(&report.json())?;
-    } else if !arguments.quiet {
-        sapwood_command_line::exit::print(&format!("\n{}", report.text()))?;
-    }
+    leave(&report(&job, &end, collected), folder.as_ref(), arguments);
     Ok(end.exit_code())
+}
+
+/// Leaves the report where it was asked for. What cannot be written is said, and changes no exit
+/// code: that is the program's.
+fn leave(report: &Report, folder: Option<&OutFolder>, arguments: &Arguments) {
+    if let Some(folder) = folder
+        && let Err(error) = report.write(folder.path())
+    {
+        eprintln!("sapwood: {error}");
+    }
+    if let Some(file) = &arguments.json
+        && let Err(error) = std::fs::write(file, report.json())
+    {
+        eprintln!("sapwood: cannot write '{}': {error}", file.display());
+    }
+    if !arguments.quiet {
+        // A closed standard error leaves no place to say so.
+        let _ = writeln!(std::io::stderr().lock(), "\n{}", report.text().trim_end());
+    }
 }
 
 /// From the start of the tree to its end.
@@ -175,7 +186,8 @@ mod tests {
         assert_eq!(interval("0.5s"), Ok(Duration::from_millis(500)));
         assert_eq!(interval("250ms"), Ok(Duration::from_millis(250)));
         assert_eq!(interval("2"), Ok(Duration::from_secs(2)));
-        for wrong in ["", "0s", "1m", "-1s", "nan", "inf", "1e300s", "2h", "9ms"] {
+        assert_eq!(interval("1m"), Ok(Duration::from_secs(60)));
+        for wrong in ["", "0s", "-1s", "nan", "inf", "1e300s", "2h", "9ms"] {
             assert!(interval(wrong).is_err(), "{wrong}");
         }
     }

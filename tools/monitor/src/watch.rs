@@ -10,7 +10,7 @@ use super::job::Job;
 use super::screen::Screen;
 use super::shim;
 use sapwood_command_line::exit::{Failure, OWN_FAILURE};
-use sapwood_hosts::signals::{Signals, terminal_signals_our_group};
+use sapwood_hosts::signals::{Signals, stop_this_process, terminal_signals_our_group};
 
 /// Two interrupts within this time mean: at once.
 const URGENT_INTERVAL: Duration = Duration::from_secs(1);
@@ -49,7 +49,7 @@ pub(crate) fn watch(
     interval: Duration,
     mut screen: Screen,
 ) -> Result<(End, Option<Collected>), Failure> {
-    let signals = Signals::take_over().map_err(|error| Failure::own(&error))?;
+    let signals = Signals::take_all_over().map_err(|error| Failure::own(&error))?;
     for descriptor in signals.descriptors() {
         collection.watch(descriptor)?;
     }
@@ -129,22 +129,26 @@ impl Run {
         }
     }
 
-    /// Whether the user insists on an end at once. The terminal sends Ctrl-C to the program by
-    /// itself; all else has reached us alone.
+    /// Passes on what has reached this process alone; gives whether the user insists on an end at
+    /// once. The terminal sends what is typed (Ctrl-C, Ctrl-\\, Ctrl-Z) to the program by itself.
     fn pass_signals_on(&mut self) -> bool {
         for signal in self.signals.take() {
+            let is_typed = matches!(signal, Signal::INT | Signal::QUIT | Signal::TSTP);
             if signal == Signal::INT {
                 let now = Instant::now();
                 let before = self.interrupted.replace(now);
                 if before.is_some_and(|before| now - before <= URGENT_INTERVAL) {
                     return true;
                 }
-                if terminal_signals_our_group() {
-                    continue;
-                }
             }
-            // A program that has changed its user meanwhile hears its terminal only.
-            let _ = self.program.kill(signal);
+            if !(is_typed && terminal_signals_our_group()) {
+                // A program that has changed its user meanwhile hears its terminal only.
+                let _ = self.program.kill(signal);
+            }
+            if signal == Signal::TSTP {
+                // As the program: whoever has stopped it waits for that.
+                stop_this_process();
+            }
         }
         false
     }

@@ -53,4 +53,5 @@ fn options_that_make_no_sense_are_refused() {
     refused_because("--topology 2x -- ls", "topology");
     refused_because("--topology 2 --fan-out 4 -- ls", "cannot be used with");
     refused_because("--mpi other -- ls", "openmpi");
+    refused_because("--interval 2h -- ls", "a time from 10 ms");
 }
