@@ -54,7 +54,7 @@ class Commands(Story):
         self.assertEqual(done.returncode, 255, done.stderr)
         self.assertIn("node[00-02,04-07] (7)", done.stdout)
         self.assertRegex(done.stderr, "node03 .*missing: .*(timed out|No route|no answer)")
-        done = self.run_it("-b", "--quorum", "1", "-w", "node[00-07]", "exit 4")
+        done = self.run_it("-b", "--missing-max", "1", "-w", "node[00-07]", "exit 4")
         self.assertEqual(done.returncode, 4, done.stderr)
 
     def test_only_the_host_that_is_down_is_missing_though_it_was_to_reach_others(self):

@@ -292,7 +292,7 @@ class BadInput(unittest.TestCase):
 
     def test_no_number_of_ranks(self):
         line = self.refused("--", LAUNCHERS[ABI][0], test_program(ABI, "solver"))
-        self.assertRegex(line, r"give -np to it, or --ranks")
+        self.assertRegex(line, r"give it -np, or add --ranks")
 
     def test_a_topology_that_does_not_fit(self):
         options = ["--topology", "2x2", "--ranks-per-leaf", "4"]

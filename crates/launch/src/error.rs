@@ -114,8 +114,9 @@ impl fmt::Display for LaunchError {
             ),
             Self::HostOutOfReach { host } => write!(
                 f,
-                "host '{host}' is another machine: only local starts are built in; \
-                 name this machine or let its back-ends attach by themselves"
+                "host '{host}' is another machine: this launcher starts processes on this machine \
+                 only; choose the launcher ssh or slurm, \
+                 name this machine, or let its back-ends attach by themselves"
             ),
             Self::ManagerRank { variable, value } => {
                 write!(f, "variable {variable} holds '{value}', which is no rank: set SAPWOOD_RANK")
@@ -152,7 +153,8 @@ fn cure(raw: Option<i32>) -> &'static str {
         Some(Errno::MFILE) => "raise the limit on open files (ulimit -n)",
         Some(Errno::NFILE) => "the whole machine has too many files open",
         Some(Errno::NOEXEC) => {
-            "it is no program of this machine: check its architecture, or its first line if a script"
+            "it is no program of this machine: check its architecture, or its first line if a \
+             script"
         }
         Some(Errno::NOENT) => "the interpreter or loader that its first bytes name is missing",
         Some(Errno::TOOBIG) => "its arguments and environment are too long",

@@ -70,8 +70,8 @@ impl fmt::Display for RuntimeError {
             Self::System { what, source } => write!(f, "cannot {what}: {source}"),
             Self::NotAttached { variable, reason } => write!(
                 f,
-                "not part of a network: {variable} {reason}; let the network start this program, \
-                 or set what `attach points` gave"
+                "not part of a network: {variable} {reason}; let a network start this program, \
+                 or name the front-end's join file in SAPWOOD_JOIN"
             ),
             Self::Interface { text } => write!(
                 f,
@@ -92,7 +92,10 @@ impl fmt::Display for RuntimeError {
             Self::NotTaken { reason } => {
                 write!(f, "no process of the network adopts this one: {reason}")
             }
-            Self::Plan(reason) => write!(f, "the parent's plan cannot be read: {reason}"),
+            Self::Plan(reason) => write!(
+                f,
+                "the parent's plan cannot be read; install the same release on all hosts: {reason}"
+            ),
         }
     }
 }

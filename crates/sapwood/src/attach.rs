@@ -164,7 +164,8 @@ impl AttachFile {
             self.as_attachments(entries.filter(|entry| entry.children.is_some()), None)?;
         if attachments.is_empty() {
             let reason =
-                "no attach point takes dynamic members: open the network with them".to_string();
+                "no attach point takes dynamic members: open the network with dynamic_members()"
+                    .to_string();
             return Err(file_error(&self.path, reason));
         }
         Ok(attachments)

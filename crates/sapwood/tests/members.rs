@@ -247,7 +247,7 @@ fn a_network_without_dynamic_members_says_so() {
     let output = Command::new(sapwood()).args(["node", "--join"]).arg(&file).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     let text = String::from_utf8_lossy(&output.stderr);
-    assert!(text.contains("open the network with them"), "{text}");
+    assert!(text.contains("open the network with dynamic_members()"), "{text}");
     network.close().unwrap();
     wait_until_gone(&tree);
 }

@@ -158,7 +158,8 @@ fn a_communicator_of_some_back_ends_is_answered_by_just_these() {
     }
     let strangers = network.communicator([0, 8]);
     let error = network.stream(&strangers).open().err().unwrap();
-    assert_eq!(error.to_string(), "ranks 8 are no back-ends of this network");
+    let text = "ranks 8 are not connected back-ends; take them from Network::everyone()";
+    assert_eq!(error.to_string(), text);
     let empty = network.communicator([]);
     assert!(network.stream(&empty).open().is_err());
     network.close().unwrap();

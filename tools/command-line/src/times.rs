@@ -11,7 +11,7 @@ const PATIENCE_MAX: Duration = Duration::from_secs(3600);
 /// A time: `500ms`, `2s`, `5m`, `1h`, or a number of seconds such as `1.5`. 0 is for ever where
 /// that makes sense.
 pub fn time(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("'{text}' is no time; write 500ms, 2s, 5m, 1h or 1.5");
+    let wrong = || format!("'{text}' is not a time; write 500ms, 2s, 5m, 1h or 1.5");
     let units = [("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0), ("", 1.0)];
     let with_unit = |&(unit, seconds)| Some((text.strip_suffix(unit)?, seconds));
     let (number, unit) = units.iter().find_map(with_unit).ok_or_else(wrong)?;
@@ -24,7 +24,7 @@ pub fn time(text: &str) -> Result<Duration, String> {
         .map_err(|_| wrong())?;
     match number * unit <= SECONDS_MAX {
         true => Ok(Duration::from_secs_f64(number * unit)),
-        false => Err("a time of at most 10^9 seconds is expected".to_owned()),
+        false => Err("give a time of at most 10^9 seconds".to_owned()),
     }
 }
 
@@ -32,7 +32,7 @@ pub fn time(text: &str) -> Result<Duration, String> {
 pub fn patience(text: &str) -> Result<Duration, String> {
     let time = time(text)?;
     match time.is_zero() || time > PATIENCE_MAX {
-        true => Err("a time above 0 and up to an hour is expected".to_owned()),
+        true => Err("give a time above 0 and up to 1h".to_owned()),
         false => Ok(time),
     }
 }

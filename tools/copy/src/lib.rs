@@ -67,16 +67,16 @@ pub struct Arguments {
     /// Bring files back: SOURCE of each host goes to DEST/HOST/.
     #[arg(long, visible_alias = "rcopy")]
     gather: bool,
-    /// DEST is the copy itself, even where it is a folder.
+    /// Take DEST for the name of the copy, even if a folder of that name exists.
     #[arg(short = 'T', long = "no-target-directory", conflicts_with = "gather")]
     exact: bool,
     /// Replace %h or %host, %n or %rank, %u or %user, and %% in the paths on the hosts.
     #[arg(long)]
     substitute: bool,
-    /// Keep numbers of user and group, and the bits by which programs run as their owner. For root.
+    /// Keep numbers of user and group, and the set-user-ID and set-group-ID bits; requires root.
     #[arg(long)]
     owner: bool,
-    /// Have files on the disk before they get their names.
+    /// Call fsync on each file before it is renamed into place.
     #[arg(long)]
     fsync: bool,
     /// Keep nothing of this copy if it is interrupted, and use nothing of an earlier one.
@@ -85,12 +85,12 @@ pub struct Arguments {
     /// Do not encrypt what goes from host to host. Others on the network can read and change it.
     #[arg(long)]
     no_encryption: bool,
-    /// Silence after which a host is given up.
+    /// Give up a host that sends nothing for this time.
     #[arg(long, value_name = "SECONDS", value_parser = time, default_value = "30")]
     stall_timeout: Duration,
-    /// Number of missing hosts that is accepted.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    quorum: usize,
+    /// Accept up to N missing hosts.
+    #[arg(long, alias = "quorum", value_name = "N", default_value_t = 0)]
+    missing_max: usize,
     /// Print one JSON object when all is over.
     #[arg(long)]
     json: bool,
@@ -164,7 +164,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         print(&format!("{}{}\n", plan.text(&targets)?, describe(arguments, &task)))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let refused = |error| Failure::own(&format!("cannot take signals over: {error}"));
+    let refused = |error| Failure::own(&format!("cannot handle signals: {error}"));
     let signals = Signals::take_over().map_err(refused)?;
     plan.launching.announce(&plan.builder);
     let (mut network, signals) = match deploy::open(plan.builder, signals)? {
@@ -188,11 +188,16 @@ fn prepare(arguments: &Arguments) -> Result<Task, Failure> {
             _ => Some(source.clone()),
         };
         let name = meant.as_deref().and_then(agent::name_of).ok_or_else(|| {
-            Failure::usage(format!("{}: its copy would have no name", source.display()))
+            Failure::usage(format!(
+                "{}: cannot derive a name for the copy; give a path that ends in a name",
+                source.display()
+            ))
         })?;
         if names.contains(&name) {
             let name = String::from_utf8_lossy(&name).into_owned();
-            return Err(Failure::usage(format!("two sources have the name '{name}'")));
+            return Err(Failure::usage(format!(
+                "two sources have the name '{name}'; copy them separately"
+            )));
         }
         names.push(name);
     }
@@ -281,7 +286,7 @@ fn conduct(
         results.lose(ranks, reason);
     }
     if results.is_complete() {
-        let code = results.exit_code(arguments.quorum, &summary.own);
+        let code = results.exit_code(arguments.missing_max, &summary.own);
         report::write(&results, arguments, &summary, code)?;
         return Ok(code);
     }
@@ -307,7 +312,7 @@ fn conduct(
     let results = conductor.into_results();
     let code = match ended_by {
         Some(signal) => by_signal(signal),
-        None => results.exit_code(arguments.quorum, &summary.own),
+        None => results.exit_code(arguments.missing_max, &summary.own),
     };
     report::write(&results, arguments, &summary, code)?;
     Ok(code)

@@ -256,7 +256,10 @@ impl Receiver {
         let (mut rest, mut at) = (encoded, first);
         while !rest.is_empty() {
             let added = match Entry::decode(&mut rest) {
-                None => Err("an entry breaks the rules"),
+                None => {
+                    Err("internal error: invalid entry in the list of files; install the same \
+                     release on all hosts, else report this line")
+                }
                 Some(_) if at < known => Ok(()),
                 Some(entry) => self.manifest.add(entry),
             };

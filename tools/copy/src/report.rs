@@ -98,7 +98,7 @@ fn write_lines(results: &Results, summary: &Summary) {
     }
     let running = results.running();
     if !running.is_empty() {
-        say(&running, "stopped before its end; the same command goes on from there");
+        say(&running, "interrupted before its end; the same command goes on from there");
     }
 }
 

@@ -96,7 +96,7 @@ impl Results {
         let is_silent =
             |rank: &Rank| now.saturating_duration_since(self.heard[*rank as usize]) >= limit;
         let silent: RankSet = self.running().iter().filter(is_silent).collect();
-        self.lose(&silent, &format!("gave no sign of life for {} s", limit.as_secs_f64()));
+        self.lose(&silent, &format!("gave no answer for {} s", limit.as_secs_f64()));
         silent
     }
 

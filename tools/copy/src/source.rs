@@ -381,7 +381,8 @@ impl Source {
 const CHANGED: &str = "was changed while it was copied";
 
 /// Why a file of /proc is spoilt: it says that it has no bytes, and has some.
-const UNKNOWN_LENGTH: &str = "does not say how long it is; make a file of what stands in it first";
+const UNKNOWN_LENGTH: &str =
+    "has no length, as pipes and files of /proc; copy its content to a regular file first";
 
 /// Whether there is something in a file that seems to be empty.
 fn has_more(file: &File) -> bool {

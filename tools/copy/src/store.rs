@@ -136,7 +136,7 @@ impl Store {
             };
             let last = whole.file_name().filter(|_| is_name).map(OsStr::to_os_string);
             let (Some(parent), Some(name)) = (whole.parent(), last) else {
-                return Err(refused(&whole, Trouble::new("nothing can have this name")));
+                return Err(refused(&whole, Trouble::new("is not a valid file name")));
             };
             let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -173,14 +173,15 @@ impl Store {
     pub(super) fn begin_root(&mut self, entry: &Entry) -> Result<()> {
         let is_anew = self.terms.is_anew;
         let Some(site) = self.sites.get_mut(entry.root as usize) else {
-            return Err(Trouble::new("there are more sources than names"));
+            return Err(Trouble::new("internal error: more sources than names; report this line"));
         };
         let there = kind_of(&site.parent, &site.name)?;
         if entry.kind != Kind::Folder {
             return match there {
-                Some(FileType::Directory) => {
-                    Err(Trouble::new("is a folder; a file is to be copied there"))
-                }
+                Some(FileType::Directory) => Err(Trouble::new(
+                    "is a folder, and the source is a file; name another DEST, or remove the \
+                     folder",
+                )),
                 _ => Ok(()),
             };
         }
@@ -214,7 +215,7 @@ impl Store {
     /// The folder in which an entry is, and its name there.
     fn place<'a>(&mut self, entry: &'a Entry) -> Result<(Rc<OwnedFd>, OsString)> {
         let Some(site) = self.sites.get(entry.root as usize) else {
-            return Err(Trouble::new("there are more sources than names"));
+            return Err(Trouble::new("internal error: more sources than names; report this line"));
         };
         if entry.path.is_empty() {
             return Ok((Rc::clone(&site.parent), site.name.clone()));
@@ -289,7 +290,9 @@ impl Store {
                 check_own(&it)?;
                 match FileType::from_raw_mode(it.st_mode).is_file() {
                     true => Ok(()),
-                    false => Err(Trouble::new("something else has its temporary name")),
+                    false => Err(Trouble::new(
+                        "its temporary name is taken by another file; remove that",
+                    )),
                 }
             })
         };
@@ -324,9 +327,9 @@ impl Store {
         file.finish()?;
         check_named(&parent, &temporary(&name), &**file)?;
         match renameat(&*parent, &*temporary(&name), &*parent, &*name) {
-            Err(Errno::ISDIR | Errno::NOTEMPTY | Errno::EXIST) => {
-                Err(Trouble::new("is a folder; a file is to be copied there"))
-            }
+            Err(Errno::ISDIR | Errno::NOTEMPTY | Errno::EXIST) => Err(Trouble::new(
+                "is a folder, and the source is a file; name another DEST, or remove the folder",
+            )),
             renamed => Ok(renamed?),
         }
     }
@@ -491,7 +494,9 @@ fn kind_of(parent: &OwnedFd, name: &OsStr) -> Result<Option<FileType>> {
 fn open_folder(parent: &OwnedFd, name: &OsStr) -> Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match openat(parent, name, flags, Mode::empty()) {
-        Err(Errno::NOTDIR | Errno::LOOP) => Err(Trouble::new("is in the place of a folder")),
+        Err(Errno::NOTDIR | Errno::LOOP) => {
+            Err(Trouble::new("is not a folder, but the copy needs one there"))
+        }
         opened => Ok(opened?),
     }
 }
@@ -518,14 +523,18 @@ fn check_named(parent: &OwnedFd, temporary: &OsStr, file: impl AsFd) -> Result<(
     let held = fstat(file)?;
     match statat(parent, temporary, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(named) if (named.st_dev, named.st_ino) == (held.st_dev, held.st_ino) => Ok(()),
-        Ok(_) | Err(Errno::NOENT) => Err(Trouble::new("is being written by another copy")),
+        Ok(_) | Err(Errno::NOENT) => {
+            Err(Trouble::new("is being written by another copy; wait for it to end"))
+        }
         Err(error) => Err(error.into()),
     }
 }
 
 fn lock(file: &OwnedFd) -> Result<()> {
     match flock(file, FlockOperation::NonBlockingLockExclusive) {
-        Err(Errno::WOULDBLOCK) => Err(Trouble::new("is being written by another copy")),
+        Err(Errno::WOULDBLOCK) => {
+            Err(Trouble::new("is being written by another copy; wait for it to end"))
+        }
         // A file system without locks.
         Err(Errno::NOLCK | Errno::NOTSUP | Errno::NOSYS) => Ok(()),
         locked => Ok(locked?),
@@ -565,7 +574,10 @@ mod tests {
         let second = OwnedFd::from(File::open(&part).unwrap());
         std::fs::rename(&part, &whole).unwrap();
         drop(first);
-        assert_eq!(take_it(&second), Err(Trouble::new("is being written by another copy")));
+        assert_eq!(
+            take_it(&second),
+            Err(Trouble::new("is being written by another copy; wait for it to end"))
+        );
         // A third has begun anew.
         let third = OwnedFd::from(File::create(&part).unwrap());
         take_it(&third).unwrap();

@@ -54,7 +54,7 @@ pub(super) struct Arguments {
     /// measure what messages and log-ins cost there, for trees to come.
     #[arg(long, value_name = "NODESET")]
     pub(super) hosts: Option<String>,
-    /// Time for which hosts are asked again and again, and those that go missing are named.
+    /// Keep asking for this time, and name hosts that stop answering.
     #[arg(long, value_name = "SECONDS", value_parser = patience, requires = "hosts")]
     watch: Option<Duration>,
     /// Print the tree and the commands that would start it, and start nothing.
@@ -328,7 +328,8 @@ impl Round {
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,
-            "{there} of {} hosts are there; a tree of {} levels stood after {} ms; a wave took {} us",
+            "{there} of {} hosts have answered; a tree of {} levels started in {} ms; a wave \
+             took {} us",
             self.hosts.len(),
             self.depth,
             self.startup.as_millis(),
@@ -338,8 +339,8 @@ impl Round {
         if let Some(Found { links: Measurement { message, log_in, .. }, .. }) = &self.found {
             let _ = writeln!(
                 text,
-                "links: --loggp {}; a log-in {:.0} ms, and {:.1} ms for each more beside it; kept \
-                 for trees to come",
+                "links: --loggp {}; a log-in {:.0} ms, and {:.1} ms for each concurrent one; \
+                 saved for later commands",
                 as_option(message),
                 log_in.alone_us / 1e3,
                 log_in.gap_us / 1e3,

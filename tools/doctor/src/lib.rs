@@ -21,7 +21,7 @@ use sapwood_command_line::exit::{Failure, OWN_FAILURE, print};
 /// What `sapwood doctor` is asked.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The tree whose needs the limits of this machine are compared with.
+    /// Check this machine's limits for a tree of this shape.
     #[arg(long, value_name = "SPEC", default_value = "8x8x8")]
     topology: Shape,
     /// Print one JSON object instead of lines.

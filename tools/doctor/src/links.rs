@@ -82,7 +82,7 @@ pub(super) struct Found {
     pub(super) waves_per_s: f64,
 }
 
-/// Measures a network all of whose hosts are there, one back-end on each.
+/// Measures a network all of whose hosts have answered, one back-end on each.
 ///
 /// # Errors
 /// What a wave can fail with.

@@ -22,24 +22,24 @@ const LIVE_STATES: [&str; 6] =
 /// Options about reaching hosts.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Launching {
-    /// How hosts are reached: auto, local, ssh, slurm, or attach where another manager starts what
-    /// runs there.
+    /// Reach hosts in this way: auto, local, ssh, slurm, or attach, where another manager starts
+    /// the processes there.
     #[arg(long, value_name = "NAME", default_value = "auto", env = "SAPWOOD_LAUNCHER")]
     launcher: Launcher,
-    /// The remote shell and its own arguments, in the place of ssh.
+    /// Use this remote shell, with its arguments, in place of ssh.
     #[arg(long, value_name = "WORDS", env = "SAPWOOD_RSH")]
     remote_shell: Option<String>,
-    /// The Slurm job whose hosts are meant, beside which the tree runs.
+    /// Start the tree inside this Slurm job.
     #[arg(short = 'j', long, value_name = "JOB")]
     jobid: Option<String>,
-    /// How long a host may take to answer, in seconds.
+    /// Give up a host that does not answer within this time, in seconds.
     #[arg(short = 't', long, value_name = "SECONDS", default_value = "10", value_parser = patience)]
     connect_timeout: Duration,
-    /// How many hosts each process of the tree reaches at the same time.
+    /// Reach at most this many hosts at the same time from each process of the tree.
     #[arg(long, value_name = "HOSTS", default_value = "32")]
     concurrent: u32,
-    /// Which addresses the processes listen at: networks, names or beginnings of names of
-    /// interfaces, between commas, or all but these behind ^.
+    /// Listen only on these interfaces: networks, interface names or name prefixes, separated by
+    /// commas; ^ in front excludes them.
     #[arg(long, value_name = "RULE", default_value = "", env = "SAPWOOD_INTERFACES")]
     interfaces: String,
     #[command(flatten)]
@@ -51,12 +51,12 @@ pub struct Launching {
 #[derive(clap::Args, Clone, Debug)]
 #[group(skip)]
 struct Joining {
-    /// Have another manager start what runs on the hosts; it learns from this file where to go, as
-    /// SAPWOOD_JOIN names it. Implies the launcher attach.
+    /// Write this join file and wait for processes that another manager starts with
+    /// SAPWOOD_JOIN=FILE. Implies the launcher attach.
     #[arg(long, value_name = "FILE",
           value_parser = PathBufValueParser::new().try_map(std::path::absolute::<PathBuf>))]
     join: Option<PathBuf>,
-    /// The same, by this port of this machine, for processes that cannot read a file from here.
+    /// Accept such processes on this port, where they cannot read the join file; needs --join-key.
     #[arg(long, value_name = "PORT", requires = "join_key",
           value_parser = clap::value_parser!(u16).range(1..))]
     join_port: Option<u16>,
@@ -64,7 +64,7 @@ struct Joining {
     #[arg(long, value_name = "FILE", requires = "join_port",
           value_parser = PathBufValueParser::new().try_map(std::path::absolute::<PathBuf>))]
     join_key: Option<PathBuf>,
-    /// How long they may take to come.
+    /// Wait this long for them to join, in seconds.
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = patience)]
     join_timeout: Duration,
 }

@@ -136,7 +136,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Action::Index { name, sets } => {
             let set = sets.gather(&groups, union)?;
             let place = set.iter().position(|one| one == *name);
-            let place = place.ok_or_else(|| Failure::usage(format!("{name:?} is not in it")))?;
+            let place =
+                place.ok_or_else(|| Failure::usage(format!("{name:?} is not in the set")))?;
             print(&format!("{place}\n"))?;
             Ok(ExitCode::SUCCESS)
         }
@@ -284,7 +285,8 @@ fn as_json(set: &NodeSet, sets: &Sets, form: Form) -> serde_json::Value {
 fn regroup(set: &NodeSet, sets: &Sets, groups: &SiteGroups) -> Result<ExitCode, Failure> {
     let source = sets.source.as_deref();
     let names = groups.names(source).map_err(Failure::usage)?;
-    let names = names.ok_or_else(|| Failure::usage("there is no source of groups"))?;
+    let names = names
+        .ok_or_else(|| Failure::usage("no source of groups is configured; see docs/hosts.md"))?;
     let prefix = source.map_or_else(|| "@".to_string(), |source| format!("@{source}:"));
     let mut known = Vec::new();
     for name in names {
@@ -318,7 +320,11 @@ fn list(source: Option<&str>, members: bool, groups: &SiteGroups) -> Result<Exit
     let mut text = String::new();
     for source in sources {
         let names = groups.names(Some(&source)).map_err(Failure::usage)?;
-        let missing = || Failure::usage(format!("there is no source of groups named {source:?}"));
+        let missing = || {
+            Failure::usage(format!(
+                "no source of groups named {source:?} is configured; see docs/hosts.md"
+            ))
+        };
         for name in names.ok_or_else(missing)? {
             let group = format!("@{source}:{name}");
             let nodes = if members {

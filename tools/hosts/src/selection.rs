@@ -15,22 +15,23 @@ use sapwood_command_line::exit::Failure;
 /// Which hosts, and how they are reached.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Selection {
-    /// Run on these hosts: node[001-128], rack[1-4]n[01-32], @group, !, &, ^ (repeatable).
+    /// Use these hosts: node[001-128], rack[1-4]n[01-32], @group; `,` adds, `!` excludes, `&` keeps
+    /// common ones, `^` those of exactly one set (repeatable).
     #[arg(short = 'w', long = "nodes", value_name = "NODESET")]
     pub nodes: Vec<String>,
     /// Leave these hosts out (repeatable).
     #[arg(short = 'x', long = "exclude", value_name = "NODESET")]
     pub exclude: Vec<String>,
-    /// Run on the hosts of this group, GROUP or SOURCE:GROUP (repeatable).
+    /// Use the hosts of this group, GROUP or SOURCE:GROUP (repeatable).
     #[arg(short = 'g', long = "group", value_name = "GROUP")]
     pub group: Vec<String>,
-    /// Run on all hosts that the default source of groups knows.
+    /// Use all hosts that the default source of groups knows.
     #[arg(short = 'a', long)]
     pub all: bool,
-    /// Run on the hosts that this file lists (repeatable).
+    /// Use the hosts that this file lists (repeatable).
     #[arg(long, visible_alias = "machinefile", value_name = "FILE")]
     pub hostfile: Vec<PathBuf>,
-    /// Take only N of the hosts, by chance.
+    /// Use N of the hosts, chosen at random.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub pick: Option<u32>,
 }
@@ -40,7 +41,7 @@ pub struct Selection {
 pub struct Reach {
     #[command(flatten)]
     pub tree: TreeTerms,
-    /// Be this user on the hosts.
+    /// Log in to the hosts as this user.
     #[arg(short = 'l', long, value_name = "USER")]
     pub user: Option<String>,
     #[command(flatten)]
@@ -85,7 +86,9 @@ impl Selection {
             hosts = hosts.difference(&text);
         }
         if hosts.is_empty() {
-            return Err(Failure::usage("the selection has no host"));
+            return Err(Failure::usage(
+                "no host is left; check the sets and -x with 'sapwood nodeset expand'",
+            ));
         }
         match self.pick {
             Some(count) => pick(&hosts, count as usize),

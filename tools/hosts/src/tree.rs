@@ -43,16 +43,16 @@ const FAN_OUT_LOCAL_MAX: u32 = 64;
 #[derive(Clone, Debug, Default, clap::Args)]
 #[group(skip)]
 pub struct TreeTerms {
-    /// Most hosts that a process of the tree reaches; unless given, the tree is chosen by what
-    /// messages and log-ins cost.
+    /// Let each process of the tree reach at most N others; by default the tree is chosen from
+    /// measured costs of messages and log-ins.
     #[arg(short = 'f', long = "fanout", visible_alias = "fan-out", value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub fan_out: Option<u32>,
-    /// The shape of the tree, with as many back-ends as there are hosts: 4x4, k:2@32, p:1.5@16,
-    /// g:2:5,3.
+    /// Use a tree of this shape, with as many back-ends as there are hosts: 4x4, k:2@32 (k-nomial),
+    /// p:1.5@16 (postal), g:2:5,3 (generic).
     #[arg(long, value_name = "SPEC", conflicts_with = "fan_out")]
     shape: Option<Shape>,
-    /// Run communication processes on these hosts only; unless given, on those of the nodes.
+    /// Run communication processes on these hosts only; by default on those that are used.
     #[arg(long, value_name = "NODESET")]
     communication_hosts: Option<String>,
     /// Group hosts by the switches of this file, in the format of Slurm's topology.conf; unless
@@ -130,7 +130,8 @@ pub fn over(
     let advice = advise(&model, &site, count, bytes, pattern).map_err(Failure::usage)?;
     let flat = advice.iter().find(|one| one.kind == Kind::Flat).map(|one| one.cost_us);
     let best = advice.into_iter().next();
-    let mut best = best.ok_or_else(|| Failure::usage("no tree has that many hosts"))?;
+    let mut best =
+        best.ok_or_else(|| Failure::usage("one tree cannot have that many hosts; raise --fanout"))?;
     let groups = terms.switches(launching)?.and_then(|switches| switches.groups(hosts.names()));
     let by_switch = |groups: Vec<u32>| {
         let shape = Shape::grouped(&groups).ok()?;
@@ -223,7 +224,8 @@ fn labelled(
     let advice = advise(&model, &site, count, QUESTION_BYTES, pattern).map_err(Failure::usage)?;
     let flat = advice.iter().find(|one| one.kind == Kind::Flat).map(|one| one.cost_us);
     let best = advice.into_iter().next();
-    let best = best.ok_or_else(|| Failure::usage("no tree has that many hosts"))?;
+    let best =
+        best.ok_or_else(|| Failure::usage("one tree cannot have that many hosts; raise --fanout"))?;
     let why = format!("{}, {source}", why(&best, flat, pattern));
     Ok((best.shape, why))
 }

@@ -33,13 +33,15 @@ pub(crate) fn parse(text: &str) -> Result<BTreeMap<String, Source>, (usize, Stri
         }
         let fault = |what: &str| Err((number, format!("{content:?}: {what}")));
         if line[..line.len() - line.trim_start().len()].contains('\t') {
-            return fault("YAML is indented with blanks");
+            return fault("indent with spaces, not tabs");
         }
         if let Some(item) = content.strip_prefix("- ").or((content == "-").then_some("")) {
             let (Some(source), Some(group)) = (&source, &group) else {
                 return fault("an item stands below its group");
             };
-            let Some(item) = scalar(item) else { return fault("this is no plain text") };
+            let Some(item) = scalar(item) else {
+                return fault("only plain strings are supported here");
+            };
             add(sources.entry(source.clone()).or_default(), group, &item);
             continue;
         }

@@ -97,7 +97,7 @@ impl Collection {
         match answer.missing.first() {
             None => Ok(()),
             Some(missing) => Err(Failure::own(&format!(
-                "leaves {} did not become ready: {}",
+                "leaves {} did not start: {}",
                 missing.ranks, missing.reason
             ))),
         }

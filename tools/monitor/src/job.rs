@@ -87,19 +87,18 @@ fn abi_of(
         Linkage::Mpi(abi) => abi,
         Linkage::Open => launcher.ok_or_else(|| {
             Failure::usage(format!(
-                "whether '{shown}' runs on Open MPI or MPICH is not to be seen; say it with --mpi"
+                "whether '{shown}' runs on Open MPI or MPICH cannot be detected; name it with --mpi"
             ))
         })?,
         Linkage::Static => {
             return Err(Failure::usage(format!(
-                "'{shown}' has all libraries in it, which cannot be observed; link its MPI \
-                 dynamically"
+                "'{shown}' is statically linked and cannot be observed; link MPI dynamically"
             )));
         }
         Linkage::Without => {
             return Err(Failure::usage(format!(
-                "'{shown}' is no MPI program: it is linked to no MPI library; if it loads one \
-                 while it runs, say which with --mpi"
+                "'{shown}' is not an MPI program: it is linked to no MPI library; if it loads \
+                 one while it runs, name it with --mpi"
             )));
         }
     };
@@ -155,8 +154,8 @@ fn no_program(command: &JobCommand) -> String {
 
 fn no_ranks(launcher: &Path) -> String {
     format!(
-        "the command of '{}' does not say on how many ranks the program runs; give -np to it, or \
-         --ranks to sapwood",
+        "the command of '{}' does not say on how many ranks the program runs; give it -np, or \
+         add --ranks to sapwood",
         launcher.display()
     )
 }

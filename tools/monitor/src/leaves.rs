@@ -44,7 +44,10 @@ impl Leaves {
         };
         let count = shape.back_end_count();
         if shape.attach_per_leaf().is_some() {
-            return Err(format!("topology '{shape}': its leaves are started, not attached"));
+            return Err(format!(
+                "topology '{shape}': its leaves are started by the tree, so that '@' in the \
+                 topology makes no sense; leave it out"
+            ));
         }
         let ranks_per_leaf = wishes.ranks_per_leaf.unwrap_or(world_size.div_ceil(count)).max(1);
         let needed = world_size.div_ceil(ranks_per_leaf);

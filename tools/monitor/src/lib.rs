@@ -47,7 +47,7 @@ const NAME_BYTES: usize = 8;
 /// The arguments of `sapwood mpi`.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Ranks that one leaf of the tree serves; 4 if nothing is said.
+    /// Ranks per leaf of the tree [default: 4].
     #[arg(long, value_name = "N")]
     ranks_per_leaf: Option<NonZeroU32>,
     /// The most children that a process of the tree has.
@@ -60,13 +60,13 @@ pub struct Arguments {
     /// Time between two rounds, such as 1s or 500ms.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval)]
     interval: Duration,
-    /// Leave profile.json, ranks.parquet and report.txt in this folder.
+    /// Write profile.json, ranks.parquet and report.txt to this folder.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Ranks of the program, when its command does not say.
+    /// Number of MPI ranks, if the launch command does not contain it.
     #[arg(long, short = 'n', alias = "np", value_name = "N")]
     ranks: Option<NonZeroU32>,
-    /// The program's MPI, when it cannot be seen.
+    /// MPI of the program, if it cannot be detected.
     #[arg(long, value_name = "ABI")]
     mpi: Option<Abi>,
     /// Show no table, neither while the program runs nor at its end.
@@ -144,8 +144,7 @@ fn base_name() -> Result<String, Failure> {
 fn report(job: &Job, end: &End, collected: Collected) -> Report {
     if !collected.is_last {
         eprintln!(
-            "sapwood: the tree did not answer at the end; what is reported is of the last round \
-             before it"
+            "sapwood: the tree did not answer at the end; the report shows the last complete round"
         );
     }
     Report {
@@ -169,7 +168,7 @@ fn interval(text: &str) -> Result<Duration, String> {
     let interval = sapwood_command_line::times::time(text).ok();
     interval.filter(|time| (INTERVAL_MIN..=INTERVAL_MAX).contains(time)).ok_or_else(|| {
         format!(
-            "a time from {} ms to {} s is wanted, such as 1s or 500ms",
+            "a time from {} ms to {} s is needed, such as 1s or 500ms",
             INTERVAL_MIN.as_millis(),
             INTERVAL_MAX.as_secs()
         )

@@ -45,7 +45,10 @@ impl Hello {
     fn parse(bytes: &[u8; 64]) -> Result<Self, String> {
         let word = |at: usize| bytes[at..].first_chunk().map_or(0, |b| u32::from_le_bytes(*b));
         if bytes[..8] != *b"SWHELLO1" || word(8) != 1 {
-            return Err("its hello is of another release; use shim and tree of one".to_string());
+            return Err(
+                "MPI shim and sapwood are of different releases; rebuild the shim with 'make shim'"
+                    .to_string(),
+            );
         }
         let table_bytes = bytes[24..].first_chunk().map_or(0, |b| u64::from_le_bytes(*b));
         let hello = Self { world_rank: word(12), world_size: word(16), pid: word(20), table_bytes };
@@ -197,7 +200,7 @@ impl RankTable {
     fn profile(&self, world_size: u32) -> Result<RankProfile, String> {
         if self.world_size != world_size {
             return Err(format!(
-                "it is of {} ranks, not of {world_size}; say how many with --ranks",
+                "it is of {} ranks, not of {world_size}; give the number with --ranks",
                 self.world_size
             ));
         }

@@ -146,7 +146,7 @@ impl Run {
                 let _ = self.program.kill(signal);
             }
             if signal == Signal::TSTP {
-                // As the program: whoever has stopped it waits for that.
+                // As the program: the shell that has stopped the job waits for that.
                 stop_this_process();
             }
         }

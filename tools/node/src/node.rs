@@ -15,7 +15,8 @@ use sapwood_command_line::exit::Failure;
 #[derive(Parser)]
 #[command(name = "sapwood-node", version)]
 struct Arguments {
-    /// Join the network of this attach file, which must admit dynamic members; leave on SIGTERM.
+    /// Join the network of this attach file, which was opened with dynamic members; leave on
+    /// SIGTERM.
     #[arg(long, value_name = "ATTACH-FILE")]
     join: Option<PathBuf>,
 }

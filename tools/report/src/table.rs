@@ -90,7 +90,9 @@ pub(crate) fn loss_lines(round: &Round, missing: &[Missing]) -> Vec<String> {
     }
     let lost = round.ranks_in(RankState::Lost);
     if !lost.is_empty() {
-        lines.push(format!("lost ranks {lost}: ended without a word; their last counts are here"));
+        lines.push(format!(
+            "lost ranks {lost}: ended without MPI_Finalize or exit; their last counts are shown"
+        ));
     }
     let exited = round.ranks_in(RankState::Exited);
     if !exited.is_empty() {
@@ -98,7 +100,7 @@ pub(crate) fn loss_lines(round: &Round, missing: &[Missing]) -> Vec<String> {
     }
     if round.dropped() > 0 {
         let dropped = quantity::whole(round.dropped().into());
-        lines.push(format!("events not counted: {dropped}; a table was full"));
+        lines.push(format!("events not counted: {dropped}; a table of events was full"));
     }
     if round.unreadable() > 0 {
         let unreadable = quantity::whole(round.unreadable().into());

@@ -70,7 +70,7 @@ ranks     6 of 8
           5 lost
 losses    missing ranks 6: back-end 3 closed its connection
           missing ranks 7: no profile arrived
-          lost ranks 5: ended without a word; their last counts are here
+          lost ranks 5: ended without MPI_Finalize or exit; their last counts are shown
           events not counted: 1; a table was full
 
 Time by class, inclusive; a region holds what is called in it

@@ -357,7 +357,7 @@ impl<'a> Conductor<'a> {
             eprintln!("sapwood: outputs are being written; Ctrl-C again within a second stops");
         }
         match self.stopped_by {
-            Some(_) => Err(Failure::own(&"not all of the output was written")),
+            Some(_) => Err(Failure::own(&"the output is incomplete: the command was interrupted")),
             None => Ok(()),
         }
     }

@@ -149,7 +149,10 @@ fn note_cut(
         return Ok(());
     }
     let line = if is_whole {
-        format!("sapwood: {nodes}: the first {kept} of {length} bytes\n")
+        format!(
+            "sapwood: {nodes}: output cut: {kept} of {length} bytes kept; use --live or --outdir \
+             for all of it\n"
+        )
     } else {
         format!("sapwood: {nodes}: the output ({length} bytes) was lost with its hosts\n")
     };

@@ -414,8 +414,8 @@ fn start_command(rank: u32, order: &Order, has_input: bool) -> Result<Started, S
         true => substitute(text, &host, place),
         false => text.clone(),
     };
-    let mut reaper =
-        GroupReaper::new().map_err(|error| format!("no pipe for the command: {error}"))?;
+    let mut reaper = GroupReaper::new()
+        .map_err(|error| format!("cannot create a pipe for the command: {error}"))?;
     let mut command = sapwood_launch::Order::new("/bin/sh");
     command.inherit.extend(reaper.end().map(|end| (GROUP_REAPER_VARIABLE.to_string(), end)));
     let words: Vec<String> = order.words.iter().map(replaced).collect();

@@ -59,14 +59,14 @@ pub struct Arguments {
     style: Style,
     #[command(flatten)]
     terms: Terms,
-    /// Run in the tree of this name that is up, and in no other.
+    /// Use the running tree of this name (see 'sapwood up'), and no other.
     #[arg(long, value_name = "NAME", conflicts_with = "cold")]
     tree: Option<String>,
-    /// Start a tree for this command, though one may be up.
-    #[arg(long)]
+    /// Start a new tree for this command, even if one is running.
+    #[arg(long = "new-tree", alias = "cold")]
     cold: bool,
-    /// Read commands line by line and run one after another. So it is on a terminal if no command
-    /// is given.
+    /// Read commands line by line and run one after another. This is the default on a terminal
+    /// without a command.
     #[arg(long, conflicts_with_all = ["command", "dry_run"])]
     prompt: bool,
     /// The command, as the shell of each host is to read it.
@@ -80,8 +80,8 @@ struct Style {
     /// Write equal outputs once, under the set of their hosts, when all have ended.
     #[arg(short = 'b', long = "fold", visible_alias = "dshbak")]
     fold: bool,
-    /// Write lines in the order of the hosts when all have ended; with -b, each line after the set
-    /// of its hosts.
+    /// Write the output sorted by host when all have ended; with -b, put the set of hosts in front
+    /// of each line.
     #[arg(short = 'L', long = "line")]
     line: bool,
     /// With -b or -L, write lines as they come, too.
@@ -93,7 +93,7 @@ struct Style {
     /// Print one JSON object when all have ended.
     #[arg(long, conflicts_with_all = ["fold", "line", "diff", "live"])]
     json: bool,
-    /// Write no host before live lines.
+    /// Write live lines without the host in front.
     #[arg(short = 'N', long)]
     no_label: bool,
     /// Write no line about hosts that fail.
@@ -113,9 +113,9 @@ struct Terms {
     /// End commands that take longer than this.
     #[arg(short = 'u', long = "command-timeout", value_name = "SECONDS", value_parser = time)]
     command_timeout: Option<Duration>,
-    /// Number of missing hosts that is accepted.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    quorum: usize,
+    /// Accept up to N missing hosts.
+    #[arg(long, alias = "quorum", value_name = "N", default_value_t = 0)]
+    missing_max: usize,
     /// Set a variable for the command (repeatable).
     #[arg(long = "env", value_name = "NAME=VALUE", value_parser = variable)]
     environment: Vec<String>,
@@ -125,13 +125,13 @@ struct Terms {
     /// Replace %h or %host, %n or %rank, %u or %user, and %% in the command, --env and --chdir.
     #[arg(long)]
     substitute: bool,
-    /// Run the words of the command as they are, without a shell.
+    /// Run the command without a shell: each word is one argument.
     #[arg(long)]
     exec: bool,
     /// Give the command no standard input.
     #[arg(short = 'n', long = "nostdin")]
     no_stdin: bool,
-    /// End with 0 whatever the hosts' exit codes are.
+    /// Exit with 0 even if the command has failed on a host.
     #[arg(long)]
     no_rc: bool,
     /// Print the tree and what it would run, and run nothing.
@@ -144,7 +144,7 @@ struct Terms {
 fn variable(text: &str) -> Result<String, String> {
     match text.split_once('=') {
         Some((name, _)) if !name.is_empty() && !text.contains('\0') => Ok(text.to_string()),
-        _ => Err("NAME=VALUE is expected".to_string()),
+        _ => Err("write NAME=VALUE".to_string()),
     }
 }
 
@@ -172,7 +172,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         let name = standing.as_ref().map(|(tree, _)| tree.name());
         return show_plan(arguments, &targets, name);
     }
-    let refused = |error| Failure::own(&format!("cannot take signals over: {error}"));
+    let refused = |error| Failure::own(&format!("cannot handle signals: {error}"));
     let signals = Signals::take_over().map_err(refused)?;
     if let Some((mut tree, ranks)) = standing {
         let mut session =
@@ -275,7 +275,7 @@ impl Session<'_> {
         Ok(match conductor.stopped_by().or(ended_by) {
             Some(signal) => by_signal(signal),
             None if terms.no_rc => 0,
-            None => conductor.results.exit_code(terms.quorum),
+            None => conductor.results.exit_code(terms.missing_max),
         })
     }
 }

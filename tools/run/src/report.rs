@@ -54,7 +54,7 @@ pub(super) fn write_unreached(results: &Results, arguments: &Arguments) -> Resul
     } else if !arguments.style.quiet {
         write_failures(results);
     }
-    Ok(if arguments.terms.no_rc { 0 } else { results.exit_code(arguments.terms.quorum) })
+    Ok(if arguments.terms.no_rc { 0 } else { results.exit_code(arguments.terms.missing_max) })
 }
 
 /// One line for each way to fail, with the hosts that failed so.
@@ -75,7 +75,7 @@ fn write_failures(results: &Results) {
     let running = results.running();
     if !running.is_empty() {
         let nodes = results.nodes(&running);
-        eprintln!("sapwood: {nodes} ({}): stopped before its end", nodes.len());
+        eprintln!("sapwood: {nodes} ({}): interrupted before its end", nodes.len());
     }
 }
 
@@ -111,7 +111,7 @@ fn object(results: &Results, arguments: &Arguments, classes: Vec<Value>) -> Valu
         "command": arguments.command,
         "nodes": all.to_string(),
         "count": results.hosts.len(),
-        "exit_code": if arguments.terms.no_rc { 0 } else { results.exit_code(arguments.terms.quorum) },
+        "exit_code": if arguments.terms.no_rc { 0 } else { results.exit_code(arguments.terms.missing_max) },
         "classes": classes,
         "failed": nodes(&failed),
         "timed_out": nodes(&timed_out),

@@ -150,7 +150,7 @@ impl Results {
             let limit = if is_suspect { SUSPECT_SILENCE_MAX } else { SILENCE_MAX };
             if now.saturating_duration_since(heard) >= limit {
                 let before = if is_suspect { ", and none in the last command" } else { "" };
-                let reason = format!("gave no sign of life for {} s{before}", limit.as_secs());
+                let reason = format!("gave no answer for {} s{before}", limit.as_secs());
                 self.missing.insert(rank, reason);
                 self.silent.insert(rank);
             }

@@ -299,7 +299,7 @@ fn a_host_that_hangs_is_given_up_and_the_others_go_on() {
     kill_process(hung, Signal::STOP).unwrap();
     let output = child.wait_with_output().unwrap();
     let said = text(&output.stderr);
-    assert_eq!(said, "sapwood: n1 (1): missing: gave no sign of life for 2 s\n");
+    assert_eq!(said, "sapwood: n1 (1): missing: gave no answer for 2 s\n");
     assert_eq!(code(&output), Some(255));
     for host in [0, 2, 3, 4] {
         assert!(place.read(&format!("n{host}/copy")) == content, "{host}");
@@ -325,7 +325,7 @@ fn an_interrupted_copy_leaves_nothing_half_and_goes_on_when_it_is_asked_again() 
     let output = child.wait_with_output().unwrap();
     let said = text(&output.stderr);
     assert_eq!(code(&output), Some(130), "{said}");
-    assert!(said.contains("stopped before its end"), "{said}");
+    assert!(said.contains("interrupted before its end"), "{said}");
     for host in 0..3 {
         assert!(!place.path(&format!("n{host}/copy")).exists(), "half a file has its name");
     }
@@ -417,7 +417,7 @@ fn a_host_that_hangs_keeps_no_other_waiting_for_its_turn() {
     kill_process(agent, Signal::STOP).unwrap();
     let output = child.wait_with_output().unwrap();
     let said = text(&output.stderr);
-    assert_eq!(said, format!("sapwood: n{hung} (1): missing: gave no sign of life for 2 s\n"));
+    assert_eq!(said, format!("sapwood: n{hung} (1): missing: gave no answer for 2 s\n"));
     assert_eq!(code(&output), Some(255));
     for host in (0..4).filter(|host| *host != hung) {
         assert!(place.read(&format!("back/n{host}/log")) == content, "{host}");
@@ -456,7 +456,7 @@ fn bad_input_is_refused_in_one_line() {
         (&["-w", "n1", &absent, "/tmp/x"], "absent: No such file or directory"),
         (&["-w", "n1", &pipe, "/tmp/x"], "is a named pipe"),
         (&["-w", "n1", &source, &source, "/tmp/x/"], "two sources have the name 'source'"),
-        (&["-w", "n1", "--gather", "/", "/tmp/x"], "its copy would have no name"),
+        (&["-w", "n1", "--gather", "/", "/tmp/x"], "cannot derive a name for the copy"),
         (&["-w", "n[1-", &source, "/tmp/x"], "this bracket is not closed"),
         (&[&source, "/tmp/x"], "nothing says which hosts"),
         (&["-w", "n1", "--gather", "-T", &source, "/tmp/x"], "cannot be used with"),

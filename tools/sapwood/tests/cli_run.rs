@@ -113,7 +113,7 @@ fn a_signal_stops_the_writing_of_a_long_output() {
     stdout.read_to_end(&mut rest).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(code(&output), Some(143), "{}", text(&output.stderr));
-    assert!(text(&output.stderr).contains("not all of the output was written"));
+    assert!(text(&output.stderr).contains("the output is incomplete: the command was interrupted"));
     assert!(rest.len() < length, "{}", rest.len());
 }
 
@@ -221,7 +221,7 @@ fn a_host_that_is_lost_is_named_and_may_be_accepted() {
         assert!(said.starts_with("sapwood: n2 (1): missing: "), "{said}");
         assert_eq!(code(&output), Some(255), "{fan_out}");
     }
-    assert_eq!(code(&run(&["--quorum", "1", "-w", "n[0-3]", script])), Some(0));
+    assert_eq!(code(&run(&["--missing-max", "1", "-w", "n[0-3]", script])), Some(0));
 }
 
 #[test]

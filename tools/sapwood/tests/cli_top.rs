@@ -260,7 +260,7 @@ fn missing_hosts_decide_the_exit_code_unless_they_are_accepted() {
         let mut command = command(
             &[
                 &PATIENT[..],
-                &["--count", "1", "--interval", "2", "--quorum", quorum, "--listen", "0"],
+                &["--count", "1", "--interval", "2", "--missing-max", quorum, "--listen", "0"],
                 &["-w", "n[0-1]"],
             ]
             .concat(),

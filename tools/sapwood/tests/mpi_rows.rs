@@ -104,7 +104,10 @@ fn a_program_of_another_number_of_ranks_is_told_to_say_so() {
         .output()
         .expect("the command was built");
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(errors.contains("it is of 5 ranks, not of 4; say how many with --ranks"), "{errors}");
+    assert!(
+        errors.contains("it is of 5 ranks, not of 4; give the number with --ranks"),
+        "{errors}"
+    );
     assert_eq!(output.status.code(), Some(3));
 }
 

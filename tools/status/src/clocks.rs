@@ -24,7 +24,7 @@ use sapwood_command_line::times::time;
 pub struct Arguments {
     #[command(flatten)]
     whom: Whom,
-    /// How often the network is asked: each time is one more sample of every link.
+    /// Number of queries; each adds one sample per link.
     #[arg(long, value_name = "N", default_value_t = 30,
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
     samples: u32,
@@ -114,7 +114,11 @@ fn table(name: &str, clocks: &Clocks, drifts: &[Drift]) -> String {
         );
     }
     if !clocks.unknown.is_empty() {
-        let _ = writeln!(text, "unknown: {}: no answer, or none from above", clocks.unknown);
+        let _ = writeln!(
+            text,
+            "unknown: {}: not measured: no answer from them, or from a process above them",
+            clocks.unknown
+        );
     }
     text
 }

@@ -42,7 +42,7 @@ pub(crate) struct Whom {
 pub struct Arguments {
     #[command(flatten)]
     whom: Whom,
-    /// Ask again and again until the network ends: every second, or as often as is said.
+    /// Repeat every second, or every TIME, until the network ends.
     #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "1s",
           value_parser = interval)]
     watch: Option<Duration>,

@@ -51,7 +51,7 @@ const WAVE_TIMEOUT_MAX: Duration = Duration::from_secs(5);
 #[derive(clap::Args)]
 #[command(
     after_help = "Exit codes: 0 after --count waves or q; 255 if more hosts are missing than \
-                        --quorum, 128+n for signal n, 125 for a failure of Sapwood itself."
+                        --missing-max, 128+n for signal n, 125 for a failure of Sapwood itself."
 )]
 pub struct Arguments {
     #[command(flatten)]
@@ -61,7 +61,8 @@ pub struct Arguments {
     /// Interval between questions, in seconds.
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = interval)]
     interval: Duration,
-    /// Time that silent hosts are waited for, in seconds [default: half the interval, at most 5].
+    /// Wait this long for hosts that do not answer, in seconds [default: half the interval, at most
+    /// 5].
     #[arg(long, value_name = "SECONDS", value_parser = interval)]
     wave_timeout: Option<Duration>,
     /// End after one wave.
@@ -86,14 +87,14 @@ pub struct Arguments {
     /// Serve the last wave as OpenMetrics: ADDRESS:PORT, or PORT of the loopback; 0 for any port.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = listening_address)]
     listen: Option<SocketAddr>,
-    /// Largest number of series that is served.
+    /// Serve at most N series.
     #[arg(long, value_name = "N", default_value_t = SERIES_DEFAULT,
           value_parser = clap::value_parser!(u32).range(i64::from(SERIES_MIN)..=10_000_000))]
     series_max: u32,
-    /// Number of missing hosts that is accepted.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    quorum: u64,
-    /// Where the hosts have proc and sys; %h is the host's name.
+    /// Accept up to N missing hosts.
+    #[arg(long, alias = "quorum", value_name = "N", default_value_t = 0)]
+    missing_max: u64,
+    /// Folder that contains proc and sys on the hosts; %h is the host's name.
     #[arg(long, value_name = "FOLDER", default_value = "/")]
     root: String,
     /// Print the tree and what it would run, and run nothing.
@@ -116,7 +117,7 @@ fn interval(text: &str) -> Result<Duration, String> {
 fn metric_name(text: &str) -> Result<usize, String> {
     metric::place(text).ok_or_else(|| {
         let names: Vec<&str> = metric::TABLE.iter().map(|metric| metric.name).collect();
-        format!("the metrics are {}", names.join(", "))
+        format!("choose from {}", names.join(", "))
     })
 }
 
@@ -139,7 +140,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         print(&plan.text(&targets)?)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let refused = |error| Failure::own(&format!("cannot take signals over: {error}"));
+    let refused = |error| Failure::own(&format!("cannot handle signals: {error}"));
     let signals = Signals::take_over().map_err(refused)?;
     // Before anything is started: the address may be taken.
     let server = arguments.listen.map(PageServer::bind).transpose().map_err(Failure::usage)?;
@@ -192,7 +193,7 @@ fn watch(
     watch.end();
     Ok(match ended? {
         Ended::By(signal) => by_signal(signal),
-        Ended::Done if missing > arguments.quorum => UNREACHED,
+        Ended::Done if missing > arguments.missing_max => UNREACHED,
         Ended::Done => 0,
     })
 }
@@ -210,7 +211,7 @@ fn output(arguments: &Arguments, is_counted: bool) -> Result<Output, Failure> {
         return Ok(Output::Table(arguments.metric));
     }
     let failed =
-        |error: std::io::Error| Failure::own(&format!("the terminal is of no use: {error}"));
+        |error: std::io::Error| Failure::own(&format!("cannot control the terminal: {error}"));
     let has_colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let interval = format!("{} s", arguments.interval.as_secs_f64());
     let view = View::new(arguments.metric, interval, has_colour);

@@ -208,7 +208,11 @@ impl<'a> Watch<'a> {
             let answer = self.stream.recv()?;
             self.unanswered.hear(&answer.contributors);
             let taken = self.waves.take(&answer, Instant::now());
-            taken.map_err(|fault| Failure::own(&format!("an answer is of no use: {fault}")))?;
+            taken.map_err(|fault| {
+                Failure::own(&format!(
+                    "a host sent an invalid answer; install the same release on all hosts: {fault}"
+                ))
+            })?;
         }
         Ok(())
     }

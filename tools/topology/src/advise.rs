@@ -42,8 +42,8 @@ pub(super) struct Arguments {
     /// Payload of each packet.
     #[arg(long, value_name = "B", default_value_t = 64)]
     bytes: u64,
-    /// What counts: the time of one question with its answer, waves in a second, or the time until
-    /// a tree stands that is started by log-ins.
+    /// Optimise for this: the time of one question with its answer, waves in a second, or the time
+    /// until a tree stands that is started by log-ins.
     #[arg(long, value_enum, default_value_t = PatternName::Request)]
     pattern: PatternName,
     /// Latency, overhead and gap of a packet and gap per byte, in microseconds, separated by
@@ -153,7 +153,7 @@ impl Advice<'_> {
         let best = &candidates[0];
         let source = &self.source;
         let unit = match arguments.pattern {
-            PatternName::Request => "us a question",
+            PatternName::Request => "us per question",
             PatternName::Stream => "us a wave",
             PatternName::Start => "us until it stands",
         };

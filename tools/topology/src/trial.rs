@@ -105,7 +105,7 @@ impl TrialTree {
             && (0..).zip(sum.iter()).all(|(at, value)| *value == expected(at));
         match is_right {
             true => Ok(()),
-            false => Err(Failure::own(&format!("wave {wave} has brought a wrong sum"))),
+            false => Err(Failure::own(&format!("wave {wave} has a wrong sum"))),
         }
     }
 
@@ -139,7 +139,7 @@ pub fn back_end() -> Result<ExitCode, Failure> {
         };
         let words = received.values().array::<u64>(0).map_err(Error::from)?;
         let [elements, wave, ..] = *words else {
-            return Err(Failure::own(&"a trial asks by two numbers"));
+            return Err(Failure::own(&"internal error: a trial has two numbers; report this line"));
         };
         let values: Vec<f64> =
             (0..elements.min(ELEMENTS_MAX)).map(|at| (rank + element(at, wave)) as f64).collect();

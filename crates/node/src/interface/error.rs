@@ -93,7 +93,11 @@ impl fmt::Display for NodeError {
         match self {
             Self::Stream { stream } => write!(f, "stream {stream} is not open; open it first"),
             Self::Members { ranks } => {
-                write!(f, "ranks {ranks} are no back-ends of this network")
+                write!(
+                    f,
+                    "ranks {ranks} are not connected back-ends; take them from \
+                           Network::everyone()"
+                )
             }
             Self::Filter(error) => write!(f, "{error}"),
             Self::WavePassed { wave, next } => {
@@ -131,7 +135,8 @@ impl fmt::Display for NodeError {
                 sapwood_wire::limits::FILE_NAME_BYTES_MAX
             ),
             Self::NotRecovering => f.write_str(
-                "the network was opened without recovery and cannot begin with it; open it with",
+                "recovery cannot be switched on: the network was opened without it; open it with \
+                 recovery",
             ),
             Self::NotFrontEnd => f.write_str("only the front-end may do this"),
             Self::NotBackEnd => f.write_str("only a back-end may do this"),

@@ -6,7 +6,7 @@ use crate::manifest::Kind;
 use crate::store::Trouble;
 
 /// Why a new folder does not get its name.
-const INCOMPLETE: &str = "is not put in its place, since parts of it are lacking";
+const INCOMPLETE: &str = "is incomplete and not renamed into place";
 
 /// What becomes of it, unless nothing is kept.
 const KEPT: &str = "; what came is kept for the next try";
@@ -34,7 +34,7 @@ impl Receiver {
             Kind::Symlink(target) => store.make_symlink(entry, target),
             Kind::HardLink(to) => match self.progress[*to as usize] {
                 Progress::There => store.make_hard_link(entry, &entries[*to as usize]),
-                _ => Err(Trouble::new("the file that it is another name of is lacking")),
+                _ => Err(Trouble::new("the target of this hard link was not copied")),
             },
             Kind::File(_) | Kind::Folder => Ok(()),
         };

@@ -64,7 +64,10 @@ impl Daemon {
         ending::forget(&folder, &terms.name);
         // No other daemon takes this one for what was left of another, or the other way round.
         let right = right_to(&folder).ok_or_else(|| {
-            Failure::own(&format!("no control socket: {} is locked", folder.display()))
+            Failure::own(&format!(
+                "no control socket: {} is held by another 'sapwood up' or 'down'; try again",
+                folder.display()
+            ))
         })?;
         // Left by a daemon that was killed.
         let _ = std::fs::remove_file(&path);

@@ -229,7 +229,12 @@ impl Line {
     /// # Errors
     /// [`Error::Ended`] for bytes that are none.
     pub fn next<'a, M: Deserialize<'a>>(&'a self, from: &mut usize) -> Result<Option<M>, Error> {
-        let nonsense = || gone("the other end of the control socket does not speak our language");
+        let nonsense = || {
+            gone(
+                "the other end of the control socket is not a daemon of this release of sapwood; \
+                 end it with the release that started it",
+            )
+        };
         let rest = &self.incoming[*from..];
         let Some(length) = rest.first_chunk().map(|bytes| u32::from_le_bytes(*bytes) as usize)
         else {

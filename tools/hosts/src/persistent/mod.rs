@@ -59,7 +59,9 @@ fn socket_path(folder: &Path, name: &str) -> PathBuf {
 
 fn address_of(path: &Path) -> Result<Address, Failure> {
     let address = path.to_str().and_then(|path| format!("unix:{path}").parse().ok());
-    address.ok_or_else(|| Failure::usage(format!("no socket can be at {}", path.display())))
+    address.ok_or_else(|| {
+        Failure::usage(format!("the path is too long for a socket: {}", path.display()))
+    })
 }
 
 /// All trees of this user that are up, by name. What a daemon that was killed has left is removed.
@@ -188,7 +190,7 @@ pub fn named(name: Option<&str>) -> Result<Found, Failure> {
             }
         },
         None if found.len() > 1 => Err(Failure::usage(format!(
-            "several trees are up: {}; choose one by its name",
+            "several trees are up: {}; choose one by its name: sapwood down NAME",
             names.join(", ")
         ))),
         None => found.pop().ok_or_else(nothing_is_up),

@@ -110,7 +110,9 @@ impl Session {
     fn begin(&mut self, members: &str, has_input: bool, tree: &mut dyn Tree) {
         let begun = match ranks(members) {
             Some(members) => tree.begin(&members, has_input).map_err(|error| error.to_string()),
-            None => Err("these are no ranks".to_string()),
+            None => {
+                Err("invalid ranks; daemon and command may be of different releases".to_string())
+            }
         };
         match begun {
             Ok(channels) => {

@@ -159,7 +159,8 @@ impl SharedTree {
                 }
                 Reply::Answer { stream, wave, contributors, is_late, packet } => {
                     let answer = to_answer(stream, wave, &contributors, is_late, packet.as_ref());
-                    let answer = answer.ok_or_else(|| gone("the daemon's answer is damaged"))?;
+                    let answer = answer.ok_or_else(|| gone("daemon and command are of different \
+                                                            releases: run 'sapwood down', then 'sapwood up'"))?;
                     // Answers to a command that has ended are dropped.
                     if let Some(answers) = self.answers.get_mut(&stream) {
                         answers.push_back(answer);

@@ -41,7 +41,7 @@ pub struct Arguments {
     /// What the tree is called.
     #[arg(long, value_name = "NAME", default_value = DEFAULT_NAME)]
     name: String,
-    /// Time without a command after which the tree ends; 0 for never.
+    /// End the tree after this time without a command; 0 for never.
     #[arg(long, value_name = "SECONDS", default_value = "1800", value_parser = time)]
     idle: Duration,
     /// End a tree of this name that is up, and start this one in its place.
@@ -181,7 +181,7 @@ fn begin(
     caller: &mut Caller,
 ) -> Result<Begun, Failure> {
     let Arguments { name, idle, reach, .. } = arguments;
-    let refused = |error| Failure::own(&format!("cannot take signals over: {error}"));
+    let refused = |error| Failure::own(&format!("cannot handle signals: {error}"));
     let signals = Signals::take_over().map_err(refused)?;
     let (network, signals) = match open(builder, signals)? {
         Opened::Tree(network, signals) => (network, signals),
