@@ -280,7 +280,7 @@ class BadInput(unittest.TestCase):
         self.assertRegex(line, r"is linked to Open MPI, but 'mpirun.mpich' is MPICH's")
 
     def test_a_program_that_is_not_mpi_at_all(self):
-        self.assertRegex(self.refused("--out", "out", "--", *launch("ls")), r"ls' is no MPI program")
+        self.assertRegex(self.refused("--out", "out", "--", *launch("ls")), r"ls' is not an MPI program")
 
     def test_a_program_that_is_not_there(self):
         self.assertRegex(self.refused("--", *launch("no-such-program")), r"'no-such-program' is in no folder of PATH")

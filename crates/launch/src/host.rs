@@ -114,7 +114,7 @@ mod tests {
         for host in ["198.51.100.1", "203.0.113.1", "224.0.0.1", "255.255.255.255"] {
             let text = require_local(host).unwrap_err().to_string();
             assert!(
-                text.starts_with(&format!("host '{host}' is another machine: only local starts")),
+                text.starts_with(&format!("host '{host}' is another machine: this launcher")),
                 "{text}"
             );
         }

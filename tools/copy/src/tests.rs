@@ -271,7 +271,7 @@ fn a_file_that_changes_meanwhile_is_reported_and_not_put_in_place() {
         Fate::Arrives
     });
     assert!(source.found.complaints.first[0].reason.contains("was changed while it was copied"));
-    assert!(outcome.unwrap().complaints.first[0].reason.contains("not put in its place"));
+    assert!(outcome.unwrap().complaints.first[0].reason.contains("not renamed into place"));
     assert!(!copy.exists());
     drop(receiver);
     // The next try finds what was right and sends the rest.
@@ -451,7 +451,7 @@ fn a_copy_that_keeps_nothing_leaves_nothing() {
         Fate::Arrives
     });
     let reason = outcome.unwrap().complaints.first.pop().unwrap().reason;
-    assert!(reason.contains("not put in its place") && !reason.contains("kept"), "{reason}");
+    assert!(reason.contains("not renamed into place") && !reason.contains("kept"), "{reason}");
     receiver.abandon();
     assert!(!copy.exists() && parts_in(folder.path()).is_empty());
 }

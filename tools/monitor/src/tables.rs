@@ -239,7 +239,7 @@ mod tests {
     fn a_hello_of_another_release_or_of_no_rank_is_refused() {
         let mut other = hello(3, 8);
         other[8] = 2;
-        assert!(Hello::parse(&other).unwrap_err().contains("another release"));
+        assert!(Hello::parse(&other).unwrap_err().contains("different releases"));
         assert!(Hello::parse(&hello(8, 8)).unwrap_err().contains("rank 8 of 8"));
         assert!(Hello::parse(&[0; 64]).is_err());
     }

@@ -24,7 +24,7 @@ fn full_round() -> Round {
 fn the_events_that_took_most_time_come_first() {
     let expected = "\
 3.0 s   8 of 8 ranks
-events not counted: 1; a table was full
+events not counted: 1; a table of events was full
 event                calls     mean  deviation   min@rank   max@rank  imbalance  ranks
 solve\u{fffd}[2J               80   2.00 s       0 ns   2.00 s@0   2.00 s@0      0.0 %      8
 MPI_Allreduce (5-8)  8,000   675 ms     344 ms   150 ms@0   1.20 s@7     77.8 %      8
@@ -71,7 +71,7 @@ ranks     6 of 8
 losses    missing ranks 6: back-end 3 closed its connection
           missing ranks 7: no profile arrived
           lost ranks 5: ended without MPI_Finalize or exit; their last counts are shown
-          events not counted: 1; a table was full
+          events not counted: 1; a table of events was full
 
 Time by class, inclusive; a region holds what is called in it
 

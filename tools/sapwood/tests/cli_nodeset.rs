@@ -84,7 +84,7 @@ fn what_is_no_set_is_refused_in_one_line() {
     let table: [(&[&str], &str); 5] = [
         (&["nodeset", "fold", "n[1-"], "not closed"),
         (&["nodeset", "count", "n[1-1000000000]"], "more than 4194304 names"),
-        (&["nodeset", "index", "n9", "n[1-3]"], "is not in it"),
+        (&["nodeset", "index", "n9", "n[1-3]"], "is not in the set"),
         (&["nodeset", "fold", "n[1-2],,n3"], "a name is missing"),
         (&["nodeset", "fold", "@no:group"], "no such group"),
     ];

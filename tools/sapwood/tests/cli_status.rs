@@ -336,7 +336,7 @@ fn bad_input_is_refused_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, what) in [
         (&["status", "--timeout", "0ms"][..], "between 1ms and 60s"),
-        (&["status", "--timeout", "soon"], "no time"),
+        (&["status", "--timeout", "soon"], "not a time"),
         (&["status", "--watch", "1ms"], "100ms"),
         (&["trace-wave", "--watch"], "--watch"),
         (&["status", "here"], "here"),

@@ -416,7 +416,7 @@ fn bad_input_is_refused_in_one_line() {
     let cases: [(&[&str], &str); 9] = [
         (&[], "nothing says which hosts"),
         (&["-w", "n[1-"], "this bracket is not closed"),
-        (&["-w", "n1", "--metric", "cpu"], "the metrics are cpu.busy"),
+        (&["-w", "n1", "--metric", "cpu"], "choose from cpu.busy"),
         (&["-w", "n1", "--interval", "0"], "from 0.1 to 3600"),
         (&["-w", "n1", "--listen", "host:1"], "an address and a port"),
         (&["-w", "n1", "--series-max", "3"], "--series-max"),

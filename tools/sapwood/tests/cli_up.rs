@@ -186,7 +186,7 @@ fn a_host_that_was_silent_in_one_command_is_waited_for_briefly_in_the_next() {
     user.up(&["-w", "n[0-2]"]);
     let agent = pid_of(user.agent(&["-w", "n1"]));
     kill_process(agent, Signal::STOP).unwrap();
-    for reason in ["no sign of life for 15 s", "for 2 s, and none in the last command"] {
+    for reason in ["gave no answer for 15 s", "for 2 s, and none in the last command"] {
         let output = user.run(&["-b", "-w", "n[0-2]", "echo here"]);
         assert!(text(&output.stdout).contains("n[0,2] (2)"), "{}", text(&output.stdout));
         assert!(text(&output.stderr).contains(reason), "{}", text(&output.stderr));

@@ -29,11 +29,11 @@ fn refused_because(words: &str, reason: &str) {
 
 #[test]
 fn programs_that_cannot_be_watched_are_named() {
-    refused_because("--out out -- ls", "ls' is no MPI program");
+    refused_because("--out out -- ls", "ls' is not an MPI program");
     refused_because("-- ./nothing", "'./nothing' does not exist");
     refused_because("-- no-such-program-anywhere", "is in no folder of PATH");
     refused_because("-- /", "it is a folder");
-    refused_because("-- sh run.sh", "say it with --mpi");
+    refused_because("-- sh run.sh", "name it with --mpi");
 }
 
 #[test]
