@@ -168,15 +168,4 @@ impl Stream {
             }
         }
     }
-
-    /// Whether the clock may let its waves go on.
-    pub(crate) fn is_timed(&self) -> bool {
-        self.patience.is_some() || self.rule.is_some()
-    }
-
-    /// When the first wave may go on, or its rule wants to be asked.
-    pub(crate) fn wave_due(&self) -> Option<Instant> {
-        let due = self.rule.as_ref().and_then(|decider| decider.due);
-        self.waves.deadline().into_iter().chain(due).min()
-    }
 }

@@ -16,7 +16,7 @@ use crate::transform::emissions::{check_emissions, shared};
 use crate::transform::job::Item;
 use crate::transform::route::Route;
 use crate::turn::Turn;
-use crate::waves::table::{Bodies, OpenWave, OwnedBody};
+use crate::waves::open_wave::{Bodies, OpenWave, OwnedBody};
 
 impl Streams {
     /// Sends on what may go of all streams.

@@ -13,7 +13,7 @@ use crate::transform::route::Route;
 use crate::turn::Turn;
 use crate::turn::links::Peer;
 use crate::waves::head::Head;
-use crate::waves::table::{Arrived, OwnedBody};
+use crate::waves::open_wave::{Arrived, OwnedBody};
 
 /// Longest frame of a peer that has not said who it is, in bytes; a hello is shorter.
 const HELLO_BYTES_MAX: usize = 4096;

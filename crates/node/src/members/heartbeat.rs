@@ -88,7 +88,7 @@ impl Membership {
         }
         if let Some(due) = beat.into_iter().chain(judgement).min() {
             self.excuse(turn.now.since(due), turn);
-            self.judge_children(silence, streams, turn);
+            self.close_silent_children(silence, streams, turn);
             self.judge_parent(silence, streams, turn);
         }
         if beat.is_some() {
@@ -102,7 +102,7 @@ impl Membership {
     }
 
     /// Children that have not answered for too long are gone.
-    fn judge_children(&mut self, silence: Duration, streams: &mut Streams, turn: &mut Turn) {
+    fn close_silent_children(&mut self, silence: Duration, streams: &mut Streams, turn: &mut Turn) {
         let (now, indulgence) = (turn.now, self.heartbeats.indulgence(turn));
         let (mut dead, mut is_cleared, mut next) = (Vec::new(), false, None::<Instant>);
         let Turn { links, .. } = turn;

@@ -1,5 +1,6 @@
 //! The processes around this one: children, parent, dynamic members, and what each may say.
 
+mod admission;
 pub(crate) mod ancestry;
 pub(crate) mod authority;
 pub(crate) mod children;

@@ -23,8 +23,8 @@ use crate::streams::straggler::Stragglers;
 use crate::streams::stream::Stream;
 use crate::streams::table::Streams;
 use crate::turn::Turn;
+use crate::waves::open_wave::OpenWave;
 use crate::waves::slot::{Slot, UNANNOUNCED_PACKETS};
-use crate::waves::table::OpenWave;
 
 /// How long the front-end waits for a message that an acknowledgement can travel with.
 const ROOT_ACK_DELAY: Duration = Duration::from_millis(50);

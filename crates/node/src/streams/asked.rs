@@ -9,7 +9,7 @@ use sapwood_wire::StreamRequest;
 use crate::interface::record::TELEMETRY;
 use crate::interface::{Instant, LinkId};
 use crate::turn::counted::nanoseconds;
-use crate::waves::table::OpenWave;
+use crate::waves::open_wave::OpenWave;
 
 /// The wave that is under way on a telemetry stream.
 #[derive(Debug, Default)]

@@ -7,7 +7,7 @@ use sapwood_packet::{Order, PacketRef};
 use crate::interface::Instant;
 use crate::streams::stream::Stream;
 use crate::transform::route::Route;
-use crate::waves::table::Arrived;
+use crate::waves::open_wave::Arrived;
 
 impl Stream {
     /// A run of a child goes to its waves: as few pieces as it can, else wave by wave.

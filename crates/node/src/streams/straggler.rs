@@ -14,8 +14,8 @@ use crate::interface::Instant;
 use crate::interface::Mutation;
 use crate::streams::stream::Stream;
 use crate::transform::route::Route;
+use crate::waves::open_wave::Arrived;
 use crate::waves::slot::Until;
-use crate::waves::table::Arrived;
 
 /// A part of a wave that came when its wave had gone on: it becomes a single packet here, and the
 /// children that sent it in its wave must keep it until that one is safe, wherever in this process

@@ -1,5 +1,7 @@
 //! One stream at one node.
 
+use crate::interface::Instant;
+use crate::waves::deadline::share;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -142,6 +144,17 @@ impl Stream {
         self.telemetry.as_ref().is_some_and(|asked| asked.complete.is_some())
     }
 
+    /// Whether the clock may let its waves go on.
+    pub(crate) fn is_timed(&self) -> bool {
+        self.patience.is_some() || self.rule.is_some()
+    }
+
+    /// When the first wave may go on, or its rule wants to be asked.
+    pub(crate) fn wave_due(&self) -> Option<Instant> {
+        let due = self.rule.as_ref().and_then(|decider| decider.due);
+        self.waves.deadline().into_iter().chain(due).min()
+    }
+
     #[inline]
     pub(crate) fn breaks(&self, rule: Mutation) -> bool {
         cfg!(feature = "mutations") && self.mutation == Some(rule)
@@ -169,7 +182,7 @@ impl Stream {
             down,
             handover: None,
             rule: rule_of(registry, request.rule.as_ref())?,
-            patience: patience(request.wait, height, request.height),
+            patience: share(request.wait, height, request.height),
             slots: Vec::new(),
             slot_of_link: Vec::new(),
             waves: WaveTable::default(),
@@ -460,15 +473,6 @@ impl Stream {
     pub(crate) fn drops(&self) -> bool {
         self.request.policy == Policy::DropOldest
     }
-}
-
-/// A node near the back-ends gives up earlier than its parent, so that a partial result is there in
-/// time at every level: each waits its share of the whole, by its height.
-fn patience(wait: WaitRule, height: u32, whole_height: u32) -> Option<Duration> {
-    let WaitRule::Timeout { milliseconds } = wait else { return None };
-    let whole = Duration::from_millis(u64::from(milliseconds));
-    let share = whole.saturating_mul(height.max(1)) / whole_height.max(1);
-    Some(share.min(whole))
 }
 
 fn rule_of(

@@ -20,8 +20,8 @@ use smallvec::SmallVec;
 use crate::interface::work::Work;
 use crate::transform::route::Route;
 use crate::transform::synchronisation::{Question, Rule};
+use crate::waves::open_wave::OpenWave;
 use crate::waves::replicas::WAVES;
-use crate::waves::table::OpenWave;
 
 /// What the filters with a composable state hold, in the order of [`Chain::composable`].
 pub(crate) type StateCopy = Vec<Option<Values>>;

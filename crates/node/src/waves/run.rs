@@ -10,8 +10,9 @@ use sapwood_link::Position;
 use sapwood_packet::PacketRef;
 use sapwood_wire::run_key;
 
+use crate::waves::open_wave::OpenWave;
 use crate::waves::slot::Slot;
-use crate::waves::table::{OpenWave, WaveTable};
+use crate::waves::table::WaveTable;
 
 impl OpenWave {
     /// Whether a run has the same waves, format, length and count as what is here already.
