@@ -22,6 +22,7 @@ mod processes;
 mod remote;
 mod serve;
 mod token;
+mod transport_kind;
 mod visitor;
 mod workers;
 
@@ -32,6 +33,7 @@ pub use environment::{
     ENCRYPTION_VARIABLE, INTERFACE_VARIABLE, KEY_VARIABLE, PARENT_VARIABLE, RANK_VARIABLE,
 };
 pub use error::RuntimeError;
-pub use plan::{BackEndProgram, JoinPlan, Plan, Reach, RemoteOptions, TransportKind, TreeOptions};
+pub use plan::{BackEndProgram, JoinPlan, Plan, Reach, RemoteOptions, TreeOptions};
 pub use serve::{join_until, serve, serve_until};
+pub use transport_kind::TransportKind;
 pub use visitor::Visitor;

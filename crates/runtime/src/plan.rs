@@ -11,21 +11,7 @@ use sapwood_transport::Address;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::RuntimeError;
-
-/// What the links of a tree are made of.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum TransportKind {
-    /// Shared memory within a host, as [`TransportKind::Shm`], and TCP between hosts.
-    #[default]
-    Automatic,
-    /// Unix-domain sockets.
-    Unix,
-    /// TCP.
-    Tcp,
-    /// Shared memory between processes of one user, which begins with a Unix-domain socket and
-    /// remains one where a process cannot share memory.
-    Shm,
-}
+use crate::transport_kind::TransportKind;
 
 /// A program that the tree starts as every back-end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

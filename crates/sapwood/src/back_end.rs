@@ -10,7 +10,7 @@ use sapwood_packet::{IntoValues, Packet, Rank, Recipients, StreamId, Tag, Values
 use sapwood_runtime::{Attachment, Driver, clock};
 
 use crate::error::check_tag;
-use crate::joining::Summons;
+use crate::join::Summons;
 use crate::shared::{Interrupt, Shared};
 use crate::{AttachFile, Error, Result};
 

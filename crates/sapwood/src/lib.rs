@@ -27,15 +27,15 @@
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
 mod answer;
-mod attach;
+mod attach_file;
 mod back_end;
 mod clocks;
 mod error;
 mod extension;
 mod inquiry;
-mod joining;
+mod join;
+mod join_file;
 mod launcher;
-mod leaves;
 mod network;
 mod program;
 mod resumption;
@@ -45,13 +45,13 @@ mod stream;
 mod visible;
 
 pub use answer::Answer;
-pub use attach::{AttachFile, join};
+pub use attach_file::{AttachFile, join};
 pub use back_end::{BackEnd, Received};
 pub use clocks::{Clock, Clocks, Drift};
 pub use error::{Error, Result, StartFailure};
 pub use extension::{serve, serve_until};
+pub use join_file::Attach;
 pub use launcher::{Launcher, StartCommand};
-pub use leaves::Attach;
 pub use network::{Communicator, Network, NetworkBuilder};
 pub use program::{Program, node_program};
 pub use sapwood_extension::with_extensions;

@@ -17,8 +17,8 @@ use sapwood_runtime::{Driver, Plan, TransportKind, TreeOptions, clock};
 use sapwood_topology::Topology;
 use sapwood_transport::Key;
 
+use crate::join_file::{JoinFile, absolute};
 use crate::launcher::RemoteTerms;
-use crate::leaves::{JoinFile, absolute};
 use crate::resumption::StateFile;
 use crate::shared::{Interrupt, Shared};
 use crate::visible::Publication;

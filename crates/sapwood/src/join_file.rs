@@ -1,7 +1,7 @@
 //! Back-ends that another manager starts, seen from the front-end: the join file for them, their
 //! deadline, and the missing ones.
 //!
-//! The other end is `joining`.
+//! The other end is `join`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
