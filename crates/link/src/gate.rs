@@ -60,9 +60,11 @@ impl Gate {
     /// were. One of which a part has passed already, or is still to come, stays.
     fn drop_oldest(&mut self) -> Option<u64> {
         let whole = (0..self.waiting.len()).find_map(|first| {
+            // Chunks of several origins may alternate: a packet is all chunks of one.
             let origin = self.waiting[first].1.origin;
             let is_end = |(_, part): &(EncodedFrame, FrameInfo)| part.ends && part.origin == origin;
             let last = self.waiting.range(first..).position(is_end)?;
+            // The head of a packet that has begun to pass is gone: its rest must follow.
             self.waiting[first].1.begins.then_some((first, first + last, origin))
         });
         let (first, last, origin) = whole?;

@@ -74,6 +74,8 @@ impl Inbox {
     /// Memory of its own for the next bytes, when the frame is large.
     pub fn lend(&mut self, pool: &mut Pool) -> Option<&mut [u8]> {
         if self.large.is_none() {
+            // With a tail at hand the frame's own length is known soon; a guess would be copied
+            // over.
             let length = self.expected.filter(|_| self.tail.is_empty())?;
             self.large = Some(Filling { slab: pool.take(length).ok()?, filled: 0 });
         }
@@ -85,6 +87,7 @@ impl Inbox {
     pub fn keep(&mut self, rest: &[u8], pool: &mut Pool) -> Result<(), WireError> {
         match frame_length(rest)? {
             Some(length) if length >= LARGE_FRAME_BYTES => {
+                // What has come is a small part: the rest is read to its place without a copy.
                 let mut slab = pool.take(length)?;
                 slab.as_mut_bytes()[..rest.len()].copy_from_slice(rest);
                 self.large = Some(Filling { slab, filled: rest.len() });

@@ -100,6 +100,7 @@ impl Sender {
         if !self.retransmits {
             return 0;
         }
+        // 0 stands for none, also after the numbers have wrapped.
         self.last_single = self.last_single.wrapping_add(1).max(1);
         self.last_single
     }
@@ -163,6 +164,7 @@ impl Sender {
 
     /// Sends a frame, and retains it.
     pub fn send(&mut self, frame: EncodedFrame, info: FrameInfo, outbox: &mut Outbox) {
+        // A frame longer than the credit left passes too: it may be longer than the window.
         self.gate.charge(frame.length());
         outbox.push_frame(&frame);
         if !self.retransmits {

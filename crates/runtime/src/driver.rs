@@ -196,6 +196,7 @@ impl Driver {
     ) -> Result<Self, RuntimeError> {
         let is_back_end = settings.role == Role::BackEnd;
         let mut node = Node::new(settings);
+        // The clock has run before this process; its first input must not look late.
         node.set_time(clock());
         node.set_host(crate::visitor::host_name());
         node.set_wall(wall());
@@ -272,6 +273,7 @@ impl Driver {
     /// # Errors
     /// [`RuntimeError`] when the system fails this process; the network is at an end then.
     pub fn turn(&mut self, until: Option<Instant>) -> Result<bool, RuntimeError> {
+        // The application may have changed the node since the last turn.
         self.carry_out()?;
         self.foreign_ready = false;
         // The wait may end at its limit, a power of two, before the deadline: then it waits again.
@@ -300,6 +302,7 @@ impl Driver {
         }
         self.tick(self.now)?;
         self.carry_out()?;
+        // Last of all: what is written to a ring from here on wakes this process.
         self.sockets.announce_waits();
         Ok(self.foreign_ready)
     }

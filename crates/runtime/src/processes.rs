@@ -145,6 +145,7 @@ impl Processes {
         let (Some(remote), Some(template)) = (&self.remote, self.template.take()) else {
             return Ok(());
         };
+        // Before it connects: its plan says on which host it runs.
         node.replan(child.rank(), remote.plan_of(&child));
         let ChildTemplate { plan, listen_address, key, encryption, liveness_end } = &template;
         let liveness_end = liveness_end.as_ref().map(AsFd::as_fd);
@@ -245,6 +246,7 @@ impl Processes {
     /// process is started, and this process closes its own read end: the pipe counts as free only
     /// when no process holds one.
     pub(crate) fn kill_unheard(&mut self, node: &Node, poller: &Poller) {
+        // No process is started from here on, also not one that another host refuses.
         self.template = None;
         if let Some(remote) = &mut self.remote {
             remote.end_unheard(node, poller);
@@ -274,6 +276,7 @@ impl Processes {
     /// Lets all go on without this process.
     pub(crate) fn release_all(&mut self, poller: &Poller) {
         if let Some(remote) = &mut self.remote {
+            // Their clients only carry the streams of processes that go on by themselves.
             remote.end_all(poller);
         }
         for (_, process) in std::mem::take(&mut self.running) {
@@ -318,6 +321,7 @@ fn order_for<'a>(plan: &Plan, child: &Subtree, invitation: &Invitation<'_>) -> O
         order.arguments.push(OsString::from("node"));
         order.death_signal = if is_free { DeathSignal::Off } else { DeathSignal::ByProgram };
     }
+    // A process that outlives this one needs a standard error that does so, too.
     order.hand_stderr = recovery.is_on;
     let mut set = |name: &str, value: String| {
         order.environment.push((OsString::from(name), OsString::from(value)));

@@ -169,6 +169,7 @@ impl Remote {
                 write(*rank, call, poller);
             }
         }
+        // Behind the joins: a process may join in the turn in which its time is over.
         for rank in self.late(now) {
             self.no_answer(rank, poller, now);
         }
@@ -193,6 +194,7 @@ impl Remote {
         let computes = |call: &Call| call.session.work().is_some_and(|work| work.is_computing);
         let computing: Vec<u32> =
             asked.filter(|(_, call)| computes(call)).map(|(&rank, _)| rank).collect();
+        // With more clients that compute than processors each of them waits for the others.
         let is_short = computing.len() > self.client_limit.processors();
         let patience = self.patience();
         let most = patience + SOUND_MAX;
@@ -219,6 +221,7 @@ impl Remote {
         let has_room = self.room() > 0;
         let starts = self.waiting.iter().filter(|_| has_room);
         let starts = starts.map(|start| start.not_before.max(self.client_limit.next_look()));
+        // Results that wait are due at once.
         let outcomes = self.outcomes.first().map(|_| Instant::default());
         answers.chain(starts).chain(outcomes).min()
     }
@@ -237,6 +240,8 @@ impl Remote {
         let has_others = |start: &Start| start.child.role() != Role::BackEnd;
         let under_way = || self.calls.values().filter(|call| !call.has_joined);
         let mut starts = self.waiting.iter().chain(under_way().map(|call| &call.start));
+        // Hosts that reach no others delay only themselves, so their order and number do not
+        // matter.
         if !starts.any(has_others) {
             return self.room();
         }
@@ -272,12 +277,14 @@ impl Remote {
         let called = links
             .and_then(|links| {
                 let session = Session::start(&*self.launcher, host, &self.program, &task);
+                // The reserve is free again for the links themselves.
                 drop(links);
                 Ok(session?)
             })
             .and_then(|mut session| watch(rank, &mut session, poller).map(|()| session));
         match called {
             Ok(session) => {
+                // A second trial has only what is left of the first one's time.
                 let begun = start.first_called.unwrap_or(now);
                 let call = Call {
                     start,

@@ -61,9 +61,11 @@ impl Stream {
     /// Sends on every wave of a stream that may go, while there is room for what comes of it.
     #[inline]
     pub(crate) fn emit_ready(&mut self, turn: &mut Turn) {
+        // Replies of one wave leave before the next wave's, which may make more of them.
         if !self.replies.is_empty() && !self.go_on_replying(turn) {
             return;
         }
+        // The table's first wave is out, and goes on before the next one.
         if self.waits_for_record() {
             return;
         }
@@ -79,6 +81,7 @@ impl Stream {
             }
             let Some((wave, is_single)) = self.waves.take_ready(now) else { break };
             if let Some(asked) = self.telemetry.as_mut().filter(|_| !is_single) {
+                // This process's own record is made after all inputs of the turn, which it counts.
                 asked.complete = Some(wave);
                 turn.records_wanted.push(self.id);
                 break;
@@ -89,6 +92,7 @@ impl Stream {
                 break;
             }
         }
+        // At the front-end an answer is safe as soon as it has left the table.
         if is_root && has_emitted {
             self.owe_acknowledgement(turn);
         }
@@ -113,6 +117,7 @@ impl Stream {
         let halves = self.breaks(Mutation::HalveCredit);
         let Some(child) = self.slots.get_mut(slot) else { return };
         let grant = child.release(bytes, window);
+        // Only the front-end knows by itself what is safe; a process below tells what it was told.
         let is_much = is_root && self.keeps && child.has_unannounced(bytes as usize);
         if !child.alive || grant.is_none() && !is_much {
             return;
@@ -153,6 +158,7 @@ impl Stream {
         let rank = turn.rank();
         let mut header = self.header_of(wave, rank, true);
         header.void = true;
+        // No process waits for the end of a late part, or of a packet that ends no wave.
         if is_single && (wave.header.late || !wave.header.ends_wave) {
             return;
         }
@@ -177,8 +183,10 @@ impl Stream {
         {
             wave.fold_held(fold, &self.slots, true);
         }
+        // Behind the folding, which is what brings the contributors of a chunk together.
         self.check_chunks(&mut wave, is_single);
         if let Some(error) = wave.fault.take() {
+            // Each wave of a run has an answer of its own.
             for number in 0..=u64::from(wave.more) {
                 self.fail(wave.position.wave + number, &wave, &error, turn);
             }
@@ -200,6 +208,7 @@ impl Stream {
                 },
             }
         }
+        // Before the credit is granted: what may be acknowledged travels with it.
         self.note_gone(&wave, is_single, turn);
         self.finish(wave, turn);
     }
@@ -221,6 +230,7 @@ impl Stream {
         }
         let owned = wave.take_owned().map(OwnedBody::into_body);
         if let Some(body) = &owned {
+            // The parent's outbox may hold it until it is acknowledged.
             turn.pool.give_later(body);
         }
         let packet = PacketRef {
@@ -233,6 +243,7 @@ impl Stream {
             body: if owned.is_some() { &[] } else { wave.folded_bytes().unwrap_or_default() },
         };
         self.send_up(packet, owned, turn);
+        // Without an entry of its own the rest of the packet would have no deadline.
         if let Some(chunk) = chunk.filter(|_| !is_last) {
             let rest = Position { wave: wave.position.wave, offset: chunk.offset + length };
             let now = turn.now;

@@ -123,6 +123,7 @@ impl Membership {
         child.link = None;
         let had_reported = child.state == State::Reported;
         child.state = State::Gone;
+        // Counted as connected here, they would refuse the orphans that bring them back.
         let back_ends = core::mem::take(&mut child.connected);
         let is_back_end = child.expected == RankSet::range(rank, rank);
         let is_leaving = child.is_leaving;
@@ -137,6 +138,7 @@ impl Membership {
         if turn.has_ended {
             return;
         }
+        // Who leaves on purpose is no failure that status shows.
         turn.counted.gone += u32::from(!is_leaving);
         let kind = if is_back_end { "back-end" } else { "communication process" };
         let reason = match is_leaving {
@@ -174,6 +176,7 @@ impl Membership {
     /// Back-ends are gone: remembered, told to the parent, or to the application.
     pub(crate) fn lost(&mut self, rank: Rank, back_ends: RankSet, reason: String, turn: &mut Turn) {
         let news = back_ends.difference(turn.losses.ranks().as_ref());
+        // They are known as lost; but a process without back-ends is news by itself.
         if news.is_empty() && !back_ends.is_empty() {
             return;
         }
@@ -198,6 +201,8 @@ impl Membership {
         }
         if let Some(parent) = turn.parent {
             self.loss_barrier += 1;
+            // Control messages keep their order, so the echo shows that the parent has the losses
+            // before it.
             let probe = ProbeId::Barrier(self.loss_barrier);
             turn.send_control(parent, &Control::Probe { probe });
         }
@@ -240,6 +245,7 @@ impl Membership {
         turn.has_ended = true;
         self.ancestry.end_search(turn);
         for at in 0..streams.len() {
+            // Below there is no parent to grant credit any more.
             streams.at(at).force_down(turn);
         }
         let mut frame = sapwood_packet::Slab::default();

@@ -56,6 +56,8 @@ impl Membership {
     /// Begins to probe, on the network's terms.
     pub(crate) fn begin_heartbeats(&mut self, turn: &mut Turn) {
         let silence = turn.settings.recovery.silence;
+        // A back-end whose parent reads only when its application lets it cannot judge it by its
+        // silence.
         let judges = turn.settings.role != Role::BackEnd || self.ancestry.parent_keeps_time;
         let is_on = turn.settings.recovery.is_on && !silence.is_zero() && judges;
         turn.heartbeat_due = is_on.then(|| turn.now + silence / PROBES_PER_SILENCE);
@@ -68,6 +70,7 @@ impl Membership {
         let Some(link) = child.link else { return };
         if child.suspected.is_none() {
             child.suspected = Some(now);
+            // Sooner than the silence limit, since an orphan waits for the answer.
             self.heartbeats.judge_by(now + SUSPECT_LIMIT);
             turn.send_control(link, &Control::Probe { probe: ProbeId::Heartbeat(now.0) });
         }
@@ -87,6 +90,7 @@ impl Membership {
             turn.heartbeat_due = Some(turn.now + silence / PROBES_PER_SILENCE);
         }
         if let Some(due) = beat.into_iter().chain(judgement).min() {
+            // Before anything is judged: while this process did not run it heard no peer.
             self.excuse(turn.now.since(due), turn);
             self.close_silent_children(silence, streams, turn);
             self.judge_parent(silence, streams, turn);
@@ -96,6 +100,7 @@ impl Membership {
             self.children.ask_children(turn);
             streams.hand_over_rest(false, turn);
             for at in 0..streams.len() {
+                // What is left of acknowledgements travels with the heartbeat.
                 streams.at(at).acknowledge_to_parent(turn);
             }
         }
@@ -135,6 +140,7 @@ impl Membership {
         if let Some(next) = next {
             self.heartbeats.judge_by(next);
         }
+        // After the loop, since closing a link changes the children.
         for (link, silence) in dead {
             self.link_silent(link, &silent(silence), streams, turn);
         }
@@ -150,6 +156,8 @@ impl Membership {
         let Some(heard) = turn.links.link(link).map(|open| open.heard) else { return };
         let limit = heard + silence + self.heartbeats.indulgence(turn);
         if limit > turn.now {
+            // An exact alarm only when two probes are missing: set after each one, it would wake
+            // this process for nothing.
             if turn.now.since(heard) > silence / PROBES_PER_SILENCE * 2 {
                 self.heartbeats.judge_by(limit);
             }
@@ -205,6 +213,8 @@ impl Children {
         for (_, child) in self.iter_mut() {
             let Some(link) = child.link else { continue };
             let heard = links.link(link).map_or(now, |open| open.heard);
+            // One that has not answered has the last probe before it still, and its time runs from
+            // that.
             if child.probed.is_none_or(|probed| heard >= probed) {
                 child.probed = Some(now);
                 asked.push(link);

@@ -71,6 +71,7 @@ impl Stream {
     /// As [`Stream::record_own_runs`], with the outbox at hand.
     #[inline]
     pub(crate) fn keep_ended_runs(&mut self, outbox: &mut Outbox) {
+        // A run that grows on after it was copied would be kept without its end.
         outbox.end_run();
         outbox.take_ended_runs_of(self.id, |run, bytes| self.sender.record_run(run, bytes));
     }
@@ -81,6 +82,7 @@ impl Stream {
         if !is_single {
             return self.record_absences(wave);
         }
+        // At the front-end nothing is passed on, so that it is safe at once.
         let own = if is_root { 0 } else { self.sender.last_single() };
         if wave.is_late_part {
             self.stragglers.note_gone(wave.position.wave, own);
@@ -127,6 +129,7 @@ impl Stream {
         self.down_retransmit.forget_before(safe, pool);
         self.down_unannounced += before - self.down_retransmit.bytes();
         self.down_reached = safe;
+        // Bytes beyond `KEPT_BYTES` were not granted while they were kept here.
         self.grant_to_parent(turn);
         if self.down_unannounced >= self.down_announce_bytes {
             self.owe_to_parent(turn);
@@ -151,6 +154,7 @@ impl Stream {
         let is_little = unannounced < SMALL_ACK_BYTES && is_back_end;
         self.down_announce_bytes = if is_little { SMALL_ACK_BYTES } else { most };
         match is_little {
+            // The next heartbeat is soon enough, and costs no message of its own.
             true if is_probed => {}
             true => turn.pay_within(SMALL_ACK_DELAY),
             false if is_back_end => turn.pay_within(ROOT_ACK_DELAY),
@@ -173,6 +177,7 @@ impl Stream {
     /// Tells the parent what has reached the back-ends below.
     pub(crate) fn acknowledge_to_parent(&mut self, turn: &mut Turn) {
         let mut safe = self.down_safe().min(self.down_next);
+        // A packet that a job works on has reached no child.
         if let Some(first) = self.down_offload.as_ref().and_then(|offload| offload.first()) {
             safe = safe.min(first);
         }
@@ -211,6 +216,7 @@ impl Stream {
     pub(crate) fn record(&mut self, wave: &OpenWave) {
         let (first, until) = (wave.position.wave, wave.until().wave);
         if first > self.recorded {
+            // Waves that were skipped had no packet at all.
             self.absences.record(self.recorded, first, self.below.clone());
         }
         if wave.contributors != self.below && !self.breaks(Mutation::ForgetAbsences) {
@@ -265,6 +271,7 @@ impl Streams {
         let left = sender.unacknowledged_bytes();
         let mut has_much = left == 0;
         for slot in slots.iter_mut() {
+            // Children hold what this process holds: one that has much to forget is told at once.
             has_much |= slot.has_unannounced(before - left);
         }
         let has_children = !slots.is_empty();
@@ -277,6 +284,7 @@ impl Streams {
             self.at(at).owe_acknowledgement(turn);
         }
         self.at(at).emit_ready(turn);
+        // The end of the stream waits until all before it is safe.
         self.at(at).end_if_deserted(turn);
     }
 
@@ -302,6 +310,7 @@ impl Streams {
         let stream = self.at(at);
         let Some(slot) = stream.slot_of(link) else { return };
         let slot = &mut stream.slots[slot];
+        // Acknowledgements over an old and a new link may cross.
         slot.down_safe = slot.down_safe.max(position);
         self.at(at).forget_down(turn);
     }

@@ -98,6 +98,7 @@ impl Membership {
         for at in 0..streams.len() {
             let stream = streams.at(at);
             if let Some(slot) = stream.slot_of(link) {
+                // For the event of the repair, which names the waves that were held back.
                 waves.push((stream.id, stream.slots[slot].next.wave));
                 stream.orphan_slot(slot, number);
             }
@@ -106,6 +107,8 @@ impl Membership {
         let grace = match was_silent {
             // Those below it notice as late as this node did.
             true => grace + turn.settings.recovery.silence,
+            // A back-end whose process is gone does not come back; one that has lost only its link
+            // does so at once.
             false if is_back_end => grace.min(BACK_END_GRACE),
             false => grace,
         };
@@ -146,6 +149,8 @@ impl Membership {
         if turn.rank.is_none_or(|own| own == rank) || between.contains(&rank) {
             return Err(alloc::format!("rank {rank} is no descendant of this process"));
         }
+        // The same process may come over a second link before this one has seen the first one's
+        // end.
         let is_other = |child: &Child| child.link.is_some() && child.pid != pid;
         if self.children.get(rank).is_some_and(is_other) {
             return Err(alloc::format!("another process has taken rank {rank}"));
@@ -160,6 +165,7 @@ impl Membership {
             turn.outputs.push_back(Output::Hangup(old));
             self.link_down(old, "it has connected anew", streams, turn);
         }
+        // It has asked before, over a link that is gone.
         self.vacancies.applicants.retain(|other| other.rank != rank);
         let applicant = Applicant { link, rank, between, pid, keeps_time };
         self.vacancies.applicants.push(applicant);
@@ -175,6 +181,8 @@ impl Membership {
                 return false;
             }
             let mut between = applicant.between.iter().copied();
+            // A process between that is still connected may forward what the orphan would send
+            // again.
             let fence = between.find(|&rank| self.children.link_of(rank).is_some());
             if let (Some(child), false) = (fence, turn.breaks(Mutation::SkipFence)) {
                 self.suspect(child, turn);
@@ -211,9 +219,11 @@ impl Membership {
         child.is_orphan = true;
         let between: RankSet = applicant.between.iter().copied().collect();
         child.authority = self.authority_of_orphan(applicant.rank, &applicant.between);
+        // From now on the processes between must not come back with what they hold of this orphan.
         self.superseded.supersede(&between, &child.authority.domain, turn);
         child.is_resuming = true;
         if let Some(old) = self.children.get(applicant.rank) {
+            // Whether it is complete is judged by what it was started with.
             child.expected = old.expected.clone();
         }
         self.children.insert(applicant.rank, child);
@@ -248,6 +258,7 @@ impl Membership {
                 || self.superseded.contains(rank, &self.children)
                 || streams.is_replaced(rank, turn));
         if is_stale {
+            // It holds packets of back-ends that have come here by another way.
             turn.reject(link, &Control::Dissolve);
             self.children.forget(rank);
             // The start may have waited for it.
@@ -292,6 +303,7 @@ impl Membership {
         };
         let stream = streams.at(at);
         if let Some(slot) = stream.slot_of(link) {
+            // It had said that nothing more comes; now it has members again.
             if stream.slots[slot].next >= END {
                 stream.slots[slot].next = up;
                 stream.waves.wait_from(up);

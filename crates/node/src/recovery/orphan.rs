@@ -39,6 +39,7 @@ impl Membership {
         turn: &mut Turn,
     ) {
         turn.parent = None;
+        // The network has ended on purpose, and only waits for its last jobs.
         if turn.has_ended || streams.jobs.is_ending() {
             return;
         }
@@ -52,6 +53,7 @@ impl Membership {
             );
         }
         if let Some(&(rank, _)) = self.ancestry.processes.first() {
+            // If it lives, it must not forward what this process sends again.
             self.ancestry.former.insert(rank);
         }
         self.ancestry.search = Some(Search {
@@ -88,6 +90,7 @@ impl Membership {
         let Some((_, address)) = self.ancestry.processes.get(index) else {
             search.step = Step::Pausing;
             search.until = now + search.pause;
+            // Thousands of orphans of one process must not keep its ancestors busy with refusals.
             search.pause = (search.pause * 2).min(PAUSE_MAX);
             return;
         };
@@ -107,6 +110,7 @@ impl Membership {
         let Some(search) = &mut self.ancestry.search else { return };
         let Step::Connecting { index } = search.step else { return };
         let is_root = index + 1 == self.ancestry.processes.len();
+        // A refusal shows that its host is up and no process listens; silence shows neither.
         if is_root && is_refused {
             return self.front_end_gone(reason, streams, turn);
         }
@@ -126,6 +130,7 @@ impl Membership {
                 turn,
             );
         }
+        // The next front-end does not know the streams of this one.
         search.is_root_gone = true;
         streams.close_all_streams(turn);
         self.turn_to(usize::MAX, streams, turn);
@@ -174,6 +179,7 @@ impl Membership {
             && search.nearest.is_none_or(|nearest| position < nearest)
         {
             search.nearest = Some(position);
+            // The tree above is whole as far as there: the time limit begins anew.
             search.since = *now;
         }
         self.turn_to(position.unwrap_or(index + 1), streams, turn);

@@ -48,6 +48,7 @@ impl Stragglers {
     /// The first wave of which a part of these back-ends is not safe, when single packets up to a
     /// number are.
     pub(crate) fn first_of(&mut self, members: &RankSet, single: u32) -> Option<Wave> {
+        // Single packets become safe in the order of their numbers.
         while self.gone.front().is_some_and(|&(_, own)| has_reached(single, own)) {
             self.gone.pop_front();
         }
@@ -66,6 +67,7 @@ impl Stragglers {
 impl Stream {
     /// A packet that goes on by itself.
     fn queue_single(&mut self, slot: usize, arrived: Arrived<'_>, is_late_part: bool) {
+        // Its number is acknowledged in its turn, also where it is a duplicate.
         self.slots[slot].expect_single(arrived.packet.header.order.single_number());
         if is_late_part && self.keeps && !self.breaks(Mutation::LoseLateParts) {
             let ranks = arrived.packet.contributors.to_set();
@@ -82,6 +84,7 @@ impl Stream {
         arrived: Arrived<'_>,
         position: Position,
     ) {
+        // Without recovery nothing is sent twice.
         if !self.keeps {
             return self.queue_single(slot, arrived, false);
         }
@@ -115,6 +118,7 @@ impl Stream {
         let until = self.behind_straggler(&arrived, position, is_late).filter(|_| is_own);
         if !is_late || arrived.packet.chunk.is_some() || arrived.packet.header.void {
             let is_loss = is_late && !arrived.packet.header.void;
+            // A chunk of a packet whose other chunks have gone cannot be delivered.
             self.dropped += u64::from(is_loss);
             self.repeat(slot, arrived);
         } else {
@@ -181,6 +185,7 @@ impl Stream {
         if header.late {
             self.slots[slot].note_number(Until::Wave(position.wave), header.order.single_number());
         }
+        // Here it is in time, and its wave's packet is not late for the parent either.
         arrived.packet.header.late = false;
         let fold = if self.route == Route::Fold { self.up.as_fold() } else { None };
         let hint = self.slots[slot].hint;
@@ -229,6 +234,7 @@ impl Stream {
     /// acknowledged in order.
     fn repeat(&mut self, slot: usize, mut arrived: Arrived<'_>) {
         arrived.packet.header.void = true;
+        // So that it ends no wave, whose own packets may still come.
         arrived.packet.header.late = true;
         arrived.packet.chunk = None;
         self.queue_single(slot, arrived, false);

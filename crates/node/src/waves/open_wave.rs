@@ -270,10 +270,12 @@ impl OpenWave {
         if !self.has_values() {
             self.header = packet.header;
         }
+        // Also of a packet that does not fit: its credit is granted with the wave's.
         self.charges.push((slot as u16, charge));
         self.contributors.union_with(packet.contributors);
         let Some(fold) = fold else { return self.hold(slot, packet, owned) };
         if !self.has_values() {
+            // The first fault is the one that is told.
             self.fault = self.fault.take().or_else(|| fold.check(packet.format).err());
             self.format.copy_from(packet.format);
         } else if packet.format != self.format.as_ref() {
@@ -289,6 +291,7 @@ impl OpenWave {
             self.fold_one(fold, packet.body, owned);
         } else {
             let body = self.keep(packet.body, owned);
+            // Held in the order of the slots, in which they are folded.
             let at = self.early.partition_point(|other| usize::from(other.slot) <= slot);
             self.early.insert(at, Early { slot: slot as u16, body });
         }

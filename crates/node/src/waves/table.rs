@@ -65,6 +65,8 @@ impl WaveTable {
         hint: u64,
     ) -> (usize, &mut OpenWave, bool) {
         let hint = hint.saturating_sub(self.gone) as usize;
+        // Most packets are of the wave that the hint names or of a new last one; only others are
+        // searched for.
         let (index, is_new) = match self.open.get(hint) {
             Some(wave) if wave.position == position => (hint, false),
             _ if self.open.back().is_none_or(|wave| wave.position < position) => {
@@ -76,6 +78,7 @@ impl WaveTable {
             }
         };
         if is_new {
+            // A child that has sent beyond this position has skipped the wave.
             let expects = |slot: &&Slot| slot.next <= position;
             let waiting = slots.iter().filter(expects).count() as u32;
             let mut wave = self.spare.pop().unwrap_or_default();
@@ -150,6 +153,7 @@ impl WaveTable {
     /// Takes the first wave that may go on, and whether it is a single.
     #[inline]
     pub(crate) fn take_ready(&mut self, now: Instant) -> Option<(Box<OpenWave>, bool)> {
+        // Singles belong to waves that have gone already: they wait for none.
         if let Some(wave) = self.singles.pop_front() {
             return Some((wave, true));
         }
@@ -166,6 +170,7 @@ impl WaveTable {
         self.lent += 1;
         self.lent_bytes += wave.charged_bytes();
         if !is_single {
+            // Packets for lent waves are stragglers, though these have not ended yet.
             self.lent_until = wave.until().wave;
         }
     }
