@@ -98,7 +98,10 @@ fn write_lines(results: &Results, summary: &Summary) {
     }
     let running = results.running();
     if !running.is_empty() {
-        say(&running, "interrupted before its end; the same command goes on from there");
+        say(
+            &running,
+            "interrupted before the copy was complete; run the same command again to continue",
+        );
     }
 }
 

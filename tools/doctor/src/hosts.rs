@@ -328,7 +328,7 @@ impl Round {
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,
-            "{there} of {} hosts have answered; a tree of {} levels started in {} ms; a wave \
+            "{there} of {} hosts have answered; a tree of {} levels started in {} ms; a round trip \
              took {} us",
             self.hosts.len(),
             self.depth,

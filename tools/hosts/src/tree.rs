@@ -36,6 +36,10 @@ const SWITCH_ALLOWANCE: f64 = 1.5;
 /// How long the resource manager may take to say what it knows of switches.
 const SWITCHES_LIMIT: Duration = Duration::from_secs(3);
 
+/// No shape that is tried has room for all hosts.
+const NO_TREE: &str = "no tree has that many hosts within the limits of this process; raise \
+                       'ulimit -n' or give --shape";
+
 /// Most children of a process where all processes only play hosts on this machine.
 const FAN_OUT_LOCAL_MAX: u32 = 64;
 
@@ -130,8 +134,7 @@ pub fn over(
     let advice = advise(&model, &site, count, bytes, pattern).map_err(Failure::usage)?;
     let flat = advice.iter().find(|one| one.kind == Kind::Flat).map(|one| one.cost_us);
     let best = advice.into_iter().next();
-    let mut best =
-        best.ok_or_else(|| Failure::usage("one tree cannot have that many hosts; raise --fanout"))?;
+    let mut best = best.ok_or_else(|| Failure::usage(NO_TREE))?;
     let groups = terms.switches(launching)?.and_then(|switches| switches.groups(hosts.names()));
     let by_switch = |groups: Vec<u32>| {
         let shape = Shape::grouped(&groups).ok()?;
@@ -224,8 +227,7 @@ fn labelled(
     let advice = advise(&model, &site, count, QUESTION_BYTES, pattern).map_err(Failure::usage)?;
     let flat = advice.iter().find(|one| one.kind == Kind::Flat).map(|one| one.cost_us);
     let best = advice.into_iter().next();
-    let best =
-        best.ok_or_else(|| Failure::usage("one tree cannot have that many hosts; raise --fanout"))?;
+    let best = best.ok_or_else(|| Failure::usage(NO_TREE))?;
     let why = format!("{}, {source}", why(&best, flat, pattern));
     Ok((best.shape, why))
 }

@@ -440,7 +440,10 @@ fn start_command(rank: u32, order: &Order, has_input: bool) -> Result<Started, S
     command.capture_stdout = true;
     let mut writer = None;
     if has_input {
-        writer = Some(input_pipe().map_err(|error| format!("no pipe for input: {error}"))?);
+        writer = Some(
+            input_pipe()
+                .map_err(|error| format!("cannot create a pipe for standard input: {error}"))?,
+        );
         command.inherit_stdin = true;
     }
     let started = Local::new().start(&command);

@@ -75,7 +75,7 @@ fn write_failures(results: &Results) {
     let running = results.running();
     if !running.is_empty() {
         let nodes = results.nodes(&running);
-        eprintln!("sapwood: {nodes} ({}): interrupted before its end", nodes.len());
+        eprintln!("sapwood: {nodes} ({}): was interrupted before the command ended", nodes.len());
     }
 }
 

@@ -44,7 +44,7 @@ pub(crate) fn text(sample: Option<&Sample>, series_max: usize) -> String {
     let time = time.map_or(0.0, |time| time.as_secs_f64());
     let left_out = series.left_out as f64;
     series.write_own("top_hosts", "Hosts by whether they answered the last wave", &hosts);
-    series.write_own("top_waves", "Waves since the start", &[("", waves)]);
+    series.write_own("top_waves", "Updates since the start", &[("", waves)]);
     series.write_own("top_wave_seconds", "How long the last wave took", &[("", seconds)]);
     let help = "When the last wave was over, in seconds since 1970";
     series.write_own("top_wave_timestamp_seconds", help, &[("", time)]);

@@ -50,7 +50,7 @@ const WAVE_TIMEOUT_MAX: Duration = Duration::from_secs(5);
 /// What `sapwood top` is asked.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Exit codes: 0 after --count waves or q; 255 if more hosts are missing than \
+    after_help = "Exit codes: 0 after --count updates or when q is pressed; 255 if more hosts are missing than \
                         --missing-max, 128+n for signal n, 125 for a failure of Sapwood itself."
 )]
 pub struct Arguments {
@@ -65,7 +65,7 @@ pub struct Arguments {
     /// 5].
     #[arg(long, value_name = "SECONDS", value_parser = interval)]
     wave_timeout: Option<Duration>,
-    /// End after one wave.
+    /// End after one update.
     #[arg(long, conflicts_with = "count")]
     once: bool,
     /// End after N waves.

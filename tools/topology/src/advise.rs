@@ -155,7 +155,7 @@ impl Advice<'_> {
         let unit = match arguments.pattern {
             PatternName::Request => "us per question",
             PatternName::Stream => "us a wave",
-            PatternName::Start => "us until it stands",
+            PatternName::Start => "us to start",
         };
         let mut text = format!(
             "take {}: {why}\n\nLogGP {source}: --loggp {}; {} hosts of {} processors, packets of {} \

@@ -60,12 +60,13 @@ impl Daemon {
     pub(crate) fn new(tree: Owned, terms: Terms, signals: Signals) -> Result<Self, Failure> {
         let folder = runtime_folder()?;
         let path = socket_path(&folder, &terms.name);
-        let failed = |error| Failure::own(&format!("no control socket: {error}"));
+        let failed = |error| Failure::own(&format!("cannot create the control socket: {error}"));
         ending::forget(&folder, &terms.name);
         // No other daemon takes this one for what was left of another, or the other way round.
         let right = right_to(&folder).ok_or_else(|| {
             Failure::own(&format!(
-                "no control socket: {} is held by another 'sapwood up' or 'down'; try again",
+                "cannot create the control socket: {} is held by another 'sapwood \
+                 up' or 'down'; try again",
                 folder.display()
             ))
         })?;

@@ -135,8 +135,8 @@ fn serve_here(arguments: &Arguments, lets_go: bool) -> Result<ExitCode, Failure>
     let there = super::all()?.into_iter().find(|tree| tree.description.name == *name);
     if there.is_some() && !arguments.replace {
         return Err(Failure::usage(format!(
-            "a tree '{name}' is up already; end it by 'sapwood down {name}', have this one in its \
-             place by --replace, or give it another --name"
+            "a tree '{name}' is up already; end it by 'sapwood down {name}', replace it \
+             with --replace, or give it another --name"
         )));
     }
     let targets = Targets::of(arguments.selection.resolve()?)?;
