@@ -8,7 +8,9 @@ use std::io::{ErrorKind, IoSlice, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use harness::{PATIENCE, both_sides};
 use proptest::prelude::*;
@@ -218,6 +220,46 @@ fn no_wake_up_is_lost_while_the_ring_fills_and_empties() {
         position += buffer.len();
     }
     writer.join().unwrap();
+}
+
+#[test]
+fn a_write_that_is_longer_than_the_ring_counts_all_of_its_bytes() {
+    // A reader that never sleeps makes room during a write. How often is up to the two processors,
+    // so this goes on until it was seen. One processor alone never shows it.
+    const BYTES: usize = 16 * RING_BYTES;
+    if std::thread::available_parallelism().is_ok_and(|count| count.get() == 1) {
+        return;
+    }
+    let (mut one, mut two, memory) = pair();
+    let is_over = Arc::new(AtomicBool::new(false));
+    let reader = std::thread::spawn({
+        let is_over = Arc::clone(&is_over);
+        move || {
+            while !is_over.load(Ordering::Relaxed) {
+                let _ = two.read(&mut [0; 64]);
+            }
+        }
+    });
+    let mut poller = poller_of(&one);
+    let until = Instant::now() + PATIENCE;
+    let (mut written, mut longest) = (0, 0);
+    while longest <= RING_BYTES {
+        assert!(Instant::now() < until, "no write was longer than the ring");
+        match write(&mut one, &[1; BYTES]) {
+            Ok(count) => {
+                (written, longest) = (written + count as u64, longest.max(count));
+                let mut told = [0; 8];
+                memory.read_exact_at(&mut told, WRITTEN_AT).unwrap();
+                assert_eq!(u64::from_le_bytes(told), written, "a write said {count} bytes");
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                wait(&mut poller, &mut Vec::new());
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    is_over.store(true, Ordering::Relaxed);
+    reader.join().unwrap();
 }
 
 #[test]

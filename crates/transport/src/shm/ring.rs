@@ -65,26 +65,30 @@ impl Producer {
     }
 
     /// Writes what there is room for. If that is not all, the reader wakes this side later.
+    ///
+    /// It can be more than the ring holds, since the reader makes room meanwhile.
     #[inline]
     pub(super) fn write(&mut self, slices: &[IoSlice<'_>]) -> Result<usize, Problem> {
         self.begin_anew()?;
-        let before = self.written;
-        for slice in slices {
+        let mut done = 0;
+        'slices: for slice in slices {
             let mut rest = &slice[..];
             while !rest.is_empty() {
                 let room = self.room_for(rest.len())?;
                 if room == 0 {
-                    self.publish(before);
-                    return Ok(bytes(self.written - before));
+                    break 'slices;
                 }
                 let (now, later) = rest.split_at(rest.len().min(room));
                 self.ring.put(self.written.wrapping_sub(self.base), now);
                 self.written += now.len() as u64;
+                done += now.len();
                 rest = later;
             }
         }
-        self.publish(before);
-        Ok(bytes(self.written - before))
+        if done > 0 {
+            self.control().writer.written.store(self.written, Release);
+        }
+        Ok(done)
     }
 
     /// Begins at the start of the ring again if that is worth it and nothing is unread.
@@ -120,13 +124,6 @@ impl Producer {
         fence(SeqCst);
         self.look()?;
         Ok(bytes(CAPACITY - (self.written - self.read)))
-    }
-
-    #[inline]
-    fn publish(&self, before: u64) {
-        if self.written != before {
-            self.control().writer.written.store(self.written, Release);
-        }
     }
 
     /// Looks how far the reader is.
@@ -248,7 +245,7 @@ fn take_flag(flag: &AtomicU32) -> bool {
     flag.load(Relaxed) != 0 && flag.swap(0, Relaxed) != 0
 }
 
-/// A count of bytes in a ring.
+/// A count of bytes that are in the ring, or that there is room for.
 #[inline]
 fn bytes(count: u64) -> usize {
     usize::try_from(count).unwrap_or(RING_BYTES).min(RING_BYTES)
