@@ -21,6 +21,7 @@ use crate::clock::{clock, wall};
 use crate::invitation::Invitation;
 use crate::links::SocketTable;
 use crate::processes::{GRACE, Processes};
+use crate::spin::{SPIN_TIME, Spin};
 use crate::token::Token;
 use crate::workers::{JOBS_MAX, Workers};
 use crate::{JoinPlan, ParentLink, Plan, RuntimeError, TransportKind, TreeOptions};
@@ -50,6 +51,7 @@ pub struct Driver {
     /// Links to write to at the end of the turn.
     dirty: Vec<LinkId>,
     transport: TransportKind,
+    spin: Spin,
     foreign_ready: bool,
     /// How many descriptors of the application's are watched.
     watched: usize,
@@ -216,6 +218,7 @@ impl Driver {
             startup: None,
             dirty: Vec::new(),
             transport,
+            spin: Spin::default(),
             foreign_ready: false,
             watched: 0,
             is_back_end,
@@ -284,6 +287,7 @@ impl Driver {
         }
         self.wake = self.node.poll_timeout();
         let timeout = self.timeout(self.wake, until);
+        let timeout = self.spin(timeout);
         self.poller.wait(&mut self.ready, timeout)?;
         self.now = clock();
         // Bytes in a link's buffer or ring make no descriptor readable.
@@ -305,6 +309,20 @@ impl Driver {
         // Last of all: what is written to a ring from here on wakes this process.
         self.sockets.announce_waits();
         Ok(self.foreign_ready)
+    }
+
+    /// Looks at the rings in shared memory for a moment, where that may be cheaper than to sleep.
+    /// Gives how long to sleep then.
+    #[inline]
+    fn spin(&mut self, timeout: Option<Duration>) -> Option<Duration> {
+        let is_wait = timeout != Some(Duration::ZERO);
+        if !is_wait || !self.sockets.can_spin() || !self.spin.is_due(self.now) {
+            return timeout;
+        }
+        let time = timeout.map_or(SPIN_TIME, |wait| wait.min(SPIN_TIME));
+        let is_met = self.sockets.spin(clock() + time);
+        self.spin.note(is_met);
+        if is_met { Some(Duration::ZERO) } else { timeout }
     }
 
     /// Waits for bytes in the read itself, if this process has nothing else to wait for: one system

@@ -21,6 +21,7 @@ mod plan;
 mod processes;
 mod remote;
 mod serve;
+mod spin;
 mod token;
 mod transport_kind;
 mod visitor;

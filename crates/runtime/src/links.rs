@@ -17,6 +17,7 @@ use smallvec::SmallVec;
 
 use crate::clock::clock;
 use crate::error::RuntimeError;
+use crate::spin::SPIN_LINKS_MAX;
 use crate::token::Token;
 
 /// Bytes read from one link before the next one has its turn.
@@ -110,6 +111,8 @@ pub(crate) struct SocketTable {
     again: Vec<LinkId>,
     /// Links in shared memory whose peers have to be told of the next wait.
     awake: Vec<LinkId>,
+    /// How many links are in shared memory.
+    shared: usize,
     /// Those that are closed and still in the poller.
     closed: Vec<Link>,
     /// When quiet links in shared memory are looked for.
@@ -135,6 +138,7 @@ impl SocketTable {
             terms: encryption.into(),
             again: Vec::new(),
             awake: Vec::new(),
+            shared: 0,
             closed: Vec::new(),
             release_at: None,
             measured: Instant::default(),
@@ -192,6 +196,7 @@ impl SocketTable {
         if link.announce_wait() || link.has_buffered() {
             self.again.push(id);
         }
+        self.shared += usize::from(link.is_shared());
         let open = OpenLink {
             link,
             interest: READ,
@@ -230,6 +235,34 @@ impl SocketTable {
                 self.again.push(id);
             }
         }
+    }
+
+    /// Whether there are links in shared memory, and not too many to look at all of them.
+    #[inline]
+    pub(crate) fn can_spin(&self) -> bool {
+        (1..=SPIN_LINKS_MAX).contains(&self.shared)
+    }
+
+    /// Looks at the links in shared memory until one has bytes; false at `end`. Their peers make no
+    /// system call to wake this process meanwhile.
+    pub(crate) fn spin(&mut self, end: Instant) -> bool {
+        for (number, open) in (0..).map(LinkId).zip(&mut self.links) {
+            if let Some(open) = open.as_mut().filter(|open| open.link.is_shared() && !open.is_awake)
+            {
+                open.link.withdraw_wait();
+                open.is_awake = true;
+                self.awake.push(number);
+            }
+        }
+        let is_met = |sockets: &Self| {
+            let mut links = sockets.links.iter().flatten();
+            links.any(|open| open.link.is_shared() && open.link.has_buffered())
+        };
+        while !is_met(self) && clock() < end {
+            std::hint::spin_loop();
+        }
+        self.announce_waits();
+        self.must_not_wait()
     }
 
     /// Takes the links with bytes that the poller does not report.
@@ -369,7 +402,9 @@ impl SocketTable {
     fn close(&mut self, id: LinkId) {
         let open = self.links[id.0 as usize].take();
         // The peer has the bell as well, so that the poller does not forget it by itself.
-        self.closed.extend(open.map(|open| open.link).filter(Link::is_shared));
+        let shared = open.map(|open| open.link).filter(Link::is_shared);
+        self.shared -= usize::from(shared.is_some());
+        self.closed.extend(shared);
         self.freed.push(id.0 as usize);
         // So that `only_link` and the loops over all links see no trailing gaps.
         while let Some(None) = self.links.last() {

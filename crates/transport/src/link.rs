@@ -204,6 +204,14 @@ impl Link {
         matches!(&self.carrier, Carrier::Shared(channel) if channel.announce_wait())
     }
 
+    /// Takes back what [`Link::announce_wait`] said, until it is said again.
+    #[inline]
+    pub fn withdraw_wait(&self) {
+        if let Carrier::Shared(channel) = &self.carrier {
+            channel.withdraw_wait();
+        }
+    }
+
     /// Whether ciphertext waits to leave. Never so for a link that is not encrypted.
     #[must_use]
     #[inline]

@@ -157,6 +157,12 @@ impl Channel {
         self.inbound.announce_wait()
     }
 
+    /// Asks the peer not to ring. It may have begun to do so.
+    #[inline]
+    pub(crate) fn withdraw_wait(&self) {
+        self.inbound.withdraw_wait();
+    }
+
     /// Tells the reader at the other end that no byte follows.
     pub(crate) fn close_writing(&self) {
         self.outbound.close();

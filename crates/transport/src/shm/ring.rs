@@ -233,6 +233,12 @@ impl Consumer {
         must_not
     }
 
+    /// Says that this side waits no longer.
+    #[inline]
+    pub(super) fn withdraw_wait(&self) {
+        self.control().reader.waits.store(0, Relaxed);
+    }
+
     #[inline]
     fn control(&self) -> &Control {
         self.ring.control()
