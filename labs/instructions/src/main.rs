@@ -1,10 +1,12 @@
-//! `sapwood-instructions`: how many instructions a process of a tree spends on one message.
+//! `sapwood-instructions`: how many instructions a process of a tree spends on one message, and how
+//! often it allocates memory.
 //!
 //! Owns the command line and the comparison with the recorded counts. `tree` is what is measured,
 //! `measure` runs it under valgrind's callgrind, `record` is the file of counts. Times on a shared
 //! machine differ by more than a change of the program costs; counts of instructions do not, so
 //! they may be a test.
 
+mod allocations;
 mod links;
 mod measure;
 mod record;
@@ -18,7 +20,7 @@ use sapwood_command_line::arguments;
 use sapwood_command_line::exit::{Failure, guarded, print};
 
 use links::Links;
-use measure::Counts;
+use measure::{Allocations, Counts};
 use record::Record;
 
 /// Some step takes more instructions than the record allows.
@@ -27,7 +29,9 @@ const RISEN: u8 = 1;
 /// Runs over each kind of links.
 const RUNS: u32 = 3;
 
-/// Count the instructions per message of each kind of process, and compare them with the record
+/// Count the instructions and allocations per message of each kind of process
+///
+/// With --record they are compared with those of a file.
 #[derive(Parser)]
 #[command(name = "sapwood-instructions", version, args_conflicts_with_subcommands = true)]
 struct Arguments {
@@ -69,14 +73,18 @@ fn main() -> ExitCode {
 }
 
 /// The least of some runs: on a slow machine an acknowledgement that is due falls into a step.
-fn least(links: Links, folder: &Path) -> tree::Result<Counts> {
-    let mut least = measure::count(links, folder)?;
+fn least(links: Links, folder: &Path) -> tree::Result<(Counts, Allocations)> {
+    let (mut least, mut least_made) = measure::count(links, folder)?;
     for _ in 1..RUNS {
-        for (step, count) in measure::count(links, folder)? {
+        let (counts, made) = measure::count(links, folder)?;
+        for (step, count) in counts {
             least.entry(step).and_modify(|least| *least = count.min(*least));
         }
+        for (step, made) in made {
+            least_made.entry(step).and_modify(|least| *least = made.min(*least));
+        }
     }
-    Ok(least)
+    Ok((least, least_made))
 }
 
 fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
@@ -91,8 +99,8 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let mut counted = Record::new();
     for links in Links::ALL {
         if arguments.links.is_none_or(|only| only == links) {
-            let counts = least(links, folder).map_err(|error| Failure::own(&error))?;
-            counted.add(links, counts);
+            let least = least(links, folder).map_err(|error| Failure::own(&error))?;
+            counted.add(links, least);
         }
     }
     let Some(path) = &arguments.record else {

@@ -33,8 +33,10 @@ const STEPS: [(&str, &str, u64); 8] = [
 
 /// Instructions by step.
 pub type Counts = BTreeMap<String, u64>;
+/// Allocations by step, averages.
+pub type Allocations = BTreeMap<String, f64>;
 
-/// What the client does.
+/// What the client does. It prints its allocations, by the steps' functions.
 pub fn work(links: Links) -> Result<()> {
     let mut tree = Tree::start(links)?;
     for kind in [Kind::Sum, Kind::Relay] {
@@ -46,11 +48,13 @@ pub fn work(links: Links) -> Result<()> {
             tree.wave(stream, kind)?;
         }
     }
+    println!("{}", serde_json::to_string(&tree.tally.averages())?);
     Ok(())
 }
 
-/// Counts the instructions of each step over such links; `folder` is for the profiler's file.
-pub fn count(links: Links, folder: &Path) -> Result<Counts> {
+/// Counts the instructions and allocations of each step over such links; `folder` is for the
+/// profiler's file.
+pub fn count(links: Links, folder: &Path) -> Result<(Counts, Allocations)> {
     let out = folder.join(format!("{}.callgrind", links.name()));
     let ended = Command::new("valgrind")
         .args(["--tool=callgrind", "--quiet", "--error-exitcode=0"])
@@ -65,9 +69,10 @@ pub fn count(links: Links, folder: &Path) -> Result<Counts> {
             format!("over {} the tree ended with {}: {said}", links.name(), ended.status).into()
         );
     }
+    let made: Allocations = serde_json::from_slice(&ended.stdout)?;
     let text = fs::read_to_string(&out)?;
     let inclusive = inclusive(&text);
-    let mut counts = Counts::new();
+    let (mut counts, mut allocations) = (Counts::new(), Allocations::new());
     for (name, function, per_wave) in STEPS {
         let called = format!("sapwood_instructions::tree::{function}");
         let &(calls, cost) = inclusive
@@ -77,8 +82,10 @@ pub fn count(links: Links, folder: &Path) -> Result<Counts> {
             return Err(format!("{calls} calls of {called}, not {}", WAVES * per_wave).into());
         }
         counts.insert(name.to_owned(), cost.div_ceil(calls));
+        let made = made.get(function).ok_or_else(|| format!("no allocations of {function}"))?;
+        allocations.insert(name.to_owned(), *made);
     }
-    Ok(counts)
+    Ok((counts, allocations))
 }
 
 /// Calls and inclusive cost of each called function, in a file of callgrind's. A name follows its

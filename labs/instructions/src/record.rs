@@ -9,7 +9,7 @@ use sapwood_command_line::exit::Failure;
 use serde::{Deserialize, Serialize};
 
 use crate::links::Links;
-use crate::measure::Counts;
+use crate::measure::{Allocations, Counts};
 
 const SCHEMA: &str = "sapwood.instructions/1";
 
@@ -19,24 +19,28 @@ const ALLOWED_PERCENT: u64 = 5;
 /// The same where another compiler has built the program.
 const OTHER_COMPILER_PERCENT: u64 = 25;
 
-/// Instructions per step and kind of links.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Instructions and allocations per step and kind of links.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     schema: String,
     /// What `rustc --version` says.
     compiler: String,
     /// Instructions of one step, averages rounded up.
     counts: BTreeMap<Links, Counts>,
+    /// Allocations of one step, averages.
+    allocations: BTreeMap<Links, Allocations>,
 }
 
 impl Record {
     pub fn new() -> Self {
         let compiler = env!("SAPWOOD_COMPILER").to_owned();
-        Self { schema: SCHEMA.to_owned(), compiler, counts: BTreeMap::new() }
+        let (counts, allocations) = (BTreeMap::new(), BTreeMap::new());
+        Self { schema: SCHEMA.to_owned(), compiler, counts, allocations }
     }
 
-    pub fn add(&mut self, links: Links, counts: Counts) {
+    pub fn add(&mut self, links: Links, (counts, allocations): (Counts, Allocations)) {
         self.counts.insert(links, counts);
+        self.allocations.insert(links, allocations);
     }
 
     pub fn read(path: &Path) -> Result<Self, Failure> {
@@ -60,11 +64,12 @@ impl Record {
         serde_json::to_string_pretty(self).expect("counts are JSON") + "\n"
     }
 
-    /// One line per step, a column per kind of links, each with its change if there is a record.
+    /// One line per step, columns per kind of links: instructions with their change if there is a
+    /// record, and allocations.
     pub fn table(&self, before: Option<&Self>) -> String {
-        let mut text = format!("{:40}", "instructions");
+        let mut text = format!("{:40}", "instructions, allocations");
         for links in self.counts.keys() {
-            let _ = write!(text, "{:>18}", links.name());
+            let _ = write!(text, "{:>23}", links.name());
         }
         text.push('\n');
         let steps = self.counts.values().next().into_iter().flat_map(Counts::keys);
@@ -76,7 +81,8 @@ impl Record {
                 let change = recorded.map_or_else(String::new, |&recorded| {
                     format!("{:+.1} %", 100.0 * (count as f64 / recorded as f64 - 1.0))
                 });
-                let _ = write!(text, "{count:>9}{change:>9}");
+                let made = self.allocations[links][step];
+                let _ = write!(text, "{count:>9}{change:>9}{made:>5.1}");
             }
             text.push('\n');
         }
@@ -101,6 +107,24 @@ impl Record {
                 }
             }
         }
+        lines.extend(self.more_allocations(before));
+        lines
+    }
+
+    fn more_allocations(&self, before: &Self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for (links, made) in &self.allocations {
+            for (step, &made) in made {
+                let recorded = before.allocations.get(links).and_then(|made| made.get(step));
+                if let Some(recorded) = recorded.filter(|&&recorded| made >= recorded + 0.5) {
+                    lines.push(format!(
+                        "{step} over {}: {made} allocations, recorded are {recorded}; where the \
+                         rise has a reason, record it with --write",
+                        links.name()
+                    ));
+                }
+            }
+        }
         lines
     }
 }
@@ -111,8 +135,20 @@ mod tests {
 
     fn record(count: u64) -> Record {
         let mut record = Record::new();
-        record.add(Links::Unix, Counts::from([("sends".to_owned(), count)]));
+        let made = Allocations::from([("sends".to_owned(), 1.2)]);
+        record.add(Links::Unix, (Counts::from([("sends".to_owned(), count)]), made));
         record
+    }
+
+    #[test]
+    fn another_allocation_per_message_is_told() {
+        let (mut after, before) = (record(7), record(7));
+        let made = |made| Allocations::from([("sends".to_owned(), made)]);
+        after.allocations.insert(Links::Unix, made(1.6));
+        assert!(after.risen(&before).is_empty());
+        after.allocations.insert(Links::Unix, made(2.2));
+        let lines = after.risen(&before);
+        assert!(lines[0].starts_with("sends over unix: 2.2 allocations, recorded are 1.2"));
     }
 
     #[test]

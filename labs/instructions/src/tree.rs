@@ -20,6 +20,7 @@ use sapwood_runtime::{Attachment, Driver, ParentLink, Plan, TreeOptions, clock};
 use sapwood_topology::{Hosts, Shape, Topology};
 use sapwood_transport::{Address, Encryption, Key};
 
+use crate::allocations::Tally;
 use crate::links::Links;
 
 pub type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -30,6 +31,9 @@ pub const BACK_ENDS: u32 = 4;
 /// Values of a packet: 64 bytes with the length that precedes them.
 const VALUES: usize = 7;
 const TAG: Tag = 100;
+
+/// All bytes of a step are there, and a process that waited for them would spin first.
+const NO_WAIT: Option<sapwood_node::Instant> = Some(sapwood_node::Instant(0));
 
 /// How long the tree may take to start; under a profiler all is 50 times slower.
 const START_LIMIT: Duration = Duration::from_secs(60);
@@ -50,6 +54,8 @@ pub struct Tree {
     communication: Driver,
     back_ends: Vec<Driver>,
     everyone: RankSet,
+    /// The allocations of the steps.
+    pub tally: Tally,
 }
 
 impl Tree {
@@ -71,7 +77,8 @@ impl Tree {
             let link = connected(parent, Role::BackEnd, &mut [&mut front_end, &mut communication])?;
             back_ends.push(Driver::attach(link, Registry::built_in())?);
         }
-        let mut tree = Self { front_end, communication, back_ends, everyone: RankSet::new() };
+        let (everyone, tally) = (RankSet::new(), Tally::default());
+        let mut tree = Self { front_end, communication, back_ends, everyone, tally };
         while tree.everyone.len() < u64::from(BACK_ENDS) {
             tree.turn_all(until)?;
             while let Some(event) = tree.front_end.next_event() {
@@ -114,35 +121,34 @@ impl Tree {
 
     /// Broadcasts, answers and takes what comes back, step by step.
     pub fn wave(&mut self, stream: StreamId, kind: Kind) -> Result<()> {
-        send(&mut self.front_end, stream)?;
-        pass_down(&mut self.communication)?;
-        for back_end in &mut self.back_ends {
-            receive(back_end)?;
-            answer(back_end, stream)?;
+        let Self { front_end, communication, back_ends, tally, .. } = self;
+        tally.step("send", || send(front_end, stream))?;
+        tally.step("pass_down", || pass_down(communication))?;
+        for back_end in back_ends {
+            tally.step("receive", || receive(back_end))?;
+            tally.step("answer", || answer(back_end, stream))?;
         }
         match kind {
-            Kind::Sum => fold(&mut self.communication)?,
-            Kind::Relay => relay(&mut self.communication)?,
-        }
-        let expected = match kind {
-            Kind::Sum => 1,
-            Kind::Relay => BACK_ENDS,
-        };
-        match kind {
-            Kind::Sum => deliver(&mut self.front_end, expected),
-            Kind::Relay => deliver_relayed(&mut self.front_end, expected),
+            Kind::Sum => {
+                tally.step("fold", || fold(communication))?;
+                tally.step("deliver", || deliver(front_end, 1))
+            }
+            Kind::Relay => {
+                tally.step("relay", || relay(communication))?;
+                tally.step("deliver_relayed", || deliver_relayed(front_end, BACK_ENDS))
+            }
         }
     }
 
     /// As [`Tree::wave`], but of functions that no figure is taken of.
     pub fn warm_up(&mut self, stream: StreamId, kind: Kind) -> Result<()> {
         broadcast(&mut self.front_end, stream)?;
-        self.communication.turn(None)?;
+        self.communication.turn(NO_WAIT)?;
         for back_end in &mut self.back_ends {
             take(back_end, 1)?;
             respond(back_end, stream)?;
         }
-        self.communication.turn(None)?;
+        self.communication.turn(NO_WAIT)?;
         take(&mut self.front_end, if kind == Kind::Sum { 1 } else { BACK_ENDS })
     }
 }
@@ -157,7 +163,7 @@ fn send(front_end: &mut Driver, stream: StreamId) -> Result<()> {
 #[inline(never)]
 fn pass_down(communication: &mut Driver) -> Result<()> {
     black_box("pass_down");
-    communication.turn(None)?;
+    communication.turn(NO_WAIT)?;
     Ok(())
 }
 
@@ -178,7 +184,7 @@ fn answer(back_end: &mut Driver, stream: StreamId) -> Result<()> {
 #[inline(never)]
 fn fold(communication: &mut Driver) -> Result<()> {
     black_box("fold");
-    communication.turn(None)?;
+    communication.turn(NO_WAIT)?;
     Ok(())
 }
 
@@ -186,7 +192,7 @@ fn fold(communication: &mut Driver) -> Result<()> {
 #[inline(never)]
 fn relay(communication: &mut Driver) -> Result<()> {
     black_box("relay");
-    communication.turn(None)?;
+    communication.turn(NO_WAIT)?;
     Ok(())
 }
 
@@ -220,7 +226,7 @@ fn respond(back_end: &mut Driver, stream: StreamId) -> Result<()> {
 fn take(process: &mut Driver, expected: u32) -> Result<()> {
     let mut taken = 0;
     while taken < expected {
-        process.turn(None)?;
+        process.turn(NO_WAIT)?;
         while let Some(delivery) = process.application().poll_delivery() {
             taken += 1;
             if let Delivery::Answer(answer) = &delivery
