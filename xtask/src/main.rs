@@ -99,6 +99,7 @@ fn ci_steps() -> Vec<Step> {
         program("release build and MPI shims", "make build labs shim", 30),
         program("library as released", "env SAPWOOD_TESTS_BUILT=1 make library-test", 5),
         program("instructions per message", instructions(), 5),
+        program("clock calls", clock_calls(), 2),
         program("conformance", "python3 conformance/check.py", 2),
         program("simulated faults", simulation(), 5),
         program("simulated faults, fresh seeds", fresh_simulation(), 5),
@@ -133,6 +134,12 @@ fn launchers() -> String {
 /// The counts of the release build beside those that are kept.
 fn instructions() -> String {
     format!("{}-instructions --record labs/instructions/counts.json", release_program())
+}
+
+/// The released programs read their clocks without entering the kernel.
+fn clock_calls() -> String {
+    let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".into());
+    format!("labs/bench/clock_calls.py {target}/release")
 }
 
 /// Metrics of hosts as Debian's Prometheus takes them.
