@@ -15,6 +15,10 @@ import table
 
 # Calls that need something done besides counting.
 INITIALISES = {"MPI_Init", "MPI_Init_thread"}
+NAMES_COMM = "MPI_Comm_set_name"
+# Parameters that name the other side of a call and its message, the one that is waited for first.
+PEERS = ("source", "root", "dest", "target_rank")
+TAGS = ("recvtag", "tag", "sendtag")
 FORGETS = {"MPI_Comm_free": "comm", "MPI_Comm_disconnect": "comm", "MPI_Type_free": "type"}
 
 
@@ -46,6 +50,9 @@ class CArguments:
     comm = type
     root = type
 
+    def text(self, i):
+        return f"{self.names[i]}, strlen({self.names[i]})"
+
     def in_place(self, i):
         return f"{self.names[i]} == MPI_IN_PLACE"
 
@@ -76,6 +83,9 @@ class FortranArguments:
 
     def root(self, i):
         return f"*(const MPI_Fint *)a{i}"
+
+    def text(self, i):
+        return f"a{i}, l{i}"
 
     def in_place(self, i):
         return f"sapwood_fortran_in_place(a{i})"
@@ -134,6 +144,15 @@ def class_expression(function, a):
     return "SAPWOOD_CLASS_NONE"
 
 
+def enter(function, row, a):
+    """The statement that tells which call this thread is in, with whom."""
+    plain = {p.name: i for i, p in enumerate(function.parameters) if p.base == "int" and not p.is_pointer}
+    comms = [i for i, p in enumerate(function.parameters) if p.base == "MPI_Comm" and not p.is_pointer]
+    number = lambda names: next((f"(int32_t){a.root(plain[n])}" for n in names if n in plain), "SAPWOOD_NO_NUMBER")
+    handle = f"SAPWOOD_HANDLE({a.comm(comms[0])})" if comms else "0"
+    return f"    sapwood_enter({row.id}, {handle}, {number(PEERS)}, {number(TAGS)}, begin);"
+
+
 def body(function, row, a, symbol, twin, call, returns, succeeded):
     """The statements of a wrapper, shared by C and Fortran.
 
@@ -156,8 +175,11 @@ def body(function, row, a, symbol, twin, call, returns, succeeded):
                   f"    sapwood_init_ends({row.id}, begin, {succeeded});"]
     else:
         lines += [f"    if (!sapwood_begin(&begin)) {forward}",
+                  enter(function, row, a),
                   f"    {returns}{call};",
                   "    uint64_t ticks = sapwood_ticks() - begin;"]
+        if function.name == NAMES_COMM:
+            lines.append(f"    if (LIKELY({succeeded})) sapwood_name_comm({a.comm(0)}, {a.text(1)});")
         size_class, moved = class_expression(function, a), bytes_expression(row.bytes, a)
         if size_class == "SAPWOOD_CLASS_NONE" and moved == "0":
             lines.append(f"    sapwood_end({row.id}, SAPWOOD_CLASS_NONE, ticks, 0);")
@@ -226,6 +248,8 @@ def fortran_symbols(libraries, abi, functions):
 
 
 PROLOGUE = """/* Generated from mpi.h and functions.table. Do not edit. */
+#include <string.h>
+
 #include "library.h"
 #include "observe.h"
 #include "sizes.h"

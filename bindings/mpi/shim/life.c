@@ -89,6 +89,13 @@ static void fill_header(bool contended)
     header->names_offset = offsetof(struct sapwood_table, names);
     header->names_capacity = SAPWOOD_NAMES_BYTES;
     header->table_bytes = sizeof(struct sapwood_table);
+    header->activities_offset = offsetof(struct sapwood_table, activities);
+    header->activities_capacity = SAPWOOD_ACTIVITIES;
+    header->communicators_capacity = SAPWOOD_COMMUNICATORS;
+    header->clock_ticks = sapwood_ticks();
+    header->clock_ns = sapwood_monotonic_ns();
+    header->clock_scale = sapwood_clock_is_cycles ? sapwood_clock_scale : UINT64_C(1) << 32;
+    header->comm_world = SAPWOOD_HANDLE(sapwood_library.comm_world);
     atomic_store_explicit(&header->state, SAPWOOD_STATE_RUNNING, memory_order_release);
 }
 
@@ -134,6 +141,8 @@ static void start(void)
         enter_phase(SAPWOOD_OFF);
         return;
     }
+    /* The thread that initialises MPI is seen before its next call. */
+    sapwood_activity_own();
     enter_phase(contended ? SAPWOOD_CONTENDED : SAPWOOD_COUNTING);
 }
 
@@ -244,7 +253,9 @@ void sapwood_finalize(uint32_t function)
 {
     if (sapwood_inside || phase_now() < SAPWOOD_COUNTING)
         return;
+    /* MPI_Finalize returns too late to be counted, but can be seen not to return. */
     sapwood_end(function, SAPWOOD_CLASS_NONE, 0, 0);
+    sapwood_enter(function, 0, SAPWOOD_NO_NUMBER, SAPWOOD_NO_NUMBER, sapwood_ticks());
     close_table(SAPWOOD_STATE_FINALIZED);
 }
 

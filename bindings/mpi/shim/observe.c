@@ -2,6 +2,7 @@
 #include "observe.h"
 
 #include <pthread.h>
+#include <string.h>
 
 #include "functions.h"
 
@@ -37,6 +38,18 @@ struct sapwood_slot *sapwood_slot_take(uint64_t key)
     atomic_store_explicit(&sapwood_table->slots[used].key, key, memory_order_relaxed);
     atomic_store_explicit(&header->slots_used, used + 1, memory_order_release);
     return &sapwood_table->slots[used];
+}
+
+int64_t sapwood_name_stored(const char *name, size_t length)
+{
+    struct sapwood_header *header = &sapwood_table->header;
+    uint32_t used = atomic_load_explicit(&header->names_used, memory_order_relaxed);
+    if (length >= SAPWOOD_NAMES_BYTES - used)
+        return -1;
+    memcpy(sapwood_table->names + used, name, length);
+    sapwood_table->names[used + length] = '\0';
+    atomic_store_explicit(&header->names_used, used + (uint32_t)length + 1, memory_order_release);
+    return used;
 }
 
 /* The slot's number plus one, made if need be; 0 when the table is full. */
@@ -76,6 +89,7 @@ static inline __attribute__((always_inline)) void count(uint32_t function, unsig
 
 void sapwood_end(uint32_t function, unsigned class, uint64_t ticks, uint64_t bytes)
 {
+    sapwood_leave(ticks);
     count(function, class, sapwood_ns(ticks), bytes);
 }
 

@@ -1,6 +1,7 @@
 /* What every wrapper does around its call: begin, call, end.
  *
  *     if (!sapwood_begin(&begin)) return next(...);     forwarded, not counted
+ *     sapwood_enter(function, communicator, peer, tag, begin);
  *     result = next(...);
  *     ticks = sapwood_ticks() - begin;
  *     sapwood_end(function, class, ticks, bytes);
@@ -17,6 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "activity.h"
 #include "clock.h"
 #include "table.h"
 #include "visibility.h"
@@ -68,6 +70,10 @@ static inline void sapwood_add(_Atomic uint64_t *word, uint64_t amount, bool con
 struct sapwood_slot *sapwood_slot_take(uint64_t key);
 void sapwood_table_lock(void);
 void sapwood_table_unlock(void);
+
+/* Copies a name into the table. Its offset there, or -1 when it does not fit. Callers
+ * hold the lock. */
+int64_t sapwood_name_stored(const char *name, size_t length);
 
 /* Makes the table's memory if it is not there yet, unfilled; NULL if it cannot. */
 struct sapwood_table *sapwood_table_make(void);

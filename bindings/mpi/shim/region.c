@@ -59,19 +59,6 @@ static struct region *bucket_of(const char *name)
     }
 }
 
-/* Copies the name into the table. Its offset there, or -1 when it does not fit. */
-static int64_t name_stored(const char *name)
-{
-    struct sapwood_header *header = &sapwood_table->header;
-    size_t bytes = strlen(name) + 1;
-    uint32_t used = atomic_load_explicit(&header->names_used, memory_order_relaxed);
-    if (bytes == 1 || bytes > SAPWOOD_REGION_NAME_BYTES_MAX + 1 || bytes > SAPWOOD_NAMES_BYTES - used)
-        return -1;
-    memcpy(sapwood_table->names + used, name, bytes);
-    atomic_store_explicit(&header->names_used, used + (uint32_t)bytes, memory_order_release);
-    return used;
-}
-
 /* Callers hold the table's lock. NULL when there is no room. */
 static struct region *region_made(const char *name)
 {
@@ -80,7 +67,9 @@ static struct region *region_made(const char *name)
         return region;
     bool full = region_count == REGIONS_MAX ||
                 atomic_load_explicit(&sapwood_table->header.slots_used, memory_order_relaxed) == SAPWOOD_SLOTS;
-    int64_t offset = full ? -1 : name_stored(name);
+    size_t length = strlen(name);
+    bool fits = !full && length > 0 && length <= SAPWOOD_REGION_NAME_BYTES_MAX;
+    int64_t offset = fits ? sapwood_name_stored(name, length) : -1;
     if (offset < 0)
         return NULL;
     region->slot = sapwood_slot_take(SAPWOOD_KEY_REGION | (uint64_t)offset);
@@ -100,6 +89,12 @@ static struct region *region_named(const char *name)
     return region;
 }
 
+static void tell_innermost(void)
+{
+    const struct region *region = stack.depth == 0 ? NULL : stack.open[stack.depth - 1].region;
+    sapwood_activity_region(region == NULL ? 0 : atomic_load_explicit(&region->slot->key, memory_order_relaxed));
+}
+
 SAPWOOD_EXPORT void sapwood_region_begin(const char *name)
 {
     if (name == NULL || is_off())
@@ -112,6 +107,7 @@ SAPWOOD_EXPORT void sapwood_region_begin(const char *name)
         return;
     }
     stack.open[stack.depth++] = (struct open_region){region, sapwood_ticks()};
+    tell_innermost();
 }
 
 /* Place of the innermost open region of that name plus one; 0 is none. */
@@ -137,12 +133,15 @@ SAPWOOD_EXPORT void sapwood_region_end(const char *name)
     bool counting = atomic_load_explicit(&sapwood_phase, memory_order_acquire) >= SAPWOOD_COUNTING;
     if (place == 0 || !counting) {
         stack.depth = place == 0 ? stack.depth : place - 1;
+        if (sapwood_table != NULL)
+            tell_innermost();
         drop();
         return;
     }
     for (; stack.depth > place; stack.depth--)
         drop();
     stack.depth--;
+    tell_innermost();
     sapwood_add(&region->slot->count, 1, true);
     /* A region inside one of its own name adds no time: the outer one has it. */
     if (place_of(region) == 0)

@@ -2,6 +2,10 @@
  * after the program's own call succeeded, so the handles are known to be good. */
 #include "sizes.h"
 
+#include <string.h>
+
+#include "observe.h"
+
 _Atomic uint64_t sapwood_classes[SAPWOOD_CACHE_WORDS];
 _Atomic uint64_t sapwood_sizes[SAPWOOD_CACHE_WORDS];
 
@@ -10,6 +14,22 @@ static_assert(sizeof(MPI_Fint) == sizeof(int), "Fortran counts are read as C int
 /* Larger handles or values are not cached but asked for each time. */
 #define HANDLE_MAX (UINT64_C(1) << 48)
 enum { CACHED_SIZE_MAX = 0xffff };
+
+/* Names of communicators together take no more of the name area; the rest is for regions. */
+enum { COMM_NAMES_BYTES_MAX = SAPWOOD_NAMES_BYTES / 4 };
+
+/* The communicator's place in the table, made its own. Two of one place take turns. */
+static struct sapwood_communicator *communicator_of(uint64_t handle, unsigned class)
+{
+    struct sapwood_communicator *place = &sapwood_table->communicators[sapwood_cache_place(handle)];
+    if (atomic_load_explicit(&place->handle, memory_order_relaxed) != handle) {
+        SAPWOOD_TELL(place->handle, 0);
+        SAPWOOD_TELL(place->name, 0);
+    }
+    SAPWOOD_TELL(place->class, class);
+    atomic_store_explicit(&place->handle, handle, memory_order_release);
+    return place;
+}
 
 unsigned sapwood_class_asked(MPI_Comm comm)
 {
@@ -21,7 +41,28 @@ unsigned sapwood_class_asked(MPI_Comm comm)
     if (handle < HANDLE_MAX)
         atomic_store_explicit(&sapwood_classes[sapwood_cache_place(handle)], handle << 8 | class,
                               memory_order_relaxed);
+    communicator_of(handle, class);
     return class;
+}
+
+void sapwood_name_comm(MPI_Comm comm, const char *name, size_t length)
+{
+    static size_t used;
+    while (length > 0 && name[length - 1] == ' ')
+        length--;
+    length = strnlen(name, length);
+    unsigned class = sapwood_class(comm);
+    sapwood_table_lock();
+    struct sapwood_communicator *place = communicator_of(SAPWOOD_HANDLE(comm), class);
+    uint32_t known = atomic_load_explicit(&place->name, memory_order_relaxed);
+    const char *before = known == 0 ? "" : sapwood_table->names + known - 1;
+    bool is_new = strncmp(before, name, length) != 0 || before[length] != '\0';
+    if (is_new && length > 0 && used + length + 1 <= COMM_NAMES_BYTES_MAX) {
+        int64_t offset = sapwood_name_stored(name, length);
+        used += offset < 0 ? 0 : length + 1;
+        SAPWOOD_TELL(place->name, (uint32_t)(offset + 1));
+    }
+    sapwood_table_unlock();
 }
 
 uint64_t sapwood_size_asked(MPI_Datatype type)
@@ -38,7 +79,11 @@ uint64_t sapwood_size_asked(MPI_Datatype type)
 
 void sapwood_forget_comm(MPI_Comm comm)
 {
-    atomic_store_explicit(&sapwood_classes[sapwood_cache_place(SAPWOOD_HANDLE(comm))], 0, memory_order_relaxed);
+    uint64_t handle = SAPWOOD_HANDLE(comm);
+    atomic_store_explicit(&sapwood_classes[sapwood_cache_place(handle)], 0, memory_order_relaxed);
+    struct sapwood_communicator *place = &sapwood_table->communicators[sapwood_cache_place(handle)];
+    if (atomic_load_explicit(&place->handle, memory_order_relaxed) == handle)
+        SAPWOOD_TELL(place->handle, 0);
 }
 
 void sapwood_forget_type(MPI_Datatype type)

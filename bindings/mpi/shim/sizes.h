@@ -10,6 +10,7 @@
 #include "library.h"
 
 enum { SAPWOOD_CACHE_BITS = 6, SAPWOOD_CACHE_WORDS = 1 << SAPWOOD_CACHE_BITS };
+static_assert((int)SAPWOOD_CACHE_WORDS == (int)SAPWOOD_COMMUNICATORS, "a communicator has one place in both");
 
 extern SAPWOOD_HIDDEN _Atomic uint64_t sapwood_classes[SAPWOOD_CACHE_WORDS]; /* handle << 8 | class */
 extern SAPWOOD_HIDDEN _Atomic uint64_t sapwood_sizes[SAPWOOD_CACHE_WORDS];   /* handle << 16 | bytes */
@@ -50,6 +51,9 @@ static SAPWOOD_HOT uint64_t sapwood_bytes(int64_t count, MPI_Datatype type)
 {
     return count <= 0 ? 0 : (uint64_t)count * sapwood_size(type);
 }
+
+/* After MPI_Comm_set_name; the length of Fortran's text, which spaces fill. */
+void sapwood_name_comm(MPI_Comm comm, const char *name, size_t length);
 
 /* Before a handle is freed. */
 void sapwood_forget_comm(MPI_Comm comm);

@@ -11,7 +11,7 @@
  *
  *   header, 256 bytes
  *     0  magic            8 bytes  "SWPROFIL"
- *     8  version          u32      1
+ *     8  version          u32      2
  *    12  header_bytes     u32      256: where the first slot lies
  *    16  world_rank       u32      rank in MPI_COMM_WORLD
  *    20  world_size       u32
@@ -29,10 +29,15 @@
  *   184  names_offset     u32      from the start of the table
  *   188  names_capacity   u32      bytes
  *   192  names_used       u32      bytes; stored with release before a slot refers to them
- *   196  reserved         u32      0
+ *   196  activities_offset u32     from the start of the table
  *   200  dropped          u64      events that found no slot or no matching begin
  *   208  table_bytes      u64      size of the whole table
- *   216  reserved         40 bytes 0
+ *   216  activities_capacity u32
+ *   220  communicators_capacity u32  they follow the activities
+ *   224  clock_ticks      u64      a moment by the clock of the activities, and
+ *   232  clock_ns         u64      the same moment by CLOCK_MONOTONIC
+ *   240  clock_scale      u64      nanoseconds per tick, in 1 / 2^32
+ *   248  comm_world       u64      handle of MPI_COMM_WORLD
  *
  *   slot, 64 bytes, slot i at header_bytes + 64 i
  *     0  key              u64
@@ -50,6 +55,24 @@
  *
  *   name area: at names_offset, NUL-terminated UTF-8 strings one after another.
  *
+ *   activity, 64 bytes: what one thread does now. The call is stored last at its
+ *   begin, the time first at its end: a reader in between may take a call for a
+ *   shorter one, never for a longer one.
+ *     0  call             u64      function id; 0 outside of MPI
+ *     8  since            u64      ticks when it entered or left that call
+ *    16  communicator     u64      handle; 0 none
+ *    24  peer             u32      rank as the program gave it; SAPWOOD_NO_NUMBER none
+ *    28  tag              u32      the same
+ *    32  region           u64      key of the innermost open region; 0 none
+ *    40  thread           u32      thread id; 0 when no thread has this activity
+ *    44  reserved         20 bytes 0
+ *
+ *   communicator, 32 bytes: one that a call has succeeded on
+ *     0  handle           u64      0 none
+ *     8  class            u32      its size class
+ *    12  name             u32      offset in the name area plus 1; 0 none
+ *    16  reserved         16 bytes 0
+ *
  * MPI_Finalize counts itself at its entry: 1 call, no time. Then state becomes 2
  * and counting stops. Calls made inside another MPI call (an implementation that
  * uses its own public functions, a user's reduction operator) are not counted.
@@ -63,7 +86,7 @@
 #include <stdint.h>
 
 #define SAPWOOD_TABLE_MAGIC "SWPROFIL"
-#define SAPWOOD_TABLE_VERSION 1u
+#define SAPWOOD_TABLE_VERSION 2u
 
 enum {
     SAPWOOD_ABI_OPENMPI = 1,
@@ -79,11 +102,15 @@ enum {
     SAPWOOD_LABEL_BYTES = 64,
     SAPWOOD_SLOTS = 2048,
     SAPWOOD_NAMES_BYTES = 32768,
+    SAPWOOD_ACTIVITIES = 16,
+    SAPWOOD_COMMUNICATORS = 64,
 
     SAPWOOD_CLASS_NONE = 255,
 };
 
 #define SAPWOOD_KEY_REGION (UINT64_C(1) << 63)
+/* In the place of a peer or a tag of a call that has none. */
+#define SAPWOOD_NO_NUMBER INT32_MIN
 
 struct sapwood_header {
     char magic[8];
@@ -103,10 +130,15 @@ struct sapwood_header {
     uint32_t names_offset;
     uint32_t names_capacity;
     _Atomic uint32_t names_used;
-    uint32_t reserved_word;
+    uint32_t activities_offset;
     _Atomic uint64_t dropped;
     uint64_t table_bytes;
-    unsigned char reserved[40];
+    uint32_t activities_capacity;
+    uint32_t communicators_capacity;
+    uint64_t clock_ticks;
+    uint64_t clock_ns;
+    uint64_t clock_scale;
+    uint64_t comm_world;
 };
 
 struct sapwood_slot {
@@ -117,10 +149,30 @@ struct sapwood_slot {
     uint64_t reserved[4];
 };
 
+struct sapwood_activity {
+    _Atomic uint64_t call;
+    _Atomic uint64_t since;
+    _Atomic uint64_t communicator;
+    _Atomic int32_t peer;
+    _Atomic int32_t tag;
+    _Atomic uint64_t region;
+    _Atomic uint32_t thread;
+    uint32_t reserved[5];
+};
+
+struct sapwood_communicator {
+    _Atomic uint64_t handle;
+    _Atomic uint32_t class;
+    _Atomic uint32_t name;
+    uint64_t reserved[2];
+};
+
 struct sapwood_table {
     struct sapwood_header header;
     struct sapwood_slot slots[SAPWOOD_SLOTS];
     char names[SAPWOOD_NAMES_BYTES];
+    struct sapwood_activity activities[SAPWOOD_ACTIVITIES];
+    struct sapwood_communicator communicators[SAPWOOD_COMMUNICATORS];
 };
 
 static_assert(sizeof(struct sapwood_header) == 256, "header bytes");
@@ -129,7 +181,11 @@ static_assert(offsetof(struct sapwood_header, host) == 48, "host");
 static_assert(offsetof(struct sapwood_header, slot_capacity) == 176, "slot capacity");
 static_assert(offsetof(struct sapwood_header, dropped) == 200, "dropped");
 static_assert(offsetof(struct sapwood_header, table_bytes) == 208, "table bytes");
+static_assert(offsetof(struct sapwood_header, clock_ticks) == 224, "clock ticks");
 static_assert(sizeof(struct sapwood_slot) == 64, "slot bytes");
+static_assert(sizeof(struct sapwood_activity) == 64, "activity bytes");
+static_assert(sizeof(struct sapwood_communicator) == 32, "communicator bytes");
+static_assert(offsetof(struct sapwood_table, activities) % 64 == 0, "an activity has a cache line of its own");
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the table is little-endian");
 
 #endif

@@ -3,7 +3,7 @@
 import os
 import struct
 
-HEADER = struct.Struct("<8sIIIIIIIIQ64s64sIIIIIIQQ40x")
+HEADER = struct.Struct("<8sIIIIIIIIQ64s64sIIIIIIQQII32x")
 SLOT = struct.Struct("<QQQQ32x")
 NONE = 255
 
@@ -26,10 +26,11 @@ class Profile:
     def __init__(self, data):
         self.data = data
         (magic, version, header_bytes, self.rank, self.size, self.pid, self.abi, self.state, self.flags,
-         self.started_ns, host, program, capacity, used, names_at, names_capacity, names_used, reserved,
-         self.dropped, table_bytes) = HEADER.unpack_from(data)
-        assert (magic, version, header_bytes, reserved) == (b"SWPROFIL", 1, 256, 0)
-        assert table_bytes == len(data) == header_bytes + 64 * capacity + names_capacity
+         self.started_ns, host, program, capacity, used, names_at, names_capacity, names_used, activities_at,
+         self.dropped, table_bytes, activities, communicators) = HEADER.unpack_from(data)
+        assert (magic, version, header_bytes) == (b"SWPROFIL", 2, 256)
+        assert activities_at == names_at + names_capacity == header_bytes + 64 * capacity + names_capacity
+        assert table_bytes == len(data) == activities_at + 64 * activities + 32 * communicators
         assert used <= capacity and names_used <= names_capacity
         self.host, self.program = (text.rstrip(b"\0").decode() for text in (host, program))
         self.calls, self.regions, self.times = {}, {}, {}

@@ -38,6 +38,8 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod activity;
+mod activity_codec;
 mod class;
 mod codec;
 mod error;
@@ -50,6 +52,9 @@ mod rows;
 mod statistics;
 mod table;
 
+pub use activity::{
+    ACTIVITY_KINDS_MAX, Activities, Activity, ActivityKind, ActivityStatistics, Condition, Peer,
+};
 pub use class::{Class, ClassTotal};
 pub use error::ProfileError;
 pub use event::{EventKey, REGION_NAME_BYTES_MAX, SizeClass};
@@ -59,4 +64,4 @@ pub use rank::{Counters, Metric, RankProfile, RankState};
 pub use round::{EVENTS_MAX, Round};
 pub use rows::{RankRow, RankRows};
 pub use statistics::{EventStatistics, MetricStatistics};
-pub use table::TableReader;
+pub use table::{Moment, TableReader};

@@ -2,11 +2,12 @@
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::fmt;
 
 use sapwood_packet::Rank;
 
-use crate::EventKey;
+use crate::{Activity, EventKey};
 
 /// The metrics of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -123,6 +124,8 @@ pub struct RankProfile {
     pub unreadable: u64,
     /// Its counts.
     pub events: BTreeMap<EventKey, Counters>,
+    /// What its threads do at this moment. Rows do not hold it.
+    pub activities: Vec<Activity>,
 }
 
 impl RankProfile {
@@ -140,6 +143,7 @@ impl RankProfile {
             dropped: 0,
             unreadable: 0,
             events: BTreeMap::new(),
+            activities: Vec::new(),
         }
     }
 }

@@ -4,7 +4,7 @@
 //! of statistics hold 3 E numbers, for each event its calls, time and bytes:
 //!
 //! ```text
-//!  0  %ud    version of this format, 1
+//!  0  %ud    version of this format, 2
 //!  1  %ud    number of MPI ranks of the program
 //!  2  %uld   dropped events
 //!  3  %uld   unreadable slots
@@ -24,26 +24,50 @@
 //! 17  %aud   3 E lowest ranks that have the smallest value
 //! 18  %aud   3 E lowest ranks that have the largest value
 //! ```
+//!
+//! K kinds of activities follow, increasing:
+//!
+//! ```text
+//! 19  %ud    1 if there were too many kinds, so that some are left out
+//! 20  %aud   K numbers of functions, 0 outside of MPI
+//! 21  %auc   K conditions of the processes, and 128 if it lasts long
+//! 22  %as    K communicators
+//! 23  %as    K regions
+//! 24  %aud   K numbers of ranges of ranks
+//! 25  %aud   these: first and last of each
+//! 26  %aud   K numbers of ranges of peers
+//! 27  %aud   these
+//! 28  %auc   K times 1 if a rank takes from any source
+//! 29  %auld  K longest times
+//! 30  %aud   K lowest ranks with these
+//! 31  %auld  K shortest times
+//! ```
 
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
 use sapwood_packet::{Directive, Rank, RankSet, Values, ValuesRef};
 
+use crate::activity_codec;
 use crate::codec::{
-    LONG, LONGS, NAMES, WORD, WORDS, Wide, check_format, column, push_ranks, push_wide, ranks,
+    BYTES, LONG, LONGS, NAMES, WORD, WORDS, Wide, check_format, column, push_ranks, push_wide,
+    ranks,
 };
 use crate::{
-    EventKey, EventStatistics, Metric, MetricStatistics, ProfileError, RankProfile, RankState,
+    Activities, EventKey, EventStatistics, Metric, MetricStatistics, ProfileError, RankProfile,
+    RankState,
 };
 
 /// The most kinds of events that a round holds: those of all ranks together.
 pub const EVENTS_MAX: usize = 65_536;
 
-const VERSION: u32 = 1;
-const LAYOUT: [Directive; 19] = [
+const VERSION: u32 = 2;
+/// Where the activities begin.
+const ACTIVITIES: usize = 19;
+const LAYOUT: [Directive; 32] = [
     WORD, WORD, LONG, LONG, WORDS, WORDS, WORDS, WORDS, WORDS, NAMES, WORDS, LONGS, LONGS, LONGS,
-    LONGS, LONGS, LONGS, WORDS, WORDS,
+    LONGS, LONGS, LONGS, WORDS, WORDS, WORD, WORDS, BYTES, NAMES, NAMES, WORDS, WORDS, WORDS,
+    WORDS, BYTES, LONGS, WORDS, LONGS,
 ];
 
 /// Statistics of every event over the covered MPI ranks.
@@ -60,6 +84,7 @@ pub struct Round {
     unreadable: u64,
     /// Sorted by key.
     events: Vec<(EventKey, EventStatistics)>,
+    activities: Activities,
 }
 
 impl Round {
@@ -122,6 +147,12 @@ impl Round {
         &self.events
     }
 
+    /// What the covered ranks do at this moment.
+    #[must_use]
+    pub const fn activities(&self) -> &Activities {
+        &self.activities
+    }
+
     /// The statistics of one event, if a covered rank has it.
     #[must_use]
     pub fn event(&self, key: &EventKey) -> Option<&EventStatistics> {
@@ -151,6 +182,9 @@ impl Round {
         let statistics =
             |(key, &counters): (&EventKey, _)| (key.clone(), EventStatistics::of(counters, rank));
         one.events = profile.events.iter().map(statistics).collect();
+        for activity in &profile.activities {
+            one.activities.add(rank, activity);
+        }
         self.merge(one)
     }
 
@@ -180,6 +214,7 @@ impl Round {
         self.dropped = self.dropped.saturating_add(other.dropped);
         self.unreadable = self.unreadable.saturating_add(other.unreadable);
         self.merge_events(other.events, count);
+        self.activities.merge(other.activities);
         Ok(())
     }
 
@@ -245,11 +280,12 @@ impl Round {
         values = values.array(&words).strings(&names).array(&ranks);
         values = push_wide(values, &self.column(|metric| metric.sum));
         values = push_wide(values, &self.column(|metric| metric.squares));
-        values
+        values = values
             .array(&longs(|metric| metric.min))
             .array(&longs(|metric| metric.max))
             .array(&places(|metric| metric.min_rank))
-            .array(&places(|metric| metric.max_rank))
+            .array(&places(|metric| metric.max_rank));
+        activity_codec::push(values, &self.activities)
     }
 
     /// One number of all metrics of all events.
@@ -275,8 +311,10 @@ impl Round {
             dropped: values.scalar(2)?,
             unreadable: values.scalar(3)?,
             events: Vec::new(),
+            activities: Activities::default(),
         };
         round.check_ranks()?;
+        round.activities = activity_codec::read(values, ACTIVITIES, &round.covered)?;
         let keys = keys(values)?;
         round.events = Columns::read(values, keys.len())?.events(keys, &round.covered)?;
         Ok(round)

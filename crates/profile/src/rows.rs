@@ -226,6 +226,7 @@ impl RankRows {
                 dropped: dropped[at],
                 unreadable: unreadable[at],
                 events: events.next(lengths[at])?,
+                activities: Vec::new(),
             });
         }
         if ranks.windows(2).any(|pair| pair[0] >= pair[1]) || !events.keys.is_empty() {

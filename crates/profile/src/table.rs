@@ -5,18 +5,27 @@
 //! that is read here, while the program counts on, is its reader's concern.
 
 use alloc::borrow::ToOwned;
+use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use sapwood_packet::Rank;
 
-use crate::{EventKey, ProfileError, RankProfile, RankState};
+use crate::{
+    Activity, ActivityKind, Condition, EventKey, Peer, ProfileError, RankProfile, RankState,
+    SizeClass,
+};
 
 /// `SWPROFIL`, as the first bytes of the table.
 const MAGIC: u64 = u64::from_le_bytes(*b"SWPROFIL");
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const HEADER_BYTES: usize = 256;
 const SLOT_BYTES: usize = 64;
 const LABEL_BYTES: usize = 64;
+const ACTIVITY_BYTES: usize = 64;
+const COMMUNICATOR_BYTES: usize = 32;
+/// The code of Open MPI; MPICH and its like have another.
+const OPEN_MPI: u32 = 1;
 /// Set in the key of a region.
 const REGION: u64 = 1 << 63;
 
@@ -29,6 +38,19 @@ pub struct TableReader<'a> {
     state: RankState,
     slots: &'a [u8],
     names: &'a [u8],
+    activities: &'a [u8],
+    communicators: &'a [u8],
+}
+
+/// What a reader of a table knows and the table does not.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Moment {
+    /// The host's monotonic clock when the copy was taken, in nanoseconds.
+    pub now_ns: u64,
+    /// From this time on an activity is long, in nanoseconds.
+    pub long_ns: u64,
+    /// The state of the rank's process.
+    pub condition: Condition,
 }
 
 impl<'a> TableReader<'a> {
@@ -53,6 +75,12 @@ impl<'a> TableReader<'a> {
         let names_end = names_offset + place(bytes, 188);
         at_most("end of its names", names_end, long(bytes, 208))?;
 
+        let activities = place(bytes, 196);
+        at_most("end of its names", names_end, activities)?;
+        let communicators = activities + place(bytes, 216) * ACTIVITY_BYTES as u64;
+        let end = communicators + place(bytes, 220) * COMMUNICATOR_BYTES as u64;
+        at_most("end of its communicators", end, long(bytes, 208))?;
+
         let (mpi_rank, world_size) = (word(bytes, 16), word(bytes, 20));
         if mpi_rank >= world_size {
             return Err(ProfileError::Rank { rank: mpi_rank, world_size });
@@ -71,6 +99,8 @@ impl<'a> TableReader<'a> {
             state,
             slots: &bytes[HEADER_BYTES..slots_end],
             names: &bytes[index(names_offset)..index(names_end)],
+            activities: &bytes[index(activities)..index(communicators)],
+            communicators: &bytes[index(communicators)..index(end)],
         })
     }
 
@@ -121,6 +151,93 @@ impl<'a> TableReader<'a> {
             *sum = sum.plus(counters);
         }
         profile
+    }
+
+    /// What the rank's threads do: those that are inside a call, or if none is the one that left
+    /// its last call most recently. Nothing of a rank whose profile is complete and whose process
+    /// has ended; see [`RankState`].
+    #[must_use]
+    pub fn activities(&self, moment: Moment) -> Vec<Activity> {
+        let all = self.activities.chunks_exact(ACTIVITY_BYTES).filter(|one| word(one, 40) != 0);
+        let all = all.map(|one| self.activity(one, moment));
+        let (inside, outside): (Vec<_>, Vec<_>) =
+            all.partition(|activity| activity.kind.function.is_some());
+        if !inside.is_empty() {
+            return inside;
+        }
+        outside.into_iter().min_by_key(|activity| activity.for_ns).into_iter().collect()
+    }
+
+    fn activity(&self, bytes: &[u8], moment: Moment) -> Activity {
+        let function = u32::try_from(long(bytes, 0)).unwrap_or(0);
+        let function = (function != 0).then_some(function);
+        let for_ns = moment.now_ns.saturating_sub(self.nanoseconds(long(bytes, 8)));
+        let is_inside = function.is_some();
+        let region = match self.key(long(bytes, 32)) {
+            Some(EventKey::Region(name)) => name,
+            _ => String::new(),
+        };
+        let condition = match moment.condition {
+            // Libraries wait in many ways; what matters inside is only who cannot go on.
+            Condition::Computing | Condition::Sleeping if is_inside => Condition::Unknown,
+            condition => condition,
+        };
+        let kind = ActivityKind {
+            function,
+            is_long: for_ns >= moment.long_ns,
+            condition,
+            communicator: if is_inside {
+                self.communicator(long(bytes, 16))
+            } else {
+                String::new()
+            },
+            region,
+        };
+        let peer = if is_inside { self.peer(word(bytes, 24).cast_signed()) } else { Peer::None };
+        Activity { kind, peer, for_ns }
+    }
+
+    /// The monotonic clock at a time of the table's own clock.
+    fn nanoseconds(&self, ticks: u64) -> u64 {
+        let (origin, origin_ns) = (long(self.bytes, 224), long(self.bytes, 232));
+        let later = u128::from(ticks.saturating_sub(origin)) * u128::from(long(self.bytes, 240));
+        origin_ns.saturating_add(u64::try_from(later >> 32).unwrap_or(u64::MAX))
+    }
+
+    /// What a communicator is called, by its handle.
+    fn communicator(&self, handle: u64) -> String {
+        if handle == 0 {
+            return String::new();
+        }
+        let known = self.communicators.chunks_exact(COMMUNICATOR_BYTES);
+        let known = known.into_iter().find(|one| long(one, 0) == handle);
+        let name = known.map_or(0, |one| word(one, 12));
+        let name = name.checked_sub(1).and_then(|offset| self.key(REGION | u64::from(offset)));
+        if let Some(EventKey::Region(name)) = name {
+            return name;
+        }
+        if handle == long(self.bytes, 248) {
+            return "MPI_COMM_WORLD".to_owned();
+        }
+        let size_class =
+            known.and_then(|one| SizeClass::from_code(u8::try_from(word(one, 8)).ok()?));
+        match size_class.and_then(SizeClass::sizes) {
+            Some((1, 1)) => "a communicator of 1 rank".to_owned(),
+            Some((first, last)) if first == last => format!("a communicator of {first} ranks"),
+            Some((first, last)) => format!("a communicator of {first}-{last} ranks"),
+            None => "a communicator".to_owned(),
+        }
+    }
+
+    /// A peer as the program gave it; the numbers of `MPI_ANY_SOURCE`, `MPI_PROC_NULL` and
+    /// `MPI_ROOT` are each MPI's own.
+    fn peer(&self, number: i32) -> Peer {
+        let any_source = if word(self.bytes, 28) == OPEN_MPI { -1 } else { -2 };
+        match u32::try_from(number) {
+            Ok(rank) => Peer::Rank(rank),
+            Err(_) if number == any_source => Peer::Any,
+            Err(_) => Peer::None,
+        }
     }
 
     /// The event of a slot's key.

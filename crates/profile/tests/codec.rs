@@ -2,7 +2,7 @@
 
 mod harness;
 
-use harness::{program, round};
+use harness::{busy, program, round};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use sapwood_packet::{Format, ValuesRef};
@@ -10,7 +10,7 @@ use sapwood_profile::{RankRows, Round};
 
 proptest! {
     #[test]
-    fn a_round_comes_back(profiles in program(1..8)) {
+    fn a_round_comes_back(profiles in program(1..8).prop_flat_map(busy)) {
         let round = round(&profiles);
         prop_assert_eq!(Round::decode(round.encode().as_ref()), Ok(round));
     }

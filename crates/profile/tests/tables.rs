@@ -3,13 +3,20 @@
 use proptest::prelude::*;
 use proptest::sample::Index;
 use sapwood_profile::{
-    Counters, EventKey, Function, ProfileError, RankProfile, RankState, SizeClass, TableReader,
+    Activity, Condition, Counters, EventKey, Function, Moment, Peer, ProfileError, RankProfile,
+    RankState, SizeClass, TableReader,
 };
 
 const SLOTS: usize = 8;
 const NAMES: usize = 256 + 64 * SLOTS;
 const NAMES_BYTES: usize = 64;
-const TABLE_BYTES: usize = NAMES + NAMES_BYTES;
+const ACTIVITIES: usize = NAMES + NAMES_BYTES;
+const THREADS: usize = 4;
+const COMMUNICATORS: usize = ACTIVITIES + 64 * THREADS;
+const TABLE_BYTES: usize = COMMUNICATORS + 32 * 2;
+/// Handles of communicators.
+const WORLD: u64 = 0x44;
+const ROW: u64 = 0x84;
 
 /// A table as a shim lays it out.
 struct Table {
@@ -22,7 +29,7 @@ impl Table {
         let mut table = Self { bytes: vec![0; TABLE_BYTES], used: 0 };
         table.put(0, b"SWPROFIL");
         for (at, word) in [
-            (8, 1),
+            (8, 2),
             (12, 256),
             (16, mpi_rank),
             (20, world_size),
@@ -32,6 +39,9 @@ impl Table {
             (176, SLOTS as u32),
             (184, NAMES as u32),
             (188, NAMES_BYTES as u32),
+            (196, ACTIVITIES as u32),
+            (216, THREADS as u32),
+            (220, 2),
         ] {
             table.put(at, &u32::to_le_bytes(word));
         }
@@ -40,7 +50,27 @@ impl Table {
         table.put(112, b"lmp");
         table.put(200, &3_u64.to_le_bytes());
         table.put(208, &(TABLE_BYTES as u64).to_le_bytes());
+        // Ticks of half a nanosecond, which begin at 1000 with the clock at 5000 ns.
+        for (at, word) in [(224, 1000), (232, 5000), (240, 1 << 31), (248, WORLD)] {
+            table.put(at, &u64::to_le_bytes(word));
+        }
         table
+    }
+
+    /// A thread that entered a call, or left one (`function` 0), `since` nanoseconds after 5000.
+    fn thread(&mut self, place: usize, function: u32, since: u64, handle: u64, peer: i32) {
+        let at = ACTIVITIES + 64 * place;
+        self.put(at, &u64::from(function).to_le_bytes());
+        self.put(at + 8, &(1000 + 2 * since).to_le_bytes());
+        self.put(at + 16, &handle.to_le_bytes());
+        self.put(at + 24, &peer.to_le_bytes());
+        self.put(at + 40, &(77 + place as u32).to_le_bytes());
+    }
+
+    fn activities(&self, condition: Condition) -> Vec<Activity> {
+        let words = self.words();
+        let reader = TableReader::new(&words).expect("a table");
+        reader.activities(Moment { now_ns: 9000, long_ns: 3000, condition })
     }
 
     fn put(&mut self, at: usize, bytes: &[u8]) {
@@ -124,8 +154,8 @@ fn a_header_of_something_else_is_refused_with_what_was_found() {
         table.profile().expect_err("a wrong header").to_string()
     };
     assert_eq!(
-        message(8, &[2]),
-        "profile table: version is 2, not 1; use shim and tree of one release"
+        message(8, &[1]),
+        "profile table: version is 1, not 2; use shim and tree of one release"
     );
     assert_eq!(message(16, &[8]), "profile: MPI rank 8 in a program of 8 ranks");
     for (at, bytes) in [
@@ -139,12 +169,72 @@ fn a_header_of_something_else_is_refused_with_what_was_found() {
         (184, &[0, 1]),
         (184, &[255, 255, 255, 255]),
         (188, &[65]),
+        (196, &[0, 1]),
+        (216, &[5]),
+        (220, &[255, 255, 255, 255]),
         (208, &[255; 8]),
     ] {
         assert!(message(at, bytes).contains("table"), "{at}");
     }
     assert!(TableReader::new(&[]).is_err());
     assert!(TableReader::new(&Table::new(0, 1).words()[..31]).is_err());
+}
+
+fn function(name: &str) -> u32 {
+    Function::named(name).expect("every MPI has it").id
+}
+
+#[test]
+fn a_call_that_has_not_returned_is_told_with_communicator_peer_region_and_time() {
+    let mut table = Table::new(3, 8);
+    table.put(NAMES, b"solve\0row\0");
+    table.put(COMMUNICATORS + 32, &ROW.to_le_bytes());
+    table.put(COMMUNICATORS + 40, &2_u32.to_le_bytes());
+    table.put(COMMUNICATORS + 44, &7_u32.to_le_bytes());
+    table.thread(1, function("MPI_Recv"), 500, ROW, 2);
+    table.put(ACTIVITIES + 64 + 32, &(1_u64 << 63).to_le_bytes());
+    table.thread(2, function("MPI_Allreduce"), 2500, WORLD, i32::MIN);
+    table.thread(3, 0, 3999, 0, i32::MIN);
+
+    let found = table.activities(Condition::Sleeping);
+    assert_eq!(found.len(), 2, "a thread outside of MPI is not what such a rank does");
+    assert_eq!(found[0].kind.to_string(), "MPI_Recv on row in region solve");
+    assert_eq!((found[0].peer, found[0].for_ns), (Peer::Rank(2), 3500));
+    assert!(found[0].kind.is_long && !found[1].kind.is_long);
+    assert_eq!(found[1].kind.to_string(), "MPI_Allreduce on MPI_COMM_WORLD");
+    assert_eq!((found[1].peer, found[1].for_ns), (Peer::None, 1500));
+    assert_eq!(found[1].kind.condition, Condition::Unknown, "who waits in MPI may sleep");
+    assert_eq!(table.activities(Condition::Stopped)[0].kind.condition, Condition::Stopped);
+    // Without a name it is told by its size, and without that as one.
+    table.put(COMMUNICATORS + 44, &[0; 4]);
+    assert!(table.activities(Condition::Unknown)[0].kind.to_string().contains("of 3-4 ranks"));
+    table.put(COMMUNICATORS + 32, &[0; 8]);
+    let found = table.activities(Condition::Unknown);
+    assert_eq!(found[0].kind.to_string(), "MPI_Recv on a communicator in region solve");
+}
+
+#[test]
+fn a_rank_outside_of_mpi_is_told_with_its_last_return() {
+    let mut table = Table::new(0, 8);
+    assert!(table.activities(Condition::Computing).is_empty(), "no thread has called MPI yet");
+    table.thread(0, 0, 100, 0, i32::MIN);
+    table.thread(1, 0, 300, 0, i32::MIN);
+    let found = table.activities(Condition::Computing);
+    assert_eq!(found.len(), 1);
+    assert_eq!((found[0].for_ns, found[0].kind.condition), (3700, Condition::Computing));
+    assert_eq!(found[0].kind.to_string(), "outside MPI");
+}
+
+#[test]
+fn any_source_has_another_number_in_each_mpi() {
+    let mut table = Table::new(0, 8);
+    for (abi, number, peer) in
+        [(1_u32, -1, Peer::Any), (1, -2, Peer::None), (2, -2, Peer::Any), (2, -1, Peer::None)]
+    {
+        table.put(28, &abi.to_le_bytes());
+        table.thread(0, function("MPI_Recv"), 0, WORLD, number);
+        assert_eq!(table.activities(Condition::Unknown)[0].peer, peer, "{abi} {number}");
+    }
 }
 
 proptest! {
@@ -165,6 +255,7 @@ proptest! {
                 let profile = reader.profile();
                 prop_assert!(profile.mpi_rank < profile.world_size);
                 prop_assert!(profile.events.len() as u64 + profile.unreadable <= 8);
+                prop_assert!(reader.activities(Moment::default()).len() <= THREADS.max(1) * 64);
             }
         }
     }

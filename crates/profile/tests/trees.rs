@@ -3,7 +3,7 @@
 
 mod harness;
 
-use harness::{node, program, round};
+use harness::{busy, node, program, round};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use sapwood_packet::Packet;
@@ -25,7 +25,7 @@ fn tree(mut level: Vec<Packet>, fan_out: usize) -> Packet {
 
 proptest! {
     #[test]
-    fn every_regular_tree_gives_the_flat_round(profiles in program(1..20), per_leaf in 1_usize..5) {
+    fn every_regular_tree_gives_the_flat_round(profiles in program(1..20).prop_flat_map(busy), per_leaf in 1_usize..5) {
         let flat = leaf(&profiles);
         let leaves: Vec<Packet> = profiles.chunks(per_leaf).map(leaf).collect();
         for fan_out in [1, 2, 8] {

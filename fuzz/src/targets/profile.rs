@@ -1,7 +1,7 @@
 //! Any bytes as profiles: the table of an MPI rank, the rounds and rows of the tree.
 
 use sapwood_packet::{FormatRef, Slab, Values, ValuesRef};
-use sapwood_profile::{RankProfile, RankRows, Round, TableReader};
+use sapwood_profile::{Moment, RankProfile, RankRows, Round, TableReader};
 
 use crate::Target;
 use crate::source::Source;
@@ -44,16 +44,20 @@ fn table(bytes: &[u8], is_bare: bool) -> Option<RankProfile> {
         let mut put = |at: usize, number: u32| {
             header[at..at + 4].copy_from_slice(&number.to_le_bytes());
         };
-        for (at, number) in [(8, 1), (12, HEADER_BYTES as u32), (16, 1), (20, 3), (32, 1)] {
+        for (at, number) in [(8, 2), (12, HEADER_BYTES as u32), (16, 1), (20, 3), (32, 1)] {
             put(at, number);
         }
-        // The last slot's place holds names.
-        let slots = slots.saturating_sub(1);
+        // The last places of slots hold names and, if there are three, an activity.
+        let activities = u32::from(slots > 2);
+        let slots = slots.saturating_sub(1 + activities);
         let names = HEADER_BYTES as u32 + slots * SLOT_BYTES as u32;
         for (at, number) in [(176, slots), (180, slots), (184, names), (208, length as u32)] {
             put(at, number);
         }
-        put(188, length as u32 - names);
+        let names_end = length as u32 - activities * SLOT_BYTES as u32;
+        for (at, number) in [(188, names_end - names), (196, names_end), (216, activities)] {
+            put(at, number);
+        }
     }
     let words = whole
         .as_bytes()
@@ -61,7 +65,10 @@ fn table(bytes: &[u8], is_bare: bool) -> Option<RankProfile> {
         .map(|word| u64::from_le_bytes(word.try_into().expect("chunks of 8 bytes have 8 bytes")));
     let words: Vec<u64> = words.collect();
     match TableReader::new(&words) {
-        Ok(table) => Some(table.profile()),
+        Ok(table) => {
+            let moment = Moment { now_ns: 1 << 40, long_ns: 1 << 30, ..Moment::default() };
+            Some(RankProfile { activities: table.activities(moment), ..table.profile() })
+        }
         Err(error) => {
             assert!(!error.to_string().is_empty());
             None
@@ -74,7 +81,8 @@ fn check_profile(profile: &RankProfile) {
     if round.add(profile).is_ok() {
         check_values(round.encode().as_ref(), true);
     }
-    if let Ok(rows) = RankRows::new(vec![profile.clone()]) {
+    let profile = RankProfile { activities: Vec::new(), ..profile.clone() };
+    if let Ok(rows) = RankRows::new(vec![profile]) {
         check_values(rows.encode().as_ref(), true);
     }
 }

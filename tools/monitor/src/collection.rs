@@ -9,10 +9,11 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use sapwood::{
-    Answer, Error, Event, Network, Policy, Program, RankSet, Registry, Stream, Wave, WaveRule,
+    Answer, Error, Event, Network, Policy, Program, RankSet, Registry, Stream, Values, Wave,
+    WaveRule,
 };
 use sapwood_profile::{PROFILE_STATISTICS, RankRows, RankState, Round, register};
-use sapwood_report::Missing;
+use sapwood_report::{Missing, Standstills};
 
 use super::leaf::{self, LEAF, ROUND, ROWS};
 use super::leaves::Leaves;
@@ -29,6 +30,8 @@ const LAST_TIMEOUT: Duration = Duration::from_secs(3);
 const ENDING_TIMEOUT: Duration = Duration::from_secs(1);
 /// Between two such questions.
 const ENDING_PAUSE: Duration = Duration::from_millis(50);
+/// An activity that is shorter is not long, however often the leaves are asked.
+const LONG_MIN: Duration = Duration::from_millis(500);
 /// A round while the program runs waits no longer than this on a level.
 const LIVE_ROUND_MS_MAX: u32 = 500;
 
@@ -40,6 +43,8 @@ pub(crate) struct Collection {
     network: Network,
     leaves: Leaves,
     asked: u64,
+    /// From when on an activity is long.
+    long: Duration,
     /// What has been collected.
     pub(crate) result: Collected,
 }
@@ -57,6 +62,8 @@ pub(crate) struct Collected {
     pub(crate) missing: Vec<Missing>,
     /// The ranks' own profiles.
     pub(crate) rows: RankRows,
+    /// Rounds in which no MPI call returned.
+    pub(crate) standstills: Standstills,
 }
 
 impl Collection {
@@ -83,6 +90,7 @@ impl Collection {
             rows: network.stream(&everyone).wave(WaveRule::Immediate).open()?,
             network,
             asked: 0,
+            long: interval.max(LONG_MIN),
             result: Collected { round: Round::new(leaves.world_size), ..Collected::default() },
             leaves,
         };
@@ -92,7 +100,7 @@ impl Collection {
 
     /// The first round is asked for before the program starts: who answers it waits for ranks.
     fn wait_until_ready(&mut self) -> Result<(), Failure> {
-        self.last.broadcast(ROUND, leaf::question(self.leaves.world_size, 0))?;
+        self.last.broadcast(ROUND, self.question(0))?;
         let answer = self.last.recv_timeout(READY_TIMEOUT)?;
         match answer.missing.first() {
             None => Ok(()),
@@ -136,26 +144,32 @@ impl Collection {
 
     /// Asks for the next round. A tree of which nothing is left is not asked.
     pub(crate) fn ask(&mut self) {
-        let question = leaf::question(self.leaves.world_size, self.asked);
+        let question = self.question(self.asked);
         if self.live.broadcast(ROUND, question).is_ok() {
             self.asked += 1;
         }
     }
 
-    /// Takes the rounds that have come; whether there was one.
-    pub(crate) fn take(&mut self) -> bool {
-        let mut has_come = false;
+    fn question(&self, wave: Wave) -> Values {
+        leaf::question(self.leaves.world_size, wave, self.long)
+    }
+
+    /// Takes the rounds that have come by this time of the program; whether there was one, and a
+    /// line for the user if no MPI call returns any more.
+    pub(crate) fn take(&mut self, elapsed: Duration) -> (bool, Option<String>) {
+        let (mut has_come, mut line) = (false, None);
         while let Ok(Some(answer)) = self.live.try_recv() {
             if answer.is_late {
                 continue;
             }
             if let Some(round) = self.round_of(&answer) {
+                line = self.result.standstills.note(elapsed, &round).or(line);
                 self.result.round = round;
                 self.result.rounds += 1;
                 has_come = true;
             }
         }
-        has_come
+        (has_come, line)
     }
 
     /// The round of an answer. Who is missing, and why, is what this answer says of it.
@@ -215,7 +229,7 @@ impl Collection {
     }
 
     fn last_round(&mut self, wave: Wave, wait: Duration) -> Option<Round> {
-        let question = leaf::question(self.leaves.world_size, wave);
+        let question = self.question(wave);
         let answered =
             self.last.broadcast(ROUND, question).and_then(|()| self.last.recv_timeout(wait));
         match answered {
@@ -238,7 +252,7 @@ impl Collection {
         let mut rows = RankRows::default();
         let mut left = self.network.everyone().ranks().clone();
         let deadline = Instant::now() + wait;
-        if self.rows.broadcast(ROWS, leaf::question(self.leaves.world_size, 0)).is_err() {
+        if self.rows.broadcast(ROWS, self.question(0)).is_err() {
             return rows;
         }
         while !left.is_empty() {

@@ -15,8 +15,8 @@ use sapwood_command_line::exit::Failure;
 /// The hidden argument with which this program is a leaf; the base of the leaves' names follows.
 pub const LEAF: &str = "mpi-leaf";
 
-/// Asks for a round: `%ud` number of MPI ranks, `%uld` wave to answer in. The answer is a
-/// [`sapwood_profile::Round`].
+/// Asks for a round: `%ud` number of MPI ranks, `%uld` wave to answer in, `%uld` nanoseconds from
+/// which on an activity is long. The answer is a [`sapwood_profile::Round`].
 pub(crate) const ROUND: Tag = FIRST_TAG;
 /// Asks for the ranks' own profiles: the same values. The answer is
 /// [`sapwood_profile::RankRows`].
@@ -31,8 +31,9 @@ pub(crate) fn name(base: &str, leaf: u32) -> String {
 }
 
 /// The values of a question.
-pub(crate) fn question(world_size: u32, wave: Wave) -> Values {
-    Values::new().scalar(world_size).scalar(wave)
+pub(crate) fn question(world_size: u32, wave: Wave, long: Duration) -> Values {
+    let long_ns = u64::try_from(long.as_nanos()).unwrap_or(u64::MAX);
+    Values::new().scalar(world_size).scalar(wave).scalar(long_ns)
 }
 
 /// Serves until the network ends.
@@ -87,9 +88,10 @@ fn answer(back_end: &mut BackEnd, tables: &mut Tables, received: &Received) -> R
     let values = received.values();
     let world_size = values.scalar::<u32>(0)?;
     let wave = values.scalar::<Wave>(1)?;
+    let long_ns = values.scalar::<u64>(2)?;
     let answer = match received.tag() {
-        ROWS => tables.rows(world_size).encode(),
-        _ => tables.round(world_size).encode(),
+        ROWS => tables.rows(world_size, long_ns).encode(),
+        _ => tables.round(world_size, long_ns).encode(),
     };
     back_end.send_in_wave(received.stream, wave, received.tag(), answer)
 }

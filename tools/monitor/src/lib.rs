@@ -10,6 +10,7 @@
 
 mod collection;
 mod command_line;
+mod condition;
 mod folder;
 mod job;
 pub mod leaf;
@@ -131,7 +132,7 @@ fn observe(job: &Job, arguments: &Arguments) -> Result<(End, Option<Collected>),
     let collection = Collection::open(job.leaves.clone(), &base, arguments.interval)?;
     let is_wanted = !arguments.quiet && !arguments.no_live;
     let screen = Screen::choose(is_wanted, arguments.live);
-    watch(job, collection, &base, arguments.interval, screen)
+    watch(job, collection, &base, arguments, screen)
 }
 
 /// The name that this run's leaves have in common.
@@ -156,6 +157,7 @@ fn report(job: &Job, end: &End, collected: Collected) -> Report {
             nodes: job.leaves.topology().node_count().into(),
         },
         rounds: collected.rounds,
+        standstills: collected.standstills,
         elapsed: end.elapsed,
         round: collected.round,
         missing: collected.missing,

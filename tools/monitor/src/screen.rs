@@ -53,6 +53,11 @@ impl Screen {
         }
     }
 
+    /// Whether the table is kept on a terminal.
+    pub(crate) fn is_in_place(&self) -> bool {
+        matches!(self, Self::InPlace { .. })
+    }
+
     /// Shows what has come. A terminal that cannot be written to is no reason to stop.
     pub(crate) fn show(&mut self, collected: &Collected, elapsed: Duration) {
         let table = |rows_max| LiveTable {

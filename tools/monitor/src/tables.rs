@@ -6,8 +6,12 @@
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 
-use sapwood_profile::{RankProfile, RankRows, RankState, Round, TableReader};
-use sapwood_transport::{SharedTable, TableAccepted, TableListener, TableOffer, TablePeer};
+use sapwood_profile::{Condition, Moment, RankProfile, RankRows, RankState, Round, TableReader};
+use sapwood_transport::{
+    SharedTable, TableAccepted, TableListener, TableOffer, TablePeer, monotonic_clock,
+};
+
+use super::condition::condition;
 
 /// Connections that have not offered a table yet; others wait until these have.
 const ARRIVING_MAX: usize = 1024;
@@ -145,9 +149,9 @@ impl Tables {
     }
 
     /// The statistics over all ranks that have come, as they are now.
-    pub(crate) fn round(&mut self, world_size: u32) -> Round {
+    pub(crate) fn round(&mut self, world_size: u32, long_ns: u64) -> Round {
         let mut round = Round::new(world_size);
-        for profile in self.profiles(world_size) {
+        for profile in self.profiles(world_size, long_ns) {
             if let Err(error) = round.add(&profile) {
                 self.note(&format!("rank {} is left out: {error}", profile.mpi_rank));
             }
@@ -156,19 +160,19 @@ impl Tables {
     }
 
     /// The profiles of all ranks that have come.
-    pub(crate) fn rows(&mut self, world_size: u32) -> RankRows {
-        let profiles = self.profiles(world_size);
+    pub(crate) fn rows(&mut self, world_size: u32, long_ns: u64) -> RankRows {
+        let profiles = self.profiles(world_size, long_ns);
         RankRows::new(profiles).unwrap_or_else(|error| {
             self.note(&format!("no rows: {error}"));
             RankRows::default()
         })
     }
 
-    fn profiles(&mut self, world_size: u32) -> Vec<RankProfile> {
+    fn profiles(&mut self, world_size: u32, long_ns: u64) -> Vec<RankProfile> {
         let mut notes = Vec::new();
         let mut profiles = Vec::new();
         for (number, rank) in &mut self.ranks {
-            let read = rank.profile(world_size).map(|profile| RankProfile {
+            let read = rank.profile(world_size, long_ns).map(|profile| RankProfile {
                 // The rank under which it came is the one that no other rank has.
                 mpi_rank: *number,
                 ..profile
@@ -197,19 +201,31 @@ impl Tables {
 impl RankTable {
     /// What the rank has counted. Whether it lives was seen before its table is read, so that a
     /// table that says "running" behind a closed connection is of a rank that was killed.
-    fn profile(&self, world_size: u32) -> Result<RankProfile, String> {
+    fn profile(&self, world_size: u32, long_ns: u64) -> Result<RankProfile, String> {
         if self.world_size != world_size {
             return Err(format!(
                 "it is of {} ranks, not of {world_size}; give the number with --ranks",
                 self.world_size
             ));
         }
+        let condition = self.peer.as_ref().map(|peer| condition(peer.credentials().process));
+        // Before the copy, so that no activity seems to last longer than it does.
+        let now_ns = u64::try_from(monotonic_clock()).unwrap_or(0);
         let words = self.table.copy_words(0..self.table.words());
         let words = words.map_err(|error| error.to_string())?;
         let table = TableReader::new(&words).map_err(|error| error.to_string())?;
         let mut profile = table.profile();
         if self.peer.is_none() && profile.state == RankState::Running {
             profile.state = RankState::Lost;
+        }
+        let condition = match (profile.state, condition) {
+            (RankState::Lost, _) => Some(Condition::Lost),
+            // The process is on its way out.
+            (RankState::Exited, _) => None,
+            (RankState::Running | RankState::Finalized, condition) => condition,
+        };
+        if let Some(condition) = condition {
+            profile.activities = table.activities(Moment { now_ns, long_ns, condition });
         }
         Ok(profile)
     }

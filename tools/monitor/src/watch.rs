@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use sapwood_launch::{DeathSignal, Exit, Local, Order, Process, Signal};
 
+use super::Arguments;
 use super::collection::{Collected, Collection};
 use super::job::Job;
 use super::screen::Screen;
@@ -46,7 +47,7 @@ pub(crate) fn watch(
     job: &Job,
     mut collection: Collection,
     base: &str,
-    interval: Duration,
+    arguments: &Arguments,
     mut screen: Screen,
 ) -> Result<(End, Option<Collected>), Failure> {
     let signals = Signals::take_all_over().map_err(|error| Failure::own(&error))?;
@@ -57,7 +58,7 @@ pub(crate) fn watch(
     let program = start(job, base)?;
     let is_blind = collection.watch(program.exit_descriptor()).is_err();
     let mut run = Run { program, signals, interrupted: None, is_blind };
-    let exit = run.until_end(&mut collection, started, interval, &mut screen);
+    let exit = run.until_end(&mut collection, started, arguments, &mut screen);
     let elapsed = started.elapsed();
     screen.close();
     // It stays readable, and is not looked at any more. A tree that fails at this will not
@@ -98,9 +99,10 @@ impl Run {
         &mut self,
         collection: &mut Collection,
         started: Instant,
-        interval: Duration,
+        arguments: &Arguments,
         screen: &mut Screen,
     ) -> Option<Exit> {
+        let interval = arguments.interval;
         let mut next = started + interval;
         loop {
             let wait = next.saturating_duration_since(Instant::now());
@@ -114,8 +116,14 @@ impl Run {
                 self.end_at_once();
                 return None;
             }
-            if collection.take() {
-                screen.show(&collection.result, started.elapsed());
+            let elapsed = started.elapsed();
+            let (has_come, line) = collection.take(elapsed);
+            if has_come {
+                screen.show(&collection.result, elapsed);
+            }
+            // The table in place has it already.
+            if let Some(line) = line.filter(|_| !arguments.quiet && !screen.is_in_place()) {
+                eprintln!("sapwood: {line}");
             }
             if let Some(exit) = self.program.try_wait() {
                 return Some(exit);

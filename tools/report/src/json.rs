@@ -2,14 +2,17 @@
 //!
 //! Sums are exact integers and may be wider than 64 bits. Rank sets are text, as `0-3,7`.
 
+use std::time::Duration;
+
 use sapwood_packet::Rank;
 use sapwood_profile::{
-    ClassTotal, EventKey, EventStatistics, MetricStatistics, RankState, Round, SizeClass,
+    ActivityKind, ActivityStatistics, ClassTotal, EventKey, EventStatistics, MetricStatistics,
+    RankState, Round, SizeClass,
 };
 use serde::Serialize;
 
-use crate::Report;
 use crate::loss::losses;
+use crate::{Report, standstill};
 
 /// Which form a `profile.json` has. A member that is added leaves it as it is; one that changes its
 /// meaning or goes away makes it `sapwood.profile/2`.
@@ -44,6 +47,33 @@ struct Document<'a> {
     events: Vec<Event>,
     dropped: u64,
     unreadable: u64,
+    activities: Vec<Activity>,
+    standstills: Vec<Episode>,
+    standstills_left_out: u64,
+}
+
+/// What ranks did at the last round.
+#[derive(Serialize)]
+struct Activity {
+    function: Option<String>,
+    communicator: String,
+    region: String,
+    condition: &'static str,
+    is_long: bool,
+    ranks: String,
+    peers: String,
+    any_source: bool,
+    shortest_s: f64,
+    longest_s: f64,
+    longest_rank: Rank,
+}
+
+#[derive(Serialize)]
+struct Episode {
+    began_s: f64,
+    seen_s: f64,
+    waiting: Vec<Activity>,
+    absent: Vec<Activity>,
 }
 
 #[derive(Serialize)]
@@ -121,6 +151,9 @@ impl<'a> Document<'a> {
             events: round.events().iter().map(Event::of).collect(),
             dropped: round.dropped(),
             unreadable: round.unreadable(),
+            activities: round.activities().iter().map(Activity::of).collect(),
+            standstills: report.standstills.episodes.iter().map(Episode::of).collect(),
+            standstills_left_out: report.standstills.more,
         }
     }
 }
@@ -135,6 +168,42 @@ impl States {
             lost: ranks(RankState::Lost),
         }
     }
+}
+
+impl Activity {
+    fn of((kind, statistics): (&ActivityKind, &ActivityStatistics)) -> Self {
+        Self {
+            function: kind.function_name(),
+            communicator: kind.communicator.clone(),
+            region: kind.region.clone(),
+            condition: kind.condition.name(),
+            is_long: kind.is_long,
+            ranks: statistics.ranks.to_string(),
+            peers: statistics.peers.to_string(),
+            any_source: statistics.any_peer,
+            shortest_s: seconds(statistics.shortest_ns),
+            longest_s: seconds(statistics.longest_ns),
+            longest_rank: statistics.longest_rank,
+        }
+    }
+}
+
+impl Episode {
+    fn of(episode: &standstill::Episode) -> Self {
+        let activities = |entries: &[standstill::Entry]| {
+            entries.iter().map(|(kind, statistics)| Activity::of((kind, statistics))).collect()
+        };
+        Self {
+            began_s: episode.began.as_secs_f64(),
+            seen_s: episode.seen.as_secs_f64(),
+            waiting: activities(&episode.standstill.waiting),
+            absent: activities(&episode.standstill.absent),
+        }
+    }
+}
+
+fn seconds(ns: u64) -> f64 {
+    Duration::from_nanos(ns).as_secs_f64()
 }
 
 impl Class {

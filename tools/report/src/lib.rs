@@ -23,10 +23,12 @@ mod loss;
 mod parquet_rows;
 pub mod quantity;
 mod report;
+mod standstill;
 mod table;
 mod text;
 
 pub use error::ReportError;
 pub use loss::Missing;
 pub use report::{Report, Tree};
+pub use standstill::{Entry, Episode, Standstill, Standstills};
 pub use table::LiveTable;

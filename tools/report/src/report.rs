@@ -5,14 +5,23 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sapwood_profile::{RankRows, RankState, Round};
+use sapwood_profile::{ActivityKind, Condition, RankRows, RankState, Round};
 
+use crate::standstill::{Standstills, told};
 use crate::table::loss_lines;
 use crate::text::{Grid, Paint, Side, printable};
 use crate::{LiveTable, Missing, ReportError, atomic, quantity};
 
 /// Lines of `report.txt` are no longer than this where it can be helped.
 const REPORT_COLUMNS: usize = 120;
+
+/// The longest times without a returned call that are written out.
+const STANDSTILLS_SHOWN: usize = 5;
+
+/// Whether a rank did this when it was last seen, and did not end in order.
+fn is_left(kind: &ActivityKind) -> bool {
+    kind.condition == Condition::Lost || kind.is_long && kind.function.is_some()
+}
 
 /// The tree through which the round came.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,6 +49,8 @@ pub struct Report {
     pub elapsed: Duration,
     /// The last round.
     pub round: Round,
+    /// Times at which no MPI call returned.
+    pub standstills: Standstills,
     /// Why ranks are missing from it, as far as it is known.
     pub missing: Vec<Missing>,
     /// The profiles of the ranks themselves; empty when they were not gathered.
@@ -118,7 +129,33 @@ impl Report {
         let losses = loss_lines(round, &self.missing);
         fact("losses", losses.first().map_or("none", String::as_str));
         losses.iter().skip(1).for_each(|line| fact("", line));
+        for (at, line) in self.standstill_lines().iter().enumerate() {
+            fact(if at == 0 { "waits" } else { "" }, line);
+        }
+        let left = round.activities().iter().filter(|(kind, _)| is_left(kind));
+        for (at, (kind, statistics)) in left.enumerate() {
+            let line = told(&(kind.clone(), statistics.clone()));
+            fact(if at == 0 { "at end" } else { "" }, &line);
+        }
         text
+    }
+
+    /// A line for each time at which no MPI call returned, the longest first.
+    fn standstill_lines(&self) -> Vec<String> {
+        let mut episodes: Vec<_> = self.standstills.episodes.iter().collect();
+        episodes.sort_by_key(|episode| std::cmp::Reverse(episode.seen - episode.began));
+        let shown = episodes.len().min(STANDSTILLS_SHOWN);
+        let mut lines = Vec::new();
+        for episode in &episodes[..shown] {
+            let (began, seen) = (episode.began.as_secs_f64(), episode.seen.as_secs_f64());
+            lines.push(format!("no MPI call returned from {began:.1} s to {seen:.1} s"));
+            lines.extend(episode.standstill.lines().into_iter().skip(1));
+        }
+        let more = (episodes.len() - shown) as u64 + self.standstills.more;
+        if more > 0 {
+            lines.push(format!("and {more} more times"));
+        }
+        lines
     }
 
     #[allow(clippy::cast_precision_loss, reason = "three figures are shown")]

@@ -5,15 +5,20 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use sapwood_packet::Rank;
-use sapwood_profile::{EventKey, EventStatistics, RankState, Round};
+use sapwood_profile::{
+    ActivityKind, ActivityStatistics, EventKey, EventStatistics, RankState, Round,
+};
 
 use crate::Missing;
 use crate::loss::losses;
 use crate::quantity;
+use crate::standstill::{Standstill, told};
 use crate::text::{Grid, Paint, Side, printable, wrapped};
 
 /// The event's name is cut to make a table fit, but not below this number of columns.
 const EVENT_COLUMNS_MIN: usize = 14;
+/// Kinds of calls that last long and are shown while others go on.
+const WAITS_SHOWN: usize = 3;
 /// From this imbalance on a line is marked in colour.
 const IMBALANCE_MARKED: f64 = 0.5;
 
@@ -61,6 +66,24 @@ impl LiveTable<'_> {
         text
     }
 
+    /// Who is inside what for long: in red if nothing moves any more.
+    fn waits(&self, width: usize, paint: Paint) -> Vec<String> {
+        if let Some(standstill) = Standstill::of(self.round) {
+            let lines = standstill.lines();
+            let lines = lines.iter().flat_map(|line| wrapped(line, width));
+            return lines.map(|line| paint.red(line)).collect();
+        }
+        let mut long: Vec<_> = self.round.activities().iter().collect();
+        long.retain(|(kind, _)| kind.is_long && kind.function.is_some());
+        long.sort_by_key(|(_, statistics)| Reverse(statistics.longest_ns));
+        let told = |(kind, statistics): &(&ActivityKind, &ActivityStatistics)| {
+            told(&((*kind).clone(), (*statistics).clone()))
+        };
+        long.truncate(WAITS_SHOWN);
+        let lines: Vec<String> = long.iter().map(told).collect();
+        lines.iter().flat_map(|line| wrapped(line, width)).map(str::to_owned).collect()
+    }
+
     /// The lines above the table: who is in it, who is not.
     fn head(&self, width: usize, paint: Paint) -> String {
         let round = self.round;
@@ -78,7 +101,7 @@ impl LiveTable<'_> {
         let losses = loss_lines(round, self.missing);
         let losses = losses.iter().flat_map(|line| wrapped(line, width));
         let losses: Vec<String> = losses.map(|line| paint.red(line)).collect();
-        [facts, losses].concat().join("\n") + "\n"
+        [facts, losses, self.waits(width, paint)].concat().join("\n") + "\n"
     }
 }
 

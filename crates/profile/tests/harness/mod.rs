@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use sapwood_filter::{Emitter, Registry, WaveRef};
 use sapwood_packet::{Packet, RankSet, ValuesRef};
 use sapwood_profile::{
-    Counters, EventKey, PROFILE_STATISTICS, RankProfile, RankState, Round, SizeClass, register,
+    Activity, ActivityKind, Condition, Counters, EventKey, PROFILE_STATISTICS, Peer, RankProfile,
+    RankState, Round, SizeClass, register,
 };
 
 pub fn key() -> impl Strategy<Value = EventKey> {
@@ -51,6 +52,25 @@ pub fn program(ranks: std::ops::Range<usize>) -> impl Strategy<Value = Vec<RankP
                 }
             };
         (0..).zip(ranks).map(profile).collect()
+    })
+}
+
+/// What the ranks do at one moment, given to their profiles.
+pub fn busy(profiles: Vec<RankProfile>) -> impl Strategy<Value = Vec<RankProfile>> {
+    let kind = (proptest::option::of(1_u32..4), any::<bool>(), 0_usize..3, "[a-b]?", "[a-b]?");
+    let peer = prop_oneof![Just(Peer::None), Just(Peer::Any), (0_u32..9).prop_map(Peer::Rank)];
+    let activity = (kind, peer, 0_u64..5).prop_map(|(kind, peer, for_ns)| {
+        let (function, is_long, condition, communicator, region) = kind;
+        let condition = [Condition::Unknown, Condition::Computing, Condition::Lost][condition];
+        let kind = ActivityKind { function, is_long, condition, communicator, region };
+        Activity { kind, peer, for_ns }
+    });
+    vec(vec(activity, 0..3), profiles.len()).prop_map(move |all| {
+        let busy = |(profile, activities): (&RankProfile, _)| RankProfile {
+            activities,
+            ..profile.clone()
+        };
+        profiles.iter().zip(all).map(busy).collect()
     })
 }
 

@@ -3,8 +3,11 @@
 
 use std::time::Duration;
 
-use sapwood_profile::{Counters, EventKey, Function, RankProfile, RankRows, RankState, SizeClass};
-use sapwood_report::{Missing, Report, Tree};
+use sapwood_profile::{
+    Activity, ActivityKind, Condition, Counters, EventKey, Function, Peer, RankProfile, RankRows,
+    RankState, Round, SizeClass,
+};
+use sapwood_report::{Missing, Report, Standstills, Tree};
 
 pub fn function(name: &str, size_class: u8) -> EventKey {
     let id = Function::named(name).expect("every MPI has it").id;
@@ -35,10 +38,40 @@ pub fn profile(mpi_rank: u32, state: RankState) -> RankProfile {
     }
 }
 
+/// What a rank that has not ended in order was inside.
+fn waits(rank: u32, state: RankState) -> Option<Activity> {
+    let (name, condition) = match state {
+        RankState::Running => ("MPI_Allreduce", Condition::Unknown),
+        RankState::Lost => ("MPI_Recv", Condition::Lost),
+        RankState::Finalized | RankState::Exited => return None,
+    };
+    let kind = ActivityKind {
+        function: Function::named(name).map(|function| function.id),
+        is_long: true,
+        condition,
+        communicator: "MPI_COMM_WORLD".to_string(),
+        region: "solve".to_string(),
+    };
+    Some(Activity { kind, peer: Peer::None, for_ns: 2_000_000_000 + u64::from(rank) })
+}
+
 /// What is reported: ranks 0 to 5 came, 5 was lost, 6 and 7 are missing.
 pub fn report() -> Report {
     let state = |rank| if rank == 5 { RankState::Lost } else { RankState::Finalized };
-    let profiles = (0..6).map(|rank| profile(rank, state(rank))).collect();
+    let profiles: Vec<_> = (0..6).map(|rank| profile(rank, state(rank))).collect();
+    let round = |state: &dyn Fn(u32) -> RankState| {
+        let mut round = Round::new(8);
+        for rank in 0..6 {
+            let mut profile = profile(rank, state(rank));
+            profile.activities.extend(waits(rank, profile.state));
+            round.add(&profile).expect("every rank once");
+        }
+        round
+    };
+    // While it ran all others waited for the one that was lost.
+    let running = |rank| if rank == 5 { RankState::Lost } else { RankState::Running };
+    let mut standstills = Standstills::default();
+    let _ = standstills.note(Duration::from_millis(4500), &round(&running));
     let rows = RankRows::new(profiles).expect("every rank once");
     let missing = Missing {
         ranks: "6".parse().expect("a rank"),
@@ -51,7 +84,8 @@ pub fn report() -> Report {
         tree: Tree { topology: "2x2".to_string(), nodes: 7 },
         rounds: 12,
         elapsed: Duration::from_millis(12_340),
-        round: rows.round().expect("few events"),
+        round: round(&state),
+        standstills,
         missing: vec![missing],
         rows,
     }

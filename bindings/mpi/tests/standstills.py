@@ -1,0 +1,153 @@
+"""Programs that stop making progress under `sapwood mpi`, and who is named as the reason.
+
+Needs the environment that watched.py names.
+"""
+
+import os
+import select
+import signal
+import tempfile
+import time
+import unittest
+
+import watched
+from watched import LAUNCHERS, SYSTEM_PYTHON, Hang, Watched, has_mpi, test_program
+
+RANKS = 4
+LINE = "no MPI call has returned"
+RECEIVES_FROM_ANY = "from mpi4py import MPI; MPI.COMM_WORLD.recv(source=MPI.ANY_SOURCE)"
+
+
+def words_until(run, wanted):
+    """What the run writes to standard error until these words have come."""
+    errors, deadline = run.process.stderr.fileno(), time.monotonic() + watched.RUN_SECONDS_MAX
+    text = ""
+    while wanted not in text:
+        if not select.select([errors], [], [], max(0, deadline - time.monotonic()))[0]:
+            raise Hang(f"waited for '{wanted}', but only read: {text}")
+        more = os.read(errors, 65536).decode()
+        if not more:
+            raise AssertionError(f"the run ended without '{wanted}': {text}")
+        text += more
+    return text
+
+
+class Standstills:
+    """Tests for one MPI; a subclass names it."""
+
+    abi = None
+
+    @classmethod
+    def setUpClass(cls):
+        if not has_mpi(cls.abi):
+            raise unittest.SkipTest(f"no {cls.abi} here")
+
+    def still(self, mode, *options, harm=None, command=None, environment=None):
+        """Runs a program until its standstill is told; then it is let go, or ended by `harm`."""
+        with tempfile.TemporaryDirectory(prefix="sapwood-mpi-still-") as folder:
+            stop = os.path.join(folder, "stop")
+            told = []
+
+            def act(run):
+                told.append(words_until(run, LINE))
+                open(stop, "x", encoding="utf-8").close() if harm is None else harm(run)
+
+            command = command or [test_program(self.abi, "still"), mode, stop]
+            command = [*LAUNCHERS[self.abi], str(RANKS), *command]
+            run = Watched(command, "--interval", "200ms", *options, while_running=act, environment=environment)
+            run.errors = told[0] + run.errors
+            return run
+
+    def line(self, run):
+        lines = [line for line in run.errors.splitlines() if LINE in line and line.startswith("sapwood: ")]
+        self.assertEqual(len(lines), 1, run.errors)
+        return lines[0]
+
+    def test_a_deadlock_is_named_with_function_communicator_peers_and_region(self):
+        run = self.still("deadlock", harm=lambda run: run.process.send_signal(signal.SIGTERM))
+        self.assertIn("waiting: ranks 0-3 in MPI_Recv on ring in region exchange, with 0-3", self.line(run))
+        self.assertIn("all ranks wait", self.line(run))
+        self.assertNotEqual(run.code, 0)
+        [episode] = run.profile["standstills"]
+        [waiting] = episode["waiting"]
+        self.assertEqual((waiting["function"], waiting["ranks"], waiting["peers"]), ("MPI_Recv", "0-3", "0-3"))
+        self.assertEqual((waiting["communicator"], waiting["region"]), ("ring", "exchange"))
+        self.assertEqual(episode["absent"], [])
+        self.assertGreaterEqual(waiting["shortest_s"], 0.5)
+        # What the ranks were inside when they were ended is in the report.
+        lost = [one for one in run.profile["activities"] if one["condition"] == "lost"]
+        self.assertEqual([one["function"] for one in lost], ["MPI_Recv"])
+
+    def test_a_stopped_rank_is_named_apart_from_those_that_wait_for_it(self):
+        stopped = []
+
+        def harm(run):
+            os.kill(stopped[0], signal.SIGCONT)
+
+        def stop_one(run):
+            begun = os.path.join(folder, "stop.begun")
+            run.wait_for("ranks that count", lambda: os.path.exists(begun))
+            stopped.append(run.processes("paced")[-1])
+            os.kill(stopped[0], signal.SIGSTOP)
+            told.append(words_until(run, LINE))
+            harm(run)
+            open(os.path.join(folder, "stop"), "x", encoding="utf-8").close()
+
+        told = []
+        with tempfile.TemporaryDirectory(prefix="sapwood-mpi-still-") as folder:
+            command = [*LAUNCHERS[self.abi], str(RANKS), test_program(self.abi, "paced"), os.path.join(folder, "stop")]
+            run = Watched(command, "--interval", "200ms", while_running=stop_one)
+        self.assertEqual(run.code, 0, run.errors)
+        [rank] = [rank for rank, dump in run.dumps.items() if dump.pid == stopped[0]]
+        self.assertRegex(told[0], rf"not coming: rank {rank}, stopped (outside MPI|in MPI_\w+ on MPI_COMM_WORLD)")
+        self.assertIn("waiting: ", told[0])
+        [episode] = run.profile["standstills"][:1]
+        self.assertEqual([(one["ranks"], one["condition"]) for one in episode["absent"]], [(str(rank), "stopped")])
+
+    def test_a_program_that_goes_on_has_no_standstill(self):
+        with tempfile.TemporaryDirectory(prefix="sapwood-mpi-still-") as folder:
+            stop = os.path.join(folder, "stop")
+
+            def act(run):
+                run.wait_for("ranks that count", lambda: os.path.exists(f"{stop}.begun"))
+                open(stop, "x", encoding="utf-8").close()
+
+            command = [*LAUNCHERS[self.abi], str(RANKS), test_program(self.abi, "paced"), stop]
+            run = Watched(command, "--interval", "50ms", while_running=act)
+        self.assertEqual((run.code, run.profile["standstills"]), (0, []), run.errors)
+        self.assertNotIn(LINE, run.errors)
+
+
+class OpenMpi(Standstills, unittest.TestCase):
+    abi = "openmpi"
+
+    # A rank that may come yet is told of after ten seconds: under one MPI only.
+    def test_a_rank_that_computes_is_in_the_report_and_told_only_after_long(self):
+        for mode, condition in (("compute", "computing"), ("sleep", "sleeping")):
+            run = self.still(mode)
+            self.assertEqual(run.code, 0, run.errors)
+            self.assertIn("the program is done", run.output)
+            self.assertIn("waiting: ranks 0,2-3 in MPI_Barrier on MPI_COMM_WORLD", self.line(run))
+            self.assertIn(f"not coming: rank 1 {condition} outside MPI", self.line(run))
+            [episode] = run.profile["standstills"]
+            self.assertGreaterEqual(episode["seen_s"] - episode["began_s"], 10)
+
+    def test_ranks_that_wait_in_a_part_are_told_with_its_size(self):
+        run = self.still("part")
+        self.assertEqual(run.code, 0, run.errors)
+        self.assertIn("rank 3 in MPI_Barrier on a communicator of 2 ranks", self.line(run))
+        self.assertIn("ranks 0,2 in MPI_Barrier on MPI_COMM_WORLD", self.line(run))
+        self.assertIn("not coming: rank 1 sleeping outside MPI", self.line(run))
+
+    def test_a_python_program_that_takes_from_any_source_is_told_so(self):
+        run = self.still("", command=[SYSTEM_PYTHON, "-c", RECEIVES_FROM_ANY],
+                         harm=lambda run: run.process.send_signal(signal.SIGTERM))
+        self.assertRegex(self.line(run), r"ranks 0-3 in MPI_(Mprobe|Probe|Recv) on MPI_COMM_WORLD, from any source")
+
+
+class Mpich(Standstills, unittest.TestCase):
+    abi = "mpich"
+
+
+if __name__ == "__main__":
+    unittest.main()

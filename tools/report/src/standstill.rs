@@ -1,0 +1,263 @@
+//! Rounds in which no MPI call returns: who waits, and who does not come.
+//!
+//! A rank waits when it has been inside one call for longer than the leaves were asked about. A
+//! round is a standstill when some rank waits and no other makes progress: each of the others has
+//! been outside of MPI for as long, is stopped or is lost. When all wait it is a deadlock or an
+//! endless wait for the outside; else those that do not come are the reason.
+
+use std::time::Duration;
+
+use sapwood_packet::RankSet;
+use sapwood_profile::{ActivityKind, ActivityStatistics, Condition, RankState, Round};
+
+use crate::quantity;
+use crate::text::printable;
+
+/// The most standstills that are remembered; the others are counted.
+const REMEMBERED_MAX: usize = 100;
+/// Ranks that compute or sleep may come yet: what concerns them is told after this time.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// One kind of activity with its ranks.
+pub type Entry = (ActivityKind, ActivityStatistics);
+
+/// Who waits and who does not come.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Standstill {
+    /// Calls that have not returned for long, with the ranks inside.
+    pub waiting: Vec<Entry>,
+    /// What the other ranks do.
+    pub absent: Vec<Entry>,
+}
+
+impl Standstill {
+    /// The standstill that a round shows, if it does.
+    #[must_use]
+    pub fn of(round: &Round) -> Option<Self> {
+        let activities = round.activities();
+        let waits = |kind: &ActivityKind| {
+            kind.is_long && kind.function.is_some() && kind.condition == Condition::Unknown
+        };
+        let waiting = activities.ranks(waits);
+        if waiting.is_empty() || activities.is_cut() {
+            return None;
+        }
+        let does_not_come = |kind: &ActivityKind| match kind.condition {
+            Condition::Stopped | Condition::Lost => true,
+            _ => kind.is_long && kind.function.is_none(),
+        };
+        let still = activities.ranks(|kind| waits(kind) || does_not_come(kind));
+        let working = round.ranks_in(RankState::Running).difference(still.as_ref());
+        if !working.is_empty() {
+            return None;
+        }
+        let entries = |is_wanted: &dyn Fn(&ActivityKind) -> bool| -> Vec<Entry> {
+            let wanted = activities.iter().filter(|(kind, _)| is_wanted(kind));
+            wanted.map(|(kind, statistics)| (kind.clone(), statistics.clone())).collect()
+        };
+        let (waiting, absent) = (entries(&waits), entries(&does_not_come));
+        Some(Self { waiting, absent })
+    }
+
+    /// For how long no call has returned.
+    #[must_use]
+    pub fn lasts(&self) -> Duration {
+        let shortest = self.waiting.iter().map(|(_, statistics)| statistics.shortest_ns).min();
+        Duration::from_nanos(shortest.unwrap_or(0))
+    }
+
+    /// Whether those that do not come can only do so after something from outside: all wait, or
+    /// the others are stopped or lost.
+    fn is_certain(&self) -> bool {
+        let mut absent = self.absent.iter();
+        absent.all(|(kind, _)| matches!(kind.condition, Condition::Stopped | Condition::Lost))
+    }
+
+    /// Lines for people: what it is, who waits, who does not come.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        let seconds = quantity::time(self.lasts().as_nanos() as f64);
+        let mut lines = vec![format!("no MPI call has returned for {seconds}")];
+        lines.extend(self.waiting.iter().map(|entry| format!("waiting: {}", told(entry))));
+        lines.extend(self.absent.iter().map(|entry| format!("not coming: {}", told(entry))));
+        if self.absent.is_empty() {
+            lines.push("all ranks wait".to_owned());
+        }
+        lines
+    }
+}
+
+/// An entry in words, as `ranks 0-2 in MPI_Recv on MPI_COMM_WORLD from 1-3 for 2.10 s`.
+pub(crate) fn told((kind, statistics): &Entry) -> String {
+    let ranks = ranks(&statistics.ranks);
+    let doing = match (kind.function, kind.condition) {
+        (_, Condition::Unknown) | (None, Condition::Computing | Condition::Sleeping) => "",
+        (_, condition) => condition.name(),
+    };
+    let place = match (kind.function, kind.condition) {
+        (None, Condition::Computing) => format!("computing {kind}"),
+        (None, Condition::Sleeping) => format!("sleeping {kind}"),
+        (None, _) => kind.to_string(),
+        (Some(_), _) => format!("in {kind}"),
+    };
+    let mut text = format!("{ranks}{}{doing} {place}", if doing.is_empty() { "" } else { ", " });
+    if statistics.any_peer {
+        text.push_str(", from any source");
+    } else if !statistics.peers.is_empty() {
+        text.push_str(&format!(", with {}", statistics.peers));
+    }
+    let (least, most) = (statistics.shortest_ns as f64, statistics.longest_ns as f64);
+    let (least, most) = (quantity::time(least), quantity::time(most));
+    text.push_str(&if least == most {
+        format!(", for {most}")
+    } else {
+        format!(", for {least} to {most} (rank {})", statistics.longest_rank)
+    });
+    printable(&text)
+}
+
+fn ranks(ranks: &RankSet) -> String {
+    if ranks.len() == 1 { format!("rank {ranks}") } else { format!("ranks {ranks}") }
+}
+
+/// A standstill from its first round to its last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Episode {
+    /// When the last rank of it began to wait, from the start of the program.
+    pub began: Duration,
+    /// When it was last seen.
+    pub seen: Duration,
+    /// What it was then.
+    pub standstill: Standstill,
+    is_told: bool,
+}
+
+/// The standstills of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Standstills {
+    /// The first of them, in order.
+    pub episodes: Vec<Episode>,
+    /// How many more there were.
+    pub more: u64,
+    is_going_on: bool,
+}
+
+impl Standstills {
+    /// Takes in a round of this time; gives a line when there is something to be told at once.
+    pub fn note(&mut self, now: Duration, round: &Round) -> Option<String> {
+        let Some(standstill) = Standstill::of(round) else {
+            self.is_going_on = false;
+            return None;
+        };
+        if !std::mem::replace(&mut self.is_going_on, true) {
+            if self.episodes.len() == REMEMBERED_MAX {
+                self.more += 1;
+                return None;
+            }
+            let began = now.saturating_sub(standstill.lasts());
+            let standstill = Standstill::default();
+            self.episodes.push(Episode { began, seen: now, standstill, is_told: false });
+        }
+        let episode = self.episodes.last_mut().filter(|_| self.more == 0)?;
+        (episode.seen, episode.standstill) = (now, standstill);
+        let standstill = &episode.standstill;
+        if episode.is_told || !(standstill.is_certain() || standstill.lasts() >= PATIENCE) {
+            return None;
+        }
+        episode.is_told = true;
+        Some(standstill.lines().join("; "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sapwood_profile::{Activity, Function, Peer, RankProfile};
+
+    use super::*;
+
+    fn activity(function: &str, is_long: bool, condition: Condition) -> Activity {
+        let function = Function::named(function).map(|function| function.id);
+        let communicator = function.map_or("", |_| "MPI_COMM_WORLD").to_owned();
+        let kind =
+            ActivityKind { function, is_long, condition, communicator, ..ActivityKind::default() };
+        let for_ns = if is_long { 2_000_000_000 } else { 1000 };
+        Activity { kind, peer: Peer::None, for_ns }
+    }
+
+    fn waits() -> Activity {
+        activity("MPI_Allreduce", true, Condition::Unknown)
+    }
+
+    fn round(activities: &[Activity]) -> Round {
+        let size = u32::try_from(activities.len()).unwrap();
+        let mut round = Round::new(size);
+        for (rank, activity) in (0..).zip(activities) {
+            let mut profile = RankProfile::new(rank, size);
+            if activity.kind.condition == Condition::Lost {
+                profile.state = RankState::Lost;
+            }
+            profile.activities = vec![activity.clone()];
+            round.add(&profile).unwrap();
+        }
+        round
+    }
+
+    fn lines(activities: &[Activity]) -> Vec<String> {
+        Standstill::of(&round(activities)).map(|still| still.lines()).unwrap_or_default()
+    }
+
+    #[test]
+    fn ranks_that_wait_are_told_apart_from_those_that_do_not_come() {
+        let stopped = activity("", true, Condition::Stopped);
+        assert_eq!(
+            lines(&[waits(), waits(), stopped, waits()]),
+            [
+                "no MPI call has returned for 2.00 s",
+                "waiting: ranks 0-1,3 in MPI_Allreduce on MPI_COMM_WORLD, for 2.00 s",
+                "not coming: rank 2, stopped outside MPI, for 2.00 s",
+            ]
+        );
+        let computing = lines(&[waits(), activity("", true, Condition::Computing)]);
+        assert_eq!(computing[2], "not coming: rank 1 computing outside MPI, for 2.00 s");
+        let lost = lines(&[waits(), activity("MPI_Recv", true, Condition::Lost)]);
+        assert_eq!(lost[2], "not coming: rank 1, lost in MPI_Recv on MPI_COMM_WORLD, for 2.00 s");
+    }
+
+    #[test]
+    fn a_deadlock_is_a_standstill_of_all() {
+        let lines = lines(&[waits(), activity("MPI_Recv", true, Condition::Unknown)]);
+        assert_eq!(lines.last().unwrap(), "all ranks wait");
+        assert_eq!(lines.len(), 4);
+    }
+
+    #[test]
+    fn a_rank_that_makes_progress_makes_it_no_standstill() {
+        assert!(lines(&[waits(), activity("", false, Condition::Computing)]).is_empty());
+        assert!(lines(&[waits(), activity("MPI_Send", false, Condition::Unknown)]).is_empty());
+        assert!(lines(&[activity("", true, Condition::Computing)]).is_empty(), "no rank waits");
+        // A rank that was stopped a moment ago does not come either.
+        assert!(!lines(&[waits(), activity("", false, Condition::Stopped)]).is_empty());
+    }
+
+    #[test]
+    fn a_standstill_is_told_once_and_remembered_from_begin_to_end() {
+        let seconds = Duration::from_secs;
+        let mut all = Standstills::default();
+        let still = round(&[waits(), waits()]);
+        let moving = round(&[waits(), activity("", false, Condition::Computing)]);
+        assert!(all.note(seconds(5), &still).unwrap().starts_with("no MPI call has returned"));
+        assert_eq!(all.note(seconds(6), &still), None);
+        assert_eq!(all.note(seconds(7), &moving), None);
+        assert!(all.note(seconds(9), &still).is_some());
+        let times: Vec<_> = all.episodes.iter().map(|one| (one.began, one.seen)).collect();
+        assert_eq!(times, [(seconds(3), seconds(6)), (seconds(7), seconds(9))]);
+    }
+
+    #[test]
+    fn ranks_that_may_come_yet_are_told_of_late() {
+        let still = round(&[waits(), activity("", true, Condition::Computing)]);
+        let mut all = Standstills::default();
+        assert_eq!(all.note(Duration::from_secs(5), &still), None);
+        assert_eq!(all.episodes.len(), 1, "the report has it");
+    }
+}
