@@ -14,7 +14,8 @@ pub const PROFILE_STATISTICS: &str = "profile-statistics";
 /// Adds the filter to those that a process can make.
 ///
 /// It takes no parameters. Its packets are rounds ([`Round::encode`]) on their way in and on their
-/// way out. A wave in which an MPI rank is covered twice fails: its numbers would count twice.
+/// way out. A wave in which an MPI rank is covered twice fails: its numbers would count twice. Of
+/// rounds of programs of different size those of the largest are taken.
 #[must_use]
 pub fn register(registry: Registry) -> Registry {
     registry.with(PROFILE_STATISTICS, make)
@@ -39,7 +40,14 @@ impl Filter for ProfileStatistics {
             return Ok(());
         }
         for other in others {
-            round.merge(Round::decode(other.values()).map_err(failed)?).map_err(failed)?;
+            let other = Round::decode(other.values()).map_err(failed)?;
+            // Two programs at once, of which no leaf was told which one is watched: the larger one,
+            // whatever the order.
+            match (round.world_size(), other.world_size()) {
+                (ours, theirs @ 1..) if ours != 0 && ours < theirs => round = other,
+                (ours, theirs @ 1..) if ours > theirs => {}
+                _ => round.merge(other).map_err(failed)?,
+            }
         }
         out.emit(first.header.tag, round.encode());
         Ok(())
@@ -96,6 +104,22 @@ mod tests {
         assert_eq!(round.missing().to_string(), "0,2-4,6-7");
         let alone = transform(&[leaf(5)]).expect("one rank");
         assert_eq!(alone.covered().to_string(), "5");
+    }
+
+    #[test]
+    fn leaves_without_ranks_do_not_know_the_size_and_of_two_programs_the_larger_is_taken() {
+        let empty = || Packet::new(1, 100, Round::new(0).encode());
+        let round = transform(&[empty(), leaf(5), empty()]).expect("one program");
+        assert_eq!((round.world_size(), round.covered().to_string().as_str()), (8, "5"));
+        let mut small = Round::new(2);
+        small.add(&RankProfile::new(1, 2)).expect("a new rank");
+        let small = || Packet::new(1, 100, small.encode());
+        for packets in [[small(), leaf(1)], [leaf(1), small()]] {
+            let round = transform(&packets).expect("two programs");
+            assert_eq!((round.world_size(), round.covered().to_string().as_str()), (8, "1"));
+        }
+        let none = transform(&[empty(), empty()]).expect("no program yet");
+        assert_eq!(none, Round::new(0));
     }
 
     #[test]

@@ -88,7 +88,8 @@ pub struct Round {
 }
 
 impl Round {
-    /// A round of a program of `world_size` MPI ranks that covers none of them yet.
+    /// A round of a program of `world_size` MPI ranks that covers none of them yet; 0 where the
+    /// size is not known.
     #[must_use]
     pub fn new(world_size: u32) -> Self {
         Self { world_size, ..Self::default() }
@@ -188,15 +189,16 @@ impl Round {
         self.merge(one)
     }
 
-    /// Takes in a round of other ranks. When that fails the round is as it was.
+    /// Takes in a round of other ranks. One of unknown size fits to any. When that fails the round
+    /// is as it was.
     ///
     /// # Errors
     /// [`ProfileError::CountedTwice`] when both cover a rank, [`ProfileError::WorldSize`] or
     /// [`ProfileError::TooManyEvents`].
     pub fn merge(&mut self, other: Self) -> Result<(), ProfileError> {
-        if self.world_size != other.world_size {
-            let (round, other) = (self.world_size, other.world_size);
-            return Err(ProfileError::WorldSize { round, other });
+        let (round, other_size) = (self.world_size, other.world_size);
+        if round != other_size && round != 0 && other_size != 0 {
+            return Err(ProfileError::WorldSize { round, other: other_size });
         }
         if self.covered.as_ref().intersects(other.covered.as_ref()) {
             let mut ranks = self.covered.clone();
@@ -207,6 +209,7 @@ impl Round {
         if count > EVENTS_MAX {
             return Err(ProfileError::TooManyEvents { count });
         }
+        self.world_size = round.max(other_size);
         self.covered.union_with(other.covered.as_ref());
         for (mine, other) in self.ended.iter_mut().zip(&other.ended) {
             mine.union_with(other.as_ref());

@@ -15,6 +15,7 @@ use sapwood::{
 use sapwood_profile::{PROFILE_STATISTICS, RankRows, RankState, Round, register};
 use sapwood_report::{Missing, Standstills};
 
+use super::job::Job;
 use super::leaf::{self, LEAF, ROUND, ROWS};
 use super::leaves::Leaves;
 use sapwood_command_line::exit::Failure;
@@ -43,6 +44,8 @@ pub(crate) struct Collection {
     network: Network,
     leaves: Leaves,
     asked: u64,
+    /// As the ranks say; 0 before the first of them.
+    world_size: u32,
     /// From when on an activity is long.
     long: Duration,
     /// What has been collected.
@@ -71,7 +74,8 @@ impl Collection {
     ///
     /// # Errors
     /// When the tree or a leaf does not start. Nothing is left running.
-    pub(crate) fn open(leaves: Leaves, base: &str, interval: Duration) -> Result<Self, Failure> {
+    pub(crate) fn open(job: &Job, base: &str, interval: Duration) -> Result<Self, Failure> {
+        let leaves = job.leaves.clone();
         let program = Program::new(sapwood::node_program()?).argument(LEAF).argument(base);
         let mut network = Network::builder(leaves.topology())
             .back_end(program)
@@ -91,7 +95,9 @@ impl Collection {
             network,
             asked: 0,
             long: interval.max(LONG_MIN),
-            result: Collected { round: Round::new(leaves.world_size), ..Collected::default() },
+            // Every program has a rank 0.
+            result: Collected { round: Round::new(job.ranks.unwrap_or(1)), ..Collected::default() },
+            world_size: 0,
             leaves,
         };
         collection.wait_until_ready()?;
@@ -151,7 +157,7 @@ impl Collection {
     }
 
     fn question(&self, wave: Wave) -> Values {
-        leaf::question(self.leaves.world_size, wave, self.long)
+        leaf::question(self.world_size, wave, self.long)
     }
 
     /// Takes the rounds that have come by this time of the program; whether there was one, and a
@@ -178,7 +184,14 @@ impl Collection {
         for missing in &answer.missing {
             self.miss(&missing.ranks, missing.reason.clone());
         }
-        Round::decode(answer.value().ok()?).ok()
+        let round = Round::decode(answer.value().ok()?).ok()?;
+        if round.world_size() == 0 {
+            // No rank has come yet: what the command says holds.
+            return Some(Round::new(self.result.round.world_size()));
+        }
+        self.world_size = round.world_size();
+        self.leaves.world_size = self.world_size;
+        Some(round)
     }
 
     /// Remembers why the ranks of some leaves may be missing. Ranks that come after all are not

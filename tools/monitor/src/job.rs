@@ -25,6 +25,8 @@ pub(crate) struct Job {
     pub(crate) shim: PathBuf,
     /// The leaves that will be asked.
     pub(crate) leaves: Leaves,
+    /// How many ranks the program has, if the command says so. What `MPI_Init` says counts.
+    pub(crate) ranks: Option<u32>,
 }
 
 impl Job {
@@ -53,12 +55,12 @@ impl Job {
         }
         let abi = abi.expect("a command without programs was refused");
         let shim = shim::find(abi).map_err(Failure::usage)?;
-        let world_size = arguments.ranks.map(u32::from).or(command.ranks);
-        let world_size = world_size.ok_or_else(|| Failure::usage(no_ranks(first)))?;
+        let ranks = arguments.ranks.map(u32::from).or(command.ranks);
         let wishes = Wishes {
             ranks_per_leaf: arguments.ranks_per_leaf.map(u32::from),
             fan_out: arguments.fan_out.into(),
             topology: arguments.topology.as_ref(),
+            is_guess: ranks.is_none(),
         };
         let version = flavour.filter(|known| known.abi == abi).map(|known| known.version);
         let mpi = format!("{} {}", abi.name(), version.unwrap_or_default());
@@ -67,7 +69,9 @@ impl Job {
             program: names(&command.programs),
             mpi: mpi.trim_end().to_string(),
             shim,
-            leaves: Leaves::plan(world_size, &wishes).map_err(Failure::usage)?,
+            leaves: Leaves::plan(ranks.unwrap_or_else(usual_ranks), &wishes)
+                .map_err(Failure::usage)?,
+            ranks,
             command: arguments.command.clone(),
         })
     }
@@ -152,12 +156,12 @@ fn no_program(command: &JobCommand) -> String {
     format!("the command of '{launcher}' names no program")
 }
 
-fn no_ranks(launcher: &Path) -> String {
-    format!(
-        "the command of '{}' does not say on how many ranks the program runs; give it -np, or \
-         add --ranks to sapwood",
-        launcher.display()
-    )
+/// How many ranks a launcher usually starts that is not told a number: those of the allocation, or
+/// one for each processor. Only the number of leaves depends on it.
+fn usual_ranks() -> u32 {
+    let tasks = std::env::var("SLURM_NTASKS").ok().and_then(|tasks| tasks.parse().ok());
+    let processors = || std::thread::available_parallelism().ok()?.get().try_into().ok();
+    tasks.filter(|&tasks| tasks > 0).or_else(processors).unwrap_or(1)
 }
 
 /// The programs' file names, each once.

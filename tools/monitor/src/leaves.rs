@@ -9,7 +9,8 @@ use sapwood::{Hosts, RankSet, Shape, Topology};
 /// Which leaves there are and whom they serve.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Leaves {
-    /// Ranks of the MPI program.
+    /// Ranks of the MPI program: what the command says, a guess where it says nothing, and then
+    /// what the first rank says.
     pub(crate) world_size: u32,
     /// From 1.
     pub(crate) ranks_per_leaf: u32,
@@ -24,6 +25,8 @@ pub(crate) struct Wishes<'a> {
     pub(crate) ranks_per_leaf: Option<u32>,
     pub(crate) fan_out: u32,
     pub(crate) topology: Option<&'a Shape>,
+    /// The number of ranks is a guess.
+    pub(crate) is_guess: bool,
 }
 
 /// Ranks per leaf when nothing is said of them.
@@ -51,7 +54,7 @@ impl Leaves {
         }
         let ranks_per_leaf = wishes.ranks_per_leaf.unwrap_or(world_size.div_ceil(count)).max(1);
         let needed = world_size.div_ceil(ranks_per_leaf);
-        if wishes.ranks_per_leaf.is_some() && needed != count {
+        if wishes.ranks_per_leaf.is_some() && needed != count && !wishes.is_guess {
             return Err(format!(
                 "topology '{shape}' has {count} back-ends, but {world_size} ranks with \
                  {ranks_per_leaf} per leaf need {needed}"
@@ -103,7 +106,8 @@ mod tests {
 
     fn plan(world_size: u32, ranks_per_leaf: Option<u32>, spec: &str) -> Result<Leaves, String> {
         let topology: Option<Shape> = (!spec.is_empty()).then(|| spec.parse().expect("a topology"));
-        let wishes = Wishes { ranks_per_leaf, fan_out: 8, topology: topology.as_ref() };
+        let wishes =
+            Wishes { ranks_per_leaf, fan_out: 8, topology: topology.as_ref(), is_guess: false };
         Leaves::plan(world_size, &wishes)
     }
 

@@ -64,7 +64,7 @@ pub struct Arguments {
     /// Write profile.json, ranks.parquet and report.txt to this folder.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Number of MPI ranks, if the launch command does not contain it.
+    /// Number of MPI ranks, by which the tree is planned; the program's own number counts.
     #[arg(long, short = 'n', alias = "np", value_name = "N")]
     ranks: Option<NonZeroU32>,
     /// MPI of the program, if it cannot be detected.
@@ -129,7 +129,7 @@ fn leave(report: &Report, folder: Option<&OutFolder>, arguments: &Arguments) {
 /// From the start of the tree to its end.
 fn observe(job: &Job, arguments: &Arguments) -> Result<(End, Option<Collected>), Failure> {
     let base = base_name()?;
-    let collection = Collection::open(job.leaves.clone(), &base, arguments.interval)?;
+    let collection = Collection::open(job, &base, arguments.interval)?;
     let is_wanted = !arguments.quiet && !arguments.no_live;
     let screen = Screen::choose(is_wanted, arguments.live);
     watch(job, collection, &base, arguments, screen)

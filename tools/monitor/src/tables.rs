@@ -148,8 +148,17 @@ impl Tables {
         }
     }
 
-    /// The statistics over all ranks that have come, as they are now.
+    /// The size of the program: as the front-end knows it, or as the first rank here says; 0 before
+    /// that has come.
+    fn world_size(&self, known: u32) -> u32 {
+        let first = || self.ranks.values().next().map_or(0, |rank| rank.world_size);
+        if known == 0 { first() } else { known }
+    }
+
+    /// The statistics over all ranks that have come, as they are now. `world_size` is 0 as long as
+    /// the front-end does not know it.
     pub(crate) fn round(&mut self, world_size: u32, long_ns: u64) -> Round {
+        let world_size = self.world_size(world_size);
         let mut round = Round::new(world_size);
         for profile in self.profiles(world_size, long_ns) {
             if let Err(error) = round.add(&profile) {
@@ -204,7 +213,8 @@ impl RankTable {
     fn profile(&self, world_size: u32, long_ns: u64) -> Result<RankProfile, String> {
         if self.world_size != world_size {
             return Err(format!(
-                "it is of {} ranks, not of {world_size}; give the number with --ranks",
+                "its program has {} ranks, and one with {world_size} is watched; watch one program \
+                 at a time",
                 self.world_size
             ));
         }

@@ -4,7 +4,7 @@ use sapwood_packet::RankSet;
 use sapwood_profile::Round;
 
 /// What is said of ranks of which nothing was ever heard.
-const NOTHING_ARRIVED: &str = "no profile arrived";
+const NOTHING_ARRIVED: &str = "no profile arrived; only ranks of this host are observed";
 
 /// MPI ranks that are missing for one reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ mod tests {
         let expected = [
             missing("2-3", "host b is gone"),
             missing("4", "host c is gone"),
-            missing("6-7", "no profile arrived"),
+            missing("6-7", NOTHING_ARRIVED),
         ];
         assert_eq!(losses(&round, &given), expected);
     }

@@ -17,6 +17,8 @@ use crate::text::{Grid, Paint, Side, printable, wrapped};
 
 /// The event's name is cut to make a table fit, but not below this number of columns.
 const EVENT_COLUMNS_MIN: usize = 14;
+/// The function that is counted at its entry, since the table is closed before it returns.
+const UNTIMED: &str = "MPI_Finalize";
 /// Kinds of calls that last long and are shown while others go on.
 const WAITS_SHOWN: usize = 3;
 /// From this imbalance on a line is marked in colour.
@@ -142,9 +144,17 @@ fn grid(events: &[&(EventKey, EventStatistics)]) -> Grid {
     for (key, statistics) in events {
         let time = &statistics.time_ns;
         let imbalance = time.imbalance();
+        let (event, calls) = (printable(&key.to_string()), quantity::whole(statistics.count.sum()));
+        if key.name() == UNTIMED {
+            let none = || "-".to_string();
+            let ranks = statistics.ranks().to_string();
+            let cells = [event, calls, none(), none(), none(), none(), none(), ranks];
+            grid.row(cells.to_vec(), false);
+            continue;
+        }
         let cells = [
-            printable(&key.to_string()),
-            quantity::whole(statistics.count.sum()),
+            event,
+            calls,
             quantity::time(time.mean()),
             time.standard_deviation().map_or_else(|| "-".to_string(), quantity::time),
             at_rank(time.min(), time.min_rank()),

@@ -69,7 +69,7 @@ ranks     6 of 8
           0-4 finalized
           5 lost
 losses    missing ranks 6: back-end 3 closed its connection
-          missing ranks 7: no profile arrived
+          missing ranks 7: no profile arrived; only ranks of this host are observed
           lost ranks 5: ended without MPI_Finalize or exit; their last counts are shown
           events not counted: 1; a table of events was full
 waits     no MPI call returned from 2.5 s to 4.5 s

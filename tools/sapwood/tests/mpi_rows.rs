@@ -93,10 +93,13 @@ fn what_ranks_have_counted_arrives_whatever_the_tree() {
 }
 
 #[test]
-fn a_program_of_another_number_of_ranks_is_told_to_say_so() {
+fn a_wrong_number_of_ranks_is_corrected_by_the_program() {
     let folder = tempfile::tempdir().expect("a temporary folder");
+    let out = folder.path().join("out");
     let output = Command::new(env!("CARGO_BIN_EXE_sapwood"))
-        .args(["mpi", "--mpi", "openmpi", "--ranks", "4", "--", "python3"])
+        .args(["mpi", "--mpi", "openmpi", "--ranks", "4", "--out"])
+        .arg(&out)
+        .args(["--", "python3"])
         .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mpi/counting_ranks.py"))
         .arg(RANKS.to_string())
         .env("SAPWOOD_LIB_DIR", shim_folder(folder.path()))
@@ -104,11 +107,11 @@ fn a_program_of_another_number_of_ranks_is_told_to_say_so() {
         .output()
         .expect("the command was built");
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        errors.contains("it is of 5 ranks, not of 4; give the number with --ranks"),
-        "{errors}"
-    );
-    assert_eq!(output.status.code(), Some(3));
+    assert_eq!(output.status.code(), Some(3), "{errors}");
+    let profile = std::fs::read_to_string(out.join("profile.json")).expect("a report");
+    let profile: Value = serde_json::from_str(&profile).expect("JSON");
+    assert_eq!((&profile["world_size"], &profile["ranks_covered"]), (&5.into(), &5.into()));
+    assert_eq!(profile["missing"], Value::Array(Vec::new()), "{errors}");
 }
 
 fn shim_folder(folder: &Path) -> &Path {

@@ -4,7 +4,8 @@
 
 Rank r has called MPI_Barrier (number ID on communicators of 5-8 ranks) r + 1 times, for 1000 (r + 1)
 nanoseconds each, and moved 10 r bytes. All but the last rank say that they are finalized; the last
-ends without a word. Draws the bytes of bindings/mpi/shim/table.h and handover.h by itself.
+ends without a word. Draws the bytes of bindings/mpi/shim/table.h and handover.h by itself;
+no thread tells what it does.
 """
 
 import fcntl
@@ -22,8 +23,9 @@ F_ADD_SEALS = 1033
 
 def table(rank, size):
     state = 1 if rank == size - 1 else 2
-    header = struct.pack("<8sIIIIIIII Q64s64s IIIIII QQ40x", b"SWPROFIL", 1, 256, rank, size, os.getpid(), 1, state, 0,
-                         12345, b"host", b"counting", SLOTS, 1, 256 + 64 * SLOTS, NAMES, 0, 0, rank, TABLE_BYTES)
+    header = struct.pack("<8sIIIIIIII Q64s64s IIIIII QQ40x", b"SWPROFIL", 2, 256, rank, size, os.getpid(), 1, state, 0,
+                         12345, b"host", b"counting", SLOTS, 1, 256 + 64 * SLOTS, NAMES, 0, TABLE_BYTES, rank,
+                         TABLE_BYTES)
     slot = struct.pack("<QQQQ32x", ID << 8 | SIZE_CLASS, rank + 1, 1000 * (rank + 1) ** 2, 10 * rank)
     return (header + slot).ljust(TABLE_BYTES, b"\0")
 
