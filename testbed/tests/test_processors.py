@@ -65,7 +65,7 @@ class Processors(Story):
         self.assertEqual(report["code"], 0, report)
         self.assertEqual(report["links"]["machines"], LIMITED)
         run = ["login", PROGRAM, "run", "--cold", "-n", "-t", "60", "-w", names(LIMITED)]
-        self.assertRegex(testbed(*run, "--dry-run", "true"), rf"\ntree: p:[0-9.]+@{LIMITED}: [0-9]+ ms until it stands instead")
+        self.assertRegex(testbed(*run, "--dry-run", "true"), rf"\ntree: p:[0-9.]+@{LIMITED}: [0-9]+ ms to start instead")
         said = testbed(*run, "hostname")
         for index in range(LIMITED):
             self.assertIn(f"{name(index)}: {name(index)}\n", said)

@@ -32,7 +32,7 @@ pub fn time(text: &str) -> Result<Duration, String> {
 pub fn patience(text: &str) -> Result<Duration, String> {
     let time = time(text)?;
     match time.is_zero() || time > PATIENCE_MAX {
-        true => Err("give a time above 0 and up to 1h".to_owned()),
+        true => Err("give a time above 0 and up to 1h, such as 2s".to_owned()),
         false => Ok(time),
     }
 }

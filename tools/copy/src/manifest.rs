@@ -279,22 +279,22 @@ impl Manifest {
     /// What is wrong with it, behind those that are there.
     pub(super) fn add(&mut self, entry: Entry) -> Result<(), &'static str> {
         if self.entries.len() >= ENTRIES_MAX {
-            return Err("there are more entries than 4194304");
+            return Err("more than 4194304 files; copy them in parts");
         }
         let memory_bytes = self.memory_bytes + entry.memory_bytes();
         if memory_bytes > MANIFEST_BYTES_MAX {
-            return Err("its paths, links and holes take more than 1 GiB");
+            return Err("the list of files exceeds 1 GiB; copy fewer files");
         }
         if !entry.path.is_empty() {
             let parent = (entry.root, entry.parent_and_name().0.to_vec());
             if !self.folders.contains_key(&parent) {
-                return Err("an entry is in no folder");
+                return Err("an entry comes before its folder");
             }
         }
         if let Kind::HardLink(to) = entry.kind {
             let target = usize::try_from(to).ok().and_then(|to| self.entries.get(to));
             if target.is_none_or(|target| target.content().is_none()) {
-                return Err("a hard link names no file");
+                return Err("a hard link points to no file");
             }
         }
         if entry.kind == Kind::Folder {

@@ -191,7 +191,11 @@ impl Store {
                 site.tree = Some(Rc::new(open_folder(&site.parent, &site.name)?));
                 return Ok(());
             }
-            Some(_) => return Err(Trouble::new("is no folder; a folder is to be copied there")),
+            Some(_) => {
+                return Err(Trouble::new(
+                    "is not a folder, but the source is; remove it or choose another DEST",
+                ));
+            }
         }
         let temporary = temporary(&site.name);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -228,7 +232,7 @@ impl Store {
             return Ok((Rc::clone(folder), name));
         }
         let Some(mut folder) = site.tree.clone() else {
-            return Err(Trouble::new("its folder is not there"));
+            return Err(Trouble::new("its folder was not created"));
         };
         for part in above.split(|&byte| byte == b'/').filter(|part| !part.is_empty()) {
             folder = Rc::new(open_folder(&folder, OsStr::from_bytes(part))?);
@@ -243,7 +247,9 @@ impl Store {
         match mkdirat(&*parent, &*name, Mode::RWXU) {
             Err(Errno::EXIST) => match kind_of(&parent, &name)? {
                 Some(FileType::Directory) => Ok(()),
-                _ => Err(Trouble::new("is no folder; a folder is to be copied there")),
+                _ => Err(Trouble::new(
+                    "is not a folder, but the source is; remove it or choose another DEST",
+                )),
             },
             made => Ok(made?),
         }

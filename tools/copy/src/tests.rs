@@ -304,7 +304,7 @@ fn what_is_in_the_way_is_named_and_stays() {
     let mut receiver = receiver_at(&tree, &["file"], exact);
     let outcome = carry(&mut source_of(&[&file]), &mut receiver, |_| Fate::Arrives).unwrap();
     assert!(said(outcome).contains("is a folder"));
-    assert!(said(whole(&tree, &file)).contains("is no folder"));
+    assert!(said(whole(&tree, &file)).contains("is not a folder"));
     assert_eq!(fs::read(&file).unwrap(), b"x");
     let absent = folder.path().join("absent/copy");
     assert!(said(whole(&file, &absent)).contains("No such file"));

@@ -203,7 +203,7 @@ impl Round {
     fn keep_links(&self) {
         let links = self.found.as_ref().map(|found| found.links.clone());
         if let Some(Err(error)) = links.map(measured::store) {
-            eprintln!("sapwood: what was measured is not kept: {error}");
+            eprintln!("sapwood: cannot save the measurements: {error}");
         }
     }
 
@@ -213,7 +213,7 @@ impl Round {
         let there = network.everyone();
         for (rank, host) in (0..).zip(&mut self.hosts) {
             if host.reason.is_empty() && !there.ranks().contains(rank) {
-                host.reason = "the process above it has not started".to_owned();
+                host.reason = "its parent process did not start".to_owned();
             }
         }
     }
@@ -253,7 +253,7 @@ impl Round {
         let is_away = |host: &&mut Host| !sapwood_launch::is_own_name(&host.name);
         for host in self.hosts.iter_mut().filter(is_away) {
             if host.reason.is_empty() {
-                host.reason = "it has answered, and then its allocation has ended".to_owned();
+                host.reason = "answered, then its allocation ended".to_owned();
             }
         }
     }
@@ -376,7 +376,7 @@ impl Host {
         match (reason.as_str(), said) {
             ("", Some(said)) => {
                 let Said { name: own, pid, path, .. } = said;
-                format!("ok       {name:<18} calls itself {own}, process {pid}, {path}\n")
+                format!("ok       {name:<18} host name {own}, pid {pid}, {path}\n")
             }
             (reason, _) => format!("missing  {name:<18} {reason}\n"),
         }

@@ -45,7 +45,7 @@ fn binary() -> Check {
         Err(error) => Check::failed(
             "sapwood",
             format!("{version}, but its own file is not known: {error}"),
-            "trees start this file again; mount /proc",
+            "mount /proc: a tree starts this file again",
         ),
     }
 }
@@ -56,7 +56,7 @@ fn socket(name: &'static str, address: sapwood_transport::Result<Address>) -> Ch
         Err(error) => Check::failed(
             name,
             error.to_string(),
-            "look for a container's or a security module's rule against it",
+            "check the rules of the container or security module",
         ),
     }
 }
@@ -144,7 +144,7 @@ fn proc_readable() -> Check {
             Check::warning(
                 "/proc",
                 format!("without {}", missing.join(", ")),
-                "'sapwood bench' needs them; all else works",
+                "'sapwood bench' needs them; all other commands work",
             )
         }
         _ => Check::warning("/proc", format!("cannot read {own}"), "mount /proc"),
@@ -157,8 +157,8 @@ fn clock() -> Check {
     let flags = flags.lines().find(|line| line.starts_with("flags")).unwrap_or("");
     let has = |flag: &str| flags.split_whitespace().any(|word| word == flag);
     let counter = match (has("constant_tsc"), has("nonstop_tsc")) {
-        (true, true) => "TSC constant and never stopping",
-        (true, false) => "TSC constant",
+        (true, true) => "constant_tsc, nonstop_tsc",
+        (true, false) => "constant_tsc",
         _ => "no constant TSC",
     };
     match fs::read_to_string(file) {

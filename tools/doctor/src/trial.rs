@@ -46,12 +46,14 @@ fn check(name: &'static str, transport: TransportKind, is_encrypted: bool) -> Ch
     match wave(transport, is_encrypted) {
         Ok((startup_ms, round_trip_us)) => Check::fine(
             name,
-            format!("2x2 started in {startup_ms:.0} ms, right sums, {round_trip_us:.0} us a wave"),
+            format!(
+                "2x2 started in {startup_ms:.0} ms, sums correct, {round_trip_us:.0} us per round trip"
+            ),
         ),
         Err(failure) => Check::failed(
             name,
             failure.to_string(),
-            "mend what the lines above warn of; else report this line",
+            "fix the warnings above; without any, report this line",
         ),
     }
 }

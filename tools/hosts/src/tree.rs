@@ -49,7 +49,7 @@ const FAN_OUT_LOCAL_MAX: u32 = 64;
 pub struct TreeTerms {
     /// Let each process of the tree reach at most N others; by default the tree is chosen from
     /// measured costs of messages and log-ins.
-    #[arg(short = 'f', long = "fanout", visible_alias = "fan-out", value_name = "N",
+    #[arg(short = 'f', long = "fan-out", alias = "fanout", value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub fan_out: Option<u32>,
     /// Use a tree of this shape, with as many back-ends as there are hosts: 4x4, k:2@32 (k-nomial),
@@ -191,7 +191,7 @@ fn labelled(
 ) -> Result<(Shape, String), Failure> {
     let count = targets.count();
     if launching.knows_front_end_alone() {
-        let why = "flat, as processes that come know only the front-end".to_owned();
+        let why = "flat, because processes that join by port know only the front-end".to_owned();
         return Ok((Shape::flat(count).map_err(Failure::usage)?, why));
     }
     if let Some(shape) = &terms.shape {
@@ -217,7 +217,7 @@ fn labelled(
     let is_here = launching.launcher() == Launcher::Local;
     let (model, site, source) = if is_here {
         let site = Site { fan_out_max: FAN_OUT_LOCAL_MAX, ..Site::machine(own_processors()) };
-        (LogGp::LOCAL_SOCKETS, site, "by a guess for local sockets".to_owned())
+        (LogGp::LOCAL_SOCKETS, site, "estimated for local sockets".to_owned())
     } else {
         let measured = Measured::for_hosts(&targets.set, launching.launch_method());
         let site = Site { hosts: count, dedicated_hosts: 1, ..Site::machine(own_processors()) };
@@ -247,9 +247,9 @@ fn fan_out_limit() -> u32 {
 /// One clause.
 fn why(best: &Candidate, flat: Option<f64>, pattern: Pattern) -> String {
     let (divisor, unit) = match pattern {
-        Pattern::Start => (1e3, "ms until it stands"),
-        Pattern::Request => (1.0, "us a question"),
-        Pattern::Stream => (1.0, "us a wave"),
+        Pattern::Start => (1e3, "ms to start"),
+        Pattern::Request => (1.0, "us per round trip"),
+        Pattern::Stream => (1.0, "us per wave"),
     };
     let cost = best.cost_us / divisor;
     let switches = if best.kind == Kind::Grouped { " by switch" } else { "" };

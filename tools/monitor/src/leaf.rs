@@ -15,8 +15,9 @@ use sapwood_command_line::exit::Failure;
 /// The hidden argument with which this program is a leaf; the base of the leaves' names follows.
 pub const LEAF: &str = "mpi-leaf";
 
-/// Asks for a round: `%ud` number of MPI ranks, 0 if it is not known, `%uld` wave to answer in, `%uld` nanoseconds from
-/// which on an activity is long. The answer is a [`sapwood_profile::Round`].
+/// Asks for a round: `%ud` number of MPI ranks, 0 if it is not known, `%uld` wave to answer in,
+/// `%uld` nanoseconds from which on an activity is long. The answer is a
+/// [`sapwood_profile::Round`].
 pub(crate) const ROUND: Tag = FIRST_TAG;
 /// Asks for the ranks' own profiles: the same values. The answer is
 /// [`sapwood_profile::RankRows`].

@@ -52,7 +52,7 @@ pub struct Arguments {
     #[arg(long, value_name = "N")]
     ranks_per_leaf: Option<NonZeroU32>,
     /// The most children that a process of the tree has.
-    #[arg(long, value_name = "F", default_value_t = 8, conflicts_with = "topology",
+    #[arg(long, alias = "fanout", value_name = "F", default_value_t = 8, conflicts_with = "topology",
           value_parser = clap::value_parser!(u16).range(2..))]
     fan_out: u16,
     /// The tree, such as 8 or 2x4; its leaves share the ranks.

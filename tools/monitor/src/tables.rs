@@ -57,7 +57,7 @@ impl Hello {
         let table_bytes = bytes[24..].first_chunk().map_or(0, |b| u64::from_le_bytes(*b));
         let hello = Self { world_rank: word(12), world_size: word(16), pid: word(20), table_bytes };
         if hello.world_rank >= hello.world_size {
-            return Err(format!("its hello names rank {} of {}", word(12), word(16)));
+            return Err(format!("the shim announced rank {} of {} ranks", word(12), word(16)));
         }
         Ok(hello)
     }
@@ -112,7 +112,9 @@ impl Tables {
                 Ok(TableAccepted::ForeignUser(_)) => {}
                 Ok(TableAccepted::Exhausted) => {
                     self.listener = None;
-                    self.note("no descriptor is left; further ranks are not observed");
+                    self.note(
+                        "too many open files; further ranks are not observed; raise 'ulimit -n'",
+                    );
                 }
                 Err(error) => {
                     self.listener = None;
@@ -133,8 +135,8 @@ impl Tables {
         let Hello { world_rank, world_size, pid, table_bytes } = hello;
         if self.ranks.contains_key(&world_rank) {
             return self.note(&format!(
-                "process {pid} is not observed: it is a second rank {world_rank}, as of a second \
-                 program or of MPI_Comm_spawn"
+                "process {pid} is not observed: rank {world_rank} is already observed, so it is of a \
+                 second program or of MPI_Comm_spawn"
             ));
         }
         // A size beyond this machine's memory is refused as any other that is too large.

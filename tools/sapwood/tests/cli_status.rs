@@ -335,7 +335,7 @@ fn a_busy_front_end_is_not_waited_for_for_ever() {
 fn bad_input_is_refused_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, what) in [
-        (&["status", "--timeout", "0ms"][..], "between 1ms and 60s"),
+        (&["status", "--timeout", "0ms"][..], "from 1ms to 60s"),
         (&["status", "--timeout", "soon"], "not a time"),
         (&["status", "--watch", "1ms"], "100ms"),
         (&["trace-wave", "--watch"], "--watch"),

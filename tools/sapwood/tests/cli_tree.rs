@@ -24,12 +24,12 @@ fn why(output: &Output) -> String {
 }
 
 #[test]
-fn the_tree_is_chosen_by_a_guess_or_by_what_was_measured() {
+fn the_tree_is_chosen_by_an_estimate_or_by_what_was_measured() {
     let cache = tempfile::tempdir().unwrap();
     let guess = why(&dry_run(cache.path(), &[]));
     // How much a flat one would take depends on the processors on which its clients run.
-    assert!(guess.contains(" ms until it stands instead of "), "{guess}");
-    assert!(guess.contains(" flat, by a guess"), "{guess}");
+    assert!(guess.contains(" ms to start instead of "), "{guess}");
+    assert!(guess.contains(" flat, estimated"), "{guess}");
     let folder = cache.path().join("sapwood");
     fs::create_dir(&folder).unwrap();
     // Log-ins that take long, and cost the caller nothing: the flatter the better.

@@ -91,9 +91,9 @@ fn role_name(role: Role) -> &'static str {
 
 fn table(name: &str, clocks: &Clocks, drifts: &[Drift]) -> String {
     let mut text = format!(
-        "{name}: clocks ahead of the front-end's, each within its bounds\n{:>6} {:<22} {:<20} {:>16} \
+        "{name}: offsets from the front-end's clock, each with its error bound\n{:>6} {:<22} {:<20} {:>16} \
          {:>12} {:>16} {:>20}\n",
-        "rank", "role", "host", "ahead us", "+- us", "wall clock us", "drift us/s"
+        "rank", "role", "host", "offset us", "+- us", "wall clock us", "drift us/s"
     );
     for clock in &clocks.known {
         let drift = drifts.iter().find(|drift| drift.rank == clock.rank);

@@ -147,7 +147,7 @@ fn describe(node: &NodeStatus, paint: Paint) -> String {
     }
     let _ = write!(text, "  queue {} %", record.fill.div_ceil(10));
     if record.kept_bytes > 0 {
-        let _ = write!(text, "  kept {}", size(record.kept_bytes as f64));
+        let _ = write!(text, "  unacknowledged {}", size(record.kept_bytes as f64));
     }
     if record.dropped > 0 {
         let _ = write!(text, "  dropped {}", record.dropped);

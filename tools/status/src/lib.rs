@@ -137,7 +137,7 @@ fn wait(text: &str) -> Result<Duration, String> {
     let time = time(text)?;
     let most = Duration::from_secs(60);
     if time.is_zero() || time > most {
-        return Err("the wait must be between 1ms and 60s".to_string());
+        return Err("give a time from 1ms to 60s, such as 2s".to_string());
     }
     Ok(time)
 }
@@ -145,7 +145,7 @@ fn wait(text: &str) -> Result<Duration, String> {
 fn interval(text: &str) -> Result<Duration, String> {
     let time = time(text)?;
     if time < INTERVAL_MIN {
-        return Err("the shortest time between two pictures is 100ms".to_string());
+        return Err("give a time of at least 100ms, such as 1s".to_string());
     }
     Ok(time)
 }

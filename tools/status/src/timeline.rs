@@ -67,16 +67,16 @@ pub(super) fn draw(name: &str, status: &Status, paint: Paint) -> String {
     let _ = writeln!(
         text,
         "{:>10} {:>10} {:>10} {:>10}  * slowest path",
-        "request", "inside", "at parent", "link"
+        "request at", "processing", "to parent", "link rtt"
     );
     let marked: BTreeSet<Rank> = way.slowest.iter().copied().collect();
     let drawing = Drawing { way: &way, marked, paint };
     drawing.line(root, "", &mut text);
     drawing.children(root, &mut String::new(), &mut text);
     text.push_str(
-        "request: taken to be half a round trip after the parent's; inside: from the request to \
-         the sending of the answer,\non the process's own clock; at parent: from the request to \
-         the arrival of the answer, on the parent's clock.\n",
+        "request at: estimated as half a round trip after the parent's\n\
+         processing: from the request to the sending of the answer, on the process's own clock\n\
+         to parent: from the request to the arrival of the answer, on the parent's clock\n",
     );
     text
 }

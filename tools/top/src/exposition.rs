@@ -43,12 +43,12 @@ pub(crate) fn text(sample: Option<&Sample>, series_max: usize) -> String {
     let waves = sample.map_or(0, |sample| sample.number) as f64;
     let time = time.map_or(0.0, |time| time.as_secs_f64());
     let left_out = series.left_out as f64;
-    series.write_own("top_hosts", "Hosts by whether they answered the last wave", &hosts);
+    series.write_own("top_hosts", "Hosts by state in the last update", &hosts);
     series.write_own("top_waves", "Updates since the start", &[("", waves)]);
-    series.write_own("top_wave_seconds", "How long the last wave took", &[("", seconds)]);
-    let help = "When the last wave was over, in seconds since 1970";
+    series.write_own("top_wave_seconds", "Duration of the last update", &[("", seconds)]);
+    let help = "End of the last update, in seconds since 1970";
     series.write_own("top_wave_timestamp_seconds", help, &[("", time)]);
-    let help = "Series that had no place within the bound";
+    let help = "Series left out because of --series-max";
     series.write_own("top_series_left_out", help, &[("", left_out)]);
     series.text + "# EOF\n"
 }

@@ -58,17 +58,16 @@ pub struct Arguments {
     selection: Selection,
     #[command(flatten)]
     reach: Reach,
-    /// Interval between questions, in seconds.
-    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = interval)]
+    /// Query the hosts at this interval.
+    #[arg(long, value_name = "TIME", default_value = "1", value_parser = interval)]
     interval: Duration,
-    /// Wait this long for hosts that do not answer, in seconds [default: half the interval, at most
-    /// 5].
-    #[arg(long, value_name = "SECONDS", value_parser = interval)]
+    /// Wait this long for hosts that do not answer [default: half the interval, at most 5s].
+    #[arg(long, value_name = "TIME", value_parser = interval)]
     wave_timeout: Option<Duration>,
     /// End after one update.
     #[arg(long, conflicts_with = "count")]
     once: bool,
-    /// End after N waves.
+    /// End after N updates.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// Number of the worst hosts of each metric that are named.
@@ -78,13 +77,13 @@ pub struct Arguments {
     /// The metric whose worst hosts are shown.
     #[arg(long, value_name = "NAME", default_value = "cpu.busy", value_parser = metric_name)]
     metric: usize,
-    /// Print one JSON object in a line for each wave.
+    /// Print one line of JSON for each update.
     #[arg(long, conflicts_with = "quiet")]
     json: bool,
     /// Write no tables; say on standard error who comes and goes.
     #[arg(short = 'q', long)]
     quiet: bool,
-    /// Serve the last wave as OpenMetrics: ADDRESS:PORT, or PORT of the loopback; 0 for any port.
+    /// Serve the last update as OpenMetrics: ADDRESS:PORT, or PORT of the loopback; 0 for any port.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = listening_address)]
     listen: Option<SocketAddr>,
     /// Serve at most N series.
@@ -106,11 +105,7 @@ fn interval(text: &str) -> Result<Duration, String> {
     let interval = time(text)?;
     match (INTERVAL_MIN..=INTERVAL_MAX).contains(&interval) {
         true => Ok(interval),
-        false => Err(format!(
-            "a time from {} to {} seconds is expected",
-            INTERVAL_MIN.as_secs_f64(),
-            INTERVAL_MAX.as_secs_f64()
-        )),
+        false => Err("give a time from 100ms to 1h, such as 500ms".to_owned()),
     }
 }
 
@@ -127,7 +122,7 @@ fn listening_address(text: &str) -> Result<SocketAddr, String> {
         return Ok(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
     }
     text.parse().map_err(|_| {
-        "an address and a port are expected, as 127.0.0.1:9500 or [::1]:9500, or a port".to_string()
+        "give ADDRESS:PORT or PORT, such as 127.0.0.1:9500, [::1]:9500 or 9500".to_string()
     })
 }
 

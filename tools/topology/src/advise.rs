@@ -36,7 +36,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 0)]
     dedicated: u32,
     /// Most children of one process.
-    #[arg(long, value_name = "N", default_value_t = FAN_OUT_MAX,
+    #[arg(long = "fan-out", alias = "fan-out-max", value_name = "N", default_value_t = FAN_OUT_MAX,
           value_parser = clap::value_parser!(u32).range(2..))]
     fan_out_max: u32,
     /// Payload of each packet.
@@ -98,7 +98,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<String, Failure> {
         .map_err(Failure::usage)?;
     let Some(best) = candidates.first() else {
         return Err(Failure::usage(format!(
-            "no tree has {} back-ends with at most {} children each; raise --fan-out-max",
+            "no tree has {} back-ends with at most {} children each; raise --fan-out",
             arguments.backends, site.fan_out_max
         )));
     };
@@ -154,12 +154,12 @@ impl Advice<'_> {
         let source = &self.source;
         let unit = match arguments.pattern {
             PatternName::Request => "us per question",
-            PatternName::Stream => "us a wave",
+            PatternName::Stream => "us/wave",
             PatternName::Start => "us to start",
         };
         let mut text = format!(
             "take {}: {why}\n\nLogGP {source}: --loggp {}; {} hosts of {} processors, packets of {} \
-             bytes\n\n{:<10} {:<28} {:>8} {:>6} {:>8} {unit:>14} {:>12}\n",
+             bytes\n\n{:<10} {:<28} {:>11} {:>6} {:>8} {unit:>14} {:>12}\n",
             best.shape,
             measured::as_option(model),
             site.hosts,
@@ -167,10 +167,10 @@ impl Advice<'_> {
             arguments.bytes,
             "kind",
             "tree",
-            "between",
+            "comm. procs",
             "depth",
             "fan-out",
-            "to the first",
+            "vs. best",
         );
         for (place, candidate) in candidates.iter().enumerate() {
             if place < SHOWN || candidate.kind == Kind::Flat {
@@ -256,7 +256,7 @@ fn line(of: &Candidate, best_us: f64) -> String {
     // Writing to a string cannot fail.
     let _ = writeln!(
         line,
-        "{:<10} {:<28} {:>8} {:>6} {:>8} {:>14.1} {:>12.2}",
+        "{:<10} {:<28} {:>11} {:>6} {:>8} {:>14.1} {:>12.2}",
         kind_name(of.kind),
         of.prediction.shape,
         of.prediction.communication_processes,

@@ -73,8 +73,8 @@ pub(super) fn run(
 fn table(model: &LogGp, arguments: &Arguments, own: &Prediction, others: &[Prediction]) -> String {
     let mut text = format!(
         "LogGP: latency {} us, overhead {} us, gap {} us, {} us a byte; packets of {} bytes\n\
-         a model of shapes, not of this machine: 'sapwood bench tree' measures\n\n\
-         {:<24} {:>9} {:>8} {:>6} {:>12} {:>12} {:>12} {:>10}\n",
+         times predicted by LogGP; 'sapwood bench tree' measures them\n\n\
+         {:<24} {:>9} {:>11} {:>6} {:>12} {:>12} {:>13} {:>10}\n",
         model.latency_us(),
         model.overhead_us(),
         model.gap_us(),
@@ -82,11 +82,11 @@ fn table(model: &LogGp, arguments: &Arguments, own: &Prediction, others: &[Predi
         arguments.bytes,
         "tree",
         "back-ends",
-        "between",
+        "comm. procs",
         "depth",
         "broadcast us",
         "reduction us",
-        "both us",
+        "round trip us",
         "waves/s",
     );
     for of in std::iter::once(own).chain(others) {
