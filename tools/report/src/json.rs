@@ -74,6 +74,7 @@ struct Episode {
     seen_s: f64,
     waiting: Vec<Activity>,
     absent: Vec<Activity>,
+    unknown: String,
 }
 
 #[derive(Serialize)]
@@ -198,6 +199,7 @@ impl Episode {
             seen_s: episode.seen.as_secs_f64(),
             waiting: activities(&episode.standstill.waiting),
             absent: activities(&episode.standstill.absent),
+            unknown: episode.standstill.unknown.to_string(),
         }
     }
 }

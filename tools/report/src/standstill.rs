@@ -28,6 +28,8 @@ pub struct Standstill {
     pub waiting: Vec<Entry>,
     /// What the other ranks do.
     pub absent: Vec<Entry>,
+    /// Ranks of which the round knows nothing.
+    pub unknown: RankSet,
 }
 
 impl Standstill {
@@ -56,7 +58,7 @@ impl Standstill {
             wanted.map(|(kind, statistics)| (kind.clone(), statistics.clone())).collect()
         };
         let (waiting, absent) = (entries(&waits), entries(&does_not_come));
-        Some(Self { waiting, absent })
+        Some(Self { waiting, absent, unknown: round.missing() })
     }
 
     /// For how long no call has returned.
@@ -69,8 +71,9 @@ impl Standstill {
     /// Whether those that do not come can only do so after something from outside: all wait, or
     /// the others are stopped or lost.
     fn is_certain(&self) -> bool {
-        let mut absent = self.absent.iter();
-        absent.all(|(kind, _)| matches!(kind.condition, Condition::Stopped | Condition::Lost))
+        let is_gone =
+            |kind: &ActivityKind| matches!(kind.condition, Condition::Stopped | Condition::Lost);
+        self.unknown.is_empty() && self.absent.iter().all(|(kind, _)| is_gone(kind))
     }
 
     /// Lines for people: what it is, who waits, who does not come.
@@ -80,7 +83,9 @@ impl Standstill {
         let mut lines = vec![format!("no MPI call has returned for {seconds}")];
         lines.extend(self.waiting.iter().map(|entry| format!("waiting: {}", told(entry))));
         lines.extend(self.absent.iter().map(|entry| format!("not coming: {}", told(entry))));
-        if self.absent.is_empty() {
+        if !self.unknown.is_empty() {
+            lines.push(format!("not known: {}", ranks(&self.unknown)));
+        } else if self.absent.is_empty() {
             lines.push("all ranks wait".to_owned());
         }
         lines
@@ -228,6 +233,17 @@ mod tests {
         let lines = lines(&[waits(), activity("MPI_Recv", true, Condition::Unknown)]);
         assert_eq!(lines.last().unwrap(), "all ranks wait");
         assert_eq!(lines.len(), 4);
+    }
+
+    #[test]
+    fn a_rank_that_is_missing_from_the_round_may_be_the_one_that_does_not_come() {
+        let mut round = Round::new(3);
+        let mut profile = RankProfile::new(1, 3);
+        profile.activities = vec![waits()];
+        round.add(&profile).unwrap();
+        let still = Standstill::of(&round).unwrap();
+        assert_eq!(still.lines().last().unwrap(), "not known: ranks 0,2");
+        assert!(!still.is_certain(), "it may come yet");
     }
 
     #[test]

@@ -75,6 +75,7 @@ losses    missing ranks 6: back-end 3 closed its connection
 waits     no MPI call returned from 2.5 s to 4.5 s
           waiting: ranks 0-4 in MPI_Allreduce on MPI_COMM_WORLD in region solve, for 2.00 s
           not coming: rank 5, lost in MPI_Recv on MPI_COMM_WORLD in region solve, for 2.00 s
+          not known: ranks 6-7
 at end    rank 5, lost in MPI_Recv on MPI_COMM_WORLD in region solve, for 2.00 s
 
 Time by class, inclusive; a region holds what is called in it
