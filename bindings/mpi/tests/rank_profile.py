@@ -3,7 +3,7 @@
 import os
 import struct
 
-HEADER = struct.Struct("<8sIIIIIIIIQ64s64sIIIIIIQQII32x")
+HEADER = struct.Struct("<8sIIIIIIIIQ64s64sIIIIIIQQIIQQQQ")
 SLOT = struct.Struct("<QQQQ32x")
 NONE = 255
 
@@ -27,11 +27,15 @@ class Profile:
         self.data = data
         (magic, version, header_bytes, self.rank, self.size, self.pid, self.abi, self.state, self.flags,
          self.started_ns, host, program, capacity, used, names_at, names_capacity, names_used, activities_at,
-         self.dropped, table_bytes, activities, communicators) = HEADER.unpack_from(data)
+         self.dropped, table_bytes, activities, communicators, clock_ticks, clock_ns, clock_scale,
+         _) = HEADER.unpack_from(data)
         assert (magic, version, header_bytes) == (b"SWPROFIL", 2, 256)
         assert activities_at == names_at + names_capacity == header_bytes + 64 * capacity + names_capacity
         assert table_bytes == len(data) == activities_at + 64 * activities + 32 * communicators
         assert used <= capacity and names_used <= names_capacity
+        since = [struct.unpack_from("<Q", data, activities_at + 64 * i + 8)[0] for i in range(activities)]
+        # When it entered or left its last call.
+        self.ended_ns = max(clock_ns + (max(0, ticks - clock_ticks) * clock_scale >> 32) for ticks in since)
         self.host, self.program = (text.rstrip(b"\0").decode() for text in (host, program))
         self.calls, self.regions, self.times = {}, {}, {}
         names = function_names()

@@ -81,6 +81,7 @@ class Truth:
                 self.check_facts(run, ranks, finalized)
                 self.check_events(run)
                 self.check_rows(run)
+                self.check_time(run)
 
     def check_facts(self, run, ranks, finalized):
         profile = run.profile
@@ -107,6 +108,25 @@ class Truth:
             for at, metric in enumerate(("calls", "time_ns", "bytes")):
                 values = {rank: counters[at] for rank, counters in by_rank.items()}
                 self.check_metric((key, metric), event[metric], statistics(values))
+
+    def check_time(self, run):
+        """The division of time, from each rank's own clock and counts."""
+        wall = {rank: dump.ended_ns - dump.started_ns for rank, dump in run.dumps.items()}
+        calls = {rank: sum(time for key, time in dump.times.items()
+                           if isinstance(key, tuple) and key[0] not in ("MPI_Init", "MPI_Init_thread"))
+                 for rank, dump in run.dumps.items()}
+        mpi = {rank: min(calls[rank], wall[rank]) for rank in wall}
+        compute = {rank: wall[rank] - mpi[rank] for rank in wall}
+        came = run.profile["time"]
+        for name, values in (("wall_ns", wall), ("mpi_ns", mpi), ("compute_ns", compute),
+                             ("mpi_ppm", {rank: mpi[rank] * 10**6 // wall[rank] for rank in wall})):
+            self.check_metric(("time", name), came[name], statistics(values))
+        largest = max(compute.values())
+        balance = Fraction(sum(compute.values()), len(compute) * largest)
+        communication = Fraction(largest, max(wall.values()))
+        for name, expected in (("load_balance", balance), ("communication", communication),
+                               ("parallel", balance * communication)):
+            self.assertTrue(math.isclose(came["efficiency"][name], expected, rel_tol=ROUNDING), (name, came, expected))
 
     def check_metric(self, what, came, expected):
         for name in ("sum", "min", "min_rank", "max", "max_rank"):

@@ -7,7 +7,7 @@ use core::fmt;
 
 use sapwood_packet::Rank;
 
-use crate::{Activity, EventKey};
+use crate::{Activity, EventKey, TimeShare};
 
 /// The metrics of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -126,6 +126,8 @@ pub struct RankProfile {
     pub events: BTreeMap<EventKey, Counters>,
     /// What its threads do at this moment. Rows do not hold it.
     pub activities: Vec<Activity>,
+    /// How it has spent its time so far. Rows do not hold it.
+    pub time: TimeShare,
 }
 
 impl RankProfile {
@@ -144,6 +146,7 @@ impl RankProfile {
             unreadable: 0,
             events: BTreeMap::new(),
             activities: Vec::new(),
+            time: TimeShare::default(),
         }
     }
 }

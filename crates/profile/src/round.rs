@@ -42,21 +42,36 @@
 //! 30  %aud   K lowest ranks with these
 //! 31  %auld  K shortest times
 //! ```
+//!
+//! How time was spent follows: wall time, time in MPI, time outside of it, and the share of MPI in
+//! parts per million, four numbers in each array, or none as long as no rank has run:
+//!
+//! ```text
+//! 32  %aud   numbers of ranks
+//! 33  %auld  sums, low halves
+//! 34  %auld  their high halves; empty when all are 0
+//! 35  %auld  sums of squares, low halves
+//! 36  %auld  their high halves; empty when all are 0
+//! 37  %auld  smallest values
+//! 38  %auld  largest values
+//! 39  %aud   lowest ranks that have the smallest value
+//! 40  %aud   lowest ranks that have the largest value
+//! ```
 
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
 use sapwood_packet::{Directive, Rank, RankSet, Values, ValuesRef};
 
-use crate::activity_codec;
 use crate::codec::{
     BYTES, LONG, LONGS, NAMES, WORD, WORDS, Wide, check_format, column, push_ranks, push_wide,
     ranks,
 };
 use crate::{
-    Activities, EventKey, EventStatistics, Metric, MetricStatistics, ProfileError, RankProfile,
-    RankState,
+    Activities, EventKey, EventStatistics, Load, Metric, MetricStatistics, ProfileError,
+    RankProfile, RankState,
 };
+use crate::{activity_codec, load};
 
 /// The most kinds of events that a round holds: those of all ranks together.
 pub const EVENTS_MAX: usize = 65_536;
@@ -64,10 +79,13 @@ pub const EVENTS_MAX: usize = 65_536;
 const VERSION: u32 = 2;
 /// Where the activities begin.
 const ACTIVITIES: usize = 19;
-const LAYOUT: [Directive; 32] = [
+/// Where the division of time begins.
+const LOAD: usize = 32;
+const LAYOUT: [Directive; 41] = [
     WORD, WORD, LONG, LONG, WORDS, WORDS, WORDS, WORDS, WORDS, NAMES, WORDS, LONGS, LONGS, LONGS,
     LONGS, LONGS, LONGS, WORDS, WORDS, WORD, WORDS, BYTES, NAMES, NAMES, WORDS, WORDS, WORDS,
-    WORDS, BYTES, LONGS, WORDS, LONGS,
+    WORDS, BYTES, LONGS, WORDS, LONGS, WORDS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, WORDS,
+    WORDS,
 ];
 
 /// Statistics of every event over the covered MPI ranks.
@@ -85,6 +103,7 @@ pub struct Round {
     /// Sorted by key.
     events: Vec<(EventKey, EventStatistics)>,
     activities: Activities,
+    load: Option<Load>,
 }
 
 impl Round {
@@ -148,6 +167,12 @@ impl Round {
         &self.events
     }
 
+    /// How the covered ranks have spent their time; nothing as long as none has run.
+    #[must_use]
+    pub const fn load(&self) -> Option<&Load> {
+        self.load.as_ref()
+    }
+
     /// What the covered ranks do at this moment.
     #[must_use]
     pub const fn activities(&self) -> &Activities {
@@ -186,6 +211,7 @@ impl Round {
         for activity in &profile.activities {
             one.activities.add(rank, activity);
         }
+        one.load = Load::of(profile.time, rank);
         self.merge(one)
     }
 
@@ -218,6 +244,10 @@ impl Round {
         self.unreadable = self.unreadable.saturating_add(other.unreadable);
         self.merge_events(other.events, count);
         self.activities.merge(other.activities);
+        match (&mut self.load, other.load) {
+            (Some(load), Some(other)) => load.merge(&other),
+            (load, other) => *load = load.or(other),
+        }
         Ok(())
     }
 
@@ -288,7 +318,7 @@ impl Round {
             .array(&longs(|metric| metric.max))
             .array(&places(|metric| metric.min_rank))
             .array(&places(|metric| metric.max_rank));
-        activity_codec::push(values, &self.activities)
+        load::push(activity_codec::push(values, &self.activities), self.load.as_ref())
     }
 
     /// One number of all metrics of all events.
@@ -315,9 +345,11 @@ impl Round {
             unreadable: values.scalar(3)?,
             events: Vec::new(),
             activities: Activities::default(),
+            load: None,
         };
         round.check_ranks()?;
         round.activities = activity_codec::read(values, ACTIVITIES, &round.covered)?;
+        round.load = load::read(values, LOAD, &round.covered)?;
         let keys = keys(values)?;
         round.events = Columns::read(values, keys.len())?.events(keys, &round.covered)?;
         Ok(round)

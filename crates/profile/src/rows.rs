@@ -32,6 +32,7 @@ use sapwood_packet::{Directive, Rank, RankSet, Values, ValuesRef};
 use crate::codec::{BYTES, LONGS, NAMES, WORD, WORDS, check_format, column};
 use crate::{
     Class, Counters, EVENTS_MAX, EventKey, ProfileError, RankProfile, RankState, Round, SizeClass,
+    TimeShare,
 };
 
 const VERSION: u32 = 1;
@@ -227,6 +228,7 @@ impl RankRows {
                 unreadable: unreadable[at],
                 events: events.next(lengths[at])?,
                 activities: Vec::new(),
+                time: TimeShare::default(),
             });
         }
         if ranks.windows(2).any(|pair| pair[0] >= pair[1]) || !events.keys.is_empty() {

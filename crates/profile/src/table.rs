@@ -12,8 +12,8 @@ use alloc::vec::Vec;
 use sapwood_packet::Rank;
 
 use crate::{
-    Activity, ActivityKind, Condition, EventKey, Peer, ProfileError, RankProfile, RankState,
-    SizeClass,
+    Activity, ActivityKind, Condition, EventKey, Function, Peer, ProfileError, RankProfile,
+    RankState, SizeClass, TimeShare,
 };
 
 /// `SWPROFIL`, as the first bytes of the table.
@@ -168,6 +168,27 @@ impl<'a> TableReader<'a> {
         outside.into_iter().min_by_key(|activity| activity.for_ns).into_iter().collect()
     }
 
+    /// How the rank has spent its time until this moment, or until it ended. `MPI_Init` is before
+    /// the begin, a call that has not returned counts as far as it has come.
+    #[must_use]
+    pub fn time(&self, moment: Moment) -> TimeShare {
+        let started = long(self.bytes, 40);
+        let threads = self.activities.chunks_exact(ACTIVITY_BYTES);
+        let is_over = self.state != RankState::Running || moment.condition == Condition::Lost;
+        // When it entered or left its last call.
+        let last = threads.clone().map(|one| self.nanoseconds(long(one, 8))).max().unwrap_or(0);
+        let end = if is_over { last } else { moment.now_ns };
+        let begun = threads.filter(|one| long(one, 0) != 0);
+        let begun = begun.map(|one| self.nanoseconds(long(one, 8))).min();
+        let in_progress = begun.map_or(0, |begun| end.saturating_sub(begun));
+        let returned = self.slots.chunks_exact(SLOT_BYTES).filter_map(|slot| {
+            let is_call = long(slot, 0) & REGION == 0 && !is_initialisation(long(slot, 0));
+            is_call.then(|| long(slot, 16))
+        });
+        let mpi_ns = returned.fold(in_progress, u64::saturating_add);
+        TimeShare { wall_ns: end.saturating_sub(started), mpi_ns }
+    }
+
     fn activity(&self, bytes: &[u8], moment: Moment) -> Activity {
         let function = u32::try_from(long(bytes, 0)).unwrap_or(0);
         let function = (function != 0).then_some(function);
@@ -252,6 +273,12 @@ impl<'a> TableReader<'a> {
         let end = name.iter().position(|&byte| byte == 0)?;
         EventKey::from_name(&name[..end]).filter(|_| starts)
     }
+}
+
+/// Whether the key is of the function in which counting begins.
+fn is_initialisation(key: u64) -> bool {
+    let function = Function::of(u32::try_from(key >> 8).unwrap_or(0));
+    matches!(function.map(|function| function.name), Some("MPI_Init" | "MPI_Init_thread"))
 }
 
 fn long(bytes: &[u8], at: usize) -> u64 {

@@ -226,6 +226,34 @@ fn a_rank_outside_of_mpi_is_told_with_its_last_return() {
 }
 
 #[test]
+fn time_is_divided_between_mpi_and_the_rest() {
+    let mut table = Table::new(0, 8);
+    // It began to count at 5000, and has been in MPI for 1200 ns, MPI_Init apart.
+    table.put(40, &5000_u64.to_le_bytes());
+    table.slot(u64::from(function("MPI_Init")) << 8 | 255, [1, 4000, 0]);
+    table.slot(u64::from(function("MPI_Bcast")) << 8 | 3, [2, 1200, 0]);
+    table.put(NAMES, b"solve\0");
+    table.slot(1 << 63, [1, 3000, 0]);
+    table.thread(0, 0, 3000, 0, i32::MIN);
+    let time = |table: &Table, condition| {
+        let words = table.words();
+        let reader = TableReader::new(&words).expect("a table");
+        let time = reader.time(Moment { now_ns: 9000, long_ns: 0, condition });
+        (time.wall_ns, time.mpi_ns)
+    };
+    assert_eq!(time(&table, Condition::Computing), (4000, 1200));
+    // The rank was lost after its last call had returned, 3000 ns after it began.
+    assert_eq!(time(&table, Condition::Lost), (3000, 1200));
+    // A call that has not returned counts as far as it has come.
+    table.thread(0, function("MPI_Recv"), 3500, WORLD, 1);
+    assert_eq!(time(&table, Condition::Unknown), (4000, 1700));
+    // It is in MPI_Finalize, and counts no more.
+    table.put(32, &2_u32.to_le_bytes());
+    table.thread(0, function("MPI_Finalize"), 3800, 0, i32::MIN);
+    assert_eq!(time(&table, Condition::Unknown), (3800, 1200));
+}
+
+#[test]
 fn any_source_has_another_number_in_each_mpi() {
     let mut table = Table::new(0, 8);
     for (abi, number, peer) in

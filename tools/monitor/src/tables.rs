@@ -236,8 +236,10 @@ impl RankTable {
             (RankState::Exited, _) => None,
             (RankState::Running | RankState::Finalized, condition) => condition,
         };
-        if let Some(condition) = condition {
-            profile.activities = table.activities(Moment { now_ns, long_ns, condition });
+        let moment = Moment { now_ns, long_ns, condition: condition.unwrap_or(Condition::Unknown) };
+        profile.time = table.time(moment);
+        if condition.is_some() {
+            profile.activities = table.activities(moment);
         }
         Ok(profile)
     }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use sapwood_packet::Rank;
 use sapwood_profile::{
-    ActivityKind, ActivityStatistics, ClassTotal, EventKey, EventStatistics, MetricStatistics,
-    RankState, Round, SizeClass,
+    ActivityKind, ActivityStatistics, ClassTotal, EventKey, EventStatistics, Load,
+    MetricStatistics, RankState, Round, SizeClass,
 };
 use serde::Serialize;
 
@@ -50,6 +50,24 @@ struct Document<'a> {
     activities: Vec<Activity>,
     standstills: Vec<Episode>,
     standstills_left_out: u64,
+    time: Option<Time>,
+}
+
+/// How the covered ranks have spent their time.
+#[derive(Serialize)]
+struct Time {
+    wall_ns: Metric,
+    mpi_ns: Metric,
+    compute_ns: Metric,
+    mpi_ppm: Metric,
+    efficiency: Option<Efficiency>,
+}
+
+#[derive(Serialize)]
+struct Efficiency {
+    parallel: f64,
+    load_balance: f64,
+    communication: f64,
 }
 
 /// What ranks did at the last round.
@@ -155,6 +173,7 @@ impl<'a> Document<'a> {
             activities: round.activities().iter().map(Activity::of).collect(),
             standstills: report.standstills.episodes.iter().map(Episode::of).collect(),
             standstills_left_out: report.standstills.more,
+            time: round.load().map(Time::of),
         }
     }
 }
@@ -167,6 +186,23 @@ impl States {
             finalized: ranks(RankState::Finalized),
             exited: ranks(RankState::Exited),
             lost: ranks(RankState::Lost),
+        }
+    }
+}
+
+impl Time {
+    fn of(load: &Load) -> Self {
+        let efficiency = load.efficiency().map(|efficiency| Efficiency {
+            parallel: efficiency.parallel,
+            load_balance: efficiency.load_balance,
+            communication: efficiency.communication,
+        });
+        Self {
+            wall_ns: Metric::of(&load.wall_ns),
+            mpi_ns: Metric::of(&load.mpi_ns),
+            compute_ns: Metric::of(&load.compute_ns),
+            mpi_ppm: Metric::of(&load.mpi_ppm),
+            efficiency,
         }
     }
 }

@@ -18,6 +18,7 @@
 mod atomic;
 mod error;
 mod json;
+mod load;
 mod loss;
 #[cfg(feature = "parquet")]
 mod parquet_rows;

@@ -10,7 +10,7 @@ use sapwood_profile::{ActivityKind, Condition, RankRows, RankState, Round};
 use crate::standstill::{Standstills, told};
 use crate::table::loss_lines;
 use crate::text::{Grid, Paint, Side, printable};
-use crate::{LiveTable, Missing, ReportError, atomic, quantity};
+use crate::{LiveTable, Missing, ReportError, atomic, load, quantity};
 
 /// Lines of `report.txt` are no longer than this where it can be helped.
 const REPORT_COLUMNS: usize = 120;
@@ -125,6 +125,9 @@ impl Report {
             if !ranks.is_empty() {
                 fact("", &format!("{ranks} {state}"));
             }
+        }
+        for (at, line) in round.load().map(load::lines).unwrap_or_default().iter().enumerate() {
+            fact(if at == 0 { "time" } else { "" }, line);
         }
         let losses = loss_lines(round, &self.missing);
         fact("losses", losses.first().map_or("none", String::as_str));

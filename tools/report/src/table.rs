@@ -11,9 +11,9 @@ use sapwood_profile::{
 
 use crate::Missing;
 use crate::loss::losses;
-use crate::quantity;
 use crate::standstill::{Standstill, told};
 use crate::text::{Grid, Paint, Side, printable, wrapped};
+use crate::{load, quantity};
 
 /// The event's name is cut to make a table fit, but not below this number of columns.
 const EVENT_COLUMNS_MIN: usize = 14;
@@ -99,7 +99,9 @@ impl LiveTable<'_> {
         if finalized > 0 {
             let _ = write!(text, "   {finalized} finalized");
         }
-        let facts: Vec<String> = wrapped(&text, width).map(|line| paint.bold(line)).collect();
+        let mut facts: Vec<String> = wrapped(&text, width).map(|line| paint.bold(line)).collect();
+        let load = round.load().map(load::lines).unwrap_or_default();
+        facts.extend(load.iter().flat_map(|line| wrapped(line, width)).map(str::to_owned));
         let losses = loss_lines(round, self.missing);
         let losses = losses.iter().flat_map(|line| wrapped(line, width));
         let losses: Vec<String> = losses.map(|line| paint.red(line)).collect();

@@ -68,6 +68,8 @@ watched   12.3 s, 12 rounds
 ranks     6 of 8
           0-4 finalized
           5 lost
+time      MPI takes 35.0 % of the time, mean of ranks; 10.0 % (rank 0) to 60.0 % (rank 5)
+          parallel efficiency 65.0 % = load balance 72.2 % x communication efficiency 90.0 %
 losses    missing ranks 6: back-end 3 closed its connection
           missing ranks 7: no profile arrived; only ranks of this host are observed
           lost ranks 5: ended without MPI_Finalize or exit; their last counts are shown

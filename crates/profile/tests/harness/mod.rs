@@ -7,7 +7,7 @@ use sapwood_filter::{Emitter, Registry, WaveRef};
 use sapwood_packet::{Packet, RankSet, ValuesRef};
 use sapwood_profile::{
     Activity, ActivityKind, Condition, Counters, EventKey, PROFILE_STATISTICS, Peer, RankProfile,
-    RankState, Round, SizeClass, register,
+    RankState, Round, SizeClass, TimeShare, register,
 };
 
 pub fn key() -> impl Strategy<Value = EventKey> {
@@ -65,9 +65,12 @@ pub fn busy(profiles: Vec<RankProfile>) -> impl Strategy<Value = Vec<RankProfile
         let kind = ActivityKind { function, is_long, condition, communicator, region };
         Activity { kind, peer, for_ns }
     });
-    vec(vec(activity, 0..3), profiles.len()).prop_map(move |all| {
-        let busy = |(profile, activities): (&RankProfile, _)| RankProfile {
+    let time = prop_oneof![(0_u64..9, 0_u64..9), any::<(u64, u64)>()]
+        .prop_map(|(wall_ns, mpi_ns)| TimeShare { wall_ns, mpi_ns });
+    vec((vec(activity, 0..3), time), profiles.len()).prop_map(move |all| {
+        let busy = |(profile, (activities, time)): (&RankProfile, _)| RankProfile {
             activities,
+            time,
             ..profile.clone()
         };
         profiles.iter().zip(all).map(busy).collect()

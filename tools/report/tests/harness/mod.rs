@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sapwood_profile::{
     Activity, ActivityKind, Condition, Counters, EventKey, Function, Peer, RankProfile, RankRows,
-    RankState, Round, SizeClass,
+    RankState, Round, SizeClass, TimeShare,
 };
 use sapwood_report::{Missing, Report, Standstills, Tree};
 
@@ -64,6 +64,8 @@ pub fn report() -> Report {
         for rank in 0..6 {
             let mut profile = profile(rank, state(rank));
             profile.activities.extend(waits(rank, profile.state));
+            let mpi_ns = 100_000_000 * (u64::from(rank) + 1);
+            profile.time = TimeShare { wall_ns: 1_000_000_000, mpi_ns };
             round.add(&profile).expect("every rank once");
         }
         round
