@@ -12,7 +12,9 @@
 
 use alloc::boxed::Box;
 
-use sapwood_packet::{ElementType, Format, Numeric, Shape, Slab, Values, ValuesRef, Wave};
+use sapwood_packet::{
+    ElementType, Format, Numeric, Shape, Slab, Values, ValuesRef, Wave, answer_wave, stretch_of,
+};
 
 use crate::fold::{FoldFilter, Operation};
 use crate::{Emitter, Filter, FilterError, Fold, State, WaveRef};
@@ -121,9 +123,22 @@ impl Accumulate {
         added
     }
 
-    /// The last wave of the period that a wave is in.
+    /// The last wave of the period that a wave is in; answers to questions are counted by their
+    /// questions.
     fn last_of_period(&self, wave: Wave) -> Wave {
-        (wave / self.waves).saturating_mul(self.waves).saturating_add(self.waves - 1)
+        let last = |count: u64| {
+            (count / self.waves).saturating_mul(self.waves).saturating_add(self.waves - 1)
+        };
+        match stretch_of(wave) {
+            Some(question) => answer_wave(last(question)).unwrap_or(Wave::MAX),
+            None => last(wave),
+        }
+    }
+
+    /// The last wave of the period behind the one that a wave has ended.
+    fn last_of_next_period(&self, wave: Wave) -> Wave {
+        let next = stretch_of(wave).and_then(|question| answer_wave(question + 1));
+        self.last_of_period(next.unwrap_or(wave.saturating_add(1)))
     }
 }
 
@@ -144,7 +159,7 @@ impl Filter for Accumulate {
         if wave.wave < due {
             return Ok(());
         }
-        self.due = Some(self.last_of_period(wave.wave.saturating_add(1)));
+        self.due = Some(self.last_of_next_period(wave.wave));
         if let Some(format) = self.format.take() {
             let sum = ValuesRef::new(format.as_ref(), self.sum.as_bytes());
             out.emit_encoded(first.header.tag, sum);

@@ -6,7 +6,7 @@ mod harness;
 use harness::{TAG, leaf, make};
 use proptest::prelude::*;
 use sapwood_filter::{Chain, Emitter, Filter, FilterError, FilterSpec, Registry, State, WaveRef};
-use sapwood_packet::{Packet, Rank, RankSet, Values};
+use sapwood_packet::{Packet, Rank, RankSet, Values, answer_wave};
 
 /// The rank of the node that the filters of these stories run at.
 const HERE: Rank = 1000;
@@ -73,6 +73,21 @@ fn a_period_whose_last_wave_does_not_come_ends_with_the_next() {
     }
     assert_eq!(given, [(4, 0b10011), (5, 0b10_0000), (8, 0b1_0100_0000)]);
     assert!(filter.save().is_none(), "nothing is left");
+}
+
+#[test]
+fn answers_to_questions_are_counted_by_their_questions() {
+    let mut filter = accumulate(3);
+    let answer = |question| answer_wave(question).expect("a small number");
+    let mut given = Vec::new();
+    // One value is unasked, behind the answer to question 1.
+    let waves = [answer(0), answer(1), answer(1) + 1, answer(2), answer(3), answer(5), answer(6)];
+    for (at, wave) in waves.into_iter().enumerate() {
+        let values = give(&mut *filter, wave, &[leaf(0, 1_i64 << at)], false).expect("a number");
+        given.extend(values.iter().map(|values| (at, number(values))));
+    }
+    assert_eq!(given, [(3, 0b1111), (5, 0b11_0000)]);
+    assert!(filter.save().is_some(), "the answer to question 6 is in the period that goes on");
 }
 
 #[test]

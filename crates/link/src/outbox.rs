@@ -95,6 +95,8 @@ impl OpenRun {
     #[inline]
     fn next(&self) -> Option<Wave> {
         let next = self.wave + u64::from(self.waves);
+        // Runs end at multiples of their longest length, which is a power of two. So all back-ends
+        // cut theirs at the same waves, and a parent folds whole runs into one another.
         (next & u64::from(self.waves_max - 1) != 0).then_some(next)
     }
 
@@ -203,6 +205,7 @@ impl Outbox {
         values: ValuesRef<'_>,
     ) -> Option<usize> {
         let run = self.run.as_mut().filter(|run| run.takes(stream, tag, wave, values))?;
+        // The run is the last frame of these bytes: whatever is queued behind a run ends it.
         let Some(Piece::Packed { bytes, ends_frame: true }) = self.pieces.back_mut() else {
             return None;
         };
@@ -299,12 +302,15 @@ impl Outbox {
             self.ended_runs = Vec::new();
         }
         if core::mem::replace(&mut self.pieces_looked_at, self.pieces_gone) == self.pieces_gone {
+            // Nothing has left since the last look, so that the spare was of no use in that time.
             self.spare = None;
         }
     }
 
     /// Takes memory back for the next piece.
     fn give_spare(&mut self, mut spare: Slab) {
+        // A piece grows beyond its length by the frame that fills it. One long frame must not keep
+        // its memory for the short ones that follow.
         if spare.capacity() <= 2 * PACKED_BYTES {
             spare.clear();
             self.spare = Some(spare);

@@ -45,6 +45,6 @@ pub use interface::{
 };
 pub use node::Node;
 pub use sapwood_link::{GATHER_PARTS_MAX, MemoryAdvice};
-pub use sapwood_wire::Policy;
+pub use sapwood_wire::{Cause, Policy};
 pub use transform::job::Job;
 pub use transform::offload::FILTER_LIMIT;

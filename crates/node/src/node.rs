@@ -2,9 +2,12 @@
 
 use sapwood_link::{Filled, MemoryAdvice};
 use sapwood_packet::Rank;
+use sapwood_wire::Cause;
 
+use crate::inbound::Inbound;
 use crate::interface::{Input, Instant, LinkId, Output, Recovery, Role, Settings};
 use crate::members::membership::Membership;
+use crate::recovery::change::TreeChange;
 use crate::streams::stream::Stream;
 use crate::streams::table::Streams;
 use crate::turn::Turn;
@@ -62,9 +65,7 @@ impl Node {
             self.reclaim();
         }
         match input {
-            Input::Bytes { link, bytes } => {
-                self.membership.bytes(link, bytes, &mut self.streams, &mut self.turn)
-            }
+            Input::Bytes { link, bytes } => self.inbound().bytes(link, bytes),
             Input::Transmitted { link, bytes } => {
                 if self.turn.parent == Some(link) {
                     self.streams.end_runs(&mut self.turn);
@@ -77,7 +78,7 @@ impl Node {
             Input::Filled { link, bytes } => self.filled(link, bytes),
             other => self.handle_rare(other),
         }
-        self.membership.add_records(&mut self.streams, &mut self.turn);
+        self.streams.add_records(&self.membership, &mut self.turn);
     }
 
     /// Inputs other than bytes; apart, so that the path of a packet stays small.
@@ -89,20 +90,18 @@ impl Node {
                 self.membership.ancestry.ancestor_up(link, &mut self.turn)
             }
             Input::ParentUp { link } => self.membership.parent_up(link, &mut self.turn),
-            Input::ConnectFailed { reason, is_refused } => self.membership.connect_failed(
-                &reason,
-                is_refused,
-                &mut self.streams,
-                &mut self.turn,
-            ),
+            Input::ConnectFailed { reason, is_refused } => {
+                self.tree_change().connect_failed(&reason, is_refused)
+            }
             Input::ChildUp { link } => self.turn.links.open(link, Peer::Stranger, self.turn.now),
             // `handle_input` has taken these.
             Input::Bytes { .. } | Input::Filled { .. } | Input::Transmitted { .. } => {}
-            Input::LinkDown { link, reason } => {
-                self.membership.link_down(link, &reason, &mut self.streams, &mut self.turn)
-            }
+            Input::LinkDown { link, reason } => self.tree_change().link_down(link, &reason),
             Input::StartFailed { rank, text } => {
-                self.membership.start_failed(rank, text, &mut self.streams, &mut self.turn)
+                self.tree_change().start_failed(rank, text, Cause::Died);
+            }
+            Input::Exited { rank, text, cause } => {
+                self.tree_change().start_failed(rank, text, cause);
             }
             Input::Notice { text } => {
                 let rank = self.turn.rank();
@@ -112,12 +111,12 @@ impl Node {
                 self.streams.emit_all_ready(&mut self.turn);
                 self.streams.end_yields(&mut self.turn);
                 self.streams.look_after_jobs(&mut self.turn);
-                self.membership.end_if_idle(&mut self.streams, &mut self.turn);
-                self.streams.pay_acknowledgements(&mut self.turn);
-                self.membership.continue_search(&mut self.streams, &mut self.turn);
-                self.membership.close_vacancies(&mut self.streams, &mut self.turn);
-                self.membership.send_heartbeats(&mut self.streams, &mut self.turn);
-                self.membership.depart(&mut self.streams, &mut self.turn);
+                self.tree_change().end_if_idle();
+                self.streams.send_due_acknowledgements(&mut self.turn);
+                self.tree_change().continue_search();
+                self.tree_change().close_vacancies();
+                self.tree_change().send_heartbeats();
+                self.tree_change().depart();
             }
         }
     }
@@ -183,11 +182,11 @@ impl Node {
     /// Whether the process at the other end of a link reads it at any time, rather than when its
     /// application lets it.
     #[must_use]
-    pub fn keeps_time(&self, link: LinkId) -> bool {
+    pub fn is_responsive(&self, link: LinkId) -> bool {
         match self.turn.links.link(link).map(|open| open.peer) {
-            Some(Peer::Parent) => self.membership.ancestry.parent_keeps_time,
+            Some(Peer::Parent) => self.membership.ancestry.parent_is_responsive,
             Some(Peer::Child(rank)) => {
-                self.membership.children.get(rank).is_some_and(|child| child.keeps_time)
+                self.membership.children.get(rank).is_some_and(|child| child.is_responsive)
             }
             _ => false,
         }
@@ -269,6 +268,20 @@ impl Node {
         self.turn.links.link(link).is_some_and(|open| !open.outbox.is_empty())
     }
 
+    /// What came over a link, with all that it may concern.
+    #[inline]
+    fn inbound(&mut self) -> Inbound<'_> {
+        let Self { turn, membership, streams } = self;
+        Inbound { members: membership, streams, turn }
+    }
+
+    /// A change of the tree around this process, with all that it may touch.
+    #[inline]
+    pub(crate) fn tree_change(&mut self) -> TreeChange<'_> {
+        let Self { turn, membership, streams } = self;
+        TreeChange { members: membership, streams, turn }
+    }
+
     #[cold]
     fn reclaim(&mut self) {
         self.turn.reclaim();
@@ -284,20 +297,18 @@ impl Node {
             Ok(Filled::Partial) => {}
             Ok(Filled::Frame(slab)) => {
                 open.inbox.note_length(slab.len());
-                self.membership.large_frame(link, slab, &mut self.streams, &mut self.turn);
+                self.inbound().large_frame(link, slab);
             }
             Ok(Filled::FrameAndMore(slab, more)) => {
                 open.inbox.note_length(slab.len());
-                self.membership.large_frame(link, slab, &mut self.streams, &mut self.turn);
-                self.membership.bytes(link, &more, &mut self.streams, &mut self.turn);
+                self.inbound().large_frame(link, slab);
+                self.inbound().bytes(link, &more);
             }
             Ok(Filled::Bytes(slab)) => {
-                self.membership.bytes(link, slab.as_bytes(), &mut self.streams, &mut self.turn);
+                self.inbound().bytes(link, slab.as_bytes());
                 self.turn.pool.give(slab);
             }
-            Err(error) => {
-                self.membership.close_malformed(link, &error, &mut self.streams, &mut self.turn)
-            }
+            Err(error) => self.inbound().close_malformed(link, &error),
         }
     }
 

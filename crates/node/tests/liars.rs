@@ -7,7 +7,7 @@ mod desk;
 use desk::{COMMUNICATION, Desk, LIAR, OTHERS, PEAK, Speaker, contribution, control, packet, wide};
 use sapwood_filter::WaveRule;
 use sapwood_packet::{Header, Order, PacketRef, RankSet};
-use sapwood_wire::{Claim, Control, ProbeId, Ranges, WIRE_VERSION};
+use sapwood_wire::{Cause, Claim, Control, ProbeId, Ranges, WIRE_VERSION};
 
 /// A lie: its name, what is said of it, and the bytes.
 struct Lie {
@@ -36,7 +36,7 @@ fn from_above() -> Vec<Lie> {
         plan: Vec::new(),
         ancestors: Vec::new(),
         terms: Default::default(),
-        keeps_time: true,
+        is_responsive: true,
     };
     let messages = [
         ("hello twice", "Hello a second time", hello),
@@ -89,13 +89,23 @@ fn of_others() -> Vec<Lie> {
         absorbed: ranges("5"),
     };
     let reached = Control::Reached { back_ends: back_ends(), attach_points: Vec::new() };
-    let broken = Control::Broken { rank, back_ends: back_ends(), reason: text() };
+    let broken =
+        Control::Broken { rank, back_ends: back_ends(), reason: text(), cause: Cause::Died };
     vec![
         lie("superseded", said, control(&Control::Superseded { ranks: ranges("5") })),
         lie("reached", said, control(&reached)),
         lie("failed", said, control(&Control::Failed { rank: 1, text: text() })),
         lie("notice", said, control(&Control::Notice { rank: 1, text: text() })),
-        lie("lost", said, control(&Control::Lost { rank, back_ends: back_ends(), reason: text() })),
+        lie(
+            "lost",
+            said,
+            control(&Control::Lost {
+                rank,
+                back_ends: back_ends(),
+                reason: text(),
+                cause: Cause::Died,
+            }),
+        ),
         lie("broken", said, control(&broken)),
         lie("repaired", said, control(&repaired)),
         lie("state", said, control(&state)),
@@ -112,6 +122,7 @@ fn of_streams() -> Vec<Lie> {
         rank: 0,
         back_ends: ranges("0-3"),
         reason: "lost".into(),
+        cause: Cause::Died,
     };
     let acknowledge = Control::Acknowledge { stream: 1, wave: 7, offset: 0, singles: 0 };
     let credit = |stream| control(&Control::Credit { stream, bytes: 1 << 20 });
@@ -158,12 +169,19 @@ fn wide_sets() -> Vec<Lie> {
     let messages = [
         ("Reached", Control::Reached { back_ends: wide(), attach_points: Vec::new() }),
         ("Reached", Control::Reached { back_ends: none(), attach_points: vec![point] }),
-        ("Lost", Control::Lost { rank, back_ends: wide(), reason: text() }),
+        ("Lost", Control::Lost { rank, back_ends: wide(), reason: text(), cause: Cause::Died }),
         (
             "Fault",
-            Control::Fault { stream, wave: Some(wave), rank, back_ends: wide(), reason: text() },
+            Control::Fault {
+                stream,
+                wave: Some(wave),
+                rank,
+                back_ends: wide(),
+                reason: text(),
+                cause: Cause::Died,
+            },
         ),
-        ("Broken", Control::Broken { rank, back_ends: wide(), reason: text() }),
+        ("Broken", Control::Broken { rank, back_ends: wide(), reason: text(), cause: Cause::Died }),
         ("Superseded", Control::Superseded { ranks: wide() }),
         (
             "Rejoin",
@@ -243,13 +261,15 @@ fn a_communication_process_that_lies_is_broken_off_and_named() {
     let about = "back-ends that are not below it";
     let (rank, back_ends) = (COMMUNICATION, || ranges("0-3"));
     let reached = Control::Reached { back_ends: back_ends(), attach_points: Vec::new() };
-    let lost = Control::Lost { rank, back_ends: back_ends(), reason: "gone".into() };
+    let lost =
+        Control::Lost { rank, back_ends: back_ends(), reason: "gone".into(), cause: Cause::Died };
     let fault = Control::Fault {
         stream: 1,
         wave: Some(0),
         rank,
         back_ends: back_ends(),
         reason: "no".into(),
+        cause: Cause::Died,
     };
     let credit = Control::Credit { stream: 1, bytes: 1 << 20 };
     let lies = [

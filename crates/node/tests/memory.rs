@@ -1,4 +1,5 @@
 //! What a node has taken for a burst it gives back when it is quiet again.
+#[path = "stories/harness/mod.rs"]
 mod harness;
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -96,7 +97,7 @@ fn tree_after(seed: u64, burst: u64, is_quiet: bool) -> Tree {
 #[test]
 fn what_a_burst_has_taken_is_given_back() {
     const BURST: u64 = 20_000;
-    each_seed("memory", "what_a_burst_has_taken", 3, |seed| {
+    each_seed("what_a_burst_has_taken", 3, |seed| {
         let calm = bytes_of_nodes(tree_after(seed, 0, true));
         let burst = bytes_of_nodes(tree_after(seed, BURST, false));
         let after = bytes_of_nodes(tree_after(seed, BURST, true));

@@ -35,8 +35,10 @@ compile_error!(
 mod element;
 mod error;
 mod format;
+mod indexed;
 mod order;
 mod packet;
+mod question;
 mod rank_set;
 mod recipients;
 mod slab;
@@ -45,8 +47,12 @@ mod values;
 pub use element::{Element, ElementType, Numeric};
 pub use error::PacketError;
 pub use format::{DIRECTIVES_MAX, Directive, Format, FormatRef, Shape};
+pub use indexed::IndexedValues;
 pub use order::Order;
 pub use packet::{Chunk, Header, Packet, PacketRef};
+pub use question::{
+    ANSWERS_BEGIN, QUESTIONS_MAX, answer_wave, question_of, stretch_of, unasked_wave, waves_between,
+};
 pub use rank_set::{RankRange, RankSet, RankSetRef};
 pub use recipients::Recipients;
 pub use slab::{Body, OutOfMemory, Slab, try_reserve};
@@ -63,7 +69,8 @@ pub type Tag = i32;
 /// A stream's number within its network.
 pub type StreamId = u32;
 
-/// A wave's number within its stream: each back-end counts its own packets from 0.
+/// A wave's number within its stream: each back-end counts its own packets from 0; those that
+/// answer a question of the front-end's have numbers of their own ([`answer_wave`]).
 pub type Wave = u64;
 
 /// The first tag that an application may use; lower ones are the network's.

@@ -237,13 +237,20 @@ impl<'a> ValuesRef<'a> {
     /// # Errors
     /// [`PacketError::Index`] when there is no such value.
     pub fn encoded(self, index: usize) -> Result<(Directive, &'a [u8]), PacketError> {
-        let no_such = || PacketError::Index { index, count: self.format.len() };
         let mut at = 0;
-        for before in 0..index {
-            let directive = self.format.directive(before).ok_or_else(no_such)?;
-            at =
-                end_of(directive, self.body, at).ok_or(PacketError::Truncated { index: before })?;
+        for before in 0..index.min(self.len()) {
+            at += self.encoded_at(before, at)?.1.len();
         }
+        self.encoded_at(index, at)
+    }
+
+    /// The same as [`ValuesRef::encoded`] of a value that is known to start at a place.
+    pub(crate) fn encoded_at(
+        self,
+        index: usize,
+        at: usize,
+    ) -> Result<(Directive, &'a [u8]), PacketError> {
+        let no_such = || PacketError::Index { index, count: self.format.len() };
         let directive = self.format.directive(index).ok_or_else(no_such)?;
         let end = end_of(directive, self.body, at).ok_or(PacketError::Truncated { index })?;
         Ok((directive, &self.body[at..end]))
@@ -259,7 +266,15 @@ impl<'a> ValuesRef<'a> {
     /// [`PacketError::Type`] when the value is another thing, [`PacketError::Index`] when there is
     /// none.
     pub fn scalar<T: Element>(self, index: usize) -> Result<T, PacketError> {
-        let (directive, bytes) = self.encoded(index)?;
+        self.scalar_in(index, self.encoded(index)?)
+    }
+
+    #[inline]
+    pub(crate) fn scalar_in<T: Element>(
+        self,
+        index: usize,
+        (directive, bytes): (Directive, &'a [u8]),
+    ) -> Result<T, PacketError> {
         if directive != Directive::new(T::TYPE, Shape::Scalar) {
             return Err(self.mismatch(index, T::DIRECTIVE));
         }
@@ -271,7 +286,15 @@ impl<'a> ValuesRef<'a> {
     /// # Errors
     /// As [`ValuesRef::scalar`].
     pub fn array<T: Element>(self, index: usize) -> Result<&'a [T], PacketError> {
-        let (directive, bytes) = self.encoded(index)?;
+        self.array_in(index, self.encoded(index)?)
+    }
+
+    #[inline]
+    pub(crate) fn array_in<T: Element>(
+        self,
+        index: usize,
+        (directive, bytes): (Directive, &'a [u8]),
+    ) -> Result<&'a [T], PacketError> {
         if directive.element != T::TYPE || directive.shape == Shape::Scalar {
             return Err(self.mismatch(index, "an array of that type"));
         }
@@ -306,7 +329,15 @@ impl<'a> ValuesRef<'a> {
     /// # Errors
     /// As [`ValuesRef::scalar`].
     pub fn strings(self, index: usize) -> Result<Strings<'a>, PacketError> {
-        let (directive, bytes) = self.encoded(index)?;
+        self.strings_in(index, self.encoded(index)?)
+    }
+
+    #[inline]
+    pub(crate) fn strings_in(
+        self,
+        index: usize,
+        (directive, bytes): (Directive, &'a [u8]),
+    ) -> Result<Strings<'a>, PacketError> {
         if directive.element != ElementType::String || directive.shape == Shape::Scalar {
             return Err(self.mismatch(index, "%as"));
         }

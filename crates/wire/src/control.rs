@@ -11,6 +11,7 @@ use sapwood_packet::{
 use serde::{Deserialize, Serialize};
 
 use crate::bounds::{at_most, file_name, in_order, part, text};
+use crate::cause::Cause;
 use crate::limits::{
     AFFECTED_MAX, ANCESTORS_MAX, ATTACH_POINTS_MAX, FILES_MAX, FILTERS_MAX, ORPHANS_MAX,
     QUESTION_BYTES_MAX, REPLY_BYTES_MAX, STATE_BYTES_MAX,
@@ -92,7 +93,8 @@ pub enum WaitRule {
     All,
     /// As all, but no later than these milliseconds.
     Timeout {
-        /// The wait at the front-end; nodes nearer to the back-ends wait less.
+        /// The wait at the front-end. Nodes below wait their share, by their height: of two levels
+        /// the lower one half of it.
         milliseconds: u32,
     },
     /// At once.
@@ -189,7 +191,7 @@ pub enum Control {
         /// The terms of recovery.
         terms: RecoveryTerms,
         /// Whether the sender answers probes at any time, rather than when its application lets it.
-        keeps_time: bool,
+        is_responsive: bool,
     },
     /// Answer to a hello: refuses the receiver. The link is closed after it.
     Refused {
@@ -222,6 +224,8 @@ pub enum Control {
         /// What was observed.
         #[serde(with = "text")]
         reason: String,
+        /// The same for programs.
+        cause: Cause,
     },
     /// Down: a stream opens.
     Open(StreamRequest),
@@ -243,6 +247,8 @@ pub enum Control {
         /// The filter's reason.
         #[serde(with = "text")]
         reason: String,
+        /// The same for programs.
+        cause: Cause,
     },
     /// Both ways: the peer may send this many more bytes on a stream over this link.
     Credit {
@@ -328,6 +334,8 @@ pub enum Control {
         /// What was observed.
         #[serde(with = "text")]
         reason: String,
+        /// The same for programs.
+        cause: Cause,
     },
     /// Up: the position of a lost process has been taken.
     Repaired {

@@ -13,12 +13,14 @@ extern crate alloc;
 extern crate std;
 
 mod bounds;
+mod cause;
 mod control;
 mod error;
 pub mod frame;
 pub mod limits;
 mod name;
 
+pub use cause::Cause;
 pub use control::{
     Claim, Control, FilterRequest, Policy, ProbeId, Ranges, RecoveryTerms, StreamRequest, WaitRule,
 };
@@ -30,4 +32,4 @@ pub use frame::{
 pub use name::control_name;
 
 /// Version of the wire format; peers must agree on it.
-pub const WIRE_VERSION: u16 = 4;
+pub const WIRE_VERSION: u16 = 5;

@@ -7,7 +7,7 @@ use sapwood_wire::limits::{
     RUN_WAVES_MAX, STATE_BYTES_MAX, TEXT_BYTES_MAX,
 };
 use sapwood_wire::{
-    Claim, Control, FilterRequest, Frame, Policy, Ranges, RecoveryTerms, StreamRequest,
+    Cause, Claim, Control, FilterRequest, Frame, Policy, Ranges, RecoveryTerms, StreamRequest,
     WIRE_VERSION, WaitRule, WireError, decode, encode_control, encode_packet,
 };
 
@@ -108,9 +108,16 @@ fn long_texts_are_cut_between_characters() {
         |reason, _| Control::Refused { reason },
         |text, _| Control::Failed { rank: 3, text },
         |text, _| Control::Notice { rank: 3, text },
-        |reason, back_ends| Control::Lost { rank: 3, back_ends, reason },
-        |reason, back_ends| Control::Fault { stream: 1, wave: Some(2), rank: 3, back_ends, reason },
-        |reason, back_ends| Control::Broken { rank: 3, back_ends, reason },
+        |reason, back_ends| Control::Lost { rank: 3, back_ends, reason, cause: Cause::Died },
+        |reason, back_ends| Control::Fault {
+            stream: 1,
+            wave: Some(2),
+            rank: 3,
+            back_ends,
+            reason,
+            cause: Cause::Died,
+        },
+        |reason, back_ends| Control::Broken { rank: 3, back_ends, reason, cause: Cause::Died },
     ];
     for message in messages {
         let long = message(format!("x{}", text(10_000)), back_ends.clone());
@@ -156,7 +163,7 @@ fn welcome(ancestors: usize) -> Control {
         plan: Vec::new(),
         ancestors: vec![(4, String::from("unix:@x")); ancestors],
         terms: RecoveryTerms::default(),
-        keeps_time: false,
+        is_responsive: false,
     }
 }
 

@@ -131,6 +131,6 @@ impl Application<'_> {
 
     /// What this process tells of itself and its links, outside of any wave.
     pub fn own_records(&mut self) -> Records {
-        self.node.membership.records(None, &mut self.node.streams, &mut self.node.turn)
+        self.node.streams.records(None, &self.node.membership, &mut self.node.turn)
     }
 }

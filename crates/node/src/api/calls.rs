@@ -6,15 +6,20 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use sapwood_filter::WaveRule;
-use sapwood_packet::{IntoValues, Packet, RankSet, Recipients, Slab, StreamId, Tag, Wave};
+use sapwood_link::END;
+use sapwood_packet::{
+    ANSWERS_BEGIN, Header, IntoValues, Packet, QUESTIONS_MAX, RankSet, Recipients, Slab, StreamId,
+    Tag, Wave, answer_wave,
+};
 use sapwood_wire::limits::{FILTERS_MAX, WINDOW_BYTES};
 use sapwood_wire::{Control, Ranges, StreamRequest, WaitRule, encode_control};
 
 use crate::api::application::Application;
 use crate::interface::{Instant, NodeError, Role, StreamSpec};
-use crate::members::departure::DRAIN_LIMIT;
 use crate::outbound::sending::{check_count, check_length};
+use crate::recovery::ending::DRAIN_LIMIT;
 use crate::streams::stream::request_of;
+use crate::transform::route::Route;
 
 impl Application<'_> {
     /// Opens a stream (front-end).
@@ -70,7 +75,7 @@ impl Application<'_> {
         if self.node.turn.settings.role != Role::FrontEnd {
             return Err(NodeError::NotFrontEnd);
         }
-        self.node.streams.close(stream, &mut self.node.turn);
+        self.node.streams.begin_close(stream, &mut self.node.turn);
         self.node.turn.deliveries.retain(|delivery| delivery.stream() != stream);
         Ok(())
     }
@@ -110,8 +115,7 @@ impl Application<'_> {
     pub fn is_deserted(&self, stream: StreamId) -> bool {
         let is_root = self.node.turn.settings.role == Role::FrontEnd;
         self.node.streams.get(stream).filter(|_| is_root).is_some_and(|stream| {
-            stream.slots.iter().all(|slot| slot.next >= sapwood_link::END)
-                && stream.waves.is_empty()
+            stream.slots.iter().all(|slot| slot.next >= END) && stream.waves.is_empty()
         })
     }
 
@@ -125,7 +129,7 @@ impl Application<'_> {
             .filter_map(|lost| {
                 let mut ranks = self.node.streams.get(stream)?.members.clone();
                 ranks.intersect_with(lost.ranks.as_ref());
-                (!ranks.is_empty()).then(|| crate::Missing { ranks, reason: lost.reason.clone() })
+                (!ranks.is_empty()).then(|| crate::Missing { ranks, ..lost.clone() })
             })
             .collect()
     }
@@ -182,10 +186,46 @@ impl Application<'_> {
             self.node.streams.at(at).transform_down(lent, &mut self.node.turn);
         }
         if self.node.streams.at(at).telemetry.is_some() {
-            self.node.membership.asked(stream, wave, &mut self.node.streams, &mut self.node.turn);
-            self.node.membership.add_records(&mut self.node.streams, &mut self.node.turn);
+            let node = &mut *self.node;
+            node.streams.asked(stream, wave, &node.membership, &mut node.turn);
+            self.node.streams.add_records(&self.node.membership, &mut self.node.turn);
         }
         Ok(())
+    }
+
+    /// The number that the next packet of a stream has as a question (front-end).
+    ///
+    /// # Errors
+    /// [`NodeError::NotFrontEnd`], [`NodeError::Stream`]; [`NodeError::NotAskable`] where a
+    /// question has no single answer.
+    pub fn next_question(&mut self, stream: StreamId) -> Result<u64, NodeError> {
+        if self.node.turn.settings.role != Role::FrontEnd {
+            return Err(NodeError::NotFrontEnd);
+        }
+        let open = self.node.streams.get(stream).ok_or(NodeError::Stream { stream })?;
+        let why = if open.is_immediate() {
+            "it does not wait for its members; let its waves wait, or broadcast and receive"
+        } else if open.route == Route::Pass && open.members.len() > 1 {
+            "no filter makes one answer of its members'; add one, or broadcast and receive"
+        } else if open.next_down >= QUESTIONS_MAX {
+            "its numbers are used up; open another stream"
+        } else {
+            return Ok(open.next_down);
+        };
+        Err(NodeError::NotAskable { stream, why })
+    }
+
+    /// Whether the answers that the application has not taken fill a stream's window, so that no
+    /// other is delivered (front-end).
+    #[must_use]
+    pub fn is_full_up(&self, stream: StreamId) -> bool {
+        self.node.streams.get(stream).is_some_and(|open| !open.has_room_up(true))
+    }
+
+    /// Whether a wave has gone on here: once its deliveries are taken, nothing of it comes in time.
+    #[must_use]
+    pub fn has_gone_on(&self, stream: StreamId, wave: Wave) -> bool {
+        self.node.streams.get(stream).is_some_and(|open| open.ended > wave)
     }
 
     /// Sends towards the front-end, in the next wave or in one that is named (back-end).
@@ -193,8 +233,8 @@ impl Application<'_> {
     /// Gives the length of the values in bytes.
     ///
     /// # Errors
-    /// [`NodeError`] when the stream is not open, the wave has passed, or the values are too long
-    /// or too many.
+    /// [`NodeError`] when the stream is not open, the wave has passed or answers a question, or the
+    /// values are too long or too many.
     pub fn send(
         &mut self,
         stream: StreamId,
@@ -202,7 +242,32 @@ impl Application<'_> {
         values: impl IntoValues,
         wave: Option<Wave>,
     ) -> Result<usize, NodeError> {
+        if let Some(wave) = wave.filter(|wave| (ANSWERS_BEGIN..END.wave).contains(wave)) {
+            return Err(NodeError::AnswerWave { wave });
+        }
         self.node.streams.send_values(stream, tag, values, wave, &mut self.node.turn)
+    }
+
+    /// Answers a packet of the front-end's, in the wave that belongs to it (back-end).
+    ///
+    /// Gives the length of the values in bytes.
+    ///
+    /// # Errors
+    /// As [`Application::send`]; [`NodeError::QuestionPassed`], [`NodeError::NoQuestion`].
+    pub fn answer_packet(
+        &mut self,
+        question: &Packet,
+        tag: Tag,
+        values: impl IntoValues,
+    ) -> Result<usize, NodeError> {
+        let Header { stream, wave: number, .. } = question.header;
+        let wave = answer_wave(number).filter(|_| !question.header.is_direct());
+        let wave = Some(wave.ok_or(NodeError::NoQuestion)?);
+        let sent = self.node.streams.send_values(stream, tag, values, wave, &mut self.node.turn);
+        sent.map_err(|error| match error {
+            NodeError::WavePassed { .. } => NodeError::QuestionPassed { question: number },
+            error => error,
+        })
     }
 
     /// Whether the last frame for the parent is a run of this stream that the next wave may join.
@@ -219,7 +284,7 @@ impl Application<'_> {
         open.unread = open.unread.saturating_sub(u64::from(cost));
         if self.node.turn.settings.role == Role::FrontEnd {
             self.node.streams.at(at).emit_ready(&mut self.node.turn);
-            self.node.membership.add_records(&mut self.node.streams, &mut self.node.turn);
+            self.node.streams.add_records(&self.node.membership, &mut self.node.turn);
         } else {
             self.node.streams.at(at).grant_to_parent(&mut self.node.turn);
         }
@@ -237,7 +302,7 @@ impl Application<'_> {
                 return;
             }
         }
-        self.node.membership.leave(now, &mut self.node.streams, &mut self.node.turn);
+        self.node.tree_change().leave(now);
     }
 
     /// How long a wave of a stream may wait at this node.

@@ -82,8 +82,8 @@ impl Node {
             }
         }
         self.streams.close_if_idle(id, &mut self.turn);
-        self.membership.end_if_idle(&mut self.streams, &mut self.turn);
-        self.membership.depart(&mut self.streams, &mut self.turn);
+        self.tree_change().end_if_idle();
+        self.tree_change().depart();
     }
 
     /// The stream whose filters have made packets since the last question, if there is one: the

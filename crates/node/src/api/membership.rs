@@ -48,8 +48,8 @@ impl Node {
     /// Why this process last broke a link: its peer sent what is no frame, or what it may not say.
     /// `None` as long as all peers have kept the rules.
     #[must_use]
-    pub fn distrusts(&self) -> Option<&str> {
-        self.membership.distrusts.as_deref()
+    pub fn last_breach(&self) -> Option<&str> {
+        self.membership.last_breach.as_deref()
     }
 
     /// Whether this process has ended while its network goes on.

@@ -3,7 +3,8 @@
 use sapwood_filter::{Chain, Emitter, Filter, FilterError, WaveRef};
 use sapwood_packet::{Header, Order, Packet, PacketRef, RankSet, RankSetRef, Tag, ValuesRef, Wave};
 
-use crate::interface::Delivery;
+use crate::interface::{Delivery, Reason};
+use crate::outbound::faults::cause_of;
 use crate::streams::stream::Stream;
 use crate::transform::back_end_filters::{BackEndFilters, packet_of};
 use crate::transform::emissions::check_emissions;
@@ -66,7 +67,8 @@ impl Stream {
         turn: &mut Turn,
     ) {
         let rank = turn.rank();
-        let reason = alloc::format!("{error} ({direction_note}at rank {rank})");
+        let words = alloc::format!("{error} ({direction_note}at rank {rank})");
+        let reason = Reason::new(cause_of(error), words);
         self.tell_fault(Some(wave), rank, ranks.clone(), reason, turn);
     }
 
@@ -91,6 +93,8 @@ impl Stream {
             if emission.is_reply {
                 let (format, body) = (values.format(), values.body());
                 let header = Header { order: Order::Direct, ..header };
+                // The open run stands before this packet in the outbox, and must stand before it in
+                // the retransmit buffer: an orphan sends again in that order.
                 self.record_own_runs(turn);
                 self.send_up(
                     PacketRef { header, format, body, ..PacketRef::default() },

@@ -10,6 +10,14 @@ use crate::streams::table::Streams;
 use crate::turn::Turn;
 
 impl Streams {
+    /// A stream closes: what waits on it goes first, then the message, then it is forgotten.
+    pub(crate) fn begin_close(&mut self, id: StreamId, turn: &mut Turn) {
+        let Some(at) = self.find(id) else { return };
+        if !self.at(at).closes_later() {
+            self.close_now(id, turn);
+        }
+    }
+
     pub(crate) fn close_now(&mut self, id: StreamId, turn: &mut Turn) {
         let Some((stream, jobs)) = self.with_jobs(id) else { return };
         stream.force_down(turn);
@@ -24,6 +32,8 @@ impl Streams {
             }
         }
         let is_own_matter = stream.telemetry.is_some();
+        // From here on packets of this stream that are still under way count as strays, which cost
+        // their sender nothing while the number is known.
         self.remove(id);
         if turn.settings.role == Role::BackEnd && !is_own_matter {
             turn.outputs.push_back(Output::Event(Event::StreamClosed { stream: id }));
@@ -56,6 +66,31 @@ impl Stream {
             let packet = sapwood_packet::PacketRef { header, ..Default::default() };
             self.send_up(packet, None, turn);
         }
+    }
+
+    /// The parent was told that nothing more comes on a stream, which is not so any more.
+    pub(crate) fn withdraw_end(&mut self, turn: &mut Turn) {
+        let has_told = core::mem::take(&mut self.has_said_end) && !self.sender.withdraw_end();
+        if !has_told {
+            return;
+        }
+        let up = (self.ended.max(self.waves.end()), 0);
+        let (stream, down) = (self.id, (self.down_next.wave, self.down_next.offset));
+        if let Some(parent) = turn.parent {
+            turn.send_control(parent, &Control::Resume { stream, up, down });
+        }
+    }
+
+    /// A child will send nothing more on a stream: its open waves do not wait for it.
+    pub(crate) fn give_up_slot(&mut self, slot: usize, turn: &mut Turn) {
+        self.advance(slot, END);
+        self.slots[slot].assemblies.clear();
+        self.slots[slot].down.clear();
+        self.emit_ready(turn);
+        self.end_if_deserted(turn);
+        // It may have been the slowest, for which others were made to wait: what it alone had not
+        // read need not be kept any more.
+        self.forget_down(turn);
     }
 
     /// Lets everything that waits on a stream go down, whatever the credit.

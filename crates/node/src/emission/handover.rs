@@ -3,7 +3,6 @@
 
 use alloc::vec::Vec;
 
-use sapwood_filter::FilterError;
 use sapwood_packet::{Rank, Values, Wave};
 use sapwood_wire::limits::STATE_BYTES_MAX;
 use sapwood_wire::{Control, Ranges};
@@ -22,7 +21,7 @@ impl Streams {
             let stream = self.at(at);
             let (wave, is_open) = (stream.ended, stream.sender.is_open());
             if (is_open || is_leaving)
-                && stream.handover.as_ref().is_some_and(|handover| handover.has_more)
+                && stream.handover.as_ref().is_some_and(|handover| handover.taken_in > 0)
             {
                 self.at(at).hand_over(wave, turn);
             }
@@ -81,10 +80,9 @@ impl Stream {
     pub(crate) fn note_taken_in(&mut self, wave: Wave, turn: &mut Turn) {
         let has_released = self.up.has_released();
         let Some(handover) = &mut self.handover else { return };
-        handover.has_more = true;
-        let next = wave + 1;
-        if has_released || next.saturating_sub(handover.sent) >= WAVES {
-            self.hand_over(next, turn);
+        handover.taken_in += 1;
+        if has_released || handover.taken_in >= WAVES {
+            self.hand_over(wave + 1, turn);
         }
     }
 
@@ -97,7 +95,7 @@ impl Stream {
         turn: &mut Turn,
     ) {
         let Some(handover) = &mut self.handover else { return };
-        handover.has_more = true;
+        handover.taken_in += 1;
         if let Some(copy) = copy {
             self.hand_over_copy(wave + 1, copy, turn);
         }
@@ -129,7 +127,7 @@ impl Stream {
         }
         let id = self.id;
         let Some(mut handover) = self.handover.take() else { return };
-        (handover.sent, handover.has_more) = (wave, false);
+        handover.taken_in = 0;
         let held = core::mem::take(&mut handover.held);
         let mut is_too_large = false;
         for (number, saved) in copy.into_iter().enumerate() {
@@ -201,24 +199,5 @@ impl Stream {
             }
         }
         self.hand_over(ended, turn);
-    }
-
-    /// Tells here and at the front-end what costs no wave anything now.
-    pub(crate) fn complain(&mut self, wave: Wave, reason: &str, turn: &mut Turn) {
-        let rank = turn.rank();
-        let reason = alloc::format!("{reason} (at rank {rank})");
-        let stream = self.id;
-        if let Some(parent) = turn.parent {
-            let (back_ends, reason) = (Ranges::default(), reason.clone());
-            let wave = Some(wave);
-            turn.send_control(parent, &Control::Fault { stream, wave, rank, back_ends, reason });
-        }
-        turn.report_fault(stream, reason);
-    }
-
-    /// The state of another process could not be taken over.
-    pub(crate) fn complain_of_loss(&mut self, error: &FilterError, turn: &mut Turn) {
-        let ended = self.ended;
-        self.complain(ended, &alloc::format!("the state of a process is lost: {error}"), turn);
     }
 }

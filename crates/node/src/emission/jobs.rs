@@ -205,7 +205,7 @@ impl Stream {
             let route = self.begin_emission(&wave, is_single, turn);
             self.waves.lend(&wave, is_single);
             if self.keeps && !is_single {
-                self.record(&wave);
+                self.record_absence(&wave);
             }
             let item = Item { wave, is_single, route };
             runs += usize::from(item.runs());
@@ -223,10 +223,10 @@ impl Stream {
         if let Some(offload) = &mut self.offload {
             offload.phase = Phase::AtWork;
         }
-        let handed_over = self.handover.as_ref().map(|handover| handover.sent);
+        let taken_in = self.handover.as_ref().map(|handover| handover.taken_in);
         let chain = mem::take(&mut self.up);
         let job = self.job_of(jobs.next_number(), Work::Up, chain, Load::Waves(items), turn);
-        let job = Job { inherited, wants_copy, handed_over, spare, ..job };
+        let job = Job { inherited, wants_copy, taken_in, spare, ..job };
         jobs.lend(&job, turn.now);
         Some(job)
     }
@@ -271,7 +271,7 @@ impl Stream {
         self.emit_ready(turn);
         self.end_if_deserted(turn);
         if turn.settings.role == Role::FrontEnd {
-            self.owe_acknowledgement(turn);
+            self.defer_acknowledgement(turn);
         }
     }
 
@@ -324,7 +324,7 @@ impl Stream {
             let made = if item.runs() { made.pop() } else { None };
             let Some(Made { mut made, copy }) = made else {
                 self.emit_finished(&item, None, turn);
-                self.recycle(item.wave, turn);
+                self.recycle_wave(item.wave, turn);
                 continue;
             };
             if made.is_ok() && !item.is_single {
@@ -336,7 +336,7 @@ impl Stream {
             {
                 offload.spare.push(emitter);
             }
-            self.recycle(item.wave, turn);
+            self.recycle_wave(item.wave, turn);
         }
         self.waves.give_back();
     }
@@ -373,20 +373,6 @@ impl Stream {
             Phase::GivenUp(error) => Some(error.clone()),
             _ => None,
         }
-    }
-
-    /// Whether waves go on by a job that is listed or out, rather than by the clock.
-    pub(crate) fn is_busy(&self) -> bool {
-        self.offload.as_ref().is_some_and(|offload| offload.is_busy())
-    }
-
-    /// Whether it is closed, and waits for packets that filters are at work on.
-    pub(crate) fn is_closing(&self) -> bool {
-        self.down_offload.as_ref().is_some_and(|offload| offload.closes)
-    }
-
-    pub(crate) fn is_at_work(&self) -> bool {
-        self.is_busy() || self.down_offload.as_ref().is_some_and(|offload| offload.is_busy())
     }
 
     /// What is run, for people.

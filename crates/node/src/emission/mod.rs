@@ -6,5 +6,6 @@ mod handover;
 mod jobs;
 mod replies;
 mod rule;
+mod sending;
 pub(crate) mod waves;
 mod yielding;

@@ -1,15 +1,14 @@
 //! Complete waves go through the stream's filters, and what comes out goes on.
 
 use alloc::boxed::Box;
-use alloc::string::String;
 
 use sapwood_filter::{Emitter, Filter, FilterError, WaveRef};
 use sapwood_link::Position;
-use sapwood_packet::{Header, Order, PacketRef, Rank, RankSet, StreamId, Values, Wave};
-use sapwood_wire::Control;
+use sapwood_packet::{Header, Order, PacketRef, RankSet, Values, Wave};
 use smallvec::SmallVec;
 
 use crate::interface::{Mutation, Role};
+use crate::outbound::faults::cause_of;
 use crate::streams::stream::Stream;
 use crate::streams::table::Streams;
 use crate::transform::emissions::{check_emissions, shared};
@@ -23,23 +22,6 @@ impl Streams {
     pub(crate) fn emit_all_ready(&mut self, turn: &mut Turn) {
         for at in 0..self.len() {
             self.at(at).emit_ready(turn);
-        }
-    }
-
-    /// Tells the parent why a wave lacks back-ends. The next parent is told again, if there is one
-    /// before the wave is safe.
-    pub(crate) fn pass_on_fault(
-        &mut self,
-        id: StreamId,
-        wave: Option<Wave>,
-        rank: Rank,
-        ranks: RankSet,
-        reason: String,
-        turn: &mut Turn,
-    ) {
-        match self.get_mut(id) {
-            Some(stream) => stream.tell_fault(wave, rank, ranks, reason, turn),
-            None => turn.send_fault(id, wave, rank, &ranks, reason),
         }
     }
 }
@@ -94,7 +76,7 @@ impl Stream {
         }
         // At the front-end an answer is safe as soon as it has left the table.
         if is_root && has_emitted {
-            self.owe_acknowledgement(turn);
+            self.defer_acknowledgement(turn);
         }
     }
 
@@ -105,46 +87,23 @@ impl Stream {
         let Some(wave) = asked.complete.take() else { return };
         self.emit(wave, false, turn);
         if turn.settings.role == Role::FrontEnd {
-            self.owe_acknowledgement(turn);
+            self.defer_acknowledgement(turn);
         }
         self.emit_ready(turn);
-    }
-
-    /// Bytes of a child have been dealt with: its credit grows, now or later.
-    pub(crate) fn release(&mut self, slot: usize, bytes: u32, turn: &mut Turn) {
-        let is_root = turn.settings.role == Role::FrontEnd;
-        let window = self.request.window_bytes;
-        let halves = self.breaks(Mutation::HalveCredit);
-        let Some(child) = self.slots.get_mut(slot) else { return };
-        let grant = child.release(bytes, window);
-        // Only the front-end knows by itself what is safe; a process below tells what it was told.
-        let is_much = is_root && self.keeps && child.has_unannounced(bytes as usize);
-        if !child.alive || grant.is_none() && !is_much {
-            return;
-        }
-        if let (Some(mut bytes), Some(link)) = (grant, child.link) {
-            if halves {
-                bytes /= 2;
-            }
-            let stream = self.id;
-            turn.send_control(link, &Control::Credit { stream, bytes });
-        }
-        // It travels with the credit, so that it wakes no process by itself.
-        self.acknowledge_to_child(slot, turn);
     }
 
     /// Grants the children what the wave took of their credit.
     #[inline]
     fn release_charges(&mut self, wave: &OpenWave, turn: &mut Turn) {
         for &(slot, bytes) in &wave.charges {
-            self.release(usize::from(slot), bytes, turn);
+            self.grant_to_child(usize::from(slot), bytes, turn);
         }
     }
 
     /// The result of a wave was sent: records who was absent, and absorbs inherited states that are
     /// due.
     #[inline]
-    fn note_gone(&mut self, wave: &OpenWave, is_single: bool, turn: &mut Turn) {
+    fn note_sent_on(&mut self, wave: &OpenWave, is_single: bool, turn: &mut Turn) {
         if self.keeps {
             self.note_emitted(wave, is_single, turn);
             if self.handover.is_some() {
@@ -209,14 +168,14 @@ impl Stream {
             }
         }
         // Before the credit is granted: what may be acknowledged travels with it.
-        self.note_gone(&wave, is_single, turn);
+        self.note_sent_on(&wave, is_single, turn);
         self.finish(wave, turn);
     }
 
     /// Grants the children what the wave took of their credit, and keeps its memory.
     fn finish(&mut self, wave: Box<OpenWave>, turn: &mut Turn) {
         self.release_charges(&wave, turn);
-        self.recycle(wave, turn);
+        self.recycle_wave(wave, turn);
     }
 
     fn emit_folded(&mut self, wave: &mut OpenWave, turn: &mut Turn) {
@@ -273,7 +232,7 @@ impl Stream {
                 None => self.end_void(wave, *is_single, turn),
             }
         }
-        self.note_gone(wave, *is_single, turn);
+        self.note_sent_on(wave, *is_single, turn);
         self.release_charges(wave, turn);
     }
 
@@ -288,6 +247,7 @@ impl Stream {
             body: values.body(),
             ..PacketRef::default()
         });
+        // Taken out of the turn for the call and put back, so that no wave allocates one.
         let mut emitter = core::mem::take(&mut turn.emitter);
         emitter.clear();
         let packets: SmallVec<[PacketRef<'_>; 8]> = own.into_iter().chain(wave.packets()).collect();
@@ -336,6 +296,8 @@ impl Stream {
                 more_waves: 0,
                 body: values.body(),
             };
+            // The packets before this one have gone up already; what ends the wave in their place
+            // tells what is lacking.
             let shared = match shared(packet.body) {
                 Ok(shared) => shared,
                 Err(lacking) => {
@@ -410,30 +372,14 @@ impl Stream {
         }
     }
 
-    /// Says why a wave lacks back-ends: here at the front-end, else upwards.
-    pub(crate) fn tell_failure(
-        &mut self,
-        wave: Wave,
-        ranks: RankSet,
-        why: &dyn core::fmt::Display,
-        turn: &mut Turn,
-    ) {
-        let rank = turn.rank();
-        let reason = alloc::format!("{why} (at rank {rank})");
-        if turn.settings.role == Role::FrontEnd {
-            self.faults.add(Some(wave), ranks, reason);
-        } else {
-            self.tell_fault(Some(wave), rank, ranks, reason, turn);
-        }
-    }
-
     /// A filter failed: its reason goes up with the back-ends that this costs, and the wave ends.
     fn fail(&mut self, number: Wave, wave: &OpenWave, error: &FilterError, turn: &mut Turn) {
         let rank = turn.rank();
-        self.tell_failure(number, wave.contributors.clone(), error, turn);
+        self.tell_failure(number, wave.contributors.clone(), cause_of(error), error, turn);
         let mut header = self.header_of(wave, rank, true);
         header.void = true;
         header.wave = number;
+        // The rest of a large packet whose chunk failed finds the wave ended, and is dropped.
         self.ended = self.ended.max(number + 1);
         self.send_up(PacketRef { header, ..PacketRef::default() }, None, turn);
     }
@@ -506,21 +452,6 @@ impl Stream {
         }
     }
 
-    /// As [`Streams::pass_on_fault`], of this stream.
-    pub(crate) fn tell_fault(
-        &mut self,
-        wave: Option<Wave>,
-        rank: Rank,
-        ranks: RankSet,
-        reason: String,
-        turn: &mut Turn,
-    ) {
-        if self.keeps && !self.is_immediate() && !ranks.is_empty() {
-            self.faults.add(wave, ranks.clone(), reason.clone());
-        }
-        turn.send_fault(self.id, wave, rank, &ranks, reason);
-    }
-
     /// A wave has left the table and is about to go on: packets for it that arrive from now on are
     /// stragglers.
     #[inline]
@@ -532,6 +463,7 @@ impl Stream {
     ) -> Route {
         if !is_single {
             self.gone_until = match wave.more {
+                // Only this chunk has gone: the next one of the same wave is still in time.
                 0 => Position { offset: wave.position.offset + 1, ..wave.position },
                 _ => wave.until(),
             };
@@ -543,7 +475,7 @@ impl Stream {
     }
 
     /// Keeps the memory of a wave.
-    pub(crate) fn recycle(&mut self, mut wave: Box<OpenWave>, turn: &mut Turn) {
+    pub(crate) fn recycle_wave(&mut self, mut wave: Box<OpenWave>, turn: &mut Turn) {
         wave.charges.clear();
         if let Some(body) = wave.take_owned() {
             turn.pool.give(body.slab);

@@ -1,15 +1,12 @@
 //! Frames that have come: control or packet, from which side, on which stream.
 
-use sapwood_filter::Filter;
-use sapwood_link::{Assembled, END, EncodedFrame, Position};
+use sapwood_link::{Assembled, EncodedFrame, Position};
 use sapwood_packet::{Body, FormatRef, Header, Packet, PacketRef, RankSet, Slab};
-use sapwood_wire::{Frame, WireError, decode, frame_length};
+use sapwood_wire::{Cause, Frame, WireError, decode, frame_length};
 
-use crate::interface::{Instant, LinkId, Mutation, Output};
-use crate::members::membership::Membership;
+use crate::inbound::Inbound;
+use crate::interface::LinkId;
 use crate::streams::stream::Stream;
-use crate::streams::table::Streams;
-use crate::transform::route::Route;
 use crate::turn::Turn;
 use crate::turn::links::Peer;
 use crate::waves::head::Head;
@@ -22,18 +19,12 @@ const HELLO_BYTES_MAX: usize = 4096;
 const RUN_DOWN: WireError = WireError::Unexpected { what: "a run of waves downwards" };
 const BEFORE_HELLO: WireError = WireError::Unexpected { what: "a packet before its hello" };
 
-impl Membership {
+impl Inbound<'_> {
     /// Bytes in the shared buffer, beginning with a frame.
-    pub(crate) fn bytes(
-        &mut self,
-        link: LinkId,
-        bytes: &[u8],
-        streams: &mut Streams,
-        turn: &mut Turn,
-    ) {
+    pub(crate) fn bytes(&mut self, link: LinkId, bytes: &[u8]) {
         let mut rest = bytes;
-        let now = turn.now;
-        if let Some(open) = turn.links.link_mut(link) {
+        let now = self.turn.now;
+        if let Some(open) = self.turn.links.link_mut(link) {
             open.heard = now;
         }
         loop {
@@ -41,83 +32,75 @@ impl Membership {
                 Ok(Some(length)) if length <= rest.len() => {
                     let (frame, after) = rest.split_at(length);
                     rest = after;
-                    if let Some(open) = turn.links.link_mut(link) {
+                    if let Some(open) = self.turn.links.link_mut(link) {
                         open.inbox.note_length(length);
                     }
-                    self.frame(link, frame, streams, turn);
+                    self.frame(link, frame);
                 }
                 Ok(_) => break,
-                Err(error) => return self.close_malformed(link, &error, streams, turn),
+                Err(error) => return self.close_malformed(link, &error),
             }
         }
         if !rest.is_empty() {
-            self.partial_frame(link, rest, streams, turn);
+            self.partial_frame(link, rest);
         }
     }
 
     /// The beginning of a frame whose rest has not come.
     #[cold]
     #[inline(never)]
-    fn partial_frame(&mut self, link: LinkId, rest: &[u8], streams: &mut Streams, turn: &mut Turn) {
-        let peer = turn.links.link(link).map(|open| open.peer);
+    fn partial_frame(&mut self, link: LinkId, rest: &[u8]) {
+        let peer = self.turn.links.link(link).map(|open| open.peer);
         if let (Some(Peer::Stranger | Peer::Visitor), Ok(Some(length))) = (peer, frame_length(rest))
             && length > HELLO_BYTES_MAX
         {
-            return self.close_malformed(link, &WireError::Length { bytes: length }, streams, turn);
+            return self.close_malformed(link, &WireError::Length { bytes: length });
         }
         if let (Some(peer), Ok(Some(length))) = (peer, frame_length(rest))
-            && let Err(breach) = self.validate_length(peer, rest, length)
+            && let Err(breach) = self.members.validate_length(peer, rest, length)
         {
-            return self.close_for_breach(link, &breach, streams, turn);
+            return self.close_for_breach(link, &breach);
         }
-        let Turn { links, pool, .. } = turn;
+        let Turn { links, pool, .. } = &mut *self.turn;
         if let Some(open) = links.link_mut(link)
             && let Err(error) = open.inbox.keep(rest, pool)
         {
-            self.close_malformed(link, &error, streams, turn);
+            self.close_malformed(link, &error);
         }
     }
 
     #[inline]
-    fn frame(&mut self, link: LinkId, frame: &[u8], streams: &mut Streams, turn: &mut Turn) {
-        let Some(peer) = turn.links.link(link).map(|open| open.peer) else { return };
-        if let Err(breach) = self.validate_length(peer, frame, frame.len()) {
-            return self.close_for_breach(link, &breach, streams, turn);
+    fn frame(&mut self, link: LinkId, frame: &[u8]) {
+        let Some(peer) = self.turn.links.link(link).map(|open| open.peer) else { return };
+        if let Err(breach) = self.members.validate_length(peer, frame, frame.len()) {
+            return self.close_for_breach(link, &breach);
         }
         match (decode(frame), peer) {
             (Ok(Frame::Packet(packet)), Peer::Child(_)) => {
                 let arrived = Arrived { packet, owned: None, charge: frame.len() as u32 };
-                self.packet_up(link, arrived, streams, turn);
+                self.packet_up(link, arrived);
             }
             (Ok(Frame::Packet(packet)), Peer::Parent) if packet.more_waves == 0 => {
-                self.packet_from_parent(link, packet, frame, None, streams, turn);
+                self.packet_from_parent(link, packet, frame, None);
             }
-            (Ok(Frame::Packet(_)), Peer::Parent) => {
-                self.close_malformed(link, &RUN_DOWN, streams, turn)
-            }
+            (Ok(Frame::Packet(_)), Peer::Parent) => self.close_malformed(link, &RUN_DOWN),
             (Ok(Frame::Packet(_)), Peer::Leaving | Peer::Ancestor) => {}
             (Ok(Frame::Packet(_)), Peer::Stranger | Peer::Visitor) => {
-                self.close_malformed(link, &BEFORE_HELLO, streams, turn);
+                self.close_malformed(link, &BEFORE_HELLO);
             }
-            (Ok(Frame::Control(control)), _) => self.control(link, peer, control, streams, turn),
-            (Err(error), _) => self.close_malformed(link, &error, streams, turn),
+            (Ok(Frame::Control(control)), _) => self.control(link, peer, control),
+            (Err(error), _) => self.close_malformed(link, &error),
         }
     }
 
     /// A large frame that lies in a slab of its own.
-    pub(crate) fn large_frame(
-        &mut self,
-        link: LinkId,
-        slab: Slab,
-        streams: &mut Streams,
-        turn: &mut Turn,
-    ) {
-        let Some(peer) = turn.links.link(link).map(|open| open.peer) else { return };
+    pub(crate) fn large_frame(&mut self, link: LinkId, slab: Slab) {
+        let Some(peer) = self.turn.links.link(link).map(|open| open.peer) else { return };
         let (head, start) = match decode(slab.as_bytes()) {
             Ok(Frame::Packet(packet)) => (Head::of(&packet), slab.len() - packet.body.len()),
             _ => {
-                self.frame(link, slab.as_bytes(), streams, turn);
-                return turn.pool.give(slab);
+                self.frame(link, slab.as_bytes());
+                return self.turn.pool.give(slab);
             }
         };
         let charge = slab.len() as u32;
@@ -125,21 +108,21 @@ impl Membership {
             Peer::Child(_) => {
                 let owned = OwnedBody { start, length: slab.len() - start, slab };
                 let arrived = Arrived { packet: head.with_body(&[]), owned: Some(owned), charge };
-                self.packet_up(link, arrived, streams, turn);
+                self.packet_up(link, arrived);
             }
             Peer::Parent if head.more_waves == 0 => {
                 let length = slab.len();
                 let whole = Body::from(slab);
-                turn.pool.give_later(&whole);
+                self.turn.pool.give_later(&whole);
                 let body = whole.part(start, length - start);
                 let packet = head.with_body(body.as_bytes());
                 let frame = EncodedFrame::whole(whole.clone());
                 let shared = Some((frame, body.clone()));
-                self.packet_from_parent(link, packet, whole.as_bytes(), shared, streams, turn);
+                self.packet_from_parent(link, packet, whole.as_bytes(), shared);
             }
-            Peer::Parent => self.close_malformed(link, &RUN_DOWN, streams, turn),
+            Peer::Parent => self.close_malformed(link, &RUN_DOWN),
             Peer::Stranger | Peer::Visitor => {
-                self.close_malformed(link, &BEFORE_HELLO, streams, turn);
+                self.close_malformed(link, &BEFORE_HELLO);
             }
             Peer::Leaving | Peer::Ancestor => {}
         }
@@ -147,54 +130,50 @@ impl Membership {
 
     /// A packet from a child.
     #[inline]
-    pub(crate) fn packet_up(
-        &mut self,
-        link: LinkId,
-        arrived: Arrived<'_>,
-        streams: &mut Streams,
-        turn: &mut Turn,
-    ) {
-        let Some(at) = streams.find(arrived.packet.header.stream) else {
-            return self.validate_stray(link, &arrived.packet, streams, turn);
+    pub(crate) fn packet_up(&mut self, link: LinkId, arrived: Arrived<'_>) {
+        let Some(at) = self.streams.find(arrived.packet.header.stream) else {
+            return self.validate_stray(link, &arrived.packet);
         };
-        let now = turn.now;
+        let now = self.turn.now;
         let is_end = arrived.packet.header.is_last();
-        let Some(slot) = streams.at(at).slot_of(link) else {
-            return self.validate_stray(link, &arrived.packet, streams, turn);
+        let Some(slot) = self.streams.at(at).slot_of(link) else {
+            return self.validate_stray(link, &arrived.packet);
         };
-        if let Err(breach) = self.children.validate_packet(slot, &arrived.packet, streams.at(at)) {
-            return self.close_for_breach(link, &breach, streams, turn);
+        if let Err(breach) =
+            self.members.children.validate_packet(slot, &arrived.packet, self.streams.at(at))
+        {
+            return self.close_for_breach(link, &breach);
         }
-        let stream = streams.at(at);
+        let stream = self.streams.at(at);
         match &mut stream.telemetry {
             None => {
-                turn.counted.packets += 1;
-                turn.counted.bytes += u64::from(arrived.charge);
+                self.turn.counted.packets += 1;
+                self.turn.counted.bytes += u64::from(arrived.charge);
             }
             Some(asked) => asked.arrived(link, now),
         }
         if arrived.packet.header.is_direct() {
             // A reply of a downward filter goes on by itself, within the parent's credit.
             stream.waves.add_single(slot, arrived, false);
-            return streams.at(at).emit_ready(turn);
+            return self.streams.at(at).emit_ready(self.turn);
         }
         if arrived.packet.more_waves > 0 {
             stream.arrive_run(slot, &arrived, now);
         } else if arrived.packet.chunk.is_some() && !stream.takes_chunks(arrived.packet.format) {
-            streams.at(at).assemble_up(slot, &arrived, turn);
+            self.streams.at(at).assemble_up(slot, &arrived, self.turn);
         } else if stream.holds_waves() {
-            streams.at(at).hold_packet(slot, arrived, turn);
+            self.streams.at(at).hold_packet(slot, arrived, self.turn);
         } else {
             stream.arrive(slot, arrived, now);
         }
-        let stream = streams.at(at);
+        let stream = self.streams.at(at);
         // A rule may forward an incomplete wave: it is asked after each packet.
         if stream.waves.is_ready(now) || stream.rule.is_some() {
-            streams.at(at).emit_ready(turn);
+            self.streams.at(at).emit_ready(self.turn);
         }
         // The end of the stream follows its last wave.
         if is_end {
-            streams.at(at).end_if_deserted(turn);
+            self.streams.at(at).end_if_deserted(self.turn);
         }
     }
 
@@ -205,12 +184,10 @@ impl Membership {
         packet: PacketRef<'_>,
         frame: &[u8],
         shared: Option<(EncodedFrame, Body)>,
-        streams: &mut Streams,
-        turn: &mut Turn,
     ) {
-        match turn.validate_packet_down(&packet) {
-            Ok(()) => self.packet_down(packet, frame, shared, streams, turn),
-            Err(breach) => self.close_for_breach(link, &breach, streams, turn),
+        match self.turn.validate_packet_down(&packet) {
+            Ok(()) => self.packet_down(packet, frame, shared),
+            Err(breach) => self.close_for_breach(link, &breach),
         }
     }
 
@@ -221,62 +198,51 @@ impl Membership {
         packet: PacketRef<'_>,
         frame: &[u8],
         shared: Option<(EncodedFrame, Body)>,
-        streams: &mut Streams,
-        turn: &mut Turn,
     ) {
-        let Some(at) = streams.find(packet.header.stream) else { return };
-        let stream = streams.at(at);
+        let Some(at) = self.streams.find(packet.header.stream) else { return };
+        let stream = self.streams.at(at);
         stream.down_received += frame.len() as u64;
         if stream.keeps && !packet.header.is_direct() {
             if Position::of_downward(&packet) < stream.down_next {
                 // It came from the parent before this one.
                 // The duplicate used credit of the new link.
-                return streams.at(at).grant_to_parent(turn);
+                return self.streams.at(at).grant_to_parent(self.turn);
             }
             stream.down_next = Position::behind_downward(&packet);
         }
         let is_telemetry = stream.telemetry.is_some();
         let mut is_much_unannounced = false;
-        if stream.keeps && turn.settings.role == crate::Role::BackEnd {
+        if stream.keeps && self.turn.settings.role == crate::Role::BackEnd {
             stream.down_unannounced += frame.len();
             is_much_unannounced = stream.down_unannounced >= stream.down_announce_bytes;
         }
         if !is_telemetry {
-            turn.counted.packets += 1;
-            turn.counted.bytes += frame.len() as u64;
+            self.turn.counted.packets += 1;
+            self.turn.counted.bytes += frame.len() as u64;
         }
-        if turn.settings.role == crate::Role::BackEnd && is_telemetry {
-            self.asked(packet.header.stream, packet.header.wave, streams, turn);
-        } else if turn.settings.role == crate::Role::BackEnd {
-            streams.at(at).deliver_down(packet, shared.map(|(_, body)| body), turn);
-        } else if streams.at(at).passes_down {
-            streams.at(at).fan_out(packet, frame, shared.as_ref().map(|(frame, _)| frame), turn);
+        if self.turn.settings.role == crate::Role::BackEnd && is_telemetry {
+            let (id, wave) = (packet.header.stream, packet.header.wave);
+            self.streams.asked(id, wave, self.members, self.turn);
+        } else if self.turn.settings.role == crate::Role::BackEnd {
+            self.streams.at(at).deliver_down(packet, shared.map(|(_, body)| body), self.turn);
+        } else if self.streams.at(at).passes_down {
+            self.streams.at(at).fan_out(
+                packet,
+                frame,
+                shared.as_ref().map(|(frame, _)| frame),
+                self.turn,
+            );
         } else {
-            streams.at(at).filter_down(packet, turn);
+            self.streams.at(at).filter_down(packet, self.turn);
         }
-        if is_telemetry && turn.settings.role == crate::Role::Communication {
-            self.asked(packet.header.stream, packet.header.wave, streams, turn);
+        if is_telemetry && self.turn.settings.role == crate::Role::Communication {
+            let (id, wave) = (packet.header.stream, packet.header.wave);
+            self.streams.asked(id, wave, self.members, self.turn);
         }
-        streams.at(at).grant_to_parent(turn);
+        self.streams.at(at).grant_to_parent(self.turn);
         if is_much_unannounced {
-            streams.at(at).owe_to_parent(turn);
+            self.streams.at(at).acknowledge_to_parent_later(self.turn);
         }
-    }
-
-    /// A peer broke the format: nothing more can be believed of this link.
-    pub(crate) fn close_malformed(
-        &mut self,
-        link: LinkId,
-        error: &WireError,
-        streams: &mut Streams,
-        turn: &mut Turn,
-    ) {
-        let reason = alloc::format!("{error}");
-        if turn.links.link(link).is_some() {
-            self.distrusts = Some(reason.clone());
-        }
-        turn.outputs.push_back(Output::Hangup(link));
-        self.link_down(link, &reason, streams, turn);
     }
 }
 
@@ -338,7 +304,7 @@ impl Stream {
         }
         self.arrive(slot, arrived, now);
         if early > 0 {
-            self.release(slot, early, turn);
+            self.grant_to_child(slot, early, turn);
         }
     }
 
@@ -352,7 +318,8 @@ impl Stream {
         let assembled =
             self.slots[slot].assemblies.add(key, chunk, &contributors, arrived.body(), &turn.pool);
         if let Assembled::Lacking(lacking) = &assembled {
-            self.tell_failure(packet.header.wave, contributors, lacking, turn);
+            let cause = Cause::OutOfMemory;
+            self.tell_failure(packet.header.wave, contributors, cause, lacking, turn);
         }
         let void = Slab::default();
         let mut whole = PacketRef { chunk: None, body: void.as_bytes(), ..packet };
@@ -383,149 +350,7 @@ impl Stream {
             Assembled::Torn | Assembled::Lacking(_) => {}
         }
         if early > 0 {
-            self.release(slot, early, turn);
+            self.grant_to_child(slot, early, turn);
         }
     }
-
-    /// A packet or chunk of a child goes to its wave.
-    #[inline]
-    pub(crate) fn arrive(&mut self, slot: usize, arrived: Arrived<'_>, now: Instant) {
-        let header = arrived.packet.header;
-        let chunk = arrived.packet.chunk;
-        if header.is_last() {
-            return self.advance(slot, END);
-        }
-        let mut position =
-            Position { wave: header.wave, offset: chunk.map_or(0, |chunk| chunk.offset) };
-        let next = self.slots[slot].next;
-        if header.void && position.wave == next.wave {
-            // The child ends the wave in the middle of a packet: where an orphan has come to may
-            // lie between two chunks.
-            position = self.waves.first_open_of(next);
-        }
-        if self.is_immediate() {
-            return self.arrive_unordered(slot, arrived, position);
-        }
-        if position.wave < self.ended || position < self.gone_until {
-            return self.arrive_straggler(slot, arrived, position);
-        }
-        if header.late || position < next {
-            return self.arrive_beside(slot, arrived, position, now);
-        }
-        if position.wave < self.resumed_until && self.is_repeated_in(&arrived, position) {
-            return self.pass_repeated(slot, arrived, position);
-        }
-        self.arrive_in_order(slot, arrived, position, now);
-    }
-
-    /// A packet or chunk whose turn it is in its child's order.
-    #[inline]
-    fn arrive_in_order(
-        &mut self,
-        slot: usize,
-        arrived: Arrived<'_>,
-        position: Position,
-        now: Instant,
-    ) {
-        let header = arrived.packet.header;
-        let chunk = arrived.packet.chunk;
-        // A single packet needs a wave of its own: a run is cut before and behind it.
-        self.waves.split_at(position);
-        self.waves.split_at(Position::start_of(position.wave + 1));
-        let length = arrived.body().len() as u64;
-        let total = chunk.map(|chunk| chunk.total);
-        let fold = if self.route == Route::Fold { self.up.as_fold() } else { None };
-        // Back-ends send in order: the packet nearly always belongs to the wave behind its child's
-        // last.
-        let hint = self.slots[slot].hint;
-        let replaces = self.breaks(Mutation::ReplaceContributors);
-        let (index, wave, is_new) = self.waves.at(position, &self.slots, hint);
-        if replaces {
-            wave.contributors.clear();
-        }
-        if header.void {
-            wave.charges.push((slot as u16, arrived.charge));
-            wave.contributors.union_with(arrived.packet.contributors);
-        } else {
-            if !wave.has_values() {
-                wave.total = total;
-            }
-            if wave.total == total {
-                let Arrived { packet, owned, charge } = arrived;
-                wave.add(slot, &packet, owned, charge, fold);
-            } else {
-                // It has sent, and is named with those that its packet does not fit to.
-                wave.charges.push((slot as u16, arrived.charge));
-                wave.contributors.union_with(arrived.packet.contributors);
-                let name = fold.map_or("null", |fold| fold.name());
-                wave.fault = Some(unequal_lengths(name, wave.total, total));
-            }
-        }
-        if is_new {
-            self.waves.begin(index, now, self.patience);
-        }
-        let until = match chunk {
-            Some(chunk) if position.offset + length < chunk.total => {
-                Position { wave: position.wave, offset: position.offset + length }
-            }
-            _ if header.ends_wave => Position::start_of(position.wave + 1),
-            _ => return,
-        };
-        let is_fold = fold.is_some();
-        // The usual case: exactly one wave ends here, so none is searched for.
-        if self.slots[slot].next == position && self.waves.is_last_before(index, until) {
-            let wave = self.waves.wave_mut(index);
-            wave.waiting -= 1;
-            self.slots[slot].next = until;
-            self.slots[slot].hint = self.waves.number_of(index) + 1;
-        } else {
-            self.advance(slot, until);
-        }
-        if is_fold {
-            let wave = self.waves.wave_mut(index);
-            wave.next_turn(slot);
-            if wave.holds_any()
-                && let Some(fold) = self.up.as_fold()
-            {
-                wave.fold_held(fold, &self.slots, false);
-            }
-        }
-    }
-
-    /// After a chunk was forwarded, opens the wave entry of the next chunk even if no child has
-    /// sent it: that entry's deadline then ends the wave.
-    pub(crate) fn begin_rest(&mut self, position: Position, now: Instant) {
-        let hint = self.waves.number_of(0);
-        let (index, _, is_new) = self.waves.at(position, &self.slots, hint);
-        if is_new {
-            self.waves.begin(index, now, self.patience);
-        }
-    }
-
-    /// The child sends nothing more before the position `until`.
-    #[inline]
-    pub(crate) fn advance(&mut self, slot: usize, until: Position) {
-        let from = self.slots[slot].next;
-        if until <= from {
-            return;
-        }
-        if until == END {
-            self.slots[slot].next_before_end = from;
-        }
-        self.waves.split_at(until);
-        let hint = self.slots[slot].hint;
-        self.slots[slot].next = until;
-        self.slots[slot].hint = self.waves.stop_waiting_for(from, until, hint);
-    }
-}
-
-fn unequal_lengths(
-    name: &'static str,
-    first: Option<u64>,
-    other: Option<u64>,
-) -> sapwood_filter::FilterError {
-    let text = |total: Option<u64>| {
-        total.map_or_else(|| "a short packet".into(), |total| alloc::format!("{total} bytes"))
-    };
-    sapwood_filter::FilterError::Mixed { name, first: text(first), other: text(other) }
 }

@@ -29,6 +29,36 @@ pub enum NodeError {
         /// The first one that is still open to this back-end.
         next: u64,
     },
+    /// A back-end answers a question that it has answered already, or before one that it has
+    /// answered. Cure: answer each question once, in the order of their arrival.
+    QuestionPassed {
+        /// The question's number.
+        question: u64,
+    },
+    /// The answer to a question is asked for that has been given. Cure: ask again.
+    Answered {
+        /// The question's number.
+        question: u64,
+    },
+    /// A back-end numbers a wave as one that answers a question. Cure: numbers below
+    /// [`ANSWERS_BEGIN`], or answer the question.
+    ///
+    /// [`ANSWERS_BEGIN`]: sapwood_packet::ANSWERS_BEGIN
+    AnswerWave {
+        /// The wave that was named.
+        wave: u64,
+    },
+    /// A packet that no back-end can answer, since it is not the front-end's own. Cure: send
+    /// unasked.
+    NoQuestion,
+    /// No question can be asked on the stream, since it does not give one answer for all of its
+    /// members.
+    NotAskable {
+        /// The stream.
+        stream: StreamId,
+        /// Why, and what to do.
+        why: &'static str,
+    },
     /// The values are longer than a packet may be.
     TooLong {
         /// Their length in bytes.
@@ -88,6 +118,34 @@ impl From<FilterError> for NodeError {
     }
 }
 
+impl NodeError {
+    /// Writes the errors that are about questions and their answers.
+    fn write_of_question(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::QuestionPassed { question } => write!(
+                f,
+                "question {question} has passed: it or a later one has been answered; answer each \
+                 once and in order"
+            ),
+            Self::Answered { question } => {
+                write!(f, "the answer to question {question} was given already; ask again")
+            }
+            Self::AnswerWave { wave } => write!(
+                f,
+                "wave {wave} is for the answer to a question; number waves below {} or use reply",
+                sapwood_packet::ANSWERS_BEGIN
+            ),
+            Self::NoQuestion => f.write_str(
+                "the packet was made by a filter and is no question; send on its stream instead",
+            ),
+            Self::NotAskable { stream, why } => {
+                write!(f, "stream {stream} takes no question: {why}")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 impl fmt::Display for NodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -103,6 +161,11 @@ impl fmt::Display for NodeError {
             Self::WavePassed { wave, next } => {
                 write!(f, "wave {wave} has passed; the next one to send in is {next}")
             }
+            Self::QuestionPassed { .. }
+            | Self::Answered { .. }
+            | Self::AnswerWave { .. }
+            | Self::NoQuestion
+            | Self::NotAskable { .. } => self.write_of_question(f),
             Self::TooLong { bytes } => write!(
                 f,
                 "a packet of {bytes} bytes is too long; at most {} are allowed, send several",

@@ -3,6 +3,7 @@
 use alloc::string::String;
 
 use sapwood_packet::Rank;
+use sapwood_wire::Cause;
 
 use crate::interface::LinkId;
 
@@ -60,6 +61,15 @@ pub enum Input<'a> {
         rank: Rank,
         /// Its own words.
         text: String,
+    },
+    /// A process that was started has ended: if it has not connected, that is a failure as above.
+    Exited {
+        /// Its rank.
+        rank: Rank,
+        /// Its own words.
+        text: String,
+        /// How it has ended.
+        cause: Cause,
     },
     /// This process has seen something that costs no answer and that the user may want to know.
     Notice {

@@ -15,6 +15,7 @@ mod spec;
 mod time;
 pub(crate) mod work;
 
+pub(crate) use delivery::Reason;
 pub use delivery::{Answer, Delivery, Missing};
 pub use error::NodeError;
 pub use input::Input;

@@ -4,6 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use sapwood_packet::{Rank, RankSet, StreamId, Wave};
+use sapwood_wire::Cause;
 
 use crate::interface::{AttachPoint, LinkId};
 
@@ -79,6 +80,8 @@ pub enum Event {
         back_ends: RankSet,
         /// What was seen.
         reason: String,
+        /// The same for programs.
+        cause: Cause,
     },
     /// A communication process is gone. Those below it look for a new parent; no back-end is lost
     /// yet.
@@ -89,6 +92,8 @@ pub enum Event {
         back_ends: RankSet,
         /// What was seen.
         reason: String,
+        /// The same for programs.
+        cause: Cause,
     },
     /// The place of a process that is gone has been taken.
     Repaired {

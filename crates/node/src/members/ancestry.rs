@@ -20,7 +20,7 @@ pub(crate) struct Ancestry {
     /// The parents that this process has had and left, and those above them that it passed over.
     pub(crate) former: RankSet,
     /// Whether the parent answers probes at any time.
-    pub(crate) parent_keeps_time: bool,
+    pub(crate) parent_is_responsive: bool,
     /// Whether the parent has sent its welcome over the present link.
     pub(crate) is_welcomed: bool,
     /// Whether a process that has lost its parent looks for a new one, where the terms allow it.
@@ -35,11 +35,11 @@ impl Ancestry {
         &mut self,
         ancestors: Vec<(Rank, String)>,
         terms: RecoveryTerms,
-        keeps_time: bool,
+        is_responsive: bool,
         turn: &mut Turn,
     ) {
         self.processes = ancestors;
-        self.parent_keeps_time = keeps_time;
+        self.parent_is_responsive = is_responsive;
         turn.settings.recovery = Recovery::from_terms(terms);
     }
 
@@ -53,6 +53,8 @@ impl Ancestry {
         }
         ancestors.extend(self.processes.iter().cloned());
         while ancestors.len() > ANCESTORS_MAX {
+            // Never the last, which is the front-end: an orphan that finds none of the others must
+            // still find that one.
             ancestors.remove(ANCESTORS_MAX - 1);
         }
         ancestors

@@ -4,6 +4,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use sapwood_packet::{Rank, RankSet};
+use sapwood_wire::Cause;
 
 use crate::interface::{Instant, LinkId};
 use crate::members::authority::{Authority, is_dynamic};
@@ -31,14 +32,14 @@ pub(crate) struct Child {
     pub(crate) is_leaving: bool,
     /// Its process id on its host, by which two processes under one rank are told apart.
     pub(crate) pid: u32,
-    /// Whether it is known to have ended, rather than that its link has closed.
-    pub(crate) has_exited: bool,
+    /// How it has ended, if that is known, rather than that its link has closed.
+    pub(crate) ending: Option<Cause>,
     /// Whether it has been taken in and has not told yet how far its streams are.
     pub(crate) is_resuming: bool,
     /// Whether it had another parent, or another link to this one, before.
     pub(crate) is_orphan: bool,
     /// Whether it answers probes at any time.
-    pub(crate) keeps_time: bool,
+    pub(crate) is_responsive: bool,
     /// Whether it has been sent the files that there are, and is sent those that come.
     pub(crate) has_files: bool,
     /// When the probe was sent that it has not answered.
@@ -62,10 +63,10 @@ impl Child {
             state: State::Awaited,
             is_leaving: false,
             pid: 0,
-            has_exited: false,
+            ending: None,
             is_resuming: false,
             is_orphan: false,
-            keeps_time: false,
+            is_responsive: false,
             has_files: false,
             probed: None,
             suspected: None,

@@ -133,7 +133,7 @@ impl Membership {
         if let Some(child) =
             self.children.rank_of(link).and_then(|rank| self.children.get_mut(rank))
         {
-            if !child.keeps_time {
+            if !child.is_responsive {
                 return;
             }
             child.has_files = true;

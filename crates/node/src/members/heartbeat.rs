@@ -17,17 +17,15 @@ use sapwood_wire::{Control, ProbeId};
 
 use crate::interface::{Instant, Role};
 use crate::members::children::Children;
-use crate::members::children::State;
 use crate::members::membership::Membership;
-use crate::streams::table::Streams;
 use crate::turn::Turn;
 
 /// How long a process may take to answer while an orphan of its waits to be taken in. One that is
 /// just starting others may take as long as any silence.
-const SUSPECT_LIMIT: Duration = Duration::from_millis(300);
+pub(crate) const SUSPECT_LIMIT: Duration = Duration::from_millis(300);
 
 /// How many probes are sent within the silence that counts as death.
-const PROBES_PER_SILENCE: u32 = 6;
+pub(crate) const PROBES_PER_SILENCE: u32 = 6;
 
 /// What this process knows of its own punctuality, and when it judges next.
 #[derive(Debug, Default)]
@@ -47,7 +45,7 @@ impl Heartbeats {
     }
 
     /// How much longer than usual others may take, since this process itself is late.
-    pub(crate) fn indulgence(&self, turn: &Turn) -> Duration {
+    pub(crate) fn allowance(&self, turn: &Turn) -> Duration {
         self.lateness.min(turn.settings.recovery.silence.max(SUSPECT_LIMIT))
     }
 }
@@ -58,7 +56,7 @@ impl Membership {
         let silence = turn.settings.recovery.silence;
         // A back-end whose parent reads only when its application lets it cannot judge it by its
         // silence.
-        let judges = turn.settings.role != Role::BackEnd || self.ancestry.parent_keeps_time;
+        let judges = turn.settings.role != Role::BackEnd || self.ancestry.parent_is_responsive;
         let is_on = turn.settings.recovery.is_on && !silence.is_zero() && judges;
         turn.heartbeat_due = is_on.then(|| turn.now + silence / PROBES_PER_SILENCE);
     }
@@ -76,98 +74,8 @@ impl Membership {
         }
     }
 
-    /// Looks who has been silent, and asks again.
-    pub(crate) fn send_heartbeats(&mut self, streams: &mut Streams, turn: &mut Turn) {
-        if turn.has_ended {
-            turn.heartbeat_due = None;
-            return;
-        }
-        let silence = turn.settings.recovery.silence;
-        let is_due = |due: &mut Instant| *due <= turn.now;
-        let beat = turn.heartbeat_due.take_if(is_due);
-        let judgement = self.heartbeats.judgement_due.take_if(is_due);
-        if beat.is_some() {
-            turn.heartbeat_due = Some(turn.now + silence / PROBES_PER_SILENCE);
-        }
-        if let Some(due) = beat.into_iter().chain(judgement).min() {
-            // Before anything is judged: while this process did not run it heard no peer.
-            self.excuse(turn.now.since(due), turn);
-            self.close_silent_children(silence, streams, turn);
-            self.judge_parent(silence, streams, turn);
-        }
-        if beat.is_some() {
-            self.heartbeats.show_life(turn);
-            self.children.ask_children(turn);
-            streams.hand_over_rest(false, turn);
-            for at in 0..streams.len() {
-                // What is left of acknowledgements travels with the heartbeat.
-                streams.at(at).acknowledge_to_parent(turn);
-            }
-        }
-    }
-
-    /// Children that have not answered for too long are gone.
-    fn close_silent_children(&mut self, silence: Duration, streams: &mut Streams, turn: &mut Turn) {
-        let (now, indulgence) = (turn.now, self.heartbeats.indulgence(turn));
-        let (mut dead, mut is_cleared, mut next) = (Vec::new(), false, None::<Instant>);
-        let Turn { links, .. } = turn;
-        for (_, child) in self.children.iter_mut() {
-            let Some(link) = child.link else { continue };
-            let heard = links.link(link).map_or(now, |open| open.heard);
-            let mut limit: Option<Instant> = None;
-            if child.suspected.is_some_and(|since| heard > since) {
-                child.suspected = None;
-                is_cleared = true;
-            } else if let Some(since) = child.suspected {
-                let is_starting = child.state != State::Reported;
-                let patience = if is_starting { SUSPECT_LIMIT.max(silence) } else { SUSPECT_LIMIT };
-                limit = Some(since + patience + indulgence);
-            }
-            let is_asked = child.probed.is_some_and(|probed| heard < probed);
-            if is_asked && child.keeps_time && !silence.is_zero() {
-                let limit_of_silence = heard + silence + indulgence;
-                limit = Some(limit.map_or(limit_of_silence, |limit| limit.min(limit_of_silence)));
-            }
-            match limit {
-                Some(limit) if limit <= now => {
-                    child.suspected = None;
-                    dead.push((link, now.since(heard)));
-                }
-                Some(limit) => next = Some(next.map_or(limit, |next| next.min(limit))),
-                None => {}
-            }
-        }
-        if let Some(next) = next {
-            self.heartbeats.judge_by(next);
-        }
-        // After the loop, since closing a link changes the children.
-        for (link, silence) in dead {
-            self.link_silent(link, &silent(silence), streams, turn);
-        }
-        if is_cleared {
-            self.refuse_applicants(turn);
-        }
-    }
-
-    /// A parent that answers at any time and has not been heard for too long is gone.
-    fn judge_parent(&mut self, silence: Duration, streams: &mut Streams, turn: &mut Turn) {
-        let parent = turn.parent.filter(|_| self.ancestry.parent_keeps_time);
-        let Some(link) = parent.filter(|_| !silence.is_zero()) else { return };
-        let Some(heard) = turn.links.link(link).map(|open| open.heard) else { return };
-        let limit = heard + silence + self.heartbeats.indulgence(turn);
-        if limit > turn.now {
-            // An exact alarm only when two probes are missing: set after each one, it would wake
-            // this process for nothing.
-            if turn.now.since(heard) > silence / PROBES_PER_SILENCE * 2 {
-                self.heartbeats.judge_by(limit);
-            }
-            return;
-        }
-        self.link_silent(link, &silent(turn.now.since(heard)), streams, turn);
-    }
-
     /// This process has run late: in that time no member can have been heard.
-    fn excuse(&mut self, late: Duration, turn: &mut Turn) {
+    pub(crate) fn extend_deadlines(&mut self, late: Duration, turn: &mut Turn) {
         let now = turn.now;
         // The recorded delay decays by half at each check, so that one punctual wake-up does not
         // end the allowance.
@@ -194,7 +102,7 @@ impl Membership {
 impl Heartbeats {
     /// Tells the parent that this process is there, if its probes do not come through: a frame that
     /// takes longer than the silence is before them, here or in the system's memory.
-    fn show_life(&mut self, turn: &mut Turn) {
+    pub(crate) fn send_keep_alive(&mut self, turn: &mut Turn) {
         let was_asked = core::mem::take(&mut self.is_asked);
         let period = turn.settings.recovery.silence / PROBES_PER_SILENCE;
         let Some(parent) = turn.parent.filter(|_| !was_asked) else { return };
@@ -206,7 +114,7 @@ impl Heartbeats {
 
 impl Children {
     /// Asks all children that have answered the last time.
-    fn ask_children(&mut self, turn: &mut Turn) {
+    pub(crate) fn ask_children(&mut self, turn: &mut Turn) {
         let now = turn.now;
         let mut asked = Vec::new();
         let Turn { links, .. } = turn;
@@ -226,6 +134,6 @@ impl Children {
     }
 }
 
-fn silent(time: Duration) -> String {
+pub(crate) fn silent(time: Duration) -> String {
     alloc::format!("silent for {} ms", time.as_millis())
 }

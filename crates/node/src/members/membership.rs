@@ -3,10 +3,10 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use sapwood_packet::{Rank, RankSet};
-use sapwood_wire::{Claim, Control, Ranges, WIRE_VERSION};
+use sapwood_packet::RankSet;
+use sapwood_wire::{Claim, Control, Ranges, StreamRequest, WIRE_VERSION};
 
-use crate::interface::{AttachPoint, ChildPlan, Event, LinkId, Output, Role};
+use crate::interface::{AttachPoint, ChildPlan, Event, LinkId, NodeError, Output, Role};
 use crate::members::ancestry::Ancestry;
 use crate::members::children::{Child, Children, State};
 use crate::members::dynamic::DynamicRanks;
@@ -15,7 +15,7 @@ use crate::members::heartbeat::Heartbeats;
 use crate::members::superseded::Superseded;
 use crate::members::vacancy::Vacancies;
 use crate::members::visitor::Visitors;
-use crate::streams::table::Streams;
+use crate::streams::stream::Stream;
 use crate::turn::Turn;
 use crate::turn::links::Peer;
 
@@ -57,8 +57,8 @@ pub(crate) struct Membership {
     pub(crate) files: Files,
     /// Who asks for the status of the network without being part of it.
     pub(crate) visitors: Visitors,
-    /// See [`Node::distrusts`](crate::Node::distrusts).
-    pub(crate) distrusts: Option<String>,
+    /// See [`Node::last_breach`](crate::Node::last_breach).
+    pub(crate) last_breach: Option<String>,
 }
 
 impl Membership {
@@ -81,7 +81,7 @@ impl Membership {
             has_stepped_down: false,
             files: Files::default(),
             visitors: Visitors::default(),
-            distrusts: None,
+            last_breach: None,
         }
     }
 
@@ -134,42 +134,6 @@ impl Membership {
         turn.send_control(link, &hello);
     }
 
-    /// A child's subtree has started, or more back-ends have come to it.
-    pub(crate) fn reached(
-        &mut self,
-        rank: Rank,
-        back_ends: RankSet,
-        points: Vec<AttachPoint>,
-        streams: &mut Streams,
-        turn: &mut Turn,
-    ) {
-        let Some(child) = self.children.get_mut(rank) else { return };
-        child.connected.union_with(back_ends.as_ref());
-        child.state = State::Reported;
-        self.close_place_of_slow(rank, &back_ends, streams, turn);
-        let Some(child) = self.children.get_mut(rank) else { return };
-        if !child.is_resuming {
-            self.admit_members(rank, &back_ends, streams, turn);
-        }
-        turn.losses.forget(&back_ends);
-        if !self.has_reported {
-            self.attach_points.extend(points);
-            return self.report_if_ready(turn);
-        }
-        if turn.settings.role == Role::FrontEnd {
-            if !back_ends.is_empty() {
-                turn.outputs.push_back(Output::Event(Event::Joined { back_ends }));
-            }
-            if !points.is_empty() {
-                turn.outputs.push_back(Output::Event(Event::Offered { attach_points: points }));
-            }
-        } else if let Some(parent) = turn.parent {
-            let attach_points = crate::members::dynamic::to_wire(points);
-            let back_ends = Ranges::from(&back_ends);
-            turn.send_control(parent, &Control::Reached { back_ends, attach_points });
-        }
-    }
-
     pub(crate) fn report_if_ready(&mut self, turn: &mut Turn) {
         let is_acknowledged = |child: &Child| matches!(child.state, State::Reported | State::Gone);
         let is_ready = self.is_planned
@@ -205,7 +169,7 @@ impl Membership {
         total: u32,
         turn: &mut Turn,
     ) {
-        turn.links.expect(children.len() + usize::from(turn.settings.role != Role::FrontEnd));
+        turn.links.reserve(children.len() + usize::from(turn.settings.role != Role::FrontEnd));
         let awaited = |child: ChildPlan| (child.rank, Child::awaited(child.back_ends, child.plan));
         self.children.append(children.into_iter().map(awaited).collect());
         let is_open = !attach.is_empty() || self.dynamic_ranks.is_some();
@@ -224,5 +188,36 @@ impl Membership {
             self.begin_heartbeats(turn);
         }
         self.report_if_ready(turn);
+    }
+
+    /// Tells the children that the tree above has changed.
+    pub(crate) fn tell_ancestry(&mut self, turn: &mut Turn) {
+        let ancestors = self.ancestry.of_children(turn);
+        for link in self.children.links() {
+            let ancestors = ancestors.clone();
+            let repairs = self.ancestry.has_recovery;
+            turn.send_control(link, &Control::Ancestry { ancestors, repairs });
+        }
+    }
+
+    /// A stream as its request says, at this node.
+    pub(crate) fn new_stream(
+        &self,
+        request: StreamRequest,
+        turn: &Turn,
+    ) -> Result<Stream, NodeError> {
+        let mut stream = Stream::new(request, &turn.settings.registry, self.height)?;
+        stream.chunk_bytes = turn.chunk_bytes;
+        stream.mutation = turn.mutation;
+        Ok(stream)
+    }
+
+    pub(crate) fn open_to_children(&mut self, stream: &mut Stream, turn: &mut Turn) {
+        self.vacancies.await_orphans(stream);
+        for (link, back_ends) in self.children.links_with_back_ends() {
+            if let Some(request) = stream.request_for(link, &back_ends) {
+                self.tell_open(link, request, turn);
+            }
+        }
     }
 }

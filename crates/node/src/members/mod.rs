@@ -1,13 +1,12 @@
 //! The processes around this one: children, parent, dynamic members, and what each may say.
 
-mod admission;
 pub(crate) mod ancestry;
 pub(crate) mod authority;
 pub(crate) mod children;
-pub(crate) mod departure;
 pub(crate) mod dynamic;
 pub(crate) mod files;
 pub(crate) mod heartbeat;
+mod losses;
 pub(crate) mod membership;
 pub(crate) mod packet_validation;
 pub(crate) mod search;
@@ -16,3 +15,4 @@ pub(crate) mod vacancy;
 pub(crate) mod validation;
 pub(crate) mod validation_above;
 pub(crate) mod visitor;
+mod welcome;

@@ -3,33 +3,10 @@
 
 use sapwood_packet::PacketRef;
 
-use crate::interface::LinkId;
 use crate::interface::breach::Breach;
 use crate::members::children::Children;
-use crate::members::membership::Membership;
 use crate::streams::stream::Stream;
-use crate::streams::table::Streams;
-use crate::turn::Turn;
 use crate::waves::permission::PacketPermission;
-
-impl Membership {
-    /// A packet of a child on a stream that is not open here, or not to it.
-    #[cold]
-    pub(crate) fn validate_stray(
-        &mut self,
-        link: LinkId,
-        packet: &PacketRef<'_>,
-        streams: &mut Streams,
-        turn: &mut Turn,
-    ) {
-        let Some(rank) = self.children.rank_of(link) else { return };
-        if let Err(breach) =
-            self.children.validate_stream(rank, packet.header.stream, "a packet", streams)
-        {
-            self.close_for_breach(link, &breach, streams, turn);
-        }
-    }
-}
 
 impl Children {
     /// Judges a packet of a child on a stream that is open here.

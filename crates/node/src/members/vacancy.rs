@@ -1,12 +1,11 @@
 //! The places of children that are gone, and the orphans that ask for them.
 
-use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use sapwood_packet::{Rank, RankSet, StreamId};
 
-use crate::interface::{Instant, LinkId};
+use crate::interface::{Instant, LinkId, Reason};
 use crate::streams::stream::Stream;
 
 /// The place of a process that is gone.
@@ -30,7 +29,7 @@ pub(crate) struct Vacancy {
     /// it has not started.
     pub(crate) is_starting: bool,
     /// What was seen of its end.
-    pub(crate) reason: String,
+    pub(crate) reason: Reason,
     /// Its number, by which streams know the slots that it had.
     pub(crate) number: u64,
     /// The first wave of each stream that it had not ended.
@@ -54,7 +53,7 @@ pub(crate) struct Applicant {
     pub(crate) rank: Rank,
     pub(crate) between: Vec<Rank>,
     pub(crate) pid: u32,
-    pub(crate) keeps_time: bool,
+    pub(crate) is_responsive: bool,
 }
 
 /// The places that are held open, and who asks for one.

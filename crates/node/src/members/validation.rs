@@ -89,34 +89,6 @@ impl Membership {
         }
     }
 
-    /// Breaks a link whose peer has committed a breach, and names it.
-    pub(crate) fn close_for_breach(
-        &mut self,
-        link: LinkId,
-        breach: &Breach,
-        streams: &mut Streams,
-        turn: &mut Turn,
-    ) {
-        let reason = alloc::format!("{breach}");
-        self.distrusts = Some(reason.clone());
-        match turn.links.link(link).map(|open| open.peer) {
-            // It is asked last when this process looks for another.
-            Some(Peer::Parent) => self.link_silent(link, &reason, streams, turn),
-            Some(Peer::Child(rank)) => {
-                if let Some(child) = self.children.get_mut(rank) {
-                    child.authority.is_distrusted = true;
-                }
-                self.close_place_because(rank, &reason, streams, turn);
-                turn.outputs.push_back(crate::Output::Hangup(link));
-                self.link_down(link, &reason, streams, turn);
-            }
-            _ => {
-                turn.outputs.push_back(crate::Output::Hangup(link));
-                self.link_down(link, &reason, streams, turn);
-            }
-        }
-    }
-
     fn validate_child(
         &mut self,
         link: LinkId,

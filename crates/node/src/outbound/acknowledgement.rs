@@ -18,7 +18,7 @@ use sapwood_packet::StreamId;
 use sapwood_wire::Control;
 use sapwood_wire::limits::{ANCESTORS_MAX, KEPT_BYTES};
 
-use crate::interface::{LinkId, Mutation, Role};
+use crate::interface::{Mutation, Role};
 use crate::streams::straggler::Stragglers;
 use crate::streams::stream::Stream;
 use crate::streams::table::Streams;
@@ -93,7 +93,7 @@ impl Stream {
     }
 
     /// Something more is safe: the children are told before long.
-    pub(crate) fn owe_acknowledgement(&mut self, turn: &mut Turn) {
+    pub(crate) fn defer_acknowledgement(&mut self, turn: &mut Turn) {
         if self.keeps {
             let is_root = turn.settings.role == Role::FrontEnd;
             turn.pay_within(if is_root { ROOT_ACK_DELAY } else { INNER_ACK_DELAY });
@@ -132,13 +132,13 @@ impl Stream {
         // Bytes beyond `KEPT_BYTES` were not granted while they were kept here.
         self.grant_to_parent(turn);
         if self.down_unannounced >= self.down_announce_bytes {
-            self.owe_to_parent(turn);
+            self.acknowledge_to_parent_later(turn);
         }
     }
 
     /// Tells the parent, at once or before long, how much of what went down has become safe.
     #[cold]
-    pub(crate) fn owe_to_parent(&mut self, turn: &mut Turn) {
+    pub(crate) fn acknowledge_to_parent_later(&mut self, turn: &mut Turn) {
         let is_probed = turn.heartbeat_due.is_some();
         let is_back_end = turn.settings.role == Role::BackEnd;
         let most = if is_back_end { BACK_END_ACK_BYTES } else { INNER_ACK_BYTES };
@@ -208,12 +208,12 @@ impl Stream {
     fn record_absences(&mut self, wave: &OpenWave) {
         let until = wave.until().wave;
         if until <= self.ended && until > self.recorded {
-            self.record(wave);
+            self.record_absence(wave);
         }
     }
 
     /// The same for a wave that a job works on: packets for it are stragglers already.
-    pub(crate) fn record(&mut self, wave: &OpenWave) {
+    pub(crate) fn record_absence(&mut self, wave: &OpenWave) {
         let (first, until) = (wave.position.wave, wave.until().wave);
         if first > self.recorded {
             // Waves that were skipped had no packet at all.
@@ -239,7 +239,7 @@ impl Turn {
 
 impl Streams {
     /// Tells all that is owed, when its time has come.
-    pub(crate) fn pay_acknowledgements(&mut self, turn: &mut Turn) {
+    pub(crate) fn send_due_acknowledgements(&mut self, turn: &mut Turn) {
         if turn.acknowledgement_due.take_if(|due| *due <= turn.now).is_some() {
             for at in 0..self.len() {
                 self.at(at).acknowledge_to_children(turn);
@@ -252,42 +252,6 @@ impl Streams {
         }
     }
 
-    /// What this node has sent up before a place is safe.
-    pub(crate) fn acknowledged_by_parent(
-        &mut self,
-        link: LinkId,
-        id: StreamId,
-        position: Position,
-        single: u32,
-        turn: &mut Turn,
-    ) {
-        let Some(at) = self.find(id) else { return };
-        let Turn { links, pool, .. } = turn;
-        let Stream { sender, slots, faults, .. } = self.at(at);
-        let before = sender.unacknowledged_bytes();
-        sender.acknowledge(position, single, pool);
-        let safe = sender.acknowledged.wave;
-        faults.forget_before(safe);
-        let left = sender.unacknowledged_bytes();
-        let mut has_much = left == 0;
-        for slot in slots.iter_mut() {
-            // Children hold what this process holds: one that has much to forget is told at once.
-            has_much |= slot.has_unannounced(before - left);
-        }
-        let has_children = !slots.is_empty();
-        if let Some(outbox) = links.outbox(link) {
-            sender.pump(outbox);
-        }
-        if has_much {
-            self.at(at).acknowledge_to_children(turn);
-        } else if has_children {
-            self.at(at).owe_acknowledgement(turn);
-        }
-        self.at(at).emit_ready(turn);
-        // The end of the stream waits until all before it is safe.
-        self.at(at).end_if_deserted(turn);
-    }
-
     /// The run at the end of what waits for the parent has ended: its stream keeps it.
     #[inline]
     pub(crate) fn end_runs(&mut self, turn: &mut Turn) {
@@ -296,22 +260,5 @@ impl Streams {
         if let Some(link) = link {
             self.record_runs(&mut link.outbox);
         }
-    }
-
-    /// What was sent down to a child before a place has reached its back-ends.
-    pub(crate) fn acknowledged_by_child(
-        &mut self,
-        link: LinkId,
-        id: StreamId,
-        position: Position,
-        turn: &mut Turn,
-    ) {
-        let Some(at) = self.find(id) else { return };
-        let stream = self.at(at);
-        let Some(slot) = stream.slot_of(link) else { return };
-        let slot = &mut stream.slots[slot];
-        // Acknowledgements over an old and a new link may cross.
-        slot.down_safe = slot.down_safe.max(position);
-        self.at(at).forget_down(turn);
     }
 }

@@ -4,10 +4,14 @@ use crate::interface::{Answer, Delivery, Missing};
 use crate::streams::stream::Stream;
 use crate::transform::route::Route;
 use crate::turn::Turn;
-use alloc::string::ToString;
+use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 use sapwood_link::Assembled;
-use sapwood_packet::{Body, Header, Packet, PacketRef, RankSet, Slab};
+use sapwood_packet::{
+    Body, Header, Packet, PacketRef, RankSet, Slab, Wave, answer_wave, question_of, stretch_of,
+};
+use sapwood_wire::Cause;
 
 impl Stream {
     /// What has come to the front-end on a stream goes to the application.
@@ -39,7 +43,8 @@ impl Stream {
                     lost => {
                         self.dropped += 1;
                         if let Assembled::Lacking(lacking) = lost {
-                            self.tell_failure(header.wave, contributors, &lacking, turn);
+                            let cause = Cause::OutOfMemory;
+                            self.tell_failure(header.wave, contributors, cause, &lacking, turn);
                         }
                         if !header.ends_wave {
                             return;
@@ -107,27 +112,27 @@ impl Stream {
     fn missing(&self, wave: u64, contributors: &RankSet, turn: &Turn) -> Vec<Missing> {
         let mut left = self.members.difference(contributors.as_ref());
         let mut missing = Vec::new();
-        let mut take = |left: &mut RankSet, ranks: &RankSet, reason: &str| {
+        let mut take = |left: &mut RankSet, ranks: &RankSet, cause: Cause, reason: &str| {
             let mut part = left.clone();
             part.intersect_with(ranks.as_ref());
             if !part.is_empty() {
                 left.subtract(part.as_ref());
-                missing.push(Missing { ranks: part, reason: reason.to_string() });
+                missing.push(Missing::new(part, cause, reason));
             }
         };
         for fault in self.faults.of(wave) {
-            take(&mut left, &fault.ranks, &fault.reason);
+            take(&mut left, &fault.ranks, fault.cause, &fault.reason);
         }
         // A back-end may have been lost, come back and been lost again: the last loss explains this
         // wave.
         for lost in turn.losses.latest_first() {
-            take(&mut left, &lost.ranks, &lost.reason);
+            take(&mut left, &lost.ranks, lost.cause, &lost.reason);
         }
-        let absent = alloc::format!("was away when wave {wave} went on");
-        take(&mut left, &turn.losses.have_been_absent, &absent);
+        let absent = format!("was away when {} went on", name_of(wave));
+        take(&mut left, &turn.losses.have_been_absent, Cause::Away, &absent);
         let rest = left.clone();
-        let reason = reason_of_rest(self, wave);
-        take(&mut left, &rest, &reason);
+        let (cause, reason) = reason_of_rest(self, wave);
+        take(&mut left, &rest, cause, &reason);
         missing
     }
 
@@ -146,16 +151,38 @@ impl Stream {
 }
 
 /// Why members that are alive are not in a wave.
-fn reason_of_rest(stream: &Stream, wave: u64) -> alloc::string::String {
+fn reason_of_rest(stream: &Stream, wave: Wave) -> (Cause, String) {
+    let name = name_of(wave);
     match stream.patience {
-        Some(patience) => alloc::format!("no answer within {} ms", patience.as_millis()),
+        Some(patience) => {
+            let mut words = format!("no answer within {} ms", patience.as_millis());
+            if stream.levels > 1 {
+                // Processes below have given up sooner.
+                words += &format!(", shared out among {} levels", stream.levels);
+            }
+            (Cause::Late, words)
+        }
         None if stream.rule.is_some() => {
-            alloc::format!("had not come when the stream's rule let wave {wave} go")
+            (Cause::Late, format!("had not come when the stream's rule let {name} go"))
         }
         // It may have been given up and have come back below a process that was cut off itself.
         None if stream.resumed_until > 0 => {
-            alloc::format!("is not in wave {wave}: it skipped it, or was away")
+            (Cause::Skipped, format!("is not in {name}: it skipped it, or was away"))
         }
-        None => alloc::format!("sent nothing in wave {wave}"),
+        None => (Cause::Skipped, format!("sent nothing in {name}")),
+    }
+}
+
+/// What people know a wave by.
+fn name_of(wave: Wave) -> String {
+    if let Some(question) = question_of(wave) {
+        return format!("the answer to question {question}");
+    }
+    let behind = stretch_of(wave).and_then(|question| Some((question, answer_wave(question)?)));
+    match behind {
+        Some((question, answer)) => {
+            format!("wave {} behind the answer to question {question}", wave - answer)
+        }
+        None => format!("wave {wave}"),
     }
 }

@@ -2,5 +2,7 @@
 
 pub(crate) mod acknowledgement;
 mod answer;
+mod credit;
+pub(crate) mod faults;
 pub(crate) mod packets;
 pub(crate) mod sending;

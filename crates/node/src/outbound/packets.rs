@@ -3,7 +3,6 @@
 
 use sapwood_link::{EncodedFrame, FrameInfo, Outbox, SHARED_BODY_BYTES, SequenceSpace, cut};
 use sapwood_packet::{Body, Order, PacketRef, Slab};
-use sapwood_wire::Control;
 
 use crate::interface::{LinkId, Role};
 use crate::streams::stream::Stream;
@@ -154,17 +153,6 @@ impl Stream {
             // No child will acknowledge this packet, or absent members were given up: what is safe
             // is computed anew.
             self.forget_down(turn);
-        }
-    }
-
-    /// Tells the parent that bytes which came down have been dealt with.
-    pub(crate) fn grant_to_parent(&mut self, turn: &mut Turn) {
-        if let Some(bytes) = self.take_grant_to_parent() {
-            let id = self.id;
-            if let Some(parent) = turn.parent {
-                turn.send_control(parent, &Control::Credit { stream: id, bytes });
-                self.acknowledge_to_parent(turn);
-            }
         }
     }
 

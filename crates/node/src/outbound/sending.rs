@@ -2,65 +2,13 @@
 
 use sapwood_link::{FrameInfo, SHARED_BODY_BYTES};
 use sapwood_packet::{
-    Body, DIRECTIVES_MAX, FormatRef, Header, IntoValues, PacketRef, RankSetRef, Slab, StreamId,
-    Tag, ValuesRef, Wave,
+    Body, DIRECTIVES_MAX, FormatRef, Header, PacketRef, RankSetRef, Slab, ValuesRef, Wave,
 };
 use sapwood_wire::limits::PACKET_BYTES_MAX;
 
-use crate::interface::{NodeError, Role};
+use crate::interface::NodeError;
 use crate::streams::stream::Stream;
-use crate::streams::table::Streams;
 use crate::turn::Turn;
-
-impl Streams {
-    pub(crate) fn send_values(
-        &mut self,
-        stream: StreamId,
-        tag: Tag,
-        values: impl IntoValues,
-        wave: Option<Wave>,
-        turn: &mut Turn,
-    ) -> Result<usize, NodeError> {
-        if turn.settings.role != Role::BackEnd {
-            return Err(NodeError::NotBackEnd);
-        }
-        let rank = turn.rank.ok_or(NodeError::NotConnected)?;
-        let at = self.find(stream).ok_or(NodeError::Stream { stream })?;
-        let open = self.at(at);
-        let next = open.next_wave;
-        let wave = wave.unwrap_or(next);
-        if wave < next || wave == sapwood_link::END.wave {
-            return Err(NodeError::WavePassed { wave, next });
-        }
-        if let Some(error) = open.refusal() {
-            return Err(NodeError::Filter(error.clone()));
-        }
-        let has_filters = open.filters_sent();
-        let built = turn.build(values);
-        built.check_memory()?;
-        check_count(built.as_ref().len())?;
-        let header =
-            Header { stream, tag, wave, origin: rank, ends_wave: true, ..Header::default() };
-        let values = built.as_ref();
-        let length = values.body().len();
-        if has_filters {
-            let sent = self.at(at).send_filtered(header, values, turn);
-            turn.built = built;
-            return Ok(sent);
-        }
-        if length < SHARED_BODY_BYTES {
-            self.at(at).send_in_wave(header, values, turn);
-            turn.built = built;
-            return Ok(length);
-        }
-        let (format, slab) = built.into_parts();
-        let body = Body::from(slab);
-        turn.retain_large(&body);
-        check_length(&body)?;
-        self.at(at).send_large(header, format.as_ref(), body, turn);
-        Ok(length)
-    }
-}
 
 impl Stream {
     /// Sends values in a wave that is open to this back-end.

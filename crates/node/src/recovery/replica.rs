@@ -22,32 +22,12 @@ use sapwood_packet::{FormatRef, Slab, ValuesRef};
 use sapwood_wire::{Control, WireError};
 
 use crate::interface::{LinkId, Output};
-use crate::members::membership::Membership;
-use crate::streams::stream::Stream;
-use crate::streams::table::Streams;
-use crate::turn::Turn;
-use crate::waves::replicas::{Handover, Replica};
+use crate::recovery::change::TreeChange;
+use crate::waves::replicas::Replica;
 
-impl Stream {
-    /// Prepares to hand over the states of the filters, if they have some that is handed over.
-    pub(crate) fn begin_handover(&mut self) {
-        let is_announced_by_waves = !self.is_immediate() && !self.drops();
-        if is_announced_by_waves && !self.up.composable().is_empty() {
-            let (sent, filters) = (self.ended, self.up.composable().to_vec());
-            self.handover = Some(Handover { sent, filters, ..Handover::default() }.into());
-        }
-    }
-}
-
-impl Membership {
+impl TreeChange<'_> {
     /// A child hands over what a filter of its holds.
-    pub(crate) fn keep_replica(
-        &mut self,
-        link: LinkId,
-        state: Control,
-        streams: &mut Streams,
-        turn: &mut Turn,
-    ) -> Result<(), WireError> {
+    pub(crate) fn keep_replica(&mut self, link: LinkId, state: Control) -> Result<(), WireError> {
         let Control::State { stream, filter, wave, format, values, absorbed } = state else {
             return Err(WireError::Unexpected { what: state.name() });
         };
@@ -56,28 +36,28 @@ impl Membership {
         let slab = Slab::copy_of(&values);
         let parsed = ValuesRef::parse(format, slab.as_bytes()).map_err(|_| WireError::Control)?;
         let state = (!format.is_empty()).then(|| parsed.to_values());
-        let Some(at) = streams.find(stream) else { return Ok(()) };
-        let stream = streams.at(at);
+        let Some(at) = self.streams.find(stream) else { return Ok(()) };
+        let stream = self.streams.at(at);
         let Some(slot) = stream.slot_of(link) else { return Ok(()) };
         let filter = filter as usize;
         let takes = stream.handover.as_ref().is_some_and(|kept| kept.filters.contains(&filter));
-        if takes && self.children.has_rejoined_any(&absorbed) {
+        if takes && self.members.children.has_rejoined_any(&absorbed) {
             // It has taken over the state of a process that is here, and has it.
-            if let Some(rank) = self.children.rank_of(link) {
-                turn.absorbed.insert(rank);
+            if let Some(rank) = self.members.children.rank_of(link) {
+                self.turn.absorbed.insert(rank);
             }
-            turn.send_control(link, &Control::Dissolve);
-            turn.outputs.push_back(Output::Hangup(link));
-            self.link_down(link, "it has taken the place of a process that is here", streams, turn);
+            self.turn.send_control(link, &Control::Dissolve);
+            self.turn.outputs.push_back(Output::Hangup(link));
+            self.link_down(link, "it has taken the place of a process that is here");
             return Ok(());
         }
         if takes {
-            let stream = streams.at(at);
+            let stream = self.streams.at(at);
             let next = stream.slots[slot].next.wave;
             let replica = Replica { filter, wave, state, absorbed };
             stream.slots[slot].replicas.add(replica, next);
         }
-        streams.at(at).release(slot, values.len() as u32, turn);
+        self.streams.at(at).grant_to_child(slot, values.len() as u32, self.turn);
         Ok(())
     }
 }

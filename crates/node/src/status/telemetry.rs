@@ -15,35 +15,35 @@ use sapwood_wire::{Control, ProbeId};
 use crate::interface::record::{LinkRecord, NodeRecord, Records};
 use crate::interface::{LinkId, Role};
 use crate::members::membership::Membership;
-use crate::streams::asked::Asked;
 use crate::streams::table::Streams;
+use crate::streams::telemetry_wave::TelemetryWave;
 use crate::turn::Turn;
 use crate::turn::counted::nanoseconds;
 
 /// The tag of what goes up and down on such a stream.
 pub(crate) const TELEMETRY_TAG: Tag = 1;
 
-impl Membership {
+impl Streams {
     /// A request has passed: the wave of its number is open from here on.
     pub(crate) fn asked(
         &mut self,
         id: StreamId,
         wave: Wave,
-        streams: &mut Streams,
+        members: &Membership,
         turn: &mut Turn,
     ) {
         let now = turn.now;
         if turn.settings.role == Role::BackEnd {
-            let values = self.records(None, streams, turn).to_values();
+            let values = self.records(None, members, turn).to_values();
             let counted = turn.counted;
             // A wave that has passed is one that this process was not counted in.
-            let _ = streams.send_values(id, TELEMETRY_TAG, values, Some(wave), turn);
+            let _ = self.send_values(id, TELEMETRY_TAG, values, Some(wave), turn);
             turn.counted = counted;
             return;
         }
-        let Some(stream) = streams.get_mut(id) else { return };
+        let Some(stream) = self.get_mut(id) else { return };
         let Some(asked) = &mut stream.telemetry else { return };
-        **asked = Asked { since: now, ..Asked::default() };
+        **asked = TelemetryWave { since: now, ..TelemetryWave::default() };
         let mut links: Vec<LinkId> =
             stream.slots.iter().filter(|slot| slot.alive).filter_map(|slot| slot.link).collect();
         let position = Position::start_of(wave);
@@ -61,44 +61,44 @@ impl Membership {
 
     /// Adds this process's own part to the waves of telemetry streams that are complete.
     #[inline]
-    pub(crate) fn add_records(&mut self, streams: &mut Streams, turn: &mut Turn) {
+    pub(crate) fn add_records(&mut self, members: &Membership, turn: &mut Turn) {
         if !turn.records_wanted.is_empty() {
-            self.add_wanted_records(streams, turn);
+            self.add_wanted_records(members, turn);
         }
     }
 
     #[cold]
-    fn add_wanted_records(&mut self, streams: &mut Streams, turn: &mut Turn) {
+    fn add_wanted_records(&mut self, members: &Membership, turn: &mut Turn) {
         while let Some(id) = turn.records_wanted.pop() {
-            let Some(at) = streams.find(id) else { continue };
-            let Some(asked) = streams.at(at).telemetry.as_mut() else { continue };
+            let Some(at) = self.find(id) else { continue };
+            let Some(asked) = self.at(at).telemetry.as_mut() else { continue };
             let asked = core::mem::take(&mut **asked);
-            let values = self.records(Some(&asked), streams, turn).to_values();
+            let values = self.records(Some(&asked), members, turn).to_values();
             // Put back: `emit_with_record` reads it there.
-            if let Some(place) = &mut streams.at(at).telemetry {
+            if let Some(place) = &mut self.at(at).telemetry {
                 **place = asked;
             }
-            streams.at(at).emit_with_record(values, turn);
+            self.at(at).emit_with_record(values, turn);
         }
     }
 
     pub(crate) fn records(
         &mut self,
-        asked: Option<&Asked>,
-        streams: &mut Streams,
+        asked: Option<&TelemetryWave>,
+        members: &Membership,
         turn: &mut Turn,
     ) -> Records {
         let now = turn.now;
         let [waves, packets, bytes, interval] = turn.counted.report(now);
         let parent = turn.parent.filter(|_| turn.settings.role != Role::FrontEnd);
         let round_trip = parent.and_then(|link| turn.links.link(link)).map_or(0, |l| l.round_trip);
-        let census = self.census(turn.losses.ranks());
+        let census = members.census(turn.losses.ranks());
         let is_leaf = turn.settings.role == Role::BackEnd;
-        let others = || streams.iter().filter(|stream| stream.telemetry.is_none());
+        let others = || self.iter().filter(|stream| stream.telemetry.is_none());
         let count = |set: &RankSet| u32::try_from(set.len()).unwrap_or(u32::MAX);
         let node = NodeRecord {
             rank: turn.rank(),
-            parent: parent.and_then(|_| self.ancestry.processes.first()).map(|(rank, _)| *rank),
+            parent: parent.and_then(|_| members.ancestry.processes.first()).map(|(rank, _)| *rank),
             role: turn.settings.role,
             pid: turn.settings.pid,
             expected: if is_leaf { 1 } else { count(&census.expected) },
@@ -106,7 +106,7 @@ impl Membership {
             lost: count(&census.lost),
             awaited: count(&census.awaited),
             round_trip,
-            queued_bytes: streams.queued(turn) as u64,
+            queued_bytes: self.queued(turn) as u64,
             window_bytes: others().map(|stream| stream.windows(parent.is_some())).sum(),
             fill: others().map(crate::streams::stream::Stream::fill).max().unwrap_or(0),
             kept_bytes: others().map(crate::streams::stream::Stream::kept_bytes).sum(),
@@ -124,7 +124,7 @@ impl Membership {
         };
         let rank = node.rank;
         let mut links = Vec::new();
-        for (child, link, back_ends) in self.children.linked() {
+        for (child, link, back_ends) in members.children.linked() {
             let Some(open) = turn.links.link(link) else { continue };
             links.push(LinkRecord {
                 parent: rank,

@@ -4,12 +4,11 @@
 //! safe, so that a new parent can be told again.
 
 use alloc::collections::BTreeMap;
-use alloc::string::String;
 use alloc::vec::Vec;
 
 use sapwood_packet::{RankSet, Wave};
 
-use crate::interface::Missing;
+use crate::interface::{Missing, Reason};
 
 /// Waves whose failures are held at a time; those of the earliest are dropped.
 const WAVES_MAX: usize = 1024;
@@ -24,7 +23,7 @@ pub(crate) struct Faults {
 
 impl Faults {
     /// A filter has failed one wave, or, where it is none, all of them.
-    pub(crate) fn add(&mut self, wave: Option<Wave>, ranks: RankSet, reason: String) {
+    pub(crate) fn add(&mut self, wave: Option<Wave>, ranks: RankSet, reason: Reason) {
         let known = match wave {
             Some(wave) => self.of_waves.entry(wave).or_default(),
             None => &mut self.lasting,
@@ -33,7 +32,7 @@ impl Faults {
         known.iter().for_each(|known| news.subtract(known.ranks.as_ref()));
         // What explains no further back-end is not kept, however often it is said.
         if known.is_empty() || !news.is_empty() {
-            known.push(Missing { ranks, reason });
+            known.push(reason.of(ranks));
         }
         while self.of_waves.len() > WAVES_MAX {
             self.of_waves.pop_first();
@@ -67,13 +66,19 @@ impl Faults {
 
 #[cfg(test)]
 mod tests {
+    use sapwood_wire::Cause;
+
     use super::*;
+
+    fn failed(words: &str) -> Reason {
+        Reason::new(Cause::FilterFailed, words)
+    }
 
     #[test]
     fn a_filter_that_could_not_be_made_fails_every_wave() {
         let mut faults = Faults::default();
-        faults.add(None, RankSet::range(0, 1), "no such file".into());
-        faults.add(Some(4), RankSet::range(2, 2), "division by zero".into());
+        faults.add(None, RankSet::range(0, 1), failed("no such file"));
+        faults.add(Some(4), RankSet::range(2, 2), failed("division by zero"));
         let reasons = |faults: &Faults, wave| {
             faults.of(wave).map(|fault| fault.reason.clone()).collect::<Vec<_>>()
         };
@@ -86,8 +91,8 @@ mod tests {
     #[test]
     fn what_explains_no_further_back_end_is_dropped() {
         let mut faults = Faults::default();
-        faults.add(Some(1), RankSet::range(0, 3), "failed".into());
-        faults.add(Some(1), RankSet::range(2, 3), "failed again".into());
+        faults.add(Some(1), RankSet::range(0, 3), failed("failed"));
+        faults.add(Some(1), RankSet::range(2, 3), failed("failed again"));
         assert_eq!(faults.take(1).len(), 1);
         assert!(faults.take(1).is_empty());
     }

@@ -1,10 +1,11 @@
 //! The streams that are open at a node.
 
 pub(crate) mod absentees;
-pub(crate) mod asked;
+mod arrival;
 pub(crate) mod faults;
 mod run;
 pub(crate) mod straggler;
 pub(crate) mod stream;
 pub(crate) mod table;
+pub(crate) mod telemetry_wave;
 mod validation;

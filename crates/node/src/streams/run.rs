@@ -54,10 +54,14 @@ impl Stream {
         let until = wave.until();
         let waves = wave.more + 1;
         let piece = run.part_of_run(0, waves);
+        // Chunks or values of another form are there already: the waves are taken one by one, and
+        // the misfit is told where a single packet's would be.
         if wave.total.is_some() || wave.has_values() && !wave.fits(&piece) {
             return 0;
         }
         let may_repeat = position.wave < self.resumed_until;
+        // An orphan sends again what may have come over its old parent. Which waves of the run are
+        // repetitions can differ, so each is judged by itself.
         if may_repeat && wave.contributors.as_ref().intersects(run.contributors) {
             return 0;
         }

@@ -18,9 +18,9 @@ use sapwood_wire::{FilterRequest, Policy, StreamRequest, WaitRule};
 
 use crate::interface::{LinkId, Mutation, NodeError};
 use crate::streams::absentees::AbsentBackEnds;
-use crate::streams::asked::Asked;
 use crate::streams::faults::Faults;
 use crate::streams::straggler::Stragglers;
+use crate::streams::telemetry_wave::TelemetryWave;
 use crate::transform::back_end_filters::BackEndFilters;
 use crate::transform::chain::{chain, values_of};
 use crate::transform::fairness::FilterTiming;
@@ -56,6 +56,8 @@ pub(crate) struct Stream {
     pub(crate) rule: Option<Box<Decider>>,
     /// How long a wave may wait at this node, with [`WaitRule::Timeout`].
     pub(crate) patience: Option<Duration>,
+    /// Among how many levels of the tree that time is shared out.
+    pub(crate) levels: u32,
     /// The children that lead to members, in order of their smallest member.
     pub(crate) slots: Vec<Slot>,
     /// Position of a link's slot, by the link's number.
@@ -132,7 +134,7 @@ pub(crate) struct Stream {
     /// Packets dropped because the stream's policy says so, or because they came for a closed wave.
     pub(crate) dropped: u64,
     /// Set on a telemetry stream.
-    pub(crate) telemetry: Option<Box<Asked>>,
+    pub(crate) telemetry: Option<Box<TelemetryWave>>,
     /// Filters between the application of this back-end and the stream, if it has some there.
     pub(crate) own: Option<Box<BackEndFilters>>,
 }
@@ -183,6 +185,7 @@ impl Stream {
             handover: None,
             rule: rule_of(registry, request.rule.as_ref())?,
             patience: share(request.wait, height, request.height),
+            levels: request.height,
             slots: Vec::new(),
             slot_of_link: Vec::new(),
             waves: WaveTable::default(),
@@ -224,7 +227,7 @@ impl Stream {
             chunk_contributors: RankSet::new(),
             passed_on: RankSet::new(),
             dropped: 0,
-            telemetry: Asked::on(&request),
+            telemetry: TelemetryWave::on(&request),
             own: None,
             request,
         })
@@ -382,6 +385,30 @@ impl Stream {
         self.begin_handover();
     }
 
+    /// Prepares to hand over the states of the filters, if they have some that is handed over.
+    fn begin_handover(&mut self) {
+        let is_announced_by_waves = !self.is_immediate() && !self.drops();
+        if is_announced_by_waves && !self.up.composable().is_empty() {
+            let filters = self.up.composable().to_vec();
+            self.handover = Some(Handover { filters, ..Handover::default() }.into());
+        }
+    }
+
+    /// Whether waves go on by a job that is listed or out, rather than by the clock.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.offload.as_ref().is_some_and(|offload| offload.is_busy())
+    }
+
+    /// Whether it is closed, and waits for packets that filters are at work on.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.down_offload.as_ref().is_some_and(|offload| offload.closes)
+    }
+
+    /// Whether a job of it is listed or out, in either direction.
+    pub(crate) fn is_at_work(&self) -> bool {
+        self.is_busy() || self.down_offload.as_ref().is_some_and(|offload| offload.is_busy())
+    }
+
     /// Whether the application may send down to some members, or to all where none are named,
     /// without anything piling up beyond the window.
     pub(crate) fn has_room_down(&self, destinations: RankSetRef<'_>) -> bool {
@@ -418,6 +445,8 @@ impl Stream {
             Some(shared) => self.down_retransmit.push_shared(info, shared.clone()),
             None => self.down_retransmit.push_copy(info, frame),
         }
+        // Nothing makes the sender of a stream that drops wait, so that the buffer is bounded here;
+        // an orphan then misses what it would have been sent again.
         while self.drops() && self.down_retransmit.bytes() > KEPT_BYTES {
             self.down_retransmit.forget_first(&mut Pool::default());
         }

@@ -14,7 +14,7 @@ use core::mem;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use sapwood_filter::{Chain, Emitter, Filter, FilterError, Verdict, WaveRef};
-use sapwood_packet::{Packet, PacketRef, Rank, StreamId, Values, Wave};
+use sapwood_packet::{Packet, PacketRef, Rank, StreamId, Values};
 use smallvec::SmallVec;
 
 use crate::interface::work::Work;
@@ -98,8 +98,8 @@ pub struct Job {
     pub(crate) inherited: Vec<(usize, Values)>,
     /// Whether a copy of the states is made before the first wave.
     pub(crate) wants_copy: bool,
-    /// The wave behind the last copy that was handed over, on a stream that hands over.
-    pub(crate) handed_over: Option<Wave>,
+    /// How many waves the filters have taken in behind the last copy, on a stream that hands over.
+    pub(crate) taken_in: Option<u64>,
     /// Memory to be used again.
     pub(crate) spare: Vec<Emitter>,
     /// What could not be taken over.
@@ -135,7 +135,7 @@ impl Job {
             batch: Batch::new(load),
             inherited: Vec::new(),
             wants_copy: false,
-            handed_over: None,
+            taken_in: None,
             spare: Vec::new(),
             failures: Vec::new(),
             first_copy: None,
@@ -155,6 +155,7 @@ impl Job {
     /// Calls the filters or the rule. This may take any time, and may never return.
     pub fn run(&mut self) {
         let batch = Arc::clone(&self.batch);
+        // Before the waves, all of which are later than what these states stand for.
         for (filter, state) in mem::take(&mut self.inherited) {
             if let Err(error) = self.chain.absorb_into(filter, state.as_ref()) {
                 self.failures.push(error);
@@ -184,6 +185,8 @@ impl Job {
             }
         }
         if self.is_last() {
+            // Here and not in the event loop: what a foreign filter does at its end may take any
+            // time, too.
             drop(mem::take(&mut self.chain));
             drop(self.rule.take());
         }
@@ -217,10 +220,13 @@ impl Job {
         };
         let made = self.call(&lent);
         let mut copy = None;
-        if let (Ok(_), false, Some(sent)) = (&made, item.is_single, &mut self.handed_over) {
-            let next = wave.position.wave + 1;
-            if self.chain.has_released() || next.saturating_sub(*sent) >= WAVES {
-                *sent = next;
+        if let (Ok(_), false, Some(taken_in)) = (&made, item.is_single, &mut self.taken_in) {
+            *taken_in += 1;
+            // Behind a wave with which the filter gave its state out, since the parent would count
+            // that state a second time; and after some waves anyway, which bounds what a death can
+            // cost.
+            if self.chain.has_released() || *taken_in >= WAVES {
+                *taken_in = 0;
                 copy = Some(copy_of(&self.chain));
             }
         }

@@ -6,7 +6,7 @@ use sapwood_link::SHARED_BODY_BYTES;
 use sapwood_packet::{Body, IntoValues, Rank, RankSet, StreamId, Values, Wave};
 use sapwood_wire::{Control, ProbeId, Ranges};
 
-use crate::interface::{Event, Instant, LinkId, Mutation, Output, Role};
+use crate::interface::{Event, Instant, LinkId, Mutation, Output, Reason, Role};
 use crate::turn::Turn;
 use crate::turn::counted::nanoseconds;
 use crate::turn::links::Peer;
@@ -62,11 +62,13 @@ impl Turn {
         wave: Option<Wave>,
         rank: Rank,
         ranks: &RankSet,
-        reason: String,
+        reason: Reason,
     ) {
         if let Some(parent) = self.parent {
             let back_ends = Ranges::from(ranks);
-            self.send_control(parent, &Control::Fault { stream, wave, rank, back_ends, reason });
+            let Reason { cause, words: reason } = reason;
+            let fault = Control::Fault { stream, wave, rank, back_ends, reason, cause };
+            self.send_control(parent, &fault);
         }
     }
 

@@ -78,7 +78,7 @@ impl Links {
     }
 
     /// Reserves memory for this number of links.
-    pub(crate) fn expect(&mut self, count: usize) {
+    pub(crate) fn reserve(&mut self, count: usize) {
         self.slots.reserve_exact(count.saturating_sub(self.slots.len()));
     }
 

@@ -1,11 +1,10 @@
 //! The back-ends that are known to be gone, and why.
 
-use alloc::string::String;
 use alloc::vec::Vec;
 
 use sapwood_packet::RankSet;
 
-use crate::interface::Missing;
+use crate::interface::{Missing, Reason};
 
 /// The most losses whose reasons are kept.
 const LOSSES_MAX: usize = 4096;
@@ -38,14 +37,14 @@ impl Losses {
         self.known.iter().rev()
     }
 
-    pub(crate) fn add(&mut self, ranks: RankSet, reason: String) {
-        self.known.push(Missing { ranks, reason });
+    pub(crate) fn add(&mut self, ranks: RankSet, reason: Reason) {
+        self.known.push(reason.of(ranks));
         bound(&mut self.known);
     }
 
     /// A loss that is to be told to the parent.
-    pub(crate) fn add_unreported(&mut self, ranks: RankSet, reason: String) {
-        self.unreported.push(Missing { ranks, reason });
+    pub(crate) fn add_unreported(&mut self, ranks: RankSet, reason: Reason) {
+        self.unreported.push(reason.of(ranks));
         bound(&mut self.unreported);
     }
 

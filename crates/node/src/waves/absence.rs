@@ -55,6 +55,8 @@ impl Absences {
         if next < end {
             all.push_back(Stretch { first: next, end, ranks: ranks.clone() });
         }
+        // The oldest waves are forgotten first: what still comes for them is refused, which loses a
+        // late value but counts none twice.
         all.drain(..all.len().saturating_sub(STRETCHES_MAX));
         self.stretches = all;
     }
@@ -69,6 +71,8 @@ impl Absences {
         if !ranks.is_within(stretch.ranks.as_ref()) {
             return false;
         }
+        // The stretch falls into at most three: only this wave's set changes, and what is absent
+        // from the waves around it may still come.
         let whole = stretch.clone();
         stretch.first = wave;
         stretch.end = wave + 1;

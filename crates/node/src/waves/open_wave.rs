@@ -340,6 +340,8 @@ impl OpenWave {
         };
         self.more = waves as u32 - 1;
         if matches!(self.accumulator, Accumulator::Inside) {
+            // The values of a run lie one behind the other with one stride, so that a cut between
+            // waves is a cut between bytes.
             let cut = self.inside.len() / whole * waves;
             rest.inside.extend(&self.inside.as_bytes()[cut..]);
             rest.accumulator = Accumulator::Inside;
@@ -449,6 +451,7 @@ impl OpenWave {
                 match core::mem::replace(&mut next.body, HeldBody::Arena(0..0)) {
                     HeldBody::Owned(owned) => self.fold_one(fold, &[], Some(owned)),
                     HeldBody::Arena(range) => {
+                        // Taken out for the call, which borrows the wave as a whole.
                         let arena = core::mem::take(&mut self.arena);
                         self.fold_one(fold, &arena.as_bytes()[range], None);
                         self.arena = arena;
@@ -456,6 +459,8 @@ impl OpenWave {
                 }
                 continue;
             }
+            // This child may still send. What stands behind it waits, or the order of additions,
+            // and with it the last bits of a floating-point sum, would differ from run to run.
             if !all && slot.next <= self.position {
                 break;
             }

@@ -93,10 +93,8 @@ impl Replicas {
 pub(crate) struct Handover {
     /// The positions of the filters with such a state.
     pub(crate) filters: Vec<usize>,
-    /// The copy sent last contains all waves before this one.
-    pub(crate) sent: Wave,
-    /// Whether a filter has taken something in since.
-    pub(crate) has_more: bool,
+    /// How many waves the filters have taken in behind the copy that was sent last.
+    pub(crate) taken_in: u64,
     /// The filters that held something then.
     pub(crate) held: RankSet,
     /// Whether the front-end has been told that a state is too large.

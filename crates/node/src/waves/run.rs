@@ -54,6 +54,8 @@ impl WaveTable {
                 None => {}
             }
         }
+        // A child whose next wave lies inside of the run counts for the waves behind that place
+        // only, and an entry of the table has one count for all of its waves.
         for next in slots.iter().map(|slot| slot.next).filter(|&next| next > position) {
             end = end.min(Position::start_of(next.wave.max(position.wave + 1)));
         }
@@ -66,6 +68,7 @@ impl WaveTable {
     /// Cuts the run that a place lies inside of, so that the place becomes a boundary.
     #[inline]
     pub(crate) fn split_at(&mut self, position: Position) {
+        // Asked for every packet: where no run is open nothing can be cut.
         if self.runs == 0 {
             return;
         }

@@ -3,7 +3,7 @@
 use alloc::collections::VecDeque;
 
 use sapwood_link::{Assemblies, END, Gate, Position, has_reached, shorten};
-use sapwood_packet::{RankSet, Wave};
+use sapwood_packet::{RankSet, Wave, waves_between};
 use sapwood_wire::limits::KEPT_BYTES;
 
 use crate::interface::LinkId;
@@ -145,7 +145,7 @@ impl Slot {
     /// Whether this child may forget enough waves for an acknowledgement beside a packet.
     #[inline]
     pub(crate) fn is_behind(&self, safe: Position) -> bool {
-        safe.wave.saturating_sub(self.announced.0.wave) >= UNANNOUNCED_PACKETS
+        waves_between(self.announced.0.wave, safe.wave) >= UNANNOUNCED_PACKETS
     }
 
     /// What this child need not keep any more, if it has not been told: the place before which its

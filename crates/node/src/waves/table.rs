@@ -47,6 +47,8 @@ impl WaveTable {
         wave.total = arrived.packet.chunk.map(|chunk| chunk.total);
         wave.is_late_part = is_late_part;
         if arrived.packet.header.void {
+            // Without a value, but its charge is granted again when it leaves, as that of any
+            // packet.
             wave.header = arrived.packet.header;
             wave.charges.push((slot as u16, arrived.charge));
         } else {

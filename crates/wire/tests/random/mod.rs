@@ -7,8 +7,8 @@ use proptest::option;
 use proptest::prelude::*;
 use sapwood_packet::{Element, ElementType, Header, Order, RankSet, Shape, Values};
 use sapwood_wire::{
-    Claim, Control, FilterRequest, Policy, ProbeId, Ranges, RecoveryTerms, StreamRequest, WaitRule,
-    run_waves_max,
+    Cause, Claim, Control, FilterRequest, Policy, ProbeId, Ranges, RecoveryTerms, StreamRequest,
+    WaitRule, run_waves_max,
 };
 
 /// Any header.
@@ -193,16 +193,20 @@ fn any_terms() -> impl Strategy<Value = RecoveryTerms> {
 fn any_welcome() -> impl Strategy<Value = Control> {
     let parts = (any_bytes(), any_ancestors(), any_terms(), any::<bool>());
     (any::<[u32; 3]>(), parts).prop_map(
-        |([parent, rank, back_ends], (plan, ancestors, terms, keeps_time))| Control::Welcome {
+        |([parent, rank, back_ends], (plan, ancestors, terms, is_responsive))| Control::Welcome {
             parent,
             rank,
             back_ends,
             plan,
             ancestors,
             terms,
-            keeps_time,
+            is_responsive,
         },
     )
+}
+
+fn any_cause() -> impl Strategy<Value = Cause> {
+    (0..13_u32, any::<u32>()).prop_map(|(code, detail)| Cause::of(code, detail))
 }
 
 fn any_upkeep() -> impl Strategy<Value = Control> {
@@ -217,8 +221,9 @@ fn any_upkeep() -> impl Strategy<Value = Control> {
             .prop_map(|(back_ends, attach_points)| Control::Reached { back_ends, attach_points }),
         (any::<u32>(), any_text()).prop_map(|(rank, text)| Control::Failed { rank, text }),
         (any::<u32>(), any_text()).prop_map(|(rank, text)| Control::Notice { rank, text }),
-        (any::<u32>(), any_ranges(), any_text())
-            .prop_map(|(rank, back_ends, reason)| Control::Lost { rank, back_ends, reason }),
+        (any::<u32>(), any_ranges(), any_text(), any_cause()).prop_map(
+            |(rank, back_ends, reason, cause)| Control::Lost { rank, back_ends, reason, cause }
+        ),
     ]
 }
 
@@ -265,9 +270,11 @@ fn any_of_streams() -> impl Strategy<Value = Control> {
     prop_oneof![
         any_request().prop_map(Control::Open),
         any::<u32>().prop_map(|stream| Control::Close { stream }),
-        (place, any_ranges(), any_text()).prop_map(|((stream, wave, rank), back_ends, reason)| {
-            Control::Fault { stream, wave, rank, back_ends, reason }
-        }),
+        (place, any_ranges(), any_text(), any_cause()).prop_map(
+            |((stream, wave, rank), back_ends, reason, cause)| {
+                Control::Fault { stream, wave, rank, back_ends, reason, cause }
+            }
+        ),
         (any::<u32>(), any::<u32>()).prop_map(|(stream, bytes)| Control::Credit { stream, bytes }),
         (any::<u32>(), any::<[u64; 3]>()).prop_map(|(stream, [wave, offset, singles])| {
             Control::Acknowledge { stream, wave, offset, singles }
@@ -310,8 +317,9 @@ fn any_of_repairs() -> impl Strategy<Value = Control> {
         Just(Control::Dissolve),
         (any_ancestors(), any::<bool>())
             .prop_map(|(ancestors, repairs)| Control::Ancestry { ancestors, repairs }),
-        (any::<u32>(), any_ranges(), any_text())
-            .prop_map(|(rank, back_ends, reason)| Control::Broken { rank, back_ends, reason }),
+        (any::<u32>(), any_ranges(), any_text(), any_cause()).prop_map(
+            |(rank, back_ends, reason, cause)| Control::Broken { rank, back_ends, reason, cause }
+        ),
         any_repaired(),
         any_state(),
         any_ranges().prop_map(|ranks| Control::Superseded { ranks }),
