@@ -29,12 +29,13 @@ mod mutation;
 pub mod operations;
 mod payload;
 mod random;
+pub mod status;
 pub mod trees;
 
 pub use error::{GroupError, Reason, Refusal};
 pub use identity::{CastId, FoldId, MILLISECOND, MemberId, Request, SECOND, Time};
 pub use member::{Answer, Call, Config, Event, Input, Member, Output};
-pub use message::Message;
+pub use message::{GroupId, Message};
 #[cfg(feature = "mutations")]
 pub use mutation::Mutation;
 pub use operations::{Element, Operation};

@@ -12,7 +12,7 @@ use crate::limits::PAYLOAD_BYTES_MAX;
 /// A range of shared bytes.
 #[derive(Clone)]
 pub struct Payload {
-    bytes: Arc<[u8]>,
+    bytes: Arc<Vec<u8>>,
     start: usize,
     length: usize,
 }
@@ -54,7 +54,7 @@ impl Default for Payload {
 impl From<Vec<u8>> for Payload {
     fn from(bytes: Vec<u8>) -> Self {
         let length = bytes.len();
-        Self { bytes: bytes.into(), start: 0, length }
+        Self { bytes: Arc::new(bytes), start: 0, length }
     }
 }
 

@@ -84,7 +84,7 @@ fn sum(element: Element, value: &[u8]) -> Call {
 fn a_broadcast_names_its_contributors_and_what_is_assigned_to_no_member() {
     let mut room = Room::new(&["0", "1-2", "3"]);
     let targets = Some(RankSet::range(0, 4));
-    room.call(1, 9, Call::Broadcast { targets, value: Payload::from(vec![5]) });
+    room.call(1, 9, Call::Broadcast { targets, value: Payload::from(vec![5]), tag: 4 });
     let answer = room.events.iter().find_map(|(_, event)| match event {
         Event::Answered(9, answer) => Some(answer.clone()),
         _ => None,

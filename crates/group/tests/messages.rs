@@ -44,6 +44,7 @@ fn any_head() -> impl Strategy<Value = Head> {
             purpose: Purpose::Broadcast,
             bytes,
             segment_bytes,
+            tag: number ^ bytes,
         },
     )
 }

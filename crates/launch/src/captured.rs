@@ -47,6 +47,8 @@ impl Captured {
     pub(crate) fn take(&mut self, into: &mut Vec<u8>) -> io::Result<usize> {
         let before = into.len();
         let mut piece = [0_u8; 8192];
+        // Bounded for each call, so that one process that writes without end does not keep the
+        // caller from the others.
         while !self.ended && into.len() - before < READ_BYTES_MAX {
             match self.reader.read(&mut piece) {
                 Ok(0) => self.ended = true,
@@ -64,19 +66,29 @@ impl Captured {
         Ok(into.len() - before)
     }
 
-    /// Reads the bytes that are there and writes complete lines to `target`, each after `prefix`.
-    /// At the end of the stream a last line without line feed is completed.
-    pub(crate) fn forward(&mut self, prefix: &str, target: &mut dyn Write) -> io::Result<usize> {
+    /// Reads the bytes that are there and writes complete lines to `target`, each after `prefix`,
+    /// but those that are left out. At the end of the stream a last line without line feed is
+    /// completed.
+    pub(crate) fn forward(
+        &mut self,
+        prefix: &str,
+        is_left_out: impl Fn(&str) -> bool,
+        target: &mut dyn Write,
+    ) -> io::Result<usize> {
         let mut line = std::mem::take(&mut self.line);
         let taken = self.take(&mut line);
         let mut rest = line.as_slice();
         let mut output = Vec::with_capacity(rest.len());
         while let Some(length) = next_line(rest, self.ended) {
             let (head, tail) = rest.split_at(length);
-            output.extend_from_slice(prefix.as_bytes());
-            output.extend_from_slice(head.strip_suffix(b"\n").unwrap_or(head));
-            output.push(b'\n');
             rest = tail;
+            let head = head.strip_suffix(b"\n").unwrap_or(head);
+            if is_left_out(&String::from_utf8_lossy(head)) {
+                continue;
+            }
+            output.extend_from_slice(prefix.as_bytes());
+            output.extend_from_slice(head);
+            output.push(b'\n');
         }
         self.line = rest.to_vec();
         target.write_all(&output)?;
@@ -99,7 +111,7 @@ impl Captured {
 
     /// The end of the output, for display: at most [`ERROR_TEXT_BYTES_MAX`] bytes from the stream,
     /// as lines without control characters, from the start of a line if it was cut.
-    pub(crate) fn last_words(&self) -> String {
+    pub(crate) fn stderr_tail(&self) -> String {
         let cut = self.tail.len() > ERROR_TEXT_BYTES_MAX;
         let mut bytes = &self.tail[self.tail.len().saturating_sub(ERROR_TEXT_BYTES_MAX)..];
         if cut && let Some(end) = bytes.iter().position(|&byte| byte == b'\n') {
@@ -141,16 +153,16 @@ mod tests {
         let mut captured = Captured::new(reader).unwrap();
         let mut target = Vec::new();
         writer.write_all(b"one\ntw").unwrap();
-        assert_eq!(captured.forward("[7] ", &mut target).unwrap(), 6);
+        assert_eq!(captured.forward("[7] ", |line| line == "chatter", &mut target).unwrap(), 6);
         assert_eq!(target, b"[7] one\n");
-        writer.write_all(b"o\n\nthree").unwrap();
-        captured.forward("[7] ", &mut target).unwrap();
+        writer.write_all(b"o\nchatter\n\nthree").unwrap();
+        captured.forward("[7] ", |line| line == "chatter", &mut target).unwrap();
         assert!(!captured.has_ended());
         drop(writer);
-        captured.forward("[7] ", &mut target).unwrap();
+        captured.forward("[7] ", |line| line == "chatter", &mut target).unwrap();
         assert!(captured.has_ended());
         assert_eq!(target, b"[7] one\n[7] two\n[7] \n[7] three\n");
-        assert_eq!(captured.last_words(), "one\ntwo\n\nthree");
+        assert_eq!(captured.stderr_tail(), "one\ntwo\nchatter\n\nthree");
     }
 
     #[test]
@@ -159,7 +171,7 @@ mod tests {
         let mut captured = Captured::new(reader).unwrap();
         let mut target = Vec::new();
         writer.write_all(&[b'x'; 10_000]).unwrap();
-        captured.forward("", &mut target).unwrap();
+        captured.forward("", |_| false, &mut target).unwrap();
         assert_eq!(target.len(), 2 * (LINE_BYTES_MAX + 1));
         assert_eq!(captured.line.len(), 10_000 - 2 * LINE_BYTES_MAX);
     }
@@ -172,7 +184,7 @@ mod tests {
             writeln!(writer, "\x1b[31mline {number}\x07").unwrap();
         }
         captured.drain();
-        let words = captured.last_words();
+        let words = captured.stderr_tail();
         assert!(words.len() <= ERROR_TEXT_BYTES_MAX);
         assert!(words.starts_with("[31mline 1"), "{words}");
         assert!(words.ends_with("line 1999\n"));

@@ -156,6 +156,7 @@ fn for_each_number(
             continue;
         }
         match visit(borrow(number)) {
+            // Listed, and closed meanwhile: the listing's own number is one of these.
             Ok(()) | Err(Errno::BADF) => {}
             Err(error) => return Err(error.into()),
         }

@@ -20,8 +20,8 @@ pub struct Departed {
     /// How it ended.
     pub exit: Exit,
     /// The process, how it ended, and the last lines of its standard error: see
-    /// [`Process::epitaph`].
-    pub epitaph: String,
+    /// [`Process::exit_report`].
+    pub exit_report: String,
     /// The member itself. Output that was not taken yet can still be read from it.
     pub process: Process,
 }
@@ -99,8 +99,8 @@ impl Family {
     pub fn take_ended_member(&mut self, name: u32) -> Option<Departed> {
         let exit = self.members.get_mut(&name)?.try_wait()?;
         let mut process = self.members.remove(&name)?;
-        let epitaph = process.epitaph();
-        Some(Departed { name, exit, epitaph, process })
+        let exit_report = process.exit_report();
+        Some(Departed { name, exit, exit_report, process })
     }
 
     /// Begins to end all members: see [`Ending`]. A second call can only hasten it.

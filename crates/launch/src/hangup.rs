@@ -1,4 +1,4 @@
-//! Hang-ups, which are not for the processes of a tree.
+//! Hang-ups, which are not for the processes of a tree, and requests to end that others answer.
 //!
 //! When a process ends, the kernel looks at the process groups of its children. A group that
 //! becomes orphaned (no member has a parent outside the group in its session) while a member is
@@ -12,4 +12,14 @@ pub fn ignore_hangups() {
     // installed, so nothing runs at its arrival. It fails for no valid signal other than SIGKILL
     // and SIGSTOP.
     unsafe { libc::signal(libc::SIGHUP, libc::SIG_IGN) };
+}
+
+/// Has this process ignore `SIGTERM`, by which a resource manager announces the end of an
+/// allocation some seconds before it kills; a process that it starts is ended by it. Only for a
+/// process that is Sapwood's own, and ends when its network does.
+pub fn ignore_terminations() {
+    extern "C" fn nothing(_signal: libc::c_int) {}
+    // SAFETY: The handler does nothing, which is safe at any moment. One that is a function is
+    // reset when another program is executed; the disposition to ignore would be inherited.
+    unsafe { libc::signal(libc::SIGTERM, nothing as *const () as libc::sighandler_t) };
 }

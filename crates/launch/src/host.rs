@@ -46,10 +46,14 @@ pub fn is_own_name(host: &str) -> bool {
     if host == "localhost" || host.ends_with(".localhost") {
         return true;
     }
-    let kernel = rustix::system::uname();
-    let own = kernel.nodename().to_string_lossy().to_ascii_lowercase();
+    let own = own_host_name().to_ascii_lowercase();
     let short = own.split('.').next().unwrap_or_default();
     !host.is_empty() && (host == own || host == short)
+}
+
+/// The name that the kernel knows this machine by.
+pub fn own_host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 /// The addresses of this machine's interfaces, in its network namespace. A kernel without one of

@@ -22,7 +22,7 @@ use crate::task::{Greeting, JOINED, TASK_BYTES_MAX, Task};
 use crate::watchdog::Watchdog;
 use crate::{
     DeathSignal, Exit, LIVENESS_PIPE_VARIABLE, LaunchError, LivenessPipe, Local, Order, Process,
-    ignore_hangups,
+    ignore_hangups, ignore_terminations,
 };
 
 /// How long the parent may take to send the task. A copy of the program has arrived by then.
@@ -53,10 +53,14 @@ const UNWRITTEN_BYTES_MAX: usize = 256 << 10;
 pub fn run_launch_agent() -> Result<Option<Exit>, LaunchError> {
     let asked = std::env::var_os(LAUNCH_AGENT_VARIABLE).filter(|asked| !asked.is_empty());
     let Some(asked) = asked else { return Ok(None) };
+    // At once, since an end by a signal would leave the copy on the host for good.
     remove_copy();
     ignore_hangups();
+    // It ends when its process has, which answers the signal as it likes.
+    ignore_terminations();
     let (mut stdin, stderr) = (rustix::stdio::stdin(), rustix::stdio::stderr());
     for stream in [stdin, stderr] {
+        // The session is watched beside the process: neither may hold this one up.
         let _ = rustix::io::ioctl_fionbio(stream, true);
     }
     let greeting = Greeting::of_this_process(&asked.to_string_lossy());
@@ -145,13 +149,16 @@ impl LaunchAgent {
         for (name, value) in &task.environment {
             order.environment.push((name.into(), value.into()));
         }
+        // Emptied, or the program, which may be this same file, would begin as an agent again.
         order.environment.push((LAUNCH_AGENT_VARIABLE.into(), "".into()));
         order.directory = task.directory.clone().filter(|folder| folder.is_dir());
         order.capture_stdout = true;
+        // The program may be any, and cannot be relied on to ask for the signal itself.
         order.death_signal = DeathSignal::BeforeExec;
         let refused = |cause| LaunchError::Refused { program: order.program.clone(), cause };
         let (liveness_pipe, end) = LivenessPipe::new().map_err(refused)?;
         let secret = match &task.secret {
+            // A file in memory: the secret lies in no file system and on no command line.
             Some((variable, bytes)) => Some((variable.clone(), memory_file(*bytes)?)),
             None => None,
         };

@@ -29,4 +29,10 @@ pub trait Launcher {
     /// Whether a client that ended with this text before the host answered may succeed at a second
     /// trial.
     fn is_worth_retrying(&self, words: &str) -> bool;
+
+    /// Whether a line on a client's standard error is the resource manager's own about the end of
+    /// what it was running, of which the tree tells in its own words.
+    fn is_about_its_end(&self, _line: &str) -> bool {
+        false
+    }
 }

@@ -11,7 +11,7 @@
 //! 2. An [`Order`] says what to run, with which descriptors, and whether it is killed when its
 //!    starter ends ([`DeathSignal`]). [`Local`] carries it out on this machine.
 //! 3. A [`Process`] has two descriptors for the caller's poll loop: one becomes readable when it
-//!    ends, the other carries its standard error. [`Process::epitaph`] explains its end.
+//!    ends, the other carries its standard error. [`Process::exit_report`] explains its end.
 //! 4. An [`Ending`] says when to terminate and when to kill.
 //! 5. A [`Family`] does all of this for processes of this machine.
 //!
@@ -31,8 +31,8 @@
 //! let mut family = Family::new();
 //! family.start(7, &order)?;
 //! let departed = family.wait_ended(Duration::from_secs(10));
-//! assert!(departed[0].epitaph.contains("exited with status 3"));
-//! assert!(departed[0].epitaph.contains("no such file"));
+//! assert!(departed[0].exit_report.contains("exited with status 3"));
+//! assert!(departed[0].exit_report.contains("no such file"));
 //! # Ok::<(), sapwood_launch::LaunchError>(())
 //! ```
 //!
@@ -78,8 +78,8 @@ pub use error::LaunchError;
 pub use exit::Exit;
 pub use family::{Departed, FAMILY_MEMBERS_MAX, Family};
 pub use group_reaper::{GROUP_REAPER_VARIABLE, GroupReaper};
-pub use hangup::ignore_hangups;
-pub use host::{is_local, is_own_name, require_local};
+pub use hangup::{ignore_hangups, ignore_terminations};
+pub use host::{is_local, is_own_name, own_host_name, require_local};
 pub use launch_agent::run_launch_agent;
 pub use launcher::Launcher;
 pub use liveness_pipe::{LIVENESS_PIPE_VARIABLE, LivenessPipe, hold_liveness_pipe};
@@ -87,7 +87,7 @@ pub use local::Local;
 pub use locate::locate;
 pub use order::{DeathSignal, INHERITED_MAX, Order};
 pub use own_id::own_process_id;
-pub use process::{DROP_WAIT_MS_MAX, Process, Work};
+pub use process::{DROP_WAIT_MS_MAX, Process, Work, has_ended};
 pub use replace::replace_process;
 pub use reserve::Reserve;
 pub use script::{COPY_VARIABLE, LAUNCH_AGENT_VARIABLE, quoted};

@@ -27,6 +27,16 @@ pub struct Work {
     pub is_computing: bool,
     /// Processor time that it has had.
     pub taken: Duration,
+    /// How long it could have computed and had no processor. Zero on a kernel that does not count
+    /// this.
+    pub delayed: Duration,
+}
+
+impl Work {
+    /// How long it computed or could have computed. The rest of its life it waited for others.
+    pub fn busy(&self) -> Duration {
+        self.taken + self.delayed
+    }
 }
 
 /// A process that we started. Dropping it kills it and leaves no zombie, unless it was
@@ -47,6 +57,14 @@ pub struct Process {
     own_group: bool,
     exit: Option<Exit>,
     is_released: bool,
+}
+
+/// Whether the process has ended whose [exit descriptor](Process::exit_descriptor), or a copy of
+/// it, this is. It need not be waited for here.
+#[must_use]
+pub fn has_ended(exit_descriptor: impl AsFd) -> bool {
+    let mut ended = [PollFd::new(&exit_descriptor, PollFlags::IN)];
+    poll(&mut ended, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
 }
 
 impl Process {
@@ -108,8 +126,10 @@ impl Process {
         let read = |file| std::fs::read_to_string(format!("/proc/{}/{file}", self.pid())).ok();
         // The state follows the program's name, which may have any characters in it.
         let is_computing = read("stat")?.rsplit_once(") ")?.1.starts_with('R');
-        let nanoseconds = read("schedstat")?.split_whitespace().next()?.parse().ok()?;
-        Some(Work { is_computing, taken: Duration::from_nanos(nanoseconds) })
+        let counters = read("schedstat")?;
+        let mut counters = counters.split_whitespace().map(str::parse);
+        let mut duration = || Some(Duration::from_nanos(counters.next()?.ok()?));
+        Some(Work { is_computing, taken: duration()?, delayed: duration()? })
     }
 
     /// The full path of its program.
@@ -168,17 +188,29 @@ impl Process {
     /// # Errors
     /// The system's, from either stream.
     pub fn forward_stderr(&mut self, prefix: &str) -> io::Result<usize> {
-        self.stderr.forward(prefix, &mut io::stderr().lock())
+        self.forward_stderr_without(prefix, |_| false)
+    }
+
+    /// The same without some lines.
+    ///
+    /// # Errors
+    /// The system's, from either stream.
+    pub fn forward_stderr_without(
+        &mut self,
+        prefix: &str,
+        is_left_out: impl Fn(&str) -> bool,
+    ) -> io::Result<usize> {
+        self.stderr.forward(prefix, is_left_out, &mut io::stderr().lock())
     }
 
     /// What the process was and how it ended, in a line; then the end of its standard error, as
     /// further lines with two spaces before each. Takes what is left on standard error.
-    pub fn epitaph(&mut self) -> String {
+    pub fn exit_report(&mut self) -> String {
         let exit = self.try_wait();
         self.stderr.drain();
         let fate = exit.map_or_else(|| "is still running".to_owned(), |exit| exit.to_string());
         let mut text = format!("'{}' (process {}) {fate}", self.program.display(), self.pid());
-        let words = self.stderr.last_words();
+        let words = self.stderr.stderr_tail();
         if words.trim().is_empty() {
             text.push_str("; it wrote nothing to stderr");
             return text;
@@ -194,9 +226,9 @@ impl Process {
     /// The end of what it wrote to standard error, at most
     /// [`ERROR_TEXT_BYTES_MAX`](crate::ERROR_TEXT_BYTES_MAX) bytes, as lines without control
     /// characters. Takes what is left there.
-    pub fn last_words(&mut self) -> String {
+    pub fn stderr_tail(&mut self) -> String {
         self.stderr.drain();
-        self.stderr.last_words()
+        self.stderr.stderr_tail()
     }
 
     /// How it ended, if it has. The first call that returns an exit reaps it, and kills what is

@@ -228,7 +228,7 @@ impl Session {
     /// Why the client has ended, in one line: its last output, or else its exit.
     pub fn reason(&mut self) -> String {
         let exit = self.client.try_wait();
-        let words = self.client.last_words();
+        let words = self.client.stderr_tail();
         let lines: Vec<&str> =
             words.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
         // The last lines say most, and a banner before them may be long. A client that failed

@@ -66,11 +66,24 @@ impl Launcher for Slurm {
     fn is_worth_retrying(&self, words: &str) -> bool {
         PASSING_TROUBLES.iter().any(|trouble| words.contains(trouble))
     }
+
+    fn is_about_its_end(&self, line: &str) -> bool {
+        line.starts_with("slurmstepd") && line.contains(": error: *** STEP ")
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_end_of_a_step_is_told_apart_from_other_lines() {
+        let slurm = Slurm::new(None, Duration::from_secs(8));
+        let end = "slurmstepd-node02: error: *** STEP 1.1 ON node02 CANCELLED AT 2026-01-01 ***";
+        assert!(slurm.is_about_its_end(end));
+        assert!(!slurm.is_about_its_end("slurmstepd: error: no space left"));
+        assert!(!slurm.is_about_its_end("sapwood: *** STEP CANCELLED"));
+    }
 
     #[test]
     fn a_step_asks_for_nothing_and_one_host() {

@@ -95,7 +95,7 @@ fn start_and_wait(order: &Order<'_>) {
         while !text.ends_with(b"\n") {
             wait_readable(process.stdout().unwrap());
             process.take_stdout(&mut text).unwrap();
-            assert!(!process.stdout_ended(), "it ended early: {}", process.epitaph());
+            assert!(!process.stdout_ended(), "it ended early: {}", process.exit_report());
         }
     }
     println!("{}", process.pid());
@@ -184,7 +184,7 @@ fn hear_held(process: &mut Process) {
     while !text.ends_with(b"\n") {
         wait_readable(process.stdout().unwrap());
         process.take_stdout(&mut text).unwrap();
-        assert!(!process.stdout_ended(), "it ended early: {}", process.epitaph());
+        assert!(!process.stdout_ended(), "it ended early: {}", process.exit_report());
     }
     assert_eq!(text, b"held\n");
 }
@@ -215,11 +215,15 @@ fn an_own_program_whose_starter_is_gone_ends() {
     order.environment = vec![(STARTER_VARIABLE.into(), "1".into())];
     let mut process = Local::new().start(&order).unwrap();
     assert_eq!(process.wait(DEADLINE), Some(Exit::Status(125)));
-    assert!(process.epitaph().contains("has ended: ending as well"), "{}", process.epitaph());
+    assert!(
+        process.exit_report().contains("has ended: ending as well"),
+        "{}",
+        process.exit_report()
+    );
     order.environment = vec![(STARTER_VARIABLE.into(), "-4x".into())];
     let mut process = Local::new().start(&order).unwrap();
     assert_eq!(process.wait(DEADLINE), Some(Exit::Status(125)));
-    assert!(process.epitaph().contains("no process number"), "{}", process.epitaph());
+    assert!(process.exit_report().contains("no process number"), "{}", process.exit_report());
 }
 
 fn the_bond_is_not_passed_on() {
@@ -347,7 +351,11 @@ fn who_comes_too_late_for_a_liveness_pipe_ends() {
     drop(liveness_pipe);
     let mut process = Local::new().start(&holder_order(line.as_fd())).unwrap();
     assert_eq!(process.wait(DEADLINE), Some(Exit::Status(125)));
-    assert!(process.epitaph().contains("has ended: ending as well"), "{}", process.epitaph());
+    assert!(
+        process.exit_report().contains("has ended: ending as well"),
+        "{}",
+        process.exit_report()
+    );
 }
 
 /// Starts a starter, kills it without warning, and waits for the end of what it started.
@@ -371,7 +379,7 @@ fn assert_child_dies_with(role: &str) {
 
 fn output(order: &Order<'_>) -> String {
     let mut process = Local::new().start(order).unwrap();
-    assert_eq!(process.wait(DEADLINE), Some(Exit::Status(0)), "{}", process.epitaph());
+    assert_eq!(process.wait(DEADLINE), Some(Exit::Status(0)), "{}", process.exit_report());
     let mut text = Vec::new();
     process.take_stdout(&mut text).unwrap();
     String::from_utf8(text).unwrap()

@@ -32,7 +32,7 @@ fn each_member_departs_with_its_name_and_reason() {
     for (name, departed) in (0..8).zip(&departed) {
         assert_eq!(departed.name, name);
         assert_eq!(departed.exit, Exit::Status(i32::try_from(name).unwrap()));
-        assert!(departed.epitaph.contains(&format!("I am {name}")), "{}", departed.epitaph);
+        assert!(departed.exit_report.contains(&format!("I am {name}")), "{}", departed.exit_report);
         assert!(is_gone(departed.process.pid()), "no zombie is left");
     }
 }

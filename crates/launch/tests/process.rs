@@ -129,12 +129,12 @@ fn an_early_death_is_explained_by_its_last_words() {
          libmpi.so.40: not found",
         process.pid()
     );
-    assert_eq!(process.epitaph(), expected);
-    assert_eq!(process.epitaph(), expected, "it can be asked for again");
+    assert_eq!(process.exit_report(), expected);
+    assert_eq!(process.exit_report(), expected, "it can be asked for again");
 
     let mut silent = start(&shell("exit 4"));
     silent.wait(DEADLINE);
-    assert!(silent.epitaph().ends_with("exited with status 4; it wrote nothing to stderr"));
+    assert!(silent.exit_report().ends_with("exited with status 4; it wrote nothing to stderr"));
 }
 
 #[test]
@@ -145,8 +145,11 @@ fn a_file_that_is_no_program_ends_at_once_and_is_named() {
     write_program(&path, "no-such-word\n");
     let mut process = start(&Order::new(&path));
     assert_eq!(process.wait(DEADLINE), Some(Exit::Status(127)));
-    let epitaph = process.epitaph();
-    assert!(epitaph.contains("junk' (process") && epitaph.contains("no-such-word"), "{epitaph}");
+    let exit_report = process.exit_report();
+    assert!(
+        exit_report.contains("junk' (process") && exit_report.contains("no-such-word"),
+        "{exit_report}"
+    );
 }
 
 #[test]
@@ -154,10 +157,10 @@ fn a_death_by_signal_is_named() {
     let mut order = Order::new("sleep");
     order.arguments = vec!["1000".into()];
     let mut process = start(&order);
-    assert!(process.epitaph().contains("is still running"));
+    assert!(process.exit_report().contains("is still running"));
     process.kill(Signal::KILL).unwrap();
     assert_eq!(process.wait(DEADLINE), Some(Exit::Signal(9)));
-    assert!(process.epitaph().contains("killed by signal 9 (KILL)"));
+    assert!(process.exit_report().contains("killed by signal 9 (KILL)"));
     process.kill(Signal::TERM).expect("to signal the dead is no error");
 }
 
@@ -178,10 +181,10 @@ fn a_talkative_process_is_drained_and_only_its_end_is_kept() {
     }
     assert_eq!(process.wait(DEADLINE), Some(Exit::Status(1)));
     assert_eq!(text.iter().filter(|&&byte| byte == b'\n').count(), 4000);
-    let epitaph = process.epitaph();
-    assert!(epitaph.contains("\n  line 3999 ..."), "{epitaph}");
-    assert!(!epitaph.contains("line 3000 "));
-    assert!(epitaph.len() < 2 * ERROR_TEXT_BYTES_MAX);
+    let exit_report = process.exit_report();
+    assert!(exit_report.contains("\n  line 3999 ..."), "{exit_report}");
+    assert!(!exit_report.contains("line 3000 "));
+    assert!(exit_report.len() < 2 * ERROR_TEXT_BYTES_MAX);
 }
 
 #[test]

@@ -109,7 +109,7 @@ fn begin(program: &LaunchAgentProgram, task: &Task) -> Session {
 
 fn words(session: &mut Session) -> String {
     session.client().wait(DEADLINE).expect("it ends");
-    session.client().last_words()
+    session.client().stderr_tail()
 }
 
 /// Waits until no process has this word in its command line.

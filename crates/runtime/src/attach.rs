@@ -88,6 +88,15 @@ impl Attachment {
     }
 }
 
+/// The key that the environment names; none if it names none.
+///
+/// # Errors
+/// [`RuntimeError::NotAttached`] when the variable is wrong, [`RuntimeError::Transport`] when the
+/// key cannot be read.
+pub fn key_from_environment() -> Result<Option<Key>, RuntimeError> {
+    env::var(KEY_VARIABLE).ok().map(|text| key_from(&text)).transpose()
+}
+
 /// An open link to the parent, with what [`Attachment`] says of it.
 pub struct ParentLink {
     pub(crate) link: Link,

@@ -56,11 +56,6 @@ impl ClientLimit {
         Self { processors, whole_work: None, next_look: Instant::default() }
     }
 
-    /// How many clients can compute at the same time.
-    pub(crate) fn processors(&self) -> usize {
-        self.processors
-    }
-
     /// When to check next.
     pub(crate) fn next_look(&self) -> Instant {
         self.next_look
@@ -114,7 +109,8 @@ mod tests {
     }
 
     fn work(is_computing: bool, milliseconds: u64) -> Option<Work> {
-        Some(Work { is_computing, taken: Duration::from_millis(milliseconds) })
+        let taken = Duration::from_millis(milliseconds);
+        Some(Work { is_computing, taken, delayed: Duration::ZERO })
     }
 
     /// The room of two processors beside one client.

@@ -87,6 +87,7 @@ impl Driver {
     pub fn front_end(plan: &Plan, key: Key, registry: Registry) -> Result<Self, RuntimeError> {
         let mut driver = Self::root(plan, key, registry)?;
         let Recovery { is_on, front_end_wait, .. } = plan.options.recovery;
+        // Where the tree is to outlive its front-end, nothing of the kernel's may end it.
         if is_on && front_end_wait.is_zero() {
             let (liveness_pipe, end) = LivenessPipe::new()
                 .map_err(|source| RuntimeError::System { what: "make a liveness pipe", source })?;
@@ -387,6 +388,7 @@ impl Driver {
 
     #[inline]
     fn handle_link(&mut self, link: LinkId, event: sapwood_transport::Event) {
+        // A hang-up is read, too: what the peer wrote before its end is still in the socket.
         if event.readable || event.hung_up {
             self.now = self.sockets.read(link, &mut self.node);
         }
@@ -454,7 +456,7 @@ impl Driver {
             self.node.set_wall(wall());
             self.node.handle_input(now, Input::Timeout);
             self.sockets.measure(&mut self.node, now);
-            self.sockets.close_deaf(&mut self.node, now);
+            self.sockets.close_unacknowledged(&mut self.node, now);
         }
     }
 
@@ -530,6 +532,7 @@ impl Driver {
             Output::Connect { address } => changes.wanted = Some(address),
             Output::Planned { plan, .. } => {
                 self.planned(&plan)?;
+                // The terms came with the welcome: before it no silence is too long.
                 self.sockets.watch_silence(&self.node);
             }
             Output::Event(event) => {
@@ -610,6 +613,7 @@ impl Driver {
         let plan = if is_root { &plan.with_front_end(&listen_address) } else { plan };
         self.take_dynamic_members(&plan.options, plan.height());
         let back_ends = plan.options.back_ends;
+        // First of all: a child that the node does not know cannot be told to it as failed.
         self.node.expect(plan.children(), plan.attach_ranks(), plan.height(), back_ends);
         let invitation = Invitation {
             listen_address: &listen_address,

@@ -15,6 +15,7 @@ mod clock;
 mod driver;
 mod environment;
 mod error;
+mod group;
 mod invitation;
 mod links;
 mod plan;
@@ -27,13 +28,14 @@ mod transport_kind;
 mod visitor;
 mod workers;
 
-pub use attach::{Attachment, ParentLink};
+pub use attach::{Attachment, ParentLink, key_from_environment};
 pub use clock::clock;
 pub use driver::Driver;
 pub use environment::{
     ENCRYPTION_VARIABLE, INTERFACE_VARIABLE, KEY_VARIABLE, PARENT_VARIABLE, RANK_VARIABLE,
 };
 pub use error::RuntimeError;
+pub use group::{GroupDriver, GroupEvent, GroupOptions, GroupQuestion, ask_group};
 pub use plan::{BackEndProgram, JoinPlan, Plan, Reach, RemoteOptions, TreeOptions};
 pub use serve::{join_until, serve, serve_until};
 pub use transport_kind::TransportKind;

@@ -82,7 +82,7 @@ impl OpenLink {
         let terms = node.recovery();
         let silence = if terms.is_on { terms.silence } else { Duration::ZERO };
         // Where the system does not support this, the node's heartbeats remain.
-        let _ = self.link.set_silence(silence, node.keeps_time(id));
+        let _ = self.link.set_silence(silence, node.is_responsive(id));
         self.is_watched = true;
     }
 }
@@ -523,24 +523,26 @@ impl SocketTable {
         }
     }
 
-    /// Closes links with bytes under way to hosts that are cut off. On links to processes that keep
-    /// time TCP detects this itself; for a process that may be stopped, the acknowledgements of its
-    /// host are the only sign.
-    pub(crate) fn close_deaf(&mut self, node: &mut Node, now: Instant) {
+    /// Closes links with bytes under way to hosts that are cut off. On links to responsive
+    /// processes TCP detects this itself; for a process that may be stopped, the acknowledgements
+    /// of its host are the only sign.
+    pub(crate) fn close_unacknowledged(&mut self, node: &mut Node, now: Instant) {
         let terms = node.recovery();
         let period = terms.silence / CHECKS_PER_SILENCE;
         if !terms.is_on || terms.silence.is_zero() || now < self.listened + period {
             return;
         }
         self.listened = now;
-        let is_deaf = |id: LinkId, open: &OpenLink| {
-            open.is_watched && !node.keeps_time(id) && open.link.is_deaf_for(terms.silence)
+        let is_cut_off = |id: LinkId, open: &OpenLink| {
+            open.is_watched
+                && !node.is_responsive(id)
+                && open.link.is_unacknowledged_for(terms.silence)
         };
         let numbered = (0..).map(LinkId).zip(&self.links);
         let open = numbered.filter_map(|(id, open)| Some((id, open.as_ref()?)));
-        let deaf: Vec<LinkId> =
-            open.filter(|(id, open)| is_deaf(*id, open)).map(|(id, _)| id).collect();
-        for id in deaf {
+        let cut_off: Vec<LinkId> =
+            open.filter(|(id, open)| is_cut_off(*id, open)).map(|(id, _)| id).collect();
+        for id in cut_off {
             let reason = format!("host acknowledged nothing for {} ms", terms.silence.as_millis());
             self.down(id, node, now, &reason);
         }

@@ -6,8 +6,8 @@ use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use sapwood_launch::{DeathSignal, LIVENESS_PIPE_VARIABLE, Local, Order, Process};
-use sapwood_node::{Input, Instant, Node};
+use sapwood_launch::{DeathSignal, Exit, LIVENESS_PIPE_VARIABLE, Local, Order, Process};
+use sapwood_node::{Cause, Input, Instant, Node};
 use sapwood_topology::{Role, Subtree};
 use sapwood_transport::{Address, Encryption, Key, Poller};
 
@@ -63,6 +63,8 @@ impl Processes {
             what: "keep the liveness pipe",
             source: cause,
         };
+        // Kept beyond this call: what cannot be started on another host may have to be started here
+        // later.
         if self.remote.is_some() {
             self.template = Some(ChildTemplate {
                 plan: plan.clone(),
@@ -92,6 +94,8 @@ impl Processes {
         let (mut ranks, mut orders) = (Vec::new(), Vec::new());
         for child in children {
             let Some(mut order) = order_for(plan, &child, invitation) else { continue };
+            // By a descriptor: every user of the host can read arguments and, as this user, the
+            // environment.
             order.inherit.push((KEY_VARIABLE.to_string(), key.as_fd()));
             let liveness_end = invitation
                 .liveness_end
@@ -202,9 +206,9 @@ impl Processes {
         }
         let Some(mut process) = self.running.remove(&rank) else { return };
         forget(&process, poller);
-        let text = process.epitaph();
-        process.try_wait();
-        node.handle_input(now, Input::StartFailed { rank, text });
+        let text = process.exit_report();
+        let cause = process.try_wait().map_or(Cause::Died, cause_of);
+        node.handle_input(now, Input::Exited { rank, text, cause });
     }
 
     /// The time limit is over: processes that have not connected count as not started. They are not
@@ -283,6 +287,16 @@ impl Processes {
             forget(&process, poller);
             process.release();
         }
+    }
+}
+
+/// Why a process that has ended in this way is missing.
+fn cause_of(exit: Exit) -> Cause {
+    let number = |number: i32| number.unsigned_abs();
+    match exit {
+        Exit::Status(status) => Cause::Exited { status: number(status) },
+        Exit::Signal(signal) => Cause::Killed { signal: number(signal) },
+        Exit::Unknown => Cause::Died,
     }
 }
 

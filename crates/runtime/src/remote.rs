@@ -38,6 +38,9 @@ const RETRY_PAUSE_MS: u64 = 200;
 /// How much longer a host may take that needs a copy of the program.
 const COPY_TIME: Duration = Duration::from_secs(60);
 
+/// The shortest extension of a deadline that the client's own work has used up.
+const EXTENSION_MIN: Duration = Duration::from_millis(10);
+
 /// On how many hosts a communication process is tried, before it is started on this one.
 const PLACES_MAX: usize = 2;
 
@@ -66,7 +69,9 @@ struct Call {
     session: Session,
     begun: Instant,
     pass: Pass,
-    /// The deadline for the launch agent's greeting; none once it has arrived.
+    /// How long the client may wait for its host.
+    host_time: Duration,
+    /// When to check whether the launch agent's greeting is late; none once it has arrived.
     answer_by: Option<Instant>,
     has_joined: bool,
     is_writing: bool,
@@ -136,6 +141,8 @@ impl Remote {
             under_way: 0,
             outcomes: Vec::new(),
             client_limit: ClientLimit::new(),
+            // Different in each process, or all that lost the same server would call it again
+            // together.
             random: Random::new(
                 u64::from(std::process::id()) << 32 | u64::from(plan.subtree.rank()),
             ),
@@ -183,28 +190,22 @@ impl Remote {
         }
     }
 
-    /// Those whose time is over. A client that computes, or shares processors with more of them
-    /// than there are, has not given its host all of that time: the host has it once more.
+    /// Those whose time is over. While a client computes or waits for a processor its host is not
+    /// asked anything, so this time is the client's and not the host's.
     fn late(&mut self, now: Instant) -> Vec<u32> {
-        let is_late = |call: &Call| call.answer_by.is_some_and(|by| by <= now);
-        if !self.calls.values().any(is_late) {
-            return Vec::new();
-        }
-        let asked = self.calls.iter().filter(|(_, call)| call.answer_by.is_some());
-        let computes = |call: &Call| call.session.work().is_some_and(|work| work.is_computing);
-        let computing: Vec<u32> =
-            asked.filter(|(_, call)| computes(call)).map(|(&rank, _)| rank).collect();
-        // With more clients that compute than processors each of them waits for the others.
-        let is_short = computing.len() > self.client_limit.processors();
-        let patience = self.patience();
-        let most = patience + SOUND_MAX;
+        let most = self.patience() + SOUND_MAX;
         let mut late = Vec::new();
-        for (&rank, call) in self.calls.iter_mut().filter(|(_, call)| is_late(call)) {
-            let is_held_up = is_short || computing.contains(&rank);
-            if is_held_up && now.since(call.begun) < most {
-                call.answer_by = Some((now + patience).min(call.begun + most));
-            } else {
+        for (&rank, call) in &mut self.calls {
+            if call.answer_by.is_none_or(|by| by > now) {
+                continue;
+            }
+            let elapsed = now.since(call.begun);
+            let busy = call.session.work().map_or(Duration::ZERO, |work| work.busy());
+            let left = call.host_time.saturating_sub(elapsed.saturating_sub(busy));
+            if left.is_zero() || elapsed >= most {
                 late.push(rank);
+            } else {
+                call.answer_by = Some((now + left.max(EXTENSION_MIN)).min(call.begun + most));
             }
         }
         late
@@ -286,12 +287,14 @@ impl Remote {
             Ok(session) => {
                 // A second trial has only what is left of the first one's time.
                 let begun = start.first_called.unwrap_or(now);
+                let answer_by = begun + self.patience();
                 let call = Call {
                     start,
                     session,
                     begun: now,
                     pass: Pass::new(now),
-                    answer_by: Some(begun + self.patience()),
+                    host_time: answer_by.since(now),
+                    answer_by: Some(answer_by),
                     has_joined: false,
                     is_writing: false,
                     hears_answers: true,
@@ -399,9 +402,10 @@ impl Remote {
     pub(crate) fn words(&mut self, rank: u32, poller: &Poller) {
         let Some(call) = self.calls.get_mut(&rank) else { return };
         let client = call.session.client();
+        let is_about_its_end = |line: &str| self.launcher.is_about_its_end(line);
         let _ = match call.answer_by {
             Some(_) => client.take_stderr(&mut Vec::new()),
-            None => client.forward_stderr(""),
+            None => client.forward_stderr_without("", is_about_its_end),
         };
         if client.stderr_ended() && std::mem::take(&mut call.hears_words) {
             let _ = poller.remove(client.stderr());
@@ -443,7 +447,7 @@ impl Remote {
     fn no_answer(&mut self, rank: u32, poller: &Poller, now: Instant) {
         let Some(mut call) = self.forget(rank, poller) else { return };
         let waited = now.since(call.begun).as_millis();
-        let words = call.session.client().last_words();
+        let words = call.session.client().stderr_tail();
         let words = words.trim().replace('\n', "; ");
         let mut reason = format!("no answer within {waited} ms");
         if !words.is_empty() {
@@ -499,8 +503,9 @@ impl Remote {
 
     /// Hosts may take so much longer to answer.
     pub(crate) fn excuse(&mut self, late: Duration) {
-        for answer_by in self.calls.values_mut().filter_map(|call| call.answer_by.as_mut()) {
-            *answer_by = *answer_by + late;
+        for call in self.calls.values_mut() {
+            call.host_time += late;
+            call.answer_by = call.answer_by.map(|answer_by| answer_by + late);
         }
     }
 
@@ -523,6 +528,8 @@ impl Remote {
             self.calls.keys().copied().filter(|&rank| node.is_awaited(rank)).collect();
         for rank in ranks {
             let Some(call) = self.calls.get(&rank) else { continue };
+            // An agent that has answered keeps its call: its program may only be slow, and joins
+            // when it connects.
             let (is_silent, host) = (call.answer_by.is_some(), call.start.child.host());
             let what = match is_silent {
                 true => "has not answered",

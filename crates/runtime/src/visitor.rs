@@ -64,6 +64,8 @@ impl Visitor {
         let mut answer = Vec::new();
         loop {
             match self.receive(until, deadline)? {
+                // Before the bytes are added: knowledge of the key gives no claim to this process's
+                // memory.
                 Control::Reply { bytes, .. } if answer.len() + bytes.len() > ANSWER_BYTES_MAX => {
                     return Err(visit("its answer is longer than 256 MiB"));
                 }
@@ -89,6 +91,7 @@ impl Visitor {
         let mut frame = Slab::default();
         encode_control(&mut frame, message).map_err(|error| visit(error.to_string()))?;
         let mut rest = frame.as_bytes();
+        // An encrypted link takes bytes before it has written them.
         while !rest.is_empty() || self.link.wants_write() {
             let written = match rest.is_empty() {
                 true => self.link.flush().map(|()| 0),

@@ -145,6 +145,7 @@ impl Shared {
             let is_late;
             (state, is_late) = waited.unwrap_or_else(std::sync::PoisonError::into_inner);
             state.idle -= 1;
+            // A job may have been queued between the end of the wait and the lock.
             if is_late.timed_out() && state.jobs.is_empty() {
                 return None;
             }

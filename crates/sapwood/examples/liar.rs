@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use sapwood_packet::{Header, PacketRef, Rank, RankSet, Slab, StreamId, Values};
 use sapwood_transport::{Address, Encryption, Key, Link, WhenRefused, connect};
 use sapwood_wire::{
-    Claim, Control, Frame, Ranges, WIRE_VERSION, decode, encode_control, encode_packet,
+    Cause, Claim, Control, Frame, Ranges, WIRE_VERSION, decode, encode_control, encode_packet,
     frame_length,
 };
 
@@ -60,8 +60,8 @@ fn lie(name: &str, rank: Rank) -> Vec<u8> {
         "resumed" => Control::Resumed,
         "superseded" => Control::Superseded { ranks: set(5, 6) },
         "wide-superseded" => Control::Superseded { ranks: wide() },
-        "lost" => Control::Lost { rank: 6, back_ends: set(0, 3), reason },
-        "wide-lost" => Control::Lost { rank: 6, back_ends: wide(), reason },
+        "lost" => Control::Lost { rank: 6, back_ends: set(0, 3), reason, cause: Cause::Died },
+        "wide-lost" => Control::Lost { rank: 6, back_ends: wide(), reason, cause: Cause::Died },
         "reached" => Control::Reached { back_ends: wide(), attach_points: Vec::new() },
         "credit" => Control::Credit { stream: 1, bytes: u32::MAX },
         "stream" => Control::Credit { stream: 9999, bytes: 1 },

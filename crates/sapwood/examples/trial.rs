@@ -54,6 +54,7 @@ fn node() -> Result<()> {
 fn back_end(mode: &[&str]) -> Result<()> {
     match *mode {
         ["serve"] => serve(BackEnd::attach()?),
+        ["reply"] => reply(BackEnd::attach()?),
         ["file", path] => serve(BackEnd::attach_by_file(Path::new(path), None)?),
         ["file", path, rank] => {
             serve(BackEnd::attach_by_file(Path::new(path), Some(rank.parse().unwrap_or(0)))?)
@@ -81,6 +82,46 @@ fn back_end(mode: &[&str]) -> Result<()> {
         _ => {
             eprintln!("unknown mode {mode:?}");
             std::process::exit(2);
+        }
+    }
+}
+
+/// Answers each request by name until the network ends, as its tag says.
+fn reply(mut back_end: BackEnd) -> Result<()> {
+    let rank = back_end.rank();
+    loop {
+        let request = match back_end.recv() {
+            Ok(request) => request,
+            Err(Error::Ended { .. }) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let (stream, tag, values) = (request.stream, request.tag(), request.values());
+        let is_meant = is_named(tag, values, rank)?;
+        match tag {
+            tags::SLEEP if is_meant => {
+                std::thread::sleep(Duration::from_millis(u64::from(values.scalar::<u32>(1)?)));
+            }
+            tags::HUSH if is_meant => continue,
+            tags::UNASKED if is_meant => back_end.send(stream, tag, -1_i64)?,
+            tags::FLOOD => {
+                for _ in 0..values.scalar::<u32>(0)? {
+                    back_end.send(stream, tag, vec![0_u8; values.scalar::<u32>(1)? as usize])?;
+                }
+                continue;
+            }
+            _ => {}
+        }
+        match tag {
+            tags::ECHO => back_end.reply(&request, values.to_values())?,
+            _ => back_end.reply(&request, i64::from(rank))?,
+        };
+        match tag {
+            tags::UNASKED if is_meant => back_end.send(stream, tag, -2_i64)?,
+            tags::TWICE => {
+                let refused = back_end.reply(&request, 1_i64).unwrap_err().to_string();
+                back_end.send(stream, tag, refused)?;
+            }
+            _ => {}
         }
     }
 }
@@ -164,9 +205,13 @@ fn answer(back_end: &mut BackEnd, request: &Received) -> Result<()> {
 /// Whether a request that names ranks names this one.
 fn is_named(tag: Tag, values: ValuesRef<'_>, rank: u32) -> Result<bool> {
     match tag {
-        tags::DIE | tags::SLEEP | tags::SPIN | tags::HUSH | tags::MIX | tags::LEAVE => {
-            Ok(values.array::<u32>(0)?.contains(&rank))
-        }
+        tags::DIE
+        | tags::SLEEP
+        | tags::SPIN
+        | tags::HUSH
+        | tags::MIX
+        | tags::LEAVE
+        | tags::UNASKED => Ok(values.array::<u32>(0)?.contains(&rank)),
         _ => Ok(false),
     }
 }

@@ -1,7 +1,7 @@
 //! Answers: a value, its contributors, and the missing members with reasons.
 
 use sapwood_node::Missing;
-use sapwood_packet::{Packet, RankSet, StreamId, ValuesRef, Wave};
+use sapwood_packet::{Packet, RankSet, StreamId, ValuesRef, Wave, question_of};
 
 use crate::{Error, Result};
 
@@ -10,7 +10,8 @@ use crate::{Error, Result};
 pub struct Answer {
     /// The stream.
     pub stream: StreamId,
-    /// The wave, counted from 0 in each stream.
+    /// The wave: a number that rises in each stream, from 0. Answers to questions
+    /// ([`Answer::question`]), and what is sent unasked behind one, have numbers from 2^62 on.
     pub wave: Wave,
     /// The packet that the filters made; none when there is no value.
     pub packet: Option<Packet>,
@@ -34,6 +35,14 @@ impl Answer {
             Some(packet) => Ok(packet.values()),
             None => Err(Error::NoValue { missing: self.missing.clone() }),
         }
+    }
+
+    /// The number of the packet that this answers, if back-ends have answered one
+    /// ([`BackEnd::reply`](crate::BackEnd::reply)): the front-end's packets are counted from 0 in
+    /// each stream. `None` for what they have sent unasked.
+    #[must_use]
+    pub fn question(&self) -> Option<u64> {
+        question_of(self.wave)
     }
 
     /// Whether every member of the stream is in it.

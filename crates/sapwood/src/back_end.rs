@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use sapwood_filter::Registry;
-use sapwood_node::{Delivery, Event, Role};
+use sapwood_node::{Delivery, Event, NodeError, Role};
 use sapwood_packet::{IntoValues, Packet, Rank, Recipients, StreamId, Tag, ValuesRef, Wave};
 use sapwood_runtime::{Attachment, Driver, clock};
 
@@ -24,10 +24,19 @@ const COALESCE_BYTES: usize = 16 << 10;
 /// A packet from the front-end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Received {
-    /// The stream on which it arrived; send the answer on it.
+    /// The stream on which it arrived.
     pub stream: StreamId,
     /// The packet.
     pub packet: Packet,
+}
+
+/// A received packet is one: `&received` is what [`BackEnd::reply`] takes.
+impl std::ops::Deref for Received {
+    type Target = Packet;
+
+    fn deref(&self) -> &Packet {
+        &self.packet
+    }
 }
 
 impl Received {
@@ -235,7 +244,8 @@ impl BackEnd {
         })
     }
 
-    /// Sends values up on a stream, in its next wave. Packets are written together; the last ones
+    /// Sends values up on a stream, in its next wave: unasked, as the answer to no packet in
+    /// particular ([`BackEnd::reply`] answers one). Packets are written together; the last ones
     /// leave with [`BackEnd::flush`] or when the back-end waits for the next packet. Call `flush`
     /// before a long computation. Waits while the window is full.
     ///
@@ -268,11 +278,81 @@ impl BackEnd {
         wave: Option<Wave>,
     ) -> Result<()> {
         check_tag(tag)?;
-        if let Some(reason) = &self.shared.ended {
-            return Err(Error::Ended { reason: reason.clone() });
+        self.check_end()?;
+        self.shared.wait_for_room(stream, &Recipients::All, None)?;
+        let sent = self.shared.driver.application().send(stream, tag, values, wave)?;
+        self.write_soon(stream, sent)
+    }
+
+    /// Sends values up as [`BackEnd::send`] does, if that need not wait. Does one turn of the loop
+    /// if there is no room at first.
+    ///
+    /// # Errors
+    /// [`Error::WouldWait`] when the stream's window is full, so that nothing was sent; else as
+    /// [`BackEnd::send`].
+    pub fn try_send(&mut self, stream: StreamId, tag: Tag, values: impl IntoValues) -> Result<()> {
+        check_tag(tag)?;
+        self.check_room(stream)?;
+        let sent = self.shared.driver.application().send(stream, tag, values, None)?;
+        self.write_soon(stream, sent)
+    }
+
+    /// Answers a packet of the front-end's: sends values up on its stream with its tag, as the
+    /// answer to this packet and to no other, which is how
+    /// [`Stream::ask`](crate::Stream::ask) knows its answer. Each packet is answered once, in the
+    /// order of their arrival; one that is passed over gets no answer of this back-end. Waits while
+    /// the window is full. The answer leaves as [`BackEnd::send`] says.
+    ///
+    /// Gives whether the stream is still open: the front-end that has closed it wants no answer.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] when the packet or a later one was answered, when a filter and not the
+    /// front-end has made it, or when the values are too long; [`Error::Ended`].
+    pub fn reply(&mut self, to: &Packet, values: impl IntoValues) -> Result<bool> {
+        self.check_end()?;
+        match self.shared.wait_for_room(to.header.stream, &Recipients::All, None) {
+            Ok(()) => self.answer(to, values),
+            Err(error) => is_open_after(Err(error)),
         }
-        self.shared.wait_for_room(stream, &Recipients::All)?;
-        self.unwritten += self.shared.driver.application().send(stream, tag, values, wave)?;
+    }
+
+    /// Answers a packet as [`BackEnd::reply`] does, if that need not wait. Does one turn of the
+    /// loop if there is no room at first.
+    ///
+    /// # Errors
+    /// [`Error::WouldWait`] when the stream's window is full, so that nothing was sent; else as
+    /// [`BackEnd::reply`].
+    pub fn try_reply(&mut self, to: &Packet, values: impl IntoValues) -> Result<bool> {
+        match self.check_room(to.header.stream) {
+            Ok(()) => self.answer(to, values),
+            Err(error) => is_open_after(Err(error)),
+        }
+    }
+
+    fn answer(&mut self, to: &Packet, values: impl IntoValues) -> Result<bool> {
+        let stream = to.header.stream;
+        let sent = self.shared.driver.application().answer_packet(to, to.tag(), values);
+        is_open_after(sent.map_err(Error::from).and_then(|sent| self.write_soon(stream, sent)))
+    }
+
+    fn check_end(&self) -> Result<()> {
+        match &self.shared.ended {
+            Some(reason) => Err(Error::Ended { reason: reason.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    fn check_room(&mut self, stream: StreamId) -> Result<()> {
+        self.check_end()?;
+        match self.shared.makes_room(stream, &Recipients::All)? {
+            true => Ok(()),
+            false => Err(Error::WouldWait { stream }),
+        }
+    }
+
+    /// Values of this length were sent: they are written when they are many.
+    fn write_soon(&mut self, stream: StreamId, length: usize) -> Result<()> {
+        self.unwritten += length;
         if self.unwritten >= COALESCE_BYTES
             && !self.shared.driver.application().has_open_run(stream)
         {
@@ -392,6 +472,15 @@ impl BackEnd {
             return Ok(());
         }
         Ok(self.shared.driver.close()?)
+    }
+}
+
+/// Whether the stream was open when something was sent on it.
+fn is_open_after(sent: Result<()>) -> Result<bool> {
+    match sent {
+        Ok(()) => Ok(true),
+        Err(Error::Misuse(NodeError::Stream { .. })) => Ok(false),
+        Err(error) => Err(error),
     }
 }
 

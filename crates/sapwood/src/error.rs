@@ -56,6 +56,14 @@ pub enum Error {
         /// The stream's number.
         stream: StreamId,
     },
+    /// A question was asked while answers that have not been received fill the stream's window, so
+    /// that its answer cannot come. Cure: receive them first.
+    Unreceived {
+        /// The stream's number.
+        stream: StreamId,
+        /// How many answers.
+        answers: usize,
+    },
     /// All back-ends of the stream are lost: no answer can arrive.
     NoMemberLeft {
         /// The missing back-ends, with reasons.
@@ -74,6 +82,8 @@ pub enum Error {
     /// The program for communication processes was not found. Cure: put `sapwood-node` on the path
     /// or name it in `SAPWOOD_NODE`.
     NodeProgram,
+    /// A group, or this member of it.
+    Group(crate::GroupFailure),
     /// A file of the user's could not be used.
     File {
         /// Its path.
@@ -109,6 +119,11 @@ impl fmt::Display for Error {
             Self::WouldWait { stream } => {
                 write!(f, "stream {stream} has no room: earlier packets have not been read")
             }
+            Self::Unreceived { stream, answers } => write!(
+                f,
+                "stream {stream} is full of {answers} answers that have not been received; receive \
+                 them before its questions are answered"
+            ),
             Self::NoMemberLeft { missing } => {
                 write!(f, "no member is left to answer")?;
                 write_missing(f, missing)
@@ -122,6 +137,7 @@ impl fmt::Display for Error {
                 "the program 'sapwood-node' was not found; put it on the path or name it in \
                  SAPWOOD_NODE",
             ),
+            Self::Group(failure) => write!(f, "{failure}"),
             Self::File { path, reason } => write!(f, "{}: {reason}", path.display()),
         }
     }
@@ -136,7 +152,7 @@ pub(crate) fn check_tag(tag: Tag) -> Result<()> {
 }
 
 fn write_missing(f: &mut fmt::Formatter<'_>, missing: &[Missing]) -> fmt::Result {
-    for part in missing {
+    for part in Missing::fold(missing) {
         write!(f, "; {}: {}", part.ranks, part.reason)?;
     }
     Ok(())

@@ -24,6 +24,20 @@ const TIMEOUT_MAX: Duration = Duration::from_secs(60);
 /// follows behind three more.
 const ASKS_STATUS: u8 = 1;
 
+/// The first byte of a visitor's question for the application; its words follow behind three more.
+const ASKS_APPLICATION: u8 = 2;
+
+/// Questions for the application that wait, at most; further ones get an empty answer.
+const QUESTIONS_MAX: usize = 64;
+
+/// What another process of this user asks the application of a visible network.
+#[derive(Debug)]
+pub struct Question {
+    visitor: u64,
+    /// Its words, as [`VisibleNetwork::ask`](crate::VisibleNetwork::ask) sent them.
+    pub bytes: Vec<u8>,
+}
+
 /// The pending queries, and the wave that is under way for them.
 #[derive(Default)]
 pub(crate) struct Inquiries {
@@ -33,6 +47,7 @@ pub(crate) struct Inquiries {
     under_way: Option<UnderWay>,
     /// The result for the application.
     result: Option<Status>,
+    questions: VecDeque<Question>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -53,9 +68,20 @@ pub(crate) fn status_question(timeout: Duration) -> Vec<u8> {
     [&[ASKS_STATUS, 0, 0, 0][..], &milliseconds.to_le_bytes()].concat()
 }
 
+/// A visitor's question for the application.
+pub(crate) fn application_question(words: &[u8]) -> Vec<u8> {
+    [&[ASKS_APPLICATION, 0, 0, 0][..], words].concat()
+}
+
 impl Shared {
     /// A visitor's question has come. One that is not understood gets an empty answer.
     pub(crate) fn take_question(&mut self, visitor: u64, question: &[u8]) {
+        if let [ASKS_APPLICATION, 0, 0, 0, words @ ..] = question
+            && self.inquiries.questions.len() < QUESTIONS_MAX
+        {
+            self.inquiries.questions.push_back(Question { visitor, bytes: words.to_vec() });
+            return;
+        }
         let timeout = match question {
             [ASKS_STATUS, 0, 0, 0, milliseconds @ ..] => milliseconds.try_into().ok(),
             _ => None,
@@ -65,6 +91,17 @@ impl Shared {
         };
         let timeout = Duration::from_millis(timeout.into());
         self.inquiries.waiting.push_back((Asker::Visitor(visitor), timeout));
+    }
+
+    /// The next question for the application.
+    pub(crate) fn next_question(&mut self) -> Option<Question> {
+        self.inquiries.questions.pop_front()
+    }
+
+    /// The application's answer to it.
+    pub(crate) fn answer_question(&mut self, question: &Question, answer: &[u8]) -> Result<()> {
+        self.driver.application().reply(question.visitor, answer);
+        Ok(self.driver.carry_out()?)
     }
 
     /// Asks for the application, and waits.

@@ -27,11 +27,13 @@
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
 mod answer;
+mod asking;
 mod attach_file;
 mod back_end;
 mod clocks;
 mod error;
 mod extension;
+mod group;
 mod inquiry;
 mod join;
 mod join_file;
@@ -45,11 +47,17 @@ mod stream;
 mod visible;
 
 pub use answer::Answer;
+pub use asking::PendingAnswer;
 pub use attach_file::{AttachFile, join};
 pub use back_end::{BackEnd, Received};
 pub use clocks::{Clock, Clocks, Drift};
 pub use error::{Error, Result, StartFailure};
 pub use extension::{serve, serve_until};
+pub use group::{
+    Delivery, Group, GroupAnswer, GroupBuilder, GroupFailure, GroupMember, GroupOperation,
+    GroupRequest, Number, ask_group, key_from_environment,
+};
+pub use inquiry::Question;
 pub use join_file::Attach;
 pub use launcher::{Launcher, StartCommand};
 pub use network::{Communicator, Network, NetworkBuilder};
@@ -63,10 +71,16 @@ pub use sapwood_filter::{
     Statistics, TopEntry, TopK, TopNumber, WaveRef, WaveRule,
 };
 pub use sapwood_filter::{Arrivals, FilterSource, ShippedFile, Synchronisation, Verdict};
+pub use sapwood_group::status as group_status;
+pub use sapwood_group::{
+    Element, MemberId, Operation as Reduction, Reason, Refusal, TreeKind,
+    message::Life,
+    trees::{Step, UnknownTree, Why},
+};
 pub use sapwood_launch::{own_process_id, run_launch_agent};
 pub use sapwood_node::{
-    AffectedWaves, AttachPoint, Event, FILTER_LIMIT, LinkRecord, Missing, NodeError, NodeRecord,
-    Policy, Records, Recovery,
+    AffectedWaves, AttachPoint, Cause, Event, FILTER_LIMIT, LinkRecord, Missing, NodeError,
+    NodeRecord, Policy, Records, Recovery,
 };
 pub use sapwood_packet::{
     FIRST_TAG, Format, IntoValues, OutOfMemory, Packet, PacketError, Rank, RankSet, Recipients,
@@ -74,6 +88,7 @@ pub use sapwood_packet::{
 };
 pub use sapwood_runtime::TransportKind;
 pub use sapwood_topology::{Hosts, Role, Shape, Topology};
+pub use sapwood_transport::Key;
 pub use status::{Health, NodeStatus, Status};
 pub use stream::{Stream, StreamBuilder};
 pub use visible::{VisibleNetwork, existing_runtime_folder, runtime_folder};

@@ -17,6 +17,7 @@ use sapwood_runtime::{Driver, Plan, TransportKind, TreeOptions, clock};
 use sapwood_topology::Topology;
 use sapwood_transport::Key;
 
+use crate::inquiry::Question;
 use crate::join_file::{JoinFile, absolute};
 use crate::launcher::RemoteTerms;
 use crate::resumption::StateFile;
@@ -549,6 +550,20 @@ impl Network {
         self.publication = None;
         self.publication = Some(Publication::new(name, &address, is_encrypted, &self.key)?);
         Ok(())
+    }
+
+    /// The next question of another process of this user, if there is one; only a network that is
+    /// published gets any. Each is to be answered soon: who asks waits.
+    pub fn next_question(&mut self) -> Option<Question> {
+        self.shared.borrow_mut().next_question()
+    }
+
+    /// Answers a question.
+    ///
+    /// # Errors
+    /// [`Error::Runtime`] when the system fails this process.
+    pub fn answer(&mut self, question: &Question, answer: &[u8]) -> Result<()> {
+        self.shared.borrow_mut().answer_question(question, answer)
     }
 
     /// The next change in the network, if there is one.

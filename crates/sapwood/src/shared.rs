@@ -8,6 +8,7 @@ use sapwood_node::{Answer, Application, AttachPoint, Delivery, Event, Instant};
 use sapwood_packet::{OutOfMemory, Packet, RankSet, Recipients, StreamId};
 use sapwood_runtime::{Driver, clock};
 
+use crate::asking::Questions;
 use crate::inquiry::Inquiries;
 use crate::{Error, Result, StartFailure};
 
@@ -16,6 +17,8 @@ pub(crate) struct Shared {
     pub(crate) driver: Driver,
     /// Answers by stream, at the front-end.
     pub(crate) answers: BTreeMap<StreamId, VecDeque<Answer>>,
+    /// Questions by stream, at the front-end.
+    pub(crate) questions: BTreeMap<StreamId, Questions>,
     /// Packets in order of arrival, at a back-end.
     pub(crate) packets: VecDeque<Packet>,
     /// The failure of a packet after these for which there was no memory.
@@ -53,6 +56,7 @@ impl Shared {
         Self {
             driver,
             answers: BTreeMap::new(),
+            questions: BTreeMap::new(),
             packets: VecDeque::new(),
             undelivered: None,
             events: VecDeque::new(),
@@ -70,7 +74,9 @@ impl Shared {
         while let Some(delivery) = self.driver.application().poll_delivery() {
             match delivery {
                 Delivery::Answer(answer) => {
-                    self.answers.entry(answer.stream).or_default().push_back(answer);
+                    if let Some(answer) = self.sort_answer(answer) {
+                        self.answers.entry(answer.stream).or_default().push_back(answer);
+                    }
                 }
                 Delivery::Packet(packet) => self.packets.push_back(packet),
             }
@@ -186,12 +192,17 @@ impl Shared {
     }
 
     /// Waits until a packet can be sent on a stream to these members within their windows.
-    pub(crate) fn wait_for_room(&mut self, stream: StreamId, to: &Recipients) -> Result<()> {
+    pub(crate) fn wait_for_room(
+        &mut self,
+        stream: StreamId,
+        to: &Recipients,
+        timeout: Option<Duration>,
+    ) -> Result<()> {
         if self.has_room(stream, to)? {
             return Ok(());
         }
         self.driver.carry_out()?;
-        self.wait("room on the stream", None, |shared| {
+        self.wait("room on the stream", timeout, |shared| {
             Ok(shared.has_room(stream, to)?.then_some(()))
         })
     }

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use sapwood_node::{LinkRecord, Missing, NodeRecord, Records};
+use sapwood_node::{Cause, LinkRecord, Missing, NodeRecord, Records};
 use sapwood_packet::{FormatRef, PacketError, Rank, RankSet, Slab, Values, ValuesRef, padded};
 use sapwood_topology::{Role, Topology};
 
@@ -202,8 +202,10 @@ impl Status {
         let planned: Vec<u64> = self.sources.planned.iter().flat_map(of_process).collect();
         let records = self.sources.records.to_values();
         let took = u64::try_from(self.took.as_nanos()).unwrap_or(u64::MAX);
+        let causes = self.missing.iter().flat_map(|m| [m.cause.code(), m.cause.detail()]);
+        let causes: Vec<u32> = causes.collect();
         let mut all = Values::new().scalar(took).strings(&ranks).strings(&reasons);
-        all = all.large_array(&planned);
+        all = all.large_array(&planned).array(&causes);
         let mut bytes = Vec::new();
         for part in [all, records] {
             let (format, body) = part.into_parts();
@@ -228,8 +230,9 @@ impl Status {
         let records = Records::from_values(records)?;
         let (ranks, reasons) = (own.strings(1)?, own.strings(2)?);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let missing = ranks.zip(reasons).map(|(ranks, reason)| {
-            Ok(Missing { ranks: text(ranks).parse()?, reason: text(reason) })
+        let causes = own.array::<u32>(4)?.as_chunks::<2>().0;
+        let missing = ranks.zip(reasons).zip(causes).map(|((ranks, reason), &[code, detail])| {
+            Ok(Missing::new(text(ranks).parse()?, Cause::of(code, detail), text(reason)))
         });
         let missing = missing.collect::<std::result::Result<_, PacketError>>()?;
         let process = |row: &[u64; PLACE_COLUMNS]| {

@@ -8,6 +8,7 @@ use sapwood_filter::{FilterSpec, WaveRule};
 use sapwood_node::{Delivery, Policy, StreamSpec};
 use sapwood_packet::{IntoValues, Rank, RankSet, Recipients, StreamId, Tag};
 
+use crate::asking::PendingAnswer;
 use crate::error::check_tag;
 use crate::shared::Shared;
 use crate::{Answer, Communicator, Error, Result};
@@ -176,7 +177,7 @@ impl Stream {
     fn send(&mut self, tag: Tag, values: impl IntoValues, to: &Recipients) -> Result<()> {
         check_tag(tag)?;
         let mut shared = self.shared.borrow_mut();
-        shared.wait_for_room(self.id, to)?;
+        shared.wait_for_room(self.id, to, None)?;
         shared.change(|application, now| application.broadcast(now, self.id, tag, values, to))
     }
 
@@ -189,7 +190,92 @@ impl Stream {
         shared.change(|application, now| application.broadcast(now, self.id, tag, values, to))
     }
 
-    /// The next answer; waits for it.
+    /// Asks all members, and waits for the answer to this question, however long the stream's
+    /// waves may wait. Back-ends answer with [`BackEnd::reply`](crate::BackEnd::reply).
+    ///
+    /// The answer is that of this question and of no other. What comes for a question that is not
+    /// waited for any more (its time was over, or the answer is a late part) is discarded and
+    /// counted ([`Stream::discarded`]). What back-ends send unasked, or in reply to
+    /// [`Stream::broadcast`], stays for [`Stream::recv`], and [`Answer::question`] says what it
+    /// answers. Of several packets that the stream's filters make of one wave, the first is the
+    /// answer; where they make none, it has no value.
+    ///
+    /// ```no_run
+    /// # fn load(network: &sapwood::Network) -> sapwood::Result<()> {
+    /// let mut stream = network.stream(&network.everyone()).up("sum").open()?;
+    /// let answer = stream.ask(100, "load")?;
+    /// println!("{} without {:?}", answer.value()?.scalar::<f64>(0)?, answer.missing);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] on a stream without one answer for all members: one that does not wait for
+    /// them, or that has several and no filter; [`Error::Unreceived`] when answers that have not
+    /// been received fill the stream's window; else as [`Stream::broadcast`].
+    pub fn ask(&mut self, tag: Tag, values: impl IntoValues) -> Result<Answer> {
+        self.ask_within(tag, values, None)
+    }
+
+    /// The same, if the answer arrives within `timeout`; the wait for room is part of it.
+    ///
+    /// # Errors
+    /// As [`Stream::ask`], and [`Error::Timeout`].
+    pub fn ask_timeout(
+        &mut self,
+        tag: Tag,
+        values: impl IntoValues,
+        timeout: Duration,
+    ) -> Result<Answer> {
+        self.ask_within(tag, values, Some(timeout))
+    }
+
+    fn ask_within(
+        &mut self,
+        tag: Tag,
+        values: impl IntoValues,
+        timeout: Option<Duration>,
+    ) -> Result<Answer> {
+        let until = timeout.map(|timeout| sapwood_runtime::clock() + timeout);
+        let number = {
+            let mut shared = self.shared.borrow_mut();
+            shared.check_askable(self.id, tag)?;
+            shared.wait_for_room(self.id, &Recipients::All, timeout)?;
+            shared.ask(self.id, tag, values)?
+        };
+        let mut pending = PendingAnswer::new(&self.shared, self.id, number);
+        let Some((until, timeout)) = until.zip(timeout) else { return pending.wait() };
+        let left = until.since(sapwood_runtime::clock());
+        pending.wait_timeout(left).map_err(|error| match error {
+            Error::Timeout { what, .. } => Error::Timeout { what, waited: timeout },
+            error => error,
+        })
+    }
+
+    /// Asks all members without waiting: the answer is taken from what this gives, while other
+    /// questions of the same stream may be under way.
+    ///
+    /// # Errors
+    /// [`Error::WouldWait`] when the stream's window is full, so that nothing was sent; else as
+    /// [`Stream::ask`].
+    pub fn ask_async(&mut self, tag: Tag, values: impl IntoValues) -> Result<PendingAnswer> {
+        let mut shared = self.shared.borrow_mut();
+        shared.check_askable(self.id, tag)?;
+        if !shared.makes_room(self.id, &Recipients::All)? {
+            return Err(Error::WouldWait { stream: self.id });
+        }
+        let number = shared.ask(self.id, tag, values)?;
+        drop(shared);
+        Ok(PendingAnswer::new(&self.shared, self.id, number))
+    }
+
+    /// How many answers were discarded because their question was not waited for any more.
+    #[must_use]
+    pub fn discarded(&self) -> u64 {
+        self.shared.borrow().questions.get(&self.id).map_or(0, |questions| questions.discarded)
+    }
+
+    /// The next answer; waits for it. Answers to [`Stream::ask`] are not among them.
     ///
     /// # Errors
     /// [`Error::NoMemberLeft`] when all members are gone, [`Error::Ended`].
@@ -264,6 +350,7 @@ impl Stream {
         let id = self.id;
         let mut shared = self.shared.borrow_mut();
         shared.answers.remove(&id);
+        shared.questions.remove(&id);
         shared.change(|application, _| application.close_stream(id))?;
         Ok(shared.driver.carry_out()?)
     }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use sapwood_runtime::{RuntimeError, Visitor};
 use sapwood_transport::{Address, Encryption, Key};
 
-use crate::inquiry::status_question;
+use crate::inquiry::{application_question, status_question};
 use crate::{Clocks, Error, Result, Status};
 
 /// The first line of a network's file.
@@ -74,18 +74,8 @@ impl VisibleNetwork {
     /// [`Error::Timeout`] when the front-end's application does not
     /// let its network run, [`Error::Runtime`] when it cannot be reached.
     pub fn status(&self, timeout: Duration) -> Result<Status> {
-        let key = Key::from_file(&self.key_path)?;
-        let address: Address = self.address.parse()?;
         let limit = timeout.saturating_add(ANSWER_TIME);
-        let answer = Visitor::connect(&address, &key, self.encryption, limit)
-            .and_then(|mut visitor| visitor.ask(&status_question(timeout), limit));
-        match answer {
-            Ok(answer) => Status::from_bytes(&answer),
-            Err(RuntimeError::NoReply { waited }) => {
-                Err(Error::Timeout { what: "answer from the front-end, which is busy,", waited })
-            }
-            Err(error) => Err(error.into()),
-        }
+        Status::from_bytes(&self.visit(&status_question(timeout), limit)?)
     }
 
     /// The offsets of all its processes' clocks from the front-end's, from that many status queries
@@ -95,6 +85,28 @@ impl VisibleNetwork {
     /// As [`VisibleNetwork::status`].
     pub fn clocks(&self, questions: u32, timeout: Duration) -> Result<Clocks> {
         Clocks::after(questions, || self.status(timeout))
+    }
+
+    /// Asks the application of the network, in words that both understand; empty if it does not.
+    ///
+    /// # Errors
+    /// As [`VisibleNetwork::status`].
+    pub fn ask(&self, words: &[u8], timeout: Duration) -> Result<Vec<u8>> {
+        self.visit(&application_question(words), timeout)
+    }
+
+    fn visit(&self, question: &[u8], limit: Duration) -> Result<Vec<u8>> {
+        let key = Key::from_file(&self.key_path)?;
+        let address: Address = self.address.parse()?;
+        let answer = Visitor::connect(&address, &key, self.encryption, limit)
+            .and_then(|mut visitor| visitor.ask(question, limit));
+        match answer {
+            Ok(answer) => Ok(answer),
+            Err(RuntimeError::NoReply { waited }) => {
+                Err(Error::Timeout { what: "answer from the front-end, which is busy,", waited })
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Removes the files of this process's visible networks, for a process that is about to end

@@ -119,10 +119,10 @@ impl World {
     /// All processes of a run keep the rules, so that no link is broken for what was said over it.
     fn look_for_distrust(&mut self, process: usize) {
         let one = &mut self.processes[process];
-        if one.node.distrusts() == one.distrusted.as_deref() {
+        if one.node.last_breach() == one.distrusted.as_deref() {
             return;
         }
-        one.distrusted = one.node.distrusts().map(String::from);
+        one.distrusted = one.node.last_breach().map(String::from);
         let why = one.distrusted.clone().unwrap_or_default();
         let text = alloc::format!("{} broke a link: its peer {why}", one.name());
         self.oracle.violate(self.now, Rule::Distrust, text);

@@ -16,6 +16,14 @@ fn no_schedule_breaks_a_rule() {
     }
 }
 
+/// A member died half-way through the segments of its part, and another never gave its own: the
+/// others' values were given up with theirs.
+#[test]
+fn a_part_that_ends_half_way_costs_no_other_contributor() {
+    let verdict = run_schedule(17862, |_| {});
+    assert!(verdict.breaches.is_empty(), "{verdict:#?}");
+}
+
 #[test]
 fn a_schedule_repeats_with_its_seed() {
     let runs = [5, 5].map(|seed| format!("{:?}", run_schedule(seed, |_| {})));

@@ -125,6 +125,8 @@ impl Address {
                         }
                     }
                 }
+                // A list names one host on several networks, of which this host may know one: an
+                // error counts only if no name has an address.
                 Err(error) => cause = Some(error),
             }
         }
@@ -217,6 +219,8 @@ fn parse_tcp(rest: &str) -> std::result::Result<Form, &'static str> {
     if host.len() > HOST_BYTES_MAX {
         return Err("the host is longer than 253 bytes");
     }
+    // '%' names the interface of a link-local IPv6 address; ',' stands between several addresses of
+    // one host.
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:%,".contains(&byte);
     if !host.bytes().all(allowed) {
         return Err("the host holds a character that no host name has");

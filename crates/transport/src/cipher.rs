@@ -77,6 +77,8 @@ impl Cipher {
             if given > 0 || buffer.is_empty() {
                 return Ok(given);
             }
+            // Behind all that was read before the alteration, which is genuine and is still given
+            // out.
             if self.tampered {
                 return Err(io::Error::new(
                     io::ErrorKind::InvalidData,
@@ -84,6 +86,8 @@ impl Cipher {
                 ));
             }
             if self.receive(socket)? == 0 {
+                // An end between two records is the peer's; one inside of a record is a cut by
+                // anyone.
                 return if self.inbound.is_empty() {
                     Ok(0)
                 } else {
@@ -119,6 +123,8 @@ impl Cipher {
             }
             match self.flush(socket) {
                 Ok(()) => {}
+                // What is sealed counts as taken, written or not: sealed again it would have
+                // another nonce, and the peer would find a gap.
                 Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => break,
                 Err(cause) => return Err(cause),
             }

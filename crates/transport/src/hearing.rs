@@ -58,7 +58,7 @@ impl Hearing {
         })
     }
 
-    fn is_deaf_for(self, silence: Duration) -> bool {
+    fn is_unacknowledged_for(self, silence: Duration) -> bool {
         let is_repeated = self.has_bytes_out
             && self.repetitions >= REPETITIONS_MIN
             && self.sent >= ROUND_TRIP_MAX
@@ -70,8 +70,8 @@ impl Hearing {
 
 /// Whether bytes are under way of which the other end's host has acknowledged nothing for this
 /// long. False where the system does not tell, and while nothing is under way.
-pub(crate) fn is_deaf_for(socket: impl AsFd, silence: Duration) -> bool {
-    Hearing::of(socket.as_fd()).is_some_and(|hearing| hearing.is_deaf_for(silence))
+pub(crate) fn is_unacknowledged_for(socket: impl AsFd, silence: Duration) -> bool {
+    Hearing::of(socket.as_fd()).is_some_and(|hearing| hearing.is_unacknowledged_for(silence))
 }
 
 #[cfg(test)]
@@ -96,7 +96,7 @@ mod tests {
             repetitions: 4,
             ..Hearing::default()
         };
-        assert!(cut.is_deaf_for(SILENCE));
+        assert!(cut.is_unacknowledged_for(SILENCE));
         let spared = [
             Hearing { acknowledged: seconds(4), ..cut },
             Hearing { has_bytes_out: false, ..cut },
@@ -107,7 +107,7 @@ mod tests {
             Hearing { sent: seconds(6), ..cut },
         ];
         for hearing in spared {
-            assert!(!hearing.is_deaf_for(SILENCE), "{hearing:?}");
+            assert!(!hearing.is_unacknowledged_for(SILENCE), "{hearing:?}");
         }
     }
 
@@ -115,9 +115,12 @@ mod tests {
     fn a_closed_window_is_no_death_while_its_probes_are_answered() {
         let stopped =
             Hearing { acknowledged: seconds(60), sent: seconds(90), ..Hearing::default() };
-        assert!(!stopped.is_deaf_for(SILENCE));
-        assert!(!Hearing { probes: 1, ..stopped }.is_deaf_for(SILENCE), "it is on its way");
-        assert!(Hearing { probes: 2, ..stopped }.is_deaf_for(SILENCE));
+        assert!(!stopped.is_unacknowledged_for(SILENCE));
+        assert!(
+            !Hearing { probes: 1, ..stopped }.is_unacknowledged_for(SILENCE),
+            "it is on its way"
+        );
+        assert!(Hearing { probes: 2, ..stopped }.is_unacknowledged_for(SILENCE));
     }
 
     #[test]
@@ -131,13 +134,13 @@ mod tests {
         let until = Instant::now() + seconds(60);
         while Hearing::of(socket.as_fd()).unwrap().acknowledged < SILENCE_MIN + ROUND_TRIP_MAX {
             assert!(Instant::now() < until, "{:?}", Hearing::of(socket.as_fd()));
-            assert!(!is_deaf_for(&socket, Duration::ZERO));
+            assert!(!is_unacknowledged_for(&socket, Duration::ZERO));
             std::thread::sleep(Duration::from_millis(5));
         }
         // The next one is answered as well.
         while Hearing::of(socket.as_fd()).unwrap().acknowledged > SILENCE_MIN {
             assert!(Instant::now() < until, "{:?}", Hearing::of(socket.as_fd()));
-            assert!(!is_deaf_for(&socket, Duration::ZERO));
+            assert!(!is_unacknowledged_for(&socket, Duration::ZERO));
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -147,7 +150,7 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let socket = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         assert!(Hearing::of(socket.as_fd()).is_some());
-        assert!(!is_deaf_for(&socket, Duration::ZERO));
+        assert!(!is_unacknowledged_for(&socket, Duration::ZERO));
         let (local, _other) = std::os::unix::net::UnixStream::pair().unwrap();
         assert!(Hearing::of(local.as_fd()).is_none());
     }

@@ -16,8 +16,9 @@
 //! 5. [`Poller`] tells when any of these can go on.
 //!
 //! Beside the links, [`TableListener`] and [`SharedTable`] take over a sealed memory file from a
-//! local program and read it while the program goes on writing. A [`PageServer`] shows a page to
-//! scrapers over HTTP, without a key, and serves nothing else.
+//! local program and read it while the program goes on writing; a [`ControlPage`] is written by
+//! both, and [`Departing`] says how the program ended. A [`PageServer`] shows a page to scrapers
+//! over HTTP, without a key, and serves nothing else.
 //!
 //! No peer is served before it has proved knowledge of the key, except processes of the same user
 //! behind a socket in a folder of their own, as each end asks for by name ([`connect_own`]). With
@@ -31,6 +32,8 @@ mod address;
 mod cipher;
 mod clock;
 mod connect;
+mod control_page;
+mod departure;
 mod dial;
 mod error;
 mod handshake;
@@ -55,6 +58,8 @@ mod table;
 pub use address::Address;
 pub use clock::{monotonic_clock, wall_clock};
 pub use connect::{WhenRefused, connect};
+pub use control_page::{CONTROL_PAGE_BYTES, ControlPage};
+pub use departure::{Departing, Departure};
 pub use dial::Dial;
 pub use error::{Error, Result};
 pub use handshake::{

@@ -16,7 +16,7 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use snow::TransportState;
 
 use crate::cipher::Cipher;
-use crate::hearing::is_deaf_for;
+use crate::hearing::is_unacknowledged_for;
 use crate::shm::Channel;
 use crate::{Encryption, Error, Peer, PeerCredentials, Result};
 
@@ -288,7 +288,7 @@ impl Link {
     /// `always_reads` says that the peer is never too busy to read for that long. Bytes under way
     /// are watched as well then; otherwise the system does not tell a host that is cut off from a
     /// process that does not read, and it watches only while nothing is under way:
-    /// [`Self::is_deaf_for`] is to be asked meanwhile.
+    /// [`Self::is_unacknowledged_for`] is to be asked meanwhile.
     ///
     /// # Errors
     /// The socket's.
@@ -318,8 +318,8 @@ impl Link {
     /// and two seconds at least, although some were retransmitted. A host acknowledges for a
     /// process that is stopped. Never so for Unix sockets.
     #[must_use]
-    pub fn is_deaf_for(&self, silence: Duration) -> bool {
-        !matches!(self.peer, Peer::Local(_)) && is_deaf_for(&self.socket, silence)
+    pub fn is_unacknowledged_for(&self, silence: Duration) -> bool {
+        !matches!(self.peer, Peer::Local(_)) && is_unacknowledged_for(&self.socket, silence)
     }
 
     /// How long [`Self::read_waiting`] waits at most, to a few milliseconds; zero for no limit.

@@ -128,7 +128,7 @@ impl Drop for SharedTable {
 }
 
 /// Only memory files have seals, so this refuses ordinary files, pipes and sockets as well.
-fn check_seal(descriptor: impl AsFd) -> Result<()> {
+pub(crate) fn check_seal(descriptor: impl AsFd) -> Result<()> {
     match rustix::fs::fcntl_get_seals(descriptor) {
         Ok(seals) if seals.contains(SealFlags::SHRINK) => Ok(()),
         Ok(_) => Err(Error::InvalidTable { problem: "it is not sealed against shrinking" }),

@@ -64,6 +64,10 @@ pub struct Poller {
     waker: Option<(u64, Waker)>,
 }
 
+// SAFETY: The events that the system writes hold a union, of which only the numbers given with the
+// descriptors are used, never the pointer. All else in a poller may go to another thread.
+unsafe impl Send for Poller {}
+
 impl Poller {
     /// An empty set.
     ///

@@ -1,17 +1,18 @@
 //! Taking over memory files that local programs offer.
 //!
 //! A program connects to an abstract sequenced-packet socket and sends one packet: a hello of
-//! [`TABLE_HELLO_BYTES`] bytes together with exactly one descriptor. What the hello means is the
-//! caller's matter. The connection stays open: its end tells that the program has ended.
+//! [`TABLE_HELLO_BYTES`] bytes together with one descriptor, or with a second one for its control
+//! page, or with a third one for its event file. What the hello means is the caller's matter. The
+//! connection stays open: its end tells that the program has ended.
 
-use std::io::IoSliceMut;
+use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
-    SocketAddrUnix, SocketFlags, SocketType,
+    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
 };
 
 use crate::{Error, PeerCredentials, Result};
@@ -57,6 +58,12 @@ pub struct TableOffer {
     pub hello: [u8; TABLE_HELLO_BYTES],
     /// The memory file, unchecked: [`SharedTable::map`](crate::SharedTable::map) checks it.
     pub descriptor: OwnedFd,
+    /// The memory file of its control page, unchecked, if it has one:
+    /// [`ControlPage::map`](crate::ControlPage::map) checks it.
+    pub control: Option<OwnedFd>,
+    /// The memory file of its events, unchecked, if it has one:
+    /// [`SharedTable::map`](crate::SharedTable::map) checks it.
+    pub events: Option<OwnedFd>,
 }
 
 impl TableListener {
@@ -111,6 +118,36 @@ impl AsFd for TableListener {
 }
 
 impl TablePeer {
+    /// Connects to a listener of this user at an abstract name and offers a memory file. The end of
+    /// the connection ([`is_closed`](Self::is_closed)) tells when the listener is done with it.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if nothing listens there, or it is of another user.
+    pub fn offer(
+        name: &str,
+        hello: &[u8; TABLE_HELLO_BYTES],
+        descriptor: BorrowedFd<'_>,
+    ) -> Result<Self> {
+        let failed = |cause| Error::io(format!("offer a memory file at @{name}"), cause);
+        let address = SocketAddrUnix::new_abstract_name(name.as_bytes()).map_err(failed)?;
+        let flags = SocketFlags::CLOEXEC;
+        let socket =
+            rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
+                .map_err(failed)?;
+        rustix::net::connect(&socket, &address).map_err(failed)?;
+        let credentials = PeerCredentials::of(&socket)?;
+        if !credentials.are_allowed_by(rustix::process::geteuid().as_raw()) {
+            return Err(failed(Errno::PERM));
+        }
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        let descriptors = [descriptor];
+        control.push(SendAncillaryMessage::ScmRights(&descriptors));
+        let parts = [IoSlice::new(hello)];
+        rustix::net::sendmsg(&socket, &parts, &mut control, SendFlags::NOSIGNAL).map_err(failed)?;
+        Ok(Self { socket, credentials })
+    }
+
     /// The program's process and user.
     #[must_use]
     pub fn credentials(&self) -> PeerCredentials {
@@ -120,7 +157,7 @@ impl TablePeer {
     /// Receives the offer, never blocking; `None` if it has not come yet.
     ///
     /// # Errors
-    /// [`Error::InvalidTable`] if the packet is not one hello with one descriptor (every
+    /// [`Error::InvalidTable`] if the packet is not one hello with one to three descriptors (every
     /// descriptor that came with it is closed) or the program has closed; then drop this peer.
     pub fn receive(&mut self) -> Result<Option<TableOffer>> {
         let invalid = |problem| Err(Error::InvalidTable { problem });
@@ -137,7 +174,7 @@ impl TablePeer {
             Err(Errno::WOULDBLOCK | Errno::INTR) => return Ok(None),
             Err(cause) => return Err(Error::io("receive a program's table", cause)),
         };
-        let mut descriptors = Vec::new();
+        let mut descriptors = Vec::with_capacity(DESCRIPTORS_MAX);
         for message in control.drain() {
             if let RecvAncillaryMessage::ScmRights(rights) = message {
                 descriptors.extend(rights);
@@ -149,10 +186,13 @@ impl TablePeer {
         if received.bytes != TABLE_HELLO_BYTES || received.flags.contains(ReturnFlags::TRUNC) {
             return invalid("its hello is not of 64 bytes");
         }
-        if descriptors.len() != 1 || received.flags.contains(ReturnFlags::CTRUNC) {
-            return invalid("its hello came with none or several descriptors");
+        if !(1..=3).contains(&descriptors.len()) || received.flags.contains(ReturnFlags::CTRUNC) {
+            return invalid("its hello came with none or too many descriptors");
         }
-        Ok(descriptors.pop().map(|descriptor| TableOffer { hello, descriptor }))
+        let mut descriptors = descriptors.into_iter();
+        let first = descriptors.next();
+        let (control, events) = (descriptors.next(), descriptors.next());
+        Ok(first.map(|descriptor| TableOffer { hello, descriptor, control, events }))
     }
 
     /// Whether the program has ended or closed the connection, never blocking. Anything that it

@@ -88,9 +88,22 @@ fn a_table_is_taken_over_and_everything_else_refused() {
     }
     let before = open_descriptors();
     let one = table.as_fd();
+    {
+        let (program, mut peer) = Program::meet(&name);
+        program.offer(&hello, &[one, one]);
+        let offer = receive(&mut peer).unwrap().unwrap();
+        assert!(offer.control.is_some(), "the second one is its control page");
+        assert!(offer.events.is_none());
+    }
+    {
+        let (program, mut peer) = Program::meet(&name);
+        program.offer(&hello, &[one; 3]);
+        let offer = receive(&mut peer).unwrap().unwrap();
+        assert!(offer.events.is_some(), "the third one is its event file");
+    }
     let refused: [(&[u8], &[BorrowedFd<'_>]); 6] = [
         (&hello, &[]),
-        (&hello, &[one, one]),
+        (&hello, &[one; 4]),
         (&hello, &[one; 8]),
         (&hello[..63], &[one]),
         (&[9; 65], &[one]),

@@ -13,6 +13,7 @@ use crate::identity::{MILLISECOND, MemberId, SECOND, Time};
 use crate::limits::LABELS_MAX;
 use crate::member::{Member, Phase};
 use crate::message::{Message, Ranges, Table};
+use crate::status::ChangeKind;
 
 /// How long reports are gathered.
 const GATHER: Time = 20 * MILLISECOND;
@@ -57,8 +58,18 @@ impl Member {
         }
         let targets = self.others();
         self.pass(targets.as_ref(), |targets| Message::Clusters { targets, table: table.clone() });
-        self.clusters.adopt(table, &self.view);
+        self.adopt_table(table);
         self.probe_soon();
+    }
+
+    /// Takes a table over if it is newer; gives whether it is.
+    pub(crate) fn adopt_table(&mut self, table: Table) -> bool {
+        let (version, count) = (table.version, table.labels.len() as u32);
+        let is_newer = self.clusters.adopt(table, &self.view);
+        if is_newer {
+            self.history.note(self.now, ChangeKind::Clusters(version, count));
+        }
+        is_newer
     }
 
     /// The round trip below which members are near.
@@ -164,7 +175,7 @@ impl Member {
             return;
         }
         self.pass(targets.as_set(), |targets| Message::Clusters { targets, table: table.clone() });
-        if self.clusters.adopt(table, &self.view) {
+        if self.adopt_table(table) {
             self.probe_soon();
         }
     }

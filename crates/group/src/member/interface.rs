@@ -22,6 +22,8 @@ pub enum Call {
         targets: Option<RankSet>,
         /// The value.
         value: Payload,
+        /// For the receivers, who get it with the value.
+        tag: u64,
     },
     /// A value for one virtual node.
     Direct {
@@ -29,11 +31,15 @@ pub enum Call {
         to: u32,
         /// The value.
         value: Payload,
+        /// For the receiver, who gets it with the value.
+        tag: u64,
     },
     /// One value for each virtual node, as its part of the list.
     Scatter {
         /// The virtual nodes and their values.
         values: Vec<(u32, Payload)>,
+        /// For the receivers, who get it with their values.
+        tag: u64,
     },
     /// A part of a reduction, which the virtual node `root` gets, or all.
     Reduce {
@@ -161,6 +167,8 @@ pub enum Event {
         cast: CastId,
         /// What it is for.
         purpose: Purpose,
+        /// The number that the caller gave.
+        tag: u64,
         /// The virtual nodes.
         names: RankSet,
         /// Where the part begins, in bytes.

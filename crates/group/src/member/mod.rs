@@ -22,6 +22,7 @@ use crate::message::{Message, PaperTree};
 use crate::mutation::Mutation;
 use crate::operations::{Fold, Lane, Pending};
 use crate::random;
+use crate::status::History;
 use crate::trees::{Papers, Terrain};
 
 /// What happens at a time.
@@ -83,6 +84,7 @@ pub struct Member {
     pub(crate) detector: Detector,
     pub(crate) spread: Spread,
     pub(crate) links: Links,
+    pub(crate) history: History,
     pub(crate) lanes: BTreeMap<(CastId, u8), Lane>,
     pub(crate) floors: BTreeMap<MemberId, u64>,
     pub(crate) next_cast: u64,
@@ -116,6 +118,7 @@ impl Member {
             detector: Detector::default(),
             spread: Spread::default(),
             links: Links::default(),
+            history: History::default(),
             lanes: BTreeMap::new(),
             floors: BTreeMap::new(),
             next_cast: 1,
@@ -138,6 +141,12 @@ impl Member {
     #[must_use]
     pub fn id(&self) -> MemberId {
         self.me
+    }
+
+    /// Where others dial it.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        &self.config.address
     }
 
     /// The members as it knows them.

@@ -83,7 +83,7 @@ impl Member {
         for record in records {
             self.view.merge(record);
         }
-        self.clusters.adopt(table, &self.view);
+        self.adopt_table(table);
         self.begin();
     }
 

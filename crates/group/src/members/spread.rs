@@ -9,6 +9,7 @@ use crate::error::Reason;
 use crate::identity::MemberId;
 use crate::member::{Event, Member, Phase, Timer};
 use crate::message::{Life, Message, Ranges, Record};
+use crate::status::ChangeKind;
 use crate::trees::TreeKind;
 
 /// How many neighbours on the ring tell others that a member is dead.
@@ -106,11 +107,15 @@ impl Member {
             return false;
         }
         match life {
-            Life::Alive if !was_alive && id != self.me => self.tell(Event::MemberJoined(id)),
+            Life::Alive if !was_alive && id != self.me => {
+                self.history.note(self.now, ChangeKind::Joined(id));
+                self.tell(Event::MemberJoined(id));
+            }
             Life::Alive => {}
             Life::Dead | Life::Left => {
                 let reason = if life == Life::Dead { Reason::Dead } else { Reason::Left };
                 if was_alive && id != self.me {
+                    self.history.note(self.now, ChangeKind::Gone(id, reason));
                     self.tell(Event::MemberGone(id, reason));
                 }
                 self.member_gone(id);

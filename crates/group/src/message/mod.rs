@@ -3,6 +3,8 @@
 
 mod bounds;
 mod codec;
+mod frame;
+mod greeting;
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -10,6 +12,8 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 pub use codec::{decode, encode, encoded_bytes};
+pub use frame::{FRAME_PREFIX_BYTES, Frame, Inbox, encode_frame, frame_of};
+pub use greeting::{GREETING_BYTES_MAX, GROUP_VERSION, Greeting, GroupId};
 pub use sapwood_wire::Ranges;
 
 use crate::error::{Reason, Refusal};
@@ -113,6 +117,8 @@ pub struct Head {
     pub bytes: u64,
     /// The length of a segment, in bytes.
     pub segment_bytes: u32,
+    /// The caller's number, by which receivers tell transfers apart.
+    pub tag: u64,
 }
 
 /// The head of a part on its way up a tree.

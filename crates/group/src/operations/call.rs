@@ -42,6 +42,7 @@ pub(super) struct Transfer {
     pub(super) targets: RankSet,
     pub(super) value: Payload,
     pub(super) purpose: Purpose,
+    pub(super) tag: u64,
 }
 
 impl Member {
@@ -64,19 +65,19 @@ impl Member {
             return Err(GroupError::Busy);
         }
         let transfers = match call {
-            Call::Broadcast { targets, value } => {
+            Call::Broadcast { targets, value, tag } => {
                 let targets = targets.unwrap_or_else(|| self.view.everyone().clone());
-                Vec::from([Transfer { targets, value, purpose: Purpose::Broadcast }])
+                Vec::from([Transfer { targets, value, purpose: Purpose::Broadcast, tag }])
             }
-            Call::Direct { to, value } => {
+            Call::Direct { to, value, tag } => {
                 let targets = RankSet::range(to, to);
-                Vec::from([Transfer { targets, value, purpose: Purpose::Direct }])
+                Vec::from([Transfer { targets, value, purpose: Purpose::Direct, tag }])
             }
-            Call::Scatter { values } => values
+            Call::Scatter { values, tag } => values
                 .into_iter()
                 .map(|(name, value)| {
                     let targets = RankSet::range(name, name);
-                    Transfer { targets, value, purpose: Purpose::Direct }
+                    Transfer { targets, value, purpose: Purpose::Direct, tag }
                 })
                 .collect(),
             Call::Reduce { root, number, operation, element, value, to_all } => {
@@ -130,11 +131,10 @@ impl Member {
         (first, cast): (u64, CastId),
         transfer: Transfer,
     ) -> Vec<(CastId, u8)> {
-        let Transfer { targets, value, purpose } = transfer;
+        let Transfer { targets, value, purpose, tag } = transfer;
         let bytes = value.len() as u64;
-        let has_stripes =
-            bytes >= self.config.stripe_bytes / DOWN_SHARE && tree == TreeKind::Adaptive;
-        let stripes = if has_stripes { self.config.stripes.clamp(1, STRIPES_MAX) } else { 1 };
+        let laid_out = self.stripes_of(bytes, tree);
+        let (has_stripes, stripes) = (laid_out.is_some(), laid_out.unwrap_or(1));
         let segment_bytes = self.segment_bytes(bytes, tree);
         let floor = self.own_floor(first);
         let mut keys = Vec::new();
@@ -145,7 +145,8 @@ impl Member {
         for stripe in 0..stripes {
             let key = (cast, stripe);
             let purpose = purpose.clone();
-            let head = Head { cast, stripe, stripes, floor, tree, purpose, bytes, segment_bytes };
+            let head =
+                Head { cast, stripe, stripes, floor, tree, purpose, bytes, segment_bytes, tag };
             let mut lane = Lane::new(head, self.now);
             lane.request = Some(request);
             self.lanes.insert(key, lane);
@@ -163,6 +164,13 @@ impl Member {
             self.take_segment(key, index, value.part(start, segment_bytes as usize));
         }
         keys
+    }
+
+    /// How many interior-disjoint trees carry a value of a length, if any do.
+    pub(crate) fn stripes_of(&self, bytes: u64, tree: TreeKind) -> Option<u8> {
+        let has_stripes =
+            bytes >= self.config.stripe_bytes / DOWN_SHARE && tree == TreeKind::Adaptive;
+        has_stripes.then(|| self.config.stripes.clamp(1, STRIPES_MAX))
     }
 
     /// The root's branches: as laid out, with what the layout lacks point to point.
@@ -333,24 +341,25 @@ impl Member {
             return Ok(());
         }
         let root = root.unwrap_or(MemberId(0));
-        let places = self.places(root, tree, bytes);
+        let mut places = self.places(root, tree, bytes);
         let patience = self.fold_time(bytes);
         let required = self.view.everyone().clone();
         let (me, now) = (self.me, self.now);
         if !self.folds.contains_key(&id) {
             self.wake_at(now + self.config.linger, Timer::FoldLinger(id));
         }
-        let fold = self.folds.entry(id).or_insert_with(|| Fold::new(head.clone(), now));
-        // What has come before was folded by its own terms; the root's terms count.
-        if root == me && fold.head.segments != head.segments {
-            fold.waves.clear();
+        let past = self.send_unlike_past(id, &head);
+        for place in &mut places {
+            place.expected.subtract(past.as_ref());
         }
+        let fold = self.folds.entry(id).or_insert_with(|| Fold::new(head.clone(), now));
         fold.head = head.clone();
         (fold.places, fold.patience, fold.progress) = (places, patience, now);
         (fold.my_names, fold.request, fold.to_all) = (own, Some(request), to_all);
         (fold.tree, fold.is_root, fold.required) = (tree, root == me, required);
         self.wake_at(now + patience, Timer::FoldPatience(id));
         self.give_own_value(id, &head, value);
+        self.take_early(id);
         Ok(())
     }
 

@@ -37,8 +37,8 @@ impl Member {
             self.result_came(*fold, contributors, missing, offset, &data, bytes);
             return;
         }
-        let (cast, purpose) = (key.0, head.purpose);
-        self.tell(Event::Delivery { cast, purpose, names, offset, data, bytes });
+        let (cast, tag, purpose) = (key.0, head.tag, head.purpose);
+        self.tell(Event::Delivery { cast, purpose, tag, names, offset, data, bytes });
     }
 
     /// Virtual nodes have it, or cannot get it.

@@ -28,6 +28,8 @@ pub(crate) struct Wave {
     pub(crate) names: RankSet,
     pub(crate) value: Vec<u8>,
     pub(crate) is_sent: bool,
+    /// At the root, the parts of which the value was folded.
+    pub(crate) parts: Vec<(RankSet, Payload)>,
 }
 
 /// The parent in one tree, and the virtual nodes of this member and those below it.
@@ -56,6 +58,12 @@ pub(crate) struct Fold {
     pub(crate) required: RankSet,
     pub(crate) agreed: Option<RankSet>,
     pub(crate) rejected: RankSet,
+    /// Virtual nodes whose members have died half-way: what comes with these is dropped.
+    pub(crate) excluded: RankSet,
+    /// Bytes of the parts that are kept.
+    pub(crate) kept_bytes: usize,
+    /// At the root, parts that came before its own call, whose operation, type and count hold.
+    pub(crate) early: Vec<(PartHead, RankSet, Payload)>,
     pub(crate) result: Vec<u8>,
     pub(crate) result_bytes: u64,
     pub(crate) patience: Time,
@@ -82,6 +90,9 @@ impl Fold {
             required: RankSet::new(),
             agreed: None,
             rejected: RankSet::new(),
+            excluded: RankSet::new(),
+            kept_bytes: 0,
+            early: Vec::new(),
             result: Vec::new(),
             result_bytes: 0,
             patience: 0,
@@ -204,6 +215,8 @@ impl Member {
         let is_root = fold.is_root;
         self.wake_at(next, Timer::FoldPatience(id));
         if is_root {
+            self.exclude_halved(id);
+            self.check_root(id);
             self.pull(id);
         } else {
             self.pass_on_all(id);
@@ -232,6 +245,7 @@ impl Member {
         let mut wanted = fold.agreed.as_ref().unwrap_or(&fold.required).clone();
         wanted.intersect_with(self.view.everyone().as_ref());
         wanted.subtract(fold.rejected.as_ref());
+        wanted.subtract(fold.excluded.as_ref());
         let mut asks: BTreeMap<MemberId, (RankSet, RankSet)> = BTreeMap::new();
         for segment in 0..fold.head.segments {
             let lacking = match fold.waves.get(&segment) {

@@ -1,6 +1,7 @@
 //! Transfers down a tree, reductions up a tree, and the calls of the application that are made of
 //! them.
 
+mod agreement;
 mod call;
 mod combine;
 mod deliver;
@@ -12,6 +13,6 @@ mod repair;
 mod result;
 
 pub(crate) use call::Pending;
-pub use combine::{Element, Operation};
+pub use combine::{Element, Operation, contributions};
 pub(crate) use fold::Fold;
 pub(crate) use lane::Lane;

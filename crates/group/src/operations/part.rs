@@ -4,13 +4,17 @@ use alloc::vec::Vec;
 
 use sapwood_packet::RankSet;
 
+use super::agreement::KEPT_BYTES_MAX;
 use super::fold::Fold;
 use crate::identity::{FoldId, MemberId};
-use crate::limits::TRANSFERS_MAX;
+use crate::limits::{PAYLOAD_BYTES_MAX, TRANSFERS_MAX};
 use crate::member::{Member, Phase, Timer};
 use crate::message::{Message, PartHead, Ranges};
 use crate::mutation::Mutation;
 use crate::payload::Payload;
+
+/// A list of contributions that would be longer goes to the root in parts: a message has a limit.
+const GATHERED_PART_BYTES_MAX: usize = PAYLOAD_BYTES_MAX / 2;
 
 impl Member {
     pub(crate) fn part(&mut self, _from: MemberId, head: PartHead, names: &Ranges, data: Payload) {
@@ -41,6 +45,15 @@ impl Member {
         let Some(fold) = self.folds.get_mut(&id) else { return };
         fold.progress = now;
         let names = names.as_set().to_set();
+        if is_root && fold.mine.is_none() {
+            // What finds no room is asked for again.
+            let bytes = fold.kept_bytes + data.len();
+            if bytes <= KEPT_BYTES_MAX {
+                fold.kept_bytes = bytes;
+                fold.early.push((head, names, data));
+            }
+            return;
+        }
         if !is_alike(&fold.head, &head) {
             self.unlike(id, head, names, data, is_root);
         } else if is_root {
@@ -53,7 +66,7 @@ impl Member {
     /// Another operation, type or count than this member's: the root says so to its members.
     fn unlike(&mut self, id: FoldId, head: PartHead, names: RankSet, data: Payload, is_root: bool) {
         if !is_root {
-            self.send_to_root(head, Ranges::from(&names), data);
+            self.send_past(id, head, &names, data);
             return;
         }
         let (owners, _) = self.view.owners(names.as_ref());
@@ -74,12 +87,54 @@ impl Member {
         let Some(fold) = self.folds.get_mut(&id) else { return };
         let wave = fold.waves.entry(segment).or_default();
         let overlaps = wave.names.as_ref().intersects(names.as_ref()) && !folds_overlap;
-        if wave.is_sent || overlaps {
-            self.send_to_root(head, Ranges::from(&names), data);
-            return;
+        let is_long =
+            head.operation.keeps_apart() && wave.value.len() + data.len() > GATHERED_PART_BYTES_MAX;
+        if wave.is_sent || overlaps || is_long {
+            return self.send_past(id, head, &names, data);
         }
         fold.merge(segment, &names, data.as_slice());
         self.check_wave(id, segment);
+    }
+
+    /// A part goes to the root by itself; this member's own does not wait for it.
+    fn send_past(&mut self, id: FoldId, head: PartHead, names: &RankSet, data: Payload) {
+        let segment = head.segment;
+        if let Some(fold) = self.folds.get_mut(&id) {
+            for place in &mut fold.places {
+                place.expected.subtract(names.as_ref());
+            }
+        }
+        self.send_to_root(head, Ranges::from(names), data);
+        self.check_wave(id, segment);
+    }
+
+    /// The member's own call is of another operation, type or count than the parts that came before
+    /// it: these go to the root by themselves. Gives the virtual nodes of which they are.
+    pub(super) fn send_unlike_past(&mut self, id: FoldId, own: &PartHead) -> RankSet {
+        let mut sent = RankSet::new();
+        let Some(fold) = self.folds.get_mut(&id) else { return sent };
+        if is_alike(&fold.head, own) {
+            return sent;
+        }
+        let head = fold.head.clone();
+        for (segment, wave) in core::mem::take(&mut fold.waves) {
+            sent.union_with(wave.names.as_ref());
+            if !wave.is_sent && !wave.names.is_empty() {
+                let head = PartHead { segment, ..head.clone() };
+                self.send_to_root(head, Ranges::from(&wave.names), Payload::from(wave.value));
+            }
+        }
+        sent
+    }
+
+    /// The root has called: what came before is judged by its terms.
+    pub(super) fn take_early(&mut self, id: FoldId) {
+        let Some(fold) = self.folds.get_mut(&id) else { return };
+        let early = core::mem::take(&mut fold.early);
+        fold.kept_bytes -= early.iter().map(|part| part.2.len()).sum::<usize>();
+        for (head, names, data) in early {
+            self.part(self.me, head, &Ranges::from(&names), data);
+        }
     }
 
     fn part_at_root(&mut self, id: FoldId, segment: u32, names: &RankSet, data: &Payload) {
@@ -88,10 +143,12 @@ impl Member {
         let wave = fold.waves.entry(segment).or_default();
         let is_wanted =
             fold.agreed.as_ref().is_none_or(|agreed| names.as_ref().is_within(agreed.as_ref()));
-        if (wave.names.as_ref().intersects(names.as_ref()) && !folds_overlap) || !is_wanted {
+        let is_excluded = fold.excluded.as_ref().intersects(names.as_ref());
+        let overlaps = wave.names.as_ref().intersects(names.as_ref()) && !folds_overlap;
+        if overlaps || is_excluded || !is_wanted {
             return;
         }
-        fold.merge(segment, names, data.as_slice());
+        fold.merge_at_root(segment, names, data);
         self.check_root(id);
     }
 

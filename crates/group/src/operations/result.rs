@@ -4,9 +4,9 @@ use alloc::vec::Vec;
 
 use sapwood_packet::RankSet;
 
+use super::Operation;
 use super::call::{INTERNAL, Transfer};
 use super::combine::sum_in_order;
-use super::{Fold, Operation};
 use crate::error::Reason;
 use crate::identity::{FoldId, MILLISECOND};
 use crate::member::{Member, Timer};
@@ -32,6 +32,7 @@ impl Member {
         let mut wanted = fold.agreed.as_ref().unwrap_or(&fold.required).clone();
         wanted.intersect_with(everyone.as_ref());
         wanted.subtract(fold.rejected.as_ref());
+        wanted.subtract(fold.excluded.as_ref());
         let segments = fold.head.segments;
         let is_full = (0..segments).all(|segment| {
             let wave = fold.waves.get(&segment);
@@ -40,19 +41,17 @@ impl Member {
         if !is_full {
             return;
         }
-        let shared = shared_names(fold);
+        let shared = fold.shared_names();
         if skips || fold.waves.values().all(|wave| wave.names == shared) {
             self.finish_root(id, shared);
             return;
         }
         let mut agreed = shared;
         agreed.intersect_with(everyone.as_ref());
-        let (own, mine) = (fold.my_names.clone(), fold.mine.clone().unwrap_or_default());
-        for (segment, value) in (0..).zip(&mine) {
+        for segment in 0..segments {
             let is_wrong = fold.waves.get(&segment).is_some_and(|wave| wave.names != agreed);
             if is_wrong {
-                fold.waves.remove(&segment);
-                fold.merge(segment, &own, value.as_slice());
+                fold.rebuild(segment, agreed.as_ref());
             }
         }
         fold.agreed = Some(agreed);
@@ -85,7 +84,7 @@ impl Member {
             let mut targets = required;
             targets.intersect_with(self.view.everyone().as_ref());
             self.internal += 1;
-            let transfer = Transfer { targets, value: value.clone(), purpose };
+            let transfer = Transfer { targets, value: value.clone(), purpose, tag: 0 };
             self.start_casts(INTERNAL + self.internal, tree, Vec::from([transfer]));
             let end = self.now + self.config.linger;
             self.wake_at(end, Timer::Deadline(INTERNAL + self.internal));
@@ -101,7 +100,8 @@ impl Member {
 
     /// The root's deadline has passed.
     pub(super) fn give_up_fold(&mut self, id: FoldId) {
-        let Some(fold) = self.folds.get(&id) else { return };
+        let skips = self.breaks(Mutation::SkipAgreement);
+        let Some(fold) = self.folds.get_mut(&id) else { return };
         if !fold.is_root {
             let (own, request) = (fold.my_names.clone(), fold.request);
             self.folds.remove(&id);
@@ -111,17 +111,11 @@ impl Member {
             }
             return;
         }
-        let shared = shared_names(fold);
-        let is_whole = fold.waves.len() == fold.head.segments as usize
-            && fold.waves.values().all(|wave| wave.names == shared);
-        if is_whole {
-            self.finish_root(id, shared);
-        } else {
-            if let Some(fold) = self.folds.get_mut(&id) {
-                fold.waves.clear();
-            }
-            self.finish_root(id, RankSet::new());
+        let mut shared = fold.shared_names();
+        if !fold.is_whole(&shared) && !skips {
+            shared = fold.agree_on_what_is_here();
         }
+        self.finish_root(id, shared);
     }
 
     fn missing(
@@ -235,14 +229,4 @@ impl Member {
             self.answer(request, None, RankSet::new(), missing);
         }
     }
-}
-
-/// The virtual nodes that all segments stand for.
-fn shared_names(fold: &Fold) -> RankSet {
-    let mut waves = fold.waves.values();
-    let mut shared = waves.next().map(|wave| wave.names.clone()).unwrap_or_default();
-    for wave in waves {
-        shared.intersect_with(wave.names.as_ref());
-    }
-    shared
 }

@@ -5,6 +5,7 @@
 //! their root, which sends each member the [`Route`] below it.
 
 mod adaptive;
+mod explain;
 mod kind;
 mod paper;
 mod plain;
@@ -15,6 +16,7 @@ use alloc::vec::Vec;
 
 use sapwood_packet::{RankSet, RankSetRef};
 
+pub use explain::{Step, Why};
 pub use kind::{TreeKind, UnknownTree};
 pub(crate) use paper::Papers;
 

@@ -32,3 +32,7 @@ pub const SEND_ON: Tag = FIRST_TAG + 12;
 pub const SAMPLE: Tag = FIRST_TAG + 13;
 /// `%aud`: back-ends of these ranks leave, the others send their rank.
 pub const LEAVE: Tag = FIRST_TAG + 14;
+/// `%aud`: back-ends of these ranks send -1 before and -2 behind their reply, unasked.
+pub const UNASKED: Tag = FIRST_TAG + 15;
+/// Reply twice, and send what came of the second time.
+pub const TWICE: Tag = FIRST_TAG + 16;

@@ -18,4 +18,4 @@ pub use oracle::Breach;
 pub use reference::{near_optimal, static_completion};
 pub use schedule::{Verdict, run_schedule};
 pub use trial::{Start, Trial};
-pub use world::{Seen, World};
+pub use world::{GroupWorld, ObservedEvent};

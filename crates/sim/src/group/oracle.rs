@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use sapwood_group::{Answer, CastId, Event, Request, SECOND, Time};
 use sapwood_packet::RankSet;
 
-use super::{Seen, World};
+use super::{GroupWorld, ObservedEvent};
 
 /// After a cut has ended, members find each other again within this time.
 const HEALING: Time = 8 * SECOND;
@@ -40,7 +40,7 @@ struct Called {
 
 /// All that was seen.
 #[derive(Debug)]
-pub(super) struct Oracle {
+pub(super) struct GroupOracle {
     names: Vec<RankSet>,
     faults: Vec<Option<Time>>,
     cut: Option<Time>,
@@ -51,7 +51,7 @@ pub(super) struct Oracle {
     breaches: Vec<Breach>,
 }
 
-impl Oracle {
+impl GroupOracle {
     pub(super) fn new(hosts: usize) -> Self {
         Self {
             names: alloc::vec![RankSet::new(); hosts],
@@ -89,13 +89,13 @@ impl Oracle {
     }
 
     /// Takes over what applications were told.
-    pub(super) fn watch(&mut self, world: &mut World) {
+    pub(super) fn watch(&mut self, world: &mut GroupWorld) {
         for seen in core::mem::take(&mut world.seen) {
             self.see(seen);
         }
     }
 
-    fn see(&mut self, seen: Seen) {
+    fn see(&mut self, seen: ObservedEvent) {
         match seen.event {
             Event::Delivery { cast, names, offset, data, .. } => {
                 for name in names.iter() {
@@ -144,7 +144,7 @@ impl Oracle {
     }
 
     /// Judges the end.
-    pub(super) fn judge(&mut self, world: &World) -> Vec<Breach> {
+    pub(super) fn judge(&mut self, world: &GroupWorld) -> Vec<Breach> {
         let calls = self.calls.clone();
         for (request, called) in &calls {
             match (&called.answer, called.what) {
@@ -233,7 +233,7 @@ impl Oracle {
     }
 
     /// All that get a result get the same.
-    fn judge_results(&mut self, calls: &BTreeMap<Request, Called>, world: &World) {
+    fn judge_results(&mut self, calls: &BTreeMap<Request, Called>, world: &GroupWorld) {
         let world_has = |host: usize| world.member(host).is_some();
         let mut results: BTreeMap<u64, BTreeSet<Vec<u8>>> = BTreeMap::new();
         for called in calls.values() {
@@ -267,7 +267,7 @@ impl Oracle {
     }
 
     /// Nothing is left over, and all have one view.
-    fn judge_rest(&mut self, world: &World) {
+    fn judge_rest(&mut self, world: &GroupWorld) {
         let mut digests = BTreeSet::new();
         let is_healed = self.cut.is_none_or(|cut| cut + HEALING < world.now());
         for host in 0..self.names.len() {

@@ -10,8 +10,8 @@ use sapwood_group::{
 use sapwood_packet::RankSet;
 use sapwood_random::Random;
 
-use super::oracle::{Breach, Oracle, Started};
-use super::{Layout, Network, World};
+use super::oracle::{Breach, GroupOracle, Started};
+use super::{GroupWorld, Layout, Network};
 use crate::chance;
 
 /// When the group is at rest and operations begin.
@@ -49,8 +49,8 @@ enum Act {
 }
 
 struct Run {
-    world: World,
-    oracle: Oracle,
+    world: GroupWorld,
+    oracle: GroupOracle,
     acts: Vec<(Time, u64, Act)>,
     chance: Random,
     prepare: fn(&mut Member),
@@ -68,10 +68,10 @@ pub fn run_schedule(seed: u64, prepare: fn(&mut Member)) -> Verdict {
     let clusters = chance.between(1, 3).min(hosts as u64) as usize;
     let far_us = Vec::from([3000.0, 5000.0, 9000.0]);
     let layout = Layout { hosts, clusters, far_us, ..Layout::default() };
-    let world = World::new(Network::draw(&layout, seed), seed);
+    let world = GroupWorld::new(Network::draw(&layout, seed), seed);
     let mut run = Run {
         world,
-        oracle: Oracle::new(hosts),
+        oracle: GroupOracle::new(hosts),
         acts: Vec::new(),
         chance,
         prepare,
@@ -187,7 +187,7 @@ impl Run {
                 let request = self.next;
                 let value = Payload::from(alloc::vec![request as u8; bytes]);
                 self.oracle.call(request, host, time, Started::Broadcast { bytes });
-                let call = Call::Broadcast { targets: None, value };
+                let call = Call::Broadcast { targets: None, value, tag: request };
                 self.world.call(host, request, tree, time + DEADLINE, call);
             }
             Act::Reduce { root, tree, elements, to_all } if self.world.is_up(root) => {

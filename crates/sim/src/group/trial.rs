@@ -8,7 +8,7 @@ use sapwood_group::{
 };
 use sapwood_packet::RankSet;
 
-use super::{Network, World};
+use super::{GroupWorld, Network};
 
 /// How long an operation may take.
 const LIMIT: Time = 60 * SECOND;
@@ -28,7 +28,7 @@ pub struct Start {
 #[derive(Debug)]
 pub struct Trial {
     /// The group.
-    pub world: World,
+    pub world: GroupWorld,
     /// How it came to rest.
     pub start: Start,
     next: Request,
@@ -38,7 +38,7 @@ impl Trial {
     /// Starts a member on each host, and waits until all know the clusters.
     #[must_use]
     pub fn start(network: Network, seed: u64, config: &Config) -> Self {
-        let mut world = World::new(network, seed);
+        let mut world = GroupWorld::new(network, seed);
         let hosts = world.network.hosts();
         for host in 0..hosts {
             let names = RankSet::range(host as u32, host as u32);
@@ -91,7 +91,7 @@ impl Trial {
         let begin = self.world.now();
         let request = self.request();
         let value = Payload::from(alloc::vec![7; bytes]);
-        let call = Call::Broadcast { targets: None, value };
+        let call = Call::Broadcast { targets: None, value, tag: 0 };
         self.world.seen.clear();
         self.world.call(root, request, tree, begin + LIMIT, call);
         let answer = self.wait(root, request)?;

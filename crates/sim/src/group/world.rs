@@ -13,7 +13,7 @@ use super::wire::Wires;
 
 /// What an application was told, and when.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct ObservedEvent {
     /// The time.
     pub time: Time,
     /// The host.
@@ -23,7 +23,7 @@ pub struct Seen {
 }
 
 #[derive(Debug)]
-enum Happening {
+enum GroupInput {
     Input(usize, u64, Input),
     Arrival { to: usize, generation: u64, bytes: usize, from: MemberId, message: Message },
     Wake(usize),
@@ -45,17 +45,17 @@ struct Host {
 
 /// A group on a modelled network.
 #[derive(Debug)]
-pub struct World {
+pub struct GroupWorld {
     /// The network.
     pub network: Network,
     wires: Wires,
     hosts: Vec<Host>,
-    agenda: BTreeMap<(Time, u64), Happening>,
+    agenda: BTreeMap<(Time, u64), GroupInput>,
     cut: Vec<(usize, usize, Input)>,
     count: u64,
     now: Time,
     /// What applications were told; taken out by the caller.
-    pub seen: Vec<Seen>,
+    pub seen: Vec<ObservedEvent>,
     /// How many messages were sent.
     pub messages: u64,
     seed: u64,
@@ -63,7 +63,7 @@ pub struct World {
 
 const GENERATION: u64 = 1 << 20;
 
-impl World {
+impl GroupWorld {
     /// Hosts without members.
     #[must_use]
     pub fn new(network: Network, seed: u64) -> Self {
@@ -180,19 +180,20 @@ impl World {
             self.now = time;
             let Some(happening) = self.agenda.remove(&(time, count)) else { break };
             match happening {
-                Happening::Wake(host) => {
+                GroupInput::Wake(host) => {
                     if self.hosts[host].wake == Some(time) {
                         self.hosts[host].wake = None;
                         self.give(host, Input::Wake);
                     }
                 }
-                Happening::Arrival { to, generation, bytes, from, message } => {
+                GroupInput::Arrival { to, generation, bytes, from, message } => {
                     let time = self.wires.take(&self.network, time, to, bytes, is_probe(&message));
                     let input = Input::Message { from, message };
                     self.count += 1;
-                    self.agenda.insert((time, self.count), Happening::Input(to, generation, input));
+                    self.agenda
+                        .insert((time, self.count), GroupInput::Input(to, generation, input));
                 }
-                Happening::Input(host, generation, input) => {
+                GroupInput::Input(host, generation, input) => {
                     if self.hosts[host].generation == generation {
                         self.give(host, input);
                     }
@@ -256,7 +257,7 @@ impl World {
         }
         self.count += 1;
         let generation = self.hosts[to].generation;
-        self.agenda.insert((time, self.count), Happening::Input(to, generation, input));
+        self.agenda.insert((time, self.count), GroupInput::Input(to, generation, input));
     }
 
     fn carry_out(&mut self, host: usize, output: Output) {
@@ -267,9 +268,9 @@ impl World {
                 let time = time.max(self.now);
                 self.hosts[host].wake = Some(time);
                 self.count += 1;
-                self.agenda.insert((time, self.count), Happening::Wake(host));
+                self.agenda.insert((time, self.count), GroupInput::Wake(host));
             }
-            Output::Event(event) => self.seen.push(Seen { time: self.now, host, event }),
+            Output::Event(event) => self.seen.push(ObservedEvent { time: self.now, host, event }),
         }
     }
 
@@ -308,7 +309,7 @@ impl World {
             return;
         }
         let generation = self.hosts[peer].generation;
-        let arrival = Happening::Arrival { to: peer, generation, bytes, from, message };
+        let arrival = GroupInput::Arrival { to: peer, generation, bytes, from, message };
         self.count += 1;
         self.agenda.insert((time, self.count), arrival);
     }

@@ -1,0 +1,3 @@
+//! Nothing but features of packages, which programs, libraries and wheel have in common by it: see
+//! `Cargo.toml`.
+#![no_std]

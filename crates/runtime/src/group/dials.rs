@@ -1,0 +1,154 @@
+//! Connections that this member makes: several at once, each with a deadline.
+
+use std::collections::BTreeMap;
+
+use sapwood_group::MemberId;
+use sapwood_transport::{Address, Dial, Error, Key, Link, LinkTerms, Poller, Progress};
+
+use super::token::GroupToken;
+
+/// Which member is dialled, and where.
+#[derive(Clone, Debug)]
+pub(super) struct Dialled {
+    /// The member, unless only its address is known.
+    pub(super) member: Option<MemberId>,
+    pub(super) address: String,
+}
+
+/// The end of an attempt that did not become a link.
+#[derive(Debug)]
+pub(super) struct FailedDial {
+    pub(super) dialled: Dialled,
+    pub(super) reason: String,
+}
+
+struct OpenDial {
+    dialled: Dialled,
+    dials: Vec<Dial>,
+    failure: Option<Error>,
+    until: u64,
+}
+
+/// All attempts under way.
+pub(super) struct Dials {
+    key: Key,
+    attempts: BTreeMap<u32, OpenDial>,
+    next: u32,
+    deadline: u64,
+}
+
+impl Dials {
+    /// None; each attempt may take `deadline` nanoseconds.
+    pub(super) fn new(key: Key, deadline: u64) -> Self {
+        Self { key, attempts: BTreeMap::new(), next: 0, deadline }
+    }
+
+    /// Begins an attempt at all addresses of a host side by side.
+    pub(super) fn begin(
+        &mut self,
+        dialled: Dialled,
+        terms: impl Fn(&Address) -> LinkTerms,
+        poller: &Poller,
+        now: u64,
+    ) -> Result<(), FailedDial> {
+        let fail = |error: Error, dialled| FailedDial { dialled, reason: error.to_string() };
+        let address: Address = match dialled.address.parse() {
+            Ok(address) => address,
+            Err(error) => return Err(fail(error, dialled)),
+        };
+        let (dials, failure) = match Dial::start_each(&address, &self.key, terms(&address)) {
+            Ok(started) => started,
+            Err(error) => return Err(fail(error, dialled)),
+        };
+        let index = self.next;
+        self.next = self.next.wrapping_add(1);
+        let mut attempt = OpenDial {
+            dialled,
+            dials: Vec::new(),
+            failure,
+            until: now.saturating_add(self.deadline),
+        };
+        for dial in dials {
+            attempt.watch(dial, index, poller);
+        }
+        if attempt.dials.is_empty() {
+            return Err(attempt.fail());
+        }
+        self.attempts.insert(index, attempt);
+        Ok(())
+    }
+
+    /// Goes on with an attempt; gives its link or its failure once there is one.
+    pub(super) fn advance(
+        &mut self,
+        index: u32,
+        poller: &Poller,
+    ) -> Option<Result<(Link, Dialled), FailedDial>> {
+        let attempt = self.attempts.get_mut(&index)?;
+        for mut dial in std::mem::take(&mut attempt.dials) {
+            // The next step may have another descriptor.
+            let _ = poller.remove(&dial);
+            match dial.advance() {
+                Ok(Progress::Done(link)) => {
+                    let attempt = self.attempts.remove(&index)?;
+                    attempt.forget(poller);
+                    return Some(Ok((link, attempt.dialled)));
+                }
+                Ok(Progress::WantRead | Progress::WantWrite) => attempt.watch(dial, index, poller),
+                Err(error) => attempt.failure = Some(error),
+            }
+        }
+        if attempt.dials.is_empty() {
+            return self.attempts.remove(&index).map(|attempt| Err(attempt.fail()));
+        }
+        None
+    }
+
+    /// The attempts that have taken too long.
+    pub(super) fn expire(&mut self, poller: &Poller, now: u64) -> Vec<FailedDial> {
+        let late: Vec<u32> = self
+            .attempts
+            .iter()
+            .filter(|(_, attempt)| attempt.until <= now)
+            .map(|(index, _)| *index)
+            .collect();
+        let waited = self.deadline / 1_000_000;
+        late.into_iter()
+            .filter_map(|index| self.attempts.remove(&index))
+            .map(|attempt| {
+                attempt.forget(poller);
+                let reason =
+                    format!("no answer from {} within {waited} ms", attempt.dialled.address);
+                FailedDial { dialled: attempt.dialled, reason }
+            })
+            .collect()
+    }
+
+    /// When to call [`Dials::expire`].
+    pub(super) fn next_tick(&self) -> Option<u64> {
+        self.attempts.values().map(|attempt| attempt.until).min()
+    }
+}
+
+impl OpenDial {
+    fn watch(&mut self, dial: Dial, index: u32, poller: &Poller) {
+        match poller.add(&dial, GroupToken::Dial(index).to_number(), dial.interest()) {
+            Ok(()) => self.dials.push(dial),
+            Err(error) => self.failure = Some(error),
+        }
+    }
+
+    fn forget(&self, poller: &Poller) {
+        for dial in &self.dials {
+            let _ = poller.remove(dial);
+        }
+    }
+
+    fn fail(self) -> FailedDial {
+        let reason = self.failure.map_or_else(
+            || format!("{} has no address", self.dialled.address),
+            |error| error.to_string(),
+        );
+        FailedDial { dialled: self.dialled, reason }
+    }
+}

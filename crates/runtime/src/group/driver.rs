@@ -1,0 +1,586 @@
+//! The loop: wait, read, let the member decide, write.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use sapwood_group::message::{Frame, GROUP_VERSION, Greeting, encode_frame, frame_of};
+use sapwood_group::{Config, Event, GroupId, Input, Member, MemberId, Message, Output, Reason};
+use sapwood_transport::{
+    Address, Encryption, Key, Link, LinkTerms, Listener, Poller, Waker, interfaces,
+};
+
+use super::dials::{Dialled, Dials, FailedDial};
+use super::entrance::Entrance;
+use super::peers::{Arrival, Peers};
+use super::token::GroupToken;
+use crate::clock::clock;
+use crate::error::RuntimeError;
+
+/// How long the process at the other end may take to greet, in nanoseconds.
+const GREETING_DEADLINE: u64 = 10_000_000_000;
+
+/// How one member is to be.
+#[derive(Clone, Debug)]
+pub struct GroupOptions {
+    /// The key that all members have.
+    pub key: Key,
+    /// Where the member takes connections.
+    pub listen: Address,
+    /// Whether bytes are encrypted; by default over TCP. All members have to say the same.
+    pub encryption: Option<Encryption>,
+    /// How long a connection may take to be made.
+    pub connect_deadline: Duration,
+    /// How long joining may take.
+    pub join_deadline: Duration,
+    /// The settings of the member, except its identity, address and seed.
+    pub config: Config,
+}
+
+/// What the application learns.
+#[derive(Debug)]
+pub enum GroupEvent {
+    /// Of the member.
+    Member(Event),
+    /// The member did not become one of the group, and why.
+    NotJoined(String),
+    /// A link could not be used; the group goes on.
+    Notice(String),
+}
+
+/// One member with everything that it needs to run in this process.
+pub struct GroupDriver {
+    member: Member,
+    group: Option<GroupId>,
+    options: GroupOptions,
+    entrance: Entrance,
+    dials: Dials,
+    peers: Peers,
+    /// Frames for members that are being dialled.
+    waiting: BTreeMap<MemberId, Vec<(Frame, bool)>>,
+    inputs: VecDeque<Input>,
+    /// What has come from others before this member was one of the group.
+    early: Vec<Input>,
+    joining: Option<Joining>,
+    events: VecDeque<GroupEvent>,
+    poller: Poller,
+    ready: Vec<sapwood_transport::Event>,
+    waker: Waker,
+    wake: Option<u64>,
+    is_joined: bool,
+    has_ended: bool,
+    now: u64,
+}
+
+/// The member by which this one joins.
+struct Joining {
+    address: String,
+    until: u64,
+    sponsor: Option<MemberId>,
+}
+
+impl GroupDriver {
+    /// Listens. The member is in no group yet.
+    ///
+    /// # Errors
+    /// [`RuntimeError`] when this process cannot listen there.
+    pub fn new(options: GroupOptions) -> Result<Self, RuntimeError> {
+        let mut poller = Poller::new()?;
+        let waker = poller.waker(GroupToken::Waker.to_number())?;
+        let listener = Listener::bind(&options.listen)?;
+        let address = reachable(listener.address())?;
+        let terms = terms(options.encryption, listener.address());
+        let entrance = Entrance::open(listener, options.key.clone(), terms, &poller)?;
+        let connect = u64::try_from(options.connect_deadline.as_nanos()).unwrap_or(u64::MAX);
+        let dials = Dials::new(options.key.clone(), connect);
+        let [id, seed] = random_numbers()?;
+        let mut config = options.config.clone();
+        (config.id, config.seed, config.address) = (MemberId(id), seed, address.to_string());
+        Ok(Self {
+            member: Member::new(config),
+            group: None,
+            options,
+            entrance,
+            dials,
+            peers: Peers::default(),
+            waiting: BTreeMap::new(),
+            inputs: VecDeque::new(),
+            early: Vec::new(),
+            joining: None,
+            events: VecDeque::new(),
+            poller,
+            ready: Vec::new(),
+            waker,
+            wake: None,
+            is_joined: false,
+            has_ended: false,
+            now: clock().0,
+        })
+    }
+
+    /// Begins a new group.
+    ///
+    /// # Errors
+    /// [`RuntimeError`] if the system has no randomness to give.
+    pub fn create(&mut self) -> Result<(), RuntimeError> {
+        self.group = Some(GroupId(random_numbers()?[0]));
+        self.give(Input::Create);
+        Ok(())
+    }
+
+    /// Joins the group of the member at an address. Ends in [`Event::Joined`], [`Event::Refused`]
+    /// or [`GroupEvent::NotJoined`].
+    pub fn join(&mut self, address: &str) {
+        self.now = clock().0;
+        let join = u64::try_from(self.options.join_deadline.as_nanos()).unwrap_or(u64::MAX);
+        let until = self.now.saturating_add(join);
+        if address == self.member.address() {
+            self.not_joined(format!("{address} is this member's own address: name another one's"));
+            return;
+        }
+        self.joining = Some(Joining { address: address.to_string(), until, sponsor: None });
+        self.give(Input::Join { address: address.to_string() });
+    }
+
+    /// Where others dial this member.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        self.member.address()
+    }
+
+    /// The member.
+    #[must_use]
+    pub fn member(&self) -> &Member {
+        &self.member
+    }
+
+    /// Which group it is in.
+    #[must_use]
+    pub fn group(&self) -> Option<GroupId> {
+        self.group
+    }
+
+    /// How many links are up.
+    #[must_use]
+    pub fn links(&self) -> usize {
+        self.peers.len()
+    }
+
+    /// Ends the wait of [`GroupDriver::turn`] from another thread.
+    #[must_use]
+    pub fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+
+    /// A descriptor that is readable when [`GroupDriver::turn`] has something to do.
+    #[must_use]
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.poller.as_fd()
+    }
+
+    /// Whether the member has left, and nothing is to be done any more.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// Bytes that wait to leave.
+    #[must_use]
+    pub fn queued_bytes(&self) -> usize {
+        self.peers.queued_bytes()
+    }
+
+    /// The next event.
+    pub fn next_event(&mut self) -> Option<GroupEvent> {
+        self.events.pop_front()
+    }
+
+    /// Gives the member an input, and carries out what it decides.
+    pub fn give(&mut self, input: Input) {
+        self.now = clock().0;
+        self.inputs.push_back(input);
+        self.run();
+        self.flush();
+    }
+
+    /// One turn of the loop: waits for an event or `until`, in nanoseconds of [`clock`], and
+    /// handles it.
+    ///
+    /// # Errors
+    /// [`RuntimeError`] when the system fails this process; the member is at an end then.
+    pub fn turn(&mut self, until: Option<u64>) -> Result<(), RuntimeError> {
+        self.peers.announce_waits();
+        let timeout = self.timeout(until);
+        self.poller.wait(&mut self.ready, timeout)?;
+        self.now = clock().0;
+        for index in self.peers.take_again() {
+            self.read(index);
+        }
+        for index in 0..self.ready.len() {
+            let event = self.ready[index];
+            match GroupToken::from_number(event.token) {
+                GroupToken::Link(link) => {
+                    if event.readable || event.hung_up {
+                        self.read(link);
+                    }
+                    if event.writable {
+                        self.peers.note_writable(link);
+                    }
+                }
+                GroupToken::Listener => {
+                    let link = self.entrance.accept(&self.poller, self.now)?;
+                    self.admit(link)?;
+                }
+                GroupToken::Newcomer(newcomer) => {
+                    let link = self.entrance.advance(newcomer, &self.poller)?;
+                    self.admit(link)?;
+                }
+                GroupToken::Dial(dial) => self.advance_dial(dial)?,
+                GroupToken::Waker => {}
+            }
+        }
+        self.tick()?;
+        self.flush();
+        Ok(())
+    }
+
+    fn timeout(&self, until: Option<u64>) -> Option<Duration> {
+        if self.peers.must_not_wait() || !self.events.is_empty() {
+            return Some(Duration::ZERO);
+        }
+        let joining = self.joining.as_ref().map(|joining| joining.until);
+        let ticks = [self.entrance.next_tick(), self.dials.next_tick(), self.peers.next_tick()];
+        let times = [until, self.wake, joining].into_iter().chain(ticks).flatten();
+        times.min().map(|time| Duration::from_nanos(time.saturating_sub(clock().0)))
+    }
+
+    /// What is due by the clock.
+    fn tick(&mut self) -> Result<(), RuntimeError> {
+        let now = self.now;
+        self.entrance.tick(&self.poller, now)?;
+        for failed in self.dials.expire(&self.poller, now) {
+            self.dial_failed(failed);
+        }
+        for index in self.peers.silent(now) {
+            self.link_ended(index, "the process there says nothing");
+        }
+        if self.joining.as_ref().is_some_and(|joining| joining.until <= now) {
+            let address = self.joining.as_ref().map(|joining| joining.address.clone());
+            let waited = self.options.join_deadline.as_millis();
+            let address = address.unwrap_or_default();
+            self.not_joined(format!("no welcome from {address} within {waited} ms"));
+        }
+        if self.wake.is_some_and(|wake| wake <= now) {
+            self.wake = None;
+            self.inputs.push_back(Input::Wake);
+        }
+        self.run();
+        Ok(())
+    }
+
+    /// Gives the member all inputs that wait.
+    fn run(&mut self) {
+        while let Some(input) = self.inputs.pop_front() {
+            self.member.handle_input(self.now, input);
+            while let Some(output) = self.member.poll_output() {
+                self.carry_out(output);
+            }
+        }
+    }
+
+    fn carry_out(&mut self, output: Output) {
+        match output {
+            Output::Connect { member, address } => self.connect(member, address),
+            Output::Send { to, message } => self.send(to, message),
+            Output::Wake(time) => self.wake = Some(time),
+            Output::Event(event) => {
+                self.note(&event);
+                self.events.push_back(GroupEvent::Member(event));
+            }
+        }
+    }
+
+    fn note(&mut self, event: &Event) {
+        match event {
+            Event::Joined => {
+                self.is_joined = true;
+                self.joining = None;
+                self.inputs.extend(std::mem::take(&mut self.early));
+            }
+            Event::Refused(_) if !self.is_joined => {
+                self.joining = None;
+                self.has_ended = true;
+            }
+            Event::Ended => self.has_ended = true,
+            // What waits for a member that is cut off or stopped is of no use any more.
+            Event::MemberGone(member, Reason::Dead) => {
+                self.waiting.remove(member);
+                for index in self.peers.of(*member) {
+                    self.link_ended(index, "the member is taken for dead");
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn connect(&mut self, member: Option<MemberId>, address: String) {
+        if let Some(member) = member.filter(|member| self.peers.primary(*member).is_some()) {
+            self.inputs.push_back(Input::LinkUp { member, address: None });
+            return;
+        }
+        let encryption = self.options.encryption;
+        let dialled = Dialled { member, address };
+        let begun =
+            self.dials.begin(dialled, |address| terms(encryption, address), &self.poller, self.now);
+        if let Err(failed) = begun {
+            self.dial_failed(failed);
+        }
+    }
+
+    fn send(&mut self, to: MemberId, message: Message) {
+        let is_urgent = matches!(message, Message::Ping { .. } | Message::Pong { .. });
+        let frame = match encode_frame(message) {
+            Ok(frame) => frame,
+            Err(error) => {
+                self.events.push_back(GroupEvent::Notice(error.to_string()));
+                return;
+            }
+        };
+        match self.peers.primary(to) {
+            Some(index) => {
+                if !self.peers.send(index, frame, is_urgent) {
+                    self.link_ended(index, "too much waits for the member");
+                }
+            }
+            None => self.waiting.entry(to).or_default().push((frame, is_urgent)),
+        }
+    }
+
+    fn advance_dial(&mut self, index: u32) -> Result<(), RuntimeError> {
+        match self.dials.advance(index, &self.poller) {
+            Some(Ok((link, dialled))) => self.add(link, Some(dialled)).map(drop),
+            Some(Err(failed)) => {
+                self.dial_failed(failed);
+                self.run();
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn dial_failed(&mut self, failed: FailedDial) {
+        match failed.dialled.member {
+            None => self.not_joined(failed.reason),
+            // The member itself has made a connection meanwhile.
+            Some(member) if self.peers.primary(member).is_some() => {}
+            Some(member) => {
+                self.waiting.remove(&member);
+                self.inputs.push_back(Input::ConnectFailed { member: Some(member) });
+            }
+        }
+    }
+
+    fn not_joined(&mut self, reason: String) {
+        if !self.is_joined && !self.has_ended {
+            self.joining = None;
+            self.has_ended = true;
+            self.events.push_back(GroupEvent::NotJoined(reason));
+        }
+    }
+
+    fn admit(&mut self, link: Option<Link>) -> Result<(), RuntimeError> {
+        link.map_or(Ok(()), |link| self.add(link, None))
+    }
+
+    /// A link has proved the key: this side greets.
+    fn add(&mut self, link: Link, dialled: Option<Dialled>) -> Result<(), RuntimeError> {
+        let until = self.now.saturating_add(GREETING_DEADLINE);
+        let index = self.peers.add(link, dialled, until, &self.poller)?;
+        let greeting =
+            Greeting::Member { version: GROUP_VERSION, id: self.member.id(), group: self.group };
+        if let Ok(frame) = greeting.encode().and_then(|bytes| frame_of(&bytes)) {
+            self.peers.send(index, frame, true);
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, index: u32) {
+        let is_up = self.peers.read(index);
+        while let Some(arrival) = self.peers.next(index) {
+            match arrival {
+                Arrival::Greeting(bytes) => self.greeted(index, &bytes),
+                Arrival::Message(from, message) => {
+                    self.take(Input::Message { from, message });
+                }
+                Arrival::Breach(reason) => {
+                    self.link_ended(index, &reason);
+                    self.events.push_back(GroupEvent::Notice(reason));
+                }
+            }
+        }
+        if !is_up {
+            self.link_ended(index, "the connection was closed");
+        }
+        self.run();
+    }
+
+    /// A message goes to the member, unless it has still to be welcomed: only the sponsor has
+    /// something to say to it before.
+    fn take(&mut self, input: Input) {
+        let sponsor = self.joining.as_ref().and_then(|joining| joining.sponsor);
+        let is_early = matches!(&input, Input::Message { from, message }
+            if self.joining.is_some()
+                && !(Some(*from) == sponsor && answers_join(message)));
+        if is_early {
+            self.early.push(input);
+        } else {
+            self.inputs.push_back(input);
+        }
+        self.run();
+    }
+
+    /// A link ends, whatever the reason.
+    fn link_ended(&mut self, index: u32, reason: &str) {
+        let (peer, was_primary) = self.peers.close(index, &self.poller);
+        let Some(peer) = peer else { return };
+        match (peer.member, peer.dialled) {
+            (Some(member), _) if was_primary => {
+                let sponsor = self.joining.as_ref().and_then(|joining| joining.sponsor);
+                if sponsor == Some(member) {
+                    let address = self.joining.as_ref().map(|joining| joining.address.clone());
+                    let address = address.unwrap_or_default();
+                    self.not_joined(format!("the member at {address} has gone meanwhile"));
+                }
+                self.inputs.push_back(Input::LinkDown { member });
+            }
+            (None, Some(dialled)) => {
+                let reason = format!("{}: {reason}", dialled.address);
+                self.dial_failed(FailedDial { dialled, reason });
+            }
+            _ => {}
+        }
+    }
+
+    /// The first frame of a link.
+    fn greeted(&mut self, index: u32, bytes: &[u8]) {
+        match Greeting::decode(bytes) {
+            Ok(Greeting::Member { id, group, .. }) => match self.objection(index, id, group) {
+                Some(reason) => {
+                    self.events.push_back(GroupEvent::Notice(reason.clone()));
+                    self.refuse(index, &reason);
+                }
+                None => self.welcome_link(index, id, group),
+            },
+            Ok(Greeting::Visitor { tree, root, bytes, .. }) => {
+                let status = self.member.status(tree, root, bytes);
+                let frame = status.encode().and_then(|bytes| frame_of(&bytes));
+                if let Ok(frame) = frame {
+                    self.peers.send(index, frame, true);
+                }
+                if let Some(peer) = self.peers.get_mut(index) {
+                    peer.is_leaving = true;
+                }
+            }
+            Err(error) => self.refuse(index, &error.to_string()),
+        }
+    }
+
+    /// Closes a link whose peer is no member of this group, when the own greeting has left.
+    fn refuse(&mut self, index: u32, reason: &str) {
+        let Some(peer) = self.peers.get_mut(index) else { return };
+        peer.is_leaving = true;
+        if let Some(dialled) = peer.dialled.take() {
+            let reason = reason.to_string();
+            self.dial_failed(FailedDial { dialled, reason });
+        }
+    }
+
+    /// Why a process is no peer of this member, if it is none.
+    fn objection(&mut self, index: u32, id: MemberId, group: Option<GroupId>) -> Option<String> {
+        let dialled = self.peers.get_mut(index).and_then(|peer| peer.dialled.clone());
+        let place = match &dialled {
+            Some(dialled) => format!("the process at {}", dialled.address),
+            None => "a process that has connected".to_string(),
+        };
+        if id == self.member.id() {
+            return Some(format!("{place} is this member itself: name another one's address"));
+        }
+        match (self.group, group) {
+            (Some(own), Some(other)) if own != other => Some(format!(
+                "{place} has the same key and belongs to another group: give each group a key"
+            )),
+            (_, None) if dialled.is_some() => {
+                Some(format!("{place} is in no group yet: try again when it is"))
+            }
+            _ => None,
+        }
+    }
+
+    fn welcome_link(&mut self, index: u32, id: MemberId, group: Option<GroupId>) {
+        let dialled = self.peers.get_mut(index).and_then(|peer| peer.dialled.clone());
+        let is_first = self.peers.greeted(index, id);
+        if is_first {
+            for (frame, is_urgent) in self.waiting.remove(&id).unwrap_or_default() {
+                self.peers.send(index, frame, is_urgent);
+            }
+        }
+        match dialled {
+            Some(Dialled { member: None, address }) => {
+                self.group = self.group.or(group);
+                if let Some(joining) = &mut self.joining {
+                    joining.sponsor = Some(id);
+                }
+                self.inputs.push_back(Input::LinkUp { member: id, address: Some(address) });
+            }
+            Some(Dialled { member: Some(expected), .. }) if expected != id => {
+                // Another process of the group has the port of one that is gone.
+                self.waiting.remove(&expected);
+                self.inputs.push_back(Input::ConnectFailed { member: Some(expected) });
+                self.inputs.push_back(Input::LinkUp { member: id, address: None });
+            }
+            _ if is_first => self.inputs.push_back(Input::LinkUp { member: id, address: None }),
+            _ => {}
+        }
+        self.run();
+    }
+
+    fn flush(&mut self) {
+        for index in self.peers.flush(&self.poller) {
+            self.link_ended(index, "closed");
+        }
+        self.run();
+    }
+}
+
+/// Whether a message may come before the welcome.
+fn answers_join(message: &Message) -> bool {
+    matches!(message, Message::Welcome { .. } | Message::Refused { .. })
+}
+
+pub(super) fn terms(encryption: Option<Encryption>, address: &Address) -> LinkTerms {
+    let encryption = encryption.unwrap_or(Encryption::default_for(address));
+    LinkTerms { encryption, shares_memory: false }
+}
+
+/// Two numbers from the system's randomness.
+fn random_numbers() -> Result<[u64; 2], RuntimeError> {
+    let bytes = Key::generate()?.to_bytes();
+    let number = |part: &[u8]| part.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
+    Ok([number(&bytes[..8]), number(&bytes[8..16])])
+}
+
+/// Where others dial a listener: that of all interfaces is named by their addresses.
+fn reachable(address: &Address) -> Result<Address, RuntimeError> {
+    let places = address.resolve()?;
+    let is_any = places.iter().any(|place| place.ip().is_unspecified());
+    let Some(port) = address.port().filter(|_| is_any) else { return Ok(address.clone()) };
+    let all: Vec<_> = interfaces()?
+        .into_iter()
+        .map(|interface| interface.address)
+        .filter(|address| !address.is_loopback())
+        .collect();
+    if all.is_empty() {
+        return Ok(Address::at_each(&[std::net::Ipv4Addr::LOCALHOST.into()], port));
+    }
+    Ok(Address::at_each(&all, port))
+}

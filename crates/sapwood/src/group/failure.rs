@@ -1,0 +1,74 @@
+//! What can go wrong with a group, with cause and cure.
+
+use std::fmt;
+
+use sapwood_group::{GroupError, Reason, Refusal};
+use sapwood_packet::RankSet;
+
+/// A failure of one member; the others go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum GroupFailure {
+    /// No member could be reached at the address. Cure: see the reason.
+    NotJoined {
+        /// What was observed.
+        reason: String,
+    },
+    /// The group does not take this member in, or not any longer. Cure: other virtual nodes, or the
+    /// group's name space.
+    Refused(Refusal),
+    /// A call that is wrong.
+    Call(GroupError),
+    /// The member is not in the group any more.
+    Ended,
+    /// The answer has no value; the missing virtual nodes say why.
+    NoValue {
+        /// The virtual nodes, with reasons.
+        missing: Vec<(RankSet, Reason)>,
+    },
+    /// The value is longer than one call may carry. Cure: send it in parts.
+    TooLong {
+        /// Its length in bytes.
+        bytes: u64,
+        /// How many bytes are allowed.
+        most: u64,
+    },
+    /// The value is not made of whole elements of that type.
+    NotNumbers {
+        /// Its length in bytes.
+        bytes: usize,
+        /// The length of an element in bytes.
+        element: usize,
+    },
+}
+
+impl fmt::Display for GroupFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotJoined { reason } => write!(f, "not joined: {reason}"),
+            Self::Refused(refusal) => write!(f, "the group refuses this member: {refusal}"),
+            Self::Call(error) => write!(f, "{error}"),
+            Self::Ended => f.write_str("this member has left the group, or was refused"),
+            Self::NoValue { missing } => {
+                f.write_str("the answer has no value")?;
+                for (names, reason) in missing {
+                    write!(f, "; {names}: {reason}")?;
+                }
+                Ok(())
+            }
+            Self::TooLong { bytes, most } => write!(
+                f,
+                "a value of {bytes} bytes, where at most {most} are allowed: send it in parts"
+            ),
+            Self::NotNumbers { bytes, element } => {
+                write!(f, "a value of {bytes} bytes is not made of elements of {element} bytes")
+            }
+        }
+    }
+}
+
+impl From<GroupFailure> for crate::Error {
+    fn from(failure: GroupFailure) -> Self {
+        Self::Group(failure)
+    }
+}

@@ -1,0 +1,239 @@
+//! Groups: collectives between peers, any member as root, while members join, leave and die.
+//!
+//! [`Group`] is the handle of one member. The member itself lives on a thread of its own
+//! (`engine`), since others send through it whatever the application does. `operation` builds what
+//! is started, `request` waits for it, `expectation` matches what arrives with the calls that wait
+//! for it, and `value` turns numbers into bytes.
+
+mod answer;
+mod builder;
+mod engine;
+mod expectation;
+mod failure;
+mod operation;
+mod request;
+mod shared;
+mod value;
+
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sapwood_group::status::Status;
+use sapwood_group::trees::TreeKind;
+use sapwood_packet::{Rank, RankSet};
+
+pub use answer::GroupAnswer;
+pub use builder::{GroupBuilder, ask_group, key_from_environment};
+pub use expectation::Delivery;
+pub use failure::GroupFailure;
+pub use operation::GroupOperation;
+pub use request::GroupRequest;
+pub use shared::GroupMember;
+pub use value::Number;
+
+use crate::{Error, Result};
+use engine::EngineThread;
+use sapwood_transport::Key;
+use shared::{Command, GroupShared};
+
+/// How long a member that leaves serves others, at most.
+const LEAVE_DEADLINE: Duration = Duration::from_secs(5);
+
+/// One member of a group.
+///
+/// All members call collectives in the same order, as in MPI; calls are matched by counting them.
+/// A program whose members come and go names each call itself ([`GroupOperation::number`]), or uses
+/// [`Group::publish`] and [`Group::send`], which need no counterpart.
+///
+/// ```
+/// use sapwood::{Group, Key, Reduction};
+/// use std::time::Duration;
+///
+/// fn main() -> sapwood::Result<()> {
+///     let key = Key::generate()?;
+///     let first = Group::builder(key.clone()).name(0).create()?;
+///     let second = Group::builder(key).name(1).join(&first.address())?;
+///     first.wait_for(2, Duration::from_secs(10))?;
+///     second.wait_for(2, Duration::from_secs(10))?;
+///
+///     // The calls of two members, started side by side, as two processes would.
+///     let sent = first.broadcast(0, Some(b"hello".to_vec())).start()?;
+///     let got = second.broadcast(0, None).wait()?;
+///     assert_eq!(got.bytes()?, b"hello");
+///     assert!(sent.wait()?.missing.is_empty());
+///
+///     let one = first.allreduce(Reduction::Sum, &[1_i64, 10]).start()?;
+///     let two = second.allreduce(Reduction::Sum, &[2_i64, 20]).wait()?;
+///     assert_eq!(two.numbers::<i64>()?, [3, 30]);
+///     assert_eq!(one.wait()?.contributors.to_string(), "0-1");
+///
+///     second.leave()?;
+///     first.leave()
+/// }
+/// ```
+pub struct Group {
+    shared: Arc<GroupShared>,
+    thread: Option<EngineThread>,
+    address: String,
+    names: RankSet,
+    space: u32,
+    tree: TreeKind,
+    deadline: Duration,
+}
+
+impl Group {
+    /// A member to be, which creates a group or joins one.
+    #[must_use]
+    pub fn builder(key: Key) -> GroupBuilder {
+        GroupBuilder::new(key)
+    }
+
+    /// Where others dial this member; joining needs this and the key.
+    #[must_use]
+    pub fn address(&self) -> String {
+        self.address.clone()
+    }
+
+    /// The virtual nodes that this member carries.
+    #[must_use]
+    pub fn names(&self) -> &RankSet {
+        &self.names
+    }
+
+    /// The size of the name space.
+    #[must_use]
+    pub fn space(&self) -> u32 {
+        self.space
+    }
+
+    /// The virtual nodes that are carried by members, as this member knows them.
+    #[must_use]
+    pub fn everyone(&self) -> RankSet {
+        self.shared.lock().everyone.clone()
+    }
+
+    /// The members, as this member knows them.
+    #[must_use]
+    pub fn members(&self) -> Vec<GroupMember> {
+        self.shared.lock().members.clone()
+    }
+
+    /// Waits until this many virtual nodes are carried.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`]; [`GroupFailure::Ended`] if this member is not in the group any more.
+    pub fn wait_for(&self, count: u64, deadline: Duration) -> Result<()> {
+        let begun = Instant::now();
+        let mut state = self.shared.lock();
+        while state.everyone.len() < count {
+            state.check_up()?;
+            let left = deadline.saturating_sub(begun.elapsed());
+            if left.is_zero() {
+                return Err(Error::Timeout { what: "full group", waited: deadline });
+            }
+            state = self.shared.wait(state, left);
+        }
+        Ok(())
+    }
+
+    /// Waits for a value that another member has sent to a virtual node of this one, or published.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`]; [`GroupFailure::Ended`] if this member is not in the group any more.
+    pub fn receive(&self, deadline: Duration) -> Result<Delivery> {
+        let begun = Instant::now();
+        let mut state = self.shared.lock();
+        loop {
+            if let Some(delivery) = state.take_delivery() {
+                return Ok(delivery);
+            }
+            state.check_up()?;
+            let left = deadline.saturating_sub(begun.elapsed());
+            if left.is_zero() {
+                return Err(Error::Timeout { what: "delivery", waited: deadline });
+            }
+            state = self.shared.wait(state, left);
+        }
+    }
+
+    /// How the group is, as this member sees it, with the tree by which a value of a length would
+    /// go from a virtual node, or else from this member.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`]; [`GroupFailure::Ended`] if this member is not in the group any more.
+    pub fn status(&self, tree: TreeKind, root: Option<Rank>, bytes: u64) -> Result<Status> {
+        let begun = Instant::now();
+        let mut state = self.shared.lock();
+        let request = state.next_request;
+        state.next_request += 1;
+        state.commands.push_back(Command::Status { request, tree, root, bytes });
+        let _ = self.shared.engine.wake();
+        loop {
+            if let Some(status) = state.statuses.remove(&request) {
+                return Ok(*status);
+            }
+            state.check_up()?;
+            let left = self.deadline.saturating_sub(begun.elapsed());
+            if left.is_zero() {
+                return Err(Error::Timeout { what: "status", waited: self.deadline });
+            }
+            state = self.shared.wait(state, left);
+        }
+    }
+
+    /// Values that were dropped, since the application did not take them: the oldest ones beyond
+    /// [`GroupBuilder::inbox_bytes`].
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.shared.lock().lost
+    }
+
+    /// What this member has noticed of links that could not be used, the oldest first; each once.
+    #[must_use]
+    pub fn notices(&self) -> Vec<String> {
+        self.shared.lock().notices.drain(..).collect()
+    }
+
+    /// A descriptor that is readable while a request has ended or a value has come, for programs
+    /// that wait in a loop of their own. [`Group::clear`] makes it unreadable.
+    #[must_use]
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.shared.notice.as_fd()
+    }
+
+    /// Makes [`Group::descriptor`] unreadable until there is news; then test all requests.
+    pub fn clear(&self) {
+        self.shared.clear_notice();
+    }
+
+    /// Leaves: what this member has accepted to pass on is passed on first.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] if that has not ended in time; the member is gone all the same.
+    pub fn leave(mut self) -> Result<()> {
+        self.stop()
+    }
+
+    fn stop(&mut self) -> Result<()> {
+        match self.thread.take() {
+            Some(thread) => thread.stop(&self.shared, LEAVE_DEADLINE),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = self.stop();
+    }
+}
+
+impl std::fmt::Debug for Group {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Group")
+            .field("address", &self.address)
+            .field("names", &self.names)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,302 @@
+//! Members of a group over real sockets: every operation, every tree, every root, and bad input.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use sapwood::{
+    Error, Group, GroupAnswer, GroupFailure, GroupRequest, Key, Reason, Reduction, Refusal, Result,
+    TreeKind,
+};
+
+const DEADLINE: Duration = Duration::from_secs(20);
+
+/// A group of `count` members, each with one virtual node.
+fn group(count: u32) -> Vec<Group> {
+    let key = Key::generate().unwrap();
+    let builder = || Group::builder(key.clone()).deadline(DEADLINE);
+    let mut members = vec![builder().name(0).create().unwrap()];
+    for name in 1..count {
+        let at = members[name as usize / 2].address();
+        members.push(builder().name(name).site(name % 3).join(&at).unwrap());
+    }
+    for member in &members {
+        member.wait_for(u64::from(count), DEADLINE).unwrap();
+    }
+    members
+}
+
+/// Starts an operation at each member, then waits for all.
+fn all(
+    members: &[Group],
+    start: impl Fn(u32, &Group) -> Result<GroupRequest>,
+) -> Vec<Result<GroupAnswer>> {
+    let requests: Vec<Result<GroupRequest>> =
+        (0..).zip(members).map(|(name, member)| start(name, member)).collect();
+    requests.into_iter().map(|request| request?.wait()).collect()
+}
+
+fn leave(members: Vec<Group>) {
+    for member in members {
+        member.leave().unwrap();
+    }
+}
+
+#[test]
+fn every_tree_and_every_root_broadcasts_and_reduces() {
+    let members = group(6);
+    for tree in TreeKind::ALL {
+        for root in 0..6 {
+            for bytes in [0, 1, 5000, 400_000] {
+                let value = vec![root as u8 + 1; bytes];
+                let answers = all(&members, |name, member| {
+                    let own = (name == root).then(|| value.clone());
+                    member.broadcast(root, own).tree(tree).start()
+                });
+                for answer in answers {
+                    let answer = answer.unwrap();
+                    assert!(answer.bytes().unwrap() == value, "{tree} from {root}, {bytes}");
+                    assert_eq!(answer.missing, []);
+                }
+                let answers = all(&members, |name, member| {
+                    let numbers = vec![1_i64 << (8 * name); bytes / 8];
+                    member.reduce(root, Reduction::Sum, &numbers).tree(tree).start()
+                });
+                for (name, answer) in (0..).zip(answers) {
+                    let answer = answer.unwrap();
+                    if name == root {
+                        assert_eq!(answer.contributors.to_string(), "0-5", "{tree} to {root}");
+                        assert_eq!(answer.missing, []);
+                        let sum = answer.numbers::<i64>().unwrap();
+                        assert!(sum == vec![0x01_01_01_01_01_01; bytes / 8], "{tree} to {root}");
+                    }
+                }
+            }
+        }
+    }
+    leave(members);
+}
+
+#[test]
+fn each_operation_gives_each_member_what_it_is_to_have() {
+    let members = group(4);
+    let names = "0-3";
+    for answer in all(&members, |_, member| member.barrier().start()) {
+        assert_eq!(answer.unwrap().contributors.to_string(), names);
+    }
+    for answer in all(&members, |name, member| {
+        member.allreduce(Reduction::Max, &[f64::from(name), -f64::from(name)]).start()
+    }) {
+        assert_eq!(answer.unwrap().numbers::<f64>().unwrap(), [3.0, 0.0]);
+    }
+    let gathered = [(0, &b"0"[..]), (1, b"11"), (2, b"222"), (3, b"3333")];
+    let own = |name: u32| name.to_string().repeat(name as usize + 1).into_bytes();
+    let answers = all(&members, |name, member| member.gather(2, own(name)).start());
+    assert_eq!(answers[2].as_ref().unwrap().parts().unwrap(), gathered);
+    for answer in all(&members, |name, member| member.allgather(own(name)).start()) {
+        assert_eq!(answer.unwrap().parts().unwrap(), gathered);
+    }
+    let answers = all(&members, |name, member| {
+        let values = (name == 1).then(|| (0..4).map(|to| (to, own(to))).collect());
+        member.scatter(1, values).start()
+    });
+    for (name, answer) in (0..).zip(answers) {
+        assert_eq!(answer.unwrap().parts().unwrap(), [gathered[name as usize]]);
+    }
+    let answers = all(&members, |name, member| {
+        let values = (0..4).map(|to| (to, vec![name as u8, to as u8])).collect();
+        member.all_to_all(values).start()
+    });
+    for (name, answer) in (0_u8..).zip(answers) {
+        let answer = answer.unwrap();
+        let expected: Vec<(u32, Vec<u8>)> =
+            (0..4_u8).map(|from| (u32::from(from), vec![from, name])).collect();
+        let parts = answer.parts().unwrap();
+        let parts: Vec<(u32, Vec<u8>)> = parts.iter().map(|p| (p.0, p.1.to_vec())).collect();
+        assert_eq!(parts, expected);
+        assert_eq!(
+            (answer.contributors.to_string().as_str(), &answer.missing[..]),
+            (names, &[][..])
+        );
+    }
+    let counts = [(0, 1), (1, 0), (2, 2), (3, 1)];
+    let answers = all(&members, |name, member| {
+        let numbers = [1, 10, 100, 1000].map(|number| number * (i32::try_from(name).unwrap() + 1));
+        member.reduce_scatter(Reduction::Sum, &numbers, &counts)?.start()
+    });
+    let blocks: Vec<Vec<i32>> =
+        answers.into_iter().map(|answer| answer.unwrap().numbers().unwrap()).collect();
+    assert_eq!(blocks, [vec![10], vec![], vec![100, 1000], vec![10_000]]);
+    leave(members);
+}
+
+#[test]
+fn values_between_members_come_with_their_tag_and_sender() {
+    let members = group(3);
+    let answer = members[0].send(2, 7, b"to one".to_vec()).wait().unwrap();
+    assert_eq!(answer.contributors.to_string(), "2");
+    let got = members[2].receive(DEADLINE).unwrap();
+    assert_eq!((got.tag, got.bytes()), (7, &b"to one"[..]));
+    assert_eq!(got.sender_names.to_string(), "0");
+    members[1].publish(9, b"to all".to_vec()).wait().unwrap();
+    for index in [0, 2] {
+        let got = members[index].receive(DEADLINE).unwrap();
+        assert_eq!((got.tag, got.bytes()), (9, &b"to all"[..]));
+    }
+    let none = members[0].receive(Duration::from_millis(1));
+    assert!(matches!(none, Err(Error::Timeout { .. })), "{none:?}");
+    let unknown = members[0].send(50, 1, Vec::new()).wait().unwrap();
+    assert_eq!(unknown.missing, [("50".parse().unwrap(), Reason::Unassigned)]);
+    leave(members);
+}
+
+#[test]
+fn a_request_is_tested_and_its_descriptor_tells_of_the_end() {
+    let members = group(2);
+    members[1].clear();
+    let mut request = members[1].barrier().start().unwrap();
+    assert!(request.test().unwrap().is_none());
+    members[0].barrier().wait().unwrap();
+    let mut answer = None;
+    while answer.is_none() {
+        let mut ready = [rustix::event::PollFd::from_borrowed_fd(
+            request.descriptor(),
+            rustix::event::PollFlags::IN,
+        )];
+        let limit = rustix::event::Timespec { tv_sec: 20, tv_nsec: 0 };
+        assert_eq!(rustix::event::poll(&mut ready, Some(&limit)), Ok(1), "no news");
+        members[1].clear();
+        answer = request.test().unwrap();
+    }
+    assert_eq!(answer.unwrap().contributors.to_string(), "0-1");
+    leave(members);
+}
+
+#[test]
+fn at_the_deadline_an_answer_names_those_who_have_not_called() {
+    let members = group(3);
+    let soon = Duration::from_millis(300);
+    let answers = all(&members[..2], |name, member| {
+        member.allreduce(Reduction::Sum, &[name + 1].map(|n| n as i32)).deadline(soon).start()
+    });
+    for answer in answers {
+        let answer = answer.unwrap();
+        assert_eq!(answer.numbers::<i32>().unwrap(), [3]);
+        assert_eq!(answer.contributors.to_string(), "0-1");
+        assert_eq!(answer.missing, [("2".parse().unwrap(), Reason::Deadline)]);
+    }
+    let lonely = members[2].broadcast(0, None).number(77).deadline(soon).wait().unwrap();
+    assert_eq!(lonely.missing, [("0".parse().unwrap(), Reason::Deadline)]);
+    assert!(lonely.bytes().unwrap_err().to_string().contains("the deadline passed"));
+    leave(members);
+}
+
+#[test]
+fn a_member_whose_numbers_differ_is_told_and_the_others_go_on() {
+    let members = group(4);
+    for to_all in [false, true] {
+        let reduction = Reduction::Sum;
+        let answers = all(&members, |name, member| match (name, to_all) {
+            (2, true) => member.allreduce(reduction, &[1.5_f64, 2.5]).start(),
+            (2, false) => member.reduce(0, reduction, &[1_i64, 2, 3]).start(),
+            (_, true) => member.allreduce(reduction, &[1_i64, 2]).start(),
+            (_, false) => member.reduce(0, reduction, &[1_i64, 2]).start(),
+        });
+        let answer = answers[0].as_ref().unwrap();
+        assert_eq!(answer.numbers::<i64>().unwrap(), [3, 6]);
+        assert_eq!(answer.missing, [("2".parse().unwrap(), Reason::Mismatch)]);
+        if to_all {
+            let wrong = answers[2].as_ref().unwrap();
+            assert_eq!(wrong.missing, [("2".parse().unwrap(), Reason::Mismatch)]);
+            assert_eq!(answers[3].as_ref().unwrap().numbers::<i64>().unwrap(), [3, 6]);
+        }
+    }
+    leave(members);
+}
+
+#[test]
+fn the_root_says_what_fits_whoever_calls_first() {
+    let members = group(4);
+    let orders = [[2, 3, 1, 0], [3, 2, 1, 0], [1, 3, 2, 0], [3, 0, 2, 1], [2, 0, 1, 3]];
+    for order in orders.into_iter().cycle().take(200) {
+        let mut answers = BTreeMap::new();
+        for name in order {
+            let numbers = if name == 2 { &[1_i64, 2, 3][..] } else { &[1, 2] };
+            let call = members[name].allreduce(Reduction::Sum, numbers).root(0);
+            answers.insert(name, call.start().unwrap());
+        }
+        for (name, started) in answers {
+            let answer = started.wait().unwrap();
+            assert_eq!(answer.missing, [("2".parse().unwrap(), Reason::Mismatch)], "{order:?}");
+            if name != 2 {
+                assert_eq!(answer.numbers::<i64>().unwrap(), [3, 6], "{order:?}");
+            }
+        }
+    }
+    leave(members);
+}
+
+fn refusal(result: Result<Group>) -> String {
+    let error = result.map(drop).unwrap_err();
+    assert!(matches!(error, Error::Group(_)), "{error:?}");
+    error.to_string()
+}
+
+#[test]
+fn who_cannot_join_is_told_why_and_the_group_goes_on() {
+    let key = Key::generate().unwrap();
+    let builder = |key: &Key| Group::builder(key.clone()).space(100).deadline(DEADLINE);
+    let first = builder(&key).name(0).create().unwrap();
+    let at = first.address();
+    let other = Key::generate().unwrap();
+    assert!(refusal(builder(&other).name(1).join(&at)).contains("key"));
+    let overlap = builder(&key).name(0).join(&at).map(drop).unwrap_err();
+    assert!(
+        matches!(overlap, Error::Group(GroupFailure::Refused(Refusal::Overlap))),
+        "{overlap:?}"
+    );
+    assert!(refusal(builder(&key).space(50).name(1).join(&at)).contains("name space"));
+    assert!(refusal(builder(&key).name(100).join(&at)).contains("name space"));
+    assert!(refusal(builder(&key).name(1).join("tcp:127.0.0.1:1")).contains("127.0.0.1:1"));
+    assert!(refusal(builder(&key).name(1).join("nowhere")).contains("nowhere"));
+    let second = builder(&key).join(&at).unwrap();
+    assert_eq!(second.names().to_string(), "1", "the smallest free one");
+    let barrier = first.barrier().start().unwrap();
+    assert_eq!(second.barrier().wait().unwrap().contributors.to_string(), "0-1");
+    assert!(barrier.wait().unwrap().missing.is_empty());
+    leave(vec![second, first]);
+}
+
+#[test]
+fn what_is_too_long_is_refused_at_the_caller() {
+    let members = group(2);
+    let long = vec![0; (8 << 20) + 1];
+    let error = members[0].gather(0, long).wait().unwrap_err().to_string();
+    assert!(error.contains("8388609") && error.contains("8388608"), "{error}");
+    let error = members[1].broadcast(1, None).wait().unwrap_err();
+    assert!(matches!(error, Error::Group(GroupFailure::Call(_))), "{error:?}");
+    leave(members);
+}
+
+#[test]
+fn a_gather_that_is_longer_than_a_message_comes_whole() {
+    let members = group(4);
+    let own = |name: u32| vec![name as u8; 7 << 20];
+    let answers =
+        all(&members, |name, member| member.gather(0, own(name)).tree(TreeKind::List).start());
+    let answer = answers[0].as_ref().unwrap();
+    let parts = answer.parts().unwrap();
+    assert_eq!(answer.contributors.to_string(), "0-3", "{:?}", answer.missing);
+    assert!((0..4).all(|name| parts[name as usize] == (name, &own(name)[..])));
+    leave(members);
+}
+
+#[test]
+fn one_member_alone_is_a_group_and_may_leave_it() {
+    let only = Group::builder(Key::generate().unwrap()).create().unwrap();
+    assert_eq!(only.broadcast(0, Some(b"x".to_vec())).wait().unwrap().bytes().unwrap(), b"x");
+    assert_eq!(
+        only.allreduce(Reduction::Sum, &[4_i32]).wait().unwrap().numbers::<i32>().unwrap(),
+        [4]
+    );
+    only.leave().unwrap();
+}
