@@ -4,7 +4,7 @@ use alloc::borrow::ToOwned;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use sapwood_packet::{RankRange, RankSet, RankSetRef, Values, ValuesRef};
+use sapwood_packet::{IndexedValues, RankRange, RankSet, RankSetRef, Values};
 
 use crate::activity::{
     ACTIVITY_KINDS_MAX, Activities, ActivityKind, ActivityStatistics, Condition,
@@ -42,7 +42,7 @@ pub(crate) fn push(values: Values, activities: &Activities) -> Values {
 }
 
 /// Adds rank sets: their numbers of ranges, then the ranges of all.
-fn push_sets<'a>(values: Values, sets: impl Iterator<Item = &'a RankSet>) -> Values {
+pub(crate) fn push_sets<'a>(values: Values, sets: impl Iterator<Item = &'a RankSet>) -> Values {
     let (mut counts, mut ranges) = (Vec::new(), Vec::<RankRange>::new());
     for set in sets {
         let own = set.as_ref().ranges();
@@ -54,7 +54,7 @@ fn push_sets<'a>(values: Values, sets: impl Iterator<Item = &'a RankSet>) -> Val
 
 /// Reads the columns from the value of this index on.
 pub(crate) fn read(
-    values: ValuesRef<'_>,
+    values: &IndexedValues<'_>,
     first: usize,
     covered: &RankSet,
 ) -> Result<Activities, ProfileError> {
@@ -106,7 +106,11 @@ pub(crate) fn read(
     Ok(activities)
 }
 
-fn texts(values: ValuesRef<'_>, index: usize, count: usize) -> Result<Vec<String>, ProfileError> {
+pub(crate) fn texts(
+    values: &IndexedValues<'_>,
+    index: usize,
+    count: usize,
+) -> Result<Vec<String>, ProfileError> {
     let texts = values.strings(index)?.map(|text| {
         let text = core::str::from_utf8(text).ok();
         text.filter(|text| text.len() <= REGION_NAME_BYTES_MAX).map(str::to_owned)
@@ -115,7 +119,11 @@ fn texts(values: ValuesRef<'_>, index: usize, count: usize) -> Result<Vec<String
     texts.filter(|texts| texts.len() == count).ok_or(WRONG)
 }
 
-fn sets(values: ValuesRef<'_>, index: usize, count: usize) -> Result<Vec<RankSet>, ProfileError> {
+pub(crate) fn sets(
+    values: &IndexedValues<'_>,
+    index: usize,
+    count: usize,
+) -> Result<Vec<RankSet>, ProfileError> {
     let counts: &[u32] = column(values, index, count)?;
     let words: &[u32] = values.array(index + 1)?;
     let mut rest: &[RankRange] = bytemuck::try_cast_slice(words).map_err(|_| WRONG)?;

@@ -5,7 +5,8 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use sapwood_packet::{
-    Directive, ElementType, PacketError, RankRange, RankSet, RankSetRef, Shape, Values, ValuesRef,
+    Directive, ElementType, FormatRef, IndexedValues, PacketError, RankRange, RankSet, RankSetRef,
+    Shape, Slab, Values, ValuesRef,
 };
 
 use crate::ProfileError;
@@ -19,7 +20,7 @@ pub(crate) const NAMES: Directive = Directive::new(ElementType::String, Shape::A
 
 /// Refuses a packet that is of another format, or of another version of this one.
 pub(crate) fn check_format(
-    values: ValuesRef<'_>,
+    values: &IndexedValues<'_>,
     layout: &[Directive],
     version: u32,
     wanted: &'static str,
@@ -37,8 +38,12 @@ pub(crate) fn push_ranks(values: Values, ranks: &RankSet) -> Values {
 }
 
 /// Reads a rank set.
-pub(crate) fn ranks(values: ValuesRef<'_>, index: usize) -> Result<RankSet, ProfileError> {
-    let words: &[u32] = values.array(index)?;
+pub(crate) fn ranks(values: &IndexedValues<'_>, index: usize) -> Result<RankSet, ProfileError> {
+    ranks_of(values.array(index)?)
+}
+
+/// Reads a rank set out of the first and last ranks of its ranges.
+pub(crate) fn ranks_of(words: &[u32]) -> Result<RankSet, ProfileError> {
     let ranges = bytemuck::try_cast_slice(words).map_err(|_| PacketError::RankOrder)?;
     Ok(RankSetRef::from_ranges(ranges)?.to_set())
 }
@@ -56,6 +61,33 @@ pub(crate) fn push_wide(values: Values, wide: &[u128]) -> Values {
     values.array(&lows).array(&highs)
 }
 
+/// Adds values inside of values, as strings of their bytes.
+pub(crate) fn push_embedded(values: Values, parts: Vec<Values>) -> Values {
+    let bodies: Vec<_> = parts.into_iter().map(|part| part.into_parts().1).collect();
+    values.strings(&bodies.iter().map(|body| body.as_bytes()).collect::<Vec<_>>())
+}
+
+/// Reads as many values of one format that lie inside of values.
+pub(crate) fn embedded<T>(
+    values: &IndexedValues<'_>,
+    index: usize,
+    count: usize,
+    format: FormatRef<'_>,
+    read: impl Fn(ValuesRef<'_>) -> Result<T, ProfileError>,
+) -> Result<Vec<T>, ProfileError> {
+    let bodies = values.strings(index)?.map(|bytes| {
+        // Where numbers may be read in place.
+        let body = Slab::copy_of(bytes);
+        read(ValuesRef::parse(format, body.as_bytes())?)
+    });
+    let parts = bodies.collect::<Result<Vec<T>, ProfileError>>()?;
+    if parts.len() == count {
+        Ok(parts)
+    } else {
+        Err(ProfileError::Contradiction { what: "lengths" })
+    }
+}
+
 /// 128-bit integers where they lie.
 #[derive(Clone, Copy)]
 pub(crate) struct Wide<'a> {
@@ -66,7 +98,7 @@ pub(crate) struct Wide<'a> {
 impl<'a> Wide<'a> {
     /// Reads as many as `count`.
     pub(crate) fn read(
-        values: ValuesRef<'a>,
+        values: &IndexedValues<'a>,
         index: usize,
         count: usize,
     ) -> Result<Self, ProfileError> {
@@ -83,11 +115,11 @@ impl<'a> Wide<'a> {
 }
 
 /// Reads an array of exactly `count` elements.
-pub(crate) fn column<T: sapwood_packet::Element>(
-    values: ValuesRef<'_>,
+pub(crate) fn column<'a, T: sapwood_packet::Element>(
+    values: &IndexedValues<'a>,
     index: usize,
     count: usize,
-) -> Result<&[T], ProfileError> {
+) -> Result<&'a [T], ProfileError> {
     let column = values.array::<T>(index)?;
     if column.len() == count {
         Ok(column)

@@ -102,7 +102,8 @@ impl EventKey {
     }
 
     /// The key of a function out of its word, `id << 8 | size class`; bit 31 is free for others.
-    pub(crate) fn from_word(word: u32) -> Option<Self> {
+    #[must_use]
+    pub fn from_word(word: u32) -> Option<Self> {
         let [code, ..] = word.to_le_bytes();
         let (id, size_class) = (word >> 8, SizeClass::from_code(code)?);
         (id != 0 && word >> 31 == 0).then_some(Self::Function { id, size_class })

@@ -6,19 +6,31 @@ use alloc::format;
 use sapwood_filter::{Emitter, Filter, FilterError, Registry, WaveRef};
 use sapwood_packet::ValuesRef;
 
-use crate::{ProfileError, Round};
+use crate::delta_filter::{self, PROFILE_CHANGES};
+use crate::report::{self, RANK_REPORTS};
+use crate::{ProfileError, Round, merging};
 
 /// The filter's name.
 pub const PROFILE_STATISTICS: &str = "profile-statistics";
 
-/// Adds the filter to those that a process can make.
+/// Adds this filter and the others of this crate to those that a process can make.
 ///
-/// It takes no parameters. Its packets are rounds ([`Round::encode`]) on their way in and on their
-/// way out. A wave in which an MPI rank is covered twice fails: its numbers would count twice. Of
-/// rounds of programs of different size those of the largest are taken.
+/// They take no parameters. The packets of this one are rounds ([`Round::encode`]) on their way in
+/// and on their way out. A wave in which an MPI rank is covered twice fails: its numbers would
+/// count twice. Of rounds of programs of different size those of the largest are taken.
 #[must_use]
 pub fn register(registry: Registry) -> Registry {
-    registry.with(PROFILE_STATISTICS, make)
+    let registry = registry
+        .with(PROFILE_STATISTICS, make)
+        .with(PROFILE_CHANGES, delta_filter::make)
+        .with(RANK_REPORTS, report::make);
+    let registry = merging::register::<crate::Extremes>(registry);
+    let registry = merging::register::<crate::Counts>(registry);
+    let registry = merging::register::<crate::HistogramSketches>(registry);
+    let registry = merging::register::<crate::Classification>(registry);
+    let registry = merging::register::<crate::Medians>(registry);
+    let registry = merging::register::<crate::Deviations>(registry);
+    merging::register::<crate::RankValues>(registry)
 }
 
 fn make(parameters: ValuesRef<'_>) -> Result<Box<dyn Filter>, FilterError> {
@@ -41,21 +53,26 @@ impl Filter for ProfileStatistics {
         }
         for other in others {
             let other = Round::decode(other.values()).map_err(failed)?;
-            // Two programs at once, of which no leaf was told which one is watched: the larger one,
-            // whatever the order.
-            match (round.world_size(), other.world_size()) {
-                (ours, theirs @ 1..) if ours != 0 && ours < theirs => round = other,
-                (ours, theirs @ 1..) if ours > theirs => {}
-                _ => round.merge(other).map_err(failed)?,
-            }
+            join(&mut round, other)?;
         }
         out.emit(first.header.tag, round.encode());
         Ok(())
     }
 }
 
+/// Takes one more child's round into another one. Of two programs at once, of which no leaf was
+/// told which one is watched, it is the larger one, whatever the order.
+pub(crate) fn join(round: &mut Round, other: Round) -> Result<(), FilterError> {
+    match (round.world_size(), other.world_size()) {
+        (ours, theirs @ 1..) if ours != 0 && ours < theirs => *round = other,
+        (ours, theirs @ 1..) if ours > theirs => {}
+        _ => round.merge(other).map_err(failed)?,
+    }
+    Ok(())
+}
+
 #[cold]
-fn failed(error: ProfileError) -> FilterError {
+pub(crate) fn failed(error: ProfileError) -> FilterError {
     FilterError::Failed(format!("filter '{PROFILE_STATISTICS}': {error}"))
 }
 

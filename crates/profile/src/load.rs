@@ -8,10 +8,9 @@
 
 use alloc::vec::Vec;
 
-use sapwood_packet::{Rank, RankSet, Values, ValuesRef};
+use sapwood_packet::{IndexedValues, Rank, RankSet, Values};
 
-use crate::codec::{Wide, column, push_wide};
-use crate::{MetricStatistics, ProfileError};
+use crate::{MetricStatistics, ProfileError, columns};
 
 /// A whole, in parts per million.
 const WHOLE_PPM: u64 = 1_000_000;
@@ -52,6 +51,17 @@ pub struct Efficiency {
     pub communication: f64,
 }
 
+impl TimeShare {
+    /// What was spent since an earlier time; nothing where that is of another life of the table.
+    #[must_use]
+    pub const fn since(self, before: Self) -> Self {
+        Self {
+            wall_ns: self.wall_ns.saturating_sub(before.wall_ns),
+            mpi_ns: self.mpi_ns.saturating_sub(before.mpi_ns),
+        }
+    }
+}
+
 impl Load {
     /// Of one rank; nothing as long as it has just begun.
     pub(crate) fn of(share: TimeShare, rank: Rank) -> Option<Self> {
@@ -73,17 +83,30 @@ impl Load {
         self.mpi_ppm.merge(&other.mpi_ppm);
     }
 
-    /// The efficiencies; nothing where no rank has computed.
+    /// The efficiencies; nothing where no rank has had any time. Where none has computed, as in a
+    /// deadlock, none has computed more than others: the load is balanced, and nothing else is
+    /// efficient.
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "fractions for the eye")]
     pub fn efficiency(&self) -> Option<Efficiency> {
         let largest = self.compute_ns.max();
-        if largest == 0 {
+        if self.wall_ns.max() == 0 {
             return None;
+        }
+        if largest == 0 {
+            return Some(Efficiency { parallel: 0.0, load_balance: 1.0, communication: 0.0 });
         }
         let load_balance = self.compute_ns.mean() / largest as f64;
         let communication = largest as f64 / self.wall_ns.max() as f64;
         Some(Efficiency { parallel: load_balance * communication, load_balance, communication })
+    }
+
+    fn of_metrics(metrics: &[MetricStatistics; METRICS]) -> Result<Self, ProfileError> {
+        let [wall_ns, mpi_ns, compute_ns, mpi_ppm] = *metrics;
+        if mpi_ppm.max > WHOLE_PPM || metrics.iter().any(|one| one.ranks != wall_ns.ranks) {
+            return Err(WRONG);
+        }
+        Ok(Self { wall_ns, mpi_ns, compute_ns, mpi_ppm })
     }
 
     fn metrics(&self) -> [&MetricStatistics; METRICS] {
@@ -91,68 +114,25 @@ impl Load {
     }
 }
 
-/// Adds the columns to a packet, empty ones for none.
-pub(crate) fn push(values: Values, load: Option<&Load>) -> Values {
-    let metrics = load.map(Load::metrics);
-    let metrics: &[&MetricStatistics] = metrics.as_ref().map_or(&[], |metrics| metrics);
-    let longs = |of: fn(&MetricStatistics) -> u64| -> Vec<u64> {
-        metrics.iter().map(|metric| of(metric)).collect()
-    };
-    let words = |of: fn(&MetricStatistics) -> u32| -> Vec<u32> {
-        metrics.iter().map(|metric| of(metric)).collect()
-    };
-    let wide = |of: fn(&MetricStatistics) -> u128| -> Vec<u128> {
-        metrics.iter().map(|metric| of(metric)).collect()
-    };
-    let values = values.array(&words(MetricStatistics::ranks));
-    let values = push_wide(values, &wide(MetricStatistics::sum));
-    push_wide(values, &wide(MetricStatistics::squares))
-        .array(&longs(MetricStatistics::min))
-        .array(&longs(MetricStatistics::max))
-        .array(&words(MetricStatistics::min_rank))
-        .array(&words(MetricStatistics::max_rank))
+/// Adds the columns to a packet: those of the whole time, and behind them those of the interval;
+/// empty ones for none.
+pub(crate) fn push(values: Values, load: Option<&Load>, interval: Option<&Load>) -> Values {
+    let metrics: Vec<&MetricStatistics> =
+        load.into_iter().chain(load.and(interval)).flat_map(Load::metrics).collect();
+    columns::push(values, &metrics)
 }
 
-/// Reads the columns from the value of this index on.
+/// Reads the columns from the value of this index on: of the whole time, and of the interval.
 pub(crate) fn read(
-    values: ValuesRef<'_>,
+    values: &IndexedValues<'_>,
     first: usize,
     covered: &RankSet,
-) -> Result<Option<Load>, ProfileError> {
-    let ranks: &[u32] = values.array(first)?;
-    let count = ranks.len();
-    if count != 0 && count != METRICS {
-        return Err(WRONG);
-    }
-    let sums = Wide::read(values, first + 1, count)?;
-    let squares = Wide::read(values, first + 3, count)?;
-    let mins: &[u64] = column(values, first + 5, count)?;
-    let maxs: &[u64] = column(values, first + 6, count)?;
-    let min_ranks: &[u32] = column(values, first + 7, count)?;
-    let max_ranks: &[u32] = column(values, first + 8, count)?;
-    if count == 0 {
-        return Ok(None);
-    }
-    let metric = |at: usize| {
-        let one = MetricStatistics {
-            ranks: ranks[at],
-            sum: sums.at(at),
-            squares: squares.at(at),
-            min: mins[at],
-            min_rank: min_ranks[at],
-            max: maxs[at],
-            max_rank: max_ranks[at],
-        };
-        let is_known = covered.contains(one.min_rank) && covered.contains(one.max_rank);
-        let is_right = is_known && one.is_plausible() && u64::from(one.ranks) <= covered.len();
-        if is_right { Ok(one) } else { Err(WRONG) }
-    };
-    let [wall_ns, mpi_ns, compute_ns] = [metric(0)?, metric(1)?, metric(2)?];
-    let mpi_ppm = metric(3)?;
-    if mpi_ppm.max > WHOLE_PPM || ranks.iter().any(|&one| one != ranks[0]) {
-        return Err(WRONG);
-    }
-    Ok(Some(Load { wall_ns, mpi_ns, compute_ns, mpi_ppm }))
+) -> Result<(Option<Load>, Option<Load>), ProfileError> {
+    let metrics = columns::read(values, first, covered, &WRONG)?;
+    let (loads, []) = metrics.as_chunks::<METRICS>() else { return Err(WRONG) };
+    let mut loads = loads.iter().map(Load::of_metrics);
+    let (load, interval) = (loads.next().transpose()?, loads.next().transpose()?);
+    if loads.next().is_some() { Err(WRONG) } else { Ok((load, interval)) }
 }
 
 #[cfg(test)]
@@ -184,7 +164,8 @@ mod tests {
     fn a_rank_is_never_in_mpi_for_longer_than_it_lives() {
         let load = load(&[(100, 300)]);
         assert_eq!((load.mpi_ppm.max(), load.compute_ns.max()), (WHOLE_PPM, 0));
-        assert_eq!(load.efficiency(), None);
+        let none = Efficiency { parallel: 0.0, load_balance: 1.0, communication: 0.0 };
+        assert_eq!(load.efficiency(), Some(none));
         assert_eq!(Load::of(TimeShare::default(), 0), None);
     }
 }

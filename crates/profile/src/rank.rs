@@ -7,7 +7,7 @@ use core::fmt;
 
 use sapwood_packet::Rank;
 
-use crate::{Activity, EventKey, TimeShare};
+use crate::{Activity, EventKey, Figure, SizeHistogram, TimeShare};
 
 /// The metrics of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,6 +23,16 @@ pub enum Metric {
 impl Metric {
     /// All of them, in the order in which they lie everywhere.
     pub const ALL: [Self; 3] = [Self::Count, Self::TimeNs, Self::Bytes];
+
+    /// Its name, as in every output.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Count => "calls",
+            Self::TimeNs => "time_ns",
+            Self::Bytes => "bytes",
+        }
+    }
 }
 
 /// What one rank counted of one event.
@@ -37,6 +47,16 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// The counter of a metric.
+    #[must_use]
+    pub const fn metric(self, metric: Metric) -> u64 {
+        match metric {
+            Metric::Count => self.count,
+            Metric::TimeNs => self.time_ns,
+            Metric::Bytes => self.bytes,
+        }
+    }
+
     /// The sum of both; it stays at the largest number instead of starting again from 0.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
@@ -55,12 +75,13 @@ pub enum RankState {
     /// It counts.
     #[default]
     Running = 1,
-    /// It called `MPI_Finalize`; the profile is complete.
+    /// It called `MPI_Finalize`; the profile is complete once that has returned.
     Finalized = 2,
     /// It ended without `MPI_Finalize`, in order; the profile is complete.
     Exited = 3,
-    /// It ended without notice, as by `kill -9`; the profile has its counts until then. A table
-    /// does not hold this value: the monitor that sees the process end sets it.
+    /// It ended without notice, as by `kill -9`, or inside of `MPI_Finalize`; the profile has its
+    /// counts until then. A table does not hold this value: the monitor that sees the process end
+    /// sets it.
     Lost = 4,
 }
 
@@ -126,8 +147,16 @@ pub struct RankProfile {
     pub events: BTreeMap<EventKey, Counters>,
     /// What its threads do at this moment. Rows do not hold it.
     pub activities: Vec<Activity>,
-    /// How it has spent its time so far. Rows do not hold it.
+    /// How it has spent its time so far. Rows do not hold it, nor what follows.
     pub time: TimeShare,
+    /// The part of this since the round before.
+    pub interval: TimeShare,
+    /// Sizes of what its events moved.
+    pub sizes: BTreeMap<EventKey, SizeHistogram>,
+    /// Figures of its process.
+    pub figures: BTreeMap<Figure, u64>,
+    /// MPI functions that a tool in front of the shim takes, so that their calls are not counted.
+    pub taken_functions: u32,
 }
 
 impl RankProfile {
@@ -147,6 +176,10 @@ impl RankProfile {
             events: BTreeMap::new(),
             activities: Vec::new(),
             time: TimeShare::default(),
+            interval: TimeShare::default(),
+            sizes: BTreeMap::new(),
+            figures: BTreeMap::new(),
+            taken_functions: 0,
         }
     }
 }

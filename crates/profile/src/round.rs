@@ -4,7 +4,7 @@
 //! of statistics hold 3 E numbers, for each event its calls, time and bytes:
 //!
 //! ```text
-//!  0  %ud    version of this format, 2
+//!  0  %ud    version of this format, 3
 //!  1  %ud    number of MPI ranks of the program
 //!  2  %uld   dropped events
 //!  3  %uld   unreadable slots
@@ -43,50 +43,61 @@
 //! 31  %auld  K shortest times
 //! ```
 //!
-//! How time was spent follows: wall time, time in MPI, time outside of it, and the share of MPI in
-//! parts per million, four numbers in each array, or none as long as no rank has run:
+//! How time was spent follows, as the nine columns that `columns.rs` draws: wall time, time in MPI,
+//! time outside of it, and the share of MPI in parts per million, four numbers in each column, or
+//! none as long as no rank has run, and behind them the same of the interval since the round
+//! before. Then sizes of messages, and what is known of the processes:
 //!
 //! ```text
-//! 32  %aud   numbers of ranks
-//! 33  %auld  sums, low halves
-//! 34  %auld  their high halves; empty when all are 0
-//! 35  %auld  sums of squares, low halves
-//! 36  %auld  their high halves; empty when all are 0
-//! 37  %auld  smallest values
-//! 38  %auld  largest values
-//! 39  %aud   lowest ranks that have the smallest value
-//! 40  %aud   lowest ranks that have the largest value
+//! 32  9 columns  how time was spent
+//! 41  %aud   F sets of size classes that have calls, bit i for class i
+//! 42  %auld  calls of each class in these sets
+//! 43  %auc   codes of figures, increasing
+//! 44  9 columns  the figures
+//! 53  %aud   processes that are not watched; 1 if there were too many events, so that the last
+//!            ones are left out; ranges of ranks of which a tool in front of the shim takes calls
 //! ```
 
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
-use sapwood_packet::{Directive, Rank, RankSet, Values, ValuesRef};
+use sapwood_packet::{
+    DIRECTIVES_MAX, Directive, Format, IndexedValues, Rank, RankRange, RankSet, Values, ValuesRef,
+};
 
 use crate::codec::{
     BYTES, LONG, LONGS, NAMES, WORD, WORDS, Wide, check_format, column, push_ranks, push_wide,
-    ranks,
+    ranks, ranks_of,
 };
+use crate::sizes::Sizes;
 use crate::{
-    Activities, EventKey, EventStatistics, Load, Metric, MetricStatistics, ProfileError,
-    RankProfile, RankState,
+    Activities, EventKey, EventStatistics, Figures, Load, Metric, MetricStatistics, ProfileError,
+    RankProfile, RankState, SizeHistogram,
 };
-use crate::{activity_codec, load};
+use crate::{activity_codec, figures, load, sizes};
 
 /// The most kinds of events that a round holds: those of all ranks together.
 pub const EVENTS_MAX: usize = 65_536;
 
-const VERSION: u32 = 2;
+/// An event with its statistics.
+pub(crate) type Keyed = (EventKey, EventStatistics);
+
+pub(crate) const VERSION: u32 = 3;
 /// Where the activities begin.
 const ACTIVITIES: usize = 19;
 /// Where the division of time begins.
 const LOAD: usize = 32;
-const LAYOUT: [Directive; 41] = [
+const SIZES: usize = 41;
+const FIGURES: usize = 43;
+const PROCESSES: usize = 53;
+pub(crate) const LAYOUT: [Directive; 54] = [
     WORD, WORD, LONG, LONG, WORDS, WORDS, WORDS, WORDS, WORDS, NAMES, WORDS, LONGS, LONGS, LONGS,
     LONGS, LONGS, LONGS, WORDS, WORDS, WORD, WORDS, BYTES, NAMES, NAMES, WORDS, WORDS, WORDS,
     WORDS, BYTES, LONGS, WORDS, LONGS, WORDS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, WORDS,
+    WORDS, WORDS, LONGS, BYTES, WORDS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, WORDS, WORDS,
     WORDS,
 ];
+const _: () = assert!(LAYOUT.len() <= DIRECTIVES_MAX, "a packet holds them");
 
 /// Statistics of every event over the covered MPI ranks.
 ///
@@ -104,6 +115,13 @@ pub struct Round {
     events: Vec<(EventKey, EventStatistics)>,
     activities: Activities,
     load: Option<Load>,
+    interval: Option<Load>,
+    sizes: Sizes,
+    figures: Figures,
+    unwatched: u32,
+    /// Ranks of which a tool in front of the shim takes calls.
+    taken: RankSet,
+    has_left_out: bool,
 }
 
 impl Round {
@@ -112,6 +130,10 @@ impl Round {
     #[must_use]
     pub fn new(world_size: u32) -> Self {
         Self { world_size, ..Self::default() }
+    }
+
+    pub(crate) const fn sizes_of_events(&self) -> &Sizes {
+        &self.sizes
     }
 
     /// The number of MPI ranks of the program.
@@ -173,6 +195,49 @@ impl Round {
         self.load.as_ref()
     }
 
+    /// The same since the round before, of the ranks that were covered then too.
+    #[must_use]
+    pub const fn interval(&self) -> Option<&Load> {
+        self.interval.as_ref()
+    }
+
+    /// How many calls of an event moved how many bytes; nothing for one that moves none.
+    #[must_use]
+    pub fn sizes(&self, key: &EventKey) -> Option<&SizeHistogram> {
+        self.sizes.get(key)
+    }
+
+    /// Figures of the covered ranks' processes.
+    #[must_use]
+    pub const fn figures(&self) -> &Figures {
+        &self.figures
+    }
+
+    /// Processes that announced themselves and are not watched: of `MPI_Comm_spawn`, or of a second
+    /// program.
+    #[must_use]
+    pub const fn unwatched(&self) -> u32 {
+        self.unwatched
+    }
+
+    /// Adds processes that are not watched.
+    pub const fn add_unwatched(&mut self, processes: u32) {
+        self.unwatched = self.unwatched.saturating_add(processes);
+    }
+
+    /// Ranks of which a tool in front of the shim takes calls, so that these are not counted.
+    #[must_use]
+    pub const fn taken(&self) -> &RankSet {
+        &self.taken
+    }
+
+    /// Whether there were more than [`EVENTS_MAX`] kinds of events, of which the last ones in their
+    /// order are left out.
+    #[must_use]
+    pub const fn has_left_out(&self) -> bool {
+        self.has_left_out
+    }
+
     /// What the covered ranks do at this moment.
     #[must_use]
     pub const fn activities(&self) -> &Activities {
@@ -189,8 +254,7 @@ impl Round {
     /// Takes in the profile of one more rank. When that fails the round is as it was.
     ///
     /// # Errors
-    /// [`ProfileError::Rank`], [`ProfileError::WorldSize`], [`ProfileError::CountedTwice`] or
-    /// [`ProfileError::TooManyEvents`].
+    /// [`ProfileError::Rank`], [`ProfileError::WorldSize`], or [`ProfileError::CountedTwice`].
     pub fn add(&mut self, profile: &RankProfile) -> Result<(), ProfileError> {
         let (rank, world_size) = (profile.mpi_rank, profile.world_size);
         if rank >= world_size {
@@ -212,6 +276,14 @@ impl Round {
             one.activities.add(rank, activity);
         }
         one.load = Load::of(profile.time, rank);
+        one.interval = Load::of(profile.interval, rank);
+        one.sizes = profile.sizes.clone();
+        // One without calls is not sent.
+        one.sizes.retain(|key, sizes| profile.events.contains_key(key) && sizes.mask() != 0);
+        one.figures = figures::of(&profile.figures, rank);
+        if profile.taken_functions > 0 {
+            one.taken.insert(rank);
+        }
         self.merge(one)
     }
 
@@ -219,8 +291,7 @@ impl Round {
     /// is as it was.
     ///
     /// # Errors
-    /// [`ProfileError::CountedTwice`] when both cover a rank, [`ProfileError::WorldSize`] or
-    /// [`ProfileError::TooManyEvents`].
+    /// [`ProfileError::CountedTwice`] when both cover a rank, or [`ProfileError::WorldSize`].
     pub fn merge(&mut self, other: Self) -> Result<(), ProfileError> {
         let (round, other_size) = (self.world_size, other.world_size);
         if round != other_size && round != 0 && other_size != 0 {
@@ -231,10 +302,6 @@ impl Round {
             ranks.intersect_with(other.covered.as_ref());
             return Err(ProfileError::CountedTwice { ranks });
         }
-        let count = self.events_with(&other);
-        if count > EVENTS_MAX {
-            return Err(ProfileError::TooManyEvents { count });
-        }
         self.world_size = round.max(other_size);
         self.covered.union_with(other.covered.as_ref());
         for (mine, other) in self.ended.iter_mut().zip(&other.ended) {
@@ -242,19 +309,38 @@ impl Round {
         }
         self.dropped = self.dropped.saturating_add(other.dropped);
         self.unreadable = self.unreadable.saturating_add(other.unreadable);
-        self.merge_events(other.events, count);
+        self.merge_events(other.events);
         self.activities.merge(other.activities);
-        match (&mut self.load, other.load) {
-            (Some(load), Some(other)) => load.merge(&other),
-            (load, other) => *load = load.or(other),
+        for (load, other) in [(&mut self.load, other.load), (&mut self.interval, other.interval)] {
+            match (load.as_mut(), other) {
+                (Some(load), Some(other)) => load.merge(&other),
+                (_, other) => *load = load.or(other),
+            }
         }
+        sizes::merge(&mut self.sizes, other.sizes);
+        figures::merge(&mut self.figures, other.figures);
+        self.add_unwatched(other.unwatched);
+        self.taken.union_with(other.taken.as_ref());
+        self.has_left_out |= other.has_left_out;
+        self.leave_out();
         Ok(())
     }
 
-    /// How many kinds of events both rounds have together.
-    fn events_with(&self, other: &Self) -> usize {
+    /// Keeps the first events in their order: those that a part of the ranks has left out are left
+    /// out of the whole too, so that the numbers of the others stay right.
+    fn leave_out(&mut self) {
+        if self.events.len() > EVENTS_MAX {
+            self.has_left_out = true;
+            let (last, _) = &self.events[EVENTS_MAX - 1];
+            self.sizes.retain(|key, _| key <= last);
+            self.events.truncate(EVENTS_MAX);
+        }
+    }
+
+    /// How many kinds of events there are in both together.
+    fn events_with(&self, others: &[Keyed]) -> usize {
         let mut mine = self.events.iter().peekable();
-        let new = other.events.iter().filter(|(key, _)| {
+        let new = others.iter().filter(|(key, _)| {
             while mine.next_if(|(known, _)| known < key).is_some() {}
             mine.peek().is_none_or(|(known, _)| known != key)
         });
@@ -262,7 +348,21 @@ impl Round {
         self.events.len() + new
     }
 
-    fn merge_events(&mut self, others: Vec<(EventKey, EventStatistics)>, count: usize) {
+    fn merge_events(&mut self, others: Vec<Keyed>) {
+        if self.events.is_empty() {
+            self.events = others;
+            return;
+        }
+        // Ranks of most programs have the same events: to compare for equality is cheaper than to
+        // compare for order, and nothing is moved.
+        let pairs = || self.events.iter().zip(&others);
+        if self.events.len() == others.len() && pairs().all(|((mine, _), (key, _))| mine == key) {
+            for ((_, mine), (_, statistics)) in self.events.iter_mut().zip(others) {
+                mine.merge(&statistics);
+            }
+            return;
+        }
+        let count = self.events_with(&others);
         let known = self.events.len();
         self.events.reserve_exact(count - known);
         let mut at = 0;
@@ -288,9 +388,14 @@ impl Round {
     /// The round as the values of a packet.
     #[must_use]
     pub fn encode(&self) -> Values {
-        let mut words = Vec::with_capacity(self.events.len());
+        self.encode_events(&self.events, &self.events)
+    }
+
+    /// The same with these events in the place of its own, of which the keys of some are sent.
+    pub(crate) fn encode_events(&self, events: &[Keyed], announced: &[Keyed]) -> Values {
+        let mut words = Vec::with_capacity(announced.len());
         let mut names = Vec::new();
-        for (key, _) in &self.events {
+        for (key, _) in announced {
             match key {
                 EventKey::Function { id, size_class } => {
                     words.push(EventKey::to_word(*id, *size_class));
@@ -298,9 +403,9 @@ impl Round {
                 EventKey::Region(name) => names.push(name.as_str()),
             }
         }
-        let ranks: Vec<u32> = self.events.iter().map(|(_, event)| event.ranks()).collect();
-        let longs = |of: fn(&MetricStatistics) -> u64| self.column(of);
-        let places = |of: fn(&MetricStatistics) -> Rank| self.column(of);
+        let ranks: Vec<u32> = events.iter().map(|(_, event)| event.ranks()).collect();
+        let longs = |of: fn(&MetricStatistics) -> u64| column_of(events, of);
+        let places = |of: fn(&MetricStatistics) -> Rank| column_of(events, of);
         let mut values = Values::new()
             .scalar(VERSION)
             .scalar(self.world_size)
@@ -311,23 +416,24 @@ impl Round {
             values = push_ranks(values, ended);
         }
         values = values.array(&words).strings(&names).array(&ranks);
-        values = push_wide(values, &self.column(|metric| metric.sum));
-        values = push_wide(values, &self.column(|metric| metric.squares));
+        values = push_wide(values, &column_of(events, |metric| metric.sum));
+        values = push_wide(values, &column_of(events, |metric| metric.squares));
         values = values
             .array(&longs(|metric| metric.min))
             .array(&longs(|metric| metric.max))
             .array(&places(|metric| metric.min_rank))
             .array(&places(|metric| metric.max_rank));
-        load::push(activity_codec::push(values, &self.activities), self.load.as_ref())
+        values = activity_codec::push(values, &self.activities);
+        values = load::push(values, self.load.as_ref(), self.interval.as_ref());
+        values = sizes::push(values, &self.sizes, functions(events));
+        let mut processes = alloc::vec![self.unwatched, u32::from(self.has_left_out)];
+        processes.extend(bytemuck::cast_slice::<RankRange, u32>(self.taken.as_ref().ranges()));
+        figures::push(values, &self.figures).array(&processes)
     }
 
-    /// One number of all metrics of all events.
-    fn column<T>(&self, of: fn(&MetricStatistics) -> T) -> Vec<T> {
-        let mut column = Vec::with_capacity(3 * self.events.len());
-        for (_, event) in &self.events {
-            column.extend(Metric::ALL.map(|metric| of(event.metric(metric))));
-        }
-        column
+    /// The format of its packets.
+    pub(crate) fn format() -> Format {
+        LAYOUT.into_iter().collect()
     }
 
     /// Reads the values of a packet.
@@ -336,23 +442,42 @@ impl Round {
     /// [`ProfileError::Format`] when they are no round, [`ProfileError::Contradiction`],
     /// [`ProfileError::Values`] or [`ProfileError::TooManyEvents`] when they are a forged one.
     pub fn decode(values: ValuesRef<'_>) -> Result<Self, ProfileError> {
+        let values = &IndexedValues::new(values)?;
         check_format(values, &LAYOUT, VERSION, "round of profiles")?;
+        let mut round = Self::decode_head(values)?;
+        let keys = keys(values)?;
+        round.events = statistics(values, keys, &round.covered)?;
+        round.sizes = sizes_of(values, &round.events)?;
+        Ok(round)
+    }
+
+    /// All of it but the events.
+    pub(crate) fn decode_head(values: &IndexedValues<'_>) -> Result<Self, ProfileError> {
+        let [unwatched, has_left_out, taken @ ..] = values.array::<u32>(PROCESSES)? else {
+            return Err(ProfileError::Contradiction { what: "lengths" });
+        };
+        let (unwatched, has_left_out) = (*unwatched, *has_left_out);
         let mut round = Self {
             world_size: values.scalar(1)?,
             covered: ranks(values, 4)?,
             ended: [ranks(values, 5)?, ranks(values, 6)?, ranks(values, 7)?],
             dropped: values.scalar(2)?,
             unreadable: values.scalar(3)?,
-            events: Vec::new(),
-            activities: Activities::default(),
-            load: None,
+            unwatched,
+            taken: ranks_of(taken)?,
+            has_left_out: has_left_out != 0,
+            ..Self::default()
         };
         round.check_ranks()?;
         round.activities = activity_codec::read(values, ACTIVITIES, &round.covered)?;
-        round.load = load::read(values, LOAD, &round.covered)?;
-        let keys = keys(values)?;
-        round.events = Columns::read(values, keys.len())?.events(keys, &round.covered)?;
+        (round.load, round.interval) = load::read(values, LOAD, &round.covered)?;
+        round.figures = figures::read(values, FIGURES, &round.covered)?;
         Ok(round)
+    }
+
+    /// All of another one but the events and their sizes.
+    pub(crate) fn with_events(self, events: Vec<Keyed>, sizes: Sizes) -> Self {
+        Self { events, sizes, ..self }
     }
 
     fn check_ranks(&self) -> Result<(), ProfileError> {
@@ -360,6 +485,9 @@ impl Round {
             && rank >= self.world_size
         {
             return Err(ProfileError::Rank { rank, world_size: self.world_size });
+        }
+        if !self.taken.difference(self.covered.as_ref()).is_empty() {
+            return Err(ProfileError::Contradiction { what: "ranks of which calls are taken" });
         }
         let mut left = self.covered.clone();
         for ended in &self.ended {
@@ -373,8 +501,39 @@ impl Round {
     }
 }
 
+/// One number of all metrics of all events.
+fn column_of<T>(events: &[Keyed], of: fn(&MetricStatistics) -> T) -> Vec<T> {
+    let mut column = Vec::with_capacity(Metric::ALL.len() * events.len());
+    for (_, event) in events {
+        column.extend(Metric::ALL.map(|metric| of(event.metric(metric))));
+    }
+    column
+}
+
+/// The statistics of a packet for these keys.
+pub(crate) fn statistics(
+    values: &IndexedValues<'_>,
+    keys: Vec<EventKey>,
+    covered: &RankSet,
+) -> Result<Vec<Keyed>, ProfileError> {
+    Columns::read(values, keys.len())?.events(keys, covered)
+}
+
+/// The sizes of messages of a packet for these events.
+pub(crate) fn sizes_of(
+    values: &IndexedValues<'_>,
+    events: &[Keyed],
+) -> Result<Sizes, ProfileError> {
+    sizes::read(values, SIZES, functions(events))
+}
+
+/// The keys of those events that are functions.
+fn functions(events: &[Keyed]) -> impl Iterator<Item = &EventKey> {
+    events.iter().map(|(key, _)| key).filter(|key| matches!(key, EventKey::Function { .. }))
+}
+
 /// The keys of a packet's events, which must be in order.
-fn keys(values: ValuesRef<'_>) -> Result<Vec<EventKey>, ProfileError> {
+pub(crate) fn keys(values: &IndexedValues<'_>) -> Result<Vec<EventKey>, ProfileError> {
     let words: &[u32] = values.array(8)?;
     let names = values.strings(9)?;
     let count = words.len().saturating_add(names.len());
@@ -401,7 +560,7 @@ struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-    fn read(values: ValuesRef<'a>, events: usize) -> Result<Self, ProfileError> {
+    fn read(values: &IndexedValues<'a>, events: usize) -> Result<Self, ProfileError> {
         let count = Metric::ALL.len() * events;
         Ok(Self {
             ranks: column(values, 10, events)?,

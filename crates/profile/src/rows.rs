@@ -27,12 +27,11 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use sapwood_packet::{Directive, Rank, RankSet, Values, ValuesRef};
+use sapwood_packet::{Directive, IndexedValues, Rank, RankSet, Values, ValuesRef};
 
 use crate::codec::{BYTES, LONGS, NAMES, WORD, WORDS, check_format, column};
 use crate::{
     Class, Counters, EVENTS_MAX, EventKey, ProfileError, RankProfile, RankState, Round, SizeClass,
-    TimeShare,
 };
 
 const VERSION: u32 = 1;
@@ -200,6 +199,7 @@ impl RankRows {
     /// # Errors
     /// [`ProfileError::Format`] when they are no rows, else what is wrong with them.
     pub fn decode(values: ValuesRef<'_>) -> Result<Self, ProfileError> {
+        let values = &IndexedValues::new(values)?;
         check_format(values, &LAYOUT, VERSION, "rows of profiles")?;
         let world_size = values.scalar(1)?;
         let ranks: &[Rank] = values.array(2)?;
@@ -217,8 +217,6 @@ impl RankRows {
             let state = RankState::from_code(states[at])
                 .ok_or(ProfileError::Contradiction { what: "states of ranks" })?;
             profiles.push(RankProfile {
-                mpi_rank: ranks[at],
-                world_size,
                 pid: pids[at],
                 state,
                 started_ns: started[at],
@@ -227,8 +225,7 @@ impl RankRows {
                 dropped: dropped[at],
                 unreadable: unreadable[at],
                 events: events.next(lengths[at])?,
-                activities: Vec::new(),
-                time: TimeShare::default(),
+                ..RankProfile::new(ranks[at], world_size)
             });
         }
         if ranks.windows(2).any(|pair| pair[0] >= pair[1]) || !events.keys.is_empty() {
@@ -252,7 +249,11 @@ fn length(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }
 
-fn labels(values: ValuesRef<'_>, index: usize, count: usize) -> Result<Vec<String>, ProfileError> {
+fn labels(
+    values: &IndexedValues<'_>,
+    index: usize,
+    count: usize,
+) -> Result<Vec<String>, ProfileError> {
     let strings = values.strings(index)?;
     let labels: Vec<String> = strings
         .filter_map(|bytes| core::str::from_utf8(bytes).ok())
@@ -276,7 +277,7 @@ struct Events<'a> {
 }
 
 impl<'a> Events<'a> {
-    fn read(values: ValuesRef<'a>) -> Result<Self, ProfileError> {
+    fn read(values: &IndexedValues<'a>) -> Result<Self, ProfileError> {
         let strings = values.strings(11)?;
         let count = strings.len();
         if count > EVENTS_MAX {

@@ -133,6 +133,10 @@ impl MetricStatistics {
 
     /// Whether values of this many ranks can have these statistics, as far as a cheap check shows.
     pub(crate) fn is_plausible(&self) -> bool {
+        // Of one rank nothing needs to be divided, and there are as many of these as ranks.
+        if self.ranks == 1 {
+            return *self == Self::of(self.min, self.min_rank);
+        }
         let ranks = u128::from(self.ranks);
         self.ranks > 0
             && self.min <= self.max

@@ -5,25 +5,36 @@
 //! that is read here, while the program counts on, is its reader's concern.
 
 use alloc::borrow::ToOwned;
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::array;
+use core::ops::Range;
 
 use sapwood_packet::Rank;
 
 use crate::{
-    Activity, ActivityKind, Condition, EventKey, Function, Peer, ProfileError, RankProfile,
-    RankState, SizeClass, TimeShare,
+    Activity, ActivityKind, Condition, EventKey, Figure, Function, Peer, ProfileError,
+    REGION_NAME_BYTES_MAX, RankProfile, RankState, SIZE_CLASSES, SizeClass, SizeHistogram, Tally,
+    TallyKind, TimeShare,
 };
 
 /// `SWPROFIL`, as the first bytes of the table.
 const MAGIC: u64 = u64::from_le_bytes(*b"SWPROFIL");
-const VERSION: u32 = 2;
-const HEADER_BYTES: usize = 256;
+const VERSION: u32 = 3;
+const HEADER_BYTES: usize = 512;
 const SLOT_BYTES: usize = 64;
 const LABEL_BYTES: usize = 64;
 const ACTIVITY_BYTES: usize = 64;
 const COMMUNICATOR_BYTES: usize = 32;
+/// What a snapshot holds before its counters, and for each slot.
+const SNAPSHOT_HEAD_BYTES: usize = 64;
+const SNAPSHOT_SLOT_BYTES: usize = 24;
+const HISTOGRAM_BYTES: usize = 8 * SIZE_CLASSES;
+const TALLY_BYTES: usize = 64;
+/// Where the numbers of getrusage lie.
+const USAGE: usize = 304;
 /// The code of Open MPI; MPICH and its like have another.
 const OPEN_MPI: u32 = 1;
 /// Set in the key of a region.
@@ -40,6 +51,8 @@ pub struct TableReader<'a> {
     names: &'a [u8],
     activities: &'a [u8],
     communicators: &'a [u8],
+    histograms: &'a [u8],
+    tallies: &'a [u8],
 }
 
 /// What a reader of a table knows and the table does not.
@@ -51,6 +64,15 @@ pub struct Moment {
     pub long_ns: u64,
     /// The state of the rank's process.
     pub condition: Condition,
+    /// When the rank's process was seen to have ended, by the same clock.
+    pub ended_ns: Option<u64>,
+}
+
+impl Moment {
+    /// The last time of the rank: now, or the end of its process.
+    fn last_ns(&self) -> u64 {
+        self.ended_ns.map_or(self.now_ns, |ended_ns| ended_ns.min(self.now_ns))
+    }
 }
 
 impl<'a> TableReader<'a> {
@@ -60,26 +82,39 @@ impl<'a> TableReader<'a> {
     /// [`ProfileError::Table`] or [`ProfileError::Rank`], saying what is wrong.
     pub fn new(words: &'a [u64]) -> Result<Self, ProfileError> {
         let bytes: &[u8] = bytemuck::cast_slice(words);
-        equal("number of bytes", (bytes.len() as u64).min(256), 256)?;
+        let header_bytes = HEADER_BYTES as u64;
+        equal("number of bytes", (bytes.len() as u64).min(header_bytes), header_bytes)?;
         equal("magic number", words[0], MAGIC)?;
         equal("version", word(bytes, 8).into(), VERSION.into())?;
-        equal("length of its header", word(bytes, 12).into(), HEADER_BYTES as u64)?;
-        at_most("length", long(bytes, 208), bytes.len() as u64)?;
+        equal("length of its header", word(bytes, 12).into(), header_bytes)?;
+        // Snapshots come last and need not be in the copy.
+        let snapshots = place(bytes, 384);
+        let front = if snapshots == 0 { long(bytes, 208) } else { snapshots.min(long(bytes, 208)) };
+        at_most("length", front, bytes.len() as u64)?;
 
         let capacity = at_most("number of slots", place(bytes, 176), bytes.len() as u64 / 64)?;
         let used = at_most("number of used slots", place(bytes, 180), capacity)?;
         let slots_end = HEADER_BYTES as u64 + capacity * SLOT_BYTES as u64;
-        at_most("end of its slots", slots_end, long(bytes, 208))?;
+        at_most("end of its slots", slots_end, front)?;
         let names_offset = place(bytes, 184);
         at_most("end of its slots", slots_end, names_offset)?;
         let names_end = names_offset + place(bytes, 188);
-        at_most("end of its names", names_end, long(bytes, 208))?;
+        at_most("end of its names", names_end, front)?;
 
         let activities = place(bytes, 196);
         at_most("end of its names", names_end, activities)?;
         let communicators = activities + place(bytes, 216) * ACTIVITY_BYTES as u64;
         let end = communicators + place(bytes, 220) * COMMUNICATOR_BYTES as u64;
-        at_most("end of its communicators", end, long(bytes, 208))?;
+        at_most("end of its communicators", end, front)?;
+        let block = |at: usize, size: usize| {
+            let from = place(bytes, at);
+            (from, from + place(bytes, at + 4) * size as u64)
+        };
+        let histograms = block(256, HISTOGRAM_BYTES);
+        at_most("end of its communicators", end, histograms.0)?;
+        let tallies = block(268, TALLY_BYTES);
+        at_most("end of its histograms", histograms.1, tallies.0)?;
+        at_most("end of its tallies", tallies.1, front)?;
 
         let (mpi_rank, world_size) = (word(bytes, 16), word(bytes, 20));
         if mpi_rank >= world_size {
@@ -101,6 +136,8 @@ impl<'a> TableReader<'a> {
             names: &bytes[index(names_offset)..index(names_end)],
             activities: &bytes[index(activities)..index(communicators)],
             communicators: &bytes[index(communicators)..index(end)],
+            histograms: &bytes[index(histograms.0)..index(histograms.1)],
+            tallies: &bytes[index(tallies.0)..index(tallies.1)],
         })
     }
 
@@ -122,6 +159,14 @@ impl<'a> TableReader<'a> {
         self.state
     }
 
+    /// Whether a thread has called `MPI_Finalize`, which has not returned. A rank whose process
+    /// ended there has not finalized.
+    #[must_use]
+    pub fn is_finalizing(&self) -> bool {
+        let mut threads = self.activities.chunks_exact(ACTIVITY_BYTES);
+        self.state == RankState::Finalized && threads.any(|one| is_finalization(long(one, 0)))
+    }
+
     /// The profile that the table holds. Events of which no call has returned yet are not in it.
     #[must_use]
     pub fn profile(&self) -> RankProfile {
@@ -132,6 +177,7 @@ impl<'a> TableReader<'a> {
             host: label(&self.bytes[48..48 + LABEL_BYTES]),
             program: label(&self.bytes[112..112 + LABEL_BYTES]),
             dropped: long(self.bytes, 200),
+            taken_functions: word(self.bytes, 288),
             ..RankProfile::new(self.mpi_rank, self.world_size)
         };
         for slot in self.slots.chunks_exact(SLOT_BYTES) {
@@ -139,18 +185,134 @@ impl<'a> TableReader<'a> {
                 profile.unreadable += 1;
                 continue;
             };
-            let counters = crate::Counters {
-                count: long(slot, 8),
-                time_ns: long(slot, 16),
-                bytes: long(slot, 24),
-            };
-            if counters == crate::Counters::default() {
+            let counters = counters_at(slot, 8);
+            // MPI_Finalize counts at its entry and has its time when it returns.
+            let is_entered = counters.time_ns == 0 && is_finalization(long(slot, 0) >> 8);
+            if counters == crate::Counters::default() || is_entered {
                 continue;
+            }
+            if let Some(sizes) = self.sizes(slot) {
+                profile.sizes.entry(key.clone()).or_default().merge(&sizes);
             }
             let sum = profile.events.entry(key).or_default();
             *sum = sum.plus(counters);
         }
         profile
+    }
+
+    /// How many iteration marks the rank has reached.
+    #[must_use]
+    pub fn marks(&self) -> u64 {
+        long(self.bytes, 392)
+    }
+
+    /// Where the snapshot of a mark lies in the table, as a range of 64-bit words: its head and
+    /// what can be used of it. None where the table has no snapshots.
+    #[must_use]
+    pub fn snapshot_words(&self, mark: u64) -> Option<Range<usize>> {
+        let capacity = u64::from(word(self.bytes, 388));
+        let number = index(mark.checked_rem(capacity)?);
+        let slots = index(place(self.bytes, 176));
+        let each = SNAPSHOT_HEAD_BYTES + slots * SNAPSHOT_SLOT_BYTES;
+        let begin = index(place(self.bytes, 384)) + number * each;
+        let used = SNAPSHOT_HEAD_BYTES + self.slots.len() / SLOT_BYTES * SNAPSHOT_SLOT_BYTES;
+        Some(begin / 8..(begin + used) / 8)
+    }
+
+    /// The profile as it was at a mark, from a copy of that mark's snapshot; none if it is another
+    /// one by now.
+    #[must_use]
+    pub fn profile_at(&self, mark: u64, snapshot: &[u64]) -> Option<RankProfile> {
+        let snapshot: &[u8] = bytemuck::cast_slice(snapshot);
+        if snapshot.len() < SNAPSHOT_HEAD_BYTES || long(snapshot, 0) != mark {
+            return None;
+        }
+        let mut profile = RankProfile { events: BTreeMap::new(), unreadable: 0, ..self.profile() };
+        let used = word(snapshot, 16).try_into().unwrap_or(usize::MAX);
+        let counters = snapshot[SNAPSHOT_HEAD_BYTES..].chunks_exact(SNAPSHOT_SLOT_BYTES);
+        let slots = self.slots.chunks_exact(SLOT_BYTES);
+        for (slot, counters) in slots.zip(counters).take(used) {
+            let (key, counters) = (self.key(long(slot, 0)), counters_at(counters, 0));
+            match key {
+                Some(key) if counters != crate::Counters::default() => {
+                    let sum = profile.events.entry(key).or_default();
+                    *sum = sum.plus(counters);
+                }
+                Some(_) => {}
+                None => profile.unreadable += 1,
+            }
+        }
+        Some(profile)
+    }
+
+    /// The sizes of what the calls of a slot moved, if it has a row for them.
+    fn sizes(&self, slot: &[u8]) -> Option<SizeHistogram> {
+        let row = usize::try_from(word(slot, 32)).ok()?.checked_sub(1)?;
+        let row = self.histograms.chunks_exact(HISTOGRAM_BYTES).nth(row)?;
+        Some(SizeHistogram::new(array::from_fn(|class| long(row, 8 * class))))
+    }
+
+    /// Whether `MPI_Comm_spawn` started the process.
+    #[must_use]
+    pub fn is_spawned(&self) -> bool {
+        word(self.bytes, 292) != 0
+    }
+
+    /// Calls that found no tally.
+    #[must_use]
+    pub fn tallies_dropped(&self) -> u64 {
+        long(self.bytes, 280)
+    }
+
+    /// Processor time of the process when counting began, in nanoseconds.
+    #[must_use]
+    pub fn started_cpu_ns(&self) -> u64 {
+        long(self.bytes, 296)
+    }
+
+    /// What the process had used when counting ended, by its own account; empty before.
+    #[must_use]
+    pub fn usage(&self) -> BTreeMap<Figure, u64> {
+        const FIGURES: [Figure; 7] = [
+            Figure::CpuUserNs,
+            Figure::CpuSystemNs,
+            Figure::ResidentBytesMax,
+            Figure::MinorFaults,
+            Figure::MajorFaults,
+            Figure::VoluntarySwitches,
+            Figure::InvoluntarySwitches,
+        ];
+        let is_there = self.state != RankState::Running;
+        let used = (0..).map(|place| long(self.bytes, USAGE + 8 * place));
+        FIGURES.into_iter().zip(used).filter(|_| is_there).collect()
+    }
+
+    /// The tallies of a kind, by the labels under which they travel.
+    #[must_use]
+    pub fn tallies(&self, kind: TallyKind) -> BTreeMap<EventKey, crate::Counters> {
+        let mut tallies = BTreeMap::new();
+        for one in self.tallies.chunks_exact(TALLY_BYTES) {
+            let key = long(one, 0);
+            if key >> 56 != kind as u64 {
+                continue;
+            }
+            let [code, ..] = key.to_le_bytes();
+            let Some(size_class) = SizeClass::from_code(code) else { continue };
+            let function = u32::try_from(key >> 8 & 0xff_ffff).unwrap_or(0);
+            let name = word(one, 40).checked_sub(1).map(u64::from);
+            let name = name.and_then(|offset| self.key(REGION | offset));
+            let name = name.map_or_else(String::new, |name| name.name().into_owned());
+            // The number of a communicator means nothing in another process.
+            let address = if kind == TallyKind::Communicator { 0 } else { long(one, 8) };
+            let label = Tally { function, size_class, address, name }.label();
+            let sum: &mut crate::Counters = tallies.entry(EventKey::Region(label)).or_default();
+            *sum = sum.plus(crate::Counters {
+                count: long(one, 16),
+                time_ns: long(one, 24),
+                bytes: long(one, 32),
+            });
+        }
+        tallies
     }
 
     /// What the rank's threads do: those that are inside a call, or if none is the one that left
@@ -168,18 +330,20 @@ impl<'a> TableReader<'a> {
         outside.into_iter().min_by_key(|activity| activity.for_ns).into_iter().collect()
     }
 
-    /// How the rank has spent its time until this moment, or until it ended. `MPI_Init` is before
-    /// the begin, a call that has not returned counts as far as it has come.
+    /// How the rank has spent its time until this moment, or until its process or its counting
+    /// ended. `MPI_Init` is before the begin, a call that has not returned counts as far as it has
+    /// come.
     #[must_use]
     pub fn time(&self, moment: Moment) -> TimeShare {
         let started = long(self.bytes, 40);
         let threads = self.activities.chunks_exact(ACTIVITY_BYTES);
-        let is_over = self.state != RankState::Running || moment.condition == Condition::Lost;
         // When it entered or left its last call.
         let last = threads.clone().map(|one| self.nanoseconds(long(one, 8))).max().unwrap_or(0);
-        let end = if is_over { last } else { moment.now_ns };
         let begun = threads.filter(|one| long(one, 0) != 0);
         let begun = begun.map(|one| self.nanoseconds(long(one, 8))).min();
+        // A finalized rank may still be inside of MPI_Finalize.
+        let is_outside = self.state != RankState::Running && begun.is_none();
+        let end = if is_outside { last } else { moment.last_ns().max(last) };
         let in_progress = begun.map_or(0, |begun| end.saturating_sub(begun));
         let returned = self.slots.chunks_exact(SLOT_BYTES).filter_map(|slot| {
             let is_call = long(slot, 0) & REGION == 0 && !is_initialisation(long(slot, 0));
@@ -192,7 +356,7 @@ impl<'a> TableReader<'a> {
     fn activity(&self, bytes: &[u8], moment: Moment) -> Activity {
         let function = u32::try_from(long(bytes, 0)).unwrap_or(0);
         let function = (function != 0).then_some(function);
-        let for_ns = moment.now_ns.saturating_sub(self.nanoseconds(long(bytes, 8)));
+        let for_ns = moment.last_ns().saturating_sub(self.nanoseconds(long(bytes, 8)));
         let is_inside = function.is_some();
         let region = match self.key(long(bytes, 32)) {
             Some(EventKey::Region(name)) => name,
@@ -271,14 +435,45 @@ impl<'a> TableReader<'a> {
         // A name starts where another ends; anything else would be the tail of one.
         let starts = offset == 0 || self.names[offset - 1] == 0;
         let end = name.iter().position(|&byte| byte == 0)?;
-        EventKey::from_name(&name[..end]).filter(|_| starts)
+        EventKey::from_name(escaped(&name[..end]).as_bytes()).filter(|_| starts)
     }
+}
+
+/// A name with what is no UTF-8 as `\xNN`, so that names of any bytes stay apart. Where a name has
+/// these characters itself, their backslash becomes `\x5c`.
+fn escaped(name: &[u8]) -> String {
+    let mut text = String::with_capacity(name.len());
+    for chunk in name.utf8_chunks() {
+        let mut valid = chunk.valid();
+        while let Some(at) = valid.find('\\') {
+            let (before, rest) = valid.split_at(at);
+            let looks_escaped = matches!(rest.as_bytes(), [_, b'x', high, low, ..]
+                if high.is_ascii_hexdigit() && low.is_ascii_hexdigit());
+            text.push_str(before);
+            text.push_str(if looks_escaped { "\\x5c" } else { "\\" });
+            valid = &rest[1..];
+        }
+        text.push_str(valid);
+        for byte in chunk.invalid() {
+            text.push_str(&format!("\\x{byte:02x}"));
+        }
+    }
+    text.truncate(text.floor_char_boundary(REGION_NAME_BYTES_MAX));
+    text
 }
 
 /// Whether the key is of the function in which counting begins.
 fn is_initialisation(key: u64) -> bool {
-    let function = Function::of(u32::try_from(key >> 8).unwrap_or(0));
-    matches!(function.map(|function| function.name), Some("MPI_Init" | "MPI_Init_thread"))
+    matches!(name_of(key >> 8), Some("MPI_Init" | "MPI_Init_thread"))
+}
+
+/// Whether the number is of the function in which counting ends.
+fn is_finalization(function: u64) -> bool {
+    name_of(function) == Some("MPI_Finalize")
+}
+
+fn name_of(function: u64) -> Option<&'static str> {
+    Function::of(u32::try_from(function).ok()?).map(|function| function.name)
 }
 
 fn long(bytes: &[u8], at: usize) -> u64 {
@@ -287,6 +482,14 @@ fn long(bytes: &[u8], at: usize) -> u64 {
 
 fn word(bytes: &[u8], at: usize) -> u32 {
     bytes[at..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes))
+}
+
+fn counters_at(bytes: &[u8], at: usize) -> crate::Counters {
+    crate::Counters {
+        count: long(bytes, at),
+        time_ns: long(bytes, at + 8),
+        bytes: long(bytes, at + 16),
+    }
 }
 
 /// An offset or length in the header, wide enough to be added to others.

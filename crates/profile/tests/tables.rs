@@ -3,17 +3,19 @@
 use proptest::prelude::*;
 use proptest::sample::Index;
 use sapwood_profile::{
-    Activity, Condition, Counters, EventKey, Function, Moment, Peer, ProfileError, RankProfile,
-    RankState, SizeClass, TableReader,
+    Activity, Condition, Counters, EventKey, Figure, Function, Moment, Peer, ProfileError,
+    RankProfile, RankState, SizeClass, TableReader, TallyKind,
 };
 
 const SLOTS: usize = 8;
-const NAMES: usize = 256 + 64 * SLOTS;
+const NAMES: usize = 512 + 64 * SLOTS;
 const NAMES_BYTES: usize = 64;
 const ACTIVITIES: usize = NAMES + NAMES_BYTES;
 const THREADS: usize = 4;
 const COMMUNICATORS: usize = ACTIVITIES + 64 * THREADS;
-const TABLE_BYTES: usize = COMMUNICATORS + 32 * 2;
+const HISTOGRAMS: usize = COMMUNICATORS + 32 * 2;
+const TALLIES: usize = HISTOGRAMS + 256 * 2;
+const TABLE_BYTES: usize = TALLIES + 64 * 3;
 /// Handles of communicators.
 const WORLD: u64 = 0x44;
 const ROW: u64 = 0x84;
@@ -29,8 +31,8 @@ impl Table {
         let mut table = Self { bytes: vec![0; TABLE_BYTES], used: 0 };
         table.put(0, b"SWPROFIL");
         for (at, word) in [
-            (8, 2),
-            (12, 256),
+            (8, 3),
+            (12, 512),
             (16, mpi_rank),
             (20, world_size),
             (24, 4711),
@@ -42,6 +44,10 @@ impl Table {
             (196, ACTIVITIES as u32),
             (216, THREADS as u32),
             (220, 2),
+            (256, HISTOGRAMS as u32),
+            (260, 2),
+            (268, TALLIES as u32),
+            (272, 3),
         ] {
             table.put(at, &u32::to_le_bytes(word));
         }
@@ -70,7 +76,7 @@ impl Table {
     fn activities(&self, condition: Condition) -> Vec<Activity> {
         let words = self.words();
         let reader = TableReader::new(&words).expect("a table");
-        reader.activities(Moment { now_ns: 9000, long_ns: 3000, condition })
+        reader.activities(Moment { now_ns: 9000, long_ns: 3000, condition, ended_ns: None })
     }
 
     fn put(&mut self, at: usize, bytes: &[u8]) {
@@ -78,7 +84,7 @@ impl Table {
     }
 
     fn slot(&mut self, key: u64, counters: [u64; 3]) {
-        let at = 256 + 64 * self.used as usize;
+        let at = 512 + 64 * self.used as usize;
         self.put(at, &key.to_le_bytes());
         for (place, counter) in counters.into_iter().enumerate() {
             self.put(at + 8 + 8 * place, &counter.to_le_bytes());
@@ -128,6 +134,55 @@ fn a_table_is_read() {
 }
 
 #[test]
+fn sizes_of_messages_stand_in_the_row_that_the_slot_names() {
+    let mut table = Table::new(3, 8);
+    let send = Function::named("MPI_Send").expect("every MPI has it").id;
+    table.slot(u64::from(send) << 8 | 3, [10, 2000, 80]);
+    table.put(512 + 32, &2_u32.to_le_bytes());
+    table.put(HISTOGRAMS + 256 + 8 * 4, &10_u64.to_le_bytes());
+    table.slot(u64::from(send) << 8 | 4, [1, 20, 8]);
+    // A row that is not there.
+    table.put(512 + 64 + 32, &9_u32.to_le_bytes());
+    let profile = table.profile().expect("a table");
+    let size_class = SizeClass::from_code(3).expect("5 to 8 ranks");
+    let sizes = &profile.sizes[&EventKey::Function { id: send, size_class }];
+    assert_eq!((sizes.messages(), sizes.calls()[4], profile.sizes.len()), (10, 10, 1));
+}
+
+#[test]
+fn tallies_are_read_by_their_kind_and_the_same_name_twice_adds_up() {
+    let mut table = Table::new(0, 1);
+    table.put(NAMES, b"halo [0-3]\0/bin/solver\0");
+    let function = 17_u64 << 8 | 2;
+    for (place, (kind, subject, name)) in [(3, 1, 1), (3, 2, 1), (1, 0x1234, 12)].iter().enumerate()
+    {
+        let at = TALLIES + 64 * place;
+        table.put(at, &(kind << 56 | function).to_le_bytes());
+        table.put(at + 8, &u64::to_le_bytes(*subject));
+        table.put(at + 16, &5_u64.to_le_bytes());
+        table.put(at + 40, &u32::to_le_bytes(*name));
+    }
+    let words = table.words();
+    let reader = TableReader::new(&words).expect("a table");
+    let counters = |count| Counters { count, time_ns: 0, bytes: 0 };
+    let communicators = reader.tallies(TallyKind::Communicator);
+    assert_eq!(communicators, [(region("17:2:0:halo [0-3]"), counters(10))].into());
+    let sites = reader.tallies(TallyKind::CallSite);
+    assert_eq!(sites, [(region("17:2:1234:/bin/solver"), counters(5))].into());
+    assert!(reader.tallies(TallyKind::Peer).is_empty());
+}
+
+#[test]
+fn what_a_process_has_used_is_there_when_it_has_ended() {
+    let mut table = Table::new(0, 1);
+    table.put(304, &7_u64.to_le_bytes());
+    let usage = |table: &Table| TableReader::new(&table.words()).expect("a table").usage();
+    assert!(usage(&table).is_empty());
+    table.put(32, &2_u32.to_le_bytes());
+    assert_eq!(usage(&table)[&Figure::CpuUserNs], 7);
+}
+
+#[test]
 fn slots_that_make_no_sense_are_counted_and_passed_over() {
     let mut table = Table::new(0, 1);
     table.put(NAMES, b"solve\0\xff\0");
@@ -135,7 +190,21 @@ fn slots_that_make_no_sense_are_counted_and_passed_over() {
         table.slot(key, [1, 1, 1]);
     }
     let profile = table.profile().expect("a table");
-    assert_eq!((profile.unreadable, profile.events.len()), (7, 0));
+    assert_eq!((profile.unreadable, profile.events.len()), (6, 1));
+    assert!(profile.events.contains_key(&region("\\xff")), "other bytes are escaped");
+}
+
+#[test]
+fn names_of_any_bytes_stay_apart() {
+    let mut table = Table::new(0, 1);
+    table.put(NAMES, b"\xff\0\\xff\0C:\\x\0");
+    for name in [0, 2, 7] {
+        table.slot(1 << 63 | name, [1, 1, 1]);
+    }
+    let events = table.profile().expect("a table").events;
+    let names: Vec<_> = ["\\xff", "\\x5cxff", "C:\\x"].map(region).to_vec();
+    assert!(names.iter().all(|name| events.contains_key(name)), "{events:?}");
+    assert_eq!(events.len(), 3);
 }
 
 #[test]
@@ -155,7 +224,7 @@ fn a_header_of_something_else_is_refused_with_what_was_found() {
     };
     assert_eq!(
         message(8, &[1]),
-        "profile table: version is 1, not 2; use shim and tree of one release"
+        "profile table: version is 1, not 3; use shim and tree of one release"
     );
     assert_eq!(message(16, &[8]), "profile: MPI rank 8 in a program of 8 ranks");
     for (at, bytes) in [
@@ -235,22 +304,54 @@ fn time_is_divided_between_mpi_and_the_rest() {
     table.put(NAMES, b"solve\0");
     table.slot(1 << 63, [1, 3000, 0]);
     table.thread(0, 0, 3000, 0, i32::MIN);
-    let time = |table: &Table, condition| {
+    let time = |table: &Table, ended_ns| {
         let words = table.words();
         let reader = TableReader::new(&words).expect("a table");
-        let time = reader.time(Moment { now_ns: 9000, long_ns: 0, condition });
+        let time = reader.time(Moment { now_ns: 9000, ended_ns, ..Moment::default() });
         (time.wall_ns, time.mpi_ns)
     };
-    assert_eq!(time(&table, Condition::Computing), (4000, 1200));
-    // The rank was lost after its last call had returned, 3000 ns after it began.
-    assert_eq!(time(&table, Condition::Lost), (3000, 1200));
-    // A call that has not returned counts as far as it has come.
+    assert_eq!(time(&table, None), (4000, 1200));
+    // Its process was killed while it computed, 500 ns after its last call had returned.
+    assert_eq!(time(&table, Some(8500)), (3500, 1200));
+    // A call that has not returned counts as far as it has come, or until the process ended.
     table.thread(0, function("MPI_Recv"), 3500, WORLD, 1);
-    assert_eq!(time(&table, Condition::Unknown), (4000, 1700));
-    // It is in MPI_Finalize, and counts no more.
+    assert_eq!(time(&table, None), (4000, 1700));
+    assert_eq!(time(&table, Some(8900)), (3900, 1600));
+    // It is in MPI_Finalize, which counts as far as it has come.
     table.put(32, &2_u32.to_le_bytes());
     table.thread(0, function("MPI_Finalize"), 3800, 0, i32::MIN);
-    assert_eq!(time(&table, Condition::Unknown), (3800, 1200));
+    assert_eq!(time(&table, None), (4000, 1400));
+    assert_eq!(time(&table, Some(8900)), (3900, 1300));
+    table.thread(0, 0, 3900, 0, i32::MIN);
+    assert_eq!(time(&table, None).0, 3900, "it has returned");
+    assert_eq!(time(&table, Some(8950)).0, 3900, "it has returned before its process ended");
+}
+
+#[test]
+fn a_call_lasts_until_its_process_has_ended() {
+    let mut table = Table::new(0, 8);
+    table.thread(0, function("MPI_Recv"), 3500, WORLD, 1);
+    let words = table.words();
+    let reader = TableReader::new(&words).expect("a table");
+    let lost = Moment { now_ns: 9_000_000, ended_ns: Some(8900), ..Moment::default() };
+    assert_eq!(reader.activities(lost)[0].for_ns, 400);
+}
+
+#[test]
+fn a_finalization_counts_when_it_has_returned() {
+    let mut table = Table::new(0, 8);
+    table.put(32, &2_u32.to_le_bytes());
+    table.slot(u64::from(function("MPI_Finalize")) << 8 | 255, [1, 0, 0]);
+    table.thread(0, function("MPI_Finalize"), 3500, 0, i32::MIN);
+    let is_finalizing =
+        |table: &Table| TableReader::new(&table.words()).expect("a table").is_finalizing();
+    assert!(is_finalizing(&table));
+    assert_eq!(table.profile().expect("a table").events.len(), 0);
+    table.thread(0, 0, 3600, 0, i32::MIN);
+    assert!(!is_finalizing(&table));
+    table.used = 0;
+    table.slot(u64::from(function("MPI_Finalize")) << 8 | 255, [1, 100, 0]);
+    assert_eq!(table.profile().expect("a table").events.len(), 1);
 }
 
 #[test]

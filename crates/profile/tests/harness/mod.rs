@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use sapwood_filter::{Emitter, Registry, WaveRef};
 use sapwood_packet::{Packet, RankSet, ValuesRef};
 use sapwood_profile::{
-    Activity, ActivityKind, Condition, Counters, EventKey, PROFILE_STATISTICS, Peer, RankProfile,
-    RankState, Round, SizeClass, TimeShare, register,
+    Activity, ActivityKind, Class, Condition, Counters, EventKey, Figure, PROFILE_STATISTICS, Peer,
+    RankProfile, RankState, Round, SizeClass, SizeHistogram, TimeShare, register,
 };
 
 pub fn key() -> impl Strategy<Value = EventKey> {
@@ -67,11 +67,17 @@ pub fn busy(profiles: Vec<RankProfile>) -> impl Strategy<Value = Vec<RankProfile
     });
     let time = prop_oneof![(0_u64..9, 0_u64..9), any::<(u64, u64)>()]
         .prop_map(|(wall_ns, mpi_ns)| TimeShare { wall_ns, mpi_ns });
-    vec((vec(activity, 0..3), time), profiles.len()).prop_map(move |all| {
-        let busy = |(profile, (activities, time)): (&RankProfile, _)| RankProfile {
-            activities,
-            time,
-            ..profile.clone()
+    let figure = (proptest::sample::select(&Figure::ALL[..]), any::<u64>());
+    let calls = proptest::array::uniform32(prop_oneof![3 => Just(0), 1 => any::<u64>()]);
+    let figures = (btree_map(figure.0, figure.1, 0..4), calls, 0_u32..2);
+    vec((vec(activity, 0..3), time, figures), profiles.len()).prop_map(move |all| {
+        let busy = |(profile, (activities, time, figures)): (&RankProfile, (_, TimeShare, _))| {
+            let (figures, calls, taken_functions) = figures;
+            let functions = profile.events.keys().filter(|key| key.class() != Class::Region);
+            let sizes = functions.map(|key| (key.clone(), SizeHistogram::new(calls))).collect();
+            let interval = TimeShare { wall_ns: time.wall_ns / 2, mpi_ns: time.mpi_ns / 3 };
+            let profile = profile.clone();
+            RankProfile { activities, time, interval, sizes, figures, taken_functions, ..profile }
         };
         profiles.iter().zip(all).map(busy).collect()
     })

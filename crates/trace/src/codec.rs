@@ -1,0 +1,217 @@
+//! Packets of waits: rows of 64-bit words in arrays; `gathered` draws the whole.
+
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+use sapwood_packet::{Directive, ElementType, Shape, Values, ValuesRef};
+
+use crate::TraceError;
+use crate::file::FileClock;
+use crate::gathered::{COUNTERS, ENTRIES_MAX, Gathered, Made, Waited};
+use crate::instance::{Arrival, Instance, Pattern};
+use crate::message::{Awaited, MessageKey, ReceivingCall, Sent};
+
+const VERSION: u32 = 1;
+const WORD: Directive = Directive::new(ElementType::Uint32, Shape::Scalar);
+const LONGS: Directive = Directive::new(ElementType::Uint64, Shape::Array);
+const LAYOUT: [Directive; 9] = [WORD, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS, LONGS];
+const WRONG: TraceError = TraceError::Contradiction { what: "rows" };
+
+const HAS_LAST: u64 = 1;
+const HAS_ROOT: u64 = 2;
+const HAS_RIVAL: u64 = 4;
+const IS_MIXED: u64 = 8;
+const IS_BLOCKING: u64 = 1;
+
+/// Two numbers of 32 bits in one word.
+pub(crate) fn pair(low: u32, high: u32) -> u64 {
+    u64::from(low) | u64::from(high) << 32
+}
+
+/// These two.
+#[allow(clippy::cast_possible_truncation, reason = "the halves are what is taken")]
+pub(crate) const fn halves(word: u64) -> (u32, u32) {
+    (word as u32, (word >> 32) as u32)
+}
+
+fn push_arrival(row: &mut Vec<u64>, arrival: &Arrival) {
+    row.extend([arrival.time.cast_unsigned(), pair(arrival.rank, arrival.clock), arrival.error]);
+}
+
+fn arrival(words: &[u64]) -> Arrival {
+    let (rank, clock) = halves(words[1]);
+    Arrival { time: words[0].cast_signed(), rank, clock, error: words[2] }
+}
+
+#[allow(clippy::cast_possible_truncation, reason = "the halves are what is taken")]
+fn push_instance(row: &mut Vec<u64>, (key, one): (&(u64, u32), &Instance)) {
+    let flags = (u64::from(one.last.is_some()) * HAS_LAST)
+        | (u64::from(one.root.is_some()) * HAS_ROOT)
+        | (u64::from(one.rival.is_some()) * HAS_RIVAL)
+        | (u64::from(one.is_mixed) * IS_MIXED);
+    row.extend([
+        key.0,
+        pair(key.1, one.event),
+        pair(one.size, one.count),
+        flags | (one.pattern as u64) << 8,
+        one.first.cast_unsigned(),
+        one.sum as u64,
+        (one.sum >> 64) as u64,
+        one.rival.unwrap_or(0).cast_unsigned(),
+    ]);
+    push_arrival(row, &one.last.unwrap_or_default());
+    push_arrival(row, &one.root.unwrap_or_default());
+}
+
+fn instance(words: &[u64]) -> Result<((u64, u32), Instance), TraceError> {
+    let ((sequence, event), (size, count)) = (halves(words[1]), halves(words[2]));
+    let has = |flag| words[3] & flag != 0;
+    let low = i128::from(words[5]);
+    let one = Instance {
+        event,
+        pattern: Pattern::from_code(words[3] >> 8).ok_or(WRONG)?,
+        size,
+        count,
+        last: has(HAS_LAST).then(|| arrival(&words[8..])),
+        rival: has(HAS_RIVAL).then(|| words[7].cast_signed()),
+        root: has(HAS_ROOT).then(|| arrival(&words[11..])),
+        first: words[4].cast_signed(),
+        sum: i128::from(words[6].cast_signed()) << 64 | low,
+        is_mixed: has(IS_MIXED),
+    };
+    if count == 0 { Err(WRONG) } else { Ok(((words[0], sequence), one)) }
+}
+
+fn push_key(row: &mut Vec<u64>, key: &MessageKey) {
+    let tag = pair(key.tag.cast_unsigned(), key.number);
+    row.extend([key.communicator, pair(key.source, key.destination), tag]);
+}
+
+fn message_key(words: &[u64]) -> MessageKey {
+    let ((source, destination), (tag, number)) = (halves(words[1]), halves(words[2]));
+    MessageKey { communicator: words[0], source, destination, tag: tag.cast_signed(), number }
+}
+
+fn push_awaited(row: &mut Vec<u64>, one: &Awaited) {
+    push_arrival(row, &one.begin);
+    let flags = u64::from(one.is_blocking) * IS_BLOCKING;
+    row.extend([one.span, pair(one.event, one.members), flags]);
+}
+
+fn awaited(words: &[u64]) -> Awaited {
+    let (event, members) = halves(words[4]);
+    let is_blocking = words[5] & IS_BLOCKING != 0;
+    Awaited { begin: arrival(words), span: words[3], event, members, is_blocking }
+}
+
+impl Gathered {
+    /// As the values of a packet.
+    #[must_use]
+    pub fn encode(&self) -> Values {
+        let mut reference = Vec::new();
+        if let Some((rank, clock)) = self.reference {
+            let is_cycles = u64::from(clock.is_cycles);
+            reference.extend([u64::from(rank), clock.ticks, clock.ns, clock.scale, is_cycles]);
+        }
+        let mut rows: [Vec<u64>; 6] = Default::default();
+        self.instances.iter().for_each(|one| push_instance(&mut rows[0], one));
+        for (key, one) in &self.sends {
+            push_key(&mut rows[1], key);
+            push_arrival(&mut rows[1], &one.begin);
+            rows[1].extend([one.span, one.event.into()]);
+        }
+        for (key, one) in &self.receives {
+            push_key(&mut rows[2], key);
+            push_awaited(&mut rows[2], one);
+        }
+        for (key, one) in &self.calls {
+            rows[3].push(pair(key.0, one.known));
+            push_awaited(&mut rows[3], &one.call);
+            push_arrival(&mut rows[3], &one.last);
+        }
+        for (&(rank, event), one) in &self.waited {
+            let words = [one.calls, one.wait_ns, one.error_ns, one.undecided];
+            rows[4].push(pair(rank, event));
+            rows[4].extend(words);
+        }
+        for (&rank, one) in &self.made {
+            rows[5].push(rank.into());
+            rows[5].extend([one.last, one.collective_ns, one.sends]);
+            rows[5].extend([one.send_ns, one.receives, one.receive_ns]);
+        }
+        let head = Values::new().scalar(VERSION).array(&reference).array(&self.counters);
+        rows.iter().fold(head, |values, rows| values.array(rows))
+    }
+
+    /// Reads the values of a packet.
+    ///
+    /// # Errors
+    /// [`TraceError::Format`] when they are another thing, else what is wrong with them.
+    pub fn decode(values: ValuesRef<'_>) -> Result<Self, TraceError> {
+        let fits = values.format().directives().eq(LAYOUT);
+        if !fits || values.scalar::<u32>(0)? != VERSION {
+            return Err(TraceError::Format { format: values.format().to_string() });
+        }
+        let reference = match values.array::<u64>(1)? {
+            [] => None,
+            &[rank, ticks, ns, scale, is_cycles] => {
+                let clock = FileClock { ticks, ns, scale, is_cycles: is_cycles != 0 };
+                Some((halves(rank).0, clock))
+            }
+            _ => return Err(WRONG),
+        };
+        let counters: &[u64] = values.array(2)?;
+        let counters = *<&[u64; COUNTERS]>::try_from(counters).map_err(|_| WRONG)?;
+        let mut read = Self { reference, counters, ..Self::default() };
+        for words in rows(values, 3, 14)? {
+            let (key, one) = instance(words)?;
+            fresh(read.instances.insert(key, one))?;
+        }
+        for words in rows(values, 4, 8)? {
+            let begin = arrival(&words[3..]);
+            let sent = Sent { begin, span: words[6], event: halves(words[7]).0 };
+            fresh(read.sends.insert(message_key(words), sent))?;
+        }
+        for words in rows(values, 5, 9)? {
+            fresh(read.receives.insert(message_key(words), awaited(&words[3..])))?;
+        }
+        for words in rows(values, 6, 10)? {
+            let (rank, known) = halves(words[0]);
+            let call = awaited(&words[1..]);
+            let one = ReceivingCall { call, known, last: arrival(&words[7..]) };
+            fresh(read.calls.insert((rank, call.begin.time), one))?;
+        }
+        for words in rows(values, 7, 5)? {
+            let [_, calls, wait_ns, error_ns, undecided] = *words else { return Err(WRONG) };
+            let one = Waited { calls, wait_ns, error_ns, undecided };
+            fresh(read.waited.insert(halves(words[0]), one))?;
+        }
+        for words in rows(values, 8, 7)? {
+            let [rank, last, collective_ns, sends, send_ns, receives, receive_ns] = *words else {
+                return Err(WRONG);
+            };
+            let one = Made { last, collective_ns, sends, send_ns, receives, receive_ns };
+            fresh(read.made.insert(halves(rank).0, one))?;
+        }
+        Ok(read)
+    }
+}
+
+/// The rows of one array.
+fn rows(
+    values: ValuesRef<'_>,
+    index: usize,
+    words: usize,
+) -> Result<core::slice::ChunksExact<'_, u64>, TraceError> {
+    let all: &[u64] = values.array(index)?;
+    // The entry for all others is beside the others.
+    if !all.len().is_multiple_of(words) || all.len() / words > ENTRIES_MAX + 1024 {
+        return Err(WRONG);
+    }
+    Ok(all.chunks_exact(words))
+}
+
+/// Each key is there once.
+fn fresh<T>(before: Option<T>) -> Result<(), TraceError> {
+    if before.is_none() { Ok(()) } else { Err(WRONG) }
+}

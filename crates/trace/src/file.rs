@@ -1,0 +1,258 @@
+//! An event file: its header, its communicators, and where its rings lie. The file is written by
+//! another process at any moment, so that every number of it is checked before it is used.
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use sapwood_packet::Rank;
+
+use crate::TraceError;
+use crate::event::RECORD_WORDS;
+
+/// Words of the header.
+pub const HEADER_WORDS: usize = 32;
+/// Words of a communicator's space.
+const SPACE_WORDS: usize = 8;
+/// Words before the records of a ring.
+const RING_WORDS: usize = 8;
+
+const MAGIC: u64 = u64::from_le_bytes(*b"SWEVENTS");
+const VERSION: u64 = 1;
+const SPACES_MAX: u64 = 1 << 16;
+const RINGS_MAX: u64 = 64;
+const RECORDS_MAX: u64 = 1 << 24;
+
+const CYCLES: u64 = 1;
+const RECORDING: u64 = 1;
+const ORDER_LOST: u64 = 4;
+const MESSAGES_LOST: u64 = 8;
+const BETWEEN: u64 = 1;
+
+/// The clock of a file: one moment by it and by `CLOCK_MONOTONIC`, and its rate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileClock {
+    /// The moment in ticks.
+    pub ticks: u64,
+    /// The same in nanoseconds.
+    pub ns: u64,
+    /// Nanoseconds per tick, in 1 / 2^32.
+    pub scale: u64,
+    /// Whether the ticks are those of the processor, which all processes of a host share.
+    pub is_cycles: bool,
+}
+
+/// A communicator of a process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Space {
+    /// The same in all its processes.
+    pub identity: u64,
+    /// Processes of the local group.
+    pub size: u32,
+    /// This process in it.
+    pub rank: Rank,
+    /// Whether it joins two groups.
+    pub is_between: bool,
+}
+
+/// What the header of a file says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventFile {
+    /// The rank in `MPI_COMM_WORLD`.
+    pub rank: Rank,
+    /// The size of `MPI_COMM_WORLD`.
+    pub world_size: u32,
+    /// The clock of the records.
+    pub clock: FileClock,
+    /// Whether records are written at this moment.
+    pub is_recording: bool,
+    /// Whether collectives were called unseen, so that their numbers mean nothing.
+    pub is_order_lost: bool,
+    /// The same of messages.
+    pub is_messages_lost: bool,
+    /// Records of threads that have no ring.
+    pub without_ring: u64,
+    /// Calls on communicators for which there was no room.
+    pub without_space: u64,
+    /// Receives of which it is not known which message they took.
+    pub unsure: u64,
+    spaces: usize,
+    rings: usize,
+    ring_records: usize,
+    rings_begin: usize,
+}
+
+impl EventFile {
+    /// Reads the header of a file that has this many words.
+    ///
+    /// # Errors
+    /// [`TraceError::File`] that names what is wrong.
+    pub fn read(header: &[u64], words: usize) -> Result<Self, TraceError> {
+        let wrong = |what, found, wanted| Err(TraceError::File { what, found, wanted });
+        let Some(header) = header.first_chunk::<HEADER_WORDS>() else {
+            return wrong("length of the header", header.len() as u64, HEADER_WORDS as u64);
+        };
+        if header[0] != MAGIC {
+            return wrong("first word", header[0], MAGIC);
+        }
+        if low(header[1]) != VERSION {
+            return wrong("version", low(header[1]), VERSION);
+        }
+        let (rank, world_size) = (word(header[2]), word(header[2] >> 32));
+        if rank >= world_size {
+            return wrong("rank", rank.into(), world_size.into());
+        }
+        let spaces_capacity = header[8] >> 32;
+        let (spaces, rings) = (low(header[9]), header[9] >> 32);
+        let (records, rings_begin) = (low(header[10]), header[10] >> 32);
+        for (what, found, limit) in [
+            ("number of communicators", spaces_capacity, SPACES_MAX),
+            ("number of communicators in use", spaces, spaces_capacity),
+            ("number of rings", rings, RINGS_MAX),
+            ("number of records", records, RECORDS_MAX),
+        ] {
+            if found > limit {
+                return wrong(what, found, limit);
+            }
+        }
+        let end = rings_begin / 8 + rings * (RING_WORDS as u64 + records * RECORD_WORDS as u64);
+        let spaces_end = (HEADER_WORDS as u64 + spaces * SPACE_WORDS as u64) * 8;
+        if !records.is_power_of_two() || spaces_end > rings_begin || end > words as u64 {
+            return wrong("end of the rings", end, words as u64);
+        }
+        let state = low(header[8]);
+        let place = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        Ok(Self {
+            rank,
+            world_size,
+            clock: FileClock {
+                ticks: header[5],
+                ns: header[6],
+                scale: header[7],
+                is_cycles: header[3] >> 32 & CYCLES != 0,
+            },
+            is_recording: state & RECORDING != 0,
+            is_order_lost: state & ORDER_LOST != 0,
+            is_messages_lost: state & MESSAGES_LOST != 0,
+            without_ring: header[11],
+            without_space: header[12],
+            unsure: header[13],
+            spaces: place(spaces),
+            rings: place(rings),
+            ring_records: place(records),
+            rings_begin: place(rings_begin / 8),
+        })
+    }
+
+    /// Where the communicators are, in words.
+    #[must_use]
+    pub const fn spaces(&self) -> Range<usize> {
+        HEADER_WORDS..HEADER_WORDS + self.spaces * SPACE_WORDS
+    }
+
+    /// The number of rings.
+    #[must_use]
+    pub const fn rings(&self) -> usize {
+        self.rings
+    }
+
+    /// Records of each ring, a power of two.
+    #[must_use]
+    pub const fn ring_records(&self) -> usize {
+        self.ring_records
+    }
+
+    /// The word that says how many records a ring has had.
+    #[must_use]
+    pub const fn head(&self, ring: usize) -> usize {
+        self.rings_begin + ring * (RING_WORDS + self.ring_records * RECORD_WORDS)
+    }
+
+    /// Where the record of a number is in a ring, in words.
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation, reason = "a place in a ring is smaller than it")]
+    pub const fn record(&self, ring: usize, number: u64) -> Range<usize> {
+        let place = number as usize & (self.ring_records - 1);
+        let begin = self.head(ring) + RING_WORDS + place * RECORD_WORDS;
+        begin..begin + RECORD_WORDS
+    }
+}
+
+/// Reads communicators, out of the words where they are.
+#[must_use]
+pub fn spaces(words: &[u64]) -> Vec<Space> {
+    let space = |words: &[u64]| Space {
+        identity: words[1],
+        size: word(words[2] >> 32),
+        rank: word(words[3]),
+        is_between: words[3] >> 32 & BETWEEN != 0,
+    };
+    words.chunks_exact(SPACE_WORDS).map(space).collect()
+}
+
+const fn low(word: u64) -> u64 {
+    word & 0xffff_ffff
+}
+
+#[allow(clippy::cast_possible_truncation, reason = "the low half is what is taken")]
+const fn word(word: u64) -> u32 {
+    word as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header() -> [u64; HEADER_WORDS] {
+        let mut header = [0; HEADER_WORDS];
+        header[0] = MAGIC;
+        header[1] = 1 | 256 << 32;
+        header[2] = 3 | 8 << 32;
+        header[3] = 77 | 1 << 32;
+        header[8] = 3 | 4 << 32;
+        header[9] = 2 | 2 << 32;
+        header[10] = 16 | (256 + 4 * 64) << 32;
+        header
+    }
+
+    const WORDS: usize = 32 + 4 * 8 + 2 * (8 + 16 * 4);
+
+    #[test]
+    fn a_header_is_read_as_it_is_drawn() {
+        let file = EventFile::read(&header(), WORDS).expect("a whole file");
+        assert_eq!((file.rank, file.world_size, file.is_recording), (3, 8, true));
+        assert!(file.clock.is_cycles && !file.is_order_lost);
+        assert_eq!(file.spaces(), 32..48);
+        assert_eq!((file.head(0), file.head(1)), (64, 64 + 72));
+        assert_eq!(file.record(1, 17), 64 + 72 + 8 + 4..64 + 72 + 8 + 8);
+    }
+
+    #[test]
+    fn a_file_that_is_cut_or_forged_is_refused() {
+        let error = EventFile::read(&header(), WORDS - 1).expect_err("a word is missing");
+        assert!(error.to_string().contains("end of the rings"), "{error}");
+        for (place, value) in [
+            (0, 1),
+            (1, 2 | 256 << 32),
+            (2, 8 | 8 << 32),
+            (9, 5 | 2 << 32),
+            (9, 2 | 1 << 63),
+            (10, 15 | 512 << 32),
+            (10, 16 | 8 << 32),
+            (10, u64::MAX),
+        ] {
+            let mut forged = header();
+            forged[place] = value;
+            assert!(EventFile::read(&forged, WORDS).is_err(), "word {place}: {value:#x}");
+        }
+        assert!(EventFile::read(&header()[..31], WORDS).is_err());
+    }
+
+    #[test]
+    fn communicators_are_read_as_they_are_drawn() {
+        let words = [1, 0xabc, 7 | 4 << 32, 2 | 1 << 32, 0, 0, 0, 0];
+        let expected = Space { identity: 0xabc, size: 4, rank: 2, is_between: true };
+        assert_eq!(spaces(&words), [expected]);
+    }
+
+    use std::string::ToString;
+}

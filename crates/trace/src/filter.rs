@@ -1,0 +1,51 @@
+//! The filter `trace-waits`: what several leaves have gathered becomes one packet.
+
+use alloc::boxed::Box;
+use alloc::format;
+
+use sapwood_filter::{Emitter, Filter, FilterError, Registry, WaveRef};
+use sapwood_packet::ValuesRef;
+
+use crate::{Gathered, TraceError};
+
+/// The filter's name.
+pub const TRACE_WAITS: &str = "trace-waits";
+
+/// Adds the filter to those that a process can make. It takes no parameters; its packets are
+/// [`Gathered::encode`]d on their way in and on their way out.
+#[must_use]
+pub fn register(registry: Registry) -> Registry {
+    registry.with(TRACE_WAITS, make)
+}
+
+fn make(parameters: ValuesRef<'_>) -> Result<Box<dyn Filter>, FilterError> {
+    if parameters.is_empty() {
+        Ok(Box::new(TraceWaits))
+    } else {
+        Err(FilterError::Parameters { name: TRACE_WAITS, takes: "no parameters" })
+    }
+}
+
+struct TraceWaits;
+
+impl Filter for TraceWaits {
+    fn transform(&mut self, wave: &WaveRef<'_>, out: &mut Emitter) -> Result<(), FilterError> {
+        let [first, others @ ..] = wave.packets else { return Ok(()) };
+        if others.is_empty() {
+            out.emit_encoded(first.header.tag, first.values());
+            return Ok(());
+        }
+        let mut gathered = Gathered::decode(first.values()).map_err(failed)?;
+        for other in others {
+            gathered.merge(Gathered::decode(other.values()).map_err(failed)?);
+        }
+        gathered.bound();
+        out.emit(first.header.tag, gathered.encode());
+        Ok(())
+    }
+}
+
+#[cold]
+fn failed(error: TraceError) -> FilterError {
+    FilterError::Failed(format!("filter '{TRACE_WAITS}': {error}"))
+}

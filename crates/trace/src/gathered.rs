@@ -1,0 +1,288 @@
+//! What leaves have gathered of their ranks' events, and the merging of it on the way up.
+//!
+//! Instances of collectives are merged by their key; a message's send and its receive meet where
+//! their ways meet, and leave the time that one waited for the other. What has not met yet travels
+//! on. Waits are sums per rank and event, and per rank that made others wait; nothing in a packet
+//! grows with the number of events that have been settled. It travels as these values:
+//!
+//! ```text
+//!  0  %ud    version, 1
+//!  1  %auld  the clock of the lowest rank: rank, ticks, nanoseconds, scale, whether it is cycles;
+//!            or nothing
+//!  2  %auld  counters, in the order of `Counter`
+//!  3  %auld  instances, 14 words each
+//!  4  %auld  sends, 8 words each
+//!  5  %auld  receives, 9 words each
+//!  6  %auld  calls that complete receives, 10 words each
+//!  7  %auld  waits by rank and event, 5 words each
+//!  8  %auld  who made others wait, 7 words each
+//! ```
+
+use alloc::collections::BTreeMap;
+
+use sapwood_packet::Rank;
+
+use crate::file::FileClock;
+use crate::instance::{Instance, InstanceKey};
+use crate::message::{Awaited, CallKey, MessageKey, ReceivingCall, Sent, Wait, wait};
+
+/// The most entries of each kind in one packet. What is beyond is counted.
+pub const ENTRIES_MAX: usize = 1 << 16;
+/// In the place of a rank: all those that found no room.
+pub const OTHERS: Rank = Rank::MAX;
+
+/// What is counted beside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Counter {
+    /// Events that were read.
+    Events = 0,
+    /// Events that were overwritten before they were read.
+    Dropped = 1,
+    /// Events of threads that have no ring.
+    WithoutRing = 2,
+    /// Calls on communicators for which there was no room.
+    WithoutSpace = 3,
+    /// Receives of which it is not known which message they took.
+    Unsure = 4,
+    /// Collectives whose number is not known.
+    Unordered = 5,
+    /// Entries that found no room on their way.
+    LeftOut = 6,
+}
+
+/// How many counters there are.
+pub const COUNTERS: usize = 7;
+
+/// How one rank has waited in one event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waited {
+    /// Calls of which it is known.
+    pub calls: u64,
+    /// Nanoseconds.
+    pub wait_ns: u64,
+    /// By how much these may be off.
+    pub error_ns: u64,
+    /// Calls whose wait the clocks do not tell.
+    pub undecided: u64,
+}
+
+/// How one rank has made others wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Made {
+    /// Collectives for which it was the one that others waited for.
+    pub last: u64,
+    /// Nanoseconds that all others together have waited for it in these.
+    pub collective_ns: u64,
+    /// Calls that waited for a message that it had not begun to send.
+    pub sends: u64,
+    /// Nanoseconds of these.
+    pub send_ns: u64,
+    /// Sends that waited for its receive to begin.
+    pub receives: u64,
+    /// Nanoseconds of these.
+    pub receive_ns: u64,
+}
+
+impl Waited {
+    /// Adds a call.
+    pub const fn add(&mut self, wait: Wait) {
+        match wait {
+            Wait::Known(ns, error) => {
+                self.calls += 1;
+                self.wait_ns = self.wait_ns.saturating_add(ns);
+                self.error_ns = self.error_ns.saturating_add(error);
+            }
+            Wait::Undecided => self.undecided += 1,
+        }
+    }
+
+    /// Adds other calls.
+    pub const fn merge(&mut self, other: &Self) {
+        self.calls = self.calls.saturating_add(other.calls);
+        self.wait_ns = self.wait_ns.saturating_add(other.wait_ns);
+        self.error_ns = self.error_ns.saturating_add(other.error_ns);
+        self.undecided = self.undecided.saturating_add(other.undecided);
+    }
+}
+
+impl Made {
+    /// Adds what happened elsewhere.
+    pub const fn merge(&mut self, other: &Self) {
+        self.last = self.last.saturating_add(other.last);
+        self.collective_ns = self.collective_ns.saturating_add(other.collective_ns);
+        self.sends = self.sends.saturating_add(other.sends);
+        self.send_ns = self.send_ns.saturating_add(other.send_ns);
+        self.receives = self.receives.saturating_add(other.receives);
+        self.receive_ns = self.receive_ns.saturating_add(other.receive_ns);
+    }
+
+    /// All that others have waited for it, in nanoseconds.
+    #[must_use]
+    pub const fn total_ns(&self) -> u64 {
+        self.collective_ns.saturating_add(self.send_ns).saturating_add(self.receive_ns)
+    }
+}
+
+/// What is on its way up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Gathered {
+    /// The clock of the lowest rank.
+    pub reference: Option<(Rank, FileClock)>,
+    /// By [`Counter`].
+    pub counters: [u64; COUNTERS],
+    /// Collectives.
+    pub instances: BTreeMap<InstanceKey, Instance>,
+    /// Messages whose receive is not known yet.
+    pub sends: BTreeMap<MessageKey, Sent>,
+    /// Messages whose send is not known yet.
+    pub receives: BTreeMap<MessageKey, Awaited>,
+    /// Calls of which not all senders are known yet.
+    pub calls: BTreeMap<CallKey, ReceivingCall>,
+    /// Waits by rank and event.
+    pub waited: BTreeMap<(Rank, u32), Waited>,
+    /// Who made others wait.
+    pub made: BTreeMap<Rank, Made>,
+}
+
+impl Gathered {
+    /// Adds to a counter.
+    pub const fn count(&mut self, counter: Counter, amount: u64) {
+        let place = counter as usize;
+        self.counters[place] = self.counters[place].saturating_add(amount);
+    }
+
+    /// Whether nothing is in it that another packet would change.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.counters == [0; COUNTERS]
+            && self.instances.is_empty()
+            && self.sends.is_empty()
+            && self.receives.is_empty()
+            && self.calls.is_empty()
+            && self.waited.is_empty()
+            && self.made.is_empty()
+    }
+
+    /// Entries that have not been settled.
+    #[must_use]
+    pub fn open_entries(&self) -> usize {
+        self.instances.len() + self.sends.len() + self.receives.len() + self.calls.len()
+    }
+
+    /// Adds what is known of an instance.
+    pub fn add_instance(&mut self, key: InstanceKey, instance: &Instance) {
+        match self.instances.get_mut(&key) {
+            Some(mine) => mine.merge(instance),
+            None => drop(self.instances.insert(key, *instance)),
+        }
+    }
+
+    /// Adds a send; if its receive is here they meet.
+    pub fn add_send(&mut self, key: MessageKey, sent: Sent) {
+        match self.receives.remove(&key) {
+            Some(awaited) => self.meet(&sent, awaited),
+            None => drop(self.sends.insert(key, sent)),
+        }
+    }
+
+    /// Adds a receive; if its send is here they meet.
+    pub fn add_receive(&mut self, key: MessageKey, awaited: Awaited) {
+        match self.sends.remove(&key) {
+            Some(sent) => self.meet(&sent, awaited),
+            None => drop(self.receives.insert(key, awaited)),
+        }
+    }
+
+    fn meet(&mut self, sent: &Sent, awaited: Awaited) {
+        if sent.span > 0 && awaited.is_blocking {
+            let waited = wait(&sent.begin, sent.span, &awaited.begin);
+            self.credit(sent.begin.rank, sent.event, waited);
+            if let Wait::Known(ns @ 1.., _) = waited {
+                let made = Made { receives: 1, receive_ns: ns, ..Made::default() };
+                self.blame(awaited.begin.rank, &made);
+            }
+        }
+        if awaited.members > 0 {
+            let key = (awaited.begin.rank, awaited.begin.time);
+            self.add_call(key, &ReceivingCall::of(awaited, sent));
+        }
+    }
+
+    fn add_call(&mut self, key: CallKey, call: &ReceivingCall) {
+        let mut whole = *call;
+        if let Some(mine) = self.calls.remove(&key) {
+            whole.merge(&mine);
+        }
+        if !whole.is_whole() {
+            self.calls.insert(key, whole);
+            return;
+        }
+        let ReceivingCall { call, last, .. } = whole;
+        let waited = wait(&call.begin, call.span, &last);
+        self.credit(call.begin.rank, call.event, waited);
+        if let Wait::Known(ns @ 1.., _) = waited {
+            self.blame(last.rank, &Made { sends: 1, send_ns: ns, ..Made::default() });
+        }
+    }
+
+    /// Adds a call to the waits of a rank.
+    pub fn credit(&mut self, rank: Rank, event: u32, waited: Wait) {
+        self.waited.entry((rank, event)).or_default().add(waited);
+    }
+
+    /// Adds to what a rank has made others wait.
+    pub fn blame(&mut self, rank: Rank, made: &Made) {
+        self.made.entry(rank).or_default().merge(made);
+    }
+
+    /// Takes in what other leaves have gathered.
+    pub fn merge(&mut self, other: Self) {
+        let lowest = |one: &(Rank, FileClock)| one.0;
+        self.reference = self.reference.into_iter().chain(other.reference).min_by_key(lowest);
+        for (mine, theirs) in self.counters.iter_mut().zip(other.counters) {
+            *mine = mine.saturating_add(theirs);
+        }
+        other.instances.iter().for_each(|(&key, one)| self.add_instance(key, one));
+        other.sends.into_iter().for_each(|(key, one)| self.add_send(key, one));
+        other.receives.into_iter().for_each(|(key, one)| self.add_receive(key, one));
+        other.calls.iter().for_each(|(&key, one)| self.add_call(key, one));
+        for (key, one) in other.waited {
+            self.waited.entry(key).or_default().merge(&one);
+        }
+        for (rank, one) in other.made {
+            self.blame(rank, &one);
+        }
+    }
+
+    /// Keeps to the number of entries that a packet may have.
+    pub fn bound(&mut self) {
+        let left_out = cut(&mut self.instances)
+            + cut(&mut self.sends)
+            + cut(&mut self.receives)
+            + cut(&mut self.calls);
+        self.count(Counter::LeftOut, left_out);
+        // Sums stay right, only whose they are is not known any more.
+        for _ in ENTRIES_MAX..self.waited.len() {
+            let last = self.waited.range(..(OTHERS, 0)).next_back().map(|(key, one)| (*key, *one));
+            let Some((key, one)) = last else { break };
+            self.waited.remove(&key);
+            self.waited.entry((OTHERS, key.1)).or_default().merge(&one);
+        }
+        for _ in ENTRIES_MAX..self.made.len() {
+            let last = self.made.range(..OTHERS).next_back().map(|(rank, one)| (*rank, *one));
+            let Some((rank, one)) = last else { break };
+            self.made.remove(&rank);
+            self.blame(OTHERS, &one);
+        }
+    }
+}
+
+fn cut<K: Ord, V>(map: &mut BTreeMap<K, V>) -> u64 {
+    let mut count = 0;
+    while map.len() > ENTRIES_MAX {
+        map.pop_last();
+        count += 1;
+    }
+    count
+}

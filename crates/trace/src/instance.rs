@@ -1,0 +1,212 @@
+//! One instance of a collective: when its processes came, merged over as many as are known.
+
+use sapwood_packet::Rank;
+
+/// Who waits for whom in a collective.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Pattern {
+    /// All wait for the last one.
+    #[default]
+    All = 0,
+    /// All wait for the root.
+    FromRoot = 1,
+    /// The root waits for the last of the others.
+    ToRoot = 2,
+}
+
+impl Pattern {
+    pub(crate) const fn from_code(code: u64) -> Option<Self> {
+        Some(match code {
+            0 => Self::All,
+            1 => Self::FromRoot,
+            2 => Self::ToRoot,
+            _ => return None,
+        })
+    }
+}
+
+/// When a process came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Arrival {
+    /// Nanoseconds of the common clock.
+    pub time: i64,
+    /// The process, as its rank in `MPI_COMM_WORLD`.
+    pub rank: Rank,
+    /// The number of the clock by which it was measured.
+    pub clock: u32,
+    /// By how much that clock may be off, either way, in nanoseconds.
+    pub error: u64,
+}
+
+impl Arrival {
+    /// Whether this one is later; of equal ones the lower rank, so that the order of merging does
+    /// not matter.
+    fn is_after(&self, other: &Self) -> bool {
+        (self.time, core::cmp::Reverse(self.rank)) > (other.time, core::cmp::Reverse(other.rank))
+    }
+
+    /// By how much the time between the two may be off.
+    #[must_use]
+    pub const fn error_to(&self, other: &Self) -> u64 {
+        if self.clock == other.clock { 0 } else { self.error.saturating_add(other.error) }
+    }
+
+    /// The latest time at which it may have been.
+    fn latest(&self) -> i64 {
+        self.time.saturating_add_unsigned(self.error)
+    }
+}
+
+/// Which instance of which communicator: its identity and the number of the collective on it.
+pub type InstanceKey = (u64, u32);
+
+/// What is known of an instance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Instance {
+    /// Function and size class, as the events of a profile have them.
+    pub event: u32,
+    /// Who waits for whom.
+    pub pattern: Pattern,
+    /// Processes of the communicator.
+    pub size: u32,
+    /// Those of which the arrival is known.
+    pub count: u32,
+    /// The latest arrival; of those beside the root if only the root waits.
+    pub last: Option<Arrival>,
+    /// The latest time at which a process of another clock than the last one may have come.
+    pub rival: Option<i64>,
+    /// The arrival of the root.
+    pub root: Option<Arrival>,
+    /// The earliest arrival.
+    pub first: i64,
+    /// Sum of all arrivals.
+    pub sum: i128,
+    /// Whether its processes called different functions.
+    pub is_mixed: bool,
+}
+
+impl Instance {
+    /// Of one process.
+    #[must_use]
+    pub fn of(event: u32, pattern: Pattern, size: u32, arrival: Arrival, is_root: bool) -> Self {
+        let is_last = pattern != Pattern::ToRoot || !is_root;
+        Self {
+            event,
+            pattern,
+            size,
+            count: 1,
+            last: is_last.then_some(arrival),
+            rival: None,
+            root: is_root.then_some(arrival),
+            first: arrival.time,
+            sum: arrival.time.into(),
+            is_mixed: false,
+        }
+    }
+
+    /// Takes in what is known of other processes.
+    pub fn merge(&mut self, other: &Self) {
+        self.is_mixed |= other.is_mixed || self.event != other.event || self.size != other.size;
+        self.event = self.event.min(other.event);
+        self.count = self.count.saturating_add(other.count);
+        self.first = self.first.min(other.first);
+        self.sum = self.sum.saturating_add(other.sum);
+        self.root = self.root.or(other.root);
+        let rivals = [self.rival, other.rival];
+        let (last, loser) = match (self.last, other.last) {
+            (Some(ours), Some(theirs)) if theirs.is_after(&ours) => (Some(theirs), Some(ours)),
+            (ours, theirs) => (ours.or(theirs), ours.and(theirs)),
+        };
+        // One of the last one's own clock may be among them: then it counts as a rival without
+        // need, which makes a claim weaker and never wrong.
+        let loser = loser.filter(|loser| last.is_some_and(|last| last.clock != loser.clock));
+        self.rival = rivals.into_iter().flatten().chain(loser.map(|one| one.latest())).max();
+        self.last = last;
+    }
+
+    /// Whether all processes have come.
+    #[must_use]
+    pub const fn is_whole(&self) -> bool {
+        self.count >= self.size
+    }
+
+    /// The process for which others have waited; none if the calls do not belong together. Whether
+    /// it was the one is not decided where its clock does not say.
+    #[must_use]
+    pub fn culprit(&self) -> Option<(Arrival, bool)> {
+        if self.is_mixed || self.count > self.size {
+            return None;
+        }
+        match self.pattern {
+            Pattern::All => {
+                let last = self.last?;
+                let is_decided = self
+                    .rival
+                    .is_none_or(|rival| last.time.saturating_sub_unsigned(last.error) > rival);
+                Some((last, is_decided))
+            }
+            Pattern::FromRoot => Some((self.root?, true)),
+            Pattern::ToRoot => Some((self.last?, true)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arrival(rank: Rank, time: i64, clock: u32) -> Arrival {
+        Arrival { time, rank, clock, error: u64::from(clock) * 10 }
+    }
+
+    fn merged(order: &[Rank], arrivals: &[Arrival], pattern: Pattern, root: Rank) -> Instance {
+        let size = u32::try_from(arrivals.len()).expect("few");
+        let one =
+            |rank: Rank| Instance::of(7, pattern, size, arrivals[rank as usize], rank == root);
+        let mut instance = one(order[0]);
+        order[1..].iter().for_each(|&rank| instance.merge(&one(rank)));
+        instance
+    }
+
+    #[test]
+    fn the_last_one_is_found_in_any_order() {
+        let arrivals = [arrival(0, 5, 0), arrival(1, 90, 0), arrival(2, 90, 0), arrival(3, 7, 0)];
+        let instance = merged(&[0, 1, 2, 3], &arrivals, Pattern::All, 9);
+        assert_eq!(instance, merged(&[3, 2, 0, 1], &arrivals, Pattern::All, 9));
+        assert_eq!((instance.sum, instance.first, instance.is_whole()), (192, 5, true));
+        assert_eq!(instance.culprit(), Some((arrivals[1], true)));
+    }
+
+    #[test]
+    fn of_rooted_collectives_the_root_or_the_last_of_the_others_counts() {
+        let arrivals = [arrival(0, 5, 0), arrival(1, 50, 0), arrival(2, 90, 0)];
+        let from = merged(&[2, 0, 1], &arrivals, Pattern::FromRoot, 1);
+        assert_eq!(from.culprit(), Some((arrivals[1], true)));
+        let to = merged(&[2, 0, 1], &arrivals, Pattern::ToRoot, 2);
+        assert_eq!(to.culprit(), Some((arrivals[1], true)));
+    }
+
+    #[test]
+    fn two_clocks_decide_only_what_lies_outside_of_their_errors() {
+        // Errors are 10 and 20: 30 together.
+        let decided = [arrival(0, 100, 1), arrival(1, 131, 2)];
+        let close = [arrival(0, 100, 1), arrival(1, 130, 2)];
+        let culprit = |arrivals: &[Arrival], order: &[Rank]| {
+            merged(order, arrivals, Pattern::All, 9).culprit().expect("one came last")
+        };
+        for order in [[0, 1], [1, 0]] {
+            assert_eq!(culprit(&decided, &order), (decided[1], true));
+            assert_eq!(culprit(&close, &order), (close[1], false));
+        }
+        let same = [arrival(0, 100, 1), arrival(1, 101, 1)];
+        assert_eq!(culprit(&same, &[0, 1]), (same[1], true));
+    }
+
+    #[test]
+    fn calls_that_do_not_belong_together_accuse_no_rank() {
+        let mut instance = Instance::of(7, Pattern::All, 2, arrival(0, 5, 0), false);
+        instance.merge(&Instance::of(8, Pattern::All, 2, arrival(1, 9, 0), false));
+        assert_eq!((instance.is_whole(), instance.culprit()), (true, None));
+    }
+}

@@ -1,0 +1,217 @@
+//! The front-end's side: what has come up is put together over rounds, and what is whole is
+//! settled: told to the leaves, and added to the figures of the run.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use sapwood_packet::Rank;
+
+use crate::gathered::{COUNTERS, Counter, Gathered, Made, OTHERS, Waited};
+use crate::observer::Settled;
+
+/// Entries of each kind that wait for their other part, at most.
+const OPEN_MAX: usize = 1 << 17;
+/// Ends of instances that wait to be told to the leaves, at most.
+const SETTLED_MAX: usize = 1 << 18;
+
+/// What is known of waits in a run so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Findings {
+    /// By rank and event; [`OTHERS`] stands for ranks that found no room.
+    pub waited: BTreeMap<(Rank, u32), Waited>,
+    /// By the rank for which others waited.
+    pub made: BTreeMap<Rank, Made>,
+    /// By [`Counter`].
+    pub counters: [u64; COUNTERS],
+    /// Collectives of which all processes are known.
+    pub collectives: u64,
+    /// Of these, those of which the clocks do not tell who came last.
+    pub undecided: u64,
+    /// Of these, those in which processes called different functions.
+    pub mixed: u64,
+    /// Collectives of which some processes never came, or are not known.
+    pub incomplete: u64,
+    /// Sends without a known receive.
+    pub unmatched_sends: u64,
+    /// Receives without a known send.
+    pub unmatched_receives: u64,
+}
+
+/// The waits of one event over the ranks that have it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EventWaits {
+    /// Function and size class.
+    pub event: u32,
+    /// Ranks that have it.
+    pub ranks: u32,
+    /// Over all of them.
+    pub sum: Waited,
+    /// The longest wait of a rank, in nanoseconds.
+    pub max_ns: u64,
+    /// The lowest rank that has it.
+    pub max_rank: Rank,
+}
+
+impl Findings {
+    /// A counter.
+    #[must_use]
+    pub const fn counter(&self, counter: Counter) -> u64 {
+        self.counters[counter as usize]
+    }
+
+    /// The waits of each event, by its number.
+    #[must_use]
+    pub fn events(&self) -> Vec<EventWaits> {
+        let mut events: BTreeMap<u32, EventWaits> = BTreeMap::new();
+        for (&(rank, event), one) in &self.waited {
+            let all = events.entry(event).or_insert(EventWaits { event, ..EventWaits::default() });
+            all.sum.merge(one);
+            if rank == OTHERS {
+                continue;
+            }
+            all.ranks += 1;
+            if all.ranks == 1 || one.wait_ns > all.max_ns {
+                (all.max_ns, all.max_rank) = (one.wait_ns, rank);
+            }
+        }
+        events.into_values().collect()
+    }
+
+    /// The waits of a rank in all events.
+    #[must_use]
+    pub fn of_rank(&self, rank: Rank) -> Waited {
+        let mut all = Waited::default();
+        self.waited.range((rank, 0)..=(rank, u32::MAX)).for_each(|(_, one)| all.merge(one));
+        all
+    }
+}
+
+/// What is open, and what was found.
+#[derive(Clone, Debug, Default)]
+pub struct Ledger {
+    open: Gathered,
+    settled: Vec<Settled>,
+    findings: Findings,
+}
+
+impl Ledger {
+    /// What was found so far.
+    #[must_use]
+    pub const fn findings(&self) -> &Findings {
+        &self.findings
+    }
+
+    /// The clock by which all files of one host are read.
+    #[must_use]
+    pub const fn reference(&self) -> Option<(Rank, crate::FileClock)> {
+        self.open.reference
+    }
+
+    /// Takes what has come; whether anything new was in it.
+    pub fn absorb(&mut self, gathered: Gathered) -> bool {
+        let is_new = !gathered.is_empty();
+        // The first reference holds: what has been converted stays so.
+        let reference = self.open.reference.or(gathered.reference);
+        self.open.merge(gathered);
+        self.open.reference = reference;
+        self.settle();
+        self.give_up(OPEN_MAX);
+        let found = &mut self.findings;
+        for (mine, theirs) in found.counters.iter_mut().zip(&mut self.open.counters) {
+            *mine = mine.saturating_add(core::mem::take(theirs));
+        }
+        for (key, one) in core::mem::take(&mut self.open.waited) {
+            found.waited.entry(key).or_default().merge(&one);
+        }
+        for (rank, one) in core::mem::take(&mut self.open.made) {
+            found.made.entry(rank).or_default().merge(&one);
+        }
+        is_new
+    }
+
+    fn settle(&mut self) {
+        let found = &mut self.findings;
+        let settled = &mut self.settled;
+        self.open.instances.retain(|&key, one| {
+            if !one.is_whole() {
+                return true;
+            }
+            found.collectives += 1;
+            found.mixed += u64::from(one.is_mixed);
+            let culprit = one.culprit();
+            if let Some((arrival, is_decided)) = culprit {
+                found.undecided += u64::from(!is_decided);
+                // One that came first has made no other wait.
+                if is_decided && arrival.time > one.first {
+                    found.made.entry(arrival.rank).or_default().last += 1;
+                }
+            }
+            let culprit = culprit.map(|(arrival, _)| arrival);
+            settled.push(Settled { key, pattern: one.pattern, culprit });
+            false
+        });
+    }
+
+    /// Gives up the oldest of what is open, down to fewer than as many.
+    fn give_up(&mut self, most: usize) {
+        let open = &mut self.open;
+        for key in oldest(&open.instances, most, |one| one.first) {
+            if let Some(one) = open.instances.remove(&key) {
+                self.findings.incomplete += 1;
+                // So that its leaves wait no longer.
+                self.settled.push(Settled { key, pattern: one.pattern, culprit: None });
+            }
+        }
+        for key in oldest(&open.sends, most, |one| one.begin.time) {
+            open.sends.remove(&key);
+            self.findings.unmatched_sends += 1;
+        }
+        for key in oldest(&open.receives, most, |one| one.begin.time) {
+            if let Some(one) = open.receives.remove(&key) {
+                self.findings.unmatched_receives += u64::from(one.members > 0);
+            }
+        }
+        for key in oldest(&open.calls, most, |one| one.call.begin.time) {
+            // Their other receives are counted by themselves.
+            open.calls.remove(&key);
+        }
+        // Leaves forget by themselves what they are not told.
+        let excess = self.settled.len().saturating_sub(SETTLED_MAX);
+        self.settled.drain(..excess);
+    }
+
+    /// The ends of instances that are to be told to the leaves, at most as many.
+    pub fn take_settled(&mut self, most: usize) -> Vec<Settled> {
+        self.settled.drain(..self.settled.len().min(most)).collect()
+    }
+
+    /// Whether ends of instances wait to be told.
+    #[must_use]
+    pub fn has_settled(&self) -> bool {
+        !self.settled.is_empty()
+    }
+
+    /// Nothing more will come: what is open is counted.
+    #[must_use]
+    pub fn close(mut self) -> Findings {
+        self.give_up(0);
+        self.findings
+    }
+
+    /// The same as of now, of a run that goes on.
+    #[must_use]
+    pub fn snapshot(&self) -> Findings {
+        self.findings.clone()
+    }
+}
+
+/// The keys of the oldest entries, if there are more than as many: a quarter more than need be.
+fn oldest<K: Copy, V>(map: &BTreeMap<K, V>, most: usize, time: impl Fn(&V) -> i64) -> Vec<K> {
+    if map.len() <= most {
+        return Vec::new();
+    }
+    let mut keys: Vec<(i64, K)> = map.iter().map(|(&key, one)| (time(one), key)).collect();
+    keys.sort_by_key(|(time, _)| *time);
+    keys.truncate(keys.len() - most + most / 4);
+    keys.into_iter().map(|(_, key)| key).collect()
+}

@@ -1,0 +1,68 @@
+//! Events of programs: rings of records, who waits for whom, and for how long.
+//!
+//! A rank of an MPI program writes what it does into rings of an event file that it shares
+//! ([`EventFile`], [`Record`]); a leaf of the tree reads them behind the writer's back
+//! ([`RingCursor`]) and gives the events to an [`Observer`]. What it gathers of them ([`Gathered`])
+//! is merged on its way up by the filter `trace-waits` ([`register`]), and put together over rounds
+//! in the front-end's [`Ledger`]. That tells the leaves how each collective has ended
+//! ([`Settled`]), from which each tells how long its own ranks have waited in it.
+//!
+//! **Identity.** A collective is known by its communicator's identity, on which all its processes
+//! agree, and its number on that communicator; a message by its communicator, sender, receiver and
+//! tag, and its number among these. Events that were overwritten, or whose number is not known,
+//! are counted and take part in nothing: no wait is a guess.
+//!
+//! **Waits.** The wait of a process in a collective is the time in its call before the one came
+//! for which it waits: the last one, or the root, or for a root the last of the others
+//! ([`Pattern`]). The wait of a receive is the time in its call before the matching send began,
+//! the last of several in one call. Times of different clocks are compared within the errors of
+//! these clocks only; what lies inside is counted as undecided.
+//!
+//! ```
+//! use sapwood_trace::{Arrival, Gathered, Instance, Ledger, Pattern};
+//!
+//! let mut ledger = Ledger::default();
+//! for (rank, time) in [(0, 1_000), (1, 9_000)] {
+//!     let arrival = Arrival { time, rank, ..Arrival::default() };
+//!     let mut gathered = Gathered::default();
+//!     gathered.add_instance((7, 1), &Instance::of(17, Pattern::All, 2, arrival, false));
+//!     ledger.absorb(gathered);
+//! }
+//! let settled = ledger.take_settled(10);
+//! assert_eq!(settled[0].culprit.map(|culprit| culprit.rank), Some(1));
+//! assert_eq!(ledger.findings().made[&1].last, 1);
+//! ```
+#![no_std]
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+mod clock;
+mod codec;
+mod culprit;
+mod error;
+mod event;
+mod file;
+mod filter;
+mod gathered;
+mod instance;
+mod ledger;
+mod message;
+mod observer;
+mod ring;
+
+pub use clock::{HostClock, READING_ERROR_NS};
+pub use culprit::{Culprit, culprits};
+pub use error::TraceError;
+pub use event::{Event, EventKind, RECORD_WORDS, Record};
+pub use file::{EventFile, FileClock, HEADER_WORDS, Space, spaces};
+pub use filter::{TRACE_WAITS, register};
+pub use gathered::{COUNTERS, Counter, ENTRIES_MAX, Gathered, Made, OTHERS, Waited};
+pub use instance::{Arrival, Instance, InstanceKey, Pattern};
+pub use ledger::{EventWaits, Findings, Ledger};
+pub use message::{Awaited, CallKey, MessageKey, ReceivingCall, Sent, Wait, wait};
+pub use observer::{Circumstances, Observer, SETTLED_WORDS, Settled};
+pub use ring::RingCursor;

@@ -1,0 +1,226 @@
+//! The leaf's side: events of its ranks become what travels up, and the ranks' own waits are told
+//! once it is known for whom they waited.
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+
+use sapwood_packet::Rank;
+
+use crate::clock::HostClock;
+use crate::codec::{halves, pair};
+use crate::event::{Event, EventKind};
+use crate::file::Space;
+use crate::gathered::{Counter, Gathered, Made};
+use crate::instance::{Arrival, Instance, InstanceKey, Pattern};
+use crate::message::{Awaited, MessageKey, Sent, Wait, wait};
+
+/// Instances whose end is awaited, at most; those that are awaited longest are given up.
+const AWAITED_MAX: usize = 1 << 18;
+/// Words of a [`Settled`].
+pub const SETTLED_WORDS: usize = 6;
+
+const HAS_CULPRIT: u64 = 1;
+
+/// How an instance has ended: for whom its processes waited, if that is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settled {
+    /// The instance.
+    pub key: InstanceKey,
+    /// Who waited for whom.
+    pub pattern: Pattern,
+    /// The one that others waited for; none where nothing is claimed.
+    pub culprit: Option<Arrival>,
+}
+
+impl Settled {
+    /// As words of a packet.
+    #[must_use]
+    pub fn words(&self) -> [u64; SETTLED_WORDS] {
+        let one = self.culprit.unwrap_or_default();
+        let flags =
+            (u64::from(self.culprit.is_some()) * HAS_CULPRIT) | ((self.pattern as u64) << 8);
+        let time = one.time.cast_unsigned();
+        [self.key.0, self.key.1.into(), flags, time, pair(one.rank, one.clock), one.error]
+    }
+
+    /// Reads these words.
+    #[must_use]
+    pub fn read(words: [u64; SETTLED_WORDS]) -> Option<Self> {
+        let [identity, sequence, flags, time, whom, error] = words;
+        let (rank, clock) = halves(whom);
+        let arrival = Arrival { time: time.cast_signed(), rank, clock, error };
+        Some(Self {
+            key: (identity, u32::try_from(sequence).ok()?),
+            pattern: Pattern::from_code(flags >> 8)?,
+            culprit: (flags & HAS_CULPRIT != 0).then_some(arrival),
+        })
+    }
+}
+
+/// One rank's part in an instance.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    rank: Rank,
+    is_root: bool,
+    /// The call that waits: its event, begin and span. None of a collective that was started and
+    /// not completed.
+    call: Option<(u32, i64, u64)>,
+    /// How it has ended, if it was not completed then.
+    settled: Option<Settled>,
+}
+
+/// What a leaf knows of an event beside the event.
+#[derive(Clone, Copy, Debug)]
+pub struct Circumstances {
+    /// The rank.
+    pub rank: Rank,
+    /// The communicator.
+    pub space: Space,
+    /// Function and size class, as the events of a profile have them.
+    pub event: u32,
+    /// Who waits for whom, if the function is a collective.
+    pub pattern: Pattern,
+}
+
+/// The events of one leaf's ranks.
+#[derive(Clone, Debug, Default)]
+pub struct Observer {
+    parts: BTreeMap<InstanceKey, Vec<Part>>,
+    /// The keys of these, the oldest first.
+    order: VecDeque<InstanceKey>,
+    gathered: Gathered,
+}
+
+impl Observer {
+    /// What has been gathered since the time before.
+    pub fn take(&mut self) -> Gathered {
+        core::mem::take(&mut self.gathered)
+    }
+
+    /// What has been gathered so far.
+    pub const fn gathered(&mut self) -> &mut Gathered {
+        &mut self.gathered
+    }
+
+    /// Takes an event of a rank.
+    pub fn observe(&mut self, event: &Event, about: &Circumstances, clock: &HostClock) {
+        self.gathered.count(Counter::Events, 1);
+        let begin = Arrival {
+            time: clock.time(event.time),
+            rank: about.rank,
+            clock: clock.number,
+            error: clock.error,
+        };
+        let span = clock.span(event.span);
+        match event.kind {
+            EventKind::Collective => self.arrive(event, about, begin, Some(span)),
+            EventKind::CollectiveStarted => self.arrive(event, about, begin, None),
+            EventKind::CollectiveCompleted => self.complete(event, about, begin, span, clock),
+            EventKind::Send | EventKind::SendStarted => {
+                let span = if event.kind == EventKind::Send { span } else { 0 };
+                let Ok(destination) = u32::try_from(event.peer) else { return };
+                let key = message(event, about.space, about.space.rank, destination);
+                self.gathered.add_send(key, Sent { begin, span, event: about.event });
+            }
+            EventKind::Receive | EventKind::ReceiveCompleted => {
+                let Ok(source) = u32::try_from(event.peer) else { return };
+                let key = message(event, about.space, source, about.space.rank);
+                let awaited = Awaited {
+                    begin,
+                    span,
+                    event: about.event,
+                    members: event.members.into(),
+                    is_blocking: event.kind == EventKind::Receive,
+                };
+                self.gathered.add_receive(key, awaited);
+            }
+        }
+    }
+
+    /// A rank has come to a collective.
+    fn arrive(&mut self, event: &Event, about: &Circumstances, begin: Arrival, span: Option<u64>) {
+        let Space { identity, size, rank, is_between } = about.space;
+        // A process alone waits for none, and of two groups each waits for the other.
+        if size < 2 || is_between {
+            return;
+        }
+        let key = (identity, event.sequence);
+        let is_root = event.peer == rank.cast_signed();
+        let one = Instance::of(about.event, about.pattern, size, begin, is_root);
+        self.gathered.add_instance(key, &one);
+        let call = span.map(|span| (about.event, begin.time, span));
+        let part = Part { rank: about.rank, is_root, call, settled: None };
+        let parts = self.parts.entry(key).or_default();
+        if parts.is_empty() {
+            self.order.push_back(key);
+        }
+        parts.push(part);
+        while self.parts.len() > AWAITED_MAX {
+            let Some(oldest) = self.order.pop_front() else { break };
+            self.parts.remove(&oldest);
+        }
+        // Keys of those that have ended.
+        while self.order.len() > 2 * AWAITED_MAX {
+            self.order.pop_front();
+        }
+    }
+
+    /// A rank has completed a collective that it started before.
+    fn complete(
+        &mut self,
+        event: &Event,
+        about: &Circumstances,
+        begin: Arrival,
+        span: u64,
+        clock: &HostClock,
+    ) {
+        let key = (about.space.identity, event.sequence);
+        let Some(parts) = self.parts.get_mut(&key) else { return };
+        let is_it = |part: &Part| part.rank == about.rank && part.call.is_none();
+        let Some(place) = parts.iter().position(is_it) else { return };
+        parts[place].call = Some((about.event, begin.time, span));
+        if let Some(settled) = parts[place].settled {
+            let part = parts.swap_remove(place);
+            if parts.is_empty() {
+                self.parts.remove(&key);
+            }
+            self.tell(&part, &settled, clock);
+        }
+    }
+
+    /// It has been told how an instance has ended.
+    pub fn settle(&mut self, settled: &Settled, clock: &HostClock) {
+        let Some(parts) = self.parts.remove(&settled.key) else { return };
+        let mut left = Vec::new();
+        for part in parts {
+            if part.call.is_some() {
+                self.tell(&part, settled, clock);
+            } else {
+                left.push(Part { settled: Some(*settled), ..part });
+            }
+        }
+        if !left.is_empty() {
+            self.parts.insert(settled.key, left);
+        }
+    }
+
+    /// How long a rank has waited in an instance that has ended.
+    fn tell(&mut self, part: &Part, settled: &Settled, clock: &HostClock) {
+        let (Some((event, time, span)), Some(culprit)) = (part.call, settled.culprit) else {
+            return;
+        };
+        let waits =
+            part.rank != culprit.rank && (settled.pattern != Pattern::ToRoot || part.is_root);
+        let begin = Arrival { time, rank: part.rank, clock: clock.number, error: clock.error };
+        let waited = if waits { wait(&begin, span, &culprit) } else { Wait::Known(0, 0) };
+        self.gathered.credit(part.rank, event, waited);
+        if let Wait::Known(ns @ 1.., _) = waited {
+            self.gathered.blame(culprit.rank, &Made { collective_ns: ns, ..Made::default() });
+        }
+    }
+}
+
+fn message(event: &Event, space: Space, source: u32, destination: u32) -> MessageKey {
+    let (communicator, number) = (space.identity, event.sequence);
+    MessageKey { communicator, source, destination, tag: event.tag, number }
+}

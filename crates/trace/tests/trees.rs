@@ -1,0 +1,225 @@
+//! Waits that came through trees of any shape, over several rounds, against the same computed from
+//! all events at once.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use sapwood_filter::{Emitter, Registry, WaveRef};
+use sapwood_packet::{Packet, RankSet, ValuesRef};
+use sapwood_trace::{
+    Circumstances, Event, EventKind, FileClock, Findings, Gathered, HostClock, Ledger, Observer,
+    Pattern, Space, TRACE_WAITS, register,
+};
+
+const ALLREDUCE: u32 = 17;
+const RECV: u32 = 378;
+const SEND: u32 = 422;
+
+fn clock() -> HostClock {
+    HostClock::shared(FileClock { ticks: 0, ns: 0, scale: 1 << 32, is_cycles: true })
+}
+
+fn event(kind: EventKind, time: u64, span: u64, sequence: u32, peer: i32) -> Event {
+    let function = ALLREDUCE;
+    Event { time, span, function, space: 0, kind, members: 1, sequence, peer, tag: 3 }
+}
+
+fn about(rank: u32, ranks: u32, event: u32) -> Circumstances {
+    let space = Space { identity: 77, size: ranks, rank, is_between: false };
+    Circumstances { rank, space, event, pattern: Pattern::All }
+}
+
+/// Merges the packets of some children in the filter of one process.
+fn filtered(children: Vec<Gathered>) -> Gathered {
+    let mut filter = register(Registry::empty())
+        .make(TRACE_WAITS, ValuesRef::default())
+        .expect("it was just registered");
+    let packets: Vec<Packet> =
+        children.iter().map(|one| Packet::new(1, 100, one.encode())).collect();
+    let packets: Vec<_> = packets.iter().map(Packet::as_ref).collect();
+    let contributors = RankSet::range(0, 1);
+    let wave = WaveRef {
+        stream: 1,
+        wave: 0,
+        packets: &packets,
+        contributors: contributors.as_ref(),
+        rank: 9,
+        is_root: false,
+        children: 2,
+        back_ends: 2,
+    };
+    let mut out = Emitter::new();
+    filter.transform(&wave, &mut out).expect("packets of leaves");
+    let (_, values) = out.emissions().next().expect("one packet comes out");
+    Gathered::decode(values).expect("what the filter has made")
+}
+
+/// Merges packets in a tree of this fan-out.
+fn through_tree(mut level: Vec<Gathered>, fan_out: usize) -> Gathered {
+    while level.len() > 1 {
+        let mut next = Vec::new();
+        let mut rest = level.into_iter();
+        loop {
+            let children: Vec<_> = rest.by_ref().take(fan_out).collect();
+            if children.is_empty() {
+                break;
+            }
+            next.push(filtered(children));
+        }
+        level = next;
+    }
+    level.pop().unwrap_or_default()
+}
+
+/// The events of all ranks, each in the round in which its leaf reads it.
+type Events = Vec<(usize, Circumstances, Event)>;
+
+fn run(events: &Events, ranks: u32, ranks_per_leaf: u32, fan_out: usize) -> Findings {
+    let clock = clock();
+    let leaves = ranks.div_ceil(ranks_per_leaf) as usize;
+    let mut observers = vec![Observer::default(); leaves];
+    let mut ledger = Ledger::default();
+    let last = events.iter().map(|(round, ..)| *round).max().unwrap_or(0);
+    for round in 0..=last + 2 {
+        let settled = ledger.take_settled(usize::MAX);
+        let mut level = Vec::new();
+        for (leaf, observer) in observers.iter_mut().enumerate() {
+            settled.iter().for_each(|one| observer.settle(one, &clock));
+            for (_, about, event) in events.iter().filter(|(at, ..)| *at == round) {
+                if (about.rank / ranks_per_leaf) as usize == leaf {
+                    observer.observe(event, about, &clock);
+                }
+            }
+            level.push(observer.take());
+        }
+        ledger.absorb(through_tree(level, fan_out));
+    }
+    ledger.close()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn collectives_are_settled_alike_in_every_tree(
+        arrivals in prop::collection::vec(prop::collection::vec((0_u64..1_000, 0_usize..3), 2..9), 1..20),
+        fan_out in 2_usize..5,
+        ranks_per_leaf in 1_u32..4,
+    ) {
+        let ranks = arrivals.iter().map(Vec::len).min().expect("one at least") as u32;
+        let mut events = Events::new();
+        let mut expected: BTreeMap<u32, u64> = (0..ranks).map(|rank| (rank, 0)).collect();
+        let mut made: BTreeMap<u32, u64> = BTreeMap::new();
+        for (number, arrivals) in (0_u32..).zip(&arrivals) {
+            let base = u64::from(number) * 10_000;
+            let arrivals = &arrivals[..ranks as usize];
+            let latest = arrivals.iter().map(|(time, _)| *time).max().expect("two at least");
+            let culprit = arrivals.iter().position(|(time, _)| *time == latest).expect("it is there");
+            for (rank, &(time, round)) in (0_u32..).zip(arrivals) {
+                let span = latest - time + 50;
+                let event = event(EventKind::Collective, base + time, span, number + 1, -1);
+                events.push((round, about(rank, ranks, ALLREDUCE), event));
+                *expected.get_mut(&rank).expect("every rank") += latest - time;
+                *made.entry(culprit as u32).or_default() += latest - time;
+            }
+        }
+        let found = run(&events, ranks, ranks_per_leaf, fan_out);
+        let waits: BTreeMap<u32, u64> =
+            found.waited.iter().map(|((rank, _), one)| (*rank, one.wait_ns)).collect();
+        prop_assert_eq!(waits, expected);
+        let blamed: BTreeMap<u32, u64> =
+            found.made.iter().map(|(rank, one)| (*rank, one.collective_ns)).filter(|one| one.1 > 0).collect();
+        made.retain(|_, ns| *ns > 0);
+        prop_assert_eq!(blamed, made);
+        prop_assert_eq!((found.collectives, found.incomplete), (arrivals.len() as u64, 0));
+    }
+
+    #[test]
+    fn messages_meet_wherever_their_ways_meet(
+        messages in prop::collection::vec(
+            (0_u32..6, 0_u32..6, 0_u64..1_000, 0_u64..1_000, 0_usize..3, 0_usize..3), 1..60),
+        fan_out in 2_usize..5,
+        ranks_per_leaf in 1_u32..4,
+    ) {
+        let mut events = Events::new();
+        let mut numbers: BTreeMap<(u32, u32), u32> = BTreeMap::new();
+        let mut waits: BTreeMap<(u32, u32), u64> = BTreeMap::new();
+        for (at, &(from, to, sent, received, round, other)) in (0_u64..).zip(&messages) {
+            let number = numbers.entry((from, to)).or_default();
+            *number += 1;
+            let base = at * 10_000;
+            let send = event(EventKind::Send, base + sent, 200, *number, to as i32);
+            let receive = event(EventKind::Receive, base + received, 300, *number, from as i32);
+            events.push((round, about(from, 6, SEND), send));
+            events.push((other, about(to, 6, RECV), receive));
+            *waits.entry((to, RECV)).or_default() += sent.saturating_sub(received).min(300);
+            *waits.entry((from, SEND)).or_default() += received.saturating_sub(sent).min(200);
+        }
+        let found = run(&events, 6, ranks_per_leaf, fan_out);
+        let came: BTreeMap<(u32, u32), u64> =
+            found.waited.iter().map(|(key, one)| (*key, one.wait_ns)).collect();
+        prop_assert_eq!(came, waits);
+        prop_assert_eq!((found.unmatched_sends, found.unmatched_receives), (0, 0));
+    }
+}
+
+#[test]
+fn what_never_comes_is_counted_and_the_rest_is_right() {
+    let mut events = Events::new();
+    for number in 1..=10_u32 {
+        for rank in 0..3_u32 {
+            // Rank 2's fourth one was overwritten.
+            if (rank, number) != (2, 4) {
+                let time = u64::from(number) * 1_000 + u64::from(rank) * 100;
+                let event = event(EventKind::Collective, time, 500, number, -1);
+                events.push((0, about(rank, 3, ALLREDUCE), event));
+            }
+        }
+    }
+    let receive = event(EventKind::Receive, 5, 5, 1, 1);
+    events.push((0, about(0, 3, RECV), receive));
+    let found = run(&events, 3, 1, 2);
+    assert_eq!((found.collectives, found.incomplete), (9, 1));
+    assert_eq!((found.unmatched_receives, found.unmatched_sends), (1, 0));
+    let of = |rank| found.waited[&(rank, ALLREDUCE)];
+    assert_eq!((of(0).wait_ns, of(1).wait_ns, of(2).wait_ns), (9 * 200, 9 * 100, 0));
+    assert_eq!((found.made[&2].last, found.made[&2].collective_ns), (9, 9 * 300));
+}
+
+#[test]
+fn a_started_collective_waits_in_the_call_that_completes_it() {
+    let mut events = Events::new();
+    for rank in 0..2_u32 {
+        let start = event(EventKind::CollectiveStarted, 100 + u64::from(rank) * 1_000, 5, 1, -1);
+        let done = event(EventKind::CollectiveCompleted, 700, 600, 1, -1);
+        events.push((0, about(rank, 2, ALLREDUCE), start));
+        // One learns of the end before it has completed it.
+        events.push((3 * rank as usize, about(rank, 2, 515), done));
+    }
+    let found = run(&events, 2, 1, 2);
+    // Rank 0 computes until 700, and waits until 1100.
+    assert_eq!(found.waited[&(0, 515)].wait_ns, 400);
+    assert_eq!(found.waited[&(1, 515)].wait_ns, 0);
+    assert_eq!(found.made[&1].collective_ns, 400);
+}
+
+#[test]
+fn forged_packets_are_refused() {
+    let mut gathered = Gathered::default();
+    let mut observer = Observer::default();
+    let event = event(EventKind::Collective, 1, 1, 1, -1);
+    observer.observe(&event, &about(0, 2, ALLREDUCE), &clock());
+    gathered.merge(observer.take());
+    let values = gathered.encode();
+    assert_eq!(Gathered::decode(values.as_ref()), Ok(gathered.clone()));
+    assert!(Gathered::decode(sapwood_packet::Values::new().as_ref()).is_err());
+    let rows: &[u64] = values.as_ref().array(3).expect("the instances");
+    for cut in [&rows[..13], &[rows, rows].concat()[..]] {
+        let mut forged = sapwood_packet::Values::new().scalar(1_u32);
+        for index in 1..9 {
+            let own: &[u64] = values.as_ref().array(index).expect("an array of words");
+            forged = forged.array(if index == 3 { cut } else { own });
+        }
+        assert!(Gathered::decode(forged.as_ref()).is_err(), "{} words", cut.len());
+    }
+}
