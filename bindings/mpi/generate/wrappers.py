@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 
+import events
 import header
 import table
 
@@ -18,6 +19,8 @@ INITIALISES = {"MPI_Init", "MPI_Init_thread"}
 NAMES_COMM = "MPI_Comm_set_name"
 # Parameters that name the other side of a call and its message, the one that is waited for first.
 PEERS = ("source", "root", "dest", "target_rank")
+# Parameters that name the other side of the transfer whose bytes are counted.
+TRANSFER_PEERS = ("dest", "source", "target_rank")
 TAGS = ("recvtag", "tag", "sendtag")
 FORGETS = {"MPI_Comm_free": "comm", "MPI_Comm_disconnect": "comm", "MPI_Type_free": "type"}
 
@@ -49,6 +52,11 @@ class CArguments:
 
     comm = type
     root = type
+
+    def request(self, i):
+        return f"*{self.names[i]}"
+
+    is_fortran = "false"
 
     def text(self, i):
         return f"{self.names[i]}, strlen({self.names[i]})"
@@ -83,6 +91,11 @@ class FortranArguments:
 
     def root(self, i):
         return f"*(const MPI_Fint *)a{i}"
+
+    def request(self, i):
+        return f"sapwood_request_f2c(a{i})"
+
+    is_fortran = "true"
 
     def text(self, i):
         return f"a{i}, l{i}"
@@ -153,41 +166,65 @@ def enter(function, row, a):
     return f"    sapwood_enter({row.id}, {handle}, {number(PEERS)}, {number(TAGS)}, begin);"
 
 
+def ended(function, row, a, succeeded):
+    """The statements that count a call that has returned."""
+    size_class, moved = class_expression(function, a), bytes_expression(row.bytes, a)
+    plain = {p.name: i for i, p in enumerate(function.parameters) if p.base == "int" and not p.is_pointer}
+    other = next((plain[name] for name in TRANSFER_PEERS if name in plain), None)
+    if other is not None and moved != "0":
+        moved = f"{a.root(other)} == MPI_PROC_NULL ? 0 : {moved}"
+    alone = [f"SAPWOOD_EXTRA(.function = {row.id}, .class = SAPWOOD_CLASS_NONE, .ticks = ticks);",
+             f"sapwood_end({row.id}, SAPWOOD_CLASS_NONE, ticks, 0);"]
+    if size_class == "SAPWOOD_CLASS_NONE" and moved == "0":
+        return ["    " + line for line in alone]
+    comm = next((i for i, p in enumerate(function.parameters) if p.base == "MPI_Comm" and not p.is_pointer), None)
+    dest = next((i for i, p in enumerate(function.parameters) if p.name == "dest" and not p.is_pointer), None)
+    on = "" if comm is None else f", .comm = {a.comm(comm)}, .has_comm = true"
+    to = "-1" if dest is None or moved == "0" else f"(int){a.root(dest)}"
+    sized = "" if moved == "0" else "_sized"
+    good = [f"unsigned class = {size_class};", f"uint64_t bytes = {moved};",
+            f"SAPWOOD_EXTRA(.function = {row.id}, .class = class, .ticks = ticks, .bytes = bytes, .dest = {to}{on});",
+            f"sapwood_end{sized}({row.id}, class, ticks, bytes);"]
+    indented = lambda lines: ["        " + line for line in lines]
+    return [f"    if (LIKELY({succeeded})) {{", *indented(good), "    } else {", *indented(alone), "    }"]
+
+
 def body(function, row, a, symbol, twin, call, returns, succeeded):
     """The statements of a wrapper, shared by C and Fortran.
 
     `returns` is "int outcome = " or "", `call` the call of the next function.
     """
-    lines = [f"    __typeof__({symbol}) *next = (__typeof__({symbol}) *)NEXT({twin});"]
+    lines = [f"    __typeof__({symbol}) *next = (__typeof__({symbol}) *)NEXT({symbol}, {twin});"]
     leave = "return outcome;" if returns else "return;"
     forward = f"return {call};" if returns else "{ " + call + "; return; }"
     if function.name in FORGETS:
         kind = FORGETS[function.name]
         handle = f"*{a.names[0]}" if returns else f"sapwood_{kind}_f2c(a0)"
         lines.append(f"    if (WAS_STARTED) sapwood_forget_{kind}({handle});")
-    if function.name == "MPI_Finalize":
-        lines += [f"    sapwood_finalize({row.id});", f"    {forward}"]
-        return lines
+    if function.name == "MPI_Abort":
+        lines.append(f"    sapwood_note_abort((int){a.root(1)});")
     lines.append("    uint64_t begin;")
+    if function.name == "MPI_Finalize":
+        lines += [f"    if (!sapwood_finalize_begins({row.id}, &begin)) {forward}",
+                  f"    {returns}{call};",
+                  f"    sapwood_finalize_ends({row.id}, begin);"]
+        return lines + ([f"    {leave}"] if returns else [])
     if function.name in INITIALISES:
         lines += [f"    if (!sapwood_init_begins(&begin)) {forward}",
                   f"    {returns}{call};",
                   f"    sapwood_init_ends({row.id}, begin, {succeeded});"]
     else:
+        before, recorded, failed = events.statements(function, row, a)
         lines += [f"    if (!sapwood_begin(&begin)) {forward}",
-                  enter(function, row, a),
+                  enter(function, row, a), *before,
                   f"    {returns}{call};",
                   "    uint64_t ticks = sapwood_ticks() - begin;"]
+        if recorded:
+            lines += [f"    if (LIKELY({succeeded})) {{", *["    " + line for line in recorded],
+                      *(["    } else {", *["    " + line for line in failed]] if failed else []), "    }"]
         if function.name == NAMES_COMM:
             lines.append(f"    if (LIKELY({succeeded})) sapwood_name_comm({a.comm(0)}, {a.text(1)});")
-        size_class, moved = class_expression(function, a), bytes_expression(row.bytes, a)
-        if size_class == "SAPWOOD_CLASS_NONE" and moved == "0":
-            lines.append(f"    sapwood_end({row.id}, SAPWOOD_CLASS_NONE, ticks, 0);")
-        else:
-            lines += [f"    if (LIKELY({succeeded}))",
-                      f"        sapwood_end({row.id}, {size_class}, ticks, {moved});",
-                      "    else",
-                      f"        sapwood_end({row.id}, SAPWOOD_CLASS_NONE, ticks, 0);"]
+        lines += ended(function, row, a, succeeded)
     if returns:
         lines.append(f"    {leave}")
     return lines
@@ -250,24 +287,27 @@ def fortran_symbols(libraries, abi, functions):
 PROLOGUE = """/* Generated from mpi.h and functions.table. Do not edit. */
 #include <string.h>
 
+#include "chain.h"
+#include "extras.h"
 #include "library.h"
+#include "messages.h"
 #include "observe.h"
 #include "sizes.h"
 
 #define LIKELY(condition) __builtin_expect((condition), 1)
-#define WAS_STARTED (atomic_load_explicit(&sapwood_phase, memory_order_relaxed) >= SAPWOOD_COUNTING)
+#define WAS_STARTED (atomic_load_explicit(&sapwood_phase, memory_order_relaxed) >= SAPWOOD_PAUSED)
 
 /* The function behind a wrapper, looked up at its first use. */
-static inline void *next_of(void *_Atomic *known, const char *name)
+static inline void *next_of(void *_Atomic *known, const char *name, const char *twin)
 {
     void *next = atomic_load_explicit(known, memory_order_relaxed);
     if (__builtin_expect(next == NULL, 0)) {
-        next = sapwood_next(name);
+        next = sapwood_chained(name, twin);
         atomic_store_explicit(known, next, memory_order_relaxed);
     }
     return next;
 }
-#define NEXT(name) ({ static void *_Atomic known; next_of(&known, #name); })
+#define NEXT(name, twin) ({ static void *_Atomic known; next_of(&known, #name, #twin); })
 """
 
 
@@ -284,6 +324,8 @@ def main(arguments):
     symbols = fortran_symbols(fortran, abi, functions)
     for symbol, function in sorted(symbols.items()):
         text += fortran_wrapper(symbol, function, rows[function.name], abi)
+    text += ["const char *const sapwood_wrapped[] = {",
+             *[f'    "{name}",' for name in [*wrapped, *sorted(symbols)]], "    NULL};", ""]
     with open(out, "w", encoding="utf-8") as file:
         file.write("\n".join(text))
     print(f"{out}: {len(wrapped)} C and {len(symbols)} Fortran wrappers; "

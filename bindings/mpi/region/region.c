@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 typedef void region_function(const char *);
 
@@ -31,6 +32,19 @@ static region_function *found(region_function *_Atomic *known, const char *name)
     return next;
 }
 
+/* The shim's function, or NULL when there is none. */
+static void *found_or_null(void *_Atomic *known, const char *name)
+{
+    static char none;
+    void *next = atomic_load_explicit(known, memory_order_relaxed);
+    if (next == NULL) {
+        next = dlsym(RTLD_NEXT, name);
+        next = next == NULL ? &none : next;
+        atomic_store_explicit(known, next, memory_order_relaxed);
+    }
+    return next == &none ? NULL : next;
+}
+
 __attribute__((weak, visibility("default"))) void sapwood_region_begin(const char *name)
 {
     static region_function *_Atomic next;
@@ -41,4 +55,38 @@ __attribute__((weak, visibility("default"))) void sapwood_region_end(const char 
 {
     static region_function *_Atomic next;
     found(&next, "sapwood_region_end")(name);
+}
+
+__attribute__((weak, visibility("default"))) void sapwood_round(void)
+{
+    typedef void function(void);
+    static void *_Atomic next;
+    function *known = (function *)found_or_null(&next, "sapwood_round");
+    if (known != NULL)
+        known();
+}
+
+__attribute__((weak, visibility("default"))) int sapwood_advice(struct sapwood_advice *advice)
+{
+    typedef int function(struct sapwood_advice *);
+    static void *_Atomic next;
+    function *known = (function *)found_or_null(&next, "sapwood_advice");
+    if (known != NULL)
+        return known(advice);
+    if (advice != NULL)
+        memset(advice, 0, sizeof *advice);
+    return 0;
+}
+
+__attribute__((weak, visibility("default"))) int sapwood_advice_event(const char *name,
+                                                                      struct sapwood_event_advice *advice)
+{
+    typedef int function(const char *, struct sapwood_event_advice *);
+    static void *_Atomic next;
+    function *known = (function *)found_or_null(&next, "sapwood_advice_event");
+    if (known != NULL)
+        return known(name, advice);
+    if (advice != NULL)
+        memset(advice, 0, sizeof *advice);
+    return 0;
 }

@@ -3,13 +3,14 @@
 !     use sapwood_region
 !     call sapwood_region_begin("solve")
 !     call sapwood_region_end("solve")
+!     call sapwood_round()
 !
 ! Trailing blanks are no part of a name.
 module sapwood_region
   use, intrinsic :: iso_c_binding, only: c_char, c_null_char
   implicit none
   private
-  public :: sapwood_region_begin, sapwood_region_end
+  public :: sapwood_region_begin, sapwood_region_end, sapwood_round
 
   interface
     subroutine c_region_begin(name) bind(C, name="sapwood_region_begin")
@@ -20,6 +21,8 @@ module sapwood_region
       import :: c_char
       character(kind=c_char), intent(in) :: name(*)
     end subroutine c_region_end
+    subroutine sapwood_round() bind(C, name="sapwood_round")
+    end subroutine sapwood_round
   end interface
 
 contains

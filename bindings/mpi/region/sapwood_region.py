@@ -4,6 +4,8 @@
 
     with region("solve"):
         ...
+    mark_round()
+    found = advice()
 
 Without Sapwood's shim preloaded nothing happens.
 """
@@ -11,7 +13,7 @@ Without Sapwood's shim preloaded nothing happens.
 import contextlib
 import ctypes
 
-__all__ = ["begin", "end", "region"]
+__all__ = ["advice", "begin", "end", "mark_round", "region"]
 
 
 def _function(name):
@@ -29,6 +31,11 @@ _begin = _function("sapwood_region_begin")
 _end = _function("sapwood_region_end")
 
 
+_program = ctypes.CDLL(None)
+_round = getattr(_program, "sapwood_round", lambda: None)
+_advice = getattr(_program, "sapwood_advice", None)
+
+
 def begin(name: str) -> None:
     """Opens the region for this thread."""
     _begin(name.encode())
@@ -37,6 +44,31 @@ def begin(name: str) -> None:
 def end(name: str) -> None:
     """Closes the innermost open region of that name."""
     _end(name.encode())
+
+
+class Advice(ctypes.Structure):
+    """struct sapwood_advice of sapwood_mpi.h."""
+
+    _fields_ = [
+        ("round", ctypes.c_ulonglong),
+        ("ranks", ctypes.c_uint),
+        ("slowest_rank", ctypes.c_uint),
+        ("compute_mean_s", ctypes.c_double),
+        ("compute_max_s", ctypes.c_double),
+        ("imbalance", ctypes.c_double),
+        ("slowest_class", ctypes.c_char * 24),
+    ]
+
+
+def mark_round() -> None:
+    """Marks an iteration of this rank."""
+    _round()
+
+
+def advice() -> "Advice | None":
+    """What the monitor has found in its latest round; None while there is nothing."""
+    found = Advice()
+    return found if _advice is not None and _advice(ctypes.byref(found)) else None
 
 
 @contextlib.contextmanager

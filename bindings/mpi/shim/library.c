@@ -37,7 +37,7 @@ static int note_library(struct dl_phdr_info *info, size_t size, void *argument)
 
 /* Looks into libraries that were loaded outside the global scope. They are
  * listed first and opened afterwards: opening while listing could deadlock. */
-static void *symbol_in_loaded_libraries(const char *name)
+void *sapwood_symbol_in_loaded_libraries(const char *name)
 {
     struct library_paths *found = calloc(1, sizeof *found);
     if (found == NULL)
@@ -58,7 +58,7 @@ static void *symbol_in_loaded_libraries(const char *name)
 void *sapwood_symbol(const char *name)
 {
     void *symbol = dlsym(RTLD_DEFAULT, name);
-    return symbol != NULL ? symbol : symbol_in_loaded_libraries(name);
+    return symbol != NULL ? symbol : sapwood_symbol_in_loaded_libraries(name);
 }
 
 static int absent_function(void)
@@ -114,16 +114,25 @@ void sapwood_library_open(void)
     FIND(graph_neighbors_count, "PMPI_Graph_neighbors_count");
     FIND(dist_graph_neighbors_count, "PMPI_Dist_graph_neighbors_count");
     FIND(type_size_x, "PMPI_Type_size_x");
+    FIND(comm_group, "PMPI_Comm_group");
+    FIND(comm_remote_group, "PMPI_Comm_remote_group");
+    FIND(comm_get_name, "PMPI_Comm_get_name");
+    FIND(comm_get_parent, "PMPI_Comm_get_parent");
+    FIND(group_translate_ranks, "PMPI_Group_translate_ranks");
+    FIND(group_free, "PMPI_Group_free");
 #if defined(SAPWOOD_FOR_OPENMPI)
     FIND(comm_f2c, "PMPI_Comm_f2c");
     FIND(type_f2c, "PMPI_Type_f2c");
+    FIND(request_f2c, "PMPI_Request_f2c");
     sapwood_library.comm_world = sapwood_symbol("ompi_mpi_comm_world");
     sapwood_library.comm_null = sapwood_symbol("ompi_mpi_comm_null");
     sapwood_library.type_null = sapwood_symbol("ompi_mpi_datatype_null");
+    sapwood_library.request_null = sapwood_symbol("ompi_request_null");
     sapwood_library.fortran_in_place = sapwood_symbol("mpi_fortran_in_place_");
 #else
     sapwood_library.comm_world = MPI_COMM_WORLD;
     sapwood_library.comm_null = MPI_COMM_NULL;
     sapwood_library.type_null = MPI_DATATYPE_NULL;
+    sapwood_library.request_null = MPI_REQUEST_NULL;
 #endif
 }

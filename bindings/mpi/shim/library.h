@@ -37,12 +37,20 @@ struct sapwood_library {
     __typeof__(PMPI_Graph_neighbors_count) *graph_neighbors_count;
     __typeof__(PMPI_Dist_graph_neighbors_count) *dist_graph_neighbors_count;
     __typeof__(PMPI_Type_size_x) *type_size_x;
+    __typeof__(PMPI_Comm_group) *comm_group;
+    __typeof__(PMPI_Comm_remote_group) *comm_remote_group;
+    __typeof__(PMPI_Comm_get_name) *comm_get_name;
+    __typeof__(PMPI_Comm_get_parent) *comm_get_parent;
+    __typeof__(PMPI_Group_translate_ranks) *group_translate_ranks;
+    __typeof__(PMPI_Group_free) *group_free;
     MPI_Comm comm_world;
     MPI_Comm comm_null;
     MPI_Datatype type_null;
+    MPI_Request request_null;
 #if defined(SAPWOOD_FOR_OPENMPI)
     __typeof__(PMPI_Comm_f2c) *comm_f2c;
     __typeof__(PMPI_Type_f2c) *type_f2c;
+    __typeof__(PMPI_Request_f2c) *request_f2c;
 #endif
     /* Fortran's MPI_IN_PLACE: the address of a variable, NULL if Fortran is absent. */
     const void *fortran_in_place;
@@ -51,6 +59,9 @@ extern SAPWOOD_HIDDEN struct sapwood_library sapwood_library;
 
 /* The address of a symbol of the MPI library, NULL if it has none. */
 void *sapwood_symbol(const char *name);
+
+/* The same, of libraries outside of the global scope only. */
+void *sapwood_symbol_in_loaded_libraries(const char *name);
 
 /* The same for the wrappers: a missing function becomes one that says so and
  * returns MPI_ERR_OTHER. */
@@ -75,6 +86,15 @@ static inline MPI_Datatype sapwood_type_f2c(const void *type)
     return sapwood_library.type_f2c(*(const MPI_Fint *)type);
 #else
     return PMPI_Type_f2c(*(const MPI_Fint *)type);
+#endif
+}
+
+static inline MPI_Request sapwood_request_f2c(const void *request)
+{
+#if defined(SAPWOOD_FOR_OPENMPI)
+    return sapwood_library.request_f2c(*(const MPI_Fint *)request);
+#else
+    return PMPI_Request_f2c(*(const MPI_Fint *)request);
 #endif
 }
 

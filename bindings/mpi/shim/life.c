@@ -9,19 +9,24 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include "chain.h"
+#include "control.h"
+#include "events.h"
+#include "extras.h"
 #include "handover.h"
 #include "library.h"
 #include "observe.h"
 #include "say.h"
 #include "sizes.h"
+#include "transport.h"
 
 struct sapwood_table *sapwood_table;
 
 static pthread_mutex_t phase_lock = PTHREAD_MUTEX_INITIALIZER;
 static int table_fd = -1;
-static int leaf_socket = -1;
 
 static void enter_phase(int phase)
 {
@@ -34,13 +39,27 @@ static int phase_now(void)
 }
 
 /* A forked child is not a rank: it neither counts nor keeps the leaf waiting for
- * the rank's end. */
+ * the rank's end, and is not found by those who attach. */
 static void become_a_child(void)
 {
     enter_phase(SAPWOOD_OFF);
-    if (leaf_socket >= 0)
-        close(leaf_socket);
-    leaf_socket = -1;
+    if (table_fd >= 0)
+        close(table_fd);
+    table_fd = -1;
+    sapwood_events_leave();
+    sapwood_control_leave();
+    sapwood_transport_forget();
+}
+
+/* Snapshots come last, so that a leaf can copy all that lies before them. */
+static size_t snapshots_offset(void)
+{
+    return sapwood_extras_asked() == 0 ? offsetof(struct sapwood_table, tallies) : sizeof(struct sapwood_table);
+}
+
+uint64_t sapwood_table_bytes(void)
+{
+    return snapshots_offset() + SAPWOOD_SNAPSHOTS * sizeof(struct sapwood_snapshot);
 }
 
 /* Memory that a leaf may map too, of a size that is sealed afterwards;
@@ -52,11 +71,12 @@ struct sapwood_table *sapwood_table_make(void)
     int fd = memfd_create("sapwood-profile", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0)
         return NULL;
-    if (ftruncate(fd, sizeof(struct sapwood_table)) != 0) {
+    uint64_t bytes = sapwood_table_bytes();
+    if (ftruncate(fd, (off_t)bytes) != 0) {
         close(fd);
         return NULL;
     }
-    void *memory = mmap(NULL, sizeof(struct sapwood_table), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
     if (memory == MAP_FAILED) {
         close(fd);
         return NULL;
@@ -66,8 +86,56 @@ struct sapwood_table *sapwood_table_make(void)
         fcntl(fd, F_ADD_SEALS, size_seals | F_SEAL_SEAL);
     pthread_atfork(NULL, NULL, become_a_child);
     sapwood_table = memory;
-    table_fd = fd;
+    int high = fcntl(fd, F_DUPFD_CLOEXEC, SAPWOOD_FD_MIN);
+    if (high >= 0)
+        close(fd);
+    table_fd = high >= 0 ? high : fd;
     return sapwood_table;
+}
+
+static uint64_t nanoseconds(struct timeval time)
+{
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_usec * 1000u;
+}
+
+/* What the process has used so far. */
+static struct sapwood_usage usage_now(void)
+{
+    struct rusage usage;
+    if (getrusage(RUSAGE_SELF, &usage) != 0)
+        return (struct sapwood_usage){0};
+    return (struct sapwood_usage){.cpu_user_ns = nanoseconds(usage.ru_utime),
+                                  .cpu_system_ns = nanoseconds(usage.ru_stime),
+                                  .resident_bytes_max = (uint64_t)usage.ru_maxrss * 1024,
+                                  .minor_faults = (uint64_t)usage.ru_minflt,
+                                  .major_faults = (uint64_t)usage.ru_majflt,
+                                  .voluntary_switches = (uint64_t)usage.ru_nvcsw,
+                                  .involuntary_switches = (uint64_t)usage.ru_nivcsw};
+}
+
+/* Whether MPI_Comm_spawn started this process. */
+static bool is_spawned(void)
+{
+    MPI_Comm parent = sapwood_library.comm_null;
+    return sapwood_library.comm_get_parent(&parent) == MPI_SUCCESS && parent != sapwood_library.comm_null;
+}
+
+/* What the header says beside counts. */
+static void fill_circumstances(struct sapwood_header *header)
+{
+    struct sapwood_usage usage = usage_now();
+    const char *library;
+    header->started_cpu_ns = usage.cpu_user_ns + usage.cpu_system_ns;
+    header->is_spawned = is_spawned();
+    header->taken_functions = sapwood_taken_functions(&library);
+    if (header->taken_functions > 0 && header->world_rank == 0)
+        sapwood_say("%s takes %u MPI functions before the shim, which does not see them; preload it behind the shim",
+                    library, header->taken_functions);
+    header->histograms_offset = offsetof(struct sapwood_table, histograms);
+    header->histograms_capacity = SAPWOOD_HISTOGRAMS;
+    header->tallies_offset = offsetof(struct sapwood_table, tallies);
+    header->extras = sapwood_extras_asked();
+    header->tallies_capacity = header->extras == 0 ? 0 : SAPWOOD_TALLIES;
 }
 
 static void fill_header(bool contended)
@@ -88,13 +156,16 @@ static void fill_header(bool contended)
     header->slot_capacity = SAPWOOD_SLOTS;
     header->names_offset = offsetof(struct sapwood_table, names);
     header->names_capacity = SAPWOOD_NAMES_BYTES;
-    header->table_bytes = sizeof(struct sapwood_table);
+    header->table_bytes = sapwood_table_bytes();
+    fill_circumstances(header);
     header->activities_offset = offsetof(struct sapwood_table, activities);
     header->activities_capacity = SAPWOOD_ACTIVITIES;
     header->communicators_capacity = SAPWOOD_COMMUNICATORS;
     header->clock_ticks = sapwood_ticks();
     header->clock_ns = sapwood_monotonic_ns();
     header->clock_scale = sapwood_clock_is_cycles ? sapwood_clock_scale : UINT64_C(1) << 32;
+    header->snapshots_offset = (uint32_t)snapshots_offset();
+    header->snapshots_capacity = SAPWOOD_SNAPSHOTS;
     header->comm_world = SAPWOOD_HANDLE(sapwood_library.comm_world);
     atomic_store_explicit(&header->state, SAPWOOD_STATE_RUNNING, memory_order_release);
 }
@@ -106,19 +177,19 @@ static const char *dump_directory(void)
     return directory != NULL && *directory != '\0' ? directory : NULL;
 }
 
-/* Hands the table over. Returns whether a leaf will read the counts. */
+/* Opens the transport. The table stays open under its name, by which `sapwood mpi attach` finds it
+ * later: a rank that was told of no leaves counts as well. Returns whether it counts. */
 static bool find_observer(void)
 {
     const struct sapwood_header *header = &sapwood_table->header;
     const char *reason = "";
-    leaf_socket = sapwood_handover(header->world_rank, header->world_size, table_fd, header->table_bytes, &reason);
-    close(table_fd);
-    table_fd = -1;
-    if (leaf_socket >= 0)
+    if (sapwood_transport_open(table_fd, &reason))
+        return true;
+    bool is_told = getenv("SAPWOOD_MPI_LEAVES") != NULL || sapwood_transport_is_chosen();
+    if (!is_told)
         return true;
     bool dumps = dump_directory() != NULL;
-    bool asked_for = getenv("SAPWOOD_MPI_LEAVES") != NULL || !dumps;
-    if (asked_for && (header->world_rank == 0 || getenv("SAPWOOD_VERBOSE") != NULL))
+    if (*reason != '\0' && (header->world_rank == 0 || getenv("SAPWOOD_VERBOSE") != NULL))
         sapwood_say("rank %u: %s; the program runs on %s", header->world_rank, reason,
                     dumps ? "and only writes its own profile" : "unobserved");
     return dumps;
@@ -137,13 +208,24 @@ static void start(void)
         return;
     }
     fill_header(contended);
+    sapwood_events_make(contended);
     if (!find_observer()) {
         enter_phase(SAPWOOD_OFF);
         return;
     }
     /* The thread that initialises MPI is seen before its next call. */
     sapwood_activity_own();
-    enter_phase(contended ? SAPWOOD_CONTENDED : SAPWOOD_COUNTING);
+    sapwood_extras = sapwood_table->header.extras;
+    sapwood_control_start(sapwood_leaf_socket(), contended);
+    enter_phase(sapwood_control_phase());
+}
+
+void sapwood_phase_change(int phase)
+{
+    pthread_mutex_lock(&phase_lock);
+    if (phase_now() >= SAPWOOD_PAUSED)
+        enter_phase(phase);
+    pthread_mutex_unlock(&phase_lock);
 }
 
 void sapwood_clock_ready(void)
@@ -175,6 +257,11 @@ bool sapwood_begin_slowly(void)
 {
     if (sapwood_inside || phase_now() == SAPWOOD_OFF)
         return false;
+    if (phase_now() == SAPWOOD_PAUSED) {
+        if (sapwood_control_is_pending())
+            sapwood_control_take();
+        return phase_now() >= SAPWOOD_COUNTING;
+    }
     pthread_mutex_lock(&phase_lock);
     /* What start asks of MPI may come back through our wrappers. */
     sapwood_inside = true;
@@ -212,26 +299,26 @@ void sapwood_init_ends(uint32_t function, uint64_t begin, bool succeeded)
     sapwood_end_ns(function, SAPWOOD_CLASS_NONE, ns, 0);
 }
 
-/* Writes the table's bytes to `<dir>/rank-<r>.profile`, whole or not at all. */
-static void write_dump(const char *directory)
+/* Writes memory to `<dir>/rank-<r>.<kind>`, whole or not at all. */
+static void write_dump(const char *directory, const char *kind, const void *memory, uint64_t bytes)
 {
-    const struct sapwood_header *header = &sapwood_table->header;
+    uint32_t rank = sapwood_table->header.world_rank;
     char partial[4096], path[4096];
-    int length = snprintf(path, sizeof path, "%s/rank-%u.profile", directory, header->world_rank);
-    int partial_length = snprintf(partial, sizeof partial, "%s/.rank-%u.profile", directory, header->world_rank);
+    int length = snprintf(path, sizeof path, "%s/rank-%u.%s", directory, rank, kind);
+    int partial_length = snprintf(partial, sizeof partial, "%s/.rank-%u.%s", directory, rank, kind);
     if (length < 0 || partial_length < 0 || (size_t)partial_length >= sizeof partial) {
         sapwood_say("SAPWOOD_MPI_DUMP_DIR is too long; no profile is written");
         return;
     }
     int fd = open(partial, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     size_t written = 0;
-    while (fd >= 0 && written < sizeof *sapwood_table) {
-        ssize_t more = write(fd, (const char *)sapwood_table + written, sizeof *sapwood_table - written);
+    while (fd >= 0 && written < bytes) {
+        ssize_t more = write(fd, (const char *)memory + written, bytes - written);
         if (more <= 0 && errno != EINTR)
             break;
         written += more > 0 ? (size_t)more : 0;
     }
-    bool whole = fd >= 0 && written == sizeof *sapwood_table;
+    bool whole = fd >= 0 && written == bytes;
     if (fd >= 0 && close(fd) != 0)
         whole = false;
     if (!whole || rename(partial, path) != 0) {
@@ -240,27 +327,52 @@ static void write_dump(const char *directory)
     }
 }
 
-/* Stops counting for good. The state comes last in the table and first in the dump. */
+/* Stops counting for good. */
 static void close_table(uint32_t state)
 {
+    sapwood_extras = 0;
+    atomic_store_explicit(&sapwood_recording, 0, memory_order_relaxed);
     enter_phase(SAPWOOD_OFF);
+    sapwood_table->header.usage = usage_now();
     atomic_store_explicit(&sapwood_table->header.state, state, memory_order_release);
-    if (dump_directory() != NULL)
-        write_dump(dump_directory());
 }
 
-void sapwood_finalize(uint32_t function)
+static void leave_dump(void)
 {
-    if (sapwood_inside || phase_now() < SAPWOOD_COUNTING)
-        return;
-    /* MPI_Finalize returns too late to be counted, but can be seen not to return. */
+    const char *directory = dump_directory();
+    sapwood_transport_end();
+    if (directory != NULL)
+        write_dump(directory, "profile", sapwood_table, sapwood_table->header.table_bytes);
+    if (directory != NULL && sapwood_events_are_asked())
+        write_dump(directory, "events", sapwood_events, sapwood_events_bytes());
+}
+
+bool sapwood_finalize_begins(uint32_t function, uint64_t *begin)
+{
+    if (sapwood_inside || phase_now() < SAPWOOD_PAUSED)
+        return false;
     sapwood_end(function, SAPWOOD_CLASS_NONE, 0, 0);
-    sapwood_enter(function, 0, SAPWOOD_NO_NUMBER, SAPWOOD_NO_NUMBER, sapwood_ticks());
+    *begin = sapwood_ticks();
+    sapwood_enter(function, 0, SAPWOOD_NO_NUMBER, SAPWOOD_NO_NUMBER, *begin);
     close_table(SAPWOOD_STATE_FINALIZED);
+    return true;
+}
+
+void sapwood_finalize_ends(uint32_t function, uint64_t begin)
+{
+    uint64_t ticks = sapwood_ticks() - begin;
+    sapwood_add_time(function, sapwood_ns(ticks));
+    sapwood_leave(ticks);
+    sapwood_table->header.usage = usage_now();
+    leave_dump();
 }
 
 static __attribute__((destructor)) void process_ends(void)
 {
-    if (phase_now() >= SAPWOOD_COUNTING)
-        close_table(SAPWOOD_STATE_EXITED);
+    if (phase_now() == SAPWOOD_UNTRIED)
+        sapwood_say_unseen();
+    if (phase_now() < SAPWOOD_PAUSED)
+        return;
+    close_table(SAPWOOD_STATE_EXITED);
+    leave_dump();
 }

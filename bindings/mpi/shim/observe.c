@@ -4,7 +4,9 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "control.h"
 #include "functions.h"
+#include "sizes_histogram.h"
 
 _Atomic int sapwood_phase = SAPWOOD_UNTRIED;
 _Thread_local bool sapwood_inside __attribute__((tls_model("initial-exec")));
@@ -53,13 +55,15 @@ int64_t sapwood_name_stored(const char *name, size_t length)
 }
 
 /* The slot's number plus one, made if need be; 0 when the table is full. */
-static __attribute__((noinline)) uint16_t slot_made(uint32_t function, unsigned class, unsigned column)
+static __attribute__((noinline)) uint16_t slot_made(uint32_t function, unsigned class, unsigned column, bool sized)
 {
     sapwood_table_lock();
     uint16_t number = atomic_load_explicit(&slot_of[function][column], memory_order_relaxed);
     if (number == 0) {
         struct sapwood_slot *slot = sapwood_slot_take((uint64_t)function << 8 | class);
         if (slot != NULL) {
+            if (sized)
+                sapwood_histogram_take(slot);
             number = (uint16_t)(slot - sapwood_table->slots + 1);
             atomic_store_explicit(&slot_of[function][column], number, memory_order_release);
         }
@@ -68,32 +72,66 @@ static __attribute__((noinline)) uint16_t slot_made(uint32_t function, unsigned 
     return number;
 }
 
-static inline __attribute__((always_inline)) void count(uint32_t function, unsigned class, uint64_t ns, uint64_t bytes)
+static SAPWOOD_HOT void add_call(uint32_t function, unsigned class, uint64_t calls, uint64_t ns, uint64_t bytes,
+                                 bool sized, bool contended)
 {
-    int phase = atomic_load_explicit(&sapwood_phase, memory_order_relaxed);
-    sapwood_inside = false;
-    if (__builtin_expect(phase < SAPWOOD_COUNTING, 0))
-        return;
     unsigned column = class < COLUMN_NONE ? class : COLUMN_NONE;
     uint16_t number = atomic_load_explicit(&slot_of[function][column], memory_order_acquire);
-    if (__builtin_expect(number == 0, 0) && (number = slot_made(function, class, column)) == 0) {
+    if (__builtin_expect(number == 0, 0) && (number = slot_made(function, class, column, sized)) == 0) {
         sapwood_add(&sapwood_table->header.dropped, 1, true);
         return;
     }
-    bool contended = phase == SAPWOOD_CONTENDED;
     struct sapwood_slot *slot = &sapwood_table->slots[number - 1];
-    sapwood_add(&slot->count, 1, contended);
+    sapwood_add(&slot->count, calls, contended);
     sapwood_add(&slot->time_ns, ns, contended);
     sapwood_add(&slot->bytes, bytes, contended);
+    if (sized && calls > 0)
+        sapwood_histogram_add(slot, bytes, contended);
+}
+
+/* Where nothing is counted, or settings leave something out, or calls are marks. */
+static __attribute__((noinline)) void count_selected(int phase, uint32_t function, unsigned class, uint64_t ns,
+                                                     uint64_t bytes, bool sized)
+{
+    if (phase < SAPWOOD_COUNTING)
+        return;
+    uint64_t calls = 1;
+    if (sapwood_select(function, &calls, &ns, &bytes))
+        add_call(function, class, calls, ns, bytes, sized, true);
+    sapwood_call_ended(function);
+}
+
+static SAPWOOD_HOT void count(uint32_t function, unsigned class, uint64_t ns, uint64_t bytes, bool sized)
+{
+    int phase = atomic_load_explicit(&sapwood_phase, memory_order_relaxed);
+    sapwood_inside = false;
+    /* One comparison, for those below and for the one above. */
+    if (__builtin_expect((unsigned)(phase - SAPWOOD_COUNTING) > SAPWOOD_CONTENDED - SAPWOOD_COUNTING, 0))
+        count_selected(phase, function, class, ns, bytes, sized);
+    else
+        add_call(function, class, 1, ns, bytes, sized, phase == SAPWOOD_CONTENDED);
 }
 
 void sapwood_end(uint32_t function, unsigned class, uint64_t ticks, uint64_t bytes)
 {
     sapwood_leave(ticks);
-    count(function, class, sapwood_ns(ticks), bytes);
+    count(function, class, sapwood_ns(ticks), bytes, false);
+}
+
+void sapwood_end_sized(uint32_t function, unsigned class, uint64_t ticks, uint64_t bytes)
+{
+    sapwood_leave(ticks);
+    count(function, class, sapwood_ns(ticks), bytes, true);
 }
 
 void sapwood_end_ns(uint32_t function, unsigned class, uint64_t ns, uint64_t bytes)
 {
-    count(function, class, ns, bytes);
+    count(function, class, ns, bytes, false);
+}
+
+void sapwood_add_time(uint32_t function, uint64_t ns)
+{
+    uint16_t number = atomic_load_explicit(&slot_of[function][COLUMN_NONE], memory_order_acquire);
+    if (number > 0)
+        sapwood_add(&sapwood_table->slots[number - 1].time_ns, ns, true);
 }

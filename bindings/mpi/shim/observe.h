@@ -20,6 +20,7 @@
 
 #include "activity.h"
 #include "clock.h"
+#include "control.h"
 #include "table.h"
 #include "visibility.h"
 
@@ -28,8 +29,10 @@ enum sapwood_phase {
     SAPWOOD_OFF = -1,     /* not observed, or no longer */
     SAPWOOD_UNTRIED = 0,  /* no MPI function was called yet */
     SAPWOOD_WAITING,      /* the MPI library is known, MPI is not initialised */
+    SAPWOOD_PAUSED,       /* settings do not select this rank */
     SAPWOOD_COUNTING,     /* one thread at a time */
     SAPWOOD_CONTENDED,    /* MPI_THREAD_MULTIPLE: additions are atomic */
+    SAPWOOD_SELECTIVE,    /* settings leave something out, or calls are marks */
 };
 
 extern SAPWOOD_HIDDEN _Atomic int sapwood_phase;
@@ -44,6 +47,8 @@ static SAPWOOD_HOT bool sapwood_begin(uint64_t *begin)
     bool counting = atomic_load_explicit(&sapwood_phase, memory_order_relaxed) >= SAPWOOD_COUNTING;
     if (__builtin_expect(!counting || sapwood_inside, 0) && !sapwood_begin_slowly())
         return false;
+    if (sapwood_control_is_pending())
+        sapwood_control_take();
     sapwood_inside = true;
     *begin = sapwood_ticks();
     return true;
@@ -52,8 +57,14 @@ static SAPWOOD_HOT bool sapwood_begin(uint64_t *begin)
 /* Adds one call to the slot of this function and class, and leaves the guard. */
 SAPWOOD_HIDDEN void sapwood_end(uint32_t function, unsigned class, uint64_t ticks, uint64_t bytes);
 
+/* The same for a call that moves bytes, which also counts by their number. */
+SAPWOOD_HIDDEN void sapwood_end_sized(uint32_t function, unsigned class, uint64_t ticks, uint64_t bytes);
+
 /* The same for a span that was measured in nanoseconds. */
 void sapwood_end_ns(uint32_t function, unsigned class, uint64_t ns, uint64_t bytes);
+
+/* Goes to another phase of those in which the table is open, while it is. */
+SAPWOOD_HIDDEN void sapwood_phase_change(int phase);
 
 /* Adds without atomic read-modify-write unless `contended`. */
 static inline void sapwood_add(_Atomic uint64_t *word, uint64_t amount, bool contended)
@@ -86,7 +97,15 @@ void sapwood_clock_ready(void);
 bool sapwood_init_begins(uint64_t *begin);
 void sapwood_init_ends(uint32_t function, uint64_t begin, bool succeeded);
 
-/* At the entry of MPI_Finalize: counts it, closes the table, writes the dump. */
-void sapwood_finalize(uint32_t function);
+/* Bytes of the table with what was asked for. */
+uint64_t sapwood_table_bytes(void);
+
+/* Around MPI_Finalize: counts it and closes the table; then, if it was counted, adds its
+ * time and writes the dump. */
+bool sapwood_finalize_begins(uint32_t function, uint64_t *begin);
+void sapwood_finalize_ends(uint32_t function, uint64_t begin);
+
+/* Adds time to a call that was counted already. */
+void sapwood_add_time(uint32_t function, uint64_t ns);
 
 #endif

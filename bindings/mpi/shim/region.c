@@ -28,6 +28,7 @@ static _Thread_local struct {
     struct open_region open[SAPWOOD_REGION_DEPTH_MAX];
     uint32_t depth;
     uint32_t too_deep; /* begins beyond the stack, whose ends are still to come */
+    uint32_t nameless; /* begins whose names found no room, whose ends are still to come */
 } stack __attribute__((tls_model("initial-exec")));
 
 static bool is_off(void)
@@ -102,7 +103,10 @@ SAPWOOD_EXPORT void sapwood_region_begin(const char *name)
     sapwood_clock_ready();
     struct region *region = region_named(name);
     if (region == NULL || stack.depth == SAPWOOD_REGION_DEPTH_MAX) {
-        stack.too_deep += region != NULL;
+        if (region == NULL)
+            stack.nameless++;
+        else
+            stack.too_deep++;
         drop();
         return;
     }
@@ -129,21 +133,30 @@ SAPWOOD_EXPORT void sapwood_region_end(const char *name)
         return;
     }
     struct region *region = bucket_of(name);
+    if (region->name == NULL && stack.nameless > 0) {
+        stack.nameless--; /* its begin was dropped */
+        return;
+    }
     uint32_t place = region->name == NULL ? 0 : place_of(region);
-    bool counting = atomic_load_explicit(&sapwood_phase, memory_order_acquire) >= SAPWOOD_COUNTING;
-    if (place == 0 || !counting) {
+    int phase = atomic_load_explicit(&sapwood_phase, memory_order_acquire);
+    if (place == 0 || phase < SAPWOOD_COUNTING) {
         stack.depth = place == 0 ? stack.depth : place - 1;
         if (sapwood_table != NULL)
             tell_innermost();
-        drop();
+        if (place == 0 || phase != SAPWOOD_PAUSED)
+            drop();
         return;
     }
     for (; stack.depth > place; stack.depth--)
         drop();
     stack.depth--;
     tell_innermost();
-    sapwood_add(&region->slot->count, 1, true);
+    uint32_t groups = atomic_load_explicit(&sapwood_groups, memory_order_relaxed);
+    if ((groups & SAPWOOD_GROUP_REGIONS) == 0)
+        return;
+    if (groups & SAPWOOD_GROUP_CALLS)
+        sapwood_add(&region->slot->count, 1, true);
     /* A region inside one of its own name adds no time: the outer one has it. */
-    if (place_of(region) == 0)
+    if (place_of(region) == 0 && (groups & SAPWOOD_GROUP_TIME) != 0)
         sapwood_add(&region->slot->time_ns, sapwood_ns(now - stack.open[stack.depth].begin), true);
 }

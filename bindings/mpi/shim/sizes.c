@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "events.h"
+#include "extras.h"
 #include "observe.h"
 
 _Atomic uint64_t sapwood_classes[SAPWOOD_CACHE_WORDS];
@@ -63,6 +65,8 @@ void sapwood_name_comm(MPI_Comm comm, const char *name, size_t length)
         SAPWOOD_TELL(place->name, (uint32_t)(offset + 1));
     }
     sapwood_table_unlock();
+    /* Calls from now on are tallied under the new name. */
+    sapwood_extras_forget(comm);
 }
 
 uint64_t sapwood_size_asked(MPI_Datatype type)
@@ -79,6 +83,8 @@ uint64_t sapwood_size_asked(MPI_Datatype type)
 
 void sapwood_forget_comm(MPI_Comm comm)
 {
+    sapwood_extras_forget(comm);
+    sapwood_space_forget(comm);
     uint64_t handle = SAPWOOD_HANDLE(comm);
     atomic_store_explicit(&sapwood_classes[sapwood_cache_place(handle)], 0, memory_order_relaxed);
     struct sapwood_communicator *place = &sapwood_table->communicators[sapwood_cache_place(handle)];

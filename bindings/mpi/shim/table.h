@@ -9,10 +9,10 @@
  *
  * All numbers little-endian, all at their natural alignment. Offsets in bytes.
  *
- *   header, 256 bytes
+ *   header, 512 bytes
  *     0  magic            8 bytes  "SWPROFIL"
- *     8  version          u32      2
- *    12  header_bytes     u32      256: where the first slot lies
+ *     8  version          u32      3
+ *    12  header_bytes     u32      512: where the first slot lies
  *    16  world_rank       u32      rank in MPI_COMM_WORLD
  *    20  world_size       u32
  *    24  pid              u32
@@ -38,13 +38,33 @@
  *   232  clock_ns         u64      the same moment by CLOCK_MONOTONIC
  *   240  clock_scale      u64      nanoseconds per tick, in 1 / 2^32
  *   248  comm_world       u64      handle of MPI_COMM_WORLD
+ *   256  histograms_offset u32     from the start of the table
+ *   260  histograms_capacity u32
+ *   264  histograms_used  u32      rows [0, histograms_used) belong to a slot each
+ *   268  tallies_offset   u32      from the start of the table
+ *   272  tallies_capacity u32      0 unless some extra was asked for
+ *   276  extras           u32      what is tallied: bit 0 call sites, bit 1 peers, bit 2 communicators
+ *   280  tallies_dropped  u64      calls that found no tally
+ *   288  taken_functions  u32      MPI functions that a tool in front of the shim takes
+ *   292  is_spawned       u32      1 if MPI_Comm_spawn started the process
+ *   296  started_cpu_ns   u64      processor time of the process when counting began
+ *   304  usage            64 bytes what the process has used when counting ended, below;
+ *                                  0 before
+ *   368  reserved         16 bytes 0
+ *   384  snapshots_offset u32      from the start of the table; they come last
+ *   388  snapshots_capacity u32
+ *   392  marks            u64      iteration marks that the rank has reached; release store
+ *                                  after the snapshot of the last one
+ *   400  marks_left_out   u64      marks without a snapshot: the leaf had not copied older ones
+ *   408  reserved         104 bytes 0
  *
  *   slot, 64 bytes, slot i at header_bytes + 64 i
  *     0  key              u64
  *     8  count            u64      calls that returned (regions: times ended)
  *    16  time_ns          u64      inclusive time of these
  *    24  bytes            u64      by the rules in functions.table; 0 for regions
- *    32  reserved         32 bytes 0
+ *    32  histogram        u32      row of its sizes plus 1; 0 none
+ *    36  reserved         28 bytes 0
  *
  *   key of a function:  0 | function id << 8 | communicator size class
  *   key of a region:    bit 63 set | offset of its name in the name area
@@ -52,6 +72,29 @@
  *   Communicator size class: ceil(log2(size of the local group)), so 0 is size 1,
  *   1 is 2, 2 is 3..4, 3 is 5..8; 255 for functions without a communicator and
  *   for calls that returned an error.
+ *
+ *   histogram, 256 bytes: calls by the bytes that each moved
+ *     0  calls            32 u64   of size class 0..31: 0 bytes, 1, 2, 3..4, 5..8, and so on by
+ *                                  powers of two; the last one has all from 2^29 + 1 bytes on
+ *
+ *   tally, 64 bytes: calls of one function with one subject; a free one has key 0
+ *     0  key              u64      kind << 56 | function id << 8 | communicator size class,
+ *                                  stored with release when the other words are in place
+ *     8  subject          u64      kind 1 call site: address after the call in its file, as linked
+ *                                  kind 2 peer: its rank in MPI_COMM_WORLD (function and class 0)
+ *                                  kind 3 communicator: a number of its own in this process
+ *    16  count            u64
+ *    24  time_ns          u64
+ *    32  bytes            u64
+ *    40  name             u32      offset in the name area plus 1; 0 none: the file of a call
+ *                                  site, the name and ranks of a communicator
+ *    44  reserved         4 bytes 0
+ *    48  handle           u64      by which the shim finds it
+ *    56  reserved         8 bytes 0
+ *
+ *   usage: cpu_user_ns, cpu_system_ns, resident_bytes_max, minor_faults, major_faults,
+ *   voluntary_switches, involuntary_switches: u64 each, of the whole process by getrusage;
+ *   8 bytes reserved.
  *
  *   name area: at names_offset, NUL-terminated UTF-8 strings one after another.
  *
@@ -73,8 +116,16 @@
  *    12  name             u32      offset in the name area plus 1; 0 none
  *    16  reserved         16 bytes 0
  *
- * MPI_Finalize counts itself at its entry: 1 call, no time. Then state becomes 2
- * and counting stops. Calls made inside another MPI call (an implementation that
+ *   snapshot: the slots as they were at mark m, in snapshot m % snapshots_capacity
+ *     0  mark             u64      m, from 1; 0 while it is written
+ *     8  at_ns            u64      CLOCK_MONOTONIC
+ *    16  slots_used       u32
+ *    20  reserved         44 bytes 0
+ *    64  counters         24 bytes for each slot: count, time_ns, bytes
+ *
+ * MPI_Finalize counts itself at its entry: 1 call. Then state becomes 2 and
+ * counting stops; its time, its activity and the usage are the only words that
+ * change after that, when it returns. Calls made inside another MPI call (an implementation that
  * uses its own public functions, a user's reduction operator) are not counted.
  */
 #ifndef SAPWOOD_TABLE_H
@@ -86,7 +137,7 @@
 #include <stdint.h>
 
 #define SAPWOOD_TABLE_MAGIC "SWPROFIL"
-#define SAPWOOD_TABLE_VERSION 2u
+#define SAPWOOD_TABLE_VERSION 3u
 
 enum {
     SAPWOOD_ABI_OPENMPI = 1,
@@ -104,6 +155,18 @@ enum {
     SAPWOOD_NAMES_BYTES = 32768,
     SAPWOOD_ACTIVITIES = 16,
     SAPWOOD_COMMUNICATORS = 64,
+    SAPWOOD_SNAPSHOTS = 4,
+    SAPWOOD_HISTOGRAMS = 512,
+    SAPWOOD_HISTOGRAM_CLASSES = 32,
+    SAPWOOD_TALLIES = 2048,
+
+    SAPWOOD_EXTRA_CALL_SITES = 1,
+    SAPWOOD_EXTRA_PEERS = 2,
+    SAPWOOD_EXTRA_COMMUNICATORS = 4,
+
+    SAPWOOD_TALLY_CALL_SITE = 1,
+    SAPWOOD_TALLY_PEER = 2,
+    SAPWOOD_TALLY_COMMUNICATOR = 3,
 
     SAPWOOD_CLASS_NONE = 255,
 };
@@ -111,6 +174,17 @@ enum {
 #define SAPWOOD_KEY_REGION (UINT64_C(1) << 63)
 /* In the place of a peer or a tag of a call that has none. */
 #define SAPWOOD_NO_NUMBER INT32_MIN
+
+struct sapwood_usage {
+    uint64_t cpu_user_ns;
+    uint64_t cpu_system_ns;
+    uint64_t resident_bytes_max;
+    uint64_t minor_faults;
+    uint64_t major_faults;
+    uint64_t voluntary_switches;
+    uint64_t involuntary_switches;
+    uint64_t reserved;
+};
 
 struct sapwood_header {
     char magic[8];
@@ -139,6 +213,23 @@ struct sapwood_header {
     uint64_t clock_ns;
     uint64_t clock_scale;
     uint64_t comm_world;
+    uint32_t histograms_offset;
+    uint32_t histograms_capacity;
+    _Atomic uint32_t histograms_used;
+    uint32_t tallies_offset;
+    uint32_t tallies_capacity;
+    uint32_t extras;
+    _Atomic uint64_t tallies_dropped;
+    uint32_t taken_functions;
+    uint32_t is_spawned;
+    uint64_t started_cpu_ns;
+    struct sapwood_usage usage;
+    uint64_t reserved[2];
+    uint32_t snapshots_offset;
+    uint32_t snapshots_capacity;
+    _Atomic uint64_t marks;
+    _Atomic uint64_t marks_left_out;
+    unsigned char reserved_for_control[104];
 };
 
 struct sapwood_slot {
@@ -146,7 +237,24 @@ struct sapwood_slot {
     _Atomic uint64_t count;
     _Atomic uint64_t time_ns;
     _Atomic uint64_t bytes;
-    uint64_t reserved[4];
+    _Atomic uint32_t histogram;
+    uint32_t reserved[7];
+};
+
+struct sapwood_histogram {
+    _Atomic uint64_t calls[SAPWOOD_HISTOGRAM_CLASSES];
+};
+
+struct sapwood_tally {
+    _Atomic uint64_t key;
+    _Atomic uint64_t subject;
+    _Atomic uint64_t count;
+    _Atomic uint64_t time_ns;
+    _Atomic uint64_t bytes;
+    _Atomic uint32_t name;
+    uint32_t reserved;
+    _Atomic uint64_t handle;
+    uint64_t reserved_too;
 };
 
 struct sapwood_activity {
@@ -167,15 +275,44 @@ struct sapwood_communicator {
     uint64_t reserved[2];
 };
 
+struct sapwood_counters {
+    _Atomic uint64_t count;
+    _Atomic uint64_t time_ns;
+    _Atomic uint64_t bytes;
+};
+
+struct sapwood_snapshot {
+    _Atomic uint64_t mark;
+    _Atomic uint64_t at_ns;
+    _Atomic uint32_t slots_used;
+    uint32_t reserved[11];
+    struct sapwood_counters counters[SAPWOOD_SLOTS];
+};
+
 struct sapwood_table {
     struct sapwood_header header;
     struct sapwood_slot slots[SAPWOOD_SLOTS];
     char names[SAPWOOD_NAMES_BYTES];
     struct sapwood_activity activities[SAPWOOD_ACTIVITIES];
     struct sapwood_communicator communicators[SAPWOOD_COMMUNICATORS];
+    struct sapwood_histogram histograms[SAPWOOD_HISTOGRAMS];
+    /* A table without extras ends before them. Snapshots follow in either. */
+    struct sapwood_tally tallies[SAPWOOD_TALLIES];
 };
 
-static_assert(sizeof(struct sapwood_header) == 256, "header bytes");
+/* The place of a mark's snapshot. */
+static inline struct sapwood_snapshot *sapwood_snapshot_in(struct sapwood_table *table, uint64_t mark)
+{
+    return (struct sapwood_snapshot *)((char *)table + table->header.snapshots_offset) + mark % SAPWOOD_SNAPSHOTS;
+}
+
+static_assert(sizeof(struct sapwood_header) == 512, "header bytes");
+static_assert(offsetof(struct sapwood_header, histograms_offset) == 256, "histograms");
+static_assert(offsetof(struct sapwood_header, usage) == 304, "usage");
+static_assert(offsetof(struct sapwood_header, reserved) == 368, "reserved");
+static_assert(offsetof(struct sapwood_header, snapshots_offset) == 384, "snapshots offset");
+static_assert(offsetof(struct sapwood_header, marks) == 392, "marks");
+static_assert(sizeof(struct sapwood_snapshot) == 64 + 24 * SAPWOOD_SLOTS, "snapshot bytes");
 static_assert(offsetof(struct sapwood_header, state) == 32, "state");
 static_assert(offsetof(struct sapwood_header, host) == 48, "host");
 static_assert(offsetof(struct sapwood_header, slot_capacity) == 176, "slot capacity");
@@ -185,6 +322,8 @@ static_assert(offsetof(struct sapwood_header, clock_ticks) == 224, "clock ticks"
 static_assert(sizeof(struct sapwood_slot) == 64, "slot bytes");
 static_assert(sizeof(struct sapwood_activity) == 64, "activity bytes");
 static_assert(sizeof(struct sapwood_communicator) == 32, "communicator bytes");
+static_assert(sizeof(struct sapwood_histogram) == 256, "histogram bytes");
+static_assert(sizeof(struct sapwood_tally) == 64, "tally bytes");
 static_assert(offsetof(struct sapwood_table, activities) % 64 == 0, "an activity has a cache line of its own");
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the table is little-endian");
 

@@ -129,7 +129,9 @@ class Harm(unittest.TestCase):
 
     def test_every_signal_reaches_the_launcher(self):
         for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGQUIT):
-            text = f"import signal, sys; signal.signal({int(number)}, lambda *_: sys.exit(9)); open('begun', 'x'); signal.pause()"
+            # A pause would miss a signal that comes just before it.
+            text = (f"import signal, sys, time\nsignal.signal({int(number)}, lambda *_: sys.exit(9))\n"
+                    "open('begun', 'x')\nwhile True: time.sleep(0.05)")
 
             def harm(run, number=number):
                 run.wait_for("a program that listens", lambda: os.path.exists(os.path.join(run.folder, "begun")))
@@ -140,7 +142,7 @@ class Harm(unittest.TestCase):
     def test_a_stop_and_a_continue_reach_the_program(self):
         # As a launcher does. By itself the system stops no process whose session has no shell.
         text = ("import os, signal; signal.signal(signal.SIGTSTP, lambda *_: os.kill(os.getpid(), signal.SIGSTOP))\n"
-                "open('begun', 'x')\nwhile True: signal.pause()")
+                "import time\nopen('begun', 'x')\nwhile True: time.sleep(0.05)")
 
         def harm(run):
             run.wait_for("a program that listens", lambda: os.path.exists(os.path.join(run.folder, "begun")))
@@ -165,7 +167,9 @@ class Harm(unittest.TestCase):
         deaf = "import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN); time.sleep(60)"
         command = [SYSTEM_PYTHON, "-c", deaf]
         run = Watched(command, *SHORT, "--mpi", ABI, "--ranks", str(RANKS), while_running=harm)
-        self.assertEqual((run.code, run.profile), (130, None))
+        self.assertEqual(run.code, 130)
+        # What was left while it ran is an older report and says so; there may be none yet.
+        self.assertFalse((run.profile or {"is_final": False})["is_final"])
 
 
 class Sizes(unittest.TestCase):

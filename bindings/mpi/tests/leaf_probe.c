@@ -53,17 +53,20 @@ static void listen_at(const char *base, int leaf)
 static int received_table(int fd)
 {
     struct sapwood_hello hello;
-    char control[CMSG_SPACE(sizeof(int))];
+    char control[CMSG_SPACE(2 * sizeof(int))];
     struct iovec part = {&hello, sizeof hello};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
     ssize_t got = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
     struct cmsghdr *rights = got == sizeof hello ? CMSG_FIRSTHDR(&message) : NULL;
-    if (rights == NULL || rights->cmsg_type != SCM_RIGHTS || memcmp(hello.magic, SAPWOOD_HELLO_MAGIC, 8) != 0 ||
-        hello.version != SAPWOOD_HELLO_VERSION || hello.table_bytes != sizeof(struct sapwood_table))
+    if (rights == NULL || rights->cmsg_type != SCM_RIGHTS || rights->cmsg_len != CMSG_LEN(2 * sizeof(int)) ||
+        memcmp(hello.magic, SAPWOOD_HELLO_MAGIC, 8) != 0 || hello.version != SAPWOOD_HELLO_VERSION ||
+        hello.table_bytes > sizeof(struct sapwood_table) + SAPWOOD_SNAPSHOTS * sizeof(struct sapwood_snapshot) ||
+        hello.table_bytes < offsetof(struct sapwood_table, tallies))
         return -1;
-    int table_fd;
-    memcpy(&table_fd, CMSG_DATA(rights), sizeof table_fd);
-    return table_fd;
+    int descriptors[2];
+    memcpy(descriptors, CMSG_DATA(rights), sizeof descriptors);
+    close(descriptors[1]);
+    return descriptors[0];
 }
 
 static void accept_rank(int listener)
@@ -73,12 +76,13 @@ static void accept_rank(int listener)
         fail("accept");
     int table_fd = received_table(fd);
     struct stat status;
-    if (table_fd < 0 || fstat(table_fd, &status) != 0 || status.st_size != sizeof(struct sapwood_table))
+    if (table_fd < 0 || fstat(table_fd, &status) != 0 ||
+        status.st_size < (off_t)offsetof(struct sapwood_table, tallies))
         fail("hello");
     /* The rank sealed its table against writing by other processes. */
-    void *writable = mmap(NULL, sizeof(struct sapwood_table), PROT_READ | PROT_WRITE, MAP_SHARED, table_fd, 0);
+    void *writable = mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, table_fd, 0);
     printf("sealed %s\n", writable == MAP_FAILED ? "yes" : "no");
-    const void *table = mmap(NULL, sizeof(struct sapwood_table), PROT_READ, MAP_SHARED, table_fd, 0);
+    const void *table = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_SHARED, table_fd, 0);
     if (table == MAP_FAILED)
         fail("mmap");
     close(table_fd);
@@ -105,7 +109,7 @@ static void save_table(const struct sapwood_table *table, const char *directory)
     char path[4096];
     snprintf(path, sizeof path, "%s/rank-%u.seen", directory, table->header.world_rank);
     FILE *file = fopen(path, "wb");
-    if (file == NULL || fwrite(table, sizeof *table, 1, file) != 1 || fclose(file) != 0)
+    if (file == NULL || fwrite(table, table->header.table_bytes, 1, file) != 1 || fclose(file) != 0)
         fail(path);
 }
 

@@ -3,9 +3,15 @@
 import os
 import struct
 
-HEADER = struct.Struct("<8sIIIIIIIIQ64s64sIIIIIIQQIIQQQQ")
-SLOT = struct.Struct("<QQQQ32x")
+HEADER = struct.Struct("<8sIIIIIIIIQ64s64sIIIIIIQQIIQQQQIIIIIIQIIQ7Q")
+SNAPSHOTS = struct.Struct("<IIQQ")
+SLOT = struct.Struct("<QQQQI28x")
+TALLY = struct.Struct("<QQQQQI20x")
+HISTOGRAM = struct.Struct("<32Q")
+SITE, PEER, COMMUNICATOR = 1, 2, 3
 NONE = 255
+USAGE = ("cpu_user_ns", "cpu_system_ns", "resident_bytes_max", "minor_faults", "major_faults",
+         "voluntary_switches", "involuntary_switches")
 
 
 def function_names():
@@ -20,7 +26,9 @@ class Profile:
     """One rank's table: its header's fields, `calls` and `regions`.
 
     `calls` maps (function, size class) to (count, bytes), `regions` a name to its
-    count; `times` has the nanoseconds of both.
+    count; `times` has the nanoseconds of both. `sizes` maps the events that move bytes to
+    their calls by size class, `usage` names to what getrusage said at the end, `tallies`
+    (kind, function or None, size class, subject, name) to (count, nanoseconds, bytes).
     """
 
     def __init__(self, data):
@@ -28,19 +36,25 @@ class Profile:
         (magic, version, header_bytes, self.rank, self.size, self.pid, self.abi, self.state, self.flags,
          self.started_ns, host, program, capacity, used, names_at, names_capacity, names_used, activities_at,
          self.dropped, table_bytes, activities, communicators, clock_ticks, clock_ns, clock_scale,
-         _) = HEADER.unpack_from(data)
-        assert (magic, version, header_bytes) == (b"SWPROFIL", 2, 256)
+         _, histograms_at, histograms, histograms_used, tallies_at, tallies, self.extras, self.tallies_dropped,
+         self.taken_functions, self.is_spawned, self.started_cpu_ns, *usage) = HEADER.unpack_from(data)
+        assert (magic, version, header_bytes) == (b"SWPROFIL", 3, 512)
         assert activities_at == names_at + names_capacity == header_bytes + 64 * capacity + names_capacity
-        assert table_bytes == len(data) == activities_at + 64 * activities + 32 * communicators
+        assert histograms_at == activities_at + 64 * activities + 32 * communicators
+        assert tallies_at == histograms_at + 256 * histograms and histograms_used <= histograms
+        snapshots_at, snapshots, self.marks, self.marks_left_out = SNAPSHOTS.unpack_from(data, 384)
+        assert snapshots_at == tallies_at + 64 * tallies
+        assert table_bytes == len(data) == snapshots_at + snapshots * (64 + 24 * capacity)
+        self.usage = dict(zip(USAGE, usage))
         assert used <= capacity and names_used <= names_capacity
         since = [struct.unpack_from("<Q", data, activities_at + 64 * i + 8)[0] for i in range(activities)]
         # When it entered or left its last call.
         self.ended_ns = max(clock_ns + (max(0, ticks - clock_ticks) * clock_scale >> 32) for ticks in since)
         self.host, self.program = (text.rstrip(b"\0").decode() for text in (host, program))
-        self.calls, self.regions, self.times = {}, {}, {}
+        self.calls, self.regions, self.times, self.sizes = {}, {}, {}, {}
         names = function_names()
         for slot in range(used):
-            key, count, time_ns, moved = SLOT.unpack_from(data, header_bytes + 64 * slot)
+            key, count, time_ns, moved, row = SLOT.unpack_from(data, header_bytes + 64 * slot)
             if key >> 63:
                 start = names_at + (key & ~(1 << 63))
                 name = data[start : data.index(0, start)].decode()
@@ -48,7 +62,17 @@ class Profile:
             else:
                 name = (names[key >> 8], key & 0xFF)
                 self.calls[name] = (count, moved)
+                if row:
+                    self.sizes[name] = HISTOGRAM.unpack_from(data, histograms_at + 256 * (row - 1))
             self.times[name] = time_ns
+        self.tallies = {}
+        for place in range(tallies):
+            key, subject, count, time_ns, moved, name = TALLY.unpack_from(data, tallies_at + 64 * place)
+            if key:
+                start = names_at + name - 1
+                text = data[start : data.index(0, start)].decode(errors="backslashreplace") if name else ""
+                function = names.get(key >> 8 & 0xFFFFFFFF)
+                self.tallies[(key >> 56, function, key & 0xFF, subject, text)] = (count, time_ns, moved)
 
 
 def size_class(size):

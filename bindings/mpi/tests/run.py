@@ -24,7 +24,7 @@ sys.dont_write_bytecode = True
 
 import expected
 import header
-from rank_profile import Profile
+from rank_profile import PEER, SITE, Profile
 
 RUN_SECONDS_MAX = 60
 GRACE_SECONDS = 5
@@ -237,6 +237,83 @@ class EachAbi:
         self.assertEqual(run.seen[1].calls, expected.unfinalized(1, ranks))
         self.assertNotIn(1, run.dumped)
 
+    def tool(self, name):
+        return program(self.abi, name + ".so")
+
+    def test_sizes_of_messages_are_counted_by_powers_of_two(self):
+        world = (RANKS[self.abi] - 1).bit_length()
+        for profile in self.observed([program(self.abi, "solver")]).seen.values():
+            sizes = {name: {at: calls for at, calls in enumerate(row) if calls}
+                     for (name, size), row in profile.sizes.items() if size == world}
+            self.assertEqual(sizes["MPI_Bcast"], {6: 1})
+            # Half of the transfers of the first and the last rank are with MPI_PROC_NULL.
+            whole = 0 < profile.rank < RANKS[self.abi] - 1
+            self.assertEqual(sizes["MPI_Sendrecv"], {4: 100} if whole else {0: 50, 4: 50})
+            self.assertEqual(sizes["MPI_Allreduce"], {4: 50, 5: 20})
+            self.assertEqual(sizes["MPI_Irecv"], {8: 40} if whole else {0: 20, 8: 20})
+            for key, row in profile.sizes.items():
+                self.assertEqual(sum(row), profile.calls[key][0], key)
+                low = sum(calls * (at if at < 2 else 2 ** (at - 2) + 1) for at, calls in enumerate(row))
+                high = sum(calls * (at if at < 2 else 2 ** (at - 1)) for at, calls in enumerate(row))
+                self.assertTrue(low <= profile.calls[key][1] <= high, key)
+            self.assertNotIn("MPI_Barrier", sizes)
+
+    def test_finalize_is_measured_and_the_process_tells_what_it_has_used(self):
+        for profile in self.observed([program(self.abi, "solver")]).seen.values():
+            self.assertGreater(profile.times[("MPI_Finalize", 255)], 0)
+            self.assertGreater(profile.usage["resident_bytes_max"], 1 << 20)
+            self.assertGreater(profile.usage["minor_faults"], 0)
+            self.assertGreaterEqual(profile.usage["cpu_user_ns"] + profile.usage["cpu_system_ns"], profile.started_cpu_ns)
+
+    def test_a_tool_behind_the_shim_gets_every_call(self):
+        ranks = RANKS[self.abi]
+        preload = {"LD_PRELOAD": f"{shim(self.abi)}:{self.tool('pmpi_tool')}"}
+        run = self.check("solver", expected.solver, regions={"solve": 1, "halo": 50}, environment=preload)
+        self.assertEqual(run.output.count("tool: 70 reductions\n"), ranks)
+        self.assertEqual([profile.taken_functions for profile in run.seen.values()], [0] * ranks)
+
+    def test_a_tool_in_front_of_the_shim_is_named_with_what_it_takes(self):
+        ranks = RANKS[self.abi]
+        preload = {"LD_PRELOAD": f"{self.tool('pmpi_tool')}:{shim(self.abi)}"}
+        run = Run(self.abi, [program(self.abi, "solver")], ranks, environment=preload)
+        self.assertEqual((run.code, run.output.count("tool: 70 reductions\n")), (0, ranks))
+        self.assertRegex(run.errors, r"\Asapwood: \S*pmpi_tool.so takes 2 MPI functions before the shim, .*\n\Z")
+        for rank, profile in run.seen.items():
+            self.assertEqual((profile.taken_functions, profile.state), (2, 3))
+            counts = expected.solver(rank, ranks)
+            untaken = {key: value for key, value in counts.items() if key[0] not in ("MPI_Allreduce", "MPI_Finalize")}
+            self.assertEqual(profile.calls, untaken)
+
+    def test_a_tool_that_takes_every_call_of_a_program_leaves_a_line(self):
+        preload = {"LD_PRELOAD": f"{self.tool('pmpi_all')}:{shim(self.abi)}"}
+        command = [*LAUNCHERS[self.abi], "2", program(self.abi, "call_cost"), "10"]
+        told = {**preload, "SAPWOOD_MPI_LEAVES": "x", "SAPWOOD_MPI_RANKS_PER_LEAF": "4", "SAPWOOD_MPI_LEAF_COUNT": "1"}
+        code, _, errors = execute(command, told)
+        self.assertEqual(code, 0, errors)
+        self.assertRegex(errors, r"\Asapwood: no MPI call was seen: \S*pmpi_all.so takes 4 MPI functions before the shim.*\n\Z")
+
+    def test_peers_sites_and_communicators_are_tallied_on_demand(self):
+        ranks = RANKS[self.abi]
+        extras = {"SAPWOOD_MPI_EXTRAS": "call-sites,peers,communicators"}
+        run = self.observed([program(self.abi, "peers")], environment=extras)
+        for rank, profile in run.seen.items():
+            peers = {key[3]: (count, moved) for key, (count, _, moved) in profile.tallies.items() if key[0] == PEER}
+            self.assertEqual(peers, expected.peers(rank, ranks))
+            sites = [(key, value) for key, value in profile.tallies.items() if key[0] == SITE]
+            self.assertTrue(all(key[4].endswith("/peers") for key, _ in sites), sites)
+            counted = {}
+            for (_, name, size, _, _), (count, time_ns, moved) in sites:
+                before = counted.get((name, size), (0, 0, 0))
+                counted[(name, size)] = (before[0] + count, before[1] + time_ns, before[2] + moved)
+            calls = {key: (value[0], profile.times[key], value[1]) for key, value in profile.calls.items()
+                     if key[0] not in ("MPI_Init", "MPI_Finalize")}
+            self.assertEqual(counted, calls)
+            self.assertEqual(profile.tallies_dropped, 0)
+
+    def test_nothing_is_tallied_that_was_not_asked_for(self):
+        for profile in self.observed([program(self.abi, "peers")]).seen.values():
+            self.assertEqual((profile.tallies, profile.extras), ({}, 0))
+
     def unobserved(self, environment, command=None):
         ranks = RANKS[self.abi]
         command = command or [*LAUNCHERS[self.abi], str(ranks), program(self.abi, "solver")]
@@ -302,7 +379,8 @@ class EachAbi:
         defined = {words[-1] for words in symbols if words[-2] in "TDBR"}
         wanted = set(header.functions(COMPILERS[self.abi]))
         fortran = {name for name in defined if re.fullmatch(r"mpi_\w+_", name)}
-        self.assertEqual(defined - fortran, wanted | {"sapwood_region_begin", "sapwood_region_end"})
+        self.assertEqual(defined - fortran, wanted | {
+            "sapwood_region_begin", "sapwood_region_end", "sapwood_round", "sapwood_advice", "sapwood_advice_event"})
         self.assertTrue({"mpi_init_f08_", "mpi_finalize_f08_"} <= fortran)
         undefined = {words[-1] for words in symbols if words[-2] == "U"}
         self.assertEqual([name for name in undefined if "mpi" in name.lower()], [])

@@ -77,6 +77,14 @@ class Standstills:
         # What the ranks were inside when they were ended is in the report.
         lost = [one for one in run.profile["activities"] if one["condition"] == "lost"]
         self.assertEqual([one["function"] for one in lost], ["MPI_Recv"])
+        self.waited_to_the_end(run, waiting["shortest_s"])
+
+    def waited_to_the_end(self, run, seconds):
+        """The report has the call in which the ranks were ended, at least as long as the standstill said."""
+        time = run.profile["time"]
+        self.assertGreaterEqual(time["mpi_ns"]["min"], seconds * 1e9)
+        self.assertGreaterEqual(time["wall_ns"]["min"], time["mpi_ns"]["min"])
+        self.assertIn((1, 0), [(one["mpi_share"], one["parallel"]) for one in run.profile["intervals"]])
 
     def test_a_stopped_rank_is_named_apart_from_those_that_wait_for_it(self):
         stopped = []

@@ -18,7 +18,8 @@ import unittest
 from fractions import Fraction
 
 import watched
-from rank_profile import NONE
+from expected import peers as expected_peers
+from rank_profile import COMMUNICATOR, NONE, SITE, USAGE
 from watched import HERE, LAUNCHERS, SYSTEM_PYTHON, Watched, has_mpi, test_program
 
 STATES = {1: "running", 2: "finalized", 3: "exited"}
@@ -59,6 +60,12 @@ def ranks_of(text):
     return ranks
 
 
+def code(one):
+    """The size class of a call as the tables have it."""
+    size = one["communicator_size_class"]
+    return NONE if size is None else size
+
+
 class Truth:
     """The comparison that all programs share."""
 
@@ -82,6 +89,8 @@ class Truth:
                 self.check_events(run)
                 self.check_rows(run)
                 self.check_time(run)
+                self.check_sizes(run)
+                self.check_processes(run)
 
     def check_facts(self, run, ranks, finalized):
         profile = run.profile
@@ -128,6 +137,114 @@ class Truth:
                                ("parallel", balance * communication)):
             self.assertTrue(math.isclose(came["efficiency"][name], expected, rel_tol=ROUNDING), (name, came, expected))
 
+    def check_sizes(self, run):
+        """Messages and their sizes, from the rows of each rank."""
+        expected = {}
+        for dump in run.dumps.values():
+            for (name, size), row in dump.sizes.items():
+                key = (name, None if size == NONE else size)
+                expected[key] = [sum(pair) for pair in zip(expected.get(key, [0] * 32), row)]
+        came = {(event["name"], event["communicator_size_class"]): event for event in run.profile["events"]}
+        for key, event in came.items():
+            row = expected.get(key)
+            if row is None:
+                self.assertEqual((event["size_histogram"], event["messages"], event["mean_bytes"]), (None,) * 3, key)
+                continue
+            histogram = event["size_histogram"]
+            self.assertEqual(histogram + [0] * (32 - len(histogram)), row, key)
+            self.assertEqual(event["messages"], sum(row[1:]), key)
+            self.assertEqual(sum(row), event["calls"]["sum"], key)
+            mean = event["bytes"]["sum"] / event["messages"] if event["messages"] else None
+            self.assertEqual(event["mean_bytes"], mean, key)
+        self.assertLessEqual(set(expected), set(came))
+
+    def check_processes(self, run):
+        """Figures of the processes against what each said of itself at its end."""
+        came = run.profile["figures"]
+        for name in USAGE:
+            self.check_metric(("figure", name), came[name], statistics({rank: dump.usage[name] for rank, dump in run.dumps.items()}))
+        share = {}
+        for rank, dump in run.dumps.items():
+            used = dump.usage["cpu_user_ns"] + dump.usage["cpu_system_ns"] - dump.started_cpu_ns
+            share[rank] = max(0, used) * 10**6 // (dump.ended_ns - dump.started_ns)
+        self.check_metric(("figure", "cpu_ppm"), came["cpu_ppm"], statistics(share))
+        self.assertEqual((run.profile["unwatched"], run.profile["taken"], run.profile["has_left_out"]), (0, "", False))
+        for interval in run.profile["intervals"]:
+            product = interval["load_balance"] * interval["communication"]
+            self.assertTrue(math.isclose(interval["parallel"], product, rel_tol=ROUNDING), interval)
+        self.assertEqual([run.profile[name] for name in ("call_sites", "communicators", "peers")], [None] * 3)
+
+    def test_call_sites_peers_and_communicators(self):
+        program, ranks = test_program(self.abi, "peers"), self.ranks
+        for fan_out, tree in TREES.items():
+            with self.subTest(fan_out=fan_out):
+                run = Watched([*LAUNCHERS[self.abi], str(ranks), program], *tree, "--quiet", "--call-sites", "--peers",
+                              "--communicators")
+                self.assertEqual(run.code, 0, run.errors)
+                self.check_tallies(run, SITE, run.profile["call_sites"], lambda key: (key[1], key[2], key[3], key[4]),
+                                   lambda one: (one["function"], code(one), one["address"], one["name"]))
+                self.check_tallies(run, COMMUNICATOR, run.profile["communicators"], lambda key: (key[1], key[2], key[4]),
+                                   lambda one: (one["function"], code(one), one["name"]))
+                self.check_peers(run, ranks)
+                self.check_places(run)
+
+    def check_tallies(self, run, kind, came, key_of, name_of):
+        expected = {}
+        for rank, dump in run.dumps.items():
+            for key, counters in dump.tallies.items():
+                if key[0] == kind:
+                    ranks = expected.setdefault(key_of(key), {})
+                    ranks[rank] = tuple(map(sum, zip(ranks.get(rank, (0, 0, 0)), counters)))
+        came = {name_of(one): one for one in came}
+        self.assertEqual(set(came), set(expected))
+        for key, by_rank in expected.items():
+            self.assertEqual(came[key]["ranks"], len(by_rank), key)
+            for at, metric in enumerate(("calls", "time_ns", "bytes")):
+                values = {rank: counters[at] for rank, counters in by_rank.items()}
+                self.check_metric((key, metric), came[key][metric], statistics(values))
+
+    def check_peers(self, run, ranks):
+        pairs = {}
+        for rank in range(ranks):
+            for to, (messages, moved) in expected_peers(rank, ranks).items():
+                pairs[(rank, to)] = (messages, moved)
+        came = {(pair["from"], pair["to"]): (pair["messages"], pair["bytes"]) for pair in run.profile["peers"]["ranks"]}
+        self.assertEqual(came, pairs)
+        host = run.dumps[0].host
+        whole = tuple(map(sum, zip(*pairs.values())))
+        hosts = [(pair["from"], pair["to"], pair["messages"], pair["bytes"]) for pair in run.profile["peers"]["hosts"]]
+        self.assertEqual(hosts, [(host, host, *whole)])
+
+    def check_places(self, run):
+        """File and line of the ring's call, by the text of the program."""
+        with open(os.path.join(HERE, "peers.c"), encoding="utf-8") as file:
+            line = next(number for number, text in enumerate(file, 1) if "the ring's line" in text)
+        sites = {one["place"]: one for one in run.profile["call_sites"] if one["function"] == "MPI_Sendrecv"}
+        # The compiler may name any line of the call.
+        places = [f"peers.c:{at} in ring" for at in (line, line + 1)]
+        ring = [one for place, one in sites.items() if place in places]
+        self.assertEqual([one["calls"]["sum"] for one in ring], [3 * self.ranks], sites)
+        world = f"MPI_COMM_WORLD [0-{self.ranks - 1}]"
+        communicators = {one["name"] for one in run.profile["communicators"]}
+        self.assertIn(world, communicators)
+        self.assertEqual(len([name for name in communicators if name.startswith("half \x01\\xff<b> [")]), 2, communicators)
+
+    def test_a_tool_in_front_is_taken_behind_the_shim(self):
+        tool = test_program(self.abi, "pmpi_tool.so")
+        by_option = ["-x", f"LD_PRELOAD={tool}"] if self.abi == "openmpi" else ["-genv", "LD_PRELOAD", tool]
+        for environment, options in [({"LD_PRELOAD": tool}, []), ({}, by_option)]:
+            *launcher, count = LAUNCHERS[self.abi]
+            command = [*launcher, *options, count, str(self.ranks), test_program(self.abi, "solver")]
+            with self.subTest(options=options):
+                self.check_tool_in_front(Watched(command, "--quiet", environment=environment))
+
+    def check_tool_in_front(self, run):
+        self.assertEqual((run.code, run.output.count("tool: 70 reductions\n")), (0, self.ranks), run.errors)
+        self.assertEqual(run.profile["taken"], "")
+        self.check_events(run)
+        counts = {event["name"]: event["calls"]["sum"] for event in run.profile["events"]}
+        self.assertEqual(counts["MPI_Allreduce"], 70 * self.ranks)
+
     def check_metric(self, what, came, expected):
         for name in ("sum", "min", "min_rank", "max", "max_rank"):
             self.assertEqual(came[name], expected[name], (what, name))
@@ -149,6 +266,13 @@ class Truth:
 
 class OpenMpi(Truth, unittest.TestCase):
     abi = "openmpi"
+
+    # Debian's MPICH 4.0.2 cannot spawn.
+    def test_spawned_processes_are_said_not_to_be_watched(self):
+        run = Watched([*LAUNCHERS[self.abi], "1", test_program(self.abi, "spawn")])
+        self.assertEqual(run.code, 0, run.errors)
+        self.assertEqual((run.profile["ranks_covered"], run.profile["unwatched"]), (1, 2), run.errors)
+        self.assertIn("2 more processes are not watched: started by MPI_Comm_spawn", run.errors)
 
     def test_c_solver(self):
         self.compare([test_program(self.abi, "solver")])

@@ -75,7 +75,7 @@ class LeftBehind(AssertionError):
 class Watched:
     """One run of `sapwood mpi`: `code`, `output`, `errors`, and what it left.
 
-    `profile` is profile.json or None, `rows` the rows of ranks.parquet as lists of text,
+    `profile` is profile.json or None, `rounds` the records of rounds.ndjson, `rows` the rows of ranks.parquet as lists of text,
     `dumps` what each rank wrote by itself. `while_running` is called with the run, once it has
     started, to do it harm.
     """
@@ -95,6 +95,7 @@ class Watched:
             self.execute(words, {**os.environ, **told}, while_running)
             self.profile = self.read_profile()
             self.rows = self.read_rows()
+            self.rounds = self.read_rounds()
             self.dumps = {}
             for name in os.listdir(dumps):
                 with open(os.path.join(dumps, name), "rb") as file:
@@ -147,6 +148,11 @@ class Watched:
         with contextlib.suppress(FileNotFoundError), open(os.path.join(self.out, "profile.json"), encoding="utf-8") as file:
             return json.load(file)
         return None
+
+    def read_rounds(self):
+        with contextlib.suppress(FileNotFoundError), open(os.path.join(self.out, "rounds.ndjson"), encoding="utf-8") as file:
+            return [json.loads(line) for line in file]
+        return []
 
     def read_rows(self):
         file = os.path.join(self.out, "ranks.parquet")

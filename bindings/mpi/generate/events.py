@@ -1,0 +1,138 @@
+"""Which statements of a wrapper tell its call as an event; see events.h and messages.h.
+
+Owns the lists of functions by what they do to communicators, messages and requests. A function
+that is in none of them is no event.
+"""
+
+import rules
+
+# By what `rules.stem` gives. A neighbourhood collective has no last one for all.
+NEIGHBOURS = "Neighbor_"
+SENDS = ("Send", "Bsend", "Ssend", "Rsend")
+# A buffered send does not wait.
+WAITING_SENDS = ("Send", "Ssend", "Rsend")
+EXCHANGES = ("Sendrecv", "Sendrecv_replace")
+# Communicators that these make are numbered by their members alike.
+# Nothing may be asked of one that is still being made: it is numbered at its first use.
+NOT_MADE = ("MPI_Comm_free", "MPI_Comm_disconnect", "MPI_Comm_get_parent", "MPI_Comm_idup", "MPI_Comm_idup_with_info")
+# Each with whether it has one status, and how the completed ones are listed.
+COMPLETIONS = {
+    "MPI_Wait": ("1", "one"), "MPI_Test": ("1", "one"),
+    "MPI_Waitany": ("count", "one"), "MPI_Testany": ("count", "one"),
+    "MPI_Waitall": ("count", "all"), "MPI_Testall": ("count", "all"),
+    "MPI_Waitsome": ("count", "some"), "MPI_Testsome": ("count", "some"),
+}
+ON = "if (sapwood_is_recording())"
+NOTHING = ([], [], [])
+
+
+def place_of(function, *names):
+    """The number of the first parameter of one of these names."""
+    return next((i for i, p in enumerate(function.parameters) if p.name in names), None)
+
+
+def collective(function, row, a, starts):
+    comm = next(i for i, p in enumerate(function.parameters) if p.base == "MPI_Comm" and not p.is_pointer)
+    root = place_of(function, "root")
+    root = "SAPWOOD_NO_NUMBER" if root is None else f"(int){a.root(root)}"
+    kind = "SAPWOOD_EVENT_COLLECTIVE" + ("_STARTED" if starts else "")
+    counted = f"sapwood_collective({row.id}, {kind}, {a.comm(comm)}, {root}, begin, ticks);"
+    if not starts:
+        return [], ["    " + counted], []
+    request = place_of(function, "request")
+    return [], [f"    uint32_t sequence = {counted}",
+                f"    {ON} sapwood_collective_followed({a.comm(comm)}, sequence, {root}, {a.request(request)});"], []
+
+
+def sent(function, row, a, waits):
+    dest, tag, comm = (place_of(function, *names) for names in (("dest",), ("tag", "sendtag"), ("comm",)))
+    kind = "SAPWOOD_EVENT_SEND" if waits else "SAPWOOD_EVENT_SEND_STARTED"
+    return [f"    {ON} sapwood_message_sent({row.id}, {kind}, {a.comm(comm)}, (int){a.root(dest)}, (int){a.root(tag)}, "
+            "begin, ticks);"]
+
+
+def received(function, row, a):
+    """Of a blocking receive; the status is read where it is needed and can be."""
+    source, tag, comm, status = (place_of(function, *names)
+                                 for names in (("source",), ("recvtag", "tag"), ("comm",), ("status",)))
+    readable = a.is_fortran == "false"
+    message = f"(int){a.root(source)}, (int){a.root(tag)}"
+    before = [f"    {ON} {a.names[status]} = sapwood_readable({message}, {a.names[status]});"] if readable else []
+    given = a.names[status] if readable else "NULL"
+    flag = place_of(function, "flag")
+    when = ON if flag is None else f"if (sapwood_is_recording() && {a.root(flag)})"
+    return before, [f"    {when} sapwood_message_received({row.id}, {a.comm(comm)}, {message}, {given}, begin, ticks);"]
+
+
+def posted(function, a):
+    source, tag, comm, request = (place_of(function, *names)
+                                  for names in (("source",), ("recvtag", "tag"), ("comm",), ("request",)))
+    return [f"    {ON} sapwood_message_posted({a.comm(comm)}, (int){a.root(source)}, (int){a.root(tag)}, "
+            f"{a.request(request)});"]
+
+
+def persistent(function, a, is_send):
+    peer, tag, comm, request = (place_of(function, *names)
+                                for names in (("dest", "source"), ("tag",), ("comm",), ("request",)))
+    return [], [f"    {ON} sapwood_persistent_made({a.comm(comm)}, {is_send}, (int){a.root(peer)}, (int){a.root(tag)}, "
+                f"{a.request(request)});"], []
+
+
+def completion(function, row, a):
+    count, order = COMPLETIONS[function.name]
+    requests = place_of(function, "request", "array_of_requests")
+    status = place_of(function, "status", "array_of_statuses")
+    number = "1" if count == "1" else f"(int){a.root(0)}"
+    is_one = "true" if order == "one" else "false"
+    statuses = a.names[status] if a.is_fortran == "false" else "NULL"
+    noted = f"sapwood_completes(&waited, {a.names[requests]}, {number}, {statuses}, {is_one}, {a.is_fortran})"
+    before = ["    struct sapwood_completion waited = SAPWOOD_NO_COMPLETION;",
+              f"    {ON} {f'{statuses} = ' if a.is_fortran == 'false' else ''}{noted};"]
+    indices, listed = "NULL", "0"
+    if order == "some":
+        indices = a.names[place_of(function, "array_of_indices")]
+        listed = a.root(place_of(function, "outcount"))
+        if a.is_fortran == "false":
+            listed = "*" + listed.removeprefix("(int)")
+    recorded = [f"    if (__builtin_expect(waited.first != 0, 0)) "
+                f"sapwood_completed(&waited, {row.id}, {indices}, {listed}, begin, ticks);"]
+    return before, recorded, ["    sapwood_completion_failed(&waited);"]
+
+
+def statements(function, row, a):
+    """Statements before the call, after one that has succeeded, and after one that has failed."""
+    word, is_persistent = rules.stem(function.name)
+    starts = any(p.base == "MPI_Request" for p in function.parameters)
+    made = next((i for i, p in enumerate(function.parameters) if p.base == "MPI_Comm" and p.is_pointer), None)
+    if made is not None and function.name not in NOT_MADE:
+        comm = f"*{a.names[made]}" if a.is_fortran == "false" else a.comm(made)
+        return [], [f"    sapwood_space_made({comm});"], []
+    if row.group == "collective" and not is_persistent and not word.startswith(NEIGHBOURS):
+        return collective(function, row, a, starts)
+    if is_persistent and word in (*SENDS, "Recv"):
+        return persistent(function, a, "false" if word == "Recv" else "true")
+    if is_persistent:
+        return NOTHING
+    if word in SENDS:
+        return [], sent(function, row, a, word in WAITING_SENDS and not starts), []
+    if word in EXCHANGES and starts:
+        return [], sent(function, row, a, False) + posted(function, a), []
+    if word in EXCHANGES:
+        before, after = received(function, row, a)
+        return before, sent(function, row, a, False) + after, []
+    if word in ("Recv", "Mprobe") and not (word == "Recv" and starts):
+        before, after = received(function, row, a)
+        return before, after, []
+    if word == "Recv":
+        return [], posted(function, a), []
+    if function.name in COMPLETIONS:
+        return completion(function, row, a)
+    if word in ("Start", "Startall"):
+        count = f"(int){a.root(0)}" if word == "Startall" else "1"
+        requests = a.names[place_of(function, "request", "array_of_requests")]
+        return [], [f"    {ON} sapwood_persistent_started({row.id}, {requests}, {count}, {a.is_fortran}, begin);"], []
+    if function.name == "MPI_Request_free":
+        return [f"    {ON} sapwood_request_freed({a.request(0)});"], [], []
+    if function.name == "MPI_Cancel":
+        return [f"    {ON} sapwood_events_lose_messages();"], [], []
+    return NOTHING

@@ -1,0 +1,343 @@
+/* The event file: its spaces and its rings; see events.h. */
+#define _GNU_SOURCE
+#include "events.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "handover.h"
+#include "say.h"
+
+_Atomic uint32_t sapwood_recording;
+struct sapwood_events *sapwood_events;
+
+/* Of communicators that found no place. */
+static struct sapwood_space none = {.handle = UINT64_MAX};
+/* Where there is no file the spaces number no collective. */
+struct sapwood_space *_Atomic sapwood_space_at[SAPWOOD_CACHE_WORDS];
+
+/* Handles of communicators that have no space because all are taken. */
+static _Atomic uint64_t without_at[SAPWOOD_CACHE_WORDS];
+
+static uint32_t ring_records;
+static bool is_asked;
+static int events_fd = -1;
+
+#define READ(word) atomic_load_explicit(&(word), memory_order_relaxed)
+
+static size_t ring_bytes(void)
+{
+    return sizeof(struct sapwood_ring) + (size_t)ring_records * sizeof(struct sapwood_record);
+}
+
+/* The rings, by the place of a thread's activity. */
+static struct sapwood_ring *rings[SAPWOOD_RINGS];
+
+/* The largest power of two of records in the bytes that the environment gives to a ring. */
+static uint32_t records_asked(void)
+{
+    const char *text = getenv("SAPWOOD_MPI_RING_BYTES");
+    unsigned long bytes = SAPWOOD_RING_BYTES;
+    if (text != NULL && *text != '\0') {
+        char *end;
+        bytes = strtoul(text, &end, 10);
+        if (*end != '\0' || bytes < SAPWOOD_RING_BYTES_MIN || bytes > SAPWOOD_RING_BYTES_MAX) {
+            if (sapwood_table->header.world_rank == 0)
+                sapwood_say("SAPWOOD_MPI_RING_BYTES is '%.32s', not a number from %d to %d; rings have %d bytes", text,
+                            SAPWOOD_RING_BYTES_MIN, SAPWOOD_RING_BYTES_MAX, SAPWOOD_RING_BYTES);
+            bytes = SAPWOOD_RING_BYTES;
+        }
+    }
+    uint32_t records = (uint32_t)(bytes / sizeof(struct sapwood_record));
+    return UINT32_C(1) << (31 - __builtin_clz(records));
+}
+
+uint64_t sapwood_events_bytes(void)
+{
+    return sapwood_events == NULL ? 0 : sapwood_events->header.file_bytes;
+}
+
+bool sapwood_events_are_asked(void)
+{
+    return is_asked;
+}
+
+static void fill_header(uint64_t bytes)
+{
+    const struct sapwood_header *table = &sapwood_table->header;
+    struct sapwood_events_header *header = &sapwood_events->header;
+    memcpy(header->magic, SAPWOOD_EVENTS_MAGIC, sizeof header->magic);
+    header->version = SAPWOOD_EVENTS_VERSION;
+    header->header_bytes = sizeof *header;
+    header->world_rank = table->world_rank;
+    header->world_size = table->world_size;
+    header->pid = table->pid;
+    header->flags = table->flags & SAPWOOD_FLAG_CYCLE_CLOCK;
+    header->file_bytes = bytes;
+    header->clock_ticks = table->clock_ticks;
+    header->clock_ns = table->clock_ns;
+    header->clock_scale = table->clock_scale;
+    header->spaces_capacity = SAPWOOD_SPACES;
+    header->rings_capacity = SAPWOOD_RINGS;
+    header->ring_records = ring_records;
+    header->rings_offset = sizeof *sapwood_events;
+}
+
+/* The memory takes no room before it is used. */
+static int make_file(void)
+{
+    uint64_t bytes = sizeof *sapwood_events + SAPWOOD_RINGS * ring_bytes();
+    int fd = memfd_create("sapwood-events", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0)
+        return -1;
+    void *memory = MAP_FAILED;
+    if (ftruncate(fd, (off_t)bytes) == 0)
+        memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (memory == MAP_FAILED) {
+        close(fd);
+        return -1;
+    }
+    int size_seals = F_SEAL_SHRINK | F_SEAL_GROW;
+    if (fcntl(fd, F_ADD_SEALS, size_seals | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) != 0)
+        fcntl(fd, F_ADD_SEALS, size_seals | F_SEAL_SEAL);
+    sapwood_events = memory;
+    for (size_t place = 0; place < SAPWOOD_RINGS; place++)
+        rings[place] = (struct sapwood_ring *)((char *)(sapwood_events + 1) + place * ring_bytes());
+    fill_header(bytes);
+    int high = fcntl(fd, F_DUPFD_CLOEXEC, SAPWOOD_FD_MIN);
+    if (high >= 0)
+        close(fd);
+    return high >= 0 ? high : fd;
+}
+
+int sapwood_events_fd(void)
+{
+    return events_fd;
+}
+
+void sapwood_events_leave(void)
+{
+    if (events_fd >= 0)
+        close(events_fd);
+    events_fd = -1;
+}
+
+void sapwood_events_make(bool contended)
+{
+    const char *asked = getenv("SAPWOOD_MPI_WAITS");
+    for (int place = 0; place < SAPWOOD_CACHE_WORDS; place++)
+        atomic_store_explicit(&sapwood_space_at[place], &none, memory_order_relaxed);
+    ring_records = records_asked();
+    events_fd = make_file();
+    /* The first of its group, whether or not the program uses it. */
+    if (events_fd >= 0)
+        sapwood_space_found(sapwood_library.comm_world);
+    is_asked = events_fd >= 0 && asked != NULL && strcmp(asked, "1") == 0;
+    if (!is_asked)
+        return;
+    /* The order of messages of several threads is not known. */
+    if (!contended)
+        atomic_fetch_or(&sapwood_events->header.state, SAPWOOD_EVENTS_MESSAGES);
+    sapwood_events_switch(true);
+}
+
+/* Writes one record; how many there are then. */
+static SAPWOOD_HOT uint64_t put(struct sapwood_ring *ring, uint64_t first, uint64_t second, uint64_t third, uint64_t fourth)
+{
+    uint64_t head = READ(ring->head);
+    _Atomic uint64_t *words = ring->records[head & (ring_records - 1)].words;
+    /* A reader that sees a part of this record sees that head had come here. */
+    atomic_thread_fence(memory_order_release);
+    atomic_store_explicit(&words[0], first, memory_order_relaxed);
+    atomic_store_explicit(&words[1], second, memory_order_relaxed);
+    atomic_store_explicit(&words[2], third, memory_order_relaxed);
+    atomic_store_explicit(&words[3], fourth, memory_order_relaxed);
+    atomic_store_explicit(&ring->head, head + 1, memory_order_release);
+    return head + 1;
+}
+
+/* A moment by both clocks, as close together as few tries allow. */
+static __attribute__((noinline)) void put_clock(struct sapwood_ring *ring)
+{
+    uint64_t narrowest = UINT64_MAX, at = 0, at_ns = 0;
+    for (int attempt = 0; attempt < 3; attempt++) {
+        uint64_t before = sapwood_ticks(), ns = sapwood_monotonic_ns(), after = sapwood_ticks();
+        if (after - before < narrowest) {
+            narrowest = after - before;
+            at = before + narrowest / 2;
+            at_ns = ns;
+        }
+    }
+    put(ring, at, at_ns, (uint64_t)SAPWOOD_EVENT_CLOCK << 16, 0);
+}
+
+/* The ring of this thread; none of those beyond the last one. A thread's activity is its own. */
+static SAPWOOD_HOT struct sapwood_ring *own_ring(void)
+{
+    uintptr_t first = (uintptr_t)sapwood_table->activities, own = (uintptr_t)sapwood_activity_own();
+    size_t place = (own - first) / sizeof(struct sapwood_activity);
+    return place < SAPWOOD_RINGS ? rings[place] : NULL;
+}
+
+void sapwood_events_switch(bool on)
+{
+    if (sapwood_events == NULL)
+        return;
+    _Atomic uint32_t *state = &sapwood_events->header.state;
+    if (!on) {
+        atomic_fetch_and(state, ~(uint32_t)SAPWOOD_EVENTS_RECORDING);
+    } else if ((READ(*state) & SAPWOOD_EVENTS_RECORDING) == 0) {
+        struct sapwood_ring *ring = own_ring();
+        /* So that no call of this thread waits for its memory. */
+        for (size_t at = 0; ring != NULL && at < ring_bytes(); at += SAPWOOD_CONTROL_BYTES)
+            ((volatile char *)ring)[at] = ((volatile char *)ring)[at];
+        if (ring != NULL)
+            put_clock(ring);
+        atomic_fetch_or(state, SAPWOOD_EVENTS_RECORDING);
+    }
+    /* Where messages are counted from the start they are counted on while nothing is recorded. */
+    atomic_store_explicit(&sapwood_recording, READ(*state) & (SAPWOOD_EVENTS_RECORDING | SAPWOOD_EVENTS_MESSAGES),
+                          memory_order_release);
+}
+
+void sapwood_events_lose_order(void)
+{
+    if (sapwood_events != NULL)
+        atomic_fetch_or(&sapwood_events->header.state, SAPWOOD_EVENTS_ORDER_LOST);
+}
+
+void sapwood_events_lose_messages(void)
+{
+    if (sapwood_events != NULL && (READ(sapwood_events->header.state) & SAPWOOD_EVENTS_MESSAGES_LOST) == 0)
+        atomic_fetch_or(&sapwood_events->header.state, SAPWOOD_EVENTS_MESSAGES_LOST);
+}
+
+/* Counts a record that is not written. */
+static __attribute__((noinline)) void leave_out(const struct sapwood_space *space)
+{
+    struct sapwood_events_header *header = &sapwood_events->header;
+    bool contended = sapwood_table->header.flags & SAPWOOD_FLAG_THREAD_MULTIPLE;
+    sapwood_add(space == &none ? &header->without_space : &header->without_ring, 1, contended);
+}
+
+void sapwood_record_words(const struct sapwood_space *space, uint64_t begin, uint64_t timing, uint64_t what,
+                          uint64_t whom)
+{
+    if ((READ(sapwood_recording) & SAPWOOD_EVENTS_RECORDING) == 0)
+        return;
+    struct sapwood_ring *ring = own_ring();
+    if (__builtin_expect(ring == NULL || space == &none, 0)) {
+        leave_out(space);
+        return;
+    }
+    uint64_t head = put(ring, begin, timing, (uint64_t)(space - sapwood_events->spaces) | what, whom);
+    if (__builtin_expect(head % SAPWOOD_CLOCK_EVERY == 0, 0))
+        put_clock(ring);
+}
+
+/* The ranks in the world of a communicator's own group, in order, as one number. */
+static uint64_t group_number(MPI_Comm comm, uint32_t size)
+{
+    uint64_t number = UINT64_C(14695981039346656037);
+    MPI_Group group, world;
+    if (comm == sapwood_library.comm_world) {
+        for (uint32_t rank = 0; rank < size; rank++)
+            number = (number ^ rank) * UINT64_C(1099511628211);
+        return number;
+    }
+    if (sapwood_library.comm_group(comm, &group) != MPI_SUCCESS)
+        return 0;
+    if (sapwood_library.comm_group(sapwood_library.comm_world, &world) == MPI_SUCCESS) {
+        enum { AT_ONCE = 256 };
+        int ranks[AT_ONCE], there[AT_ONCE];
+        for (uint32_t first = 0; first < size; first += AT_ONCE) {
+            int count = size - first < AT_ONCE ? (int)(size - first) : AT_ONCE;
+            for (int i = 0; i < count; i++)
+                ranks[i] = (int)first + i;
+            if (sapwood_library.group_translate_ranks(group, count, ranks, world, there) != MPI_SUCCESS)
+                break;
+            for (int i = 0; i < count; i++)
+                number = (number ^ (uint32_t)there[i]) * UINT64_C(1099511628211);
+        }
+        sapwood_library.group_free(&world);
+    }
+    sapwood_library.group_free(&group);
+    return number;
+}
+
+static uint64_t mixed(uint64_t number)
+{
+    number = (number ^ number >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+    number = (number ^ number >> 27) * UINT64_C(0x94D049BB133111EB);
+    return number ^ number >> 31;
+}
+
+/* Callers hold the table's lock. */
+static struct sapwood_space *space_new(MPI_Comm comm)
+{
+    struct sapwood_events_header *header = &sapwood_events->header;
+    uint32_t used = READ(header->spaces_used);
+    if (used == SAPWOOD_SPACES)
+        return &none;
+    static uint64_t groups[SAPWOOD_SPACES];
+    struct sapwood_space *space = &sapwood_events->spaces[used];
+    int between = 0;
+    sapwood_library.comm_test_inter(comm, &between);
+    space->size = (uint32_t)sapwood_local_size(comm);
+    space->rank = (uint32_t)sapwood_rank(comm);
+    space->flags = between ? SAPWOOD_SPACE_BETWEEN : 0;
+    groups[used] = group_number(comm, space->size);
+    uint64_t before = 0;
+    for (uint32_t i = 0; i < used; i++)
+        before += groups[i] == groups[used];
+    space->identity = mixed(groups[used] + mixed(before + 1));
+    atomic_store_explicit(&space->handle, SAPWOOD_HANDLE(comm), memory_order_relaxed);
+    atomic_store_explicit(&header->spaces_used, used + 1, memory_order_release);
+    return space;
+}
+
+struct sapwood_space *sapwood_space_found(MPI_Comm comm)
+{
+    if (sapwood_events == NULL)
+        return &none;
+    uint64_t handle = SAPWOOD_HANDLE(comm);
+    unsigned place = sapwood_cache_place(handle);
+    if (READ(without_at[place]) == handle)
+        return &none;
+    struct sapwood_space *space = NULL;
+    sapwood_table_lock();
+    for (uint32_t i = READ(sapwood_events->header.spaces_used); i-- > 0 && space == NULL;)
+        if (READ(sapwood_events->spaces[i].handle) == handle)
+            space = &sapwood_events->spaces[i];
+    if (space == NULL)
+        space = space_new(comm);
+    if (space == &none)
+        atomic_store_explicit(&without_at[place], handle, memory_order_relaxed);
+    else
+        atomic_store_explicit(&sapwood_space_at[place], space, memory_order_relaxed);
+    sapwood_table_unlock();
+    return space;
+}
+
+void sapwood_space_made(MPI_Comm comm)
+{
+    if (sapwood_events != NULL && comm != sapwood_library.comm_null)
+        sapwood_space_found(comm);
+}
+
+void sapwood_space_forget(MPI_Comm comm)
+{
+    uint64_t handle = SAPWOOD_HANDLE(comm);
+    if (sapwood_events == NULL)
+        return;
+    sapwood_table_lock();
+    for (uint32_t i = READ(sapwood_events->header.spaces_used); i-- > 0;)
+        if (READ(sapwood_events->spaces[i].handle) == handle)
+            atomic_store_explicit(&sapwood_events->spaces[i].handle, 0, memory_order_relaxed);
+    if (READ(without_at[sapwood_cache_place(handle)]) == handle)
+        atomic_store_explicit(&without_at[sapwood_cache_place(handle)], 0, memory_order_relaxed);
+    sapwood_table_unlock();
+}

@@ -1,0 +1,250 @@
+/* The event file: what one rank has done lately, call by call, in memory that it shares.
+ *
+ * Like the table (table.h) it is one memfd of fixed, sealed size, which the rank writes and a
+ * leaf of the tree reads whenever it likes, also after the rank has been killed. Each thread
+ * that calls MPI writes one ring of records, of which the oldest are overwritten. There is no
+ * lock, no atomic read-modify-write, no allocation and no system call in a recorded call; under
+ * MPI_THREAD_MULTIPLE those that start and complete non-blocking collectives take a lock.
+ *
+ * All numbers little-endian, all at their natural alignment. Offsets in bytes.
+ *
+ *   header, 256 bytes
+ *     0  magic            8 bytes  "SWEVENTS"
+ *     8  version          u32      1
+ *    12  header_bytes     u32      256: where the first space lies
+ *    16  world_rank       u32
+ *    20  world_size       u32
+ *    24  pid              u32
+ *    28  flags            u32      bit 0 times are of the time-stamp counter (else CLOCK_MONOTONIC)
+ *    32  file_bytes       u64
+ *    40  clock_ticks      u64      a moment by the clock of the records, and
+ *    48  clock_ns         u64      the same moment by CLOCK_MONOTONIC
+ *    56  clock_scale      u64      nanoseconds per tick, in 1 / 2^32
+ *    64  state            u32      SAPWOOD_EVENTS_ bits
+ *    68  spaces_capacity  u32
+ *    72  spaces_used      u32      stored with release after the space is in place
+ *    76  rings_capacity   u32
+ *    80  ring_records     u32      of each ring, a power of two
+ *    84  rings_offset     u32      from the start of the file; they come last
+ *    88  without_ring     u64      records of threads that have no ring
+ *    96  without_space    u64      calls on communicators that found no space
+ *   104  unsure           u64      receives of which it is not known which message they took
+ *   112  reserved         144 bytes 0
+ *
+ *   space, 64 bytes: a communicator since it was made, or first seen
+ *     0  handle           u64      0 once it is freed
+ *     8  identity         u64      the same in all processes of the communicator
+ *    16  sequence         u32      collectives on it that have returned, recorded or not
+ *    20  size             u32      processes of the local group
+ *    24  rank             u32      this process in it
+ *    28  flags            u32      bit 0 intercommunicator
+ *    32  pending          u32      receives from any source or tag that have not completed
+ *    36  posted           u32      receives posted on it
+ *    40  reserved         24 bytes 0
+ *
+ *   ring: 64 bytes, then its records
+ *     0  head             u64      records written so far; stored with release after each.
+ *                                  Record n is in place n % ring_records; while record n is
+ *                                  written head is n
+ *     8  reserved         56 bytes 0
+ *
+ *   record, 32 bytes, as four words of 64 bits
+ *     0  time             u64      ticks at the begin of the call
+ *     8  operation        u16      function id
+ *    10  span             48 bits  ticks until its return
+ *    16  communicator     u16      number of its space
+ *    18  kind             u8       SAPWOOD_EVENT_
+ *    19  members          u8       receives that the same call has completed, 1 to 255
+ *    20  sequence         u32      of a collective on its communicator, from 1;
+ *                                  of a message in its channel, from 1
+ *    24  peer             i32      root, or the message's other side, in the communicator
+ *    28  tag              i32      of the message
+ *
+ *   A record of kind CLOCK has CLOCK_MONOTONIC nanoseconds, u64, in the place of operation and span.
+ *
+ * The identity is made of the world's ranks of the communicator's group, in order, and of how
+ * many communicators of just this group the process has made before: these are made in the same
+ * order by all of them. The k-th message of a channel, which is communicator, source, destination
+ * and tag, is the k-th that is sent and the k-th that is received in it, because MPI's messages
+ * of one channel do not overtake one another.
+ */
+#ifndef SAPWOOD_EVENTS_H
+#define SAPWOOD_EVENTS_H
+
+#include "observe.h"
+#include "sizes.h"
+
+#define SAPWOOD_EVENTS_MAGIC "SWEVENTS"
+#define SAPWOOD_EVENTS_VERSION 1u
+
+enum {
+    /* Records are written. */
+    SAPWOOD_EVENTS_RECORDING = 1,
+    /* Messages were counted from the start, so that their numbers mean something. */
+    SAPWOOD_EVENTS_MESSAGES = 2,
+    /* Collectives were called while the rank was paused: their numbers mean nothing. */
+    SAPWOOD_EVENTS_ORDER_LOST = 4,
+    /* The same of messages: a channel more than fits, a call that cannot be followed. */
+    SAPWOOD_EVENTS_MESSAGES_LOST = 8,
+
+    SAPWOOD_SPACES = 4096,
+    SAPWOOD_RINGS = 4,
+    SAPWOOD_RING_BYTES_MIN = 4096,
+    SAPWOOD_RING_BYTES = 1 << 20,
+    SAPWOOD_RING_BYTES_MAX = 2 << 20,
+    SAPWOOD_CLOCK_EVERY = 1024,
+
+    SAPWOOD_SPACE_BETWEEN = 1,
+
+    SAPWOOD_EVENT_COLLECTIVE = 1,
+    SAPWOOD_EVENT_COLLECTIVE_STARTED = 2,
+    SAPWOOD_EVENT_COLLECTIVE_COMPLETED = 3,
+    SAPWOOD_EVENT_SEND = 4,
+    SAPWOOD_EVENT_SEND_STARTED = 5,
+    SAPWOOD_EVENT_RECEIVE = 6,
+    SAPWOOD_EVENT_RECEIVE_COMPLETED = 7,
+    SAPWOOD_EVENT_CLOCK = 8,
+};
+
+struct sapwood_events_header {
+    char magic[8];
+    uint32_t version;
+    uint32_t header_bytes;
+    uint32_t world_rank;
+    uint32_t world_size;
+    uint32_t pid;
+    uint32_t flags;
+    uint64_t file_bytes;
+    uint64_t clock_ticks;
+    uint64_t clock_ns;
+    uint64_t clock_scale;
+    _Atomic uint32_t state;
+    uint32_t spaces_capacity;
+    _Atomic uint32_t spaces_used;
+    uint32_t rings_capacity;
+    uint32_t ring_records;
+    uint32_t rings_offset;
+    _Atomic uint64_t without_ring;
+    _Atomic uint64_t without_space;
+    _Atomic uint64_t unsure;
+    uint64_t reserved[18];
+};
+
+struct sapwood_space {
+    _Atomic uint64_t handle;
+    uint64_t identity;
+    _Atomic uint32_t sequence;
+    uint32_t size;
+    uint32_t rank;
+    uint32_t flags;
+    _Atomic uint32_t pending;
+    _Atomic uint32_t posted;
+    uint64_t reserved[3];
+};
+
+struct sapwood_record {
+    _Atomic uint64_t words[4];
+};
+
+struct sapwood_ring {
+    _Atomic uint64_t head;
+    uint64_t reserved[7];
+    struct sapwood_record records[];
+};
+
+struct sapwood_events {
+    struct sapwood_events_header header;
+    struct sapwood_space spaces[SAPWOOD_SPACES];
+};
+
+static_assert(sizeof(struct sapwood_events_header) == 256, "header bytes");
+static_assert(offsetof(struct sapwood_events_header, state) == 64, "state");
+static_assert(offsetof(struct sapwood_events_header, unsure) == 104, "unsure");
+static_assert(sizeof(struct sapwood_space) == 64, "space bytes");
+static_assert(sizeof(struct sapwood_record) == 32, "record bytes");
+static_assert(sizeof(struct sapwood_ring) == 64, "ring header bytes");
+static_assert(SAPWOOD_SPACES < UINT16_MAX, "the number of a space fits a record");
+
+/* State bits, RECORDING and MESSAGES, as a wrapped call looks at them; 0 is off. */
+extern SAPWOOD_HIDDEN _Atomic uint32_t sapwood_recording;
+/* NULL where there is no memory for it: then nothing is recorded. */
+extern SAPWOOD_HIDDEN struct sapwood_events *sapwood_events;
+/* Found by the communicator's place in the caches of sizes.h; never NULL once counting begins. */
+extern SAPWOOD_HIDDEN struct sapwood_space *_Atomic sapwood_space_at[SAPWOOD_CACHE_WORDS];
+
+/* Makes the file, which stays open under its name, and takes over SAPWOOD_MPI_WAITS. The table is
+ * filled. */
+SAPWOOD_HIDDEN void sapwood_events_make(bool contended);
+/* In a forked child. */
+SAPWOOD_HIDDEN void sapwood_events_leave(void);
+/* The descriptor of the file; -1 none. */
+SAPWOOD_HIDDEN int sapwood_events_fd(void);
+/* Switches recording. */
+SAPWOOD_HIDDEN void sapwood_events_switch(bool on);
+/* Whether it was asked for at the start. */
+SAPWOOD_HIDDEN bool sapwood_events_are_asked(void);
+/* From here on calls go past the wrappers. */
+SAPWOOD_HIDDEN void sapwood_events_lose_order(void);
+SAPWOOD_HIDDEN void sapwood_events_lose_messages(void);
+uint64_t sapwood_events_bytes(void);
+
+/* Finds the space of a communicator, or makes it; one that belongs to none when all are taken. */
+SAPWOOD_HIDDEN struct sapwood_space *sapwood_space_found(MPI_Comm comm);
+/* After a communicator was made, so that all its members number it alike. */
+SAPWOOD_HIDDEN void sapwood_space_made(MPI_Comm comm);
+/* Before it is freed. */
+void sapwood_space_forget(MPI_Comm comm);
+
+/* Writes a record, of words as they are drawn above without the number of the space. */
+SAPWOOD_HIDDEN void sapwood_record_words(const struct sapwood_space *space, uint64_t begin, uint64_t timing,
+                                         uint64_t what, uint64_t whom);
+
+struct sapwood_event_of_call {
+    uint64_t begin;
+    uint64_t ticks;
+    const struct sapwood_space *space;
+    uint32_t function;
+    uint32_t kind;
+    uint32_t members;
+    uint32_t sequence;
+    int32_t peer;
+    int32_t tag;
+};
+
+static SAPWOOD_HOT void sapwood_record(struct sapwood_event_of_call event)
+{
+    sapwood_record_words(event.space, event.begin, event.ticks << 16 | event.function,
+                         (uint64_t)event.kind << 16 | (uint64_t)event.members << 24 | (uint64_t)event.sequence << 32,
+                         (uint32_t)event.peer | (uint64_t)(uint32_t)event.tag << 32);
+}
+
+static SAPWOOD_HOT struct sapwood_space *sapwood_space_of(MPI_Comm comm)
+{
+    uint64_t handle = SAPWOOD_HANDLE(comm);
+    struct sapwood_space *space =
+        atomic_load_explicit(&sapwood_space_at[sapwood_cache_place(handle)], memory_order_relaxed);
+    bool is_it = atomic_load_explicit(&space->handle, memory_order_relaxed) == handle;
+    return __builtin_expect(is_it, 1) ? space : sapwood_space_found(comm);
+}
+
+static SAPWOOD_HOT bool sapwood_is_recording(void)
+{
+    return __builtin_expect(atomic_load_explicit(&sapwood_recording, memory_order_relaxed) != 0, 0);
+}
+
+/* A collective has returned: it is counted in its communicator, whether or not it is recorded.
+ * Only one thread at a time may be in a collective of a communicator. Its number. */
+static SAPWOOD_HOT uint32_t sapwood_collective(uint32_t function, uint32_t kind, MPI_Comm comm, int root,
+                                               uint64_t begin, uint64_t ticks)
+{
+    struct sapwood_space *space = sapwood_space_of(comm);
+    uint32_t sequence = atomic_load_explicit(&space->sequence, memory_order_relaxed) + 1;
+    atomic_store_explicit(&space->sequence, sequence, memory_order_relaxed);
+    if (sapwood_is_recording())
+        sapwood_record((struct sapwood_event_of_call){.begin = begin, .ticks = ticks, .space = space,
+                                                      .function = function, .kind = kind, .members = 1,
+                                                      .sequence = sequence, .peer = root});
+    return sequence;
+}
+
+#endif

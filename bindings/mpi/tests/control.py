@@ -1,0 +1,262 @@
+"""Control of runs of `sapwood mpi`: settings that ranks obey, iterations, ends of ranks, advice.
+
+Needs the environment that watched.py names.
+"""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import unittest
+import urllib.error
+import urllib.request
+
+import watched
+from watched import LAUNCHERS, Watched, has_mpi, sapwood, test_program
+
+RANKS = 3
+# Two leaves, below a communication process each.
+TREE = ["--ranks-per-leaf", "2", "--topology", "2x1", "--interval", "200ms"]
+
+
+class Control:
+    """Tests for one MPI; a subclass names it."""
+
+    abi = None
+
+    @classmethod
+    def setUpClass(cls):
+        if not has_mpi(cls.abi):
+            raise unittest.SkipTest(f"no {cls.abi} here")
+
+    def setUp(self):
+        # Networks of other runs of this user are not found there.
+        self.runtime = self.enterContext(tempfile.TemporaryDirectory(prefix="sapwood-mpi-control-"))
+
+    def control(self, *words, code=0):
+        environment = {**os.environ, "XDG_RUNTIME_DIR": self.runtime}
+        done = subprocess.run([sapwood(), "mpi", "control", *words], env=environment, capture_output=True, text=True,
+                              timeout=watched.RUN_SECONDS_MAX, check=False)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done.stdout if code == 0 else done.stderr
+
+    def run_marked(self, marks, end, *options, **more):
+        command = [*LAUNCHERS[self.abi], str(RANKS), test_program(self.abi, "marked"), str(marks), end]
+        return Watched(command, *TREE, *options, environment={"XDG_RUNTIME_DIR": self.runtime}, **more)
+
+    def run_paced(self, act, *options):
+        """Runs a program that works until `act` has done its own."""
+        with tempfile.TemporaryDirectory(prefix="sapwood-mpi-control-") as folder:
+            stop = os.path.join(folder, "stop")
+
+            def paced(run):
+                run.wait_for("ranks that count", lambda: os.path.exists(f"{stop}.begun"))
+                try:
+                    act(run)
+                finally:
+                    open(stop, "x", encoding="utf-8").close()
+            command = [*LAUNCHERS[self.abi], str(RANKS), test_program(self.abi, "paced"), stop]
+            run = Watched(command, "--quiet", *(options or TREE), while_running=paced,
+                          environment={"XDG_RUNTIME_DIR": self.runtime})
+        self.assertEqual(run.code, 0, run.errors)
+        return run
+
+    def ends(self, end):
+        """What is said of a run that ends so, and its deaths in order."""
+        run = self.run_marked(3, end, "--no-live")
+        self.assertNotEqual(run.code, 0)
+        said = [line for line in run.errors.splitlines() if re.match("sapwood: ranks? [0-9,-]+ (died first|followed)", line)]
+        self.assertEqual([death["is_first"] for death in run.profile["deaths"]], [True] + [False] * (len(said) - 1))
+        for line in said:
+            self.assertEqual(run.errors.count(line.removeprefix("sapwood: ")), 2, "at once and in the report")
+        return said
+
+    def test_the_first_death_is_told_apart_with_its_cause(self):
+        for end, cause in (("abort", r"MPI_Abort\(13\)"), ("exit", "exit code 7"), ("kill", r"signal 9 \(killed\)")):
+            first, *others = self.ends(end)
+            self.assertRegex(first, rf"^sapwood: rank 1 died first, [0-9.]+ s after the start: {cause}")
+            self.assertTrue(others, end)
+            for line in others:
+                self.assertRegex(line, r"^sapwood: ranks? [02,]+ followed: .*inside MPI_Barrier on MPI_COMM_WORLD")
+
+    def test_ranks_that_are_ended_inside_finalize_are_lost_there(self):
+        def end(run):
+            run.wait_for("ranks in MPI_Finalize", lambda: self.is_left(run, "1"))
+            run.process.send_signal(signal.SIGTERM)
+        run = self.run_marked(2, "absent", "--no-live", while_running=end)
+        self.assertNotEqual(run.code, 0)
+        states = run.profile["states"]
+        self.assertEqual((states["lost"], states["finalized"]), (f"0-{RANKS - 1}", ""), run.errors)
+        self.assertNotIn("MPI_Finalize", [event["name"] for event in run.profile["events"]])
+        inside = [death for death in run.profile["deaths"] if death["inside"] == "MPI_Finalize"]
+        self.assertTrue(inside, run.profile["deaths"])
+        self.assertNotIn("after MPI_Finalize", run.errors)
+        self.assertNotIn("without MPI_Finalize, inside", run.errors)
+
+    def is_left(self, run, ranks):
+        """Whether only these still run, as far as the front-end knows; it may not listen yet."""
+        environment = {**os.environ, "XDG_RUNTIME_DIR": self.runtime}
+        done = subprocess.run([sapwood(), "mpi", "control", "--json"], env=environment, capture_output=True, text=True,
+                              timeout=watched.RUN_SECONDS_MAX, check=False)
+        return done.returncode == 0 and json.loads(done.stdout)["running"] == ranks
+
+    def test_an_exit_code_after_finalize_is_an_end_and_no_death(self):
+        run = self.run_marked(2, "code", "--no-live")
+        self.assertNotEqual(run.code, 0)
+        self.assertRegex(run.errors, r"sapwood: ranks? [0-9] ended first, .*: exit code 3 after MPI_Finalize")
+        self.assertNotIn("died first", run.errors)
+
+    def test_a_program_that_ends_in_order_has_no_deaths(self):
+        run = self.run_marked(2, "finalize", "--no-live")
+        self.assertEqual(run.code, 0, run.errors)
+        self.assertNotIn("died", run.errors)
+
+    def test_an_iteration_holds_that_iteration_of_every_rank(self):
+        run = self.run_marked(6, "finalize", "--quiet")
+        self.assertEqual(run.code, 0, run.errors)
+        marked = {record["iteration"]: record for record in run.rounds if record["iteration"] is not None}
+        self.assertEqual(sorted(marked), [1, 2, 3, 4, 5, 6])
+        for mark, record in marked.items():
+            self.assertEqual(record["covered"], f"0-{RANKS - 1}")
+            events = {event["name"]: event["calls"] for event in record["events"]}
+            # 1 + 2 + ... + k barriers, on each rank.
+            for name, calls in (("MPI_Barrier", mark * (mark + 1) // 2), ("iteration", mark)):
+                self.assertEqual((events[name]["min"], events[name]["max"]), (calls, calls), f"{name} at {mark}")
+
+    def test_every_nth_call_is_an_iteration(self):
+        def act(run):
+            run.wait_for("iterations", lambda: json.loads(self.control("--json"))["iterations"] >= 3)
+        run = self.run_paced(act, *TREE, "--every", "5:MPI_Bcast")
+        found = [record for record in run.rounds if record["iteration"] is not None]
+        self.assertGreaterEqual(len(found), 3)
+        for record in found:
+            [calls] = [event["calls"] for event in record["events"] if event["name"] == "MPI_Bcast"]
+            self.assertEqual((calls["min"], calls["max"]), (5 * record["iteration"],) * 2)
+
+    def test_ranks_obey_and_say_so(self):
+        def calls(name):
+            # A round does not wait for long: one that lacks a rank says so, and is asked for again.
+            found = []
+
+            def is_whole():
+                self.control("--flush")
+                with open(os.path.join(self.out, "rounds.ndjson"), encoding="utf-8") as file:
+                    found[:] = [json.loads(file.read().splitlines()[-1])]
+                return found[0]["covered"] == f"0-{RANKS - 1}"
+            self.running.wait_for("a round of all ranks", is_whole)
+            return {event["name"]: event for event in found[0]["events"]}[name]["calls"]
+
+        def act(run):
+            self.out, self.running = run.out, run
+            run.wait_for("ranks", lambda: json.loads(self.control("--json"))["running"] == f"0-{RANKS - 1}")
+            told = json.loads(self.control("--groups", "point-to-point", "--json"))
+            self.assertEqual(told["settings"]["obeyed"], f"0-{RANKS - 1}")
+            first = calls("MPI_Bcast")
+            self.assertEqual(calls("MPI_Bcast"), first, "collectives are not counted any more")
+            self.control("--groups", "all", "--ranks", "0,2")
+            before = calls("MPI_Bcast")
+            run.wait_for("ranks that count", lambda: calls("MPI_Bcast")["sum"] > before["sum"])
+            after = calls("MPI_Bcast")
+            self.assertEqual(after["min_rank"], 1)
+            self.assertEqual(after["min"], before["min"], "rank 1 was not chosen")
+            self.control("--ranks", "all", "--interval", "0")
+            self.assertIn("none by time", self.control())
+            self.assertRegex(self.control("--groups", "speed", code=2), "^sapwood: no group is called 'speed'")
+        run = self.run_paced(act)
+        self.assertEqual(run.rounds[-1]["settings"]["obeyed"], f"0-{RANKS - 1}")
+
+    def test_orders_that_cannot_be_obeyed_are_refused_by_the_page_and_the_command(self):
+        def post(address, order):
+            request = urllib.request.Request(address + "api/control", order.encode(), {"Content-Type": "application/json"})
+            try:
+                with urllib.request.urlopen(request, timeout=watched.RUN_SECONDS_MAX) as answer:
+                    return answer.status, answer.read().decode()
+            except urllib.error.HTTPError as error:
+                return error.code, error.read().decode()
+
+        def act(run):
+            run.wait_for("ranks", lambda: json.loads(self.control("--json"))["running"] == f"0-{RANKS - 1}")
+            # It was written before the program began.
+            address = re.search(r"http://\S+/", run.process.stderr.readline())[0]
+            for order, reason in (('{"interval_s":-3}', "no interval"), ('{"interval_s":1e308}', "no interval"),
+                                  ('{"sampling_s":-3}', "no interval"), ('{"groups":["foo"]}', "no group is called 'foo'"),
+                                  ('{"ranks":"abc"}', "no set of ranks"), ('{"ranks":"0-99999999999"}', "no set of ranks"),
+                                  ('{"ranks":"9"}', "no rank 9"), ("[]", "no control request")):
+                code, text = post(address, order)
+                self.assertEqual((code, reason in text), (422, True), f"{order}: {code} {text}")
+            self.assertEqual(json.loads(self.control("--json"))["settings"]["change"], 0, "nothing was changed")
+            self.assertEqual(self.control("--ranks", "9", code=2),
+                             f"sapwood: the program has no rank 9; its ranks are 0-{RANKS - 1}\n")
+            self.assertEqual(post(address, '{"tracing":true,"sampling_s":0.5,"groups":["collective","time"]}')[0], 202)
+            told = json.loads(self.control("--json"))["settings"]
+            self.assertEqual((told["tracing"], told["sampling_s"]), (True, 0.5))
+            self.assertRegex(self.control(), r"tracing    on\nsampling   every 0.5 s\n")
+        run = self.run_paced(act, *TREE, "--page")
+        self.assertEqual(run.profile["settings"]["change"], 1)
+        self.assertEqual(run.profile["settings"]["groups"], ["collective", "time"])
+        self.assertEqual(run.profile["settings"]["obeyed"], f"0-{RANKS - 1}")
+
+    def test_a_histogram_of_an_event_that_never_appears_is_named(self):
+        run = self.run_marked(2, "finalize", "--quiet", "--histogram", "bogus", "--histogram", "MPI_Barrier")
+        self.assertEqual(run.code, 0, run.errors)
+        named = re.findall("--histogram (.*): no event of this name has appeared", run.errors)
+        self.assertEqual(named, ["bogus"])
+
+    def test_a_rank_that_is_stopped_does_not_obey_and_is_named(self):
+        def act(run):
+            run.wait_for("ranks", lambda: json.loads(self.control("--json"))["running"] == f"0-{RANKS - 1}")
+            pids = run.processes("paced")
+            os.kill(pids[0], signal.SIGSTOP)
+            try:
+                said = self.control("--groups", "calls", "--timeout", "1s", code=125)
+            finally:
+                os.kill(pids[0], signal.SIGCONT)
+            self.assertRegex(said, "^sapwood: ranks? [0-9,-]+ (do|does) not obey yet: (they make|it makes) no MPI call")
+            self.control("--flush")
+        self.run_paced(act)
+
+    def test_whole_rounds_and_changes_are_the_same(self):
+        """Processes of the tree die while rounds travel as changes; what comes is exact."""
+        def act(run):
+            run.wait_for("rounds", lambda: json.loads(self.control("--json"))["rounds"] > 8)
+            os.kill(run.processes("sapwood-node", "node")[0], signal.SIGKILL)
+            before = json.loads(self.control("--json"))["rounds"]
+            run.wait_for("rounds again", lambda: json.loads(self.control("--json"))["rounds"] > before + 8)
+        run = self.run_paced(act, "--topology", "2x1", "--interval", "50ms")
+        self.assertEqual((run.profile["ranks_covered"], run.profile["missing"]), (RANKS, []))
+        last = 0
+        for record in run.rounds:
+            for event in record["events"]:
+                # Every rank takes part in each step, and rank by rank at most one step apart.
+                if event["name"] == "MPI_Allreduce" and event["ranks"] == RANKS:
+                    self.assertLessEqual(event["calls"]["max"] - event["calls"]["min"], 1)
+                    self.assertGreaterEqual(event["calls"]["max"], last)
+                    last = event["calls"]["max"]
+        self.assertEqual(run.rounds[-1]["covered"], f"0-{RANKS - 1}")
+
+    def test_a_program_balances_itself_by_advice(self):
+        command = [*LAUNCHERS[self.abi], str(RANKS), test_program(self.abi, "balance"), "120"]
+        run = Watched(command, "--quiet", "--interval", "200ms")
+        self.assertEqual(run.code, 0, run.errors)
+        first, last, corrections = map(float, re.search(
+            r"per iteration: ([0-9.]+) ms at first, ([0-9.]+) ms at the end; ([0-9]+) corrections", run.output).groups())
+        self.assertGreater(corrections, 0)
+        print(f"{self.abi}: {first} ms for an iteration before, {last} ms after {corrections:.0f} corrections by advice")
+
+
+class OpenMpi(Control, unittest.TestCase):
+    abi = "openmpi"
+
+
+class Mpich(Control, unittest.TestCase):
+    abi = "mpich"
+
+    # Under one MPI is enough where only the tree matters.
+    test_whole_rounds_and_changes_are_the_same = None
+    test_a_rank_that_is_stopped_does_not_obey_and_is_named = None
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,52 @@
+/* Marks iterations by sapwood_round(), and ends as its second argument says.
+ *
+ *     marked MARKS finalize|code|absent|abort|exit|kill|return
+ *
+ * Each rank makes MARKS iterations with k calls of MPI_Barrier in the k-th. Then rank 1
+ * ends in its way, and the others wait for it. `code` is the exit code 3 of all ranks after
+ * MPI_Finalize; `absent` has rank 1 stay out of MPI_Finalize, in which the others wait. */
+#include <mpi.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sapwood_mpi.h"
+
+int main(int argc, char **argv)
+{
+    int rank, marks = argc > 1 ? atoi(argv[1]) : 1;
+    const char *end = argc > 2 ? argv[2] : "finalize";
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    for (int mark = 1; mark <= marks; mark++) {
+        sapwood_region_begin("iteration");
+        for (int i = 0; i < mark; i++)
+            MPI_Barrier(MPI_COMM_WORLD);
+        sapwood_region_end("iteration");
+        sapwood_round();
+        usleep(20000);
+    }
+    if (strcmp(end, "finalize") == 0) {
+        MPI_Finalize();
+        return 0;
+    }
+    if (strcmp(end, "code") == 0) {
+        MPI_Finalize();
+        return 3;
+    }
+    if (strcmp(end, "absent") == 0) {
+        if (rank == 1)
+            pause(); /* until it is ended */
+        MPI_Finalize();
+        return 0;
+    }
+    if (rank == 1 && strcmp(end, "abort") == 0)
+        MPI_Abort(MPI_COMM_WORLD, 13);
+    if (rank == 1 && strcmp(end, "exit") == 0)
+        exit(7);
+    if (rank == 1 && strcmp(end, "kill") == 0)
+        raise(SIGKILL);
+    MPI_Barrier(MPI_COMM_WORLD); /* never completes */
+    return 0;
+}

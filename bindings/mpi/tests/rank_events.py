@@ -1,0 +1,142 @@
+"""Reads an event file as events.h lays it out, and tells waits from those of all ranks.
+
+Nothing here is Sapwood's code: it is what the tree's figures are compared with.
+"""
+
+import struct
+from collections import defaultdict, namedtuple
+
+from rank_profile import function_names, size_class
+
+HEADER = struct.Struct("<8sIIIIIIQQQQIIIIIIQQQ")
+SPACE = struct.Struct("<QQIIIIII24x")
+RECORD = struct.Struct("<QQHBBIii")
+(COLLECTIVE, STARTED, COMPLETED, SEND, SEND_STARTED, RECEIVE, RECEIVE_COMPLETED, CLOCK) = range(1, 9)
+FROM_ROOT = {"Bcast", "Scatter", "Scatterv"}
+TO_ROOT = {"Reduce", "Gather", "Gatherv"}
+
+Event = namedtuple("Event", "rank time span function space kind members sequence peer tag")
+Space = namedtuple("Space", "identity size rank between")
+
+
+class EventFile:
+    """One rank's events: `events` in the order of its rings, `dropped`, and the clock's fields."""
+
+    def __init__(self, data):
+        (magic, version, header_bytes, self.rank, self.size, self.pid, self.flags, file_bytes, self.ticks, self.ns,
+         self.scale, self.state, _, spaces, rings, records, at, self.without_ring, self.without_space,
+         self.unsure) = HEADER.unpack_from(data)
+        assert (magic, version, header_bytes) == (b"SWEVENTS", 1, 256)
+        names = function_names()
+        self.spaces = []
+        for i in range(spaces):
+            _, identity, _, size, rank, flags, _, _ = SPACE.unpack_from(data, header_bytes + 64 * i)
+            self.spaces.append(Space(identity, size, rank, flags & 1))
+        self.events, self.dropped, self.clocks = [], 0, []
+        for ring in range(rings):
+            begin = at + ring * (64 + 32 * records)
+            head = struct.unpack_from("<Q", data, begin)[0]
+            self.dropped += max(0, head - records)
+            for number in range(max(0, head - records), head):
+                time, timing, space, kind, members, sequence, peer, tag = RECORD.unpack_from(
+                    data, begin + 64 + 32 * (number % records))
+                if kind == CLOCK:
+                    self.clocks.append((time, timing))
+                    continue
+                self.events.append(Event(self.rank, time, timing >> 16, names[timing & 0xFFFF], self.spaces[space], kind,
+                                         members, sequence, peer, tag))
+        assert file_bytes == len(data) == at + rings * (64 + 32 * records)
+
+    def in_ns(self, ticks):
+        """Nanoseconds of CLOCK_MONOTONIC, by the file's own calibration."""
+        return self.ns + ((ticks - self.ticks) * self.scale >> 32)
+
+
+def key(event):
+    """Name and size class, as profile.json tells events apart."""
+    if event.function.startswith(("MPI_Wait", "MPI_Test", "MPI_Start")):
+        return event.function, None
+    return event.function, size_class(event.space.size)
+
+
+class Waits:
+    """What all ranks' events say of waits, in ticks.
+
+    `waited` maps (rank, event) to (calls, ticks), `made` a rank to its [times last, ticks, late sends, ticks,
+    late receives, ticks].
+    """
+
+    def __init__(self, files):
+        self.waited = defaultdict(lambda: [0, 0])
+        self.made = defaultdict(lambda: [0] * 6)
+        self.collectives = self.incomplete = self.unmatched_receives = 0
+        events = [event for file in files for event in file.events]
+        self.tell_collectives(events)
+        self.tell_messages(events)
+
+    def credit(self, rank, event, ticks):
+        entry = self.waited[(rank, event)]
+        entry[0] += 1
+        entry[1] += ticks
+
+    def tell_collectives(self, events):
+        instances, completed = defaultdict(list), {}
+        for event in events:
+            if event.space.size < 2 or event.space.between:
+                continue
+            place = (event.space.identity, event.sequence)
+            if event.kind in (COLLECTIVE, STARTED):
+                instances[place].append(event)
+            elif event.kind == COMPLETED:
+                completed[(*place, event.rank)] = event
+        for place, arrivals in instances.items():
+            if len(arrivals) < arrivals[0].space.size:
+                self.incomplete += 1
+                continue
+            self.collectives += 1
+            word = arrivals[0].function.removeprefix("MPI_").removeprefix("I").capitalize()
+            root = next((one for one in arrivals if one.peer == one.space.rank), None)
+            pool = [one for one in arrivals if one is not root] if word in TO_ROOT else arrivals
+            culprit = root if word in FROM_ROOT else min(pool, key=lambda one: (-one.time, one.rank))
+            if culprit.time > min(one.time for one in arrivals):
+                self.made[culprit.rank][0] += 1
+            for one in arrivals:
+                waiting = completed.get((*place, one.rank)) if one.kind == STARTED else one
+                if waiting is None:
+                    continue
+                waits = one.rank != culprit.rank and (word not in TO_ROOT or one is root)
+                ticks = min(max(0, culprit.time - waiting.time), waiting.span) if waits else 0
+                self.credit(one.rank, key(waiting), ticks)
+                self.made[culprit.rank][1] += ticks
+
+    def tell_messages(self, events):
+        sends = {}
+        for event in events:
+            if event.kind in (SEND, SEND_STARTED):
+                sends[(event.space.identity, event.space.rank, event.peer, event.tag, event.sequence)] = event
+        calls = defaultdict(list)
+        for event in events:
+            if event.kind not in (RECEIVE, RECEIVE_COMPLETED):
+                continue
+            send = sends.get((event.space.identity, event.peer, event.space.rank, event.tag, event.sequence))
+            if send is not None and send.kind == SEND and event.kind == RECEIVE:
+                ticks = min(max(0, event.time - send.time), send.span)
+                self.credit(send.rank, key(send), ticks)
+                if ticks:
+                    self.made[event.rank][4] += 1
+                    self.made[event.rank][5] += ticks
+            if event.members == 0:
+                continue
+            if send is None:
+                self.unmatched_receives += 1
+            calls[(event.rank, event.time)].append((event, send))
+        for members in calls.values():
+            one = members[0][0]
+            if len(members) < one.members or any(send is None for _, send in members):
+                continue
+            late = min((send for _, send in members), key=lambda send: (-send.time, send.rank))
+            ticks = min(max(0, late.time - one.time), one.span)
+            self.credit(one.rank, key(one), ticks)
+            if ticks:
+                self.made[late.rank][2] += 1
+                self.made[late.rank][3] += ticks

@@ -1,0 +1,313 @@
+"""Where ranks are: `sapwood stacks` on jobs with and without `sapwood mpi`, `--stacks`, and what
+becomes of programs whose reader is killed. Then `sapwood mpi attach`, against runs beside the job.
+
+Needs the environment that watched.py names; `sapwood-stacks` is beside the command.
+"""
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+from watched import LAUNCHERS, SYSTEM_PYTHON, Hang, Watched, has_mpi, library_folder, sapwood, test_program
+
+RANKS = 4
+SECONDS_MAX = 60
+PYTHON_PROGRAM = """
+import os, sys, time
+from mpi4py import MPI
+def doze():
+    while not os.path.exists(sys.argv[1]):
+        time.sleep(0.02)
+def exchange():
+    if MPI.COMM_WORLD.Get_rank() == 1:
+        doze()
+    MPI.COMM_WORLD.Barrier()
+exchange()
+"""
+
+
+def wait_for(what, condition):
+    """Waits until a condition gives something, and gives it."""
+    deadline = time.monotonic() + SECONDS_MAX
+    while time.monotonic() < deadline:
+        if found := condition():
+            return found
+        time.sleep(0.02)
+    raise Hang(f"waited for {what}")
+
+
+def reader():
+    return os.path.join(os.path.dirname(sapwood()), "sapwood-stacks")
+
+
+def stacks(*words, **options):
+    return subprocess.run([sapwood(), "stacks", *words], capture_output=True, text=True, timeout=SECONDS_MAX, **options)
+
+
+def tree(*words):
+    """The tree of `sapwood stacks --json`, as a map from paths of frames to sets of ranks."""
+    done = stacks("--json", *words)
+    if done.returncode != 0:
+        return None
+    document = json.loads(done.stdout)
+    assert document["schema"] == "sapwood.stacks/1", document
+    return document["stacks"]
+
+
+def paths(frames, above=()):
+    for frame in frames:
+        path = (*above, re.sub(r" [\[(].*", "", frame["name"]))
+        yield path, frame["ranks"], frame["name"]
+        yield from paths(frame["children"], path)
+
+
+def ranks_in(section, name):
+    """The ranks that are below a function, each set once."""
+    found = [ranks for path, ranks, _ in paths(section["roots"]) if path[-1] == name]
+    return found[0] if found else None
+
+
+def state(pid):
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+        return file.read().rsplit(") ", 1)[1][0]
+    return None
+
+
+def children(parent):
+    """All processes below one, with their commands."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+                above = int(file.read().rsplit(") ", 1)[1].split()[1])
+            if above == parent:
+                found += [int(pid), *children(int(pid))]
+    return found
+
+
+class Job:
+    """A job that runs without `sapwood mpi`, until its stop file is there."""
+
+    def __init__(self, abi, command, environment=None):
+        self.folder = tempfile.TemporaryDirectory(prefix="sapwood-mpi-stacks-")
+        self.stop = os.path.join(self.folder.name, "stop")
+        words = [*LAUNCHERS[abi], str(RANKS), *[word.replace("STOP", self.stop) for word in command]]
+        told = {**os.environ, "OMPI_MCA_mpi_yield_when_idle": "1", **(environment or {})}
+        self.process = subprocess.Popen(words, env=told, start_new_session=True, text=True, stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.name = os.path.basename(command[0])
+
+    def pids(self):
+        """The ranks' processes."""
+        found = []
+        for pid in children(self.process.pid):
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
+                if os.path.basename(file.read().split(b"\0")[0].decode()) == self.name:
+                    found.append(pid)
+        return sorted(found)
+
+    def words(self):
+        """The ranks as options of `sapwood stacks`."""
+        return [word for pid in self.pids() for word in ("--pid", str(pid))]
+
+    def end(self):
+        """Lets the program go on; its exit code, output and errors."""
+        open(self.stop, "x", encoding="utf-8").close()
+        output, errors = self.process.communicate(timeout=SECONDS_MAX)
+        return self.process.returncode, output, errors
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.communicate()
+        self.folder.cleanup()
+
+
+class Stacks:
+    """Tests for one MPI; a subclass names it."""
+
+    abi = None
+
+    @classmethod
+    def setUpClass(cls):
+        if not has_mpi(cls.abi):
+            raise unittest.SkipTest(f"no {cls.abi} here")
+
+    def still(self, environment=None):
+        return Job(self.abi, [test_program(self.abi, "still"), "sleep", "STOP"], environment)
+
+    def waits(self, job, *words):
+        """The tree once rank 1 sleeps and the others wait for it."""
+        def found():
+            section = tree(*(words or job.words())) if len(job.pids()) == RANKS else None
+            fits = section and ranks_in(section, "wait_asleep") == "1" and ranks_in(section, "MPI_Barrier") == "0,2-3"
+            return section if fits else None
+        return wait_for("three ranks in a barrier", found)
+
+    def test_a_job_that_nothing_watches_is_read_with_files_and_lines(self):
+        with self.still() as job:
+            section = self.waits(job)
+            names = [name for _, _, name in paths(section["roots"])]
+            self.assertTrue(any(re.fullmatch(r"wait_asleep \(still\.c:\d+\)", name) for name in names), names)
+            self.assertEqual(section["missing"], [])
+            self.assertEqual(sum(len(list(expand(one["ranks"]))) for one in section["stopped"]), RANKS)
+            folded = stacks("--folded", *job.words()).stdout.splitlines()
+            self.assertEqual(sum(int(line.rsplit(" ", 1)[1]) for line in folded), RANKS, folded)
+            text = stacks(*job.words()).stdout
+            self.assertRegex(text, r"(?s)ranks 0-3 \(4\).*ranks 0,2-3 \(3\).*MPI_Barrier.*rank 1.*stopped for")
+            self.assertEqual(job.end()[:2], (0, "the program is done\n"))
+
+    def test_a_program_runs_on_when_its_reader_is_killed(self):
+        with self.still() as job:
+            self.waits(job)
+            pid = job.pids()[0]
+            holding = subprocess.Popen([reader(), "--pid", str(pid), "--hold", "60s"], stdout=subprocess.DEVNULL)
+            wait_for("a rank that is stopped", lambda: state(pid) == "t")
+            holding.kill()
+            holding.wait()
+            wait_for("a rank that runs on", lambda: state(pid) in ("R", "S"))
+            self.assertEqual(job.end()[:2], (0, "the program is done\n"))
+
+    def test_a_stopped_rank_is_read_named_and_stays_stopped(self):
+        with self.still() as job:
+            self.waits(job)
+            pid = job.pids()[-1]
+            os.kill(pid, signal.SIGSTOP)
+            wait_for("a stopped rank", lambda: state(pid) == "T")
+            section = tree(*job.words())
+            self.assertEqual([note["reason"] for note in section["notes"]], ["stopped by a signal, and stays so until SIGCONT"])
+            self.assertEqual(section["missing"], [])
+            wait_for("a rank that is stopped again", lambda: state(pid) == "T")
+            os.kill(pid, signal.SIGCONT)
+            self.assertEqual(job.end()[:2], (0, "the program is done\n"))
+
+    def test_a_watched_job_is_asked_and_its_report_has_stacks(self):
+        with tempfile.TemporaryDirectory(prefix="sapwood-mpi-stacks-") as folder:
+            stop = os.path.join(folder, "stop")
+
+            def act(run):
+                job = str(run.process.pid)
+                self.found = run.wait_for("three ranks in a barrier", lambda: (
+                    (section := tree(job)) and ranks_in(section, "wait_asleep") == "1"
+                    and ranks_in(section, "MPI_Barrier") == "0,2-3" and section))
+                open(stop, "x", encoding="utf-8").close()
+
+            command = [*LAUNCHERS[self.abi], str(RANKS), test_program(self.abi, "still"), "sleep", stop]
+            run = Watched(command, "--interval", "100ms", "--ranks-per-leaf", "1", "--fan-out", "2", while_running=act)
+        self.assertEqual((run.code, run.output), (0, "the program is done\n"), run.errors)
+        self.assertEqual(self.found["missing"], [])
+        self.assertGreater(self.found["elapsed_s"], 0)
+        self.assertEqual(ranks_in(run.profile["stacks"], "_start"), "0-3")
+        self.assertIn("Call stacks at", run.errors)
+
+    def attached(self, *words, wait=True):
+        command = [sapwood(), "mpi", "attach", *words]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        return process.communicate(timeout=SECONDS_MAX) if wait else process
+
+    def test_a_job_that_is_attached_to_has_the_report_of_one_that_is_watched(self):
+        with tempfile.TemporaryDirectory(prefix="sapwood-mpi-stacks-") as folder:
+            stop = os.path.join(folder, "stop")
+            begun = lambda run: run.wait_for("ranks", lambda: len(run.processes("still")) == RANKS)
+            command = [*LAUNCHERS[self.abi], str(RANKS), test_program(self.abi, "still"), "sleep", stop]
+            act = lambda run: begun(run) and open(stop, "x", encoding="utf-8").close()
+            beside = Watched(command, "--interval", "100ms", while_running=act)
+            self.assertEqual(beside.code, 0, beside.errors)
+            shim = os.path.join(library_folder(), f"libsapwood-mpi-{self.abi}.so")
+            with self.still({"LD_PRELOAD": shim}) as job:
+                self.waits(job)
+                job_number, options = str(job.process.pid), ("--interval", "100ms")
+                # Three at once: one is ended by the user, one from a rank, one to the end.
+                early = self.attached("--pid", str(job.pids()[2]), *options, wait=False)
+                first, second = [os.path.join(folder, name) for name in ("first", "second")]
+                others = [self.attached(job_number, *options, "--quiet", "--out", out, wait=False) for out in (first, second)]
+                connected = lambda: all(len(children(one.pid)) > 0 for one in (early, *others))
+                wait_for("leaves", connected)
+                wait_for("listening", lambda: tree(str(early.pid)))
+                early.send_signal(signal.SIGINT)
+                output, errors = early.communicate(timeout=SECONDS_MAX)
+                self.assertEqual((early.returncode, output), (0, ""), errors)
+                self.assertIn("detached; the job runs on", errors)
+                self.assertRegex(errors, r"ranks +4 of 4")
+                for one in others:
+                    wait_for("listening", lambda: tree(str(one.pid)))
+                self.assertEqual(job.end(), (0, "the program is done\n", ""))
+                for one, out in zip(others, (first, second), strict=True):
+                    self.assertEqual((one.communicate(timeout=SECONDS_MAX), one.returncode), (("", ""), 0))
+                    with open(os.path.join(out, "profile.json"), encoding="utf-8") as file:
+                        profile = json.load(file)
+                    self.assertEqual(counts(profile), counts(beside.profile))
+                    self.assertEqual(profile["states"], beside.profile["states"])
+                    self.assertEqual((profile["missing"], profile["program"]), ([], "still"))
+        gone = self.attached("--pid", job_number)
+        self.assertRegex(gone[1], r"^sapwood: no such job runs on this host")
+
+
+def counts(profile):
+    """What of a report does not depend on time."""
+    return [(event["name"], event["communicator_size_class"], event["ranks"], event["calls"], event["bytes"])
+            for event in profile["events"]]
+
+
+def expand(ranks):
+    for part in ranks.split(","):
+        first, _, last = part.partition("-")
+        yield from range(int(first), int(last or first) + 1)
+
+
+class OpenMpi(Stacks, unittest.TestCase):
+    abi = "openmpi"
+
+    def test_a_process_in_an_uninterruptible_call_is_named(self):
+        process = subprocess.Popen([os.path.join(library_folder(), "tests", "uninterruptible"), "20"])
+        try:
+            wait_for("state D", lambda: state(process.pid) == "D")
+            done = stacks("--pid", str(process.pid))
+            self.assertEqual(done.returncode, 125)
+            self.assertIn("no stack of rank 0: it is in a system call that cannot be interrupted (state D)", done.stdout)
+            self.assertEqual(state(process.pid), "D")
+        finally:
+            for pid in [*children(process.pid), process.pid]:
+                os.kill(pid, signal.SIGKILL)
+            process.wait()
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can be another user")
+    def test_a_process_of_another_user_is_named(self):
+        with tempfile.TemporaryDirectory(prefix="sapwood-mpi-stacks-") as folder:
+            os.chmod(folder, 0o755)
+            program = shutil.copy(reader(), folder)
+            done = subprocess.run([program, "--pid", str(os.getpid())], capture_output=True, text=True, user=65534,
+                                  timeout=SECONDS_MAX)
+        self.assertEqual(done.returncode, 125, done.stderr)
+        self.assertIn("its process is of user 0, not of yours (65534); ask as that user", done.stdout)
+
+    def test_python_frames_stand_among_native_ones(self):
+        with Job(self.abi, [SYSTEM_PYTHON, "-c", PYTHON_PROGRAM, "STOP"]) as job:
+            def found():
+                section = tree(*job.words()) if len(job.pids()) == RANKS else None
+                return section if section and ranks_in(section, "doze") == "1" and ranks_in(section, "MPI_Barrier") == "0,2-3" else None
+            section = wait_for("a Python program that waits", found)
+            [barrier] = [path for path, _, _ in paths(section["roots"]) if path[-1] == "MPI_Barrier"]
+            python = [name for name in barrier if name in ("<module>", "exchange")]
+            self.assertEqual(python, ["<module>", "exchange"], barrier)
+            self.assertFalse([name for name in barrier if "_PyEval" in name], barrier)
+            self.assertEqual(job.end()[0], 0)
+
+
+class Mpich(Stacks, unittest.TestCase):
+    abi = "mpich"
+
+
+if __name__ == "__main__":
+    unittest.main()

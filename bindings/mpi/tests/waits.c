@@ -1,0 +1,277 @@
+/* Ranks that come late on purpose, and what they know of it themselves.
+ *
+ *     waits CASE FILE_BASE [COUNT]
+ *
+ * Each rank notes by its own clock, CLOCK_MONOTONIC of one host, when it entered and left the calls
+ * in question, and writes these notes to FILE_BASE.RANK, a line each:
+ *
+ *     collective NAME COMMUNICATOR NUMBER ROOT BEGIN END      ROOT -1 none
+ *     started NAME COMMUNICATOR NUMBER BEGIN WAIT_BEGIN WAIT_END
+ *     send NAME TO TAG NUMBER BEGIN END
+ *     receive NAME FROM TAG NUMBER CALL BEGIN END             CALL numbers the call of the rank
+ *
+ * in nanoseconds; ranks are those of MPI_COMM_WORLD. The notes are read beside the calls, so that
+ * what a wait should be is known to as much as that takes. */
+#include <mpi.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static FILE *notes;
+static int rank, size, calls;
+
+static int64_t now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
+}
+
+/* A sleep stands for work: it takes no processor from others. */
+static void work(double ms)
+{
+    nanosleep(&(struct timespec){.tv_sec = (time_t)(ms / 1e3), .tv_nsec = (long)(ms * 1e6) % 1000000000}, NULL);
+}
+
+#define NOTED(communicator, number, root, call) \
+    do { \
+        int64_t begin = now(); \
+        call; \
+        int64_t end = now(); \
+        const char *name = #call; \
+        fprintf(notes, "collective %.*s %s %d %d %ld %ld\n", (int)strcspn(name, "("), name, communicator, number, root, \
+                (long)begin, (long)end); \
+    } while (0)
+
+/* In each round another rank is late, the last one most often. */
+static int late_one(int round)
+{
+    return round % 4 == 0 ? round / 4 % size : size - 1;
+}
+
+static void collectives(int count)
+{
+    double one = rank, sum, all[64];
+    for (int i = 0; i < count; i++) {
+        work(rank == late_one(i) ? 6 : 1);
+        int number = 6 * i;
+        NOTED("world", number + 1, -1, MPI_Allreduce(&one, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD));
+        work(rank == late_one(i + 1) ? 4 : 0);
+        NOTED("world", number + 2, -1, MPI_Barrier(MPI_COMM_WORLD));
+        work(rank == 0 ? 5 : rank == 1 ? 8 : 0);
+        NOTED("world", number + 3, 0, MPI_Bcast(&sum, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD));
+        work(rank == 0 ? 0 : 3);
+        NOTED("world", number + 4, 0, MPI_Reduce(&one, &sum, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD));
+        NOTED("world", number + 5, -1, MPI_Allgather(&one, 1, MPI_DOUBLE, all, 1, MPI_DOUBLE, MPI_COMM_WORLD));
+        NOTED("world", number + 6, 1, MPI_Gather(&one, 1, MPI_DOUBLE, all, 1, MPI_DOUBLE, 1, MPI_COMM_WORLD));
+    }
+}
+
+/* Two halves, a copy of one that is made before the first is used, and the odd ranks in reverse. */
+static void communicators(int count)
+{
+    MPI_Comm half, copy, reverse;
+    double one = 1, sum;
+    MPI_Comm_split(MPI_COMM_WORLD, rank < size / 2, rank, &half);
+    MPI_Comm_dup(half, &copy);
+    MPI_Comm_split(MPI_COMM_WORLD, rank % 2 ? 1 : MPI_UNDEFINED, -rank, &reverse);
+    const char *own = rank < size / 2 ? "low" : "high";
+    for (int i = 0; i < count; i++) {
+        work(rank == 0 || rank == size - 1 ? 4 : 0);
+        /* Some ranks use the copy before the original. */
+        if (i == 0 && rank % 2 == 0)
+            work(2);
+        NOTED(rank < size / 2 ? "low-copy" : "high-copy", i + 1, -1, MPI_Barrier(copy));
+        work(rank == 1 ? 3 : 0);
+        NOTED(own, i + 1, -1, MPI_Allreduce(&one, &sum, 1, MPI_DOUBLE, MPI_SUM, half));
+        if (reverse != MPI_COMM_NULL)
+            NOTED("odd", i + 1, -1, MPI_Barrier(reverse));
+    }
+    MPI_Comm_free(&half);
+    MPI_Comm_free(&copy);
+    if (reverse != MPI_COMM_NULL)
+        MPI_Comm_free(&reverse);
+}
+
+/* Work between start and wait is no wait. */
+static void started(int count)
+{
+    double one = 1, sum;
+    for (int i = 0; i < count; i++) {
+        MPI_Request request;
+        work(rank == size - 1 ? 6 : 0);
+        int64_t begin = now();
+        MPI_Iallreduce(&one, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, &request);
+        work(rank == 0 ? 3 : 0);
+        int64_t wait_begin = now();
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        fprintf(notes, "started MPI_Wait world %d %ld %ld %ld\n", i + 1, (long)begin, (long)wait_begin, (long)now());
+    }
+}
+
+static void note_send(const char *name, int to, int tag, int number, int64_t begin)
+{
+    fprintf(notes, "send %s %d %d %d %ld %ld\n", name, to, tag, number, (long)begin, (long)now());
+}
+
+static void note_receive(const char *name, int from, int tag, int number, int call, int64_t begin, int64_t end)
+{
+    fprintf(notes, "receive %s %d %d %d %d %ld %ld\n", name, from, tag, number, call, (long)begin, (long)end);
+}
+
+/* Rank 0 receives from the others: by name, from any, by Irecv and Waitall; sends last are large. */
+static void messages(int count)
+{
+    static char large[1 << 20];
+    int value = rank, got[64];
+    MPI_Status status;
+    for (int i = 0; i < count; i++) {
+        for (int other = 1; other < size; other++) {
+            if (rank == other) {
+                work(2 + other);
+                int64_t begin = now();
+                MPI_Send(&value, 1, MPI_INT, 0, 7, MPI_COMM_WORLD);
+                note_send("MPI_Send", 0, 7, i + 1, begin);
+            } else if (rank == 0) {
+                int64_t begin = now();
+                MPI_Recv(got, 1, MPI_INT, other, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+                note_receive("MPI_Recv", other, 7, i + 1, ++calls, begin, now());
+            }
+        }
+        if (rank > 0) {
+            work(3 * rank);
+            int64_t begin = now();
+            int numbered = (i + 1) << 16 | rank;
+            MPI_Send(&numbered, 1, MPI_INT, 0, 8, MPI_COMM_WORLD);
+            note_send("MPI_Send", 0, 8, i + 1, begin);
+        }
+        for (int other = 1; rank == 0 && other < size; other++) {
+            int64_t begin = now();
+            /* What it takes is known although the program does not ask. A rank that is ahead may send
+             * its next one before another's first. */
+            MPI_Recv(got, 1, MPI_INT, MPI_ANY_SOURCE, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            note_receive("MPI_Recv", got[0] & 0xffff, 8, got[0] >> 16, ++calls, begin, now());
+        }
+        if (rank == 0) {
+            MPI_Request requests[64];
+            for (int other = 1; other < size; other++)
+                MPI_Irecv(got + other, 1, MPI_INT, other, 9, MPI_COMM_WORLD, &requests[other - 1]);
+            int64_t begin = now();
+            MPI_Waitall(size - 1, requests, MPI_STATUSES_IGNORE);
+            int64_t end = now();
+            calls++;
+            for (int other = 1; other < size; other++)
+                note_receive("MPI_Waitall", other, 9, i + 1, calls, begin, end);
+            work(5);
+            begin = now();
+            MPI_Recv(large, sizeof large, MPI_CHAR, 1, 10, MPI_COMM_WORLD, &status);
+            note_receive("MPI_Recv", 1, 10, i + 1, ++calls, begin, now());
+        } else {
+            work(4 * rank);
+            int64_t begin = now();
+            MPI_Request request;
+            MPI_Isend(&value, 1, MPI_INT, 0, 9, MPI_COMM_WORLD, &request);
+            MPI_Wait(&request, MPI_STATUS_IGNORE);
+            note_send("MPI_Isend", 0, 9, i + 1, begin);
+            begin = now();
+            if (rank == 1) {
+                MPI_Send(large, sizeof large, MPI_CHAR, 0, 10, MPI_COMM_WORLD);
+                note_send("MPI_Send", 0, 10, i + 1, begin);
+            }
+        }
+        int to = (rank + 1) % size, from = (rank + size - 1) % size;
+        work(rank == size - 1 ? 4 : 0);
+        int64_t begin = now();
+        MPI_Sendrecv(&value, 1, MPI_INT, to, 11, got, 1, MPI_INT, from, 11, MPI_COMM_WORLD, &status);
+        int64_t end = now();
+        note_send("MPI_Sendrecv", to, 11, i + 1, begin);
+        note_receive("MPI_Sendrecv", from, 11, i + 1, ++calls, begin, end);
+    }
+}
+
+/* Receives of which it is not sure what they took: several from any source at once, and one from
+ * any source while one is posted that is not. */
+static void unsure(int count)
+{
+    int value = rank, got[64];
+    for (int i = 0; i < count; i++) {
+        if (rank > 0) {
+            MPI_Send(&value, 1, MPI_INT, 0, 1, MPI_COMM_WORLD);
+            for (int message = 0; rank == 1 && message < 2; message++)
+                MPI_Send(&value, 1, MPI_INT, 0, 2, MPI_COMM_WORLD);
+            continue;
+        }
+        MPI_Request requests[64];
+        MPI_Irecv(got, 1, MPI_INT, MPI_ANY_SOURCE, 2, MPI_COMM_WORLD, requests);
+        MPI_Recv(got + 1, 1, MPI_INT, 1, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Wait(requests, MPI_STATUS_IGNORE);
+        for (int other = 1; other < size; other++)
+            MPI_Irecv(got + other, 1, MPI_INT, MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, &requests[other - 1]);
+        MPI_Waitall(size - 1, requests, MPI_STATUSES_IGNORE);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/* Many quick calls, which overrun small rings, then some slow ones. */
+static void many(int count)
+{
+    for (int i = 0; i < count; i++)
+        MPI_Barrier(MPI_COMM_WORLD);
+    for (int i = 0; i < 20; i++) {
+        work(rank == size - 1 ? 5 : 0);
+        NOTED("world", count + i + 1, -1, MPI_Barrier(MPI_COMM_WORLD));
+    }
+}
+
+/* All ranks alike, as far as the machine lets them. */
+static void even(int count)
+{
+    double one = 1, sum;
+    for (int i = 0; i < count; i++) {
+        work(5);
+        MPI_Allreduce(&one, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    }
+}
+
+/* One is late, and dies half-way. */
+static void dies(int count)
+{
+    for (int i = 0; i < count; i++) {
+        work(rank == size - 1 ? 5 : 0);
+        if (rank == size - 1 && i == count / 2) {
+            fclose(notes);
+            kill(getpid(), 9);
+        }
+        NOTED("world", i + 1, -1, MPI_Barrier(MPI_COMM_WORLD));
+        fflush(notes);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*run)(int count);
+        int count;
+    } cases[] = {{"collectives", collectives, 20}, {"communicators", communicators, 20}, {"started", started, 20},
+                 {"messages", messages, 10}, {"unsure", unsure, 10}, {"many", many, 20000}, {"even", even, 200},
+                 {"dies", dies, 40}};
+    char path[4096];
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    snprintf(path, sizeof path, "%s.%d", argc > 2 ? argv[2] : "waits", rank);
+    notes = fopen(path, "w");
+    if (notes == NULL || argc < 2)
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (strcmp(argv[1], cases[i].name) == 0)
+            cases[i].run(argc > 3 ? atoi(argv[3]) : cases[i].count);
+    fclose(notes);
+    MPI_Finalize();
+    return 0;
+}

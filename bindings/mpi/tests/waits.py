@@ -1,0 +1,345 @@
+"""Compares who waited for whom, as it came through the tree, with what each rank wrote by itself.
+
+Every rank writes its events to disk, and the program notes by its own clock when it entered and
+left each call. The events must lie inside of these notes and carry their numbers. From the events
+of all ranks waits are computed here, without any of Sapwood's code, and must be those in
+profile.json: numbers of calls exactly, times to what the calibrations of two ranks' clocks differ
+by. All of this at fan-out 1, 2 and 8, with ranks that come late, that die, and rings that overflow.
+
+Needs the environment that watched.py names; `make truth` sets it.
+"""
+
+import contextlib
+import json
+import os
+import re
+import subprocess
+import tempfile
+import time
+import unittest
+from collections import defaultdict
+
+import watched
+from rank_events import COLLECTIVE, COMPLETED, RECEIVE, RECEIVE_COMPLETED, SEND, SEND_STARTED, STARTED, EventFile, Waits
+from truth import TREES
+from watched import LAUNCHERS, Watched, has_mpi, library_folder, sapwood, test_program
+
+# Two calibrations over at least 2 ms differ by less than this part.
+CALIBRATION = 1e-3
+# A note is taken beside the call: between the two clocks nothing else is off by more, in nanoseconds.
+NOTE_NS = 20_000
+
+
+def whole_lines(path):
+    """The records of a file that grows."""
+    with contextlib.suppress(FileNotFoundError), open(path, encoding="utf-8") as file:
+        return [json.loads(line) for line in file if line.endswith("\n")]
+    return []
+
+
+def wait_until(condition):
+    deadline = time.monotonic() + watched.RUN_SECONDS_MAX
+    while not condition():
+        if time.monotonic() > deadline:
+            raise watched.Hang("a condition that did not come")
+        time.sleep(0.02)
+
+
+class WaitsRun(Watched):
+    """A run with --waits that also has `files` and `notes` by rank."""
+
+    def __init__(self, abi, ranks, case, *options, environment=None, waits=True, interval="100ms"):
+        super().__init__([*LAUNCHERS[abi], str(ranks), test_program(abi, "waits"), case, "notes"],
+                         *(["--waits"] if waits else []), "--interval", interval, "--quiet", *options,
+                         environment=environment)
+
+    def read_rows(self):
+        # Before the folder is gone.
+        dumps = os.path.join(self.folder, "dumps")
+        self.files, self.notes = {}, {}
+        for name in os.listdir(dumps):
+            if name.endswith(".events"):
+                with open(os.path.join(dumps, name), "rb") as file:
+                    one = EventFile(file.read())
+                self.files[one.rank] = one
+                os.unlink(os.path.join(dumps, name))
+        for name in os.listdir(self.folder):
+            if found := re.fullmatch(r"notes\.(\d+)", name):
+                with open(os.path.join(self.folder, name), encoding="utf-8") as file:
+                    self.notes[int(found[1])] = [line.split() for line in file]
+        with open(os.path.join(self.out, "report.txt"), encoding="utf-8") as file:
+            self.text = file.read()
+        return super().read_rows()
+
+
+class WaitsTruth:
+    """The comparison, for one MPI."""
+
+    abi = None
+    ranks = 4
+
+    def setUp(self):
+        if not has_mpi(self.abi):
+            self.skipTest(f"no {self.abi} here")
+
+    def run_case(self, case, *options, ranks=None, **more):
+        run = WaitsRun(self.abi, ranks or self.ranks, case, *options, **more)
+        self.assertEqual(run.code, 0, run.errors)
+        self.assertEqual(sorted(run.files), list(range(ranks or self.ranks)), run.errors)
+        return run
+
+    def compare(self, case, ranks=None):
+        """The runs of a case at each fan-out."""
+        runs = []
+        for fan_out, tree in TREES.items():
+            run = self.run_case(case, *tree, ranks=ranks)
+            with self.subTest(case=case, fan_out=fan_out):
+                self.check_notes(run)
+                self.check_figures(run)
+                waits = run.profile["waits"]
+                self.assertEqual((waits["incomplete"], waits["unmatched_receives"], waits["dropped"]), (0, 0, 0))
+            runs.append(run)
+        return runs
+
+    def check_notes(self, run):
+        """Each noted call is one event, with its number and inside of the note."""
+        identities = defaultdict(set)
+        for rank, notes in run.notes.items():
+            file = run.files[rank]
+            self.check_each(file, [note for note in notes if note[0] == "collective"], COLLECTIVE, identities)
+            sends = [event for event in file.events if event.kind in (SEND, SEND_STARTED)]
+            receives = [event for event in file.events if event.kind in (RECEIVE, RECEIVE_COMPLETED)]
+            self.check_messages(file, [note for note in notes if note[0] == "send"], sends)
+            self.check_messages(file, [note for note in notes if note[0] == "receive"], receives)
+            started = [note for note in notes if note[0] == "started"]
+            begun = [event for event in file.events if event.kind == STARTED]
+            done = [event for event in file.events if event.kind == COMPLETED]
+            self.assertEqual((len(begun), len(done)), (len(started), len(started)))
+            for note, first, last in zip(started, begun, done):
+                self.assertEqual((last.function, first.sequence, last.sequence), (note[1], int(note[3]), int(note[3])))
+                self.inside(file, first, int(note[4]), int(note[5]))
+                self.inside(file, last, int(note[5]), int(note[6]))
+        self.assertTrue(all(len(numbers) == 1 for numbers in identities.values()), identities)
+        self.assertEqual(len(set().union(*identities.values())), len(identities), identities)
+
+    def check_each(self, file, notes, kind, identities):
+        events = [event for event in file.events if event.kind == kind]
+        # Of rings that have overflowed the last ones are there.
+        events = events[len(events) - len(notes):]
+        self.assertEqual(len(events), len(notes))
+        for note, event in zip(notes, events):
+            _, name, communicator, number, root, begin, end = note
+            self.assertEqual((event.function, event.sequence), (name, int(number)), note)
+            if int(root) >= 0:
+                self.assertEqual(event.peer, int(root), note)
+            self.inside(file, event, int(begin), int(end))
+            identities[communicator].add(event.space.identity)
+
+    def check_messages(self, file, notes, events):
+        self.assertEqual(len(events), len(notes))
+        expected = sorted((int(note[2]), int(note[3]), int(note[4])) for note in notes)
+        self.assertEqual(sorted((event.peer, event.tag, event.sequence) for event in events), expected)
+        by_message = {(event.peer, event.tag, event.sequence): event for event in events}
+        for note in notes:
+            event = by_message[tuple(map(int, note[2:5]))]
+            self.assertEqual(event.function, note[1], note)
+            self.inside(file, event, int(note[-2]), int(note[-1]))
+
+    def inside(self, file, event, begin, end):
+        """The event lies in the time between two looks at the clock."""
+        first, last = file.in_ns(event.time), file.in_ns(event.time + event.span)
+        slack = NOTE_NS + (end - file.ns) * CALIBRATION
+        self.assertLessEqual(begin - slack, first, event)
+        self.assertLessEqual(last, end + slack, event)
+
+    def check_figures(self, run, lost=()):
+        expected = Waits([file for rank, file in run.files.items() if rank not in lost])
+        waits = run.profile["waits"]
+        scale = run.files[0].scale / 2**32
+        self.assertEqual((waits["collectives"], waits["undecided"], waits["mixed"]), (expected.collectives, 0, 0))
+        self.assertEqual(waits["incomplete"], expected.incomplete)
+        by_event = defaultdict(dict)
+        for (rank, event), (calls, ticks) in expected.waited.items():
+            by_event[event][rank] = (calls, ticks * scale)
+        came = {(event["name"], event["communicator_size_class"]): event["wait_ns"] for event in run.profile["events"]
+                if event["wait_ns"] is not None}
+        self.assertEqual(set(came), set(by_event))
+        for event, by_rank in by_event.items():
+            one = came[event]
+            calls = sum(calls for calls, _ in by_rank.values())
+            self.assertEqual((one["calls"], one["ranks"], one["undecided"], one["error"]), (calls, len(by_rank), 0, 0), event)
+            self.near(one["sum"], sum(ns for _, ns in by_rank.values()), calls, event)
+            self.near(one["max"], max(ns for _, ns in by_rank.values()), calls, event)
+            self.near(one["mean"], sum(ns for _, ns in by_rank.values()) / len(by_rank), calls, event)
+            self.near(by_rank[one["max_rank"]][1], one["max"], calls, event)
+        ranks = {one["rank"]: one for one in waits["ranks"]}
+        total = {rank: sum(ticks for (of, _), (_, ticks) in expected.waited.items() if of == rank) for rank in ranks}
+        for rank, one in ranks.items():
+            last, made, sends, send_ns, receives, receive_ns = expected.made.get(rank, [0] * 6)
+            numbers = (one["times_last"], one["late_sends"], one["late_receives"])
+            self.assertEqual(numbers, (last, sends, receives), rank)
+            for came_ns, ticks in ((one["made_wait_ns"], made), (one["late_send_ns"], send_ns),
+                                   (one["late_receive_ns"], receive_ns), (one["wait_ns"], total[rank])):
+                self.near(came_ns, ticks * scale, sum(calls for calls, _ in expected.waited.values()), rank)
+        return expected
+
+    def near(self, came, expected, calls, what):
+        self.assertLessEqual(abs(came - expected), expected * CALIBRATION + 2 * calls, (what, came, expected))
+
+    def culprits(self, run):
+        return [one["rank"] for one in run.profile["waits"]["culprits"]]
+
+    def test_collectives(self):
+        for run in self.compare("collectives"):
+            # 20 rounds of 6.
+            self.assertEqual(run.profile["waits"]["collectives"], 120)
+            # The record of the last round is the report's.
+            self.assertEqual(run.rounds[-1]["waits"], run.profile["waits"])
+            self.assertIn("Waits by event", run.text)
+
+    def test_communicators(self):
+        # Halves, copies of them and the odd ranks: 20 of each that has several.
+        for run in self.compare("communicators", ranks=4):
+            self.assertEqual(run.profile["waits"]["collectives"], 5 * 20)
+
+    def test_collectives_that_are_started(self):
+        for run in self.compare("started"):
+            self.assertEqual(self.culprits(run), [self.ranks - 1], run.text)
+            wait = next(event for event in run.profile["events"] if event["name"] == "MPI_Wait")
+            # Rank 0 computes for 3 ms of the 6 that it would wait.
+            self.assertLess(wait["wait_ns"]["max"], 20 * 12e6)
+            self.assertGreater(wait["wait_ns"]["max"], 0)
+
+    def test_messages(self):
+        for run in self.compare("messages"):
+            names = {event["name"] for event in run.profile["events"] if event["wait_ns"] is not None}
+            self.assertEqual(names, {"MPI_Recv", "MPI_Waitall", "MPI_Sendrecv", "MPI_Send"})
+            one = {one["rank"]: one for one in run.profile["waits"]["ranks"]}
+            # A large message is not sent before rank 0 receives.
+            self.assertGreaterEqual(one[0]["late_receives"], 10)
+            self.assertGreaterEqual(sum(one[rank]["late_sends"] for rank in range(1, self.ranks)), 10)
+
+    def test_what_is_not_sure_is_counted_and_not_guessed(self):
+        run = self.run_case("unsure")
+        waits = run.profile["waits"]
+        # One receive from any source at a time is sure.
+        several = 10 * (self.ranks - 1) if self.ranks > 2 else 0
+        self.assertEqual(waits["unsure"], several + 10 * 2, run.text)
+        self.assertEqual((waits["unmatched_receives"], waits["unmatched_sends"]), (0, 0))
+        self.assertIn("receives of which it is not known which message they took", run.text)
+        waited = {event["name"]: event["wait_ns"]["calls"] for event in run.profile["events"] if event["wait_ns"] is not None}
+        self.assertNotIn("MPI_Wait", waited)
+        self.assertEqual(waited.get("MPI_Waitall", 0), 0 if self.ranks > 2 else 10)
+
+    def test_rings_that_overflow_say_so_and_the_rest_is_right(self):
+        # Nothing is read before the end.
+        run = self.run_case("many", interval="60s", environment={"SAPWOOD_MPI_RING_BYTES": "4096"})
+        self.check_notes(run)
+        expected = self.check_figures_of_the_last(run)
+        waits = run.profile["waits"]
+        self.assertGreaterEqual(waits["dropped"], self.ranks * (20020 - 128))
+        self.assertGreaterEqual(expected, 20)
+        self.assertIn("events overwritten before they were read", run.text)
+
+    def check_figures_of_the_last(self, run):
+        """Rings hold 128 records, of which the place of the next one is not read."""
+        for file in run.files.values():
+            file.events = file.events[1:] if len(file.events) + len(file.clocks) == 128 else file.events
+        return self.check_figures(run).collectives
+
+    def test_a_rank_that_dies_is_waited_for_until_then(self):
+        run = WaitsRun(self.abi, self.ranks, "dies", "--topology", "2^2")
+        self.assertNotEqual(run.code, 0)
+        waits = run.profile["waits"]
+        self.assertEqual((waits["collectives"], waits["mixed"]), (20, 0), run.text)
+        self.assertEqual(self.culprits(run), [self.ranks - 1], run.text)
+        barrier = next(event for event in run.profile["events"] if event["name"] == "MPI_Barrier")
+        self.assertEqual(barrier["wait_ns"]["calls"], 20 * self.ranks)
+
+    def test_no_rank_is_accused_in_an_even_program(self):
+        run = self.run_case("even")
+        self.check_figures(run)
+        self.assertEqual(self.culprits(run), [], run.text)
+        self.assertIn("no rank stands out", run.text)
+
+    def test_without_the_option_nothing_is_recorded(self):
+        run = WaitsRun(self.abi, self.ranks, "started", waits=False)
+        self.assertEqual((run.code, run.files, run.profile["waits"]), (0, {}, None), run.errors)
+        self.assertTrue(all(event["wait_ns"] is None for event in run.profile["events"]))
+        self.assertNotIn("Waits by event", run.text)
+
+    def test_recording_is_switched_on_and_off_while_the_program_runs(self):
+        with tempfile.TemporaryDirectory(prefix="sapwood-mpi-waits-") as folder:
+            stop, environment = os.path.join(folder, "stop"), {"XDG_RUNTIME_DIR": folder}
+
+            def control(run, word, goes_on):
+                subprocess.run([sapwood(), "mpi", "control", "--tracing", word], env={**os.environ, **environment},
+                               check=True, capture_output=True, timeout=watched.RUN_SECONDS_MAX)
+                run.wait_for(f"recording {word}", lambda: goes_on(run.read_rounds_so_far()))
+
+            def act(run):
+                run.wait_for("ranks that count", lambda: os.path.exists(f"{stop}.begun"))
+                run.read_rounds_so_far = lambda: whole_lines(os.path.join(run.out, "rounds.ndjson"))
+                known = lambda rounds: [(one["waits"] or {"collectives": 0})["collectives"] for one in rounds]
+                control(run, "on", lambda rounds: known(rounds)[-1:] > [20])
+                # What is under way comes; then nothing new.
+                control(run, "off", lambda rounds: len(set(known(rounds)[-8:])) == 1)
+                open(stop, "x", encoding="utf-8").close()
+
+            command = [*LAUNCHERS[self.abi], str(self.ranks), test_program(self.abi, "paced"), stop]
+            run = Watched(command, "--interval", "100ms", "--quiet", while_running=act, environment=environment)
+        self.assertEqual(run.code, 0, run.errors)
+        waits = run.profile["waits"]
+        calls = {event["name"]: event["calls"]["sum"] for event in run.profile["events"]}
+        self.assertEqual((waits["mixed"], waits["dropped"], waits["unmatched_receives"]), (0, 0, 0))
+        self.assertGreater(waits["collectives"], 20)
+        # Not those before and after.
+        self.assertLess(waits["collectives"], (calls["MPI_Allreduce"] + calls["MPI_Bcast"]) // self.ranks)
+
+    def test_a_watcher_that_comes_late_reads_what_was_recorded(self):
+        with tempfile.TemporaryDirectory(prefix="sapwood-mpi-waits-") as folder:
+            stop, out = os.path.join(folder, "stop"), os.path.join(folder, "out")
+            shim = os.path.join(library_folder(), f"libsapwood-mpi-{self.abi}.so")
+            command = [*LAUNCHERS[self.abi], str(self.ranks), test_program(self.abi, "paced"), stop]
+            job = subprocess.Popen(command, env={**os.environ, "LD_PRELOAD": shim, "SAPWOOD_MPI_WAITS": "1"},
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            watcher = None
+            try:
+                wait_until(lambda: os.path.exists(f"{stop}.begun"))
+                words = ["--waits", "--interval", "100ms", "--quiet", "--out", out, "attach", str(job.pid)]
+                watcher = subprocess.Popen([sapwood(), "mpi", *words], stderr=subprocess.PIPE, text=True)
+                rounds = lambda: whole_lines(os.path.join(out, "rounds.ndjson"))
+                wait_until(lambda: any(one["waits"] and one["waits"]["collectives"] > 20 for one in rounds()))
+                open(stop, "x", encoding="utf-8").close()
+                errors = watcher.communicate(timeout=watched.RUN_SECONDS_MAX)[1]
+                self.assertEqual((watcher.returncode, job.wait(watched.RUN_SECONDS_MAX)), (0, 0), errors)
+            finally:
+                for process in (job, watcher):
+                    if process is not None and process.poll() is None:
+                        process.terminate()
+                        process.wait(watched.RUN_SECONDS_MAX)
+            with open(os.path.join(out, "profile.json"), encoding="utf-8") as file:
+                profile = json.load(file)
+        calls = {event["name"]: event["calls"]["sum"] for event in profile["events"]}
+        expected = (calls["MPI_Allreduce"] + calls["MPI_Bcast"]) // self.ranks
+        waits = profile["waits"]
+        self.assertEqual((waits["collectives"], waits["incomplete"], waits["dropped"]), (expected, 0, 0))
+
+    def test_a_ring_of_no_size_is_said(self):
+        run = self.run_case("started", environment={"SAPWOOD_MPI_RING_BYTES": "12x"})
+        self.assertIn("SAPWOOD_MPI_RING_BYTES is '12x', not a number from 4096 to 2097152", run.errors)
+
+
+class OpenMpi(WaitsTruth, unittest.TestCase):
+    abi = "openmpi"
+
+
+class Mpich(WaitsTruth, unittest.TestCase):
+    abi = "mpich"
+    # As in truth.py.
+    ranks = 2
+
+
+if __name__ == "__main__":
+    watched.sapwood(), watched.library_folder()
+    unittest.main()

@@ -1,0 +1,218 @@
+"""Runs programs in a divided world and in a whole one, and compares what they see.
+
+    SAPWOOD_LIB_DIR=<folder that make filled> SAPWOOD=<command> world.py [unittest arguments]
+
+Open MPI has three ranks of the program, MPICH two, which spin while they wait.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "..", "..", "tests")]
+sys.dont_write_bytecode = True
+
+from rank_profile import Profile
+
+LIBRARIES = os.environ["SAPWOOD_LIB_DIR"]
+LAUNCHERS = {
+    "openmpi": ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-np"],
+    "mpich": ["mpirun.mpich", "-np"],
+}
+RANKS = {"openmpi": 3, "mpich": 2}
+RUN_SECONDS_MAX = 60
+# The computing loop of a tool rank that polls without sleep takes all of it.
+TOOL_SHARE_MAX = 0.5
+PYTHON = "/usr/bin/python3"
+
+
+class World(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="sapwood-world-test-")
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def each_mpi(self):
+        for abi in LAUNCHERS:
+            if not shutil.which(LAUNCHERS[abi][0]):
+                continue
+            with self.subTest(mpi=abi):
+                yield abi
+
+    def program(self, abi, name="world/program"):
+        return os.path.join(LIBRARIES, "tests", abi, name)
+
+    def start(self, abi, ranks, command, tools=0, shim=False, **more):
+        preload = [os.path.join(LIBRARIES, f"libsapwood-mpi-{abi}.so")] if shim else []
+        preload += [os.path.join(LIBRARIES, f"libsapwood-world-{abi}.so")] if tools else []
+        environment = {"OMPI_MCA_mpi_yield_when_idle": "1", "OMPI_ALLOW_RUN_AS_ROOT": "1",
+                       "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "PYTHONPATH": os.path.join(HERE, "..", "..", "region"),
+                       **more}
+        if preload:
+            environment["LD_PRELOAD"] = ":".join(preload)
+        if tools:
+            environment["SAPWOOD_MPI_WORLD_TOOLS"] = str(tools)
+        line = LAUNCHERS[abi] + [str(ranks), *command]
+        return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                env={**os.environ, **environment}, stdin=subprocess.DEVNULL)
+
+    def run_to_end(self, *arguments, **more):
+        running = self.start(*arguments, **more)
+        try:
+            out, error = running.communicate(timeout=RUN_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            running.kill()
+            out, error = running.communicate()
+            self.fail(f"it hangs; so far:\n{out}\n{error}")
+        return running.returncode, out, error
+
+    def lines(self, abi, ranks, command, tools=0, **more):
+        code, out, error = self.run_to_end(abi, ranks + tools, command, tools=tools, **more)
+        self.assertEqual(code, 0, error)
+        return out.splitlines()
+
+    def test_a_divided_world_looks_like_a_whole_one(self):
+        for abi in self.each_mpi():
+            command = [self.program(abi), os.path.join(self.folder, "file"), "0"]
+            whole = self.lines(abi, RANKS[abi], command)
+            self.assertGreater(len(whole), 30)
+            for tools in (1, 2) if abi == "openmpi" else (1,):
+                self.assertEqual(self.lines(abi, RANKS[abi], command, tools=tools), whole)
+
+    def test_a_program_of_more_ranks_sees_something_else(self):
+        # The comparison above can fail.
+        command = [self.program("openmpi"), os.path.join(self.folder, "file"), "0"]
+        whole = self.lines("openmpi", RANKS["openmpi"] + 1, command)
+        self.assertNotEqual(self.lines("openmpi", RANKS["openmpi"], command, tools=1), whole)
+
+    def counts(self, abi, command, tools):
+        folder = tempfile.mkdtemp(dir=self.folder)
+        self.lines(abi, RANKS[abi], command, tools=tools, shim=True, SAPWOOD_MPI_DUMP_DIR=folder)
+        names = sorted(os.listdir(folder))
+        self.assertEqual(names, [f"rank-{rank}.profile" for rank in range(RANKS[abi])])
+        profiles = []
+        for name in names:
+            with open(os.path.join(folder, name), "rb") as file:
+                profiles.append(Profile(file.read()))
+        for profile in profiles:
+            self.assertEqual(profile.size, RANKS[abi])
+        return [(profile.calls, profile.regions) for profile in profiles]
+
+    def test_the_shim_counts_the_same_in_c_fortran_and_python(self):
+        for abi in self.each_mpi():
+            commands = [[self.program(abi, name)] for name in ("solver", "solver_mpif", "solver_usempi", "solver_f08")]
+            if abi == "openmpi":
+                commands.append([PYTHON, os.path.join(HERE, "..", "..", "tests", "solver_mpi4py.py")])
+            for command in commands:
+                if not os.path.exists(command[0]):
+                    continue
+                with self.subTest(command=command):
+                    self.assertEqual(self.counts(abi, command, 1), self.counts(abi, command, 0))
+
+    def profile(self, abi, ranks, *options):
+        out = tempfile.mkdtemp(dir=self.folder)
+        launcher = LAUNCHERS[abi]
+        line = [os.environ["SAPWOOD"], "mpi", "--quiet", "--out", out, *options, "--", *launcher, str(ranks),
+                self.program(abi, "solver")]
+        more = {"OMPI_MCA_mpi_yield_when_idle": "1", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        done = subprocess.run(line, env={**os.environ, **more}, capture_output=True, text=True, timeout=RUN_SECONDS_MAX,
+                              check=False, stdin=subprocess.DEVNULL)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(os.path.join(out, "profile.json"), encoding="utf-8") as file:
+            profile = json.load(file)
+        events = {(event["name"], event["communicator_size_class"]): (event["ranks"], event["calls"], event["bytes"])
+                  for event in profile["events"]}
+        return profile["world_size"], profile["covered"], profile["missing"], profile["states"], events
+
+    def test_a_tree_inside_the_job_finds_what_one_beside_it_finds(self):
+        for abi in self.each_mpi():
+            beside = self.profile(abi, RANKS[abi])
+            self.assertEqual(beside[:3], (RANKS[abi], f"0-{RANKS[abi] - 1}", []))
+            self.assertEqual(self.profile(abi, RANKS[abi] + 1, "--in-world", "1"), beside)
+        self.assertEqual(self.profile("openmpi", 5, "--in-world", "2"), self.profile("openmpi", 3))
+
+    def test_a_job_that_does_not_start_ends_at_once_with_its_own_code(self):
+        wrong = ["mpirun.openmpi", "--allow-run-as-root", "-np", "3", "--nonsense", self.program("openmpi", "solver")]
+        alone = subprocess.run(wrong, capture_output=True, timeout=RUN_SECONDS_MAX, check=False)
+        line = [os.environ["SAPWOOD"], "mpi", "--quiet", "--in-world", "1", "--", *wrong]
+        done = subprocess.run(line, capture_output=True, text=True, timeout=RUN_SECONDS_MAX, check=False)
+        self.assertEqual(done.returncode, alone.returncode)
+        self.assertIn("the program ended before its tree stood", done.stderr)
+        self.assertEqual([name for name in os.listdir(tempfile.gettempdir()) if name.endswith(".join")], [])
+
+    def tool_process(self, running, name):
+        """The tool's rank: the process of this program with the highest number of a rank."""
+        deadline = time.monotonic() + RUN_SECONDS_MAX
+        while time.monotonic() < deadline and running.poll() is None:
+            for pid in filter(str.isdigit, os.listdir("/proc")):
+                try:
+                    with open(f"/proc/{pid}/environ", "rb") as file:
+                        words = dict(word.partition(b"=")[::2] for word in file.read().split(b"\0"))
+                    if os.path.basename(os.readlink(f"/proc/{pid}/exe")) == name and \
+                            words.get(b"SAPWOOD_TEST_RUN") == self.folder.encode() and \
+                            (words.get(b"OMPI_COMM_WORLD_RANK") or words.get(b"PMI_RANK")) == b"2":
+                        return int(pid)
+                except OSError:
+                    continue
+            time.sleep(0.01)
+        self.fail("there is no tool rank")
+
+    def cpu_seconds(self, pid):
+        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+            words = file.read().rpartition(")")[2].split()
+        return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+    def test_a_tool_rank_sleeps(self):
+        for abi in self.each_mpi():
+            command = [self.program(abi), os.path.join(self.folder, "file"), "3"]
+            running = self.start(abi, 3, command, tools=1, SAPWOOD_TEST_RUN=self.folder)
+            try:
+                for line in running.stdout:
+                    if line.startswith("no parent"):
+                        break
+                pid = self.tool_process(running, "program")
+                cpu, began = self.cpu_seconds(pid), time.monotonic()
+                time.sleep(1.5)
+                share = (self.cpu_seconds(pid) - cpu) / (time.monotonic() - began)
+            finally:
+                out, error = running.communicate(timeout=RUN_SECONDS_MAX)
+            self.assertEqual(running.returncode, 0, error)
+            self.assertLess(share, TOOL_SHARE_MAX)
+
+    def test_each_tool_rank_starts_its_command_apart(self):
+        told = os.path.join(self.folder, "told")
+        script = f'echo "$SAPWOOD_RANK $SAPWOOD_MPI_LEAF $LD_PRELOAD $(ps -o sid= -p $$ | tr -d " ") $$ $(ls /proc/$$/fd | tr "\\n" " ")" >{told}-$SAPWOOD_RANK'
+        more = {"SAPWOOD_MPI_WORLD_COMMAND": "\x1f".join(["/bin/sh", "-c", script])}
+        command = [self.program("openmpi"), os.path.join(self.folder, "file"), "1"]
+        self.lines("openmpi", 2, command, tools=2, **more)
+        for tool in range(2):
+            with open(f"{told}-{tool}", encoding="ascii") as file:
+                words = file.read().split()
+            number, on_host, session, process, *descriptors = words
+            self.assertEqual((number, on_host, session), (str(tool), str(tool), process))
+            # Its standard streams, and what the shell holds while it runs a command.
+            self.assertLessEqual(len(descriptors), 5)
+
+    def test_too_few_ranks_and_a_wrong_number_are_said(self):
+        for abi in self.each_mpi():
+            command = [self.program(abi), os.path.join(self.folder, "file"), "0"]
+            code, _, error = self.run_to_end(abi, 2, command, tools=2)
+            self.assertNotEqual(code, 0)
+            self.assertIn("takes the last 2 ranks, and the program has 2 in all", error)
+            code, out, error = self.run_to_end(abi, 2, command, tools="two")
+            self.assertEqual((code, out.splitlines()[0]), (0, "rank: 0 1"), error)
+            self.assertIn("'two' and names no number of ranks", error)
+
+    def test_an_abort_of_the_program_ends_the_tool_ranks(self):
+        command = [PYTHON, "-c", "from mpi4py import MPI; MPI.COMM_WORLD.Get_rank() or MPI.COMM_WORLD.Abort(13)"]
+        code, _, error = self.run_to_end("openmpi", 3, command, tools=1)
+        self.assertEqual(code, 13, error)
+
+
+if __name__ == "__main__":
+    unittest.main()
