@@ -110,6 +110,11 @@ typedef enum {
      * many bytes it takes. Small ones go on.
      */
     SAPWOOD_ERROR_MEMORY = 15,
+    /**
+     * The stream's window is full: a receiver has not read earlier packets. Nothing was sent. Try
+     * again later.
+     */
+    SAPWOOD_ERROR_WOULD_WAIT = 16,
 } sapwood_error_code_t;
 
 /** What one element of a value is: the low four bits of a directive's code. */
@@ -192,7 +197,10 @@ typedef enum {
 typedef enum {
     /** When all members have sent or are known to be lost. */
     SAPWOOD_WAVE_ALL = 0,
-    /** As SAPWOOD_WAVE_ALL, but no later than `wave_timeout_ms` after the first packet. */
+    /**
+     * As SAPWOOD_WAVE_ALL, but no later than `wave_timeout_ms` after the first packet. Each level
+     * of the tree waits its share: in one of two levels, the parents of back-ends wait half of it.
+     */
     SAPWOOD_WAVE_TIMEOUT = 1,
     /** At once: every packet is a wave of its own. */
     SAPWOOD_WAVE_IMMEDIATE = 2,
@@ -245,6 +253,39 @@ typedef enum {
     SAPWOOD_EVENT_NOTICE = 12,
 } sapwood_event_kind_t;
 
+/**
+ * Why back-ends are missing from an answer, or a process from the network. A later version may
+ * have further ones.
+ */
+typedef enum {
+    /** None of the others; the reason says more. */
+    SAPWOOD_CAUSE_OTHER = 0,
+    /** It has left the network on purpose. */
+    SAPWOOD_CAUSE_LEFT = 1,
+    /** Its link has closed, and no process knows how it ended. */
+    SAPWOOD_CAUSE_DIED = 2,
+    /** It has ended by itself; the detail is its exit status. */
+    SAPWOOD_CAUSE_EXITED = 3,
+    /** A signal has ended it; the detail is the signal's number. */
+    SAPWOOD_CAUSE_KILLED = 4,
+    /** It was silent for longer than the network's limit, and its link was torn. */
+    SAPWOOD_CAUSE_SILENT = 5,
+    /** It has never connected. */
+    SAPWOOD_CAUSE_NEVER_STARTED = 6,
+    /** It did not answer within the time of the stream's waves. */
+    SAPWOOD_CAUSE_LATE = 7,
+    /** It is there, and has sent nothing in this wave. */
+    SAPWOOD_CAUSE_SKIPPED = 8,
+    /** It was given up, and has come back since. */
+    SAPWOOD_CAUSE_AWAY = 9,
+    /** A filter failed on what it sent, or could not be made. */
+    SAPWOOD_CAUSE_FILTER_FAILED = 10,
+    /** It has broken the rules of the network, which does not deal with it any more. */
+    SAPWOOD_CAUSE_REFUSED = 11,
+    /** A process had no memory for its values. */
+    SAPWOOD_CAUSE_OUT_OF_MEMORY = 12,
+} sapwood_cause_t;
+
 /** Which filter a sketch is of. */
 typedef enum {
     /** There is no sketch. */
@@ -286,6 +327,9 @@ typedef struct sapwood_network_t sapwood_network_t;
  * memory until it is freed.
  */
 typedef struct sapwood_packet_t sapwood_packet_t;
+
+/** A question whose answer is waited for. It belongs to the thread of its stream. */
+typedef struct sapwood_question_t sapwood_question_t;
 
 /** A sketch that was read. Plain memory: any thread may read it, and it outlives the packet. */
 typedef struct sapwood_sketch_t sapwood_sketch_t;
@@ -440,6 +484,10 @@ typedef struct {
     uint32_t adopter;
     /** The processes that it has taken over, as "0-3,7". */
     const char *orphans;
+    /** Why `rank` is lost: a sapwood_cause_t. 0 in events that are of no loss. */
+    int cause;
+    /** The exit status or signal of a cause that has one; else 0. */
+    uint32_t cause_detail;
 } sapwood_event_t;
 
 /**
@@ -498,6 +546,10 @@ typedef struct {
     const sapwood_rank_range_t *ranges;
     /** How many ranges. */
     size_t range_count;
+    /** Why: a sapwood_cause_t. */
+    int cause;
+    /** The exit status or signal of a cause that has one; else 0. */
+    uint32_t cause_detail;
 } sapwood_missing_t;
 
 /** An item or number of a sketch. What it points to is lent until the sketch is freed. */
@@ -981,6 +1033,125 @@ int sapwood_stream_send_to_some_values(sapwood_stream_t *stream,
                                        sapwood_error_t *error);
 
 /**
+ * As `sapwood_stream_try_broadcast`, with pointers as `sapwood_stream_broadcast_values` takes
+ * them.
+ *
+ * Errors: USAGE, THREAD, FORKED, FORMAT, WOULD_WAIT, NO_MEMBER_LEFT, ENDED, SYSTEM, INTERNAL.
+ * Threads: the stream's own.
+ * Memory: nothing is kept of what it is given.
+ */
+int sapwood_stream_try_broadcast_values(sapwood_stream_t *stream,
+                                        int32_t tag,
+                                        const char *format,
+                                        const void *const *values,
+                                        size_t count,
+                                        sapwood_error_t *error);
+
+/**
+ * As `sapwood_stream_send_to_some_values`, if that need not wait: gives SAPWOOD_ERROR_WOULD_WAIT
+ * when the window is full on the way to one of the back-ends, so that nothing was sent.
+ *
+ * Errors: USAGE, THREAD, FORKED, FORMAT, WOULD_WAIT, NO_MEMBER_LEFT, ENDED, SYSTEM, INTERNAL.
+ * Threads: the stream's own.
+ * Memory: nothing is kept of what it is given.
+ */
+int sapwood_stream_try_send_to_some_values(sapwood_stream_t *stream,
+                                           const sapwood_communicator_t *members,
+                                           int32_t tag,
+                                           const char *format,
+                                           const void *const *values,
+                                           size_t count,
+                                           sapwood_error_t *error);
+
+/**
+ * As `sapwood_stream_ask`, with pointers as `sapwood_stream_broadcast_values` takes them.
+ *
+ * Errors: USAGE, THREAD, FORKED, FORMAT, TIMEOUT, NO_MEMBER_LEFT, ENDED, SYSTEM, INTERNAL.
+ * Threads: the stream's own.
+ * Memory: the handle is the caller's, to be given back by sapwood_answer_free.
+ */
+int sapwood_stream_ask_values(sapwood_stream_t *stream,
+                              sapwood_answer_t **answer,
+                              int32_t timeout_ms,
+                              int32_t tag,
+                              const char *format,
+                              const void *const *values,
+                              size_t count,
+                              sapwood_error_t *error);
+
+/**
+ * As `sapwood_stream_ask_async`, with pointers as `sapwood_stream_broadcast_values` takes them.
+ *
+ * Errors: USAGE, THREAD, FORKED, FORMAT, WOULD_WAIT, NO_MEMBER_LEFT, ENDED, SYSTEM, INTERNAL.
+ * Threads: the stream's own.
+ * Memory: nothing is kept of what it is given.
+ */
+int sapwood_stream_ask_async_values(sapwood_stream_t *stream,
+                                    sapwood_question_t **question,
+                                    int32_t tag,
+                                    const char *format,
+                                    const void *const *values,
+                                    size_t count,
+                                    sapwood_error_t *error);
+
+/**
+ * The question's number, which its answer has as well (`sapwood_answer_question`); 0 for a handle
+ * that may not be used here.
+ *
+ * Errors: none; what it gives says whether there was something to give.
+ * Threads: any.
+ * Memory: nothing is kept of what it is given.
+ */
+uint64_t sapwood_question_number(const sapwood_question_t *question);
+
+/**
+ * The answer to a question; waits for it at most `timeout_ms`, or for ever if that is -1, and can
+ * be called again after that time. Once it was given there is no other. Free the answer with
+ * `sapwood_answer_free`.
+ *
+ * Gives what `sapwood_stream_ask` does.
+ *
+ * Errors: USAGE, TIMEOUT, NO_MEMBER_LEFT, ENDED, SYSTEM, INTERNAL.
+ * Threads: any.
+ * Memory: the handle is the caller's, to be given back by sapwood_answer_free.
+ */
+int sapwood_question_wait(sapwood_question_t *question,
+                          sapwood_answer_t **answer,
+                          int32_t timeout_ms,
+                          sapwood_error_t *error);
+
+/**
+ * The answer to a question, if it is there already; else gives 0 and leaves NULL in `answer`.
+ *
+ * Errors: USAGE, NO_MEMBER_LEFT, ENDED, SYSTEM, INTERNAL.
+ * Threads: any.
+ * Memory: the handle is the caller's, to be given back by sapwood_answer_free.
+ */
+int sapwood_question_try_wait(sapwood_question_t *question,
+                              sapwood_answer_t **answer,
+                              sapwood_error_t *error);
+
+/**
+ * Waits for the answer no more: what comes for the question is discarded. Sets the handle to NULL;
+ * nothing happens if it is NULL already.
+ *
+ * Errors: USAGE, INTERNAL.
+ * Threads: any.
+ * Memory: what the handle has lent is gone.
+ */
+int sapwood_question_close(sapwood_question_t **question, sapwood_error_t *error);
+
+/**
+ * How many answers were discarded because their question was not waited for any more; 0 for a
+ * handle that may not be used here.
+ *
+ * Errors: none; what it gives says whether there was something to give.
+ * Threads: the stream's own.
+ * Memory: nothing is kept of what it is given.
+ */
+uint64_t sapwood_stream_discarded(const sapwood_stream_t *stream);
+
+/**
  * The number of answers that wait to be received; 0 for a handle that may not be used here.
  *
  * Errors: none; what it gives says whether there was something to give.
@@ -990,8 +1161,9 @@ int sapwood_stream_send_to_some_values(sapwood_stream_t *stream,
 uint64_t sapwood_stream_waiting(const sapwood_stream_t *stream);
 
 /**
- * The next answer; waits for it at most `timeout_ms`, or for ever if that is -1. What was sent
- * before is written first. Free the answer with `sapwood_answer_free`.
+ * The next answer that is none to `sapwood_stream_ask`; waits for it at most `timeout_ms`, or for
+ * ever if that is -1. What was sent before is written first. Free the answer with
+ * `sapwood_answer_free`.
  *
  * Gives SAPWOOD_ERROR_TIMEOUT, SAPWOOD_ERROR_NO_MEMBER_LEFT when all members are lost, or
  * SAPWOOD_ERROR_ENDED.
@@ -1017,6 +1189,16 @@ int sapwood_stream_try_recv(sapwood_stream_t *stream,
                             sapwood_error_t *error);
 
 /**
+ * The name of a `sapwood_cause_t` in one word, such as "killed"; "other" for other numbers.
+ * Static.
+ *
+ * Errors: none; what it gives says whether there was something to give.
+ * Threads: any.
+ * Memory: what it gives is the library's, lent as said above.
+ */
+const char *sapwood_cause_name(int cause);
+
+/**
  * The value: a packet that is lent until the answer is freed.
  *
  * Gives SAPWOOD_ERROR_NO_VALUE, with the missing back-ends and reasons, when a filter failed or no
@@ -1031,13 +1213,26 @@ int sapwood_answer_value(const sapwood_answer_t *answer,
                          sapwood_error_t *error);
 
 /**
- * The wave, counted from 0 in each stream; 0 for NULL.
+ * The wave: a number that rises in each stream, from 0. Answers to questions
+ * (`sapwood_answer_question`), and what is sent unasked behind one, have numbers from 2^62 on. 0
+ * for NULL.
  *
  * Errors: none; what it gives says whether there was something to give.
  * Threads: any.
  * Memory: nothing is kept of what it is given.
  */
 uint64_t sapwood_answer_wave(const sapwood_answer_t *answer);
+
+/**
+ * Whether back-ends have answered a packet of the front-end's (`sapwood_back_end_reply`); `number`
+ * gets that packet's number in its stream, counted from 0. False for what they have sent unasked,
+ * and for NULL.
+ *
+ * Errors: none; what it gives says whether there was something to give.
+ * Threads: any.
+ * Memory: nothing is kept of what it is given.
+ */
+bool sapwood_answer_question(const sapwood_answer_t *answer, uint64_t *number);
 
 /**
  * The number of the stream; 0 for NULL.
@@ -1479,6 +1674,52 @@ int sapwood_back_end_send_values(sapwood_back_end_t *back_end,
                                  sapwood_error_t *error);
 
 /**
+ * As `sapwood_back_end_try_send`, with pointers as `sapwood_stream_broadcast_values` takes them.
+ *
+ * Errors: USAGE, THREAD, FORKED, FORMAT, WOULD_WAIT, ENDED, SYSTEM, INTERNAL.
+ * Threads: the back-end's own.
+ * Memory: nothing is kept of what it is given.
+ */
+int sapwood_back_end_try_send_values(sapwood_back_end_t *back_end,
+                                     uint32_t stream,
+                                     int32_t tag,
+                                     const char *format,
+                                     const void *const *values,
+                                     size_t count,
+                                     sapwood_error_t *error);
+
+/**
+ * As `sapwood_back_end_reply`, with pointers as `sapwood_stream_broadcast_values` takes them.
+ *
+ * Errors: USAGE, THREAD, FORKED, FORMAT, ENDED, SYSTEM, INTERNAL.
+ * Threads: the back-end's own.
+ * Memory: nothing is kept of what it is given.
+ */
+int sapwood_back_end_reply_values(sapwood_back_end_t *back_end,
+                                  const sapwood_packet_t *packet,
+                                  bool *is_open,
+                                  const char *format,
+                                  const void *const *values,
+                                  size_t count,
+                                  sapwood_error_t *error);
+
+/**
+ * As `sapwood_back_end_reply_values`, if that need not wait: gives SAPWOOD_ERROR_WOULD_WAIT when
+ * the window is full, so that nothing was sent.
+ *
+ * Errors: USAGE, THREAD, FORKED, FORMAT, WOULD_WAIT, ENDED, SYSTEM, INTERNAL.
+ * Threads: the back-end's own.
+ * Memory: nothing is kept of what it is given.
+ */
+int sapwood_back_end_try_reply_values(sapwood_back_end_t *back_end,
+                                      const sapwood_packet_t *packet,
+                                      bool *is_open,
+                                      const char *format,
+                                      const void *const *values,
+                                      size_t count,
+                                      sapwood_error_t *error);
+
+/**
  * As `sapwood_back_end_send_in_wave`, with pointers as `sapwood_stream_broadcast_values` takes
  * them.
  *
@@ -1644,7 +1885,106 @@ extern int sapwood_stream_send_to(sapwood_stream_t *stream,
                                   ...);
 
 /**
- * Sends values up on a stream, in its next wave; values as in `sapwood_stream_broadcast`.
+ * Sends values down to all members, if that need not wait: gives SAPWOOD_ERROR_WOULD_WAIT when
+ * the stream's window is full, so that nothing was sent. Values as in
+ * `sapwood_stream_broadcast`.
+ *
+ * Errors: USAGE, THREAD, FORKED, FORMAT, WOULD_WAIT, NO_MEMBER_LEFT, ENDED, SYSTEM, INTERNAL.
+ * Threads: the stream's own.
+ * Memory: nothing is kept of what it is given.
+ */
+extern int sapwood_stream_try_broadcast(sapwood_stream_t *stream,
+                                        int32_t tag,
+                                        sapwood_error_t *error,
+                                        const char *format,
+                                        ...);
+
+/**
+ * Asks all members, and waits for the answer to this question at most `timeout_ms`, the wait
+ * for room included, or for ever if that is -1. Values as in `sapwood_stream_broadcast`; free
+ * the answer with `sapwood_answer_free`. Back-ends answer with `sapwood_back_end_reply`.
+ *
+ * The answer is that of this question and of no other. What comes for a question that is not
+ * waited for any more (its time was over, or the answer is a late part) is discarded and
+ * counted: `sapwood_stream_discarded`. What back-ends send unasked, or in reply to
+ * `sapwood_stream_broadcast`, stays for `sapwood_stream_recv`, and `sapwood_answer_question`
+ * says what it answers. Of several packets that the stream's filters make of one wave, the
+ * first is the answer.
+ *
+ * Gives SAPWOOD_ERROR_USAGE on a stream without one answer for all members: one that does not
+ * wait for them, or that has several and no filter; and when answers that have not been
+ * received fill the stream's window. Else what `sapwood_stream_recv` does.
+ *
+ * Errors: USAGE, THREAD, FORKED, FORMAT, TIMEOUT, NO_MEMBER_LEFT, ENDED, SYSTEM, INTERNAL.
+ * Threads: the stream's own.
+ * Memory: the handle is the caller's, to be given back by sapwood_answer_free.
+ */
+extern int sapwood_stream_ask(sapwood_stream_t *stream,
+                              sapwood_answer_t **answer,
+                              int32_t timeout_ms,
+                              int32_t tag,
+                              sapwood_error_t *error,
+                              const char *format,
+                              ...);
+
+/**
+ * Asks all members without waiting: `question` gets a handle that the answer is taken from,
+ * while other questions of the stream may be under way. Give it back with
+ * `sapwood_question_close`. Values as in `sapwood_stream_broadcast`.
+ *
+ * Gives SAPWOOD_ERROR_WOULD_WAIT when the stream's window is full, so that nothing was sent.
+ *
+ * Errors: USAGE, THREAD, FORKED, FORMAT, WOULD_WAIT, NO_MEMBER_LEFT, ENDED, SYSTEM, INTERNAL.
+ * Threads: the stream's own.
+ * Memory: nothing is kept of what it is given.
+ */
+extern int sapwood_stream_ask_async(sapwood_stream_t *stream,
+                                    sapwood_question_t **question,
+                                    int32_t tag,
+                                    sapwood_error_t *error,
+                                    const char *format,
+                                    ...);
+
+/**
+ * Answers a packet of the front-end's: sends values up on its stream with its tag, as the
+ * answer to this packet and to no other, which is how `sapwood_stream_ask` knows its answer.
+ * Each packet is answered once, in the order of their arrival; one that is passed over gets no
+ * answer of this back-end. Values as in `sapwood_stream_broadcast`; the answer leaves as
+ * `sapwood_back_end_send` says. Waits while the window is full.
+ *
+ * `is_open` may be NULL; it gets whether the stream is still open: the front-end that has
+ * closed it wants no answer. Gives SAPWOOD_ERROR_USAGE when the packet or a later one was
+ * answered, or when a filter and not the front-end has made it.
+ *
+ * Errors: USAGE, THREAD, FORKED, FORMAT, ENDED, SYSTEM, INTERNAL.
+ * Threads: the back-end's own.
+ * Memory: nothing is kept of what it is given.
+ */
+extern int sapwood_back_end_reply(sapwood_back_end_t *back_end,
+                                  const sapwood_packet_t *packet,
+                                  bool *is_open,
+                                  sapwood_error_t *error,
+                                  const char *format,
+                                  ...);
+
+/**
+ * Sends values up as `sapwood_back_end_send` does, if that need not wait: gives
+ * SAPWOOD_ERROR_WOULD_WAIT when the window is full, so that nothing was sent.
+ *
+ * Errors: USAGE, THREAD, FORKED, FORMAT, WOULD_WAIT, ENDED, SYSTEM, INTERNAL.
+ * Threads: the back-end's own.
+ * Memory: nothing is kept of what it is given.
+ */
+extern int sapwood_back_end_try_send(sapwood_back_end_t *back_end,
+                                     uint32_t stream,
+                                     int32_t tag,
+                                     sapwood_error_t *error,
+                                     const char *format,
+                                     ...);
+
+/**
+ * Sends values up on a stream, in its next wave: unasked, as the answer to no packet in
+ * particular (`sapwood_back_end_reply` answers one). Values as in `sapwood_stream_broadcast`.
  * Packets are written together: the last ones leave with `sapwood_back_end_flush` or with the
  * next receive. Waits while the window is full.
  *

@@ -2,7 +2,7 @@
 
 use std::ffi::{CString, c_char, c_int};
 
-use sapwood::{Answer, Missing};
+use sapwood::{Answer, Cause, Missing};
 
 use crate::communicator::{lend_run, ranges_of, sapwood_rank_range_t};
 use crate::error::{Failure, guard, sapwood_error_code_t as Code, sapwood_error_t, shield};
@@ -15,6 +15,7 @@ pub struct sapwood_answer_t {
     /// The words for having no value.
     no_value: String,
     wave: u64,
+    question: Option<u64>,
     stream: u32,
     is_late: bool,
     contributors: Vec<sapwood_rank_range_t>,
@@ -28,6 +29,68 @@ struct Texts {
     ranks: CString,
     reason: CString,
     ranges: Vec<sapwood_rank_range_t>,
+    cause: Cause,
+}
+
+/// Why back-ends are missing from an answer, or a process from the network. A later version may
+/// have further ones.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum sapwood_cause_t {
+    /// None of the others; the reason says more.
+    SAPWOOD_CAUSE_OTHER = 0,
+    /// It has left the network on purpose.
+    SAPWOOD_CAUSE_LEFT = 1,
+    /// Its link has closed, and no process knows how it ended.
+    SAPWOOD_CAUSE_DIED = 2,
+    /// It has ended by itself; the detail is its exit status.
+    SAPWOOD_CAUSE_EXITED = 3,
+    /// A signal has ended it; the detail is the signal's number.
+    SAPWOOD_CAUSE_KILLED = 4,
+    /// It was silent for longer than the network's limit, and its link was torn.
+    SAPWOOD_CAUSE_SILENT = 5,
+    /// It has never connected.
+    SAPWOOD_CAUSE_NEVER_STARTED = 6,
+    /// It did not answer within the time of the stream's waves.
+    SAPWOOD_CAUSE_LATE = 7,
+    /// It is there, and has sent nothing in this wave.
+    SAPWOOD_CAUSE_SKIPPED = 8,
+    /// It was given up, and has come back since.
+    SAPWOOD_CAUSE_AWAY = 9,
+    /// A filter failed on what it sent, or could not be made.
+    SAPWOOD_CAUSE_FILTER_FAILED = 10,
+    /// It has broken the rules of the network, which does not deal with it any more.
+    SAPWOOD_CAUSE_REFUSED = 11,
+    /// A process had no memory for its values.
+    SAPWOOD_CAUSE_OUT_OF_MEMORY = 12,
+}
+
+/// The name of a `sapwood_cause_t` in one word, such as "killed"; "other" for other numbers.
+/// Static.
+#[unsafe(no_mangle)]
+pub extern "C" fn sapwood_cause_name(cause: c_int) -> *const c_char {
+    let names = [
+        c"other",
+        c"left",
+        c"died",
+        c"exited",
+        c"killed",
+        c"silent",
+        c"never-started",
+        c"late",
+        c"skipped",
+        c"away",
+        c"filter-failed",
+        c"refused",
+        c"out-of-memory",
+    ];
+    let name = usize::try_from(cause).ok().and_then(|cause| names.get(cause));
+    name.copied().unwrap_or(c"other").as_ptr()
+}
+
+/// A cause as C gives it: what it is, and its exit status or signal.
+pub(crate) fn cause_of(cause: Cause) -> (c_int, u32) {
+    (cause.code().cast_signed(), cause.detail())
 }
 
 /// Back-ends that an answer lacks for one reason. All of it is lent until the answer is freed.
@@ -41,6 +104,10 @@ pub struct sapwood_missing_t {
     pub ranges: *const sapwood_rank_range_t,
     /// How many ranges.
     pub range_count: usize,
+    /// Why: a sapwood_cause_t.
+    pub cause: c_int,
+    /// The exit status or signal of a cause that has one; else 0.
+    pub cause_detail: u32,
 }
 
 impl sapwood_answer_t {
@@ -50,6 +117,7 @@ impl sapwood_answer_t {
         Self {
             no_value,
             wave: answer.wave,
+            question: answer.question(),
             stream: answer.stream,
             is_late: answer.is_late,
             contributors: ranges_of(&answer.contributors),
@@ -66,11 +134,15 @@ fn texts_of(missing: &Missing) -> Texts {
         ranks: to_c(missing.ranks.to_string()),
         reason: to_c(missing.reason.as_str()),
         ranges: ranges_of(&missing.ranks),
+        cause: missing.cause,
     }
 }
 
 fn missing_of(texts: &Texts) -> sapwood_missing_t {
+    let (cause, cause_detail) = cause_of(texts.cause);
     sapwood_missing_t {
+        cause,
+        cause_detail,
         ranks: texts.ranks.as_ptr(),
         reason: texts.reason.as_ptr(),
         ranges: texts.ranges.as_ptr(),
@@ -104,7 +176,9 @@ pub unsafe extern "C" fn sapwood_answer_value(
     }
 }
 
-/// The wave, counted from 0 in each stream; 0 for NULL.
+/// The wave: a number that rises in each stream, from 0. Answers to questions
+/// (`sapwood_answer_question`), and what is sent unasked behind one, have numbers from 2^62 on. 0
+/// for NULL.
 ///
 /// # Safety
 /// `answer` is NULL or alive.
@@ -112,6 +186,27 @@ pub unsafe extern "C" fn sapwood_answer_value(
 pub unsafe extern "C" fn sapwood_answer_wave(answer: *const sapwood_answer_t) -> u64 {
     // SAFETY: as the caller says.
     unsafe { answer.as_ref() }.map_or(0, |answer| answer.wave)
+}
+
+/// Whether back-ends have answered a packet of the front-end's (`sapwood_back_end_reply`); `number`
+/// gets that packet's number in its stream, counted from 0. False for what they have sent unasked,
+/// and for NULL.
+///
+/// # Safety
+/// `answer` is NULL or alive, `number` NULL or a place.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sapwood_answer_question(
+    answer: *const sapwood_answer_t,
+    number: *mut u64,
+) -> bool {
+    // SAFETY: as the caller says.
+    unsafe {
+        let question = answer.as_ref().and_then(|answer| answer.question);
+        if let (Some(question), Some(place)) = (question, number.as_mut()) {
+            *place = question;
+        }
+        question.is_some()
+    }
 }
 
 /// The number of the stream; 0 for NULL.

@@ -7,7 +7,7 @@ use sapwood::{BackEnd, Packet};
 use crate::error::{Failure, Result, guard, sapwood_error_t, shield};
 use crate::event::{Told, sapwood_event_t};
 use crate::filters;
-use crate::handle::{Handle, bring, give, lend, take};
+use crate::handle::{Handle, bring, give, give_received, lend, take};
 use crate::packet::sapwood_packet_t;
 use crate::text;
 use crate::values::{self, Pointers};
@@ -156,12 +156,13 @@ pub unsafe extern "C" fn sapwood_back_end_recv(
     // SAFETY: as the header's opening says.
     unsafe {
         guard(error, || {
-            put(packet, || {
+            give_received(packet, "packet", || {
                 let back_end = &mut lend(back_end)?.back_end;
-                Ok(Some(match text::wait(timeout_ms)? {
-                    Some(timeout) => back_end.recv_timeout(timeout)?.packet,
-                    None => back_end.recv()?.packet,
-                }))
+                let received = match text::wait(timeout_ms)? {
+                    Some(timeout) => back_end.recv_timeout(timeout)?,
+                    None => back_end.recv()?,
+                };
+                Ok(Some(sapwood_packet_t::new(received.packet)))
             })
         })
     }
@@ -180,30 +181,12 @@ pub unsafe extern "C" fn sapwood_back_end_try_recv(
     // SAFETY: as the header's opening says.
     unsafe {
         guard(error, || {
-            put(packet, || {
+            give_received(packet, "packet", || {
                 let received = lend(back_end)?.back_end.try_recv()?;
-                Ok(received.map(|received| received.packet))
+                Ok(received.map(|received| sapwood_packet_t::new(received.packet)))
             })
         })
     }
-}
-
-/// # Safety
-/// `out` is NULL or a handle's variable.
-unsafe fn put(
-    out: *mut *mut sapwood_packet_t,
-    receive: impl FnOnce() -> Result<Option<Packet>>,
-) -> Result<()> {
-    if out.is_null() {
-        return Err(Failure::usage("packet: no place to put the handle (NULL)"));
-    }
-    // SAFETY: not NULL, so the caller's variable.
-    unsafe { out.write(std::ptr::null_mut()) };
-    if let Some(packet) = receive()? {
-        // SAFETY: as above.
-        unsafe { out.write(Box::into_raw(Box::new(sapwood_packet_t::new(packet)))) };
-    }
-    Ok(())
 }
 
 /// As `sapwood_back_end_send`, with pointers as `sapwood_stream_broadcast_values` takes them.
@@ -227,6 +210,101 @@ pub unsafe extern "C" fn sapwood_back_end_send_values(
             let values = values::build(format, Pointers::new(values, count))?;
             Ok(leaf.back_end.send(stream, tag, values)?)
         })
+    }
+}
+
+/// As `sapwood_back_end_try_send`, with pointers as `sapwood_stream_broadcast_values` takes them.
+///
+/// # Safety
+/// As the opening of the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sapwood_back_end_try_send_values(
+    back_end: *mut sapwood_back_end_t,
+    stream: u32,
+    tag: i32,
+    format: *const c_char,
+    values: *const *const c_void,
+    count: usize,
+    error: *mut sapwood_error_t,
+) -> c_int {
+    // SAFETY: as the header's opening says.
+    unsafe {
+        guard(error, || {
+            let leaf = lend(back_end)?;
+            let values = values::build(format, Pointers::new(values, count))?;
+            Ok(leaf.back_end.try_send(stream, tag, values)?)
+        })
+    }
+}
+
+/// As `sapwood_back_end_reply`, with pointers as `sapwood_stream_broadcast_values` takes them.
+///
+/// # Safety
+/// As the opening of the header says; `packet` is NULL or alive, `is_open` NULL or a place.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sapwood_back_end_reply_values(
+    back_end: *mut sapwood_back_end_t,
+    packet: *const sapwood_packet_t,
+    is_open: *mut bool,
+    format: *const c_char,
+    values: *const *const c_void,
+    count: usize,
+    error: *mut sapwood_error_t,
+) -> c_int {
+    // SAFETY: as the header's opening says.
+    unsafe {
+        guard(error, || {
+            reply(packet, is_open, |packet| {
+                let leaf = lend(back_end)?;
+                let values = values::build(format, Pointers::new(values, count))?;
+                Ok(leaf.back_end.reply(packet, values)?)
+            })
+        })
+    }
+}
+
+/// As `sapwood_back_end_reply_values`, if that need not wait: gives SAPWOOD_ERROR_WOULD_WAIT when
+/// the window is full, so that nothing was sent.
+///
+/// # Safety
+/// As the opening of the header says; `packet` is NULL or alive, `is_open` NULL or a place.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sapwood_back_end_try_reply_values(
+    back_end: *mut sapwood_back_end_t,
+    packet: *const sapwood_packet_t,
+    is_open: *mut bool,
+    format: *const c_char,
+    values: *const *const c_void,
+    count: usize,
+    error: *mut sapwood_error_t,
+) -> c_int {
+    // SAFETY: as the header's opening says.
+    unsafe {
+        guard(error, || {
+            reply(packet, is_open, |packet| {
+                let leaf = lend(back_end)?;
+                let values = values::build(format, Pointers::new(values, count))?;
+                Ok(leaf.back_end.try_reply(packet, values)?)
+            })
+        })
+    }
+}
+
+/// # Safety
+/// `packet` is NULL or alive, `is_open` NULL or a place.
+unsafe fn reply(
+    packet: *const sapwood_packet_t,
+    is_open: *mut bool,
+    send: impl FnOnce(&Packet) -> Result<bool>,
+) -> Result<()> {
+    // SAFETY: as the caller says.
+    unsafe {
+        let packet = packet.as_ref().ok_or_else(|| Failure::usage("packet: is NULL"))?;
+        let was_open = send(packet.packet())?;
+        if let Some(is_open) = is_open.as_mut() {
+            *is_open = was_open;
+        }
+        Ok(())
     }
 }
 

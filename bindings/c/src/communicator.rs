@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int};
 
-use sapwood::{Communicator, RankSet};
+use sapwood::{Communicator, RankSet, Recipients};
 
 use crate::error::{Failure, Result, guard, sapwood_error_t, shield};
 use crate::handle;
@@ -71,6 +71,18 @@ pub(crate) unsafe fn lend<'a>(
 ) -> Option<&'a Communicator> {
     // SAFETY: as the caller says.
     unsafe { communicator.as_ref() }.map(|made| &made.communicator)
+}
+
+/// To whom a packet goes: the members of a communicator, or all where there is none.
+///
+/// # Safety
+/// As [`lend`].
+pub(crate) unsafe fn recipients(communicator: *const sapwood_communicator_t) -> Recipients {
+    // SAFETY: as the caller says.
+    match unsafe { lend(communicator) } {
+        Some(members) => Recipients::from(members.ranks()),
+        None => Recipients::All,
+    }
 }
 
 /// All back-ends that are connected now.

@@ -50,6 +50,9 @@ pub enum sapwood_error_code_t {
     /// This process has no memory for a packet, which is not sent, or is lost. The text says how
     /// many bytes it takes. Small ones go on.
     SAPWOOD_ERROR_MEMORY = 15,
+    /// The stream's window is full: a receiver has not read earlier packets. Nothing was sent. Try
+    /// again later.
+    SAPWOOD_ERROR_WOULD_WAIT = 16,
 }
 
 use sapwood_error_code_t as Code;
@@ -85,6 +88,7 @@ pub extern "C" fn sapwood_error_name(code: c_int) -> *const c_char {
         c"forked",
         c"internal",
         c"memory",
+        c"would_wait",
     ];
     let name = usize::try_from(code).ok().and_then(|code| names.get(code));
     name.copied().unwrap_or(c"unknown").as_ptr()
@@ -131,6 +135,8 @@ impl From<Error> for Failure {
             Error::NoValue { .. } => Code::SAPWOOD_ERROR_NO_VALUE,
             Error::Ended { .. } => Code::SAPWOOD_ERROR_ENDED,
             Error::File { .. } => Code::SAPWOOD_ERROR_FILE,
+            Error::WouldWait { .. } => Code::SAPWOOD_ERROR_WOULD_WAIT,
+            Error::Unreceived { .. } => Code::SAPWOOD_ERROR_USAGE,
             _ => Code::SAPWOOD_ERROR_SYSTEM,
         };
         Self::new(code, error.to_string())

@@ -2,8 +2,9 @@
 
 use std::ffi::{CString, c_char, c_int};
 
-use sapwood::{Event, RankSet};
+use sapwood::{Cause, Event, RankSet};
 
+use crate::answer::cause_of;
 use crate::text::to_c;
 
 /// A change in the network.
@@ -59,6 +60,10 @@ pub struct sapwood_event_t {
     pub adopter: u32,
     /// The processes that it has taken over, as "0-3,7".
     pub orphans: *const c_char,
+    /// Why `rank` is lost: a sapwood_cause_t. 0 in events that are of no loss.
+    pub cause: c_int,
+    /// The exit status or signal of a cause that has one; else 0.
+    pub cause_detail: u32,
 }
 
 /// The texts of the last event.
@@ -88,12 +93,12 @@ impl Told {
                 told = Parts { rank, text, ..told };
                 Kind::SAPWOOD_EVENT_START_FAILED
             }
-            Some(Event::Lost { rank, back_ends, reason }) => {
-                told = Parts { rank, ranks: back_ends.to_string(), text: reason, ..told };
+            Some(Event::Lost { rank, back_ends, reason, cause }) => {
+                told = Parts::of_loss(rank, &back_ends, reason, cause);
                 Kind::SAPWOOD_EVENT_LOST
             }
-            Some(Event::Broken { rank, back_ends, reason }) => {
-                told = Parts { rank, ranks: back_ends.to_string(), text: reason, ..told };
+            Some(Event::Broken { rank, back_ends, reason, cause }) => {
+                told = Parts::of_loss(rank, &back_ends, reason, cause);
                 Kind::SAPWOOD_EVENT_BROKEN
             }
             Some(Event::Repaired { rank, adopter, orphans, back_ends, .. }) => {
@@ -128,9 +133,15 @@ impl Told {
                 Kind::SAPWOOD_EVENT_OTHER
             }
         };
+        self.keep(kind, told)
+    }
+
+    /// Keeps the texts of an event, which is given to C.
+    fn keep(&mut self, kind: sapwood_event_kind_t, told: Parts) -> sapwood_event_t {
         self.ranks = to_c(told.ranks);
         self.text = to_c(told.text);
         self.orphans = to_c(told.orphans);
+        let (cause, cause_detail) = cause_of(told.cause);
         sapwood_event_t {
             kind: kind as c_int,
             rank: told.rank,
@@ -139,6 +150,8 @@ impl Told {
             text: self.text.as_ptr(),
             adopter: told.adopter,
             orphans: self.orphans.as_ptr(),
+            cause,
+            cause_detail,
         }
     }
 }
@@ -151,4 +164,11 @@ struct Parts {
     text: String,
     adopter: u32,
     orphans: String,
+    cause: Cause,
+}
+
+impl Parts {
+    fn of_loss(rank: u32, back_ends: &RankSet, reason: String, cause: Cause) -> Self {
+        Self { rank, ranks: back_ends.to_string(), text: reason, cause, ..Self::default() }
+    }
 }

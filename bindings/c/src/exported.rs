@@ -6,6 +6,11 @@ unsafe extern "C" {
     fn sapwood_varargs_stream_send_to();
     fn sapwood_varargs_back_end_send();
     fn sapwood_varargs_back_end_send_in_wave();
+    fn sapwood_varargs_stream_try_broadcast();
+    fn sapwood_varargs_stream_ask();
+    fn sapwood_varargs_stream_ask_async();
+    fn sapwood_varargs_back_end_reply();
+    fn sapwood_varargs_back_end_try_send();
     fn sapwood_varargs_packet_read();
 }
 
@@ -30,5 +35,10 @@ forward! {
     sapwood_stream_send_to => sapwood_varargs_stream_send_to;
     sapwood_back_end_send => sapwood_varargs_back_end_send;
     sapwood_back_end_send_in_wave => sapwood_varargs_back_end_send_in_wave;
+    sapwood_stream_try_broadcast => sapwood_varargs_stream_try_broadcast;
+    sapwood_stream_ask => sapwood_varargs_stream_ask;
+    sapwood_stream_ask_async => sapwood_varargs_stream_ask_async;
+    sapwood_back_end_reply => sapwood_varargs_back_end_reply;
+    sapwood_back_end_try_send => sapwood_varargs_back_end_try_send;
     sapwood_packet_read => sapwood_varargs_packet_read;
 }

@@ -128,6 +128,27 @@ pub(crate) unsafe fn give_beside<H: Handle>(
     Ok(())
 }
 
+/// Gives C what was received, an answer or a packet, which is plain memory; NULL if nothing was.
+///
+/// # Safety
+/// `out` is NULL or points to a handle's variable.
+pub(crate) unsafe fn give_received<C>(
+    out: *mut *mut C,
+    name: &str,
+    receive: impl FnOnce() -> Result<Option<C>>,
+) -> Result<()> {
+    if out.is_null() {
+        return Err(Failure::usage(format!("{name}: no place to put the handle (NULL)")));
+    }
+    // SAFETY: not NULL, so the caller's variable.
+    unsafe { out.write(std::ptr::null_mut()) };
+    if let Some(received) = receive()? {
+        // SAFETY: as above.
+        unsafe { out.write(Box::into_raw(Box::new(received))) };
+    }
+    Ok(())
+}
+
 /// The thing behind a handle.
 ///
 /// # Safety

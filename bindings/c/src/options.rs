@@ -56,7 +56,8 @@ pub enum sapwood_recovery_t {
 pub enum sapwood_wave_t {
     /// When all members have sent or are known to be lost.
     SAPWOOD_WAVE_ALL = 0,
-    /// As SAPWOOD_WAVE_ALL, but no later than `wave_timeout_ms` after the first packet.
+    /// As SAPWOOD_WAVE_ALL, but no later than `wave_timeout_ms` after the first packet. Each level
+    /// of the tree waits its share: in one of two levels, the parents of back-ends wait half of it.
     SAPWOOD_WAVE_TIMEOUT = 1,
     /// At once: every packet is a wave of its own.
     SAPWOOD_WAVE_IMMEDIATE = 2,

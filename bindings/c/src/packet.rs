@@ -43,6 +43,10 @@ impl sapwood_packet_t {
         Self { packet, lent, format: OnceLock::new() }
     }
 
+    pub(crate) fn packet(&self) -> &Packet {
+        &self.packet
+    }
+
     pub(crate) fn values(&self) -> ValuesRef<'_> {
         self.packet.values()
     }

@@ -2,12 +2,12 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use sapwood::{RankSet, Recipients, Stream};
+use sapwood::{PendingAnswer, RankSet, Stream};
 
 use crate::answer::sapwood_answer_t;
 use crate::communicator::{self, sapwood_communicator_t};
-use crate::error::{Failure, Result, guard, sapwood_error_t, shield};
-use crate::handle::{Handle, give_beside, lend, take, thread_of};
+use crate::error::{guard, sapwood_error_t, shield};
+use crate::handle::{Handle, give_beside, give_received, lend, take, thread_of};
 use crate::network::sapwood_network_t;
 use crate::options::{self, sapwood_stream_options_t};
 use crate::text;
@@ -17,6 +17,16 @@ use crate::values::{self, Pointers};
 /// belongs to the thread that opened it.
 pub struct sapwood_stream_t {
     _opaque: (),
+}
+
+/// A question whose answer is waited for. It belongs to the thread of its stream.
+pub struct sapwood_question_t {
+    _opaque: (),
+}
+
+impl Handle for sapwood_question_t {
+    type Thing = PendingAnswer;
+    const NAME: &'static str = "question";
 }
 
 impl Handle for sapwood_stream_t {
@@ -160,14 +170,205 @@ pub unsafe extern "C" fn sapwood_stream_send_to_some_values(
     unsafe {
         guard(error, || {
             let stream = lend(stream)?;
-            let to = match communicator::lend(members) {
-                Some(members) => Recipients::from(members.ranks()),
-                None => Recipients::All,
-            };
+            let to = communicator::recipients(members);
             let values = values::build(format, Pointers::new(values, count))?;
             Ok(stream.send_to_ranks(to, tag, values)?)
         })
     }
+}
+
+/// As `sapwood_stream_try_broadcast`, with pointers as `sapwood_stream_broadcast_values` takes
+/// them.
+///
+/// # Safety
+/// As the opening of the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sapwood_stream_try_broadcast_values(
+    stream: *mut sapwood_stream_t,
+    tag: i32,
+    format: *const c_char,
+    values: *const *const c_void,
+    count: usize,
+    error: *mut sapwood_error_t,
+) -> c_int {
+    // SAFETY: as the header's opening says.
+    unsafe {
+        guard(error, || {
+            let stream = lend(stream)?;
+            let values = values::build(format, Pointers::new(values, count))?;
+            Ok(stream.try_broadcast(tag, values)?)
+        })
+    }
+}
+
+/// As `sapwood_stream_send_to_some_values`, if that need not wait: gives SAPWOOD_ERROR_WOULD_WAIT
+/// when the window is full on the way to one of the back-ends, so that nothing was sent.
+///
+/// # Safety
+/// As the opening of the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sapwood_stream_try_send_to_some_values(
+    stream: *mut sapwood_stream_t,
+    members: *const sapwood_communicator_t,
+    tag: i32,
+    format: *const c_char,
+    values: *const *const c_void,
+    count: usize,
+    error: *mut sapwood_error_t,
+) -> c_int {
+    // SAFETY: as the header's opening says.
+    unsafe {
+        guard(error, || {
+            let stream = lend(stream)?;
+            let to = communicator::recipients(members);
+            let values = values::build(format, Pointers::new(values, count))?;
+            Ok(stream.try_send_to_ranks(to, tag, values)?)
+        })
+    }
+}
+
+/// As `sapwood_stream_ask`, with pointers as `sapwood_stream_broadcast_values` takes them.
+///
+/// # Safety
+/// As the opening of the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sapwood_stream_ask_values(
+    stream: *mut sapwood_stream_t,
+    answer: *mut *mut sapwood_answer_t,
+    timeout_ms: i32,
+    tag: i32,
+    format: *const c_char,
+    values: *const *const c_void,
+    count: usize,
+    error: *mut sapwood_error_t,
+) -> c_int {
+    // SAFETY: as the header's opening says.
+    unsafe {
+        guard(error, || {
+            give_received(answer, "answer", || {
+                let stream = lend(stream)?;
+                let timeout = text::wait(timeout_ms)?;
+                let values = values::build(format, Pointers::new(values, count))?;
+                let answer = match timeout {
+                    Some(timeout) => stream.ask_timeout(tag, values, timeout)?,
+                    None => stream.ask(tag, values)?,
+                };
+                Ok(Some(sapwood_answer_t::new(answer)))
+            })
+        })
+    }
+}
+
+/// As `sapwood_stream_ask_async`, with pointers as `sapwood_stream_broadcast_values` takes them.
+///
+/// # Safety
+/// As the opening of the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sapwood_stream_ask_async_values(
+    stream: *mut sapwood_stream_t,
+    question: *mut *mut sapwood_question_t,
+    tag: i32,
+    format: *const c_char,
+    values: *const *const c_void,
+    count: usize,
+    error: *mut sapwood_error_t,
+) -> c_int {
+    // SAFETY: as the header's opening says.
+    unsafe {
+        guard(error, || {
+            give_beside(question, || {
+                let thread = thread_of(stream)?;
+                let values = values::build(format, Pointers::new(values, count))?;
+                Ok((thread, lend(stream)?.ask_async(tag, values)?))
+            })
+        })
+    }
+}
+
+/// The question's number, which its answer has as well (`sapwood_answer_question`); 0 for a handle
+/// that may not be used here.
+///
+/// # Safety
+/// As the opening of the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sapwood_question_number(question: *const sapwood_question_t) -> u64 {
+    // SAFETY: as the header's opening says.
+    unsafe { lend(question) }.map_or(0, |question| question.question())
+}
+
+/// The answer to a question; waits for it at most `timeout_ms`, or for ever if that is -1, and can
+/// be called again after that time. Once it was given there is no other. Free the answer with
+/// `sapwood_answer_free`.
+///
+/// Gives what `sapwood_stream_ask` does.
+///
+/// # Safety
+/// As the opening of the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sapwood_question_wait(
+    question: *mut sapwood_question_t,
+    answer: *mut *mut sapwood_answer_t,
+    timeout_ms: i32,
+    error: *mut sapwood_error_t,
+) -> c_int {
+    // SAFETY: as the header's opening says.
+    unsafe {
+        guard(error, || {
+            give_received(answer, "answer", || {
+                let question = lend(question)?;
+                let answer = match text::wait(timeout_ms)? {
+                    Some(timeout) => question.wait_timeout(timeout)?,
+                    None => question.wait()?,
+                };
+                Ok(Some(sapwood_answer_t::new(answer)))
+            })
+        })
+    }
+}
+
+/// The answer to a question, if it is there already; else gives 0 and leaves NULL in `answer`.
+///
+/// # Safety
+/// As the opening of the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sapwood_question_try_wait(
+    question: *mut sapwood_question_t,
+    answer: *mut *mut sapwood_answer_t,
+    error: *mut sapwood_error_t,
+) -> c_int {
+    // SAFETY: as the header's opening says.
+    unsafe {
+        guard(error, || {
+            give_received(answer, "answer", || {
+                Ok(lend(question)?.try_take()?.map(sapwood_answer_t::new))
+            })
+        })
+    }
+}
+
+/// Waits for the answer no more: what comes for the question is discarded. Sets the handle to NULL;
+/// nothing happens if it is NULL already.
+///
+/// # Safety
+/// As the opening of the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sapwood_question_close(
+    question: *mut *mut sapwood_question_t,
+    error: *mut sapwood_error_t,
+) -> c_int {
+    // SAFETY: as the header's opening says.
+    unsafe { guard(error, || take(question).map(drop)) }
+}
+
+/// How many answers were discarded because their question was not waited for any more; 0 for a
+/// handle that may not be used here.
+///
+/// # Safety
+/// As the opening of the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sapwood_stream_discarded(stream: *const sapwood_stream_t) -> u64 {
+    // SAFETY: as the header's opening says.
+    shield(0, || unsafe { lend(stream) }.map_or(0, |stream| stream.discarded()))
 }
 
 /// The number of answers that wait to be received; 0 for a handle that may not be used here.
@@ -180,8 +381,9 @@ pub unsafe extern "C" fn sapwood_stream_waiting(stream: *const sapwood_stream_t)
     shield(0, || unsafe { lend(stream) }.map_or(0, |stream| stream.waiting() as u64))
 }
 
-/// The next answer; waits for it at most `timeout_ms`, or for ever if that is -1. What was sent
-/// before is written first. Free the answer with `sapwood_answer_free`.
+/// The next answer that is none to `sapwood_stream_ask`; waits for it at most `timeout_ms`, or for
+/// ever if that is -1. What was sent before is written first. Free the answer with
+/// `sapwood_answer_free`.
 ///
 /// Gives SAPWOOD_ERROR_TIMEOUT, SAPWOOD_ERROR_NO_MEMBER_LEFT when all members are lost, or
 /// SAPWOOD_ERROR_ENDED.
@@ -198,12 +400,13 @@ pub unsafe extern "C" fn sapwood_stream_recv(
     // SAFETY: as the header's opening says.
     unsafe {
         guard(error, || {
-            put(answer, || {
+            give_received(answer, "answer", || {
                 let stream = lend(stream)?;
-                Ok(Some(match text::wait(timeout_ms)? {
+                let answer = match text::wait(timeout_ms)? {
                     Some(timeout) => stream.recv_timeout(timeout)?,
                     None => stream.recv()?,
-                }))
+                };
+                Ok(Some(sapwood_answer_t::new(answer)))
             })
         })
     }
@@ -220,23 +423,11 @@ pub unsafe extern "C" fn sapwood_stream_try_recv(
     error: *mut sapwood_error_t,
 ) -> c_int {
     // SAFETY: as the header's opening says.
-    unsafe { guard(error, || put(answer, || Ok(lend(stream)?.try_recv()?))) }
-}
-
-/// # Safety
-/// `out` is NULL or a handle's variable.
-unsafe fn put(
-    out: *mut *mut sapwood_answer_t,
-    receive: impl FnOnce() -> Result<Option<sapwood::Answer>>,
-) -> Result<()> {
-    if out.is_null() {
-        return Err(Failure::usage("answer: no place to put the handle (NULL)"));
+    unsafe {
+        guard(error, || {
+            give_received(answer, "answer", || {
+                Ok(lend(stream)?.try_recv()?.map(sapwood_answer_t::new))
+            })
+        })
     }
-    // SAFETY: not NULL, so the caller's variable.
-    unsafe { out.write(std::ptr::null_mut()) };
-    if let Some(answer) = receive()? {
-        // SAFETY: as above.
-        unsafe { out.write(Box::into_raw(Box::new(sapwood_answer_t::new(answer)))) };
-    }
-    Ok(())
 }

@@ -95,16 +95,23 @@ static int take_values(struct arguments *arguments, const char *format, struct l
     return code;
 }
 
+/* Declares `values`, with a pointer to each of the function's variable arguments, or returns the error.
+ * A macro, since only the function itself can start its list. */
+#define TAKE_VALUES(values)                                            \
+    struct arguments values;                                           \
+    do {                                                               \
+        struct list list;                                              \
+        va_start(list.values, format);                                 \
+        int code = take_values(&values, format, &list, error);         \
+        va_end(list.values);                                           \
+        if (code != SAPWOOD_OK)                                        \
+            return code;                                               \
+    } while (0)
+
 int VARARGS(stream_broadcast)(sapwood_stream_t *stream, int32_t tag, sapwood_error_t *error,
                               const char *format, ...)
 {
-    struct arguments values;
-    struct list list;
-    va_start(list.values, format);
-    int code = take_values(&values, format, &list, error);
-    va_end(list.values);
-    if (code != SAPWOOD_OK)
-        return code;
+    TAKE_VALUES(values);
     return sapwood_stream_broadcast_values(stream, tag, format, values.pointers, values.count,
                                            error);
 }
@@ -112,13 +119,7 @@ int VARARGS(stream_broadcast)(sapwood_stream_t *stream, int32_t tag, sapwood_err
 int VARARGS(stream_send_to)(sapwood_stream_t *stream, uint32_t rank, int32_t tag,
                             sapwood_error_t *error, const char *format, ...)
 {
-    struct arguments values;
-    struct list list;
-    va_start(list.values, format);
-    int code = take_values(&values, format, &list, error);
-    va_end(list.values);
-    if (code != SAPWOOD_OK)
-        return code;
+    TAKE_VALUES(values);
     return sapwood_stream_send_to_values(stream, rank, tag, format, values.pointers, values.count,
                                          error);
 }
@@ -126,13 +127,7 @@ int VARARGS(stream_send_to)(sapwood_stream_t *stream, uint32_t rank, int32_t tag
 int VARARGS(back_end_send)(sapwood_back_end_t *back_end, uint32_t stream, int32_t tag,
                            sapwood_error_t *error, const char *format, ...)
 {
-    struct arguments values;
-    struct list list;
-    va_start(list.values, format);
-    int code = take_values(&values, format, &list, error);
-    va_end(list.values);
-    if (code != SAPWOOD_OK)
-        return code;
+    TAKE_VALUES(values);
     return sapwood_back_end_send_values(back_end, stream, tag, format, values.pointers,
                                         values.count, error);
 }
@@ -140,15 +135,44 @@ int VARARGS(back_end_send)(sapwood_back_end_t *back_end, uint32_t stream, int32_
 int VARARGS(back_end_send_in_wave)(sapwood_back_end_t *back_end, uint32_t stream, uint64_t wave,
                                    int32_t tag, sapwood_error_t *error, const char *format, ...)
 {
-    struct arguments values;
-    struct list list;
-    va_start(list.values, format);
-    int code = take_values(&values, format, &list, error);
-    va_end(list.values);
-    if (code != SAPWOOD_OK)
-        return code;
+    TAKE_VALUES(values);
     return sapwood_back_end_send_in_wave_values(back_end, stream, wave, tag, format,
                                                 values.pointers, values.count, error);
+}
+
+int VARARGS(stream_try_broadcast)(sapwood_stream_t *stream, int32_t tag, sapwood_error_t *error,
+                                  const char *format, ...)
+{
+    TAKE_VALUES(values);
+    return sapwood_stream_try_broadcast_values(stream, tag, format, values.pointers, values.count, error);
+}
+
+int VARARGS(stream_ask)(sapwood_stream_t *stream, sapwood_answer_t **answer, int32_t timeout_ms,
+                        int32_t tag, sapwood_error_t *error, const char *format, ...)
+{
+    TAKE_VALUES(values);
+    return sapwood_stream_ask_values(stream, answer, timeout_ms, tag, format, values.pointers, values.count, error);
+}
+
+int VARARGS(stream_ask_async)(sapwood_stream_t *stream, sapwood_question_t **question, int32_t tag,
+                              sapwood_error_t *error, const char *format, ...)
+{
+    TAKE_VALUES(values);
+    return sapwood_stream_ask_async_values(stream, question, tag, format, values.pointers, values.count, error);
+}
+
+int VARARGS(back_end_reply)(sapwood_back_end_t *back_end, const sapwood_packet_t *packet,
+                            bool *is_open, sapwood_error_t *error, const char *format, ...)
+{
+    TAKE_VALUES(values);
+    return sapwood_back_end_reply_values(back_end, packet, is_open, format, values.pointers, values.count, error);
+}
+
+int VARARGS(back_end_try_send)(sapwood_back_end_t *back_end, uint32_t stream, int32_t tag,
+                               sapwood_error_t *error, const char *format, ...)
+{
+    TAKE_VALUES(values);
+    return sapwood_back_end_try_send_values(back_end, stream, tag, format, values.pointers, values.count, error);
 }
 
 int VARARGS(packet_read)(const sapwood_packet_t *packet, sapwood_error_t *error,

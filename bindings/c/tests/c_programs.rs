@@ -85,6 +85,14 @@ fn a_back_end_that_ends_is_named_in_the_answer() {
 }
 
 #[test]
+fn each_question_has_its_own_answer() {
+    let programs = Programs::new(&["asking", "back_end"]);
+    for (topology, _) in TOPOLOGIES {
+        programs.run("asking", &[os(topology), &programs.path("back_end")]);
+    }
+}
+
+#[test]
 fn a_send_ends_when_no_back_end_is_left() {
     let programs = Programs::new(&["gone", "back_end"]);
     programs.run("gone", &[&programs.path("back_end")]);

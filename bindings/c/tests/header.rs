@@ -30,7 +30,7 @@ const MODULES: [&str; 14] = [
 ];
 
 /// Enumerations that no function takes or gives by name, because C gives them as int.
-const CONSTANTS: [&str; 11] = [
+const CONSTANTS: [&str; 12] = [
     "sapwood_error_code_t",
     "sapwood_type_t",
     "sapwood_shape_t",
@@ -41,6 +41,7 @@ const CONSTANTS: [&str; 11] = [
     "sapwood_wave_t",
     "sapwood_policy_t",
     "sapwood_event_kind_t",
+    "sapwood_cause_t",
     "sapwood_sketch_kind_t",
 ];
 

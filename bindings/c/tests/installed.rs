@@ -53,6 +53,7 @@ fn all_files_are_installed_below_destdir() {
         "bin/sapwood-node",
         "include/sapwood.h",
         "include/sapwood.hpp",
+        "include/sapwood/answer.hpp",
         "include/sapwood/sketch.hpp",
         "include/sapwood/values.hpp",
         "lib/arch/libsapwood.so",

@@ -16,6 +16,7 @@
 #ifndef SAPWOOD_HPP
 #define SAPWOOD_HPP
 
+#include <sapwood/answer.hpp>
 #include <sapwood/values.hpp>
 
 #include <initializer_list>
@@ -32,12 +33,6 @@ detail::Large<T> large(const T &elements)
 {
     return detail::Large<T>{elements};
 }
-
-// A range of ranks: members `first` and `last`, both in it.
-using RankRange = sapwood_rank_range_t;
-
-// Back-ends that an answer lacks for one reason: members `ranks`, `reason`, `ranges`, `range_count`.
-using Missing = sapwood_missing_t;
 
 // Any free rank, for BackEnd::attach_by_file.
 inline constexpr std::uint32_t any_rank = SAPWOOD_ANY_RANK;
@@ -92,115 +87,6 @@ private:
 
     detail::Arguments arguments_;
     std::vector<std::shared_ptr<const void>> kept_;
-};
-
-// A packet that another object holds: it is valid as long as the Packet or Answer that has lent it.
-class PacketView {
-public:
-    explicit PacketView(const sapwood_packet_t *raw = nullptr) noexcept : raw_(raw) {}
-    std::int32_t tag() const noexcept { return sapwood_packet_tag(raw_); }
-    // The stream that it came on.
-    std::uint32_t stream() const noexcept { return sapwood_packet_stream(raw_); }
-    // The rank that made it.
-    std::uint32_t origin() const noexcept { return sapwood_packet_origin(raw_); }
-    // Such as "%d %alf"; as long as the packet.
-    std::string_view format() const noexcept
-    {
-        const char *format = sapwood_packet_format(raw_);
-        return format ? format : "";
-    }
-    // All values: one alone, several as a tuple. T is a number, std::string, std::string_view,
-    // const char *, or Span<const N>, std::vector<N> of numbers, Span<const char *const>,
-    // std::vector<std::string>. Throws FormatError if the packet holds something else.
-    template <class... T>
-    auto read() const
-    {
-        static_assert(sizeof...(T) > 0, "name the types of the values");
-        return detail::read<T...>(raw_, std::index_sequence_for<T...>{});
-    }
-    const sapwood_packet_t *raw() const noexcept { return raw_; }
-
-protected:
-    const sapwood_packet_t *raw_;
-};
-
-// A packet that has been received.
-class Packet : public PacketView {
-public:
-    Packet(Packet &&other) noexcept : PacketView(other), handle_(std::move(other.handle_))
-    {
-        other.raw_ = nullptr;
-    }
-    Packet &operator=(Packet &&other) noexcept
-    {
-        handle_ = std::move(other.handle_);
-        raw_ = handle_.get();
-        if (this != &other)
-            other.raw_ = nullptr;
-        return *this;
-    }
-
-private:
-    friend class BackEnd;
-    using Handle = detail::Handle<sapwood_packet_t, detail::free_of<sapwood_packet_t, sapwood_packet_free>>;
-
-    explicit Packet(Handle &&handle) noexcept : PacketView(handle.get()), handle_(std::move(handle)) {}
-    Handle handle_;
-};
-
-// The result of one wave. Plain memory: any thread may read it, and it outlives its network.
-class Answer {
-public:
-    // The value, as long as this answer. Throws NoValue, which names the missing back-ends with
-    // reasons.
-    PacketView value() const &
-    {
-        const sapwood_packet_t *packet = nullptr;
-        detail::check([&](sapwood_error_t *error) {
-            return sapwood_answer_value(handle_.get(), &packet, error);
-        });
-        return PacketView(packet);
-    }
-    PacketView value() const && = delete;
-    // The value's values; see PacketView::read.
-    template <class... T>
-    auto read() const &
-    {
-        return value().template read<T...>();
-    }
-    template <class... T>
-    auto read() const && = delete;
-    std::uint64_t wave() const noexcept { return sapwood_answer_wave(handle_.get()); }
-    std::uint32_t stream() const noexcept { return sapwood_answer_stream(handle_.get()); }
-    // Whether there is a value and every member of the stream is in it.
-    bool is_complete() const noexcept { return sapwood_answer_is_complete(handle_.get()); }
-    // Whether the wave had been answered before this part of it came.
-    bool is_late() const noexcept { return sapwood_answer_is_late(handle_.get()); }
-    std::uint64_t contributor_count() const noexcept
-    {
-        return sapwood_answer_contributor_count(handle_.get());
-    }
-    // The back-ends that the value stands for, as long as this answer.
-    Span<const RankRange> contributors() const noexcept
-    {
-        std::size_t count = 0;
-        const RankRange *ranges = sapwood_answer_contributors(handle_.get(), &count);
-        return Span<const RankRange>(ranges, count);
-    }
-    // The back-ends that it lacks, grouped by reason, as long as this answer.
-    Span<const Missing> missing() const noexcept
-    {
-        std::size_t count = 0;
-        const Missing *missing = sapwood_answer_missing(handle_.get(), &count);
-        return Span<const Missing>(missing, count);
-    }
-
-private:
-    friend class Stream;
-    using Handle = detail::Handle<sapwood_answer_t, detail::free_of<sapwood_answer_t, sapwood_answer_free>>;
-
-    explicit Answer(Handle &&handle) noexcept : handle_(std::move(handle)) {}
-    Handle handle_;
 };
 
 // A set of back-ends. Plain memory: any thread may read it, and it outlives its network.
@@ -270,6 +156,9 @@ struct Event {
     std::string ranks;
     // A description for display.
     std::string text;
+    // Why `rank` is lost, with an exit status or signal; Cause::other in events that are of no loss.
+    Cause cause = Cause::other;
+    std::uint32_t cause_detail = 0;
 };
 
 namespace detail {
@@ -282,7 +171,8 @@ std::optional<Event> next_event(T *handle, int (*next)(T *, sapwood_event_t *, s
     check([&](sapwood_error_t *error) { return next(handle, &event, error); });
     if (event.kind == SAPWOOD_EVENT_NONE)
         return std::nullopt;
-    return Event{event.kind, event.rank, event.stream, event.ranks, event.text};
+    return Event{event.kind, event.rank, event.stream, event.ranks, event.text,
+                 static_cast<Cause>(event.cause), event.cause_detail};
 }
 
 }  // namespace detail
@@ -305,6 +195,44 @@ struct StreamOptions {
     // and the text that it is given as its one parameter; empty for none.
     std::string rule;
     std::string rule_text;
+};
+
+// A question whose answer is waited for; it belongs to its stream's thread. When it goes, what comes
+// for it is discarded.
+class Question {
+public:
+    // Its number, which its answer has as well.
+    std::uint64_t number() const noexcept { return sapwood_question_number(handle_.get()); }
+    // The answer; waits for it, and throws what Stream::ask does. Once it was given there is no other.
+    Answer wait() { return receive(detail::for_ever); }
+    // As wait(); throws Timeout as well, after which it can be called again.
+    Answer wait(std::chrono::milliseconds timeout) { return receive(detail::milliseconds(timeout)); }
+    // The answer, if it is there already.
+    std::optional<Answer> try_wait()
+    {
+        Answer::Handle answer;
+        detail::check([&](sapwood_error_t *error) {
+            return sapwood_question_try_wait(handle_.get(), answer.out(), error);
+        });
+        return answer.get() ? std::optional<Answer>(Answer(std::move(answer))) : std::nullopt;
+    }
+
+private:
+    friend class Stream;
+    using Handle = detail::Handle<sapwood_question_t, sapwood_question_close>;
+
+    explicit Question(Handle &&handle) noexcept : handle_(std::move(handle)) {}
+
+    Answer receive(std::int32_t timeout_ms)
+    {
+        Answer::Handle answer;
+        detail::check([&](sapwood_error_t *error) {
+            return sapwood_question_wait(handle_.get(), answer.out(), timeout_ms, error);
+        });
+        return Answer(std::move(answer));
+    }
+
+    Handle handle_;
 };
 
 // A logical connection between the front-end and a set of back-ends, with filters in between. It
@@ -341,7 +269,70 @@ public:
     {
         send_arguments(to, tag, values.arguments_);
     }
-    // The next answer; waits for it. Throws NoMemberLeft when all members are lost, and Ended.
+    // As broadcast, if that need not wait. Throws WouldWait when the window is full, so that nothing was
+    // sent.
+    template <class... T>
+    void try_broadcast(std::int32_t tag, const T &...values)
+    {
+        try_send_arguments(Recipients::all(), tag, detail::Arguments(values...));
+    }
+    void try_broadcast(std::int32_t tag, const Values &values)
+    {
+        try_send_arguments(Recipients::all(), tag, values.arguments_);
+    }
+    // As send_to, if that need not wait. Throws WouldWait when the window is full on the way to one of
+    // these recipients, so that nothing was sent.
+    template <class... T>
+    void try_send_to(const Recipients &to, std::int32_t tag, const T &...values)
+    {
+        try_send_arguments(to, tag, detail::Arguments(values...));
+    }
+    void try_send_to(const Recipients &to, std::int32_t tag, const Values &values)
+    {
+        try_send_arguments(to, tag, values.arguments_);
+    }
+    // Asks all members and waits for the answer to this question. Back-ends answer with BackEnd::reply.
+    //
+    // The answer is that of this question and of no other. What comes for a question that is not waited
+    // for any more (its time was over, or the answer is a late part) is discarded and counted by
+    // discarded(). What back-ends send unasked, or in reply to broadcast, stays for recv, and
+    // Answer::question says what it answers. Of several packets that the stream's filters make of one
+    // wave, the first is the answer.
+    //
+    // Throws Misuse on a stream without one answer for all members: one that does not wait for them, or
+    // that has several and no filter; and when answers that have not been received fill the stream's
+    // window. Throws NoMemberLeft and Ended as recv does.
+    template <class... T>
+    Answer ask(std::int32_t tag, const T &...values)
+    {
+        return ask_arguments(detail::for_ever, tag, detail::Arguments(values...));
+    }
+    Answer ask(std::int32_t tag, const Values &values)
+    {
+        return ask_arguments(detail::for_ever, tag, values.arguments_);
+    }
+    // The same within a time, the wait for room included; throws Timeout as well.
+    template <class... T>
+    Answer ask(std::chrono::milliseconds timeout, std::int32_t tag, const T &...values)
+    {
+        return ask_arguments(detail::milliseconds(timeout), tag, detail::Arguments(values...));
+    }
+    Answer ask(std::chrono::milliseconds timeout, std::int32_t tag, const Values &values)
+    {
+        return ask_arguments(detail::milliseconds(timeout), tag, values.arguments_);
+    }
+    // Asks without waiting, so that several questions are under way. Throws WouldWait when the stream's
+    // window is full, so that nothing was sent.
+    template <class... T>
+    Question ask_async(std::int32_t tag, const T &...values)
+    {
+        return begin_question(tag, detail::Arguments(values...));
+    }
+    Question ask_async(std::int32_t tag, const Values &values) { return begin_question(tag, values.arguments_); }
+    // How many answers were discarded because their question was not waited for any more.
+    std::uint64_t discarded() const noexcept { return sapwood_stream_discarded(handle_.get()); }
+    // The next answer that is none to ask; waits for it. Throws NoMemberLeft when all members are lost,
+    // and Ended.
     Answer recv() { return receive(detail::for_ever); }
     // As recv(); throws Timeout as well.
     Answer recv(std::chrono::milliseconds timeout) { return receive(detail::milliseconds(timeout)); }
@@ -389,6 +380,34 @@ private:
             return sapwood_stream_send_to_some_values(handle_.get(), to.members_, tag, values.format(),
                                                       values.pointers(), values.count(), error);
         });
+    }
+
+    void try_send_arguments(const Recipients &to, std::int32_t tag, const detail::Arguments &values)
+    {
+        detail::check([&](sapwood_error_t *error) {
+            return sapwood_stream_try_send_to_some_values(handle_.get(), to.members_, tag, values.format(),
+                                                          values.pointers(), values.count(), error);
+        });
+    }
+
+    Answer ask_arguments(std::int32_t timeout_ms, std::int32_t tag, const detail::Arguments &values)
+    {
+        Answer::Handle answer;
+        detail::check([&](sapwood_error_t *error) {
+            return sapwood_stream_ask_values(handle_.get(), answer.out(), timeout_ms, tag, values.format(),
+                                             values.pointers(), values.count(), error);
+        });
+        return Answer(std::move(answer));
+    }
+
+    Question begin_question(std::int32_t tag, const detail::Arguments &values)
+    {
+        Question::Handle question;
+        detail::check([&](sapwood_error_t *error) {
+            return sapwood_stream_ask_async_values(handle_.get(), question.out(), tag, values.format(),
+                                                   values.pointers(), values.count(), error);
+        });
+        return Question(std::move(question));
     }
 
     Answer receive(std::int32_t timeout_ms)
@@ -623,7 +642,8 @@ public:
         });
         return packet.get() ? std::optional<Packet>(Packet(std::move(packet))) : std::nullopt;
     }
-    // Sends values up on a stream, in its next wave. They leave with flush or the next receive.
+    // Sends values up on a stream, in its next wave: unasked, as the answer to no packet in particular,
+    // which reply is for. They leave with flush or the next receive.
     template <class... T>
     void send(std::uint32_t stream, std::int32_t tag, const T &...values)
     {
@@ -643,11 +663,39 @@ public:
                                                         arguments.pointers(), arguments.count(), error);
         });
     }
-    // Answers a packet: on its stream, with its tag.
+    // As send, if that need not wait. Throws WouldWait when the window is full, so that nothing was
+    // sent.
     template <class... T>
-    void reply(const PacketView &packet, const T &...values)
+    void try_send(std::uint32_t stream, std::int32_t tag, const T &...values)
     {
-        send(packet.stream(), packet.tag(), values...);
+        const detail::Arguments arguments(values...);
+        detail::check([&](sapwood_error_t *error) {
+            return sapwood_back_end_try_send_values(handle_.get(), stream, tag, arguments.format(),
+                                                    arguments.pointers(), arguments.count(), error);
+        });
+    }
+    // Answers a packet of the front-end's: sends values on its stream with its tag, as the answer to this
+    // packet and to no other, which is how Stream::ask knows its answer. Each packet is answered once, in
+    // the order of their arrival; one that is passed over gets no answer of this back-end. Gives whether
+    // the stream is still open: the front-end that has closed it wants no answer.
+    template <class... T>
+    bool reply(const PacketView &packet, const T &...values)
+    {
+        return reply_arguments(sapwood_back_end_reply_values, packet, detail::Arguments(values...));
+    }
+    bool reply(const PacketView &packet, const Values &values)
+    {
+        return reply_arguments(sapwood_back_end_reply_values, packet, values.arguments_);
+    }
+    // As reply, if that need not wait. Throws WouldWait when the window is full, so that nothing was sent.
+    template <class... T>
+    bool try_reply(const PacketView &packet, const T &...values)
+    {
+        return reply_arguments(sapwood_back_end_try_reply_values, packet, detail::Arguments(values...));
+    }
+    bool try_reply(const PacketView &packet, const Values &values)
+    {
+        return reply_arguments(sapwood_back_end_try_reply_values, packet, values.arguments_);
     }
     // Writes the packets sent so far, as far as the system takes them.
     void flush()
@@ -691,6 +739,17 @@ private:
             return sapwood_back_end_send_values(handle_.get(), stream, tag, values.format(),
                                                 values.pointers(), values.count(), error);
         });
+    }
+
+    template <class F>
+    bool reply_arguments(F call, const PacketView &packet, const detail::Arguments &values)
+    {
+        bool is_open = false;
+        detail::check([&](sapwood_error_t *error) {
+            return call(handle_.get(), packet.raw(), &is_open, values.format(), values.pointers(),
+                        values.count(), error);
+        });
+        return is_open;
     }
 
     Packet receive(std::int32_t timeout_ms)

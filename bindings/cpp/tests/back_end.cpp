@@ -1,6 +1,10 @@
 // The back-end of the test programs: answers each packet as its tag says, until the network ends.
 #include "check.hpp"
 
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
 static void answer_arrays(sapwood::BackEnd &back_end, const sapwood::Packet &packet)
 {
     const std::uint32_t rank = back_end.rank();
@@ -46,6 +50,24 @@ static void answer(sapwood::BackEnd &back_end, const sapwood::Packet &packet)
     case SILENT:
         if (packet.read<std::uint32_t>() != back_end.rank())
             back_end.reply(packet, back_end.rank());
+        break;
+    case ASKED: {
+        const auto [nap_ms, number] = packet.read<std::int32_t, std::int32_t>();
+        if (back_end.rank() == 0)
+            std::this_thread::sleep_for(std::chrono::milliseconds(nap_ms));
+        CHECK(back_end.reply(packet, number));
+        THROWS(sapwood::Misuse, USAGE, "has passed", back_end.reply(packet, number));
+        break;
+    }
+    case UNASKED:
+        back_end.send(packet.stream(), UNASKED, -1);
+        CHECK(back_end.try_reply(packet, 1));
+        back_end.try_send(packet.stream(), UNASKED, -2);
+        break;
+    case END:
+        if (packet.read<std::uint32_t>() == back_end.rank())
+            std::_Exit(3);
+        back_end.reply(packet, 1);
         break;
     default: fail(__FILE__, __LINE__, "tag", "is unknown");
     }

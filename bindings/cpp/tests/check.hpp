@@ -12,7 +12,7 @@
 // Longer than any wait of these programs; it passes only when something hangs.
 inline constexpr std::chrono::milliseconds hang{60000};
 
-enum Tag : std::int32_t { NUMBERS = sapwood::first_tag, ARRAYS, TEXTS, RANK, WAVE, SILENT };
+enum Tag : std::int32_t { NUMBERS = sapwood::first_tag, ARRAYS, TEXTS, RANK, WAVE, SILENT, ASKED, UNASKED, END };
 
 [[noreturn]] inline void fail(const char *file, int line, const char *what, const char *text)
 {

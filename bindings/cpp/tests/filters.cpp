@@ -21,11 +21,11 @@ static void lets_go_by(sapwood::Network &network, const std::string &rule)
     options.rule = rule;
     options.rule_text = "3";
     sapwood::Stream stream = network.open_stream(options);
-    stream.broadcast(SILENT, 3u);
-    const sapwood::Answer answer = stream.recv(hang);
+    const sapwood::Answer answer = stream.ask(hang, SILENT, 3u);
     CHECK(answer.read<std::uint32_t>() == 3 && answer.missing().size() == 1);
+    CHECK(sapwood::cause_of(answer.missing()[0]) == sapwood::Cause::late);
     CHECK(std::string(answer.missing()[0].ranks) == "3");
-    CHECK(std::strstr(answer.missing()[0].reason, "when the stream's rule let wave 0 go"));
+    CHECK(std::strstr(answer.missing()[0].reason, "when the stream's rule let the answer to question 0 go"));
     options.rule_text.clear();
     THROWS(sapwood::Error, FILTER, "a text of one digit", network.open_stream(options));
 }

@@ -55,7 +55,7 @@ static void a_sum_over_everyone(sapwood::Network &network)
         stream.broadcast(RANK, wave);
         const sapwood::Answer answer = stream.recv();
         CHECK(answer.read<std::int32_t>() == size * (size - 1) / 2 + wave * size);
-        CHECK(answer.wave() == static_cast<std::uint64_t>(wave) && answer.is_complete());
+        CHECK(answer.question() == static_cast<std::uint64_t>(wave) && answer.is_complete());
         CHECK(!answer.is_late() && answer.missing().empty());
         CHECK(answer.contributor_count() == network.size());
     }
@@ -90,6 +90,60 @@ static void one_member(sapwood::Network &network)
     stream.send_to(sapwood::Recipients::all(), RANK, 5000);
     const sapwood::Answer all = stream.recv(hang);
     CHECK(all.read<std::int32_t>() == 5000 + static_cast<std::int32_t>(last));
+}
+
+static void each_question_has_its_own_answer(sapwood::Network &network)
+{
+    sapwood::StreamOptions options;
+    options.up = "sum";
+    sapwood::Stream stream = network.open_stream(options);
+    const auto size = static_cast<std::int32_t>(network.size());
+    const std::chrono::milliseconds soon(50);
+    const std::int32_t nap_ms = 2000;
+    THROWS(sapwood::Timeout, TIMEOUT, "no answer within 50 ms", stream.ask(soon, ASKED, nap_ms, 1));
+    for (std::int32_t number = 42; number <= 44; number++) {
+        const sapwood::Answer answer = stream.ask(hang, ASKED, 0, number);
+        CHECK(answer.read<std::int32_t>() == number * size);
+        CHECK(answer.question() == static_cast<std::uint64_t>(number - 41));
+    }
+    CHECK(stream.discarded() == 1 && !stream.try_recv());
+    const sapwood::Answer among = stream.ask(UNASKED);
+    CHECK(among.read<std::int32_t>() == size);
+    for (std::int32_t number = -1; number >= -2; number--) {
+        const sapwood::Answer unasked = stream.recv(hang);
+        CHECK(!unasked.question() && unasked.read<std::int32_t>() == number * size);
+    }
+    sapwood::Question slow = stream.ask_async(ASKED, nap_ms, 7);
+    sapwood::Question next = stream.ask_async(ASKED, 0, 8);
+    CHECK(!slow.try_wait());
+    THROWS(sapwood::Timeout, TIMEOUT, "no answer", slow.wait(soon));
+    const sapwood::Answer second = next.wait();
+    const sapwood::Answer first = slow.wait(hang);
+    CHECK(first.read<std::int32_t>() == 7 * size && second.read<std::int32_t>() == 8 * size);
+    CHECK(first.question() == slow.number() && second.question() == next.number());
+    options.up.clear();
+    options.wave = SAPWOOD_WAVE_IMMEDIATE;
+    sapwood::Stream at_once = network.open_stream(options);
+    THROWS(sapwood::Misuse, USAGE, "does not wait for its members", at_once.ask(ASKED, 0, 1));
+}
+
+static void the_cause_of_one_that_is_gone(sapwood::Network &network)
+{
+    if (network.size() == 1)
+        return;
+    sapwood::StreamOptions options;
+    options.up = "sum";
+    sapwood::Stream stream = network.open_stream(options);
+    stream.try_broadcast(END, std::uint32_t(0));
+    const sapwood::Answer answer = stream.recv(hang);
+    CHECK(answer.missing().size() == 1);
+    CHECK(sapwood::cause_of(answer.missing()[0]) == sapwood::Cause::exited);
+    CHECK(answer.missing()[0].cause_detail == 3);
+    std::optional<sapwood::Event> event;
+    do
+        event = network.next_event();
+    while (event && event->kind != SAPWOOD_EVENT_LOST);
+    CHECK(event && event->cause == sapwood::Cause::exited && event->cause_detail == 3);
 }
 
 static void waves_that_are_left_out(sapwood::Network &network)
@@ -127,8 +181,11 @@ int main(int argc, char **argv)
         a_sum_over_everyone(network);
         one_member(network);
         waves_that_are_left_out(network);
+        each_question_has_its_own_answer(network);
+        const auto size = static_cast<unsigned>(network.size());
+        the_cause_of_one_that_is_gone(network);
         network.turn(std::chrono::milliseconds(0));
-        std::printf("%s: %u back-ends\n", argv[1], static_cast<unsigned>(network.size()));
+        std::printf("%s: %u back-ends\n", argv[1], size);
         network.close();
         network.close();
     });

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use sapwood::Cause;
 
 use crate::decode;
 use crate::error;
@@ -13,6 +14,12 @@ use crate::ranks::RankSet;
 #[pyclass(module = "sapwood", frozen, get_all)]
 pub(crate) struct Missing {
     ranks: Py<RankSet>,
+    /// Why, for programs: a word.
+    cause: &'static str,
+    /// The exit status of one that `exited`.
+    status: Option<u32>,
+    /// The signal of one that was `killed`.
+    signal: Option<u32>,
     reason: String,
 }
 
@@ -20,9 +27,20 @@ impl Missing {
     pub(crate) fn all(py: Python<'_>, missing: &[sapwood::Missing]) -> PyResult<Vec<Py<Self>>> {
         let of = |missing: &sapwood::Missing| {
             let ranks = Py::new(py, RankSet(missing.ranks.clone()))?;
-            Py::new(py, Self { ranks, reason: missing.reason.clone() })
+            let (status, signal) = ending_of(missing.cause);
+            let (cause, reason) = (missing.cause.name(), missing.reason.clone());
+            Py::new(py, Self { ranks, cause, status, signal, reason })
         };
         missing.iter().map(of).collect()
+    }
+}
+
+/// The exit status and the signal that a cause has.
+pub(crate) fn ending_of(cause: Cause) -> (Option<u32>, Option<u32>) {
+    match cause {
+        Cause::Exited { status } => (Some(status), None),
+        Cause::Killed { signal } => (None, Some(signal)),
+        _ => (None, None),
     }
 }
 
@@ -89,6 +107,13 @@ impl Answer {
         self.answer.wave
     }
 
+    /// The number of the packet that it answers, counted from 0 in each stream; `None` for what
+    /// back-ends have sent unasked.
+    #[getter]
+    fn question(&self) -> Option<u64> {
+        self.answer.question()
+    }
+
     #[getter]
     fn contributors(&self) -> RankSet {
         RankSet(self.answer.contributors.clone())
@@ -121,7 +146,7 @@ impl Answer {
         };
         let contributors = &self.answer.contributors;
         let mut text = format!("Answer({format} from '{contributors}'");
-        for missing in &self.answer.missing {
+        for missing in sapwood::Missing::fold(&self.answer.missing) {
             text.push_str(&format!(", without '{}': {}", missing.ranks, missing.reason));
         }
         text.push(')');
@@ -143,10 +168,6 @@ impl Packet {
 
     pub(crate) fn packet(&self) -> &sapwood::Packet {
         &self.packet
-    }
-
-    pub(crate) fn address(&self) -> (u32, i32) {
-        (self.stream, self.packet.tag())
     }
 }
 

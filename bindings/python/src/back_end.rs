@@ -9,8 +9,9 @@ use sapwood::{Received, Values};
 use sapwood_node::NodeError;
 
 use crate::answer::Packet;
+use crate::awaitable::awaitable;
 use crate::encode;
-use crate::error::Failure;
+use crate::error::{Failure, unless_full};
 use crate::event::Event;
 use crate::handle::{Handle, Signals, Thing};
 use crate::settings;
@@ -57,6 +58,28 @@ impl Leaf {
             self.send(stream, tag, values, wave)?;
         }
         Ok(())
+    }
+
+    /// Answers a packet if that does not wait; the values are still there if it would. Gives
+    /// whether the stream is open.
+    fn reply_at_once(
+        &mut self,
+        to: &sapwood::Packet,
+        values: &mut Option<Values>,
+    ) -> Result<bool, Failure> {
+        match self.0.has_room(to.header.stream) {
+            Ok(false) => return Ok(true),
+            Ok(true) => {}
+            Err(error) => return was_open(Err(error)),
+        }
+        let Some(values) = values.take() else { return Ok(true) };
+        self.reply(to, values)
+    }
+
+    fn reply(&mut self, to: &sapwood::Packet, values: Values) -> Result<bool, Failure> {
+        let is_open = self.0.reply(to, values)?;
+        self.let_answer_leave()?;
+        Ok(is_open)
     }
 
     /// Writes an answer, unless others are about to follow: the packets that they answer are here
@@ -165,8 +188,7 @@ impl BackEnd {
     /// As `recv`, to be awaited.
     #[pyo3(signature = (timeout = None))]
     fn recv_async(slf: &Bound<'_, Self>, timeout: Option<f64>) -> PyResult<Py<PyAny>> {
-        let waiting = slf.py().import("sapwood.waiting")?;
-        Ok(waiting.call_method1("receive", (slf, timeout))?.unbind())
+        awaitable(slf.py(), "receive", (slf, timeout))
     }
 
     fn __aiter__(slf: Py<Self>) -> Py<Self> {
@@ -174,8 +196,7 @@ impl BackEnd {
     }
 
     fn __anext__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        let waiting = slf.py().import("sapwood.waiting")?;
-        Ok(waiting.call_method1("next_of", (slf,))?.unbind())
+        awaitable(slf.py(), "next_of", (slf,))
     }
 
     fn __iter__(slf: Py<Self>) -> Py<Self> {
@@ -195,7 +216,8 @@ impl BackEnd {
         received.map(|received| packet(py, received)).transpose()
     }
 
-    /// Sends values up on a stream.
+    /// Sends values up on a stream, in its next wave: unasked, as the answer to no packet in
+    /// particular, which `reply` is for.
     #[pyo3(signature = (stream, *values, tag = 100, wave = None, format = None))]
     fn send(
         &self,
@@ -220,35 +242,88 @@ impl BackEnd {
         }
     }
 
-    /// Sends values up on the stream of a packet, with its tag; they leave at once if no other
-    /// packet is here to be answered. Gives whether that stream is still open: who has closed it
-    /// wants no answer.
-    #[pyo3(signature = (to, *values, wave = None, format = None))]
+    /// Sends values up as `send` does, if that need not wait; gives whether they were sent.
+    #[pyo3(signature = (stream, *values, tag = 100, format = None))]
+    fn try_send(
+        &self,
+        py: Python<'_>,
+        stream: u32,
+        values: &Bound<'_, PyTuple>,
+        tag: i32,
+        format: Option<&str>,
+    ) -> PyResult<bool> {
+        let values = encode::values(values, format)?;
+        self.handle.enter(py, move |Leaf(back_end)| {
+            Ok(unless_full(back_end.try_send(stream, tag, values))?.is_some())
+        })
+    }
+
+    /// As `send`, to be awaited: while the window is full, other tasks run.
+    #[pyo3(signature = (stream, *values, tag = 100, format = None, timeout = None))]
+    fn send_async(
+        slf: &Bound<'_, Self>,
+        stream: u32,
+        values: &Bound<'_, PyTuple>,
+        tag: i32,
+        format: Option<&str>,
+        timeout: Option<f64>,
+    ) -> PyResult<Py<PyAny>> {
+        awaitable(slf.py(), "send_up", (slf, stream, values, tag, format, timeout))
+    }
+
+    /// Answers a packet of the front-end's, and no other: sends values up on its stream with its
+    /// tag. They leave at once if no other packet is here to be answered. Gives whether that stream
+    /// is still open: the front-end that has closed it wants no answer.
+    #[pyo3(signature = (to, *values, format = None))]
     fn reply(
         &self,
         py: Python<'_>,
         to: &Bound<'_, Packet>,
         values: &Bound<'_, PyTuple>,
-        wave: Option<u64>,
         format: Option<&str>,
     ) -> PyResult<bool> {
         let values = encode::values(values, format)?;
-        let (stream, tag) = to.get().address();
+        let to = to.get().packet();
         let mut left = Some(values);
         let mut is_open = true;
         if left.as_ref().is_some_and(is_small) {
-            is_open = self.handle.touch(py, |leaf| {
-                let sent = leaf.send_at_once(stream, tag, &mut left, wave);
-                was_open(sent.and_then(|()| leaf.let_answer_leave()))
-            })?;
+            is_open = self.handle.touch(py, |leaf| leaf.reply_at_once(to, &mut left))?;
         }
         match left {
-            Some(values) if is_open => self.handle.enter(py, move |leaf| {
-                let sent = leaf.send(stream, tag, values, wave);
-                was_open(sent.and_then(|()| leaf.let_answer_leave()))
-            }),
+            Some(values) if is_open => self.handle.enter(py, move |leaf| leaf.reply(to, values)),
             _ => Ok(is_open),
         }
+    }
+
+    /// As `reply`, to be awaited: while the window is full, other tasks run.
+    #[pyo3(signature = (to, *values, format = None, timeout = None))]
+    fn reply_async(
+        slf: &Bound<'_, Self>,
+        to: &Bound<'_, Packet>,
+        values: &Bound<'_, PyTuple>,
+        format: Option<&str>,
+        timeout: Option<f64>,
+    ) -> PyResult<Py<PyAny>> {
+        awaitable(slf.py(), "reply", (slf, to, values, format, timeout))
+    }
+
+    /// Whether the stream is open; nothing while its window is full.
+    fn _try_reply(
+        &self,
+        py: Python<'_>,
+        to: &Bound<'_, Packet>,
+        values: &Bound<'_, PyTuple>,
+        format: Option<&str>,
+    ) -> PyResult<Option<bool>> {
+        let values = encode::values(values, format)?;
+        let to = to.get().packet();
+        self.handle.enter(py, move |leaf| {
+            let is_open = unless_full(leaf.0.try_reply(to, values))?;
+            if is_open.is_some() {
+                leaf.let_answer_leave()?;
+            }
+            Ok(is_open)
+        })
     }
 
     /// Writes the packets sent so far.

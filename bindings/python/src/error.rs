@@ -41,6 +41,15 @@ impl Failure {
     }
 }
 
+/// What was done, or nothing where it would have had to wait.
+pub(crate) fn unless_full<T>(done: sapwood::Result<T>) -> Result<Option<T>, Failure> {
+    match done {
+        Ok(done) => Ok(Some(done)),
+        Err(sapwood::Error::WouldWait { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// An error of a class of `sapwood.errors`.
 pub(crate) fn own(py: Python<'_>, class: &str, text: &str) -> PyErr {
     match instance(py, class, text) {
@@ -91,12 +100,15 @@ fn class_of(error: &sapwood::Error) -> &'static str {
         Error::Misuse(NodeError::Filter(_)) => "FilterError",
         Error::Misuse(NodeError::TooLong { .. } | NodeError::TooManyValues { .. })
         | Error::Packet(_) => "ValuesError",
-        Error::Misuse(_) => "MisuseError",
+        Error::Misuse(_) | Error::Unreceived { .. } => "MisuseError",
         Error::Start(_) => "StartError",
         Error::Timeout { .. } => "TimeoutError",
         Error::NoMemberLeft { .. } => "NoMemberLeftError",
         Error::NoValue { .. } => "NoValueError",
         Error::Ended { .. } => "EndedError",
+        Error::Group(sapwood::GroupFailure::Ended) => "EndedError",
+        Error::Group(sapwood::GroupFailure::NoValue { .. }) => "NoValueError",
+        Error::Group(_) => "GroupError",
         Error::NodeProgram => "ProgramError",
         Error::File { .. } => "FileError",
         // `Interrupted` stands for an exception of Python's, which is raised in its place.

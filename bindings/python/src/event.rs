@@ -2,6 +2,7 @@
 
 use pyo3::prelude::*;
 
+use crate::answer::ending_of;
 use crate::ranks::RankSet;
 
 /// An attach point.
@@ -42,6 +43,12 @@ pub(crate) struct Event {
     back_ends: Option<Py<RankSet>>,
     /// A description for display.
     reason: Option<String>,
+    /// Why a process or back-ends are lost, for programs: a word.
+    cause: Option<&'static str>,
+    /// The exit status of a process that `exited`.
+    status: Option<u32>,
+    /// The signal of a process that was `killed`.
+    signal: Option<u32>,
     /// The stream that it is about.
     stream: Option<u32>,
     /// The process that adopted the children of a lost one.
@@ -61,6 +68,9 @@ impl Event {
             rank: None,
             back_ends: None,
             reason: None,
+            cause: None,
+            status: None,
+            signal: None,
             stream: None,
             adopter: None,
             orphans: Vec::new(),
@@ -86,14 +96,20 @@ impl Event {
             E::StartFailed { rank, text } => {
                 Self { rank: Some(rank), reason: Some(text), ..of("start_failed") }
             }
-            E::Lost { rank, back_ends, reason } => Self {
+            E::Lost { rank, back_ends, reason, cause } => Self {
                 rank: Some(rank),
+                cause: Some(cause.name()),
+                status: ending_of(cause).0,
+                signal: ending_of(cause).1,
                 back_ends: set(back_ends)?,
                 reason: Some(reason),
                 ..of("lost")
             },
-            E::Broken { rank, back_ends, reason } => Self {
+            E::Broken { rank, back_ends, reason, cause } => Self {
                 rank: Some(rank),
+                cause: Some(cause.name()),
+                status: ending_of(cause).0,
+                signal: ending_of(cause).1,
                 back_ends: set(back_ends)?,
                 reason: Some(reason),
                 ..of("broken")

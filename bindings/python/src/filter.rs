@@ -228,6 +228,9 @@ pub(crate) struct Wave {
     stream: u32,
     #[pyo3(get)]
     number: u64,
+    /// The number of the packet that its packets answer.
+    #[pyo3(get)]
+    question: Option<u64>,
     #[pyo3(get)]
     packets: Vec<Py<Packet>>,
     #[pyo3(get)]
@@ -260,6 +263,7 @@ impl Wave {
         Ok(Self {
             stream: wave.stream,
             number: wave.wave,
+            question: sapwood_packet::question_of(wave.wave),
             packets: wave.packets.iter().map(copy).collect::<PyResult<_>>()?,
             contributors: Py::new(py, RankSet(wave.contributors.to_set()))?,
             rank: wave.rank,

@@ -8,6 +8,7 @@
 //! python/sapwood: the waiting of asyncio, the exceptions and the types are written there.
 
 mod answer;
+mod awaitable;
 mod back_end;
 mod decode;
 mod encode;
@@ -15,6 +16,7 @@ mod error;
 mod event;
 mod file;
 mod filter;
+mod group;
 mod handle;
 mod measure;
 mod network;
@@ -41,6 +43,8 @@ mod _native {
     use super::file::FilterFile;
     #[pymodule_export]
     use super::filter::{Wave, filters_at_work};
+    #[pymodule_export]
+    use super::group::{GroupCall, GroupMember, GroupResult, GroupValue, make_key};
     #[pymodule_export]
     use super::measure::{filter_calls, round_trips};
     #[pymodule_export]

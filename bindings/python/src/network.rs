@@ -5,9 +5,10 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple, PyType};
+use sapwood::PendingAnswer;
 
 use crate::answer::Answer;
-use crate::error::Failure;
+use crate::error::{Failure, unless_full};
 use crate::event::{AttachPoint, Event};
 use crate::file::{self, FilterFile};
 use crate::filter;
@@ -19,7 +20,8 @@ use crate::stream::{self, Stream};
 
 /// A network with its streams, which share one loop.
 pub(crate) struct FrontEnd {
-    // Streams close before their network, in the order of these fields.
+    // Questions and streams go before their network, in the order of these fields.
+    questions: BTreeMap<(u32, u64), PendingAnswer>,
     streams: BTreeMap<u32, sapwood::Stream>,
     network: sapwood::Network,
 }
@@ -40,6 +42,7 @@ impl Thing for FrontEnd {
 
     fn close(mut self) -> sapwood::Result<()> {
         // The streams end with the network; telling it of each takes longer.
+        self.questions.clear();
         std::mem::take(&mut self.streams).into_values().for_each(drop);
         self.network.close()
     }
@@ -47,11 +50,44 @@ impl Thing for FrontEnd {
 
 impl FrontEnd {
     fn new(network: sapwood::Network) -> Self {
-        Self { streams: BTreeMap::new(), network }
+        Self { questions: BTreeMap::new(), streams: BTreeMap::new(), network }
     }
 
     pub(crate) fn stream(&mut self, id: u32) -> Result<&mut sapwood::Stream, Failure> {
         self.streams.get_mut(&id).ok_or_else(|| Failure::closed("the stream"))
+    }
+
+    /// Asks on a stream if that need not wait, and keeps the question; gives its number, or nothing
+    /// while the stream's window is full.
+    pub(crate) fn begin_question(
+        &mut self,
+        stream: u32,
+        tag: i32,
+        values: sapwood::Values,
+    ) -> Result<Option<u64>, Failure> {
+        let pending = unless_full(self.stream(stream)?.ask_async(tag, values))?;
+        let Some(pending) = pending else { return Ok(None) };
+        let number = pending.question();
+        self.questions.insert((stream, number), pending);
+        Ok(Some(number))
+    }
+
+    /// The answer to such a question, if it is there.
+    pub(crate) fn take_answer(
+        &mut self,
+        stream: u32,
+        number: u64,
+    ) -> Result<Option<sapwood::Answer>, Failure> {
+        self.stream(stream)?;
+        match self.questions.get_mut(&(stream, number)) {
+            Some(pending) => Ok(pending.try_take()?),
+            None => Ok(None),
+        }
+    }
+
+    /// Waits for the answer no more.
+    pub(crate) fn forget_question(&mut self, stream: u32, number: u64) {
+        self.questions.remove(&(stream, number));
     }
 
     pub(crate) fn has_stream(&self, id: u32) -> bool {

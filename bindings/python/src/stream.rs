@@ -8,8 +8,9 @@ use pyo3::types::{PyString, PyTuple};
 use sapwood::{FIRST_TAG, Policy, WaveRule};
 
 use crate::answer::Answer;
+use crate::awaitable::awaitable;
 use crate::encode;
-use crate::error::Failure;
+use crate::error::{Failure, unless_full};
 use crate::network::{self, FrontEnd, Network};
 use crate::ranks::{self, RankSet};
 use crate::settings;
@@ -90,7 +91,49 @@ impl Stream {
         })
     }
 
-    /// The next answer; waits for it, and not longer than this many seconds if they are given.
+    /// Sends values down as `send` does, if that need not wait; gives whether they were sent.
+    #[pyo3(signature = (*values, tag = 100, to = None, format = None, flush = true))]
+    fn try_send(
+        &self,
+        py: Python<'_>,
+        values: &Bound<'_, PyTuple>,
+        tag: i32,
+        to: Option<&Bound<'_, PyAny>>,
+        format: Option<&str>,
+        flush: bool,
+    ) -> PyResult<bool> {
+        let values = encode::values(values, format)?;
+        let to = to.map(ranks::extract).transpose()?;
+        let id = self.id;
+        self.network.get().handle.enter(py, move |it| {
+            let stream = it.stream(id)?;
+            let sent = match to {
+                Some(ranks) => stream.try_send_to_ranks(ranks, tag, values),
+                None => stream.try_broadcast(tag, values),
+            };
+            let is_sent = unless_full(sent)?.is_some();
+            if is_sent && flush {
+                it.flush()?;
+            }
+            Ok(is_sent)
+        })
+    }
+
+    /// As `send`, to be awaited: while the window is full, other tasks run.
+    #[pyo3(signature = (*values, tag = 100, to = None, format = None, timeout = None))]
+    fn send_async(
+        slf: &Bound<'_, Self>,
+        values: &Bound<'_, PyTuple>,
+        tag: i32,
+        to: Option<&Bound<'_, PyAny>>,
+        format: Option<&str>,
+        timeout: Option<f64>,
+    ) -> PyResult<Py<PyAny>> {
+        awaitable(slf.py(), "send", (slf, values, tag, to, format, timeout))
+    }
+
+    /// The next answer that is none to `ask`; waits for it, and not longer than this many seconds
+    /// if they are given.
     #[pyo3(signature = (timeout = None))]
     fn recv(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Py<Answer>> {
         let timeout = timeout.map(|timeout| settings::seconds("timeout", timeout)).transpose()?;
@@ -104,7 +147,8 @@ impl Stream {
         answer.map(|answer| network::answer(py, answer)).transpose()
     }
 
-    /// Sends values down and waits for the next answer.
+    /// Asks all members and waits for the answer to this question, and not longer than this many
+    /// seconds if they are given.
     #[pyo3(signature = (*values, tag = 100, format = None, timeout = None))]
     fn ask(
         &self,
@@ -117,17 +161,65 @@ impl Stream {
         let values = encode::values(values, format)?;
         let timeout = timeout.map(|timeout| settings::seconds("timeout", timeout)).transpose()?;
         let answer = self.enter(py, move |stream| {
-            stream.broadcast(tag, values)?;
-            wait(stream, timeout)
+            Ok(match timeout {
+                Some(timeout) => stream.ask_timeout(tag, values, timeout)?,
+                None => stream.ask(tag, values)?,
+            })
         })?;
         network::answer(py, answer)
+    }
+
+    /// As `ask`, to be awaited; several questions may be under way.
+    #[pyo3(signature = (*values, tag = 100, format = None, timeout = None))]
+    fn ask_async(
+        slf: &Bound<'_, Self>,
+        values: &Bound<'_, PyTuple>,
+        tag: i32,
+        format: Option<&str>,
+        timeout: Option<f64>,
+    ) -> PyResult<Py<PyAny>> {
+        awaitable(slf.py(), "ask", (slf, values, tag, format, timeout))
+    }
+
+    fn _begin_question(
+        &self,
+        py: Python<'_>,
+        values: &Bound<'_, PyTuple>,
+        tag: i32,
+        format: Option<&str>,
+    ) -> PyResult<Option<u64>> {
+        let values = encode::values(values, format)?;
+        let id = self.id;
+        self.network.get().handle.enter(py, move |it| {
+            let number = it.begin_question(id, tag, values)?;
+            it.flush()?;
+            Ok(number)
+        })
+    }
+
+    fn _take_answer(&self, py: Python<'_>, number: u64) -> PyResult<Option<Py<Answer>>> {
+        let id = self.id;
+        let handle = &self.network.get().handle;
+        let answer = handle.enter(py, move |it| it.take_answer(id, number))?;
+        answer.map(|answer| network::answer(py, answer)).transpose()
+    }
+
+    fn _forget_question(&self, py: Python<'_>, number: u64) -> PyResult<()> {
+        let id = self.id;
+        let handle = &self.network.get().handle;
+        if handle.is_closed() {
+            return Ok(());
+        }
+        handle.enter(py, move |it| {
+            it.forget_question(id, number);
+            Ok(())
+        })
     }
 
     /// As `recv`, to be awaited.
     #[pyo3(signature = (timeout = None))]
     fn recv_async(slf: &Bound<'_, Self>, timeout: Option<f64>) -> PyResult<Py<PyAny>> {
-        let waiting = slf.py().import("sapwood.waiting")?;
-        Ok(waiting.call_method1("receive", (slf, timeout))?.unbind())
+        awaitable(slf.py(), "receive", (slf, timeout))
     }
 
     fn __aiter__(slf: Py<Self>) -> Py<Self> {
@@ -135,8 +227,7 @@ impl Stream {
     }
 
     fn __anext__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        let waiting = slf.py().import("sapwood.waiting")?;
-        Ok(waiting.call_method1("next_of", (slf,))?.unbind())
+        awaitable(slf.py(), "next_of", (slf,))
     }
 
     fn __iter__(slf: Py<Self>) -> Py<Self> {
@@ -167,6 +258,12 @@ impl Stream {
     #[getter]
     fn dropped(&self, py: Python<'_>) -> PyResult<u64> {
         self.enter(py, |stream| Ok(stream.dropped()))
+    }
+
+    /// How many answers were discarded because their question was not waited for any more.
+    #[getter]
+    fn discarded(&self, py: Python<'_>) -> PyResult<u64> {
+        self.enter(py, |stream| Ok(stream.discarded()))
     }
 
     /// As the network's.

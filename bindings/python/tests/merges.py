@@ -32,8 +32,8 @@ def report(wave: sapwood.Wave) -> object:
 
 def failing(wave: sapwood.Wave) -> object:
     """Raises where the wave has an odd number, and only below the front-end."""
-    if wave.number % 2 and not wave.is_root:
-        raise ValueError(f"wave {wave.number} is odd")
+    if (wave.question or 0) % 2 and not wave.is_root:
+        raise ValueError(f"wave {wave.question} is odd")
     return sum(wave.values)
 
 
@@ -44,7 +44,7 @@ def rubbish(wave: sapwood.Wave) -> object:
 
 def nothing(wave: sapwood.Wave) -> object:
     """Gives no packet but the last of three."""
-    return sum(wave.values) if not wave.is_root or wave.number == 2 else None
+    return sum(wave.values) if not wave.is_root or wave.question == 2 else None
 
 
 def several(wave: sapwood.Wave) -> None:

@@ -87,7 +87,7 @@ def test_it_may_give_no_packet_or_several_things(tree: sapwood.Network) -> None:
     with tree.stream(up="python:merges:nothing") as stream:
         for _ in range(3):
             stream.send("rank")
-        assert stream.recv(HANG).wave == 2
+        assert stream.recv(HANG).question == 2
     answer = asked(tree, "python:merges:several")
     assert answer.value == (6, "by hand") and answer.tag == 200
 
@@ -178,7 +178,7 @@ def let_go(network: sapwood.Network, rule: Any) -> sapwood.Answer:
     with network.stream(up="sum", rule=rule) as stream:
         answer = stream.ask("hush", 3, timeout=HANG)
     assert answer.value == 3 and str(answer.contributors) == "0-2"
-    assert "when the stream's rule let wave 0 go" in answer.missing[0].reason
+    assert "when the stream's rule let the answer to question 0 go" in answer.missing[0].reason
     return answer
 
 

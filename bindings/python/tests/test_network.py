@@ -21,7 +21,7 @@ def test_a_question_is_answered_by_all_as_one(opened: Opener, topology: str) -> 
     for wave in range(3):
         answer = stream.ask("rank", timeout=HANG)
         assert answer.value == count * (count - 1) // 2
-        assert (answer.wave, answer.format, answer.tag) == (wave, "%ld", sapwood.FIRST_TAG)
+        assert (answer.question, answer.format, answer.tag) == (wave, "%ld", sapwood.FIRST_TAG)
         assert answer.is_complete and not answer.is_late and answer.missing == []
         assert answer.contributors == network.everyone
         assert list(answer.contributors) == list(range(count))

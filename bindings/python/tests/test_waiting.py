@@ -29,7 +29,7 @@ def test_the_descriptor_is_readable_when_something_has_come(opened: Opener) -> N
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 def test_an_answer_is_awaited_beside_other_work(opened: Opener, topology: str) -> None:
-    async def tool() -> tuple[list[int], int]:
+    async def tool() -> tuple[list[int | None], int]:
         network = opened(topology)
         first, second = network.stream(up="sum"), network.stream(up="count")
         ticks = 0
@@ -48,24 +48,24 @@ def test_an_answer_is_awaited_beside_other_work(opened: Opener, topology: str) -
         ticking.cancel()
         count = len(network.everyone)
         assert [answer.value for answer in answers] == [count * (count - 1) // 2, count]
-        return [answer.wave for answer in answers], ticks
+        return [answer.question for answer in answers], ticks
 
-    waves, ticks = asyncio.run(tool())
-    assert waves == [0, 0] and ticks > 1
+    questions, ticks = asyncio.run(tool())
+    assert questions == [0, 0] and ticks > 1
 
 
 def test_a_stream_is_iterated_asynchronously_until_it_closes(opened: Opener) -> None:
-    async def tool() -> list[int]:
+    async def tool() -> list[int | None]:
         network = opened("2")
         stream = network.stream(up="sum")
-        waves = []
+        questions = []
         for _ in range(3):
             stream.send("rank")
         async for answer in stream:
-            waves.append(answer.wave)
-            if len(waves) == 3:
+            questions.append(answer.question)
+            if len(questions) == 3:
                 stream.close()
-        return waves
+        return questions
 
     assert asyncio.run(tool()) == [0, 1, 2]
 

@@ -32,6 +32,16 @@ def answer(back_end: sapwood.BackEnd, packet: sapwood.Packet) -> None:
         os._exit(3)
     elif what == "silent":
         return
+    elif what == "unasked":
+        back_end.send(packet.stream, -1)
+        back_end.reply(packet, rank)
+        assert back_end.try_send(packet.stream, -2)
+    elif what == "twice":
+        back_end.reply(packet, rank)
+        try:
+            back_end.reply(packet, rank)
+        except sapwood.MisuseError as error:
+            back_end.send(packet.stream, str(error))
     elif what == "sample":
         back_end.reply(packet, sample(rest[0], rank))
     elif what == "tags":

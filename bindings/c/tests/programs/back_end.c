@@ -5,6 +5,7 @@
  */
 #include "every_directive.h"
 
+#include <poll.h>
 #include <unistd.h>
 
 static sapwood_back_end_t *back_end;
@@ -77,6 +78,42 @@ static void answer_series(const sapwood_packet_t *packet)
     free(series);
 }
 
+/* "%d milliseconds %d number": the number, after a nap of this back-end if it is the first. */
+static void answer_asked(const sapwood_packet_t *packet)
+{
+    int32_t nap_ms, number;
+    bool is_open = false;
+    OK(sapwood_packet_read(packet, &error, "%d %d", &nap_ms, &number));
+    if (sapwood_back_end_rank(back_end) == 0 && nap_ms > 0)
+        CHECK(poll(NULL, 0, nap_ms) == 0);
+    OK(sapwood_back_end_reply(back_end, packet, &is_open, &error, "%d", number));
+    CHECK(is_open);
+    REFUSED(sapwood_back_end_reply(back_end, packet, NULL, &error, "%d", number), USAGE, "has passed");
+    REFUSED(sapwood_back_end_reply(back_end, NULL, NULL, &error, "%d", number), USAGE, "NULL");
+}
+
+/* One value unasked, the answer, and another value unasked. */
+static void answer_among_others(const sapwood_packet_t *packet)
+{
+    uint32_t stream = sapwood_packet_stream(packet);
+    OK(sapwood_back_end_send(back_end, stream, TAG_UNASKED, &error, "%d", -1));
+    OK(sapwood_back_end_reply(back_end, packet, NULL, &error, "%d", 1));
+    OK(sapwood_back_end_try_send(back_end, stream, TAG_UNASKED, &error, "%d", -2));
+}
+
+/* Sends until there is no room, and waits for room to say so. */
+static void flood(const sapwood_packet_t *packet)
+{
+    char load[1000] = {0};
+    int code;
+    do
+        code = sapwood_back_end_try_send(back_end, sapwood_packet_stream(packet), TAG_FLOOD, &error, "%ac",
+                                         load, (uint32_t)sizeof load);
+    while (code == 0);
+    CHECK(code == SAPWOOD_ERROR_WOULD_WAIT && strcmp(sapwood_error_name(code), "would_wait") == 0);
+    OK(sapwood_back_end_send(back_end, sapwood_packet_stream(packet), TAG_FLOODED, &error, ""));
+}
+
 static void misuse(const sapwood_packet_t *packet)
 {
     uint32_t stream = sapwood_packet_stream(packet);
@@ -109,6 +146,9 @@ static void answer(const sapwood_packet_t *packet)
     case TAG_SILENT: answer_or_be_silent(packet); break;
     case TAG_DOUBLES: answer_doubles(packet); break;
     case TAG_SERIES: answer_series(packet); break;
+    case TAG_ASKED: answer_asked(packet); break;
+    case TAG_UNASKED: answer_among_others(packet); break;
+    case TAG_FLOOD: flood(packet); break;
     default: fail(__FILE__, __LINE__, "tag", "is unknown");
     }
 }

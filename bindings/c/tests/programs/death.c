@@ -8,6 +8,7 @@ static void check_missing(const sapwood_answer_t *answer)
     size_t count = 0;
     const sapwood_missing_t *missing = sapwood_answer_missing(answer, &count);
     CHECK(count == 1 && strcmp(missing[0].ranks, "2") == 0 && strlen(missing[0].reason) > 0);
+    CHECK(missing[0].cause == SAPWOOD_CAUSE_EXITED && missing[0].cause_detail == 3);
     CHECK(missing[0].range_count == 1 && missing[0].ranges[0].first == 2);
     CHECK(!sapwood_answer_is_complete(answer));
     CHECK(sapwood_answer_contributor_count(answer) == 3);

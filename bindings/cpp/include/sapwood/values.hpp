@@ -85,6 +85,10 @@ struct NoMemberLeft : Error {
 struct NoValue : Error {
     using Error::Error;
 };
+// Nothing was sent, since the stream's window is full.
+struct WouldWait : Error {
+    using Error::Error;
+};
 // The call makes no sense.
 struct Misuse : Error {
     using Error::Error;
@@ -105,6 +109,7 @@ namespace detail {
     case SAPWOOD_ERROR_NO_VALUE: throw NoValue(code, text);
     case SAPWOOD_ERROR_USAGE: throw Misuse(code, text);
     case SAPWOOD_ERROR_FORMAT: throw FormatError(code, text);
+    case SAPWOOD_ERROR_WOULD_WAIT: throw WouldWait(code, text);
     default: throw Error(code, text);
     }
 }

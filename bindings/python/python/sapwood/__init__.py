@@ -29,21 +29,32 @@ from ._native import (
     Stream,
     Wave,
 )
+from .causes import Cause
 from .errors import *  # noqa: F403
 from .errors import __all__ as _errors
 from .filters import PythonFilter
+from .group import LAND, LOR, MAX, MIN, PROD, SUM, Group, GroupRequest, make_key
 from .programs import binary, node_program
 
 __version__ = VERSION
 
 __all__ = [
     "FIRST_TAG",
+    "LAND",
+    "LOR",
+    "MAX",
+    "MIN",
+    "PROD",
+    "SUM",
     "Answer",
     "Arrivals",
     "AttachPoint",
     "BackEnd",
+    "Cause",
     "Event",
     "FilterFile",
+    "Group",
+    "GroupRequest",
     "Missing",
     "Network",
     "NodeStatus",
@@ -55,6 +66,7 @@ __all__ = [
     "Wave",
     "binary",
     "errors",
+    "make_key",
     "node_program",
     "sketch",
 ]

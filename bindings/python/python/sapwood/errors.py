@@ -54,6 +54,10 @@ class LayoutError(ValuesError, BufferError):
     """The elements of an array do not lie as a packet needs them: one behind another."""
 
 
+class GroupError(MisuseError):
+    """A group does not take this member in, or a call to it is wrong; the message says why."""
+
+
 class StartError(SapwoodError):
     """Processes of the tree did not start. No process is left running."""
 
@@ -102,6 +106,7 @@ __all__ = [
     "FileError",
     "FilterError",
     "ForkedError",
+    "GroupError",
     "LayoutError",
     "MisuseError",
     "NoValueError",

@@ -8,10 +8,14 @@ deadline: `idle_time` says when that is.
 from __future__ import annotations
 
 import asyncio
-from typing import Protocol, TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 from .errors import ClosedError, EndedError, TimeoutError
+
+if TYPE_CHECKING:
+    from ._native import Answer, BackEnd, Packet, Stream
 
 T = TypeVar("T", covariant=True)
 
@@ -19,12 +23,20 @@ CLOSED_SECONDS = 0.2
 """How soon a waiting task is told that its source was closed meanwhile."""
 
 
-class Source(Protocol[T]):
-    """What can be awaited: a stream, or a back-end."""
+NO_ROOM = "no room on the stream"
 
-    def try_recv(self) -> T | None: ...
+
+class Waitable(Protocol):
+    """What a loop can wait for: a stream, or a back-end."""
+
     def fileno(self) -> int: ...
     def idle_time(self) -> float | None: ...
+
+
+class Source(Waitable, Protocol[T]):
+    """What receives."""
+
+    def try_recv(self) -> T | None: ...
 
 
 class _Watch:
@@ -57,24 +69,81 @@ class _Watch:
 _watches: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[int, _Watch]] = WeakKeyDictionary()
 
 
-async def receive(source: Source[T], timeout: float | None = None) -> T:
-    """The next that a stream or a back-end receives."""
-    received = source.try_recv()
-    if received is not None:
-        return received
+async def until(source: Waitable, attempt: Callable[[], T | None], timeout: float | None, late: str) -> T:
+    """What an attempt gives as soon as it gives something; it must not wait itself."""
+    got = attempt()
+    if got is not None:
+        return got
     loop = asyncio.get_running_loop()
     descriptor = source.fileno()
     watches = _watches.setdefault(loop, {})
     watch = watches.setdefault(descriptor, _Watch(loop, descriptor))
-    until = None if timeout is None else loop.time() + timeout
-    while received is None:
-        left = None if until is None else until - loop.time()
+    end = None if timeout is None else loop.time() + timeout
+    while got is None:
+        left = None if end is None else end - loop.time()
         if left is not None and left <= 0:
-            raise TimeoutError(f"nothing came within {timeout} s")
+            raise TimeoutError(f"{late} within {timeout} s")
         limits = (left, source.idle_time(), CLOSED_SECONDS)
         await watch.wait(min(limit for limit in limits if limit is not None))
-        received = source.try_recv()
-    return received
+        got = attempt()
+    return got
+
+
+async def receive(source: Source[T], timeout: float | None = None) -> T:
+    """The next that a stream or a back-end receives."""
+    return await until(source, source.try_recv, timeout, "nothing came")
+
+
+async def ask(
+    stream: Stream, values: tuple[Any, ...], tag: int, format: str | None, timeout: float | None
+) -> Answer:
+    """The answer to a question, which is given up when this is cancelled."""
+    loop = asyncio.get_running_loop()
+    end = None if timeout is None else loop.time() + timeout
+
+    def begin() -> int | None:
+        return stream._begin_question(values, tag, format)
+
+    number = await until(stream, begin, timeout, NO_ROOM)
+    left = None if end is None else max(end - loop.time(), 0.0)
+    try:
+        return await until(stream, lambda: stream._take_answer(number), left, "no answer")
+    finally:
+        stream._forget_question(number)
+
+
+async def send(
+    stream: Stream,
+    values: tuple[Any, ...],
+    tag: int,
+    to: Any,
+    format: str | None,
+    timeout: float | None,
+) -> None:
+    """Sends values down as soon as there is room."""
+    await until(stream, lambda: stream.try_send(*values, tag=tag, to=to, format=format) or None, timeout, NO_ROOM)
+
+
+async def send_up(
+    back_end: BackEnd,
+    stream: int,
+    values: tuple[Any, ...],
+    tag: int,
+    format: str | None,
+    timeout: float | None,
+) -> None:
+    """Sends values up as soon as there is room, and writes them."""
+    await until(
+        back_end, lambda: back_end.try_send(stream, *values, tag=tag, format=format) or None, timeout, NO_ROOM
+    )
+    back_end.flush()
+
+
+async def reply(
+    back_end: BackEnd, to: Packet, values: tuple[Any, ...], format: str | None, timeout: float | None
+) -> bool:
+    """Answers a packet as soon as there is room."""
+    return await until(back_end, lambda: back_end._try_reply(to, values, format), timeout, NO_ROOM)
 
 
 async def next_of(source: Source[T]) -> T:

@@ -1,0 +1,402 @@
+//! One member of a group. The package beside it gives it the calls of mpi4py.
+//!
+//! A group's handle may be used by several threads at once, unlike a network's: each call only
+//! starts an operation or looks whether it has ended.
+
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use sapwood::{Element, GroupAnswer, GroupOperation, GroupRequest, Key, Number, Reduction};
+
+use crate::error::{Failure, of_network, own};
+use crate::ranks::{self, RankSet};
+use crate::settings;
+
+/// How often Python's signals are looked at during a wait.
+const SIGNAL_LOOK: Duration = Duration::from_millis(50);
+
+/// A new key in a file that only its owner can read.
+#[pyfunction]
+pub(crate) fn make_key(path: PathBuf) -> PyResult<()> {
+    let failed = |error: &dyn std::fmt::Display| PyValueError::new_err(error.to_string());
+    let key = Key::generate().map_err(|error| failed(&error))?;
+    key.write_file(&path).map_err(|error| failed(&error))
+}
+
+/// One member.
+#[pyclass(module = "sapwood", frozen, weakref)]
+pub(crate) struct GroupMember {
+    group: Mutex<Option<Arc<sapwood::Group>>>,
+}
+
+/// An operation under way.
+#[pyclass(module = "sapwood", frozen)]
+pub(crate) struct GroupCall {
+    request: Mutex<Option<GroupRequest>>,
+    deadline: Duration,
+}
+
+/// What an operation has given.
+#[pyclass(module = "sapwood", frozen)]
+pub(crate) struct GroupResult {
+    answer: GroupAnswer,
+}
+
+/// A value that another member has sent.
+#[pyclass(module = "sapwood", frozen)]
+pub(crate) struct GroupValue {
+    delivery: sapwood::Delivery,
+}
+
+#[pymethods]
+impl GroupMember {
+    /// Creates a group, or joins that of the member at an address.
+    #[new]
+    #[pyo3(signature = (key, address, names, space, listen, site, tree, timeout, encryption))]
+    #[allow(clippy::too_many_arguments, reason = "the package gives all of them")]
+    fn new(
+        py: Python<'_>,
+        key: Option<PathBuf>,
+        address: Option<String>,
+        names: Option<&Bound<'_, PyAny>>,
+        space: u32,
+        listen: &str,
+        site: u32,
+        tree: &str,
+        timeout: f64,
+        encryption: Option<bool>,
+    ) -> PyResult<Self> {
+        let key = match key {
+            Some(path) => Key::from_file(&path).map_err(|error| refused(&error))?,
+            None => sapwood::key_from_environment()
+                .map_err(|error| of_network(py, &error))?
+                .ok_or_else(|| {
+                    PyValueError::new_err("key: name the key's file, or set SAPWOOD_KEY")
+                })?,
+        };
+        let tree = tree.parse().map_err(|error: sapwood::UnknownTree| refused(&error))?;
+        let deadline = settings::seconds("timeout", timeout)?;
+        let mut builder = sapwood::Group::builder(key).space(space).site(site).listen(listen);
+        builder = builder.tree(tree).deadline(deadline);
+        if let Some(names) = names {
+            builder = builder.names(ranks::extract(names)?);
+        }
+        if let Some(is_on) = encryption {
+            builder = builder.encryption(is_on);
+        }
+        let group = py.detach(move || match address {
+            Some(address) => builder.join(&address),
+            None => builder.create(),
+        });
+        let group = group.map_err(|error| of_network(py, &error))?;
+        Ok(Self { group: Mutex::new(Some(Arc::new(group))) })
+    }
+
+    /// Where others dial this member.
+    #[getter]
+    fn address(&self, py: Python<'_>) -> PyResult<String> {
+        self.with(py, |group| Ok(group.address()))
+    }
+
+    /// The virtual nodes that it carries.
+    #[getter]
+    fn names(&self, py: Python<'_>) -> PyResult<RankSet> {
+        self.with(py, |group| Ok(RankSet(group.names().clone())))
+    }
+
+    /// The virtual nodes that are carried by members, as this one knows them.
+    #[getter]
+    fn everyone(&self, py: Python<'_>) -> PyResult<RankSet> {
+        self.with(py, |group| Ok(RankSet(group.everyone())))
+    }
+
+    /// Values that were dropped, since the program did not take them.
+    #[getter]
+    fn lost(&self, py: Python<'_>) -> PyResult<u64> {
+        self.with(py, |group| Ok(group.lost()))
+    }
+
+    /// Readable while there is news.
+    fn fileno(&self, py: Python<'_>) -> PyResult<i32> {
+        self.with(py, |group| Ok(group.descriptor().as_raw_fd()))
+    }
+
+    /// Makes the descriptor unreadable until there is news again.
+    fn clear(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(py, |group| {
+            group.clear();
+            Ok(())
+        })
+    }
+
+    /// Starts an operation; which settings it takes depends on which it is.
+    #[pyo3(signature = (
+        name, *, root = None, value = None, values = None, operation = "sum", element = "byte",
+        tag = 0, tree = None, timeout = None, number = None
+    ))]
+    #[allow(clippy::too_many_arguments, reason = "the package gives those that apply")]
+    fn start(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        root: Option<u32>,
+        value: Option<Vec<u8>>,
+        values: Option<Vec<(u32, Vec<u8>)>>,
+        operation: &str,
+        element: &str,
+        tag: u64,
+        tree: Option<&str>,
+        timeout: Option<f64>,
+        number: Option<u64>,
+    ) -> PyResult<GroupCall> {
+        let deadline = timeout.map(|timeout| settings::seconds("timeout", timeout)).transpose()?;
+        let tree = tree.map(str::parse).transpose();
+        let tree = tree.map_err(|error: sapwood::UnknownTree| refused(&error))?;
+        let (reduction, element) = (reduction(operation)?, self::element(element)?);
+        let at = root.unwrap_or(0);
+        let bytes = value.clone().unwrap_or_default();
+        self.with(py, |group| {
+            let mut built: GroupOperation<'_> = match name {
+                "barrier" => group.barrier(),
+                "broadcast" => group.broadcast(at, value),
+                "gather" => group.gather(at, bytes),
+                "allgather" => group.allgather(bytes),
+                "scatter" => group.scatter(at, values),
+                "all_to_all" => group.all_to_all(values.unwrap_or_default()),
+                "reduce" => numbers(group, Some(at), reduction, element, &bytes),
+                "allreduce" => numbers(group, None, reduction, element, &bytes),
+                "send" => group.send(at, tag, bytes),
+                "publish" => group.publish(tag, bytes),
+                other => {
+                    let text = format!("there is no operation '{other}'");
+                    return Err(Failure::Own("ValuesError", text));
+                }
+            };
+            if let (Some(root), "barrier" | "allgather" | "allreduce") = (root, name) {
+                built = built.root(root);
+            }
+            if let Some(tree) = tree {
+                built = built.tree(tree);
+            }
+            if let Some(deadline) = deadline {
+                built = built.deadline(deadline);
+            }
+            if let Some(number) = number {
+                built = built.number(number);
+            }
+            let deadline = deadline.unwrap_or(Duration::MAX);
+            let request = Mutex::new(Some(built.start()?));
+            Ok(GroupCall { request, deadline })
+        })
+    }
+
+    /// The next value that another member has sent; none after `timeout` seconds.
+    fn receive(&self, py: Python<'_>, timeout: f64) -> PyResult<Option<GroupValue>> {
+        let until = Instant::now() + settings::seconds("timeout", timeout)?;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let received = py.detach(|| {
+                self.locked(|group| match group.receive(left.min(SIGNAL_LOOK)) {
+                    Ok(delivery) => Ok(Some(delivery)),
+                    Err(sapwood::Error::Timeout { .. }) => Ok(None),
+                    Err(error) => Err(error.into()),
+                })
+            });
+            match received.map_err(|failure| failure.into_error(py))? {
+                Some(delivery) => return Ok(Some(GroupValue { delivery })),
+                None if left.is_zero() => return Ok(None),
+                None => py.check_signals()?,
+            }
+        }
+    }
+
+    /// Waits until this many virtual nodes are carried.
+    fn wait_for(&self, py: Python<'_>, count: u64, timeout: f64) -> PyResult<()> {
+        let timeout = settings::seconds("timeout", timeout)?;
+        let waited = py.detach(|| self.locked(|group| Ok(group.wait_for(count, timeout)?)));
+        waited.map_err(|failure| failure.into_error(py))
+    }
+
+    /// Leaves; once.
+    fn leave(&self, py: Python<'_>) -> PyResult<()> {
+        let group = self.group.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(group) = group else { return Ok(()) };
+        // Where another thread still uses it, it leaves when that is over.
+        let left = py.detach(|| Arc::try_unwrap(group).map_or(Ok(()), sapwood::Group::leave));
+        left.map_err(|error| of_network(py, &error))
+    }
+
+    /// Whether it has left.
+    #[getter]
+    fn closed(&self) -> bool {
+        self.group.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+    }
+}
+
+impl GroupMember {
+    fn with<R>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&sapwood::Group) -> Result<R, Failure>,
+    ) -> PyResult<R> {
+        self.locked(work).map_err(|failure| failure.into_error(py))
+    }
+
+    fn locked<R>(
+        &self,
+        work: impl FnOnce(&sapwood::Group) -> Result<R, Failure>,
+    ) -> Result<R, Failure> {
+        let group = self.group.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let group = group.ok_or_else(|| Failure::closed("the group"))?;
+        work(&group)
+    }
+}
+
+#[pymethods]
+impl GroupCall {
+    /// The result, if there is one by now.
+    fn test(&self, py: Python<'_>) -> PyResult<Option<GroupResult>> {
+        self.look(py, Duration::ZERO)
+    }
+
+    /// Waits for the result, which comes within the operation's deadline.
+    fn wait(&self, py: Python<'_>) -> PyResult<GroupResult> {
+        let begun = Instant::now();
+        loop {
+            if let Some(result) = self.look(py, SIGNAL_LOOK)? {
+                return Ok(result);
+            }
+            py.check_signals()?;
+            if begun.elapsed() > self.deadline.saturating_add(Duration::from_secs(10)) {
+                return Err(own(py, "TimeoutError", "no answer of the group in time"));
+            }
+        }
+    }
+}
+
+impl GroupCall {
+    fn look(&self, py: Python<'_>, time: Duration) -> PyResult<Option<GroupResult>> {
+        let waited = py.detach(|| {
+            let mut request = self.request.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some(open) = request.as_mut() else {
+                return Err(Failure::closed("the request"));
+            };
+            let answer = open.wait_within(time)?;
+            if answer.is_some() {
+                *request = None;
+            }
+            Ok(answer)
+        });
+        let answer = waited.map_err(|failure| failure.into_error(py))?;
+        Ok(answer.map(|answer| GroupResult { answer }))
+    }
+}
+
+#[pymethods]
+impl GroupResult {
+    /// The value, where the operation gives one to this member.
+    #[getter]
+    fn value<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        self.answer.bytes().ok().map(|bytes| PyBytes::new(py, bytes))
+    }
+
+    /// The values of a gather or the like, by virtual node.
+    #[getter]
+    fn parts<'py>(&self, py: Python<'py>) -> Vec<(u32, Bound<'py, PyBytes>)> {
+        let parts = self.answer.parts().unwrap_or_default();
+        parts.into_iter().map(|(name, bytes)| (name, PyBytes::new(py, bytes))).collect()
+    }
+
+    /// The virtual nodes that have taken part.
+    #[getter]
+    fn contributors(&self) -> RankSet {
+        RankSet(self.answer.contributors.clone())
+    }
+
+    /// Those that have not, and why.
+    #[getter]
+    fn missing(&self) -> Vec<(RankSet, String)> {
+        let missing = self.answer.missing.iter();
+        missing.map(|(names, why)| (RankSet(names.clone()), why.to_string())).collect()
+    }
+}
+
+#[pymethods]
+impl GroupValue {
+    #[getter]
+    fn tag(&self) -> u64 {
+        self.delivery.tag
+    }
+
+    /// The virtual nodes that the sender carried.
+    #[getter]
+    fn sender(&self) -> RankSet {
+        RankSet(self.delivery.sender_names.clone())
+    }
+
+    #[getter]
+    fn value<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, self.delivery.bytes())
+    }
+}
+
+fn refused(error: &dyn std::fmt::Display) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+fn reduction(name: &str) -> PyResult<Reduction> {
+    Ok(match name {
+        "sum" => Reduction::Sum,
+        "product" => Reduction::Product,
+        "min" => Reduction::Min,
+        "max" => Reduction::Max,
+        "and" => Reduction::And,
+        "or" => Reduction::Or,
+        other => return Err(refused(&format!("there is no reduction '{other}'"))),
+    })
+}
+
+fn element(name: &str) -> PyResult<Element> {
+    Ok(match name {
+        "byte" => Element::Byte,
+        "i32" => Element::I32,
+        "i64" => Element::I64,
+        "f32" => Element::F32,
+        "f64" => Element::F64,
+        other => return Err(refused(&format!("there is no type '{other}'"))),
+    })
+}
+
+fn numbers<'a>(
+    group: &'a sapwood::Group,
+    root: Option<u32>,
+    reduction: Reduction,
+    element: Element,
+    bytes: &[u8],
+) -> GroupOperation<'a> {
+    match element {
+        Element::Byte => typed::<u8>(group, root, reduction, bytes),
+        Element::I32 => typed::<i32>(group, root, reduction, bytes),
+        Element::I64 => typed::<i64>(group, root, reduction, bytes),
+        Element::F32 => typed::<f32>(group, root, reduction, bytes),
+        Element::F64 => typed::<f64>(group, root, reduction, bytes),
+    }
+}
+
+fn typed<'a, T: Number>(
+    group: &'a sapwood::Group,
+    root: Option<u32>,
+    reduction: Reduction,
+    bytes: &[u8],
+) -> GroupOperation<'a> {
+    let numbers: Vec<T> = bytes.chunks(T::ELEMENT.bytes()).filter_map(T::read).collect();
+    match root {
+        Some(root) => group.reduce(root, reduction, &numbers),
+        None => group.allreduce(reduction, &numbers),
+    }
+}
