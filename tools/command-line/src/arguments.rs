@@ -2,6 +2,8 @@
 //!
 //! The table of arguments is each program's own, and what the arguments mean each tool's.
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
 use clap::Parser;
 use clap::error::ErrorKind;
 
@@ -34,6 +36,19 @@ pub fn explained<T>(error: &clap::Error, program: &str) -> Result<Option<T>, Fai
     }
 }
 
+/// An address with a port; without an address that of the loopback.
+///
+/// # Errors
+/// What to give.
+pub fn listening_address(text: &str) -> Result<SocketAddr, String> {
+    if let Ok(port) = text.trim_start_matches(':').parse::<u16>() {
+        return Ok(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
+    }
+    text.parse().map_err(|_| {
+        "give ADDRESS:PORT or PORT, such as 127.0.0.1:9500, [::1]:9500 or 9500".to_string()
+    })
+}
+
 /// The reader of arguments explains a fault in several paragraphs: what is wrong, tips, the usage
 /// and where help is. The first of these and the tips make one line.
 fn in_one_line(explanation: &str, program: &str) -> String {
@@ -51,6 +66,17 @@ fn in_one_line(explanation: &str, program: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_port_alone_is_one_of_the_loopback() {
+        for text in ["9500", ":9500", "127.0.0.1:9500"] {
+            assert_eq!(listening_address(text), Ok(SocketAddr::from(([127, 0, 0, 1], 9500))));
+        }
+        assert!(listening_address("[::1]:0").is_ok_and(|address| address.is_ipv6()));
+        for wrong in ["", "host:9500", "99999", "1.2.3.4", "1.2.3.4:x"] {
+            assert!(listening_address(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn an_explanation_becomes_one_line_without_the_usage() {

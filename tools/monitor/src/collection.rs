@@ -1,25 +1,46 @@
 //! The front-end's side of the tree: asks the leaves for rounds and takes what comes.
 //!
-//! Three streams go to all leaves: one for rounds while the program runs, on which no leaf is
-//! waited for long; one for the last round, on which everybody alive is; one for the ranks' own
-//! profiles, which the tree does not reduce. Leaves or communication processes that are lost are
-//! remembered as the reason why MPI ranks are missing; nothing here ever ends the program.
+//! Five streams go to all leaves. Two are those of `guidance`. The others: one for rounds while the
+//! program runs, on which no leaf is waited for long and of which only changes travel; one for the
+//! last round, on which everybody alive is; one for the ranks' own profiles, which the tree does
+//! not reduce. Leaves or communication processes that are lost are remembered as the reason why MPI
+//! ranks are missing; nothing here ever ends the program.
 
-use std::os::fd::AsFd;
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use sapwood::{
-    Answer, Error, Event, Network, Policy, Program, RankSet, Registry, Stream, Values, Wave,
-    WaveRule,
+    Answer, Error, Event, Launcher, Network, NetworkBuilder, Policy, Program, Question, RankSet,
+    Registry, Stream, Tag, Values, Wave, WaveRule,
 };
-use sapwood_profile::{PROFILE_STATISTICS, RankRows, RankState, Round, register};
-use sapwood_report::{Missing, Standstills};
+use sapwood_profile::{
+    PROFILE_CHANGES, PROFILE_STATISTICS, RankRows, RankState, Round, TallyKind, register,
+};
+use sapwood_report::record::{Settings, Stacks};
+use sapwood_report::stacks::{MergedStacks, STACKS_FILTER};
+use sapwood_report::{
+    Analysis, FirstLost, HostRanks, Intervals, Missing, Outdated, RoundRecord, Standstill,
+    Standstills,
+};
+use sapwood_trace::Findings;
 
+use super::Arguments;
+use super::analysis::{Head, Inquiry};
+use super::control::deaths::Deaths;
+use super::guidance::Guidance;
 use super::job::Job;
-use super::leaf::{self, LEAF, ROUND, ROWS};
+use super::leaf::{self, LEAF, LIVE, NO_BASE, PLACE, ROUND, ROWS, STACKS};
 use super::leaves::Leaves;
+use super::placement::Placement;
+use super::places::{Place, Places};
+use super::processes;
+use super::say::say;
+use super::stack_reader;
+use super::tallies::{self, Answers, Extras, TALLIES, TALLY_ROWS};
+use super::waits::WaitsInquiry;
 use sapwood_command_line::exit::Failure;
-use sapwood_hosts::notices;
+use sapwood_hosts::{absence, notices};
 
 /// How long all leaves together may take to wait for ranks.
 const READY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -31,23 +52,49 @@ const LAST_TIMEOUT: Duration = Duration::from_secs(3);
 const ENDING_TIMEOUT: Duration = Duration::from_secs(1);
 /// Between two such questions.
 const ENDING_PAUSE: Duration = Duration::from_millis(50);
+/// How long a level waits for the stacks of others, once some have come.
+const STACKS_MS: u32 = 5_000;
 /// An activity that is shorter is not long, however often the leaves are asked.
 const LONG_MIN: Duration = Duration::from_millis(500);
+/// A host that has not answered for as many rounds is told to the user.
+const SILENT_ROUNDS: u32 = 3;
 /// A round while the program runs waits no longer than this on a level.
 const LIVE_ROUND_MS_MAX: u32 = 500;
+/// Why ranks are missing from a round before the first of them has come.
+const NOT_YET: &str = "they have not called MPI_Init yet";
 
 /// The tree, ready to be asked.
 pub(crate) struct Collection {
     live: Stream,
     last: Stream,
     rows: Stream,
+    inquiry: Inquiry,
+    /// Opened when stacks are asked for first.
+    stacks: Option<Stream>,
+    stacks_asked: Wave,
+    places: Stream,
     network: Network,
     leaves: Leaves,
     asked: u64,
+    /// Who serves whom, on which host.
+    known: Places,
+    /// Of how many ranks the leaves were last asked for their places.
+    placed: u64,
+    /// For how many rounds in turn a leaf was not there.
+    absences: BTreeMap<u32, u32>,
     /// As the ranks say; 0 before the first of them.
     world_size: u32,
     /// From when on an activity is long.
     long: Duration,
+    /// The wave that is known whole, so that only changes since need to come.
+    base: Option<Wave>,
+    /// Settings, iterations, and how ranks ended.
+    pub(crate) guidance: Guidance,
+    extras: Extras,
+    /// Opened when ranks record their events first.
+    waits: Option<WaitsInquiry>,
+    /// The next wave of the last rounds.
+    last_wave: Wave,
     /// What has been collected.
     pub(crate) result: Collected,
 }
@@ -59,28 +106,72 @@ pub(crate) struct Collected {
     pub(crate) rounds: u64,
     /// The latest round.
     pub(crate) round: Round,
-    /// Whether the latest round is of a time after the program's end.
-    pub(crate) is_last: bool,
     /// Why MPI ranks are missing from it.
     pub(crate) missing: Vec<Missing>,
+    /// Why the latest round is not of the program's end, if it should be.
+    pub(crate) outdated: Option<Outdated>,
+    /// When the latest round came, from the start of the program.
+    pub(crate) as_of: Option<Duration>,
+    /// Whether the program had ended when this was concluded.
+    pub(crate) has_ended: bool,
     /// The ranks' own profiles.
     pub(crate) rows: RankRows,
     /// Rounds in which no MPI call returned.
     pub(crate) standstills: Standstills,
+    /// What further filters have found.
+    pub(crate) analysis: Analysis,
+    /// Events that were asked for by name and have never appeared.
+    pub(crate) never_found: Vec<String>,
+    /// The latest call stacks.
+    pub(crate) stacks: Option<Stacks>,
+    /// Those of the latest standstill.
+    pub(crate) still_stacks: Option<Stacks>,
+    /// The program's hosts, if there are several.
+    pub(crate) hosts: Vec<HostRanks>,
+    /// Those that ended first of those that ended without a word.
+    pub(crate) first_lost: Option<FirstLost>,
+    /// Iterations that the program has marked and that came.
+    pub(crate) iterations: u64,
+    /// How ranks ended that did not end in order.
+    pub(crate) deaths: Deaths,
+    /// The settings at the end.
+    pub(crate) settings: Option<Settings>,
+    /// The round before the latest one.
+    pub(crate) before: Option<Round>,
+    /// How well the ranks computed from round to round.
+    pub(crate) intervals: Intervals,
+    /// What was tallied beside the events.
+    pub(crate) tallies: Answers,
+    /// Who waited for whom, if that was asked for.
+    pub(crate) waits: Option<Findings>,
 }
 
 impl Collection {
-    /// Starts the tree; when this returns every leaf waits for its ranks at its name.
+    /// Starts the tree; when this returns every leaf waits for its ranks at its name. A tree inside
+    /// the job is given up when the program ends before it stands.
     ///
     /// # Errors
     /// When the tree or a leaf does not start. Nothing is left running.
-    pub(crate) fn open(job: &Job, base: &str, interval: Duration) -> Result<Self, Failure> {
+    pub(crate) fn open(
+        job: &Job,
+        base: &str,
+        arguments: &Arguments,
+        program_end: Option<OwnedFd>,
+    ) -> Result<Self, Failure> {
+        let interval = arguments.interval;
+        let wishes = arguments.analysis.wishes().map_err(Failure::usage)?;
         let leaves = job.leaves.clone();
-        let program = Program::new(sapwood::node_program()?).argument(LEAF).argument(base);
-        let mut network = Network::builder(leaves.topology())
-            .back_end(program)
-            .registry(register(Registry::built_in()))
-            .open()?;
+        let mut builder = builder(job, base, arguments)?;
+        if let (Some(in_world), Some(program_end)) = (&job.in_world, program_end) {
+            builder = in_world.terms(builder, base, program_end);
+        }
+        let opened = builder.open();
+        if let Some(in_world) = &job.in_world {
+            in_world.opened();
+        }
+        let mut network = opened?;
+        let mut known = Places::default();
+        absent_leaves(&mut network, &leaves, &mut known)?;
         // The program runs as well where its tree cannot be looked at.
         let _ = network.publish(&format!("mpi-{}", std::process::id()));
         let everyone = network.everyone();
@@ -88,13 +179,26 @@ impl Collection {
         let live = WaveRule::Timeout { milliseconds: half.clamp(1, LIVE_ROUND_MS_MAX) };
         let last = WaveRule::Timeout { milliseconds: LAST_ROUND_MS };
         let reduced = |rule| network.stream(&everyone).up(PROFILE_STATISTICS).wave(rule);
+        let changes = network.stream(&everyone).up(PROFILE_CHANGES).wave(live);
         let mut collection = Self {
-            live: reduced(live).policy(Policy::DropOldest).open()?,
+            guidance: Guidance::open(&network, interval, live, arguments.waits)?,
+            base: None,
+            live: changes.policy(Policy::DropOldest).open()?,
             last: reduced(last).open()?,
             rows: network.stream(&everyone).wave(WaveRule::Immediate).open()?,
+            inquiry: Inquiry::open(&network, wishes)?,
+            stacks: None,
+            stacks_asked: 0,
+            places: network.stream(&everyone).wave(WaveRule::Immediate).open()?,
             network,
             asked: 0,
+            known,
+            placed: 0,
+            absences: BTreeMap::new(),
             long: interval.max(LONG_MIN),
+            extras: arguments.extras,
+            waits: None,
+            last_wave: 1,
             // Every program has a rank 0.
             result: Collected { round: Round::new(job.ranks.unwrap_or(1)), ..Collected::default() },
             world_size: 0,
@@ -110,6 +214,15 @@ impl Collection {
         let answer = self.last.recv_timeout(READY_TIMEOUT)?;
         match answer.missing.first() {
             None => Ok(()),
+            Some(_) if !self.leaves.hosts().is_empty() => {
+                for missing in &answer.missing {
+                    for leaf in missing.ranks.iter() {
+                        self.known.lose(leaf, &missing.reason);
+                        self.say(leaf, &missing.reason);
+                    }
+                }
+                Ok(())
+            }
             Some(missing) => Err(Failure::own(&format!(
                 "leaves {} did not start: {}",
                 missing.ranks, missing.reason
@@ -142,6 +255,14 @@ impl Collection {
         while let Some(event) = self.network.next_event() {
             notices::print(&event);
             if let Event::Lost { back_ends, reason, .. } = event {
+                let ranks = self.leaves.mpi_ranks(&back_ends);
+                if self.leaves.hosts().is_empty() && !ranks.is_empty() {
+                    say(format_args!("ranks {ranks} are not watched any more: {reason}"));
+                }
+                for leaf in back_ends.iter().filter(|_| !self.leaves.hosts().is_empty()) {
+                    self.known.lose(leaf, &reason);
+                    self.say(leaf, &reason);
+                }
                 self.miss(&back_ends, reason);
             }
         }
@@ -149,10 +270,88 @@ impl Collection {
     }
 
     /// Asks for the next round. A tree of which nothing is left is not asked.
-    pub(crate) fn ask(&mut self) {
-        let question = self.question(self.asked);
-        if self.live.broadcast(ROUND, question).is_ok() {
+    pub(crate) fn ask(&mut self, elapsed: Duration) {
+        let question = self.question(self.asked).scalar(self.base.unwrap_or(NO_BASE));
+        if self.live.broadcast(LIVE, question).is_ok() {
             self.asked += 1;
+        }
+        self.guidance.ask(elapsed, false);
+        self.ask_waits();
+        self.analyse();
+    }
+
+    /// Asks who waits for whom, if ranks record that or have recorded it.
+    fn ask_waits(&mut self) {
+        if self.waits.is_none() && self.guidance.settings.is_tracing {
+            let is_spread = !self.leaves.hosts().is_empty();
+            self.waits = WaitsInquiry::open(&self.network, is_spread).ok();
+        }
+        if let Some(waits) = &mut self.waits {
+            waits.ask(&mut self.network, self.world_size);
+        }
+    }
+
+    /// Ranks of the program as these say; 0 before the first of them.
+    pub(crate) fn known_world_size(&self) -> u32 {
+        self.world_size
+    }
+
+    /// The next question of another process.
+    pub(crate) fn next_question(&mut self) -> Option<Question> {
+        self.network.next_question()
+    }
+
+    /// Answers it.
+    pub(crate) fn reply(&mut self, question: &Question, reply: &[u8]) {
+        // Who has asked waits no longer than it wants to.
+        let _ = self.network.answer(question, reply);
+    }
+
+    /// The record of the latest round.
+    pub(crate) fn record(&self, elapsed: Duration) -> RoundRecord {
+        let number = self.result.rounds.saturating_sub(1);
+        let result = &self.result;
+        let mut record = RoundRecord::new(number, elapsed, &result.round, &result.missing);
+        record.stacks.clone_from(&result.stacks);
+        self.completed(record, elapsed)
+    }
+
+    /// The iterations that have come, as records.
+    pub(crate) fn take_iterations(&mut self, elapsed: Duration) -> Vec<RoundRecord> {
+        let iterations = self.guidance.iterations();
+        self.result.iterations += iterations.len() as u64;
+        let record = |(number, round): (u64, Round)| {
+            let record = RoundRecord::new(number - 1, elapsed, &round, &[]);
+            let mut record = self.completed(record, elapsed);
+            record.iteration = Some(number);
+            record
+        };
+        iterations.into_iter().map(record).collect()
+    }
+
+    fn completed(&self, mut record: RoundRecord, elapsed: Duration) -> RoundRecord {
+        record.settings = Some(self.guidance.section());
+        record.deaths = self.guidance.deaths.section();
+        self.result.analysis.fill(&mut record);
+        if let Some(waits) = &self.waits {
+            record.add_waits(waits.findings(), elapsed);
+        }
+        let ranks = |leaf| match self.leaves.hosts() {
+            [] => self.leaves.mpi_ranks(&RankSet::range(leaf, leaf)),
+            _ => self.known.ranks(leaf),
+        };
+        let everyone = self.network.everyone();
+        let is_lost = |leaf| !everyone.ranks().contains(leaf);
+        record.tree = processes::section(self.network.topology(), ranks, is_lost);
+        record
+    }
+
+    /// Begins an analysis of this moment, once it is known which ranks and events there are.
+    fn analyse(&mut self) {
+        if self.world_size > 0 {
+            let long_ns = u64::try_from(self.long.as_nanos()).unwrap_or(u64::MAX);
+            let head = Head { world_size: self.world_size, round: self.asked, long_ns };
+            self.inquiry.begin(head, &self.result.round);
         }
     }
 
@@ -164,18 +363,78 @@ impl Collection {
     /// line for the user if no MPI call returns any more.
     pub(crate) fn take(&mut self, elapsed: Duration) -> (bool, Option<String>) {
         let (mut has_come, mut line) = (false, None);
+        self.guidance.take();
+        if self.inquiry.take() {
+            self.result.analysis = self.inquiry.result().clone();
+        }
+        if self.waits.as_mut().is_some_and(WaitsInquiry::take) {
+            self.result.waits = self.waits.as_ref().map(|waits| waits.findings().clone());
+        }
         while let Ok(Some(answer)) = self.live.try_recv() {
             if answer.is_late {
                 continue;
             }
+            self.take_places();
             if let Some(round) = self.round_of(&answer) {
+                if round.covered().is_empty() {
+                    let (ranks, reason) = (round.missing(), NOT_YET.to_owned());
+                    self.result.missing.push(Missing { ranks, reason });
+                }
+                // Where the tree has changed, some ranks lack their base: then all come whole.
+                let is_steady = round.covered() == self.result.round.covered();
+                self.base = is_steady.then_some(answer.wave);
                 line = self.result.standstills.note(elapsed, &round).or(line);
-                self.result.round = round;
+                self.note_absences(&answer);
+                self.ask_for_places(&round);
+                // The first round of a watch has none before it, and so is no end of an interval.
+                if self.result.rounds > 0 {
+                    self.result.intervals.note(elapsed, &round);
+                }
+                self.result.as_of = (!round.covered().is_empty()).then_some(elapsed);
+                let before = std::mem::replace(&mut self.result.round, round);
+                self.result.before = (self.result.rounds > 0).then_some(before);
                 self.result.rounds += 1;
                 has_come = true;
             }
         }
+        if has_come {
+            self.guidance.advise(&self.result.round);
+        }
         (has_come, line)
+    }
+
+    /// Asks for the call stacks of all ranks.
+    pub(crate) fn ask_stacks(&mut self, all_threads: bool) {
+        if self.stacks.is_none() {
+            let everyone = self.network.everyone();
+            let wave = WaveRule::Timeout { milliseconds: STACKS_MS };
+            let stream = self.network.stream(&everyone).up(STACKS_FILTER).wave(wave);
+            self.stacks = stream.open().ok();
+        }
+        let question = stack_reader::question(self.stacks_asked, all_threads);
+        let asked = self.stacks.as_mut().map(|stream| stream.broadcast(STACKS, question));
+        if asked.is_some_and(|asked| asked.is_ok()) {
+            self.stacks_asked += 1;
+        }
+    }
+
+    /// Call stacks that have come by this time of the program.
+    pub(crate) fn take_stacks(&mut self, elapsed: Duration) -> Option<Stacks> {
+        let answer = self.stacks.as_mut()?.try_recv().ok()??;
+        let merged = answer.value().ok().and_then(|value| MergedStacks::from_values(value).ok());
+        let mut merged = merged.unwrap_or_default();
+        for missing in &answer.missing {
+            let ranks = self.leaves.mpi_ranks(&missing.ranks);
+            merged.miss(ranks.iter(), &missing.reason);
+        }
+        Some(merged.section(elapsed))
+    }
+
+    /// The ranks that others wait for at this moment.
+    pub(crate) fn absent(&self) -> RankSet {
+        let still = Standstill::of(&self.result.round);
+        let absent = still.into_iter().flat_map(|still| still.absent);
+        absent.flat_map(|(_, statistics)| statistics.ranks.iter().collect::<Vec<_>>()).collect()
     }
 
     /// The round of an answer. Who is missing, and why, is what this answer says of it.
@@ -185,6 +444,7 @@ impl Collection {
             self.miss(&missing.ranks, missing.reason.clone());
         }
         let round = Round::decode(answer.value().ok()?).ok()?;
+        self.result.missing.extend(self.known.untold(&self.leaves, round.world_size()));
         if round.world_size() == 0 {
             // No rank has come yet: what the command says holds.
             return Some(Round::new(self.result.round.world_size()));
@@ -197,6 +457,9 @@ impl Collection {
     /// Remembers why the ranks of some leaves may be missing. Ranks that come after all are not
     /// counted among them by the report.
     fn miss(&mut self, back_ends: &RankSet, reason: String) {
+        if !self.leaves.hosts().is_empty() {
+            return self.miss_hosts(back_ends, &reason);
+        }
         let ranks = self.leaves.mpi_ranks(back_ends);
         let missing = Missing { ranks, reason };
         if !missing.ranks.is_empty() && !self.result.missing.contains(&missing) {
@@ -204,21 +467,146 @@ impl Collection {
         }
     }
 
+    fn miss_hosts(&mut self, back_ends: &RankSet, reason: &str) {
+        for leaf in back_ends.iter() {
+            let ranks = self.known.ranks(leaf);
+            let host = self.leaves.host(leaf).map(ToString::to_string).unwrap_or_default();
+            let missing = Missing { ranks, reason: format!("host {host}: {reason}") };
+            if !missing.ranks.is_empty() && !self.result.missing.contains(&missing) {
+                // Before what is said of all others.
+                self.result.missing.insert(0, missing);
+            }
+        }
+    }
+
+    /// Tells the user of a host that is not watched.
+    fn say(&self, leaf: u32, what: &str) {
+        let Some(host) = self.leaves.host(leaf) else { return };
+        let ranks = self.known.ranks(leaf);
+        let ranks = match ranks.is_empty() {
+            true => String::new(),
+            false => format!(" (ranks {ranks})"),
+        };
+        eprintln!("sapwood: host {host}{ranks} is not watched: {what}");
+    }
+
+    /// Tells the user of hosts that do not answer for some rounds, and that answer again.
+    fn note_absences(&mut self, answer: &Answer) {
+        if self.leaves.hosts().is_empty() {
+            return;
+        }
+        for missing in &answer.missing {
+            for leaf in missing.ranks.iter() {
+                let rounds = self.absences.entry(leaf).or_insert(0);
+                *rounds += 1;
+                if *rounds == SILENT_ROUNDS && !self.known.is_absent(leaf) {
+                    let (host, ranks) = (self.leaves.host(leaf), self.known.ranks(leaf));
+                    let host = host.map(ToString::to_string).unwrap_or_default();
+                    eprintln!(
+                        "sapwood: host {host} (ranks {ranks}) does not answer: {}",
+                        missing.reason
+                    );
+                }
+            }
+        }
+        for leaf in answer.contributors.iter() {
+            if self.absences.remove(&leaf).is_some_and(|rounds| rounds >= SILENT_ROUNDS) {
+                let host = self.leaves.host(leaf).map(ToString::to_string).unwrap_or_default();
+                eprintln!("sapwood: host {host} answers again");
+            }
+        }
+    }
+
+    /// Ranks have come since the leaves said where: asks them again.
+    fn ask_for_places(&mut self, round: &Round) {
+        let come = round.covered().len();
+        if self.leaves.hosts().is_empty() || come <= self.placed {
+            return;
+        }
+        if self.places.broadcast(PLACE, Values::new()).is_ok() {
+            self.placed = come;
+        }
+    }
+
+    fn take_places(&mut self) {
+        while let Ok(Some(answer)) = self.places.try_recv() {
+            self.take_place(&answer);
+        }
+    }
+
+    fn take_place(&mut self, answer: &Answer) {
+        let place = answer.value().ok().and_then(Place::decode);
+        if let (Some(place), Some(leaf)) = (place, answer.contributors.as_ref().first()) {
+            self.known.set(leaf, place);
+        }
+    }
+
+    /// Before the last round, so that the hosts of a short program are known, too.
+    fn all_places(&mut self, wait: Duration) {
+        if self.leaves.hosts().is_empty() || self.places.broadcast(PLACE, Values::new()).is_err() {
+            return;
+        }
+        let mut left = self.network.everyone().ranks().clone();
+        let deadline = Instant::now() + wait;
+        while !left.is_empty() {
+            let until = deadline.saturating_duration_since(Instant::now());
+            let Ok(answer) = self.places.recv_timeout(until) else { break };
+            left.subtract(answer.contributors.as_ref());
+            self.take_place(&answer);
+        }
+    }
+
     /// Asks for the last round and the rows, waits for them within limits, and ends the tree.
-    pub(crate) fn finish(mut self) -> Collected {
+    pub(crate) fn finish(self, elapsed: Duration, code: i32) -> Collected {
+        self.finish_at(elapsed, Some(code))
+    }
+
+    /// The same for a program that runs on, or whose code is not known.
+    pub(crate) fn finish_at(mut self, elapsed: Duration, code: Option<i32>) -> Collected {
+        let has_ended = code.is_some();
         let depth = self.network.topology().depth();
         let wait = Duration::from_millis(u64::from(depth * LAST_ROUND_MS)) + LAST_TIMEOUT;
-        if self.last_round_at_rest(wait) {
-            self.result.is_last = true;
-            self.result.rows = self.all_rows(wait);
+        self.all_places(LAST_TIMEOUT);
+        // Of a program that has ended there is no "yet".
+        self.result.missing.retain(|missing| !has_ended || missing.reason != NOT_YET);
+        if self.last_round_at_rest(wait, has_ended) {
+            self.result.rows = self.all_rows(ROWS, self.question(0), wait);
+            self.result.tallies = self.tallies(wait);
+            self.last_waits(wait);
+            self.last_analysis(wait);
+        } else {
+            let as_of_s = self.result.as_of.map(|time| time.as_secs_f64());
+            let reason = self.result.missing.first().map(|missing| missing.reason.clone());
+            let reason = reason.unwrap_or_else(|| "the tree did not answer".to_owned());
+            self.result.outdated = Some(Outdated { as_of_s, reason });
         }
+        self.result.has_ended = has_ended;
+        self.result.hosts = self.known.hosts(&self.leaves);
+        self.result.first_lost = self.known.first_lost(&self.leaves);
         if self.result.round.covered().is_empty() && self.result.missing.is_empty() {
             let ranks = self.result.round.missing();
             let reason = "no MPI_Init was seen: the program ended before it or ran unobserved";
             self.result.missing.push(Missing { ranks, reason: reason.to_string() });
         }
-        let Self { live, last, rows, network, result, .. } = self;
-        drop((live, last, rows));
+        self.guidance.finish(elapsed, LAST_TIMEOUT);
+        self.guidance.deaths.launcher_ended(code.unwrap_or(0));
+        self.result.deaths = std::mem::take(&mut self.guidance.deaths);
+        self.result.settings = Some(self.guidance.section());
+        self.result.never_found = self.inquiry.never_found();
+        let Self {
+            live,
+            last,
+            rows,
+            places,
+            inquiry,
+            guidance,
+            stacks,
+            waits,
+            network,
+            result,
+            ..
+        } = self;
+        drop((live, last, rows, places, inquiry, guidance, stacks, waits));
         // Whatever does not end by itself is ended by the network; the results are here already.
         let _ = network.close();
         result
@@ -226,11 +614,12 @@ impl Collection {
 
     /// Whether a round came after the program's end; one in which no rank runs any more, if that
     /// can be had.
-    fn last_round_at_rest(&mut self, wait: Duration) -> bool {
-        let ending = Instant::now() + ENDING_TIMEOUT;
+    fn last_round_at_rest(&mut self, wait: Duration, has_ended: bool) -> bool {
+        let patience = if has_ended { ENDING_TIMEOUT } else { Duration::ZERO };
+        let ending = Instant::now() + patience;
         let mut has_come = false;
-        for wave in 1.. {
-            let Some(round) = self.last_round(wave, wait) else { break };
+        loop {
+            let Some(round) = self.last_round(wait) else { break };
             let is_at_rest = round.ranks_in(RankState::Running).is_empty();
             self.result.round = round;
             has_come = true;
@@ -241,12 +630,75 @@ impl Collection {
         has_come
     }
 
-    fn last_round(&mut self, wave: Wave, wait: Duration) -> Option<Round> {
+    /// Asks for what was tallied.
+    fn tallies(&mut self, wait: Duration) -> Answers {
+        let Extras { call_sites, peers, communicators } = self.extras;
+        let reduced = |collection: &mut Self, kind| {
+            let wave = collection.next_last_wave();
+            let question = tallies::question(collection.question(wave), kind);
+            collection.last.broadcast(TALLIES, question).ok()?;
+            let answer = collection.last.recv_timeout(wait).ok()?;
+            Round::decode(answer.value().ok()?).ok()
+        };
+        Answers {
+            call_sites: call_sites.then(|| reduced(self, TallyKind::CallSite)).flatten(),
+            communicators: communicators.then(|| reduced(self, TallyKind::Communicator)).flatten(),
+            peers: peers.then(|| {
+                let question = tallies::question(self.question(1), TallyKind::Peer);
+                self.all_rows(TALLY_ROWS, question, wait)
+            }),
+        }
+    }
+
+    /// Analyses the ranks at rest, after what is still under way; gives up after a wait.
+    fn last_analysis(&mut self, wait: Duration) {
+        let deadline = Instant::now() + wait;
+        self.await_analysis(deadline);
+        self.asked += 1;
+        self.analyse();
+        self.await_analysis(deadline);
+        self.result.analysis = self.inquiry.result().clone();
+    }
+
+    fn await_analysis(&mut self, deadline: Instant) {
+        loop {
+            self.inquiry.take();
+            if !self.inquiry.is_waiting()
+                || Instant::now() >= deadline
+                || self.turn(ENDING_PAUSE).is_err()
+            {
+                return;
+            }
+        }
+    }
+
+    /// Asks who waited for whom, until all is known.
+    fn last_waits(&mut self, wait: Duration) {
+        self.ask_waits();
+        if let Some(waits) = self.waits.take() {
+            self.result.waits = Some(waits.finish(&mut self.network, self.world_size, wait));
+        }
+    }
+
+    fn next_last_wave(&mut self) -> Wave {
+        self.last_wave += 1;
+        self.last_wave - 1
+    }
+
+    fn last_round(&mut self, wait: Duration) -> Option<Round> {
+        let wave = self.next_last_wave();
         let question = self.question(wave);
         let answered =
             self.last.broadcast(ROUND, question).and_then(|()| self.last.recv_timeout(wait));
         match answered {
-            Ok(answer) => self.round_of(&answer),
+            Ok(answer) => {
+                for missing in &answer.missing {
+                    for leaf in missing.ranks.iter() {
+                        self.known.lose(leaf, &missing.reason);
+                    }
+                }
+                self.round_of(&answer)
+            }
             Err(Error::NoMemberLeft { missing }) => {
                 for missing in missing {
                     self.miss(&missing.ranks, missing.reason);
@@ -261,11 +713,11 @@ impl Collection {
         }
     }
 
-    fn all_rows(&mut self, wait: Duration) -> RankRows {
+    fn all_rows(&mut self, tag: Tag, question: Values, wait: Duration) -> RankRows {
         let mut rows = RankRows::default();
         let mut left = self.network.everyone().ranks().clone();
         let deadline = Instant::now() + wait;
-        if self.rows.broadcast(ROWS, self.question(0)).is_err() {
+        if self.rows.broadcast(tag, question).is_err() {
             return rows;
         }
         while !left.is_empty() {
@@ -274,9 +726,72 @@ impl Collection {
             left.subtract(answer.contributors.as_ref());
             let more = answer.value().ok().and_then(|values| RankRows::decode(values).ok());
             if let Some(Err(error)) = more.map(|more| rows.extend(more)) {
-                eprintln!("sapwood: some ranks' own profiles are left out: {error}");
+                say(format_args!("some ranks' own profiles are left out: {error}"));
             }
         }
         rows
     }
+}
+
+/// The tree that is to be opened.
+fn builder(job: &Job, base: &str, arguments: &Arguments) -> Result<NetworkBuilder, Failure> {
+    let leaves = &job.leaves;
+    let program = Program::new(sapwood::node_program()?)
+        .argument(LEAF)
+        .argument(base)
+        .argument(leaves.per_host.to_string())
+        .argument(job.shim.to_string_lossy());
+    let program = job.adopt.iter().fold(program, |program, word| program.argument(word));
+    let topology = leaves.topology().map_err(Failure::usage)?;
+    let builder = Network::builder(topology)
+        .back_end(program)
+        .registry(sapwood_trace::register(register(Registry::built_in())));
+    let Placement::Hosts(hosts) = &job.placement else { return Ok(builder) };
+    let reaching = &arguments.reaching;
+    let launcher = match (reaching.launcher, &hosts.slurm_job) {
+        (Launcher::Automatic, Some(_)) => Launcher::Slurm,
+        (Launcher::Automatic, None) => Launcher::Ssh,
+        (named, _) => named,
+    };
+    let mut builder = builder
+        .launcher(launcher)
+        .connect_timeout(reaching.connect_timeout)
+        .interfaces(&*reaching.interfaces)
+        .allow_missing();
+    if let Some(job) = hosts.slurm_job.as_ref().filter(|_| launcher == Launcher::Slurm) {
+        builder = builder.slurm_job(&**job);
+    }
+    let words = reaching.remote_shell.clone().or_else(|| job.remote_shell());
+    if let Some(words) = words.filter(|_| launcher == Launcher::Ssh) {
+        builder = builder.remote_shell(words.split_whitespace());
+    }
+    Ok(builder)
+}
+
+/// Names the hosts whose leaf did not start.
+fn absent_leaves(
+    network: &mut Network,
+    leaves: &Leaves,
+    known: &mut Places,
+) -> Result<(), Failure> {
+    if leaves.hosts().is_empty() {
+        return Ok(());
+    }
+    let absence = absence::of_new_tree(network, leaves.count as usize);
+    let absent: usize = absence.iter().map(|(ranks, _)| ranks.iter().count()).sum();
+    for (ranks, reason) in &absence {
+        for leaf in ranks.iter() {
+            known.lose(leaf, reason);
+            if leaf % leaves.per_host == 0
+                && let Some(host) = leaves.host(leaf)
+            {
+                eprintln!("sapwood: host {host} will not be watched: {reason}");
+            }
+        }
+    }
+    if absent == leaves.count as usize {
+        let reason = absence.first().map_or("", |(_, reason)| reason);
+        return Err(Failure::own(&format!("no host can be watched: {reason}")));
+    }
+    Ok(())
 }

@@ -1,23 +1,40 @@
 //! The command that starts an MPI program: who starts it, on how many ranks, and which program.
 //!
-//! Owns the reading of the command lines of Open MPI's `mpirun` (`mpiexec`, `orterun`) and of
-//! MPICH's Hydra, of which both options with their arguments and the programs are told apart here.
-//! It looks at no file: whether the program exists and what it is linked to is `linkage`'s concern.
+//! Owns the reading of a command line into its parts between `:`, of which options with their
+//! arguments and the programs are told apart here, by the lists of `launcher`. It looks at no file:
+//! whether the program exists and what it is linked to is `linkage`'s concern.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+
+use super::launcher::{DIRECTORY_OPTIONS, Launcher, LauncherOption, RANK_OPTIONS, options};
 
 /// A command, taken apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct JobCommand {
     /// The launcher as it was written; none when the program is started without one.
     pub(crate) launcher: Option<PathBuf>,
+    /// Which kind that is.
+    pub(crate) kind: Option<Launcher>,
     /// On how many ranks the program runs, if the command says so for all of its parts.
     pub(crate) ranks: Option<u32>,
-    /// The programs, one for each part between `:`, in the order of their ranks.
+    /// The parts between `:`.
+    pub(crate) parts: Vec<Part>,
+    /// The programs, one for each part that names one, in the order of their ranks.
     pub(crate) programs: Vec<JobProgram>,
     /// An option that is not known here and so was taken for one without an argument.
     pub(crate) unknown_option: Option<String>,
+}
+
+/// One part of a command.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// The place of its first word in the command.
+    pub(crate) at: usize,
+    /// How many words its options have.
+    pub(crate) option_words: usize,
+    /// Its options.
+    pub(crate) options: Vec<LauncherOption>,
 }
 
 /// A program as it was written, and where it is to run.
@@ -29,35 +46,8 @@ pub(crate) struct JobProgram {
     pub(crate) directory: Option<PathBuf>,
 }
 
-/// Options whose value is the number of ranks.
-const RANK_OPTIONS: &str = "n np c";
-/// Options whose value is the folder to run in.
-const DIRECTORY_OPTIONS: &str = "wdir wd";
-/// Options with two arguments.
-const PAIR_OPTIONS: &str = "mca gmca omca pmixmca prtemca genv env";
-/// Options with one argument, beside those above.
-const SINGLE_OPTIONS: &str = "\
-    am app bind-to bootstrap bootstrap-exec cartofile cf ckpoint-interval configfile \
-    cpu-list cpu-set cpus-per-proc cpus-per-rank debugger default-hostfile demux display \
-    envlist errfile errfile-pattern f genvlist gpus-per-proc H hnp host hostfile hosts iface \
-    launch-agent launcher launcher-exec localhost machine machinefile map-by max-restarts \
-    max-vm-size membind N nameserver npernode npersocket ompi-server order-nodes outfile \
-    outfile-pattern output output-filename path personality pmi-port ppn ppr prefix \
-    preload-files prepend-pattern rank-by rankfile report-events report-pid report-uri rf \
-    rmk rr-by runtime-options show stdin timeout topolib tune umask usize with-ft x xml-file \
-    xterm";
-/// Options without an argument; any other option is taken for one of these, but remembered.
-const PLAIN_OPTIONS: &str = "\
-    allow-run-as-root bind-to-core bind-to-socket bycore bynode byslot continuous d debug \
-    debug-daemons debug-daemons-file debug-devel disable-auto-cleanup \
-    disable-hostname-propagation disable-recovery disable-x display-allocation \
-    display-devel-allocation display-devel-map display-diffable-map display-map display-topo \
-    do-not-launch do-not-resolve dvm enable-instant-on-support enable-recovery enable-x \
-    envall envnone fwd-mpirun-port genvall genvnone get-stack-traces index-argv-by-rank info \
-    l leave-session-attached merge-stderr-to-stdout nolocal nooversubscribe noprefix novm \
-    output-proctable oversubscribe pernode preload-binary prepend-rank print-all-exitcodes \
-    profile q quiet report-bindings report-child-jobs-separately s show-progress \
-    skip-launch-node tag-output timestamp-output use-hwthread-cpus v verbose";
+/// Commands that make an allocation, inside of which this one belongs.
+const ALLOCATORS: [&str; 5] = ["salloc", "sbatch", "qsub", "bsub", "flux"];
 
 impl JobCommand {
     /// Takes a command apart.
@@ -68,86 +58,73 @@ impl JobCommand {
         let Some(first) = words.first() else {
             return Err("a command is missing after '--', as in '-- mpirun -np 8 ./solver'".into());
         };
-        if !is_launcher(first) {
+        let Some((kind, named)) = Launcher::of(words) else {
+            check_no_allocator(first)?;
             let program = JobProgram { program: program_word(words).into(), directory: None };
             let programs = vec![program];
             return Ok(Self { ranks: Some(1), programs, ..Self::default() });
-        }
-        let mut command = Self { launcher: Some(first.into()), ..Self::default() };
+        };
+        let mut command =
+            Self { launcher: Some(first.into()), kind: Some(kind), ..Self::default() };
         let mut total = Some(0_u32);
-        for part in words[1..].split(|word| word == ":") {
-            let ranks = command.part(part)?;
+        let mut at = named;
+        for part in words[named..].split(|word| word == ":") {
+            let ranks = command.part(kind, at, part)?;
             total = total.zip(ranks).and_then(|(total, ranks)| total.checked_add(ranks));
+            at += part.len() + 1;
         }
         command.ranks = total.filter(|&ranks| ranks > 0);
         Ok(command)
     }
 
     /// Reads one part of the command; gives its number of ranks.
-    fn part(&mut self, words: &[OsString]) -> Result<Option<u32>, String> {
+    fn part(
+        &mut self,
+        kind: Launcher,
+        at: usize,
+        words: &[OsString],
+    ) -> Result<Option<u32>, String> {
+        let (options, option_words) = options(kind, words)?;
         let mut ranks = None;
         let mut directory = None;
-        let mut at = 0;
-        while let Some(option) = words.get(at).and_then(|word| option_name(word)) {
-            let (name, inline) = option;
-            let arguments = match inline {
-                Some(_) => 0,
-                None => self.argument_count(name),
-            };
-            let value = inline.map(OsString::from).or_else(|| words.get(at + 1).cloned());
-            if at + arguments >= words.len() {
-                return Err(format!("the launcher's option '-{name}' lacks its argument"));
+        for option in &options {
+            // What asks for processors of a task there is the number of ranks elsewhere.
+            let is_other = kind == Launcher::Srun && option.name == "c";
+            if option.is(RANK_OPTIONS) && !is_other {
+                ranks = Some(rank_count(&option.name, option.value())?);
+            } else if option.is(DIRECTORY_OPTIONS) {
+                directory = Some(PathBuf::from(option.value()));
             }
-            if has(RANK_OPTIONS, name) {
-                ranks = Some(rank_count(name, value.as_deref())?);
-            } else if has(DIRECTORY_OPTIONS, name) {
-                directory = value.map(PathBuf::from);
+            if option.is_unknown {
+                self.unknown_option = Some(option.name.clone());
             }
-            at += 1 + arguments;
         }
-        if at < words.len() {
-            let program = program_word(&words[at..]).into();
-            self.programs.push(JobProgram { program, directory });
+        if let Some(words) = words.get(option_words..).filter(|words| !words.is_empty()) {
+            self.programs.push(JobProgram { program: program_word(words).into(), directory });
         }
+        self.parts.push(Part { at, option_words, options });
         Ok(ranks)
     }
 
-    fn argument_count(&mut self, name: &str) -> usize {
-        if has(PAIR_OPTIONS, name) {
-            return 2;
-        }
-        if [RANK_OPTIONS, DIRECTORY_OPTIONS, SINGLE_OPTIONS].iter().any(|list| has(list, name)) {
-            return 1;
-        }
-        if !has(PLAIN_OPTIONS, name) {
-            self.unknown_option = Some(name.to_string());
-        }
-        0
+    /// All options with one of these names.
+    pub(crate) fn options(&self, names: &str) -> impl Iterator<Item = &LauncherOption> {
+        self.parts.iter().flat_map(|part| &part.options).filter(move |option| option.is(names))
     }
 }
 
-/// Whether an option stands in a list.
-fn has(list: &str, name: &str) -> bool {
-    list.split_whitespace().any(|option| option == name)
+/// What makes an allocation runs elsewhere, or later: what it starts is watched there.
+fn check_no_allocator(first: &OsStr) -> Result<(), String> {
+    let name = Path::new(first).file_name().and_then(OsStr::to_str).unwrap_or("");
+    if !ALLOCATORS.contains(&name) {
+        return Ok(());
+    }
+    Err(format!(
+        "'{name}' makes an allocation and starts no ranks; put 'sapwood mpi' before the launcher \
+         inside of it, as in: {name} ... sapwood mpi mpirun ./solver"
+    ))
 }
 
-/// Whether a word is a launcher by its file's name.
-fn is_launcher(word: &OsStr) -> bool {
-    let name = Path::new(word).file_name().and_then(OsStr::to_str).unwrap_or("");
-    let stem = name.split('.').next().unwrap_or("");
-    matches!(stem, "mpirun" | "mpiexec" | "orterun" | "prterun")
-}
-
-/// The name of an option, with the value that is written into the same word.
-fn option_name(word: &OsStr) -> Option<(&str, Option<&str>)> {
-    let text = word.to_str()?;
-    let name = text.strip_prefix("--").or_else(|| text.strip_prefix('-'))?;
-    let (name, value) = name.split_once('=').map_or((name, None), |(n, value)| (n, Some(value)));
-    (!name.is_empty()).then_some((name, value))
-}
-
-fn rank_count(name: &str, value: Option<&OsStr>) -> Result<u32, String> {
-    let text = value.map(OsStr::to_string_lossy).unwrap_or_default();
+fn rank_count(name: &str, text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(ranks) if ranks > 0 => Ok(ranks),
         _ => Err(format!("'-{name} {text}' names no number of ranks")),
@@ -231,15 +208,5 @@ mod tests {
         assert_eq!(parse("mpirun -np 2").map(|command| command.programs.len()), Ok(0));
         let unknown = parse("mpirun --new thing -np 2 a").expect("it may be a flag");
         assert_eq!(unknown.unknown_option.as_deref(), Some("new"));
-    }
-
-    #[test]
-    fn no_option_is_listed_twice() {
-        let lists = [RANK_OPTIONS, DIRECTORY_OPTIONS, PAIR_OPTIONS, SINGLE_OPTIONS, PLAIN_OPTIONS];
-        let mut all: Vec<&str> = lists.iter().flat_map(|list| list.split_whitespace()).collect();
-        let listed = all.len();
-        all.sort_unstable();
-        all.dedup();
-        assert_eq!(all.len(), listed);
     }
 }

@@ -1,14 +1,20 @@
 //! The folder for the report: made and tried before anything starts, so that a run of hours does
 //! not end with nowhere to write.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
 use std::path::{Path, PathBuf};
+
+use sapwood_export::Format;
+use sapwood_report::REPORT_FILES;
 
 /// A folder that was written to.
 #[derive(Debug)]
 pub(crate) struct OutFolder {
     path: PathBuf,
     is_new: bool,
+    /// Held while the run goes on.
+    lock: Option<File>,
 }
 
 impl OutFolder {
@@ -23,15 +29,45 @@ impl OutFolder {
         };
         let is_new = !path.exists();
         fs::create_dir_all(path).map_err(failed)?;
-        let folder = Self { path: path.to_path_buf(), is_new };
+        let mut folder = Self { path: path.to_path_buf(), is_new, lock: None };
         let trial = path.join(format!(".sapwood-{}", std::process::id()));
         let tried = OpenOptions::new().write(true).create_new(true).open(&trial);
         let tried = tried.and_then(|_| fs::remove_file(&trial));
-        if let Err(error) = tried {
+        if let Err(error) = tried.and_then(|()| folder.lock()) {
             folder.abandon();
             return Err(failed(error));
         }
+        folder.clear().map_err(failed)?;
         Ok(folder)
+    }
+
+    /// Two runs at a time would mix their records. The lock ends with this process.
+    fn lock(&mut self) -> io::Result<()> {
+        let folder = File::open(&self.path)?;
+        match folder.try_lock() {
+            Ok(()) => self.lock = Some(folder),
+            Err(TryLockError::WouldBlock) => {
+                return Err(io::Error::other("another run that goes on leaves its report there"));
+            }
+            // Some file systems have no locks.
+            Err(TryLockError::Error(_)) => {}
+        }
+        Ok(())
+    }
+
+    /// Removes what an earlier run has left: a reader would take it for a part of this one.
+    fn clear(&self) -> io::Result<()> {
+        for name in REPORT_FILES.into_iter().chain(Format::FILES) {
+            match fs::remove_file(self.path.join(name)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        let Ok(old) = fs::read_dir(self.path.join("tau")) else { return Ok(()) };
+        for file in old.flatten().filter(|file| is_of_tau(&file.file_name().to_string_lossy())) {
+            fs::remove_file(file.path())?;
+        }
+        Ok(())
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -45,6 +81,12 @@ impl OutFolder {
             let _ = fs::remove_dir(&self.path);
         }
     }
+}
+
+/// Whether a file has the name of a rank's profile as TAU leaves it, `profile.3.0.0`.
+fn is_of_tau(name: &str) -> bool {
+    let rank = name.strip_prefix("profile.").and_then(|rest| rest.strip_suffix(".0.0"));
+    rank.is_some_and(|rank| !rank.is_empty() && rank.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 #[cfg(test)]
@@ -61,6 +103,22 @@ mod tests {
         assert!(!path.exists());
         OutFolder::prepare(above.path()).expect("it is there").abandon();
         assert!(above.path().exists());
+    }
+
+    #[test]
+    fn what_an_earlier_run_has_left_is_gone_and_all_else_stays() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        for name in ["report.txt", "rounds.ndjson", "rounds.csv", "notes.txt"] {
+            fs::write(folder.path().join(name), "old").expect("it may be written");
+        }
+        let prepared = OutFolder::prepare(folder.path()).expect("it is there");
+        let left = fs::read_dir(folder.path()).expect("it is there");
+        let left: Vec<_> = left.map(|entry| entry.expect("readable").file_name()).collect();
+        assert_eq!(left, ["notes.txt"]);
+        let error = OutFolder::prepare(folder.path()).expect_err("one run at a time");
+        assert!(error.contains("another run that goes on"), "{error}");
+        drop(prepared);
+        OutFolder::prepare(folder.path()).expect("the run has ended");
     }
 
     #[test]

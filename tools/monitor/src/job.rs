@@ -5,8 +5,12 @@ use std::path::{Path, PathBuf};
 
 use super::Arguments;
 use super::command_line::{JobCommand, JobProgram};
+use super::forward::{Forwarded, forwarded, hands_on_environment};
+use super::in_world::InWorld;
+use super::launcher::Launcher;
 use super::leaves::{Leaves, Wishes};
 use super::linkage::{Abi, Flavour, Linkage};
+use super::placement::{JobHosts, Placement};
 use super::shim;
 use sapwood_command_line::exit::Failure;
 
@@ -27,9 +31,35 @@ pub(crate) struct Job {
     pub(crate) leaves: Leaves,
     /// How many ranks the program has, if the command says so. What `MPI_Init` says counts.
     pub(crate) ranks: Option<u32>,
+    /// The tree's own ranks, if it lives inside the job.
+    pub(crate) in_world: Option<InWorld>,
+    /// Where these run.
+    pub(crate) placement: Placement,
+    /// Further words for the leaves of a job that runs already: which processes they attach to.
+    pub(crate) adopt: Vec<String>,
+    parsed: JobCommand,
+    launcher_of: Option<Abi>,
 }
 
 impl Job {
+    /// A job that runs already on this host; `adopt` tells the leaves where its ranks are.
+    pub(crate) fn running(leaves: Leaves, adopt: [String; 3]) -> Self {
+        Self {
+            command: Vec::new(),
+            starter: PathBuf::new(),
+            program: String::new(),
+            mpi: String::new(),
+            shim: PathBuf::new(),
+            leaves,
+            ranks: None,
+            in_world: None,
+            placement: Placement::Here(None),
+            adopt: adopt.to_vec(),
+            parsed: JobCommand::default(),
+            launcher_of: None,
+        }
+    }
+
     /// Checks everything that can be known before the program starts.
     ///
     /// # Errors
@@ -55,13 +85,35 @@ impl Job {
         }
         let abi = abi.expect("a command without programs was refused");
         let shim = shim::find(abi).map_err(Failure::usage)?;
+        let placement = Placement::of(&command, &arguments.reaching)?;
+        let slots = match &placement {
+            Placement::Here(slots) => *slots,
+            Placement::Hosts(hosts) => hosts.slots,
+            Placement::Later => None,
+        };
         let ranks = arguments.ranks.map(u32::from).or(command.ranks);
+        let tools = arguments.in_world.map(u32::from);
+        let in_world = tools.map(|tools| InWorld::new(tools, ranks, &shim)).transpose();
+        let in_world = in_world.map_err(Failure::usage)?;
+        let ranks = ranks.map(|ranks| ranks - tools.unwrap_or(0));
+        let planned = ranks.or(slots).unwrap_or_else(usual_ranks);
         let wishes = Wishes {
             ranks_per_leaf: arguments.ranks_per_leaf.map(u32::from),
             fan_out: arguments.fan_out.into(),
             topology: arguments.topology.as_ref(),
             is_guess: ranks.is_none(),
         };
+        let leaves = match &placement {
+            _ if in_world.is_some() => Leaves::inside(tools.unwrap_or(1), planned, wishes.fan_out),
+            Placement::Hosts(hosts) => leaves_on(hosts, planned, &wishes),
+            Placement::Here(_) => Leaves::plan(planned, &wishes),
+            // The hosts are not known yet; each will have one.
+            Placement::Later => {
+                Leaves::plan(1, &Wishes { fan_out: wishes.fan_out, ..Wishes::default() })
+            }
+        };
+        warn_of_untested(&command);
+        let launcher_of = flavour.as_ref().map(|known| known.abi);
         let version = flavour.filter(|known| known.abi == abi).map(|known| known.version);
         let mpi = format!("{} {}", abi.name(), version.unwrap_or_default());
         Ok(Self {
@@ -69,12 +121,69 @@ impl Job {
             program: names(&command.programs),
             mpi: mpi.trim_end().to_string(),
             shim,
-            leaves: Leaves::plan(ranks.unwrap_or_else(usual_ranks), &wishes)
-                .map_err(Failure::usage)?,
+            leaves: leaves.map_err(Failure::usage)?,
             ranks,
+            in_world,
+            placement,
+            adopt: Vec::new(),
+            parsed: command,
+            launcher_of,
             command: arguments.command.clone(),
         })
     }
+
+    /// What is started, so that the ranks have these variables wherever they run.
+    pub(crate) fn start_with(
+        &self,
+        variables: &[(OsString, OsString)],
+        comment: Option<&str>,
+    ) -> Forwarded {
+        let is_here = matches!(self.placement, Placement::Here(_));
+        if is_here && hands_on_environment(&self.parsed) {
+            return Forwarded { words: self.command.clone(), environment: variables.to_vec() };
+        }
+        forwarded(&self.command, &self.parsed, self.launcher_of, variables, comment)
+    }
+
+    /// The remote shell that the launcher is told to use, with its arguments.
+    pub(crate) fn remote_shell(&self) -> Option<String> {
+        let of_hydra = self.parsed.options("launcher-exec bootstrap-exec").next();
+        let of_open_mpi = self.parsed.options("mca").find(|option| {
+            matches!(option.value(), "plm_rsh_agent" | "pls_rsh_agent" | "orte_rsh_agent")
+        });
+        let by_variable = std::env::var("OMPI_MCA_plm_rsh_agent").ok();
+        let named = of_hydra.map(|option| option.value().to_owned());
+        let named = named.or_else(|| of_open_mpi.and_then(|option| option.values.get(1).cloned()));
+        // Of several agents between colons, the first that exists is used.
+        named
+            .or(by_variable)
+            .map(|agent| agent.split(':').next().unwrap_or("ssh").trim().to_owned())
+    }
+
+    /// Takes over the hosts that the launcher has got.
+    ///
+    /// # Errors
+    /// As [`Leaves::on_hosts`].
+    pub(crate) fn settle(&mut self, hosts: JobHosts, fan_out: u32) -> Result<(), String> {
+        let wishes = Wishes { fan_out, ..Wishes::default() };
+        self.leaves = leaves_on(&hosts, self.leaves.world_size, &wishes)?;
+        self.placement = Placement::Hosts(hosts);
+        Ok(())
+    }
+}
+
+fn leaves_on(hosts: &JobHosts, ranks: u32, wishes: &Wishes<'_>) -> Result<Leaves, String> {
+    let count = u32::try_from(hosts.names.len()).unwrap_or(u32::MAX).max(1);
+    let ranks_max = hosts.slots_max.unwrap_or(ranks.div_ceil(count));
+    Leaves::on_hosts(&hosts.names, Some(ranks_max), ranks, wishes)
+}
+
+fn warn_of_untested(command: &JobCommand) {
+    let Some(launcher) = command.kind.filter(|launcher| launcher.is_untested()) else { return };
+    let name = if launcher == Launcher::Prun { "prun" } else { "flux run" };
+    eprintln!(
+        "sapwood: '{name}' is known but untested; if ranks are missing, name their hosts by --hosts"
+    );
 }
 
 /// The ABI of one program of the command, which must be that of the others and of the launcher.

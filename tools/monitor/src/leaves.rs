@@ -1,10 +1,12 @@
 //! The leaves of the tree: how many there are, which MPI ranks each of them serves, and the tree
 //! above them.
 //!
-//! MPI rank r belongs to leaf `(r / ranks per leaf) % leaves`, the rule of the shim
-//! (`bindings/mpi/shim/handover.h`). Leaf i is back-end i.
+//! Rank r of a host belongs to the host's leaf `(r / ranks per leaf) % leaves`, the rule of the
+//! shim (`bindings/mpi/shim/handover.h`). Every host has the same number of leaves, N; leaf i of
+//! the tree, which is back-end i, is number `i % N` on host `i / N`.
 
 use sapwood::{Hosts, RankSet, Shape, Topology};
+use sapwood_topology::HostName;
 
 /// Which leaves there are and whom they serve.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,9 +16,13 @@ pub(crate) struct Leaves {
     pub(crate) world_size: u32,
     /// From 1.
     pub(crate) ranks_per_leaf: u32,
-    /// From 1.
+    /// All of the tree, from 1.
     pub(crate) count: u32,
+    /// Those of each host.
+    pub(crate) per_host: u32,
     shape: Shape,
+    /// The hosts in order; none if all is on this one.
+    hosts: Vec<HostName>,
 }
 
 /// What was asked for.
@@ -31,6 +37,8 @@ pub(crate) struct Wishes<'a> {
 
 /// Ranks per leaf when nothing is said of them.
 const RANKS_PER_LEAF: u32 = 4;
+/// The same where each leaf costs a log-in.
+const RANKS_PER_REMOTE_LEAF: u32 = 64;
 
 impl Leaves {
     /// The leaves for a program.
@@ -43,15 +51,11 @@ impl Leaves {
             let count = world_size.div_ceil(ranks_per_leaf).max(1);
             let shape = shape_over(count, wishes.fan_out.max(2)).parse::<Shape>();
             let shape = shape.map_err(|error| error.to_string())?;
-            return Ok(Self { world_size, ranks_per_leaf, count, shape });
+            let hosts = Vec::new();
+            return Ok(Self { world_size, ranks_per_leaf, count, per_host: count, shape, hosts });
         };
         let count = shape.back_end_count();
-        if shape.attach_per_leaf().is_some() {
-            return Err(format!(
-                "topology '{shape}': its leaves are started by the tree, so that '@' in the \
-                 topology makes no sense; leave it out"
-            ));
-        }
+        check_starts(shape)?;
         let ranks_per_leaf = wishes.ranks_per_leaf.unwrap_or(world_size.div_ceil(count)).max(1);
         let needed = world_size.div_ceil(ranks_per_leaf);
         if wishes.ranks_per_leaf.is_some() && needed != count && !wishes.is_guess {
@@ -60,12 +64,83 @@ impl Leaves {
                  {ranks_per_leaf} per leaf need {needed}"
             ));
         }
-        Ok(Self { world_size, ranks_per_leaf, count, shape: shape.clone() })
+        let (shape, hosts) = (shape.clone(), Vec::new());
+        Ok(Self { world_size, ranks_per_leaf, count, per_host: count, shape, hosts })
     }
 
-    /// The tree, on this machine.
-    pub(crate) fn topology(&self) -> Topology {
-        Topology::from_shape(&self.shape, &Hosts::local())
+    /// The leaves of a tree inside the job, one of each rank that is the tool's.
+    ///
+    /// # Errors
+    /// One line when there are too many.
+    pub(crate) fn inside(count: u32, world_size: u32, fan_out: u32) -> Result<Self, String> {
+        let shape = shape_over(count, fan_out.max(2)).parse::<Shape>();
+        let shape = shape.map_err(|error| error.to_string())?;
+        let ranks_per_leaf = world_size.div_ceil(count).max(1);
+        Ok(Self { world_size, ranks_per_leaf, count, per_host: count, shape, hosts: Vec::new() })
+    }
+
+    /// The leaves for a program on several hosts, with these ranks on each at most, if that is
+    /// known.
+    ///
+    /// # Errors
+    /// One line when the topology does not have equally many leaves for each host.
+    pub(crate) fn on_hosts(
+        hosts: &[HostName],
+        ranks_max: Option<u32>,
+        world_size: u32,
+        wishes: &Wishes<'_>,
+    ) -> Result<Self, String> {
+        let host_count = u32::try_from(hosts.len()).unwrap_or(u32::MAX).max(1);
+        let ranks_per_leaf = wishes.ranks_per_leaf.unwrap_or(RANKS_PER_REMOTE_LEAF).max(1);
+        let per_host = ranks_max.unwrap_or(1).div_ceil(ranks_per_leaf).max(1);
+        let planned = Self {
+            world_size,
+            ranks_per_leaf,
+            count: host_count.saturating_mul(per_host),
+            per_host,
+            shape: Shape::flat(1).map_err(|error| error.to_string())?,
+            hosts: hosts.to_vec(),
+        };
+        let Some(shape) = wishes.topology else {
+            let spec = shape_over(planned.count, wishes.fan_out.max(2));
+            let shape = spec.parse::<Shape>().map_err(|error| error.to_string())?;
+            return Ok(Self { shape, ..planned });
+        };
+        check_starts(shape)?;
+        let count = shape.back_end_count();
+        if count % host_count != 0 {
+            return Err(format!(
+                "topology '{shape}' has {count} back-ends, which {host_count} hosts cannot share; \
+                 each host needs equally many"
+            ));
+        }
+        let per_host = count / host_count;
+        let ranks_per_leaf = ranks_max.unwrap_or(1).div_ceil(per_host).max(1);
+        Ok(Self { count, per_host, ranks_per_leaf, shape: shape.clone(), ..planned })
+    }
+
+    /// The hosts, if there are several.
+    pub(crate) fn hosts(&self) -> &[HostName] {
+        &self.hosts
+    }
+
+    /// The host of a leaf.
+    pub(crate) fn host(&self, leaf: u32) -> Option<&HostName> {
+        self.hosts.get((leaf / self.per_host) as usize)
+    }
+
+    /// The tree: on this host, or with each leaf on its own.
+    ///
+    /// # Errors
+    /// One line when there are not as many hosts as the shape has back-ends.
+    pub(crate) fn topology(&self) -> Result<Topology, String> {
+        if self.hosts.is_empty() {
+            return Ok(Topology::from_shape(&self.shape, &Hosts::local()));
+        }
+        let each = |host| std::iter::repeat_n(host, self.per_host as usize).cloned();
+        let hosts = Hosts::new(self.hosts.iter().flat_map(each).collect());
+        let hosts = hosts.map_err(|error| error.to_string())?;
+        Topology::on_hosts(&self.shape, &hosts, None).map_err(|error| error.to_string())
     }
 
     /// The tree as it is written.
@@ -73,10 +148,20 @@ impl Leaves {
         self.shape.to_string()
     }
 
-    /// The MPI ranks that some leaves serve.
+    /// The MPI ranks that some leaves of this host serve.
     pub(crate) fn mpi_ranks(&self, back_ends: &RankSet) -> RankSet {
         let leaf = |rank: u32| (rank / self.ranks_per_leaf) % self.count;
         (0..self.world_size).filter(|&rank| back_ends.contains(leaf(rank))).collect()
+    }
+}
+
+fn check_starts(shape: &Shape) -> Result<(), String> {
+    match shape.attach_per_leaf() {
+        None => Ok(()),
+        Some(_) => Err(format!(
+            "topology '{shape}': its leaves are started by the tree, so that '@' in the topology \
+             makes no sense; leave it out"
+        )),
     }
 }
 
@@ -150,5 +235,21 @@ mod tests {
         assert_eq!(ranks("0"), "0-1");
         assert_eq!(ranks("1,3"), "2-3,6");
         assert_eq!(ranks("0-3"), "0-6");
+    }
+
+    #[test]
+    fn every_host_has_equally_many_leaves() {
+        let hosts: Hosts = "a,b,c".parse().expect("three hosts");
+        let wishes = Wishes { ranks_per_leaf: Some(2), fan_out: 8, ..Wishes::default() };
+        let leaves = Leaves::on_hosts(hosts.names(), Some(4), 12, &wishes).expect("six leaves");
+        assert_eq!((leaves.count, leaves.per_host), (6, 2));
+        let topology = leaves.topology().expect("a tree over hosts");
+        let host = |leaf| topology.node(leaf).expect("a leaf").host().to_string();
+        assert_eq!([0, 1, 2, 5].map(host), ["a", "a", "b", "c"]);
+        assert_eq!(leaves.host(3).map(ToString::to_string).as_deref(), Some("b"));
+        let shape: Shape = "4".parse().expect("a topology");
+        let wishes = Wishes { topology: Some(&shape), fan_out: 8, ..Wishes::default() };
+        let error = Leaves::on_hosts(hosts.names(), None, 12, &wishes).expect_err("4 over 3");
+        assert!(error.contains("4 back-ends, which 3 hosts cannot share"), "{error}");
     }
 }

@@ -8,46 +8,99 @@
 //! What the ranks count is the shim's (`bindings/mpi`), what a round is `sapwood-profile`'s, what
 //! is shown of it `sapwood-report`'s.
 
+pub mod analysis;
+mod attach;
 mod collection;
 mod command_line;
 mod condition;
+pub mod control;
+mod control_command;
+mod desk;
 mod folder;
+mod forward;
+mod guidance;
+mod hardware;
+mod in_world;
+mod iterations;
 mod job;
+mod launcher;
 pub mod leaf;
 pub(crate) mod leaves;
 pub(crate) mod linkage;
+mod live;
+mod marks;
+mod outputs;
+mod page;
+mod past;
+mod placement;
+mod places;
+mod preload;
+mod presence;
+mod processes;
+mod rank_control;
+mod rank_reports;
+mod recording;
+mod replay;
+mod say;
 mod screen;
 pub mod shim;
+mod stack_reader;
+mod stacks;
+mod symbols;
 mod tables;
+mod tallies;
+mod usage;
+mod waits;
 mod watch;
 
 use std::ffi::OsString;
 use std::io::Write as _;
+use std::net::SocketAddr;
 use std::num::NonZeroU32;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use sapwood_report::{Report, Tree};
+use sapwood_command_line::arguments::listening_address;
+use sapwood_export::{Format, openmetrics};
+use sapwood_profile::{Function, FunctionId};
+use sapwood_report::{Report, RoundRecord, Tree, printable};
 
 use self::collection::{Collected, Collection};
-use self::folder::OutFolder;
+use self::control::ControlChannel;
+use self::control::channel::ControlQueue;
 use self::job::Job;
 use self::linkage::Abi;
+use self::outputs::Outputs;
+use self::page::{PageArguments, RunPage};
+use self::past::Past;
+use self::placement::{Placement, Reaching};
+use self::say::say;
 use self::screen::Screen;
-use self::watch::{End, watch};
+use self::watch::{End, Views, watch, watch_later};
 use sapwood_command_line::exit::Failure;
 
 /// The shortest time between two rounds.
 const INTERVAL_MIN: Duration = Duration::from_millis(10);
 /// The longest time between two rounds.
 const INTERVAL_MAX: Duration = Duration::from_secs(3600);
+/// The shortest time between two readings of call stacks, each of which stops the ranks.
+const STACKS_INTERVAL_MIN: Duration = Duration::from_millis(200);
 /// Bytes of randomness in the name of a run's leaves, so that two runs never meet.
 const NAME_BYTES: usize = 8;
 
 /// The arguments of `sapwood mpi`.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "Two more commands take other options, which their --help lists:\n  \
+                  sapwood mpi attach   Watch a job that runs already\n  \
+                  sapwood mpi control  Change what a running 'sapwood mpi' measures"
+)]
 pub struct Arguments {
+    #[command(subcommand)]
+    past: Option<Past>,
     /// Ranks per leaf of the tree [default: 4].
     #[arg(long, value_name = "N")]
     ranks_per_leaf: Option<NonZeroU32>,
@@ -61,30 +114,69 @@ pub struct Arguments {
     /// Time between two rounds, such as 1s or 500ms.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval)]
     interval: Duration,
-    /// Write profile.json, ranks.parquet and report.txt to this folder.
+    /// Read the call stacks of all ranks as often as this, such as 10s.
+    #[arg(long, value_name = "TIME", value_parser = stacks_interval)]
+    stacks: Option<Duration>,
+    /// Write profile.json, report.txt, rounds.ndjson and ranks.parquet to this folder.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Leave other tools' formats in that folder, too: see 'sapwood mpi export --help'.
+    #[arg(long, value_name = "FORMATS", requires = "out", value_delimiter = ',',
+          value_parser = Format::named)]
+    export: Vec<Format>,
+    /// Serve the last round as OpenMetrics: ADDRESS:PORT, or PORT of the loopback; 0 for any port.
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = listening_address)]
+    listen: Option<SocketAddr>,
+    /// Serve at most N series.
+    #[arg(long, value_name = "N", default_value_t = openmetrics::SERIES_DEFAULT,
+          value_parser = clap::value_parser!(u32).range(i64::from(openmetrics::SERIES_MIN)..=10_000_000))]
+    series_max: u32,
     /// Number of MPI ranks, by which the tree is planned; the program's own number counts.
     #[arg(long, short = 'n', alias = "np", value_name = "N")]
     ranks: Option<NonZeroU32>,
+    /// Take the last N ranks of the program for the tree, which then needs no other launcher.
+    #[arg(long, value_name = "N", conflicts_with = "topology")]
+    in_world: Option<NonZeroU32>,
     /// MPI of the program, if it cannot be detected.
     #[arg(long, value_name = "ABI")]
     mpi: Option<Abi>,
+    /// Make every N-th call of a function an iteration, such as 100:MPI_Allreduce.
+    #[arg(long, value_name = "N:FUNCTION", value_parser = every)]
+    every: Option<Every>,
     /// Show no table, neither while the program runs nor at its end.
     #[arg(long)]
     quiet: bool,
     /// Show no table while the program runs.
     #[arg(long, conflicts_with = "live")]
     no_live: bool,
-    /// Show tables while the program runs even if standard error is no terminal.
+    /// Show a view that scrolls and sorts; plain tables if standard error is no terminal.
     #[arg(long)]
     live: bool,
+    #[command(flatten)]
+    page: PageArguments,
     /// Write profile.json to this file, or to /dev/fd/N; standard output is the program's.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// The command that starts the program, such as: mpirun -np 8 lmp -in in.melt
+    #[command(flatten)]
+    reaching: Reaching,
+    #[command(flatten)]
+    extras: tallies::Extras,
+    /// Tell how long ranks wait for one another, in which calls and for whom.
+    #[arg(long)]
+    waits: bool,
+    #[command(flatten)]
+    analysis: analysis::Arguments,
+    /// The command that starts the program, such as: mpirun -np 8 lmp -in in.melt; or 'attach',
+    /// for a job that runs already: see 'sapwood mpi attach --help'.
     #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
+}
+
+impl Arguments {
+    /// Whether rounds are shown while the program runs.
+    fn shows_rounds(&self) -> bool {
+        !self.quiet && !self.no_live
+    }
 }
 
 /// Runs and watches a program; ends as it does.
@@ -92,33 +184,76 @@ pub struct Arguments {
 /// # Errors
 /// Before the program starts: [`Failure`] of bad input or of the tree.
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let job = Job::read(arguments)?;
-    let folder = arguments.out.as_deref().map(OutFolder::prepare).transpose();
-    let folder = folder.map_err(Failure::usage)?;
-    let observed = observe(&job, arguments);
-    if !matches!(observed, Ok((_, Some(_))))
-        && let Some(folder) = &folder
-    {
-        folder.abandon();
+    if let Some(past) = &arguments.past {
+        return past.run();
+    }
+    if arguments.command[0] == attach::ATTACH {
+        return attach::run(arguments, &arguments.command);
+    }
+    if control_command::is_meant() {
+        return control_command::run();
+    }
+    shim::check_transport().map_err(Failure::usage)?;
+    arguments.reaching.check().map_err(Failure::usage)?;
+    let mut job = Job::read(arguments)?;
+    let mut outputs = Outputs::prepare(arguments)?;
+    // Kept open, whether or not a thread asks through it.
+    let (control, requests) = ControlChannel::open()?;
+    let mut page = RunPage::open(&arguments.page, &arguments.command, Some(control.clone()))?;
+    let screen = Screen::choose(arguments.shows_rounds(), arguments.live, &arguments.command);
+    let views = Views { screen, outputs: &mut outputs, page: &mut page };
+    let observed = observe(&mut job, arguments, views, requests);
+    if !matches!(observed, Ok((_, Some(_)))) {
+        outputs.abandon();
     }
     let (end, collected) = observed?;
     let Some(collected) = collected else { return Ok(end.exit_code()) };
-    leave(&report(&job, &end, collected), folder.as_ref(), arguments);
+    conclude(&job, end.elapsed, collected, (&mut outputs, &mut page), arguments);
+    page.end(&end.told());
     Ok(end.exit_code())
+}
+
+/// Leaves what is known at the end.
+fn conclude(
+    job: &Job,
+    elapsed: Duration,
+    collected: Collected,
+    (outputs, page): (&mut Outputs, &mut RunPage),
+    arguments: &Arguments,
+) {
+    if let Some(outdated) = &collected.outdated {
+        say(format_args!(
+            "the tree did not answer at the end; the report shows the last complete round: {}",
+            outdated.reason
+        ));
+    }
+    for event in collected.never_found.iter().filter(|_| collected.outdated.is_none()) {
+        let event = printable(event);
+        say(format_args!("--histogram {event}: no event of this name has appeared"));
+    }
+    let mut record =
+        RoundRecord::new(collected.rounds, elapsed, &collected.round, &collected.missing);
+    record.deaths = collected.deaths.section();
+    record.settings = collected.settings.clone();
+    record.stacks = collected.stacks.clone();
+    collected.analysis.fill(&mut record);
+    if let Some(waits) = &collected.waits {
+        record.add_waits(waits, elapsed);
+    }
+    page.publish(|| record.clone());
+    let is_final = collected.has_ended;
+    let report = Report { is_final, ..report(job, elapsed, collected, arguments.interval) };
+    leave(&record, report, outputs, arguments);
 }
 
 /// Leaves the report where it was asked for. What cannot be written is said, and changes no exit
 /// code: that is the program's.
-fn leave(report: &Report, folder: Option<&OutFolder>, arguments: &Arguments) {
-    if let Some(folder) = folder
-        && let Err(error) = report.write(folder.path())
-    {
-        eprintln!("sapwood: {error}");
-    }
+fn leave(record: &RoundRecord, mut report: Report, outputs: &mut Outputs, arguments: &Arguments) {
+    outputs.finish(record, &mut report);
     if let Some(file) = &arguments.json
-        && let Err(error) = std::fs::write(file, report.json())
+        && let Err(error) = write_to(file, &report.json())
     {
-        eprintln!("sapwood: cannot write '{}': {error}", file.display());
+        say(format_args!("cannot write '{}': {error}", file.display()));
     }
     if !arguments.quiet {
         // A closed standard error leaves no place to say so.
@@ -126,13 +261,29 @@ fn leave(report: &Report, folder: Option<&OutFolder>, arguments: &Arguments) {
     }
 }
 
+/// Writes a file anew. What a descriptor of this process leads to is not emptied: it may be the
+/// program's own output.
+fn write_to(file: &Path, text: &str) -> std::io::Result<()> {
+    if !file.starts_with("/dev/fd") && !file.starts_with("/proc/self/fd") {
+        return std::fs::write(file, text);
+    }
+    let mut opened = std::fs::OpenOptions::new().append(true).open(file)?;
+    opened.write_all(text.as_bytes())
+}
+
 /// From the start of the tree to its end.
-fn observe(job: &Job, arguments: &Arguments) -> Result<(End, Option<Collected>), Failure> {
+fn observe(
+    job: &mut Job,
+    arguments: &Arguments,
+    views: Views<'_>,
+    requests: ControlQueue,
+) -> Result<(End, Option<Collected>), Failure> {
     let base = base_name()?;
-    let collection = Collection::open(job, &base, arguments.interval)?;
-    let is_wanted = !arguments.quiet && !arguments.no_live;
-    let screen = Screen::choose(is_wanted, arguments.live);
-    watch(job, collection, &base, arguments, screen)
+    if job.placement == Placement::Later || job.in_world.is_some() {
+        return watch_later(job, &base, arguments, views, requests);
+    }
+    let collection = Collection::open(job, &base, arguments, None)?;
+    watch(job, collection, &base, arguments, views, requests)
 }
 
 /// The name that this run's leaves have in common.
@@ -142,27 +293,57 @@ fn base_name() -> Result<String, Failure> {
     Ok(format!("sapwood-mpi-{:016x}", u64::from_le_bytes(bytes)))
 }
 
-fn report(job: &Job, end: &End, collected: Collected) -> Report {
-    if !collected.is_last {
-        eprintln!(
-            "sapwood: the tree did not answer at the end; the report shows the last complete round"
-        );
-    }
+/// What is known of the run by this time.
+fn report(job: &Job, elapsed: Duration, collected: Collected, interval: Duration) -> Report {
     Report {
         program: job.program.clone(),
         command: job.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
         mpi: job.mpi.clone(),
         tree: Tree {
             topology: job.leaves.spec(),
-            nodes: job.leaves.topology().node_count().into(),
+            nodes: job.leaves.topology().map_or(0, |tree| tree.node_count().into()),
         },
+        hosts: collected.hosts,
+        first_lost: collected.first_lost,
+        deaths: collected.deaths.section(),
         rounds: collected.rounds,
         standstills: collected.standstills,
-        elapsed: end.elapsed,
+        stacks: collected.still_stacks.or(collected.stacks),
+        elapsed,
         round: collected.round,
         missing: collected.missing,
+        outdated: collected.outdated,
+        intervals: collected.intervals,
+        tallies: collected.tallies.told(&collected.rows),
         rows: collected.rows,
+        analysis: collected.analysis,
+        waits: collected.waits,
+        settings: collected.settings,
+        interval,
+        ..Report::default()
     }
+}
+
+/// Which calls are marks of iterations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Every {
+    calls: NonZeroU32,
+    function: FunctionId,
+}
+
+impl Every {
+    /// As the shim reads it.
+    fn variable(self) -> String {
+        format!("{}:{}", self.calls, self.function)
+    }
+}
+
+fn every(text: &str) -> Result<Every, String> {
+    let wrong = || format!("'{text}' is not a number and a function, such as 100:MPI_Allreduce");
+    let (calls, name) = text.split_once(':').ok_or_else(wrong)?;
+    let calls = calls.parse().map_err(|_| wrong())?;
+    let function = Function::named(name).ok_or_else(|| format!("MPI has no function '{name}'"))?;
+    Ok(Every { calls, function: function.id })
 }
 
 /// A time between two rounds, such as `1s`, `0.5s` or `500ms`.
@@ -177,9 +358,32 @@ fn interval(text: &str) -> Result<Duration, String> {
     })
 }
 
+/// A time between two readings of call stacks, such as `10s`.
+fn stacks_interval(text: &str) -> Result<Duration, String> {
+    let interval = sapwood_command_line::times::time(text).ok();
+    interval.filter(|time| (STACKS_INTERVAL_MIN..=INTERVAL_MAX).contains(time)).ok_or_else(|| {
+        format!(
+            "a time from {} ms to {} s is needed, such as 10s",
+            STACKS_INTERVAL_MIN.as_millis(),
+            INTERVAL_MAX.as_secs()
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn iterations_are_counted_in_calls_of_a_function() {
+        let all_reduce = every("100:MPI_Allreduce").expect("a function of MPI");
+        let number = Function::named("MPI_Allreduce").expect("every MPI has it").id;
+        assert_eq!(all_reduce.variable(), format!("100:{number}"));
+        assert!(every("1:MPI_Dance").unwrap_err().contains("no function 'MPI_Dance'"));
+        for wrong in ["100", "0:MPI_Barrier", "x:MPI_Barrier", ":"] {
+            assert!(every(wrong).unwrap_err().contains("100:MPI_Allreduce"), "{wrong}");
+        }
+    }
 
     #[test]
     fn an_interval_has_a_unit_and_limits() {

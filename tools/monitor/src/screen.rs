@@ -5,13 +5,15 @@
 //! progress line. Each repaint is one write, so that it does not mix with the program's output.
 //! What is in the table is `sapwood-report`'s concern.
 
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
 use std::time::Duration;
 
-use sapwood_report::LiveTable;
+use sapwood_report::{LiveTable, RoundRecord};
 
 use super::collection::Collected;
+use super::live::Live;
 
 /// The table takes no more lines than this, and no more than half of the terminal.
 const LINES_MAX: usize = 20;
@@ -20,7 +22,7 @@ const TERMINAL_LINES_MIN: u16 = 12;
 /// The width of tables that are not for a terminal.
 const PLAIN_COLUMNS: usize = 100;
 /// Lines of a table above its events.
-const HEAD_LINES: usize = 2;
+const HEAD_LINES: usize = 3;
 
 /// Where the live table is shown.
 pub(crate) enum Screen {
@@ -30,6 +32,8 @@ pub(crate) enum Screen {
     Plain,
     /// In the lowest lines of the terminal; `region` is what is reserved so far.
     InPlace { region: Option<Region>, colour: bool },
+    /// As a view that the user works with.
+    Live(Option<Box<Live>>),
 }
 
 /// The size of a terminal and how many of its lines the table has.
@@ -43,7 +47,15 @@ pub(crate) struct Region {
 impl Screen {
     /// The screen that suits standard error: a terminal unless it is not wanted, or plain tables if
     /// these are asked for.
-    pub(crate) fn choose(is_wanted: bool, is_forced: bool) -> Self {
+    pub(crate) fn choose(is_wanted: bool, is_forced: bool, command: &[OsString]) -> Self {
+        let title = || command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>();
+        if is_wanted
+            && is_forced
+            && std::io::stderr().is_terminal()
+            && let Ok(live) = Live::open(title().join(" "))
+        {
+            return Self::Live(Some(Box::new(live)));
+        }
         let colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         match (is_wanted, std::io::stderr().is_terminal()) {
             (false, _) => Self::Off,
@@ -55,19 +67,38 @@ impl Screen {
 
     /// Whether the table is kept on a terminal.
     pub(crate) fn is_in_place(&self) -> bool {
-        matches!(self, Self::InPlace { .. })
+        matches!(self, Self::InPlace { .. } | Self::Live(_))
+    }
+
+    /// The view that the user works with, if there is one.
+    pub(crate) fn live(&self) -> Option<&Live> {
+        if let Self::Live(live) = self { live.as_deref() } else { None }
+    }
+
+    /// Does what the user has pressed; gives whether the view is to be left. The program runs on.
+    pub(crate) fn react(&mut self) -> bool {
+        if let Self::Live(Some(live)) = self { live.react() } else { false }
     }
 
     /// Shows what has come. A terminal that cannot be written to is no reason to stop.
-    pub(crate) fn show(&mut self, collected: &Collected, elapsed: Duration) {
+    pub(crate) fn show(
+        &mut self,
+        collected: &Collected,
+        elapsed: Duration,
+        record: impl FnOnce() -> RoundRecord,
+    ) {
         let table = |rows_max| LiveTable {
             round: &collected.round,
             elapsed,
             missing: &collected.missing,
             rows_max,
+            before: collected.before.as_ref(),
+            waits: collected.waits.as_ref(),
         };
         match self {
             Self::Off => {}
+            Self::Live(None) => {}
+            Self::Live(Some(live)) => live.show(record()),
             Self::Plain => {
                 put(&(table(usize::MAX).render(PLAIN_COLUMNS, false) + "\n"));
             }
@@ -77,7 +108,9 @@ impl Screen {
                     return;
                 }
                 let height_max = LINES_MAX.min(usize::from(rows) / 2);
-                let text = table(height_max - HEAD_LINES).render(usize::from(columns), *colour);
+                let head_lines = HEAD_LINES + usize::from(collected.waits.is_some());
+                let text = table(height_max.saturating_sub(head_lines))
+                    .render(usize::from(columns), *colour);
                 let lines: Vec<&str> = text.lines().take(height_max).collect();
                 let height = u16::try_from(lines.len()).unwrap_or(0);
                 let before = *region;
@@ -93,6 +126,9 @@ impl Screen {
 
     /// Gives the terminal back.
     pub(crate) fn close(&mut self) {
+        if let Self::Live(live) = self {
+            *live = None;
+        }
         if let Self::InPlace { region, .. } = self
             && let Some(region) = region.take()
         {

@@ -4,13 +4,16 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::leaves::Leaves;
 use super::linkage::Abi;
+use super::preload::with_shim;
 
 /// A folder to look for the shims in, before those beside this program.
 const FOLDER_VARIABLE: &str = "SAPWOOD_LIB_DIR";
-const PRELOAD_VARIABLE: &str = "LD_PRELOAD";
+const TRANSPORT_VARIABLE: &str = "SAPWOOD_MPI_TRANSPORT";
+pub(crate) const PRELOAD_VARIABLE: &str = "LD_PRELOAD";
 
 /// The shim's file for an ABI.
 ///
@@ -52,39 +55,36 @@ pub fn folders() -> Vec<PathBuf> {
     named.map(PathBuf::from).into_iter().chain(beside).collect()
 }
 
-/// The variables that the program is started with.
-pub(crate) fn environment(shim: &Path, base: &str, leaves: &Leaves) -> Vec<(OsString, OsString)> {
-    let preload = preload(std::env::var_os(PRELOAD_VARIABLE), shim);
+/// Looks that the ranks will send their counts to the tree, and not elsewhere.
+///
+/// # Errors
+/// One line that names the variable.
+pub(crate) fn check_transport() -> Result<(), String> {
+    let chosen = std::env::var_os(TRANSPORT_VARIABLE).filter(|chosen| !chosen.is_empty());
+    match chosen {
+        Some(chosen) if chosen != "tree" => Err(format!(
+            "{TRANSPORT_VARIABLE} is '{}', by which nothing reaches the tree of 'sapwood mpi'; \
+             unset it, or start the program without 'sapwood mpi'",
+            chosen.to_string_lossy()
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// The variables that the program's ranks have. A leaf may start later than they by `wait`.
+pub(crate) fn environment(
+    shim: &Path,
+    base: &str,
+    leaves: &Leaves,
+    wait: Duration,
+) -> Vec<(OsString, OsString)> {
+    let preload = with_shim(std::env::var_os(PRELOAD_VARIABLE), shim);
     let number = |number: u32| OsString::from(number.to_string());
     vec![
         (PRELOAD_VARIABLE.into(), preload),
         ("SAPWOOD_MPI_LEAVES".into(), base.into()),
         ("SAPWOOD_MPI_RANKS_PER_LEAF".into(), number(leaves.ranks_per_leaf)),
-        ("SAPWOOD_MPI_LEAF_COUNT".into(), number(leaves.count)),
+        ("SAPWOOD_MPI_LEAF_COUNT".into(), number(leaves.per_host)),
+        ("SAPWOOD_MPI_LEAF_WAIT_MS".into(), wait.as_millis().to_string().into()),
     ]
-}
-
-/// What is preloaded already stays in front: some libraries insist on being the first.
-fn preload(before: Option<OsString>, shim: &Path) -> OsString {
-    match before.filter(|before| !before.is_empty()) {
-        None => shim.into(),
-        Some(mut list) => {
-            list.push(":");
-            list.push(shim);
-            list
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_was_preloaded_before_stays_in_front() {
-        let shim = Path::new("/lib/shim.so");
-        assert_eq!(preload(None, shim), "/lib/shim.so");
-        assert_eq!(preload(Some("".into()), shim), "/lib/shim.so");
-        assert_eq!(preload(Some("/a.so /b.so".into()), shim), "/a.so /b.so:/lib/shim.so");
-    }
 }

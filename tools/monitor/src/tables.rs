@@ -4,14 +4,28 @@
 //! stays mapped when the rank is gone, so that what it counted survives it.
 
 use std::collections::BTreeMap;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Instant;
 
-use sapwood_profile::{Condition, Moment, RankProfile, RankRows, RankState, Round, TableReader};
+use sapwood::{StreamId, Values, Wave};
+use sapwood_profile::{
+    Condition, Counters, EventKey, Figure, Moment, RankProfile, RankRows, RankState, Round,
+    RoundHistory, TableReader, TallyKind, TimeShare,
+};
 use sapwood_transport::{
-    SharedTable, TableAccepted, TableListener, TableOffer, TablePeer, monotonic_clock,
+    ControlPage, SharedTable, TableAccepted, TableListener, TableOffer, TablePeer, monotonic_clock,
 };
 
 use super::condition::condition;
+use super::control::request::RunSettings;
+use super::hardware::Hardware;
+use super::iterations::Iterations;
+use super::places::Place;
+use super::presence::{Attachable, Presence};
+use super::rank_control::RankControl;
+use super::say::say;
+use super::usage;
+use super::waits::LeafWaits;
 
 /// Connections that have not offered a table yet; others wait until these have.
 const ARRIVING_MAX: usize = 1024;
@@ -23,17 +37,36 @@ const NOTES_MAX: usize = 16;
 pub(crate) struct Tables {
     listener: Option<TableListener>,
     arriving: Vec<TablePeer>,
-    ranks: BTreeMap<u32, RankTable>,
+    pub(crate) ranks: BTreeMap<u32, RankTable>,
     notes: usize,
+    /// What the front-end has asked of the ranks.
+    pub(crate) settings: Option<RunSettings>,
+    pub(crate) iterations: Iterations,
+    /// Where iterations are sent, and the size of the program if it is known.
+    pub(crate) marks_stream: Option<(StreamId, u32)>,
+    /// The rounds of a running program that were sent.
+    sent: RoundHistory,
+    /// Processes that announced themselves and are not watched.
+    unwatched: u32,
+    /// The events of the ranks.
+    pub(crate) waits: LeafWaits,
 }
 
 /// The table of one rank.
-struct RankTable {
+pub(crate) struct RankTable {
     /// The connection to its process; none when that has ended.
-    peer: Option<TablePeer>,
-    table: SharedTable,
+    pub(crate) peer: Option<Presence>,
+    pub(crate) table: SharedTable,
+    pub(crate) control: RankControl,
     world_size: u32,
     is_noted: bool,
+    /// When its process ended without a word.
+    lost_at: Option<Instant>,
+    /// What the system last said of its process.
+    figures: BTreeMap<Figure, u64>,
+    hardware: Hardware,
+    /// How it had spent its time at the round before.
+    before: TimeShare,
 }
 
 /// What a rank says of itself and its table; `bindings/mpi/shim/handover.h` draws it.
@@ -43,19 +76,30 @@ struct Hello {
     world_size: u32,
     pid: u32,
     table_bytes: u64,
+    /// Whether `MPI_Comm_spawn` started it.
+    is_spawned: bool,
+    /// Of its event file; 0 none.
+    events_bytes: u64,
 }
 
 impl Hello {
     fn parse(bytes: &[u8; 64]) -> Result<Self, String> {
         let word = |at: usize| bytes[at..].first_chunk().map_or(0, |b| u32::from_le_bytes(*b));
-        if bytes[..8] != *b"SWHELLO1" || word(8) != 1 {
+        if bytes[..8] != *b"SWHELLO1" || word(8) != 3 {
             return Err(
                 "MPI shim and sapwood are of different releases; rebuild the shim with 'make shim'"
                     .to_string(),
             );
         }
-        let table_bytes = bytes[24..].first_chunk().map_or(0, |b| u64::from_le_bytes(*b));
-        let hello = Self { world_rank: word(12), world_size: word(16), pid: word(20), table_bytes };
+        let long = |at: usize| bytes[at..].first_chunk().map_or(0, |b| u64::from_le_bytes(*b));
+        let hello = Self {
+            world_rank: word(12),
+            world_size: word(16),
+            pid: word(20),
+            table_bytes: long(24),
+            is_spawned: word(32) != 0,
+            events_bytes: long(40),
+        };
         if hello.world_rank >= hello.world_size {
             return Err(format!("the shim announced rank {} of {} ranks", word(12), word(16)));
         }
@@ -70,7 +114,18 @@ impl Tables {
     /// When the name is taken.
     pub(crate) fn bind(name: &str) -> sapwood_transport::Result<Self> {
         let listener = Some(TableListener::bind(name)?);
-        Ok(Self { listener, arriving: Vec::new(), ranks: BTreeMap::new(), notes: 0 })
+        Ok(Self {
+            listener,
+            arriving: Vec::new(),
+            ranks: BTreeMap::new(),
+            notes: 0,
+            settings: None,
+            iterations: Iterations::default(),
+            marks_stream: None,
+            sent: RoundHistory::new(),
+            unwatched: 0,
+            waits: LeafWaits::default(),
+        })
     }
 
     /// Where ranks come.
@@ -94,8 +149,10 @@ impl Tables {
         }
         self.arriving.extend(waiting);
         for rank in self.ranks.values_mut() {
-            if rank.peer.as_mut().is_some_and(TablePeer::is_closed) {
+            if rank.peer.as_mut().is_some_and(Presence::is_over) {
                 rank.peer = None;
+                rank.lost_at = rank.is_unfinished().then(Instant::now);
+                rank.control.note_closed();
             }
         }
     }
@@ -132,19 +189,66 @@ impl Tables {
                 return self.note(&format!("process {pid} is not observed: {reason}"));
             }
         };
-        let Hello { world_rank, world_size, pid, table_bytes } = hello;
+        let Hello { world_rank, world_size, pid, table_bytes, is_spawned, events_bytes } = hello;
+        if is_spawned {
+            // The report says how many.
+            self.unwatched += 1;
+            return;
+        }
         if self.ranks.contains_key(&world_rank) {
+            self.unwatched += 1;
             return self.note(&format!(
                 "process {pid} is not observed: rank {world_rank} is already observed, so it is of a \
-                 second program or of MPI_Comm_spawn"
+                 second program"
             ));
         }
         // A size beyond this machine's memory is refused as any other that is too large.
         match SharedTable::map(offer.descriptor, usize::try_from(table_bytes).unwrap_or(usize::MAX))
         {
             Ok(table) => {
-                let rank = RankTable { peer: Some(peer), table, world_size, is_noted: false };
+                // A page that cannot be mapped leaves a rank that is not controlled.
+                let page = offer.control.and_then(|page| ControlPage::map(page).ok());
+                let process = peer.credentials().process;
+                let control = RankControl::new(page, process);
+                self.set_new(world_rank, &control);
+                let rank = RankTable::new(Presence::Connected(peer), table, control, world_size);
                 self.ranks.insert(world_rank, rank);
+                if let Some(events) = offer.events {
+                    self.admit_events(world_rank, events, events_bytes);
+                }
+            }
+            Err(error) => self.note(&format!("rank {world_rank} is not observed: {error}")),
+        }
+    }
+
+    /// Takes in the event file of a rank whose table is here.
+    fn admit_events(&mut self, rank: u32, file: OwnedFd, bytes: u64) {
+        if let Err(error) = self.waits.admit(rank, file, bytes) {
+            self.note(&format!("the waits of rank {rank} are not observed: {error}"));
+        }
+    }
+
+    /// Attaches to a rank that was started without leaves. Its end is looked for at each question.
+    pub(crate) fn adopt(&mut self, rank: Attachable) {
+        let Attachable {
+            process, world_rank, world_size, table_bytes, table, events, pidfd, ..
+        } = rank;
+        if self.ranks.contains_key(&world_rank) {
+            return self.note(&format!(
+                "process {process} is not observed: rank {world_rank} is already observed"
+            ));
+        }
+        match SharedTable::map(table.into(), usize::try_from(table_bytes).unwrap_or(usize::MAX)) {
+            Ok(table) => {
+                // A second watcher does not control.
+                let control = RankControl::new(None, process);
+                let peer = Presence::Attached { process, pidfd };
+                let rank = RankTable::new(peer, table, control, world_size);
+                self.ranks.insert(world_rank, rank);
+                if let Some(events) = events {
+                    let bytes = events.metadata().map_or(0, |file| file.len());
+                    self.admit_events(world_rank, events.into(), bytes);
+                }
             }
             Err(error) => self.note(&format!("rank {world_rank} is not observed: {error}")),
         }
@@ -157,17 +261,66 @@ impl Tables {
         if known == 0 { first() } else { known }
     }
 
+    /// Who has come to this host.
+    pub(crate) fn place(&self) -> Place {
+        let ranks = self.ranks.keys().copied().collect();
+        let age = |since: &Instant| u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let lost = self
+            .ranks
+            .iter()
+            .filter_map(|(number, rank)| rank.lost_at.as_ref().map(|since| (*number, age(since))));
+        Place { host: sapwood_launch::own_host_name(), ranks, lost: lost.collect() }
+    }
+
     /// The statistics over all ranks that have come, as they are now. `world_size` is 0 as long as
     /// the front-end does not know it.
     pub(crate) fn round(&mut self, world_size: u32, long_ns: u64) -> Round {
         let world_size = self.world_size(world_size);
         let mut round = Round::new(world_size);
-        for profile in self.profiles(world_size, long_ns) {
+        round.add_unwatched(self.unwatched);
+        for mut profile in self.profiles(world_size, long_ns) {
+            if let Some(rank) = self.ranks.get_mut(&profile.mpi_rank) {
+                let before = std::mem::replace(&mut rank.before, profile.time);
+                profile.interval = profile.time.since(before);
+            }
             if let Err(error) = round.add(&profile) {
                 self.note(&format!("rank {} is left out: {error}", profile.mpi_rank));
             }
         }
         round
+    }
+
+    /// The processes of all ranks that have come; none of those that have ended.
+    pub(crate) fn processes(&self) -> Vec<(u32, Option<i32>)> {
+        let process = |rank: &RankTable| rank.peer.as_ref().map(Presence::process);
+        self.ranks.iter().map(|(&number, rank)| (number, process(rank))).collect()
+    }
+
+    /// The same as the values of a packet: what has changed since the round of the base, if this
+    /// leaf was in it.
+    pub(crate) fn changes(
+        &mut self,
+        world_size: u32,
+        long_ns: u64,
+        wave: Wave,
+        base: Option<Wave>,
+    ) -> Values {
+        let round = self.round(world_size, long_ns);
+        let values = self.sent.encode(&round, base);
+        self.sent.keep(wave, base, round);
+        values
+    }
+
+    /// What the ranks have tallied of a kind, as profiles whose events are the tallies.
+    pub(crate) fn tallies(&self, kind: TallyKind) -> Vec<RankProfile> {
+        let of = |(&number, rank): (&u32, &RankTable)| {
+            let words = rank.words().ok()?;
+            let table = TableReader::new(&words).ok()?;
+            let events: BTreeMap<EventKey, Counters> = table.tallies(kind);
+            let dropped = table.tallies_dropped();
+            Some(RankProfile { events, dropped, ..RankProfile::new(number, rank.world_size) })
+        };
+        self.ranks.iter().filter_map(of).collect()
     }
 
     /// The profiles of all ranks that have come.
@@ -179,14 +332,18 @@ impl Tables {
         })
     }
 
-    fn profiles(&mut self, world_size: u32, long_ns: u64) -> Vec<RankProfile> {
+    /// The profiles of all ranks that have come and are of a program of this size.
+    pub(crate) fn profiles(&mut self, world_size: u32, long_ns: u64) -> Vec<RankProfile> {
         let mut notes = Vec::new();
         let mut profiles = Vec::new();
-        for (number, rank) in &mut self.ranks {
-            let read = rank.profile(world_size, long_ns).map(|profile| RankProfile {
+        let mut ranks = std::mem::take(&mut self.ranks);
+        for (number, rank) in &mut ranks {
+            let read = rank.profile(world_size, long_ns).map(|mut profile| {
+                if !self.tells_activities(*number) {
+                    profile.activities.clear();
+                }
                 // The rank under which it came is the one that no other rank has.
-                mpi_rank: *number,
-                ..profile
+                RankProfile { mpi_rank: *number, ..profile }
             });
             match read {
                 Ok(profile) => profiles.push(profile),
@@ -196,6 +353,7 @@ impl Tables {
                 Err(_) => {}
             }
         }
+        self.ranks = ranks;
         notes.iter().for_each(|note| self.note(note));
         profiles
     }
@@ -204,15 +362,44 @@ impl Tables {
     fn note(&mut self, text: &str) {
         self.notes += 1;
         if self.notes <= NOTES_MAX {
-            eprintln!("sapwood: {text}");
+            say(text);
         }
     }
 }
 
 impl RankTable {
+    fn new(peer: Presence, table: SharedTable, control: RankControl, world_size: u32) -> Self {
+        Self {
+            hardware: Hardware::of(peer.process()),
+            peer: Some(peer),
+            table,
+            control,
+            world_size,
+            is_noted: false,
+            lost_at: None,
+            figures: BTreeMap::new(),
+            before: TimeShare::default(),
+        }
+    }
+
+    /// Whether its table says that it counts, or that it is inside of `MPI_Finalize`: if its
+    /// process has ended, it was lost there.
+    fn is_unfinished(&self) -> bool {
+        let Ok(words) = self.words() else { return false };
+        TableReader::new(&words).is_ok_and(|table| is_unfinished(&table))
+    }
+
+    /// A copy of the table without its snapshots, which come last.
+    pub(crate) fn words(&self) -> Result<Vec<u64>, String> {
+        let header = self.table.load_word(384 / 8).unwrap_or(0);
+        let snapshots = usize::try_from(header & u64::from(u32::MAX)).unwrap_or(0) / 8;
+        let end = if snapshots == 0 { self.table.words() } else { snapshots };
+        self.table.copy_words(0..end.min(self.table.words())).map_err(|error| error.to_string())
+    }
+
     /// What the rank has counted. Whether it lives was seen before its table is read, so that a
     /// table that says "running" behind a closed connection is of a rank that was killed.
-    fn profile(&self, world_size: u32, long_ns: u64) -> Result<RankProfile, String> {
+    fn profile(&mut self, world_size: u32, long_ns: u64) -> Result<RankProfile, String> {
         if self.world_size != world_size {
             return Err(format!(
                 "its program has {} ranks, and one with {world_size} is watched; watch one program \
@@ -220,14 +407,18 @@ impl RankTable {
                 self.world_size
             ));
         }
-        let condition = self.peer.as_ref().map(|peer| condition(peer.credentials().process));
+        let process = self.peer.as_ref().map(|peer| peer.process());
+        let condition = process.map(condition);
+        // Of a process that has ended the last figures hold.
+        let figures = process.map(usage::of_process).unwrap_or_default();
+        self.figures.extend(figures);
+        self.figures.extend(self.hardware.read());
         // Before the copy, so that no activity seems to last longer than it does.
         let now_ns = u64::try_from(monotonic_clock()).unwrap_or(0);
-        let words = self.table.copy_words(0..self.table.words());
-        let words = words.map_err(|error| error.to_string())?;
+        let words = self.words()?;
         let table = TableReader::new(&words).map_err(|error| error.to_string())?;
         let mut profile = table.profile();
-        if self.peer.is_none() && profile.state == RankState::Running {
+        if self.peer.is_none() && is_unfinished(&table) {
             profile.state = RankState::Lost;
         }
         let condition = match (profile.state, condition) {
@@ -236,13 +427,21 @@ impl RankTable {
             (RankState::Exited, _) => None,
             (RankState::Running | RankState::Finalized, condition) => condition,
         };
-        let moment = Moment { now_ns, long_ns, condition: condition.unwrap_or(Condition::Unknown) };
-        profile.time = table.time(moment);
+        let condition_now = condition.unwrap_or(Condition::Unknown);
+        let ended_ns = self.control.closed_ns;
+        let moment = Moment { now_ns, long_ns, condition: condition_now, ended_ns };
+        profile.time = self.time_of(table.time(moment));
+        profile.figures = self.figures.clone();
+        usage::complete(&mut profile.figures, &table, profile.time);
         if condition.is_some() {
             profile.activities = table.activities(moment);
         }
         Ok(profile)
     }
+}
+
+fn is_unfinished(table: &TableReader<'_>) -> bool {
+    table.state() == RankState::Running || table.is_finalizing()
 }
 
 #[cfg(test)]
@@ -252,23 +451,31 @@ mod tests {
     fn hello(rank: u32, size: u32) -> [u8; 64] {
         let mut bytes = [0_u8; 64];
         bytes[..8].copy_from_slice(b"SWHELLO1");
-        for (at, word) in [(8, 1), (12, rank), (16, size), (20, 77)] {
+        for (at, word) in [(8, 3), (12, rank), (16, size), (20, 77)] {
             bytes[at..at + 4].copy_from_slice(&word.to_le_bytes());
         }
         bytes[24..32].copy_from_slice(&4096_u64.to_le_bytes());
+        bytes[40..48].copy_from_slice(&8192_u64.to_le_bytes());
         bytes
     }
 
     #[test]
     fn a_hello_is_read_as_it_is_drawn() {
-        let expected = Hello { world_rank: 3, world_size: 8, pid: 77, table_bytes: 4096 };
+        let expected = Hello {
+            world_rank: 3,
+            world_size: 8,
+            pid: 77,
+            table_bytes: 4096,
+            is_spawned: false,
+            events_bytes: 8192,
+        };
         assert_eq!(Hello::parse(&hello(3, 8)), Ok(expected));
     }
 
     #[test]
     fn a_hello_of_another_release_or_of_no_rank_is_refused() {
         let mut other = hello(3, 8);
-        other[8] = 2;
+        other[8] = 1;
         assert!(Hello::parse(&other).unwrap_err().contains("different releases"));
         assert!(Hello::parse(&hello(8, 8)).unwrap_err().contains("rank 8 of 8"));
         assert!(Hello::parse(&[0; 64]).is_err());

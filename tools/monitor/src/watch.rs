@@ -1,15 +1,26 @@
 //! From the program's start to its end: asks for rounds, shows them, passes signals on.
 
+use std::cell::LazyCell;
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use sapwood_launch::{DeathSignal, Exit, Local, Order, Process, Signal};
+use sapwood_report::RoundRecord;
+use sapwood_report::record::Death;
 
 use super::Arguments;
 use super::collection::{Collected, Collection};
+use super::control::channel::ControlQueue;
 use super::job::Job;
+use super::outputs::Outputs;
+use super::page::RunPage;
+use super::placement::{JobHosts, Placement, job_with_comment};
+use super::say::say;
 use super::screen::Screen;
 use super::shim;
+use super::stacks::StackWatch;
+use super::{tallies, waits};
 use sapwood_command_line::exit::{Failure, OWN_FAILURE};
 use sapwood_hosts::signals::{Signals, stop_this_process, terminal_signals_our_group};
 
@@ -19,6 +30,16 @@ const URGENT_INTERVAL: Duration = Duration::from_secs(1);
 const URGENT_GRACE: Duration = Duration::from_millis(500);
 /// How often a program is looked after when the tree's loop has failed.
 const BLIND_TURN: Duration = Duration::from_millis(100);
+/// How long ranks wait for a leaf that starts after them.
+const LEAF_WAIT: Duration = Duration::from_secs(20);
+/// Between two questions where the program runs.
+const PLACE_PAUSE: Duration = Duration::from_millis(100);
+/// How often in turn these may fail.
+const FAILURES_MAX: u32 = 20;
+/// Kinds of deaths that are told one by one.
+const DEATH_LINES_MAX: usize = 8;
+/// How often ranks are asked what they report where no rounds go by time.
+const QUIET_INTERVAL: Duration = Duration::from_secs(1);
 /// The exit code of a run that was ended at once: 128 and the number of SIGINT.
 const INTERRUPTED: i32 = 130;
 
@@ -31,6 +52,16 @@ pub(crate) struct End {
 }
 
 impl End {
+    /// Of a program that was attached to, whose code only its launcher learns.
+    pub(crate) fn attached(elapsed: Duration) -> Self {
+        Self { code: 0, elapsed }
+    }
+
+    /// How it ended, for people.
+    pub(crate) fn told(self) -> String {
+        format!("exit code {}", self.code)
+    }
+
     /// The code with which this command ends.
     pub(crate) fn exit_code(self) -> ExitCode {
         ExitCode::from(u8::try_from(self.code & 0xff).unwrap_or(OWN_FAILURE))
@@ -48,39 +79,200 @@ pub(crate) fn watch(
     mut collection: Collection,
     base: &str,
     arguments: &Arguments,
-    mut screen: Screen,
+    mut views: Views<'_>,
+    requests: ControlQueue,
 ) -> Result<(End, Option<Collected>), Failure> {
     let signals = Signals::take_all_over().map_err(|error| Failure::own(&error))?;
     for descriptor in signals.descriptors() {
         collection.watch(descriptor)?;
     }
+    views.watch(&mut collection)?;
+    collection.watch(&requests)?;
     let started = Instant::now();
-    let program = start(job, base)?;
-    let is_blind = collection.watch(program.exit_descriptor()).is_err();
-    let mut run = Run { program, signals, interrupted: None, is_blind };
-    let exit = run.until_end(&mut collection, started, arguments, &mut screen);
+    let program = start(job, base, arguments, (Duration::ZERO, views.has_keys()))?;
+    let mut run =
+        Run { program, signals, interrupted: None, is_blind: false, stacks: None, requests };
+    views.outputs.begin();
+    Ok(follow(&mut run, job, collection, started, arguments, &mut views))
+}
+
+/// The same for a launcher that makes an allocation, and for a tree inside the job: the program is
+/// started first, and the tree once it is known where it runs. Its ranks wait for their leaves
+/// meanwhile.
+///
+/// # Errors
+/// As [`watch`].
+pub(crate) fn watch_later(
+    job: &mut Job,
+    base: &str,
+    arguments: &Arguments,
+    mut views: Views<'_>,
+    requests: ControlQueue,
+) -> Result<(End, Option<Collected>), Failure> {
+    let signals = Signals::take_all_over().map_err(|error| Failure::own(&error))?;
+    let started = Instant::now();
+    let program = start(job, base, arguments, (LEAF_WAIT, views.has_keys()))?;
+    views.outputs.begin();
+    let mut run =
+        Run { program, signals, interrupted: None, is_blind: false, stacks: None, requests };
+    let settled = match &job.in_world {
+        Some(_) => Ok(()),
+        None => match run.until_placed(base) {
+            Ok(Some(hosts)) => job.settle(hosts, arguments.fan_out.into()),
+            Ok(None) => Err("Slurm does not say where it runs".to_owned()),
+            Err(ended) => {
+                let code = ended.map_or(INTERRUPTED, Exit::code);
+                return Ok((End { code, elapsed: started.elapsed() }, None));
+            }
+        },
+    };
+    let program_end = run.program.exit_descriptor().try_clone_to_owned().ok();
+    let opened = settled.and_then(|()| {
+        Collection::open(job, base, arguments, program_end).map_err(|error| error.to_string())
+    });
+    match opened {
+        Ok(mut collection) => {
+            for descriptor in run.signals.descriptors() {
+                collection.watch(descriptor)?;
+            }
+            collection.watch(&run.requests)?;
+            views.watch(&mut collection)?;
+            Ok(follow(&mut run, job, collection, started, arguments, &mut views))
+        }
+        Err(error) => {
+            match run.program.try_wait() {
+                Some(_) => say("the program ended before its tree stood"),
+                None => say(format_args!("{error}; the program runs on unobserved")),
+            }
+            let code = run.until_end_alone().map_or(INTERRUPTED, Exit::code);
+            Ok((End { code, elapsed: started.elapsed() }, None))
+        }
+    }
+}
+
+/// Watches a program that runs until it has ended.
+fn follow(
+    run: &mut Run,
+    job: &Job,
+    mut collection: Collection,
+    started: Instant,
+    arguments: &Arguments,
+    views: &mut Views<'_>,
+) -> (End, Option<Collected>) {
+    run.is_blind = collection.watch(run.program.exit_descriptor()).is_err();
+    run.stacks = Some(StackWatch::new(arguments.stacks, &mut collection));
+    let exit = run.until_end(job, &mut collection, started, arguments, views);
     let elapsed = started.elapsed();
-    screen.close();
+    views.close(&mut collection);
     // It stays readable, and is not looked at any more. A tree that fails at this will not
     // answer.
     let _ = collection.unwatch(run.program.exit_descriptor());
-    Ok(match exit {
-        Some(exit) => (End { code: exit.code(), elapsed }, Some(collection.finish())),
+    match exit {
+        Some(exit) => {
+            let collected = collection.finish(elapsed, exit.code());
+            let lines = Death::lines(&collected.deaths.section(), DEATH_LINES_MAX);
+            // Who died first is what an exit code hides.
+            for line in lines.iter().filter(|_| !arguments.quiet) {
+                say(line);
+            }
+            (End { code: exit.code(), elapsed }, Some(collected))
+        }
         None => (End { code: INTERRUPTED, elapsed }, None),
-    })
+    }
 }
 
 /// The launcher gets the user's own streams and stays in our process group, so that the terminal's
 /// Ctrl-C reaches it. It outlives us if we are killed: the program is not ours to end.
-fn start(job: &Job, base: &str) -> Result<Process, Failure> {
+fn start(
+    job: &Job,
+    base: &str,
+    arguments: &Arguments,
+    (leaf_wait, keys_are_ours): (Duration, bool),
+) -> Result<Process, Failure> {
+    let mut variables = shim::environment(&job.shim, base, &job.leaves, leaf_wait);
+    if let Some(in_world) = &job.in_world {
+        in_world.add_to(&mut variables, base, &job.shim)?;
+    }
+    if let Some(every) = arguments.every {
+        variables.push(("SAPWOOD_MPI_EVERY".into(), every.variable().into()));
+    }
+    variables.push((tallies::VARIABLE.into(), arguments.extras.words().into()));
+    variables.push((waits::VARIABLE.into(), if arguments.waits { "1" } else { "0" }.into()));
+    // For ranks on other hosts.
+    if let Some(bytes) = std::env::var_os(waits::RING_VARIABLE) {
+        variables.push((waits::RING_VARIABLE.into(), bytes));
+    }
+    let comment = (job.placement == Placement::Later).then_some(base);
+    let forwarded = job.start_with(&variables, comment);
     let mut order = Order::new(&job.starter);
-    order.arguments = job.command[1..].to_vec();
-    order.environment = shim::environment(&job.shim, base, &job.leaves);
-    order.inherit_stdin = true;
+    order.arguments = forwarded.words[1..].to_vec();
+    order.environment = forwarded.environment;
+    order.inherit_stdin = !(keys_are_ours && std::io::stdin().is_terminal());
     order.inherit_stderr = true;
     order.own_group = false;
     order.death_signal = DeathSignal::Off;
     Local.start(&order).map_err(Failure::usage)
+}
+
+/// Where rounds are shown and kept while the program runs.
+pub(crate) struct Views<'a> {
+    pub(crate) screen: Screen,
+    pub(crate) outputs: &'a mut Outputs,
+    pub(crate) page: &'a mut RunPage,
+}
+
+impl Views<'_> {
+    /// Has the tree's loop look at what they wait for.
+    ///
+    /// # Errors
+    /// When the system fails this process.
+    pub(crate) fn watch(&self, collection: &mut Collection) -> Result<(), Failure> {
+        if let Some(server) = self.outputs.server() {
+            collection.watch(server)?;
+        }
+        if let Some(live) = self.screen.live() {
+            collection.watch(live.screen().input())?;
+            collection.watch(live.screen().resized())?;
+        }
+        Ok(())
+    }
+
+    /// Whether keys that are typed are for a view, and not for the program.
+    fn has_keys(&self) -> bool {
+        self.screen.live().is_some()
+    }
+
+    /// Shows and keeps the latest round.
+    pub(crate) fn show(
+        &mut self,
+        job: &Job,
+        collection: &Collection,
+        elapsed: Duration,
+        interval: Option<Duration>,
+    ) {
+        let result = &collection.result;
+        // Made once, by the first of them that wants it.
+        let record = LazyCell::new(|| collection.record(elapsed));
+        self.page.publish(|| RoundRecord::clone(&record));
+        self.screen.show(result, elapsed, || RoundRecord::clone(&record));
+        let interval = interval.unwrap_or_default();
+        let report = || {
+            let settings = Some(collection.guidance.section());
+            let collected = Collected { settings, ..result.clone() };
+            super::report(job, elapsed, collected, interval)
+        };
+        self.outputs.keep(&record, elapsed, report);
+    }
+
+    /// Gives the terminal back, and looks at its keys no more.
+    pub(crate) fn close(&mut self, collection: &mut Collection) {
+        if let Some(live) = self.screen.live() {
+            // A tree that fails at this will not answer either.
+            let _ = collection.unwatch(live.screen().input());
+            let _ = collection.unwatch(live.screen().resized());
+        }
+        self.screen.close();
+    }
 }
 
 /// A program that runs.
@@ -91,48 +283,111 @@ struct Run {
     interrupted: Option<Instant>,
     /// Whether the tree's loop has failed, so that the program is waited for without it.
     is_blind: bool,
+    /// Once the tree stands.
+    stacks: Option<StackWatch>,
+    requests: ControlQueue,
 }
 
 impl Run {
+    /// Where the program runs, once Slurm says so; none if that cannot be known.
+    ///
+    /// # Errors
+    /// The program's end before that; none if the user insisted on it.
+    fn until_placed(&mut self, comment: &str) -> Result<Option<JobHosts>, Option<Exit>> {
+        let mut failures = 0;
+        loop {
+            match job_with_comment(comment) {
+                Ok(Some(hosts)) => return Ok(Some(hosts)),
+                Ok(None) => failures = 0,
+                Err(_) if failures < FAILURES_MAX => failures += 1,
+                Err(error) => {
+                    eprintln!("sapwood: {error}");
+                    return Ok(None);
+                }
+            }
+            if let Some(exit) = self.look(PLACE_PAUSE) {
+                return Err(exit);
+            }
+        }
+    }
+
+    fn until_end_alone(&mut self) -> Option<Exit> {
+        loop {
+            if let Some(exit) = self.look(BLIND_TURN) {
+                return exit;
+            }
+        }
+    }
+
+    /// Waits for the program without a tree; its end if it came, without an exit if the user
+    /// insisted on it.
+    fn look(&mut self, wait: Duration) -> Option<Option<Exit>> {
+        if self.pass_signals_on() {
+            self.end_at_once();
+            return Some(None);
+        }
+        self.program.wait(wait).map(Some)
+    }
+
     /// How the program ended; none if it was ended at once because the user insisted.
     fn until_end(
         &mut self,
+        job: &Job,
         collection: &mut Collection,
         started: Instant,
         arguments: &Arguments,
-        screen: &mut Screen,
+        views: &mut Views<'_>,
     ) -> Option<Exit> {
-        let interval = arguments.interval;
-        let mut next = started + interval;
+        let mut last = started;
         loop {
+            let interval = collection.guidance.settings.interval;
+            let next = last + interval.unwrap_or(QUIET_INTERVAL);
             let wait = next.saturating_duration_since(Instant::now());
+            let wait = self.stacks.as_ref().map_or(wait, |stacks| stacks.wait(wait));
             if self.is_blind {
                 self.program.wait(wait.min(BLIND_TURN));
             } else if let Err(failure) = collection.turn(wait) {
-                eprintln!("sapwood: {failure}; the program runs on unobserved");
+                say(format_args!("{failure}; the program runs on unobserved"));
                 self.is_blind = true;
             }
             if self.pass_signals_on() {
                 self.end_at_once();
                 return None;
             }
+            views.outputs.serve();
+            if views.screen.react() {
+                views.close(collection);
+            }
             let elapsed = started.elapsed();
             let (has_come, line) = collection.take(elapsed);
             if has_come {
-                screen.show(&collection.result, elapsed);
+                views.show(job, collection, elapsed, interval);
             }
+            let mut places = Vec::new();
+            if let Some(stacks) = &mut self.stacks {
+                places = stacks.step(collection, elapsed, line.is_some());
+            }
+            for record in collection.take_iterations(elapsed) {
+                views.outputs.append(&record, false);
+            }
+            collection.serve_requests(&mut self.requests, elapsed);
             // The table in place has it already.
-            if let Some(line) = line.filter(|_| !arguments.quiet && !screen.is_in_place()) {
-                eprintln!("sapwood: {line}");
+            let is_told = !arguments.quiet && !views.screen.is_in_place();
+            for line in line.into_iter().chain(places).filter(|_| is_told) {
+                say(line);
             }
             if let Some(exit) = self.program.try_wait() {
                 return Some(exit);
             }
             let now = Instant::now();
             if now >= next {
-                collection.ask();
+                match interval {
+                    Some(_) => collection.ask(elapsed),
+                    None => collection.guidance.ask(elapsed, false),
+                }
                 // A round that was slept through is not made up for.
-                next = (next + interval).max(now);
+                let is_behind = now > next + interval.unwrap_or(QUIET_INTERVAL);
+                last = if is_behind { now } else { next };
             }
         }
     }

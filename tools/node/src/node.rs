@@ -23,7 +23,7 @@ struct Arguments {
 
 /// The filters that every communication process has.
 pub fn registry() -> Registry {
-    let registry = sapwood_profile::register(Registry::built_in());
+    let registry = sapwood_trace::register(sapwood_profile::register(Registry::built_in()));
     sapwood_top::reduction::register(registry)
 }
 

@@ -9,7 +9,10 @@ use crate::ReportError;
 
 /// Puts a file in its place: it is written beside it under another name and then renamed, so that
 /// no reader ever sees a part of it, and what stood there stays when this fails.
-pub(crate) fn write(file: &Path, content: &[u8]) -> Result<(), ReportError> {
+///
+/// # Errors
+/// [`ReportError::Write`], naming the file.
+pub fn write(file: &Path, content: &[u8]) -> Result<(), ReportError> {
     let failed = |source| ReportError::Write { file: file.to_path_buf(), source };
     let beside = Beside::new(file).map_err(failed)?;
     beside.fill(content).and_then(|()| beside.rename_to(file)).map_err(failed)

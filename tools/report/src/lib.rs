@@ -10,26 +10,47 @@
 //! | `profile.json` | a program | the same, exact, as `docs/schema/profile-1.json` describes it |
 //! | `ranks.parquet` | an analysis | every event of every rank, one row each |
 //!
+//! While the program runs, [`RoundsFile`] adds a line to `rounds.ndjson` for each round, and
+//! [`Report::write_summary`] replaces the first two from time to time.
+//!
 //! All statistics were reduced in the tree or come from rows that passed it unreduced; nothing is
 //! measured here. How a terminal is repainted, and when, is not this crate's concern.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+pub mod analysis;
 mod atomic;
 mod error;
+mod hosts;
+mod intervals;
 mod json;
 mod load;
 mod loss;
+mod messages;
 #[cfg(feature = "parquet")]
 mod parquet_rows;
 pub mod quantity;
+pub mod record;
 mod report;
+mod rounds_file;
+pub mod stacks;
 mod standstill;
 mod table;
+mod tallies;
 mod text;
+mod waits;
 
+pub use analysis::Analysis;
+pub use atomic::write as write_whole;
 pub use error::ReportError;
-pub use loss::Missing;
-pub use report::{Report, Tree};
+pub use hosts::{FirstLost, HostRanks};
+pub use intervals::{Interval, Intervals};
+pub use json::{FirstFacts, HostFacts, Profile, TreeFacts};
+pub use loss::{Missing, Outdated};
+pub use record::RoundRecord;
+pub use report::{REPORT_FILES, Report, Tree};
+pub use rounds_file::{ROUNDS_BYTES_MAX, ROUNDS_FILE, RoundsFacts, RoundsFile, RoundsReader};
 pub use standstill::{Entry, Episode, Standstill, Standstills};
 pub use table::LiveTable;
+pub use tallies::{Calls, Pair, Peers, Tallies};
+pub use text::{is_hidden, printable, ranks_text};

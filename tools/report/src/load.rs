@@ -27,3 +27,16 @@ pub(crate) fn lines(load: &Load) -> Vec<String> {
     }));
     lines
 }
+
+/// A line of the interval since the round before; none where no rank had time in it.
+pub(crate) fn interval_line(load: &Load) -> Option<String> {
+    let percent = |part: f64| quantity::percent(Some(part));
+    let efficiency = load.efficiency()?;
+    Some(format!(
+        "this interval: MPI {}, parallel efficiency {} = {} x {}",
+        percent(load.mpi_ppm.mean() / 1e6),
+        percent(efficiency.parallel),
+        percent(efficiency.load_balance),
+        percent(efficiency.communication),
+    ))
+}

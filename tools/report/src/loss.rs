@@ -2,9 +2,11 @@
 
 use sapwood_packet::RankSet;
 use sapwood_profile::Round;
+use serde::{Deserialize, Serialize};
 
 /// What is said of ranks of which nothing was ever heard.
-const NOTHING_ARRIVED: &str = "no profile arrived; only ranks of this host are observed";
+const NOTHING_ARRIVED: &str =
+    "no profile arrived; they run on hosts that are not watched (--hosts), or without the shim";
 
 /// MPI ranks that are missing for one reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +15,31 @@ pub struct Missing {
     pub ranks: RankSet,
     /// Why; part of one line, as `back-end 3 closed its connection`.
     pub reason: String,
+}
+
+/// No round came after the program's end: all counts are those of an earlier time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Outdated {
+    /// The time of the counts, in seconds after the start of the program; none where no round came
+    /// at all.
+    pub as_of_s: Option<f64>,
+    /// Why there is no later round.
+    pub reason: String,
+}
+
+impl Outdated {
+    /// A line for people.
+    pub(crate) fn line(&self) -> String {
+        match self.as_of_s {
+            Some(seconds) => {
+                format!(
+                    "all counts are those of {seconds:.1} s, no later round came: {}",
+                    self.reason
+                )
+            }
+            None => format!("no round came: {}", self.reason),
+        }
+    }
 }
 
 /// The ranks that a round does not cover, each once: with the first reason that is given for it, or

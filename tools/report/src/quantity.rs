@@ -1,6 +1,7 @@
 //! Numbers for the eye: three figures and a unit.
 
 use std::fmt::Write;
+use std::time::SystemTime;
 
 const TIMES: [(&str, f64); 4] = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
 const BYTES: [(&str, f64); 6] =
@@ -36,6 +37,12 @@ pub fn whole(number: u128) -> String {
 #[must_use]
 pub fn percent(fraction: Option<f64>) -> String {
     fraction.map_or_else(|| "-".to_string(), |fraction| format!("{:.1} %", 100.0 * fraction))
+}
+
+/// A time as in RFC 3339, to the second, in UTC.
+#[must_use]
+pub fn date(time: SystemTime) -> String {
+    humantime::format_rfc3339_seconds(time).to_string()
 }
 
 /// The number in the largest unit in which it does not show as less than 1.

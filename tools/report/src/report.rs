@@ -1,26 +1,75 @@
 //! Everything that is known when a program has ended, and the files that it is left in.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use sapwood_profile::{ActivityKind, Condition, RankRows, RankState, Round};
+use sapwood_trace::Findings;
 
+use crate::loss::Outdated;
+use crate::quantity::date;
+use crate::record::{Death, Settings, Stacks, Waits};
+use crate::rounds_file::{ROUNDS_FILE, RoundsFacts};
 use crate::standstill::{Standstills, told};
 use crate::table::loss_lines;
 use crate::text::{Grid, Paint, Side, printable};
-use crate::{LiveTable, Missing, ReportError, atomic, load, quantity};
+use crate::{
+    Analysis, FirstLost, HostRanks, Intervals, LiveTable, Missing, ReportError, Tallies, atomic,
+    hosts, load, messages, quantity,
+};
 
 /// Lines of `report.txt` are no longer than this where it can be helped.
 const REPORT_COLUMNS: usize = 120;
 
 /// The longest times without a returned call that are written out.
 const STANDSTILLS_SHOWN: usize = 5;
+/// Ways in which ranks ended that are shown.
+const DEATHS_SHOWN: usize = 8;
+
+/// Hosts that are named.
+const HOSTS_SHOWN: usize = 8;
 
 /// Whether a rank did this when it was last seen, and did not end in order.
 fn is_left(kind: &ActivityKind) -> bool {
     kind.condition == Condition::Lost || kind.is_long && kind.function.is_some()
+}
+
+/// Hosts for a line, as many as it holds.
+fn shown_hosts(hosts: &[String]) -> String {
+    let mut line = hosts[..hosts.len().min(HOSTS_SHOWN)].join(" ");
+    if hosts.len() > HOSTS_SHOWN {
+        let _ = write!(line, " and {} more", hosts.len() - HOSTS_SHOWN);
+    }
+    line
+}
+
+/// What is in the file of rounds, and what is not.
+fn rounds_line(facts: &RoundsFacts) -> String {
+    let mut line = format!("rounds.ndjson has {} rounds", quantity::whole(facts.kept.into()));
+    if facts.iterations > 0 {
+        let _ = write!(line, " and {} iterations", quantity::whole(facts.iterations.into()));
+    }
+    if facts.stride > 1 {
+        let _ = write!(
+            line,
+            ", every {} of them, so that it keeps to {}",
+            ordinal(facts.stride),
+            quantity::bytes(facts.bytes_max as f64)
+        );
+    }
+    if facts.lost > 0 {
+        let _ = write!(line, "; {} could not be written", quantity::whole(facts.lost.into()));
+    }
+    line
+}
+
+/// Strides are powers of two.
+fn ordinal(stride: u64) -> String {
+    let ending = if stride % 10 == 2 { "nd" } else { "th" };
+    format!("{stride}{ending}")
 }
 
 /// The tree through which the round came.
@@ -43,6 +92,12 @@ pub struct Report {
     pub mpi: String,
     /// The tree.
     pub tree: Tree,
+    /// The hosts of the program, if it ran on several.
+    pub hosts: Vec<HostRanks>,
+    /// The ranks of one of them that were lost before all others.
+    pub first_lost: Option<FirstLost>,
+    /// Ranks that did not end in order, the first apart from those that followed.
+    pub deaths: Vec<Death>,
     /// How many rounds came while the program ran.
     pub rounds: u64,
     /// For how long it was watched.
@@ -51,11 +106,36 @@ pub struct Report {
     pub round: Round,
     /// Times at which no MPI call returned.
     pub standstills: Standstills,
+    /// Call stacks: of the latest standstill if there was one, else the latest.
+    pub stacks: Option<Stacks>,
     /// Why ranks are missing from it, as far as it is known.
     pub missing: Vec<Missing>,
+    /// Why the round is not of the program's end, if it should be.
+    pub outdated: Option<Outdated>,
     /// The profiles of the ranks themselves; empty when they were not gathered.
     pub rows: RankRows,
+    /// The efficiencies of the intervals between rounds.
+    pub intervals: Intervals,
+    /// What was tallied beside events.
+    pub tallies: Tallies,
+    /// What further filters found at the end.
+    pub analysis: Analysis,
+    /// Who waited for whom, if that was asked for.
+    pub waits: Option<Findings>,
+    /// When the program was started.
+    pub started: Option<SystemTime>,
+    /// Time between two rounds; 0 if it is not known.
+    pub interval: Duration,
+    /// Whether the program has ended.
+    pub is_final: bool,
+    /// What the file of rounds holds, if there is one.
+    pub rounds_file: Option<RoundsFacts>,
+    /// The settings that the ranks obeyed at last.
+    pub settings: Option<Settings>,
 }
+
+/// The names of the files that a run leaves in its folder.
+pub const REPORT_FILES: [&str; 4] = ["report.txt", "profile.json", "ranks.parquet", ROUNDS_FILE];
 
 impl Report {
     /// Leaves the report's files in a folder, which is made if need be, and names them. Each file
@@ -64,14 +144,8 @@ impl Report {
     /// # Errors
     /// [`ReportError`], naming the file; those before it are then there.
     pub fn write(&self, folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
-        let failed = |source| ReportError::Folder { folder: folder.to_path_buf(), source };
-        fs::create_dir_all(folder).map_err(failed)?;
-        let mut files = Vec::new();
-        for (name, content) in [("report.txt", self.text()), ("profile.json", self.json())] {
-            let file = folder.join(name);
-            atomic::write(&file, content.as_bytes())?;
-            files.push(file);
-        }
+        #[cfg_attr(not(feature = "parquet"), allow(unused_mut))]
+        let mut files = self.write_summary(folder)?;
         #[cfg(feature = "parquet")]
         {
             let file = folder.join("ranks.parquet");
@@ -81,6 +155,31 @@ impl Report {
             files.push(file);
         }
         Ok(files)
+    }
+
+    /// Leaves the two files that do not grow with the number of ranks. While the program runs these
+    /// replace those before them.
+    ///
+    /// # Errors
+    /// As [`Report::write`]; a file that cannot be written stays as it was.
+    pub fn write_summary(&self, folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
+        let failed = |source| ReportError::Folder { folder: folder.to_path_buf(), source };
+        fs::create_dir_all(folder).map_err(failed)?;
+        let mut files = Vec::new();
+        for (name, content) in [("report.txt", self.text()), ("profile.json", self.json())] {
+            let file = folder.join(name);
+            atomic::write(&file, content.as_bytes())?;
+            files.push(file);
+        }
+        Ok(files)
+    }
+
+    /// The hosts of the ranks whose profiles are here, each once, in the order of their ranks.
+    #[must_use]
+    pub fn host_names(&self) -> Vec<String> {
+        let mut known = BTreeSet::new();
+        let hosts = self.rows.profiles().iter().map(|profile| &profile.host);
+        hosts.filter(|host| !host.is_empty() && known.insert(*host)).cloned().collect()
     }
 
     /// The report for a reader: the content of `report.txt`, without colour.
@@ -95,9 +194,27 @@ impl Report {
             elapsed: self.elapsed,
             missing: &self.missing,
             rows_max: usize::MAX,
+            before: None,
+            waits: None,
         };
         text.push_str(&table.body(REPORT_COLUMNS, Paint::new(false)));
+        if let (Some(waits), Some(found)) = (self.waits_section(), &self.waits) {
+            text.push_str(&waits.text(found, REPORT_COLUMNS));
+        }
+        text.push_str(&messages::sizes(&self.round, REPORT_COLUMNS));
+        text.push_str(&messages::processes(&self.round, REPORT_COLUMNS));
+        text.push_str(&self.tallies.text(REPORT_COLUMNS));
+        text.push_str(&self.analysis.text(REPORT_COLUMNS));
+        if let Some(stacks) = &self.stacks {
+            let _ = writeln!(text, "\nCall stacks at {:.1} s\n", stacks.elapsed_s);
+            text.push_str(&crate::stacks::text(stacks));
+        }
         text
+    }
+
+    pub(crate) fn waits_section(&self) -> Option<Waits> {
+        let found = self.waits.as_ref()?;
+        Some(Waits::of(found, self.round.world_size(), self.elapsed))
     }
 
     /// What was watched, by what, and what was lost.
@@ -113,11 +230,22 @@ impl Report {
         fact("program", &self.program);
         fact("command", &self.command.join(" "));
         fact("MPI", &self.mpi);
+        fact("started", &self.started.map(date).unwrap_or_default());
         if self.tree.nodes > 0 {
             fact("tree", &format!("{}, {} processes", self.tree.topology, self.tree.nodes));
         }
+        if self.hosts.is_empty() {
+            fact("hosts", &shown_hosts(&self.host_names()));
+        }
+        for (at, line) in hosts::lines(&self.hosts).iter().enumerate() {
+            fact(if at == 0 { "hosts" } else { "" }, line);
+        }
         let seconds = self.elapsed.as_secs_f64();
         fact("watched", &format!("{seconds:.1} s, {} rounds", quantity::whole(self.rounds.into())));
+        if !self.is_final {
+            fact("", "the program had not ended when this was written");
+        }
+        fact("rounds", &self.rounds_file.as_ref().map(rounds_line).unwrap_or_default());
         fact("ranks", &format!("{} of {}", round.covered().len(), round.world_size()));
         for state in [RankState::Running, RankState::Finalized, RankState::Exited, RankState::Lost]
         {
@@ -126,15 +254,24 @@ impl Report {
                 fact("", &format!("{ranks} {state}"));
             }
         }
-        for (at, line) in round.load().map(load::lines).unwrap_or_default().iter().enumerate() {
+        let changed = self.settings.as_ref().and_then(Settings::changed_line);
+        fact("settings", &changed.unwrap_or_default());
+        let time = round.load().map(load::lines).unwrap_or_default();
+        for (at, line) in time.iter().chain(&self.intervals.line()).enumerate() {
             fact(if at == 0 { "time" } else { "" }, line);
         }
-        let losses = loss_lines(round, &self.missing);
+        let outdated = self.outdated.iter().map(Outdated::line);
+        let losses: Vec<String> = outdated.chain(loss_lines(round, &self.missing)).collect();
         fact("losses", losses.first().map_or("none", String::as_str));
         losses.iter().skip(1).for_each(|line| fact("", line));
+        fact("first", &self.first_lost.as_ref().map_or_else(String::new, FirstLost::line));
+        for (at, line) in Death::lines(&self.deaths, DEATHS_SHOWN).iter().enumerate() {
+            fact(if at == 0 { "deaths" } else { "" }, line);
+        }
         for (at, line) in self.standstill_lines().iter().enumerate() {
             fact(if at == 0 { "waits" } else { "" }, line);
         }
+        fact("culprit", &self.waits_section().map_or_else(String::new, |waits| waits.line()));
         let left = round.activities().iter().filter(|(kind, _)| is_left(kind));
         for (at, (kind, statistics)) in left.enumerate() {
             let line = told(&(kind.clone(), statistics.clone()));
@@ -165,7 +302,7 @@ impl Report {
     fn classes(&self) -> Grid {
         let mut grid = Grid::new(14);
         grid.column("class", Side::Left);
-        for name in ["events", "calls", "all ranks", "mean of ranks", "bytes"] {
+        for name in ["events", "calls", "time, all ranks", "time per rank, mean", "bytes"] {
             grid.column(name, Side::Right);
         }
         let ranks = self.round.covered().len().max(1) as f64;

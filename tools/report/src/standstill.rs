@@ -28,6 +28,8 @@ pub struct Standstill {
     pub waiting: Vec<Entry>,
     /// What the other ranks do.
     pub absent: Vec<Entry>,
+    /// Ranks that have called MPI_Finalize or exited: they do not come either.
+    pub ended: RankSet,
     /// Ranks of which the round knows nothing.
     pub unknown: RankSet,
 }
@@ -58,7 +60,10 @@ impl Standstill {
             wanted.map(|(kind, statistics)| (kind.clone(), statistics.clone())).collect()
         };
         let (waiting, absent) = (entries(&waits), entries(&does_not_come));
-        Some(Self { waiting, absent, unknown: round.missing() })
+        let mut ended = round.ranks_in(RankState::Finalized);
+        ended.union_with(round.ranks_in(RankState::Exited).as_ref());
+        let ended = ended.difference(still.as_ref());
+        Some(Self { waiting, absent, ended, unknown: round.missing() })
     }
 
     /// For how long no call has returned.
@@ -83,9 +88,12 @@ impl Standstill {
         let mut lines = vec![format!("no MPI call has returned for {seconds}")];
         lines.extend(self.waiting.iter().map(|entry| format!("waiting: {}", told(entry))));
         lines.extend(self.absent.iter().map(|entry| format!("not coming: {}", told(entry))));
+        if !self.ended.is_empty() {
+            lines.push(format!("not coming: {}, ended", ranks(&self.ended)));
+        }
         if !self.unknown.is_empty() {
             lines.push(format!("not known: {}", ranks(&self.unknown)));
-        } else if self.absent.is_empty() {
+        } else if self.absent.is_empty() && self.ended.is_empty() {
             lines.push("all ranks wait".to_owned());
         }
         lines
@@ -226,6 +234,22 @@ mod tests {
         assert_eq!(computing[2], "not coming: rank 1 computing outside MPI, for 2.00 s");
         let lost = lines(&[waits(), activity("MPI_Recv", true, Condition::Lost)]);
         assert_eq!(lost[2], "not coming: rank 1, lost in MPI_Recv on MPI_COMM_WORLD, for 2.00 s");
+    }
+
+    #[test]
+    fn a_rank_that_has_ended_does_not_come() {
+        let mut round = Round::new(3);
+        for rank in 0..3 {
+            let mut profile = RankProfile::new(rank, 3);
+            match rank {
+                2 => profile.state = RankState::Exited,
+                _ => profile.activities = vec![waits()],
+            }
+            round.add(&profile).unwrap();
+        }
+        let still = Standstill::of(&round).unwrap();
+        assert_eq!(still.lines().last().unwrap(), "not coming: rank 2, ended");
+        assert!(still.is_certain(), "it cannot come");
     }
 
     #[test]

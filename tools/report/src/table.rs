@@ -6,19 +6,24 @@ use std::time::Duration;
 
 use sapwood_packet::Rank;
 use sapwood_profile::{
-    ActivityKind, ActivityStatistics, EventKey, EventStatistics, RankState, Round,
+    ActivityKind, ActivityStatistics, Class, EVENTS_MAX, EventKey, EventStatistics, RankState,
+    Round,
 };
+use sapwood_trace::Findings;
 
 use crate::Missing;
 use crate::loss::losses;
+use crate::record::Waits;
 use crate::standstill::{Standstill, told};
-use crate::text::{Grid, Paint, Side, printable, wrapped};
+use crate::text::{Grid, Paint, Side, printable, ranks_text, wrapped};
 use crate::{load, quantity};
 
 /// The event's name is cut to make a table fit, but not below this number of columns.
 const EVENT_COLUMNS_MIN: usize = 14;
-/// The function that is counted at its entry, since the table is closed before it returns.
+/// The function that is counted at its entry, and has no time as long as it has not returned.
 const UNTIMED: &str = "MPI_Finalize";
+/// An event of less than this share of the ranks' time is trivial, unless it is a region.
+const TRIVIAL: f64 = 0.001;
 /// Kinds of calls that last long and are shown while others go on.
 const WAITS_SHOWN: usize = 3;
 /// From this imbalance on a line is marked in colour.
@@ -38,15 +43,19 @@ pub struct LiveTable<'a> {
     pub missing: &'a [Missing],
     /// How many events are shown at most.
     pub rows_max: usize,
+    /// The round before, for what is new in this one.
+    pub before: Option<&'a Round>,
+    /// Who waited for whom, if that was asked for.
+    pub waits: Option<&'a Findings>,
 }
 
 impl LiveTable<'_> {
     /// The table as lines of at most `width` columns, each with its end of line; with escape
     /// sequences for bold and colour only when `colour` is set.
     ///
-    /// A table that is too wide gives up columns before it gives up events: `deviation`, `ranks`,
-    /// then the others from the right, but never the event and its calls. Lines above the table go
-    /// on in the next line.
+    /// A table that is too wide gives up columns before it gives up events: `mean size`,
+    /// `deviation`, `ranks`, then the others from the right, but never the event and its calls.
+    /// Lines above the table go on in the next line.
     #[must_use]
     pub fn render(&self, width: usize, colour: bool) -> String {
         let paint = Paint::new(colour);
@@ -58,14 +67,55 @@ impl LiveTable<'_> {
         let mut events: Vec<_> = self.round.events().iter().collect();
         // Stable: events of equal time stay sorted by key.
         events.sort_by_key(|(_, statistics)| Reverse(statistics.time_ns.sum()));
+        let trivial = self.trivial_ns();
+        let is_trivial = |(key, statistics): &&(EventKey, EventStatistics)| {
+            key.class() != Class::Region && statistics.time_ns.sum() < trivial
+        };
+        let (folded, events): (Vec<_>, Vec<_>) = events.into_iter().partition(is_trivial);
         let shown = &events[..events.len().min(self.rows_max)];
-        let mut text = grid(shown).render(width, paint);
+        let mut text = self.grid(shown).render(width, paint);
         if shown.len() < events.len() {
             let more = events.len() - shown.len();
             let plural = if more == 1 { "" } else { "s" };
             let _ = writeln!(text, "and {more} more event{plural}");
         }
+        let mut notes = Vec::new();
+        if !folded.is_empty() {
+            notes.push(self.folded_line(&folded));
+        }
+        if self.round.has_left_out() {
+            let limit = quantity::whole(EVENTS_MAX as u128);
+            notes.push(format!("more than {limit} kinds of events: the last ones are left out"));
+        }
+        for line in notes.iter().flat_map(|note| wrapped(note, width)) {
+            let _ = writeln!(text, "{line}");
+        }
         text
+    }
+
+    /// Below this time of all ranks together an event is trivial; 0 where no time is known.
+    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    fn trivial_ns(&self) -> u128 {
+        let wall = self.round.load().map_or(0.0, |load| load.wall_ns.sum() as f64);
+        (wall * TRIVIAL) as u128
+    }
+
+    /// One line for all trivial events.
+    #[allow(clippy::cast_precision_loss, reason = "three figures are shown")]
+    fn folded_line(&self, folded: &[&(EventKey, EventStatistics)]) -> String {
+        let sum =
+            |of: fn(&EventStatistics) -> u128| folded.iter().map(|(_, one)| of(one)).sum::<u128>();
+        let ranks = self.round.covered().len().max(1) as f64;
+        let calls = sum(|one| one.count.sum());
+        let plural = |many: bool| if many { "s" } else { "" };
+        format!(
+            "and {} event{} of less than 0.1 % of the time each: {} call{}, {} per rank",
+            folded.len(),
+            plural(folded.len() > 1),
+            quantity::whole(calls),
+            plural(calls != 1),
+            quantity::time(sum(|one| one.time_ns.sum()) as f64 / ranks),
+        )
     }
 
     /// Who is inside what for long: in red if nothing moves any more.
@@ -86,6 +136,12 @@ impl LiveTable<'_> {
         lines.iter().flat_map(|line| wrapped(line, width)).map(str::to_owned).collect()
     }
 
+    /// Whom the others wait for.
+    fn culprits(&self) -> Option<String> {
+        let found = self.waits?;
+        Some(Waits::of(found, self.round.world_size(), self.elapsed).line())
+    }
+
     /// The lines above the table: who is in it, who is not.
     fn head(&self, width: usize, paint: Paint) -> String {
         let round = self.round;
@@ -100,12 +156,15 @@ impl LiveTable<'_> {
             let _ = write!(text, "   {finalized} finalized");
         }
         let mut facts: Vec<String> = wrapped(&text, width).map(|line| paint.bold(line)).collect();
-        let load = round.load().map(load::lines).unwrap_or_default();
+        let mut load = round.load().map(load::lines).unwrap_or_default();
+        load.extend(round.interval().and_then(load::interval_line));
         facts.extend(load.iter().flat_map(|line| wrapped(line, width)).map(str::to_owned));
         let losses = loss_lines(round, self.missing);
         let losses = losses.iter().flat_map(|line| wrapped(line, width));
         let losses: Vec<String> = losses.map(|line| paint.red(line)).collect();
-        [facts, losses, self.waits(width, paint)].concat().join("\n") + "\n"
+        let culprits = self.culprits();
+        let culprits = culprits.iter().flat_map(|line| wrapped(line, width)).map(str::to_owned);
+        [facts, losses, culprits.collect(), self.waits(width, paint)].concat().join("\n") + "\n"
     }
 }
 
@@ -113,21 +172,39 @@ impl LiveTable<'_> {
 pub(crate) fn loss_lines(round: &Round, missing: &[Missing]) -> Vec<String> {
     let mut lines = Vec::new();
     for missing in losses(round, missing) {
-        lines.push(format!("missing ranks {}: {}", missing.ranks, printable(&missing.reason)));
+        lines.push(format!(
+            "missing {}: {}",
+            ranks_text(&missing.ranks.to_string()),
+            printable(&missing.reason)
+        ));
     }
     let lost = round.ranks_in(RankState::Lost);
     if !lost.is_empty() {
         lines.push(format!(
-            "lost ranks {lost}: ended without MPI_Finalize or exit; their last counts are shown"
+            "lost {}: ended without MPI_Finalize or exit; their last counts are shown",
+            ranks_text(&lost.to_string())
         ));
     }
     let exited = round.ranks_in(RankState::Exited);
     if !exited.is_empty() {
-        lines.push(format!("ranks {exited}: exited without MPI_Finalize"));
+        lines.push(format!("{}: exited without MPI_Finalize", ranks_text(&exited.to_string())));
+    }
+    if round.unwatched() > 0 {
+        let (count, verb) =
+            (round.unwatched(), if round.unwatched() == 1 { " is" } else { "es are" });
+        lines.push(format!(
+            "{count} more process{verb} not watched: started by MPI_Comm_spawn, or of a second program"
+        ));
+    }
+    if !round.taken().is_empty() {
+        let ranks = round.taken();
+        lines.push(format!(
+            "ranks {ranks}: another tool takes MPI functions before the shim; their calls are not counted"
+        ));
     }
     if round.dropped() > 0 {
         let dropped = quantity::whole(round.dropped().into());
-        lines.push(format!("events not counted: {dropped}; a table of events was full"));
+        lines.push(format!("events not counted: {dropped}; no room, or regions that do not match"));
     }
     if round.unreadable() > 0 {
         let unreadable = quantity::whole(round.unreadable().into());
@@ -136,37 +213,82 @@ pub(crate) fn loss_lines(round: &Round, missing: &[Missing]) -> Vec<String> {
     lines
 }
 
-fn grid(events: &[&(EventKey, EventStatistics)]) -> Grid {
-    let mut grid = Grid::new(EVENT_COLUMNS_MIN);
-    grid.column("event", Side::Left);
-    for name in ["calls", "mean", "deviation", "min@rank", "max@rank", "imbalance", "ranks"] {
-        grid.column(name, Side::Right);
-    }
-    grid.give_up(&["deviation", "ranks", "imbalance", "max@rank", "min@rank", "mean"]);
-    for (key, statistics) in events {
-        let time = &statistics.time_ns;
-        let imbalance = time.imbalance();
-        let (event, calls) = (printable(&key.to_string()), quantity::whole(statistics.count.sum()));
-        if key.name() == UNTIMED {
-            let none = || "-".to_string();
-            let ranks = statistics.ranks().to_string();
-            let cells = [event, calls, none(), none(), none(), none(), none(), ranks];
-            grid.row(cells.to_vec(), false);
-            continue;
+impl LiveTable<'_> {
+    fn grid(&self, events: &[&(EventKey, EventStatistics)]) -> Grid {
+        let mut grid = Grid::new(EVENT_COLUMNS_MIN);
+        grid.column("event", Side::Left);
+        grid.column("calls", Side::Right);
+        if self.before.is_some() {
+            grid.column("new", Side::Right);
         }
-        let cells = [
-            event,
-            calls,
-            quantity::time(time.mean()),
-            time.standard_deviation().map_or_else(|| "-".to_string(), quantity::time),
-            at_rank(time.min(), time.min_rank()),
-            at_rank(time.max(), time.max_rank()),
-            quantity::percent(imbalance),
-            statistics.ranks().to_string(),
-        ];
-        grid.row(cells.to_vec(), imbalance.is_some_and(|value| value >= IMBALANCE_MARKED));
+        grid.column("time per rank, mean", Side::Right);
+        if self.before.is_some() {
+            grid.column("new time", Side::Right);
+        }
+        for name in ["deviation", "min@rank", "max@rank", "imbalance", "ranks", "mean size"] {
+            grid.column(name, Side::Right);
+        }
+        grid.give_up(&[
+            "mean size",
+            "deviation",
+            "ranks",
+            "imbalance",
+            "max@rank",
+            "min@rank",
+            "new time",
+            "new",
+            "time per rank, mean",
+        ]);
+        for event in events {
+            let imbalance = event.1.time_ns.imbalance();
+            let is_marked = imbalance.is_some_and(|value| value >= IMBALANCE_MARKED);
+            grid.row(self.cells(event), is_marked);
+        }
+        grid
     }
-    grid
+
+    fn cells(&self, (key, statistics): &(EventKey, EventStatistics)) -> Vec<String> {
+        let time = &statistics.time_ns;
+        let none = || "-".to_string();
+        let is_timed = key.name() != UNTIMED || time.sum() > 0;
+        let timed = |text: String| if is_timed { text } else { none() };
+        let (new_calls, new_time) = self.news(key, statistics);
+        let mut cells = vec![printable(&key.to_string()), quantity::whole(statistics.count.sum())];
+        cells.extend(self.before.map(|_| new_calls));
+        cells.push(timed(quantity::time(time.mean())));
+        cells.extend(self.before.map(|_| timed(new_time)));
+        cells.extend([
+            timed(time.standard_deviation().map_or_else(none, quantity::time)),
+            timed(at_rank(time.min(), time.min_rank())),
+            timed(at_rank(time.max(), time.max_rank())),
+            quantity::percent(time.imbalance()),
+            statistics.ranks().to_string(),
+            self.mean_size(key, statistics),
+        ]);
+        cells
+    }
+
+    /// Calls, and time per rank, since the round before; dashes where that covers other ranks.
+    #[allow(clippy::cast_precision_loss, reason = "three figures are shown")]
+    fn news(&self, key: &EventKey, statistics: &EventStatistics) -> (String, String) {
+        let comparable = self.before.filter(|before| before.covered() == self.round.covered());
+        let Some(before) = comparable else { return ("-".to_string(), "-".to_string()) };
+        let (calls, time_ns) =
+            before.event(key).map_or((0, 0), |old| (old.count.sum(), old.time_ns.sum()));
+        let new = statistics.time_ns.sum().saturating_sub(time_ns) as f64;
+        let calls = quantity::whole(statistics.count.sum().saturating_sub(calls));
+        (format!("+{calls}"), format!("+{}", quantity::time(new / f64::from(statistics.ranks()))))
+    }
+
+    /// The mean size of the messages of an event.
+    #[allow(clippy::cast_precision_loss, reason = "three figures are shown")]
+    fn mean_size(&self, key: &EventKey, statistics: &EventStatistics) -> String {
+        let sizes = self.round.sizes(key).filter(|sizes| sizes.messages() > 0);
+        sizes.map_or_else(
+            || "-".to_string(),
+            |sizes| quantity::bytes(statistics.bytes.sum() as f64 / sizes.messages() as f64),
+        )
+    }
 }
 
 #[allow(clippy::cast_precision_loss, reason = "three figures are shown")]

@@ -120,9 +120,43 @@ pub(crate) fn wrapped(text: &str, width: usize) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Text from outside without the characters that steer a terminal.
-pub(crate) fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+/// Whether a character steers a terminal, ends a line, turns the text around or is not seen:
+/// controls, line and paragraph separators, and formats.
+#[must_use]
+pub fn is_hidden(letter: char) -> bool {
+    letter.is_control()
+        || matches!(
+            letter,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+                | '\u{e0000}'..='\u{e007f}'
+        )
+}
+
+/// Text from outside without hidden characters: each is one replacement character.
+#[must_use]
+pub fn printable(text: &str) -> String {
+    text.chars().map(|letter| if is_hidden(letter) { '\u{fffd}' } else { letter }).collect()
+}
+
+/// A set of ranks with its noun: `rank 2`, `ranks 0-1`.
+#[must_use]
+pub fn ranks_text(ranks: &str) -> String {
+    let noun = if ranks.contains([',', '-']) { "ranks" } else { "rank" };
+    format!("{noun} {ranks}")
+}
+
+/// A text in at most `width` characters: where it is longer, a tilde stands for its middle, so that
+/// names that differ in their ends remain different.
+pub(crate) fn cut_in_the_middle(text: &str, width: usize) -> String {
+    let letters: Vec<char> = text.chars().collect();
+    if letters.len() <= width {
+        return text.to_owned();
+    }
+    let kept = width.saturating_sub(1);
+    let head = kept / 2;
+    let tail = letters.len() - (kept - head);
+    letters[..head].iter().chain(&['~']).chain(&letters[tail..]).collect()
 }
 
 /// Whether and how text is marked.
@@ -205,5 +239,22 @@ mod tests {
     #[test]
     fn text_from_outside_cannot_steer_the_terminal() {
         assert_eq!(printable("a\x1b[2Jb\n"), "a\u{fffd}[2Jb\u{fffd}");
+        assert_eq!(
+            printable("a\u{202e}b\u{2028}c\u{200b}d\u{9b}"),
+            "a\u{fffd}b\u{fffd}c\u{fffd}d\u{fffd}"
+        );
+        assert_eq!(printable("r\u{e9}gion \u{4e00}"), "r\u{e9}gion \u{4e00}");
+    }
+
+    #[test]
+    fn one_rank_is_no_plural() {
+        assert_eq!(["2", "2-3", "0,2"].map(ranks_text), ["rank 2", "ranks 2-3", "ranks 0,2"]);
+    }
+
+    #[test]
+    fn a_long_text_keeps_both_of_its_ends() {
+        assert_eq!(cut_in_the_middle("one.so", 6), "one.so");
+        assert_eq!(cut_in_the_middle("abcdefghij.so", 8), "abc~j.so");
+        assert_eq!(cut_in_the_middle("abc", 1), "~");
     }
 }

@@ -4,8 +4,9 @@ mod harness;
 
 use std::fs;
 
-use harness::report;
-use sapwood_report::Report;
+use harness::{report, stacks};
+use sapwood_report::record::Settings;
+use sapwood_report::{Report, RoundsFacts};
 use sapwood_schema::{assert_fits, faults, read};
 use serde_json::Value;
 
@@ -15,6 +16,46 @@ fn a_profile_is_as_its_schema_says() {
         let profile: Value = serde_json::from_str(&report.json()).expect("JSON");
         assert_fits("profile-1", &profile);
     }
+}
+
+#[test]
+fn a_run_whose_settings_were_changed_says_so_and_tells_rounds_from_iterations() {
+    let settings = Settings {
+        change: 2,
+        groups: vec!["collective".into(), "time".into()],
+        groups_known: ["collective", "rma", "time"].map(str::to_owned).to_vec(),
+        ranks: "0,2".into(),
+        obeyed: "0-4".into(),
+        interval_s: 0.2,
+        ..Settings::default()
+    };
+    let facts = RoundsFacts { kept: 5, iterations: 500, stride: 1, ..RoundsFacts::default() };
+    let report = Report { settings: Some(settings), rounds_file: Some(facts), ..report() };
+    let profile: Value = serde_json::from_str(&report.json()).expect("JSON");
+    assert_fits("profile-1", &profile);
+    assert_eq!(profile["settings"]["change"], 2);
+    assert_eq!(profile["settings"]["obeyed"], "0-4");
+    let text = report.text();
+    assert!(text.contains("rounds    rounds.ndjson has 5 rounds and 500 iterations\n"), "{text}");
+    let line = "settings  changed 2 times while the program ran, so that counts may lack what was \
+                left out: collective, time on ranks 0,2, a round every 0.2 s; obeyed by ranks 0-4\n";
+    assert!(text.contains(line), "{text}");
+    assert!(!self::report().text().contains("settings "), "they were not changed");
+}
+
+#[test]
+fn a_profile_with_stacks_is_as_its_schema_says_and_so_are_these_alone() {
+    let report = Report { stacks: Some(stacks()), ..report() };
+    let mut profile: Value = serde_json::from_str(&report.json()).expect("JSON");
+    assert_fits("profile-1", &profile);
+    assert_eq!(profile["stacks"]["roots"][0]["children"][0]["ranks"], "0-4,6-7");
+    let alone = serde_json::json!({ "schema": "sapwood.stacks/1", "stacks": profile["stacks"] });
+    assert_fits("stacks-1", &alone);
+    profile["stacks"]["roots"][0]["children"][0]["ranks"] = "all".into();
+    assert_eq!(faults(&read("profile-1"), &profile).len(), 1);
+    assert!(
+        report.text().contains("Call stacks at 4.6 s\n\nranks 0-4,6-7 (7)\n  main (solver.c:7)")
+    );
 }
 
 #[test]
@@ -108,4 +149,18 @@ mod parquet_rows {
         assert_eq!(reader.metadata().file_metadata().num_rows(), 0);
         assert_eq!(reader.metadata().file_metadata().schema().get_fields().len(), 10);
     }
+}
+
+#[test]
+fn a_record_of_a_round_is_as_its_schema_says() {
+    let report = harness::report();
+    let elapsed = std::time::Duration::from_secs(2);
+    let mut record = sapwood_report::RoundRecord::new(3, elapsed, &report.round, &report.missing);
+    report.analysis.fill(&mut record);
+    record.stacks = Some(harness::stacks());
+    let json = serde_json::from_str(&record.line()).expect("JSON");
+    assert_fits("round-1", &json);
+    let mut other: serde_json::Value = json;
+    other["number"] = "3".into();
+    assert!(!faults(&read("round-1"), &other).is_empty(), "a text is no number");
 }

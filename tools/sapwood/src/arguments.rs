@@ -3,8 +3,10 @@
 //! Owns the table of commands. Each command's own arguments stand in the crate of its tool, and so
 //! does what it does.
 
+use std::ffi::OsString;
+
 use clap::error::ErrorKind;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use sapwood_command_line::arguments::explained;
 use sapwood_command_line::exit::Failure;
 use sapwood_hosts::{nodeset, persistent};
@@ -49,6 +51,8 @@ pub(crate) enum Command {
     Mpi(sapwood_monitor::Arguments),
     /// Check what this machine has of what a tree needs.
     Doctor(sapwood_doctor::Arguments),
+    /// Members of a group: collectives between peers over trees that measure the network.
+    Group(sapwood_group_tool::Arguments),
     /// Draw the tree of a running network, and how each process of it is.
     Status(sapwood_status::Arguments),
     /// Follow one wave through a running network, hop by hop.
@@ -70,7 +74,19 @@ pub(crate) fn read() -> Result<Option<Command>, Failure> {
     if error.kind() == ErrorKind::InvalidSubcommand {
         external::run_instead()?;
     }
-    explained(&error, "sapwood")
+    explained(&error, &meant(std::env::args_os().skip(1)))
+}
+
+/// The command whose help says what could be written: the first words that name one.
+fn meant(words: impl Iterator<Item = OsString>) -> String {
+    let mut command = &Arguments::command();
+    let mut path = command.get_name().to_owned();
+    for word in words {
+        let Some(below) = command.find_subcommand(&word) else { break };
+        path = format!("{path} {}", below.get_name());
+        command = below;
+    }
+    path
 }
 
 #[cfg(test)]
@@ -79,7 +95,15 @@ mod tests {
 
     #[test]
     fn the_table_of_commands_is_sound() {
-        use clap::CommandFactory;
         Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn the_help_of_the_command_that_is_meant_is_named() {
+        let named = |line: &str| meant(line.split_whitespace().map(OsString::from));
+        assert_eq!(named("mpi export --to nothing"), "sapwood mpi export");
+        assert_eq!(named("mpi --interval 0 -- mpirun export"), "sapwood mpi");
+        assert_eq!(named("--bad"), "sapwood");
+        assert_eq!(named("run --bad mpi"), "sapwood run");
     }
 }

@@ -54,4 +54,28 @@ fn options_that_make_no_sense_are_refused() {
     refused_because("--topology 2 --fan-out 4 -- ls", "cannot be used with");
     refused_because("--mpi other -- ls", "openmpi");
     refused_because("--interval 2h -- ls", "a time from 10 ms");
+    refused_because("--histogram MPI_Send:foo -- ls", "there is no metric 'foo'");
+    refused_because("--interfaces zzz0 -- ls", "'zzz0' chooses no interface of this machine");
+}
+
+#[test]
+fn the_help_that_is_named_is_that_of_the_command() {
+    refused_because("--fan-out 1 -- ls", "see 'sapwood mpi --help'");
+    refused_because("export --to nothing x", "see 'sapwood mpi export --help'");
+    refused_because("replay --bad x", "see 'sapwood mpi replay --help'");
+    refused_because("attach --bad", "see 'sapwood mpi attach --help'");
+    refused_because("control --bad", "see 'sapwood mpi control --help'");
+}
+
+#[test]
+fn the_help_lists_attach_and_control_whose_usage_is_theirs() {
+    let help = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sapwood"));
+        let output = command.arg("mpi").args(words).arg("--help").output();
+        String::from_utf8(output.expect("the command was built").stdout).expect("text")
+    };
+    for name in ["attach", "control"] {
+        assert!(help(&[]).contains(&format!("sapwood mpi {name} ")), "{name}");
+        assert!(help(&[name]).contains(&format!("Usage: sapwood mpi {name} ")), "{name}");
+    }
 }

@@ -96,8 +96,8 @@ fn every_schema_is_checked_against_what_a_program_prints() {
     }
 }
 
-/// Forms of files that are not what a program prints: measured links, a table, a test's.
-const OTHER_FORMS: [&str; 4] = ["links/2", "ranks/1", "profile/2", "test/1"];
+/// Forms of files that are not what a program prints: measured links, tables, a test's.
+const OTHER_FORMS: [&str; 5] = ["links/2", "ranks/1", "rounds/1", "profile/2", "test/1"];
 
 #[test]
 fn every_form_has_a_schema() {

@@ -3,7 +3,7 @@
 //! Owns the command line and the order of things. `agent` is the process on each host, `reading`
 //! and `proc` what it reads, `metric` the table of metrics; `reduction` is the filter in the tree
 //! and `table` what it makes; `watch` is the front-end, `sample` what a wave has brought; `rows`,
-//! `view`, `terminal`, `json` and `exposition` are how it is shown. docs/top.md describes it.
+//! `view`, `json` and `exposition` are how it is shown. docs/top.md describes it.
 
 pub mod agent;
 mod exposition;
@@ -15,24 +15,24 @@ pub mod reduction;
 mod rows;
 mod sample;
 mod table;
-mod terminal;
 mod view;
 mod watch;
 
 use std::io::IsTerminal;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use ratatui_core::terminal::Terminal;
 use sapwood::{Network, Registry};
+use sapwood_terminal::Screen;
 use sapwood_transport::PageServer;
 
 use self::exposition::{SERIES_DEFAULT, SERIES_MIN};
 use self::table::WORST_MAX;
-use self::terminal::Screen;
 use self::view::View;
 use self::watch::{Ended, Live, Output, Terms, Watch};
+use sapwood_command_line::arguments::listening_address;
 use sapwood_command_line::exit::{Failure, UNREACHED, by_signal, print};
 use sapwood_command_line::times::time;
 use sapwood_hosts::absence;
@@ -113,16 +113,6 @@ fn metric_name(text: &str) -> Result<usize, String> {
     metric::place(text).ok_or_else(|| {
         let names: Vec<&str> = metric::TABLE.iter().map(|metric| metric.name).collect();
         format!("choose from {}", names.join(", "))
-    })
-}
-
-/// An address with a port; without an address that of the loopback.
-fn listening_address(text: &str) -> Result<SocketAddr, String> {
-    if let Ok(port) = text.trim_start_matches(':').parse::<u16>() {
-        return Ok(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
-    }
-    text.parse().map_err(|_| {
-        "give ADDRESS:PORT or PORT, such as 127.0.0.1:9500, [::1]:9500 or 9500".to_string()
     })
 }
 
@@ -210,24 +200,13 @@ fn output(arguments: &Arguments, is_counted: bool) -> Result<Output, Failure> {
     let has_colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let interval = format!("{} s", arguments.interval.as_secs_f64());
     let view = View::new(arguments.metric, interval, has_colour);
-    let terminal = Terminal::new(Screen::open().map_err(failed)?).map_err(failed)?;
+    let terminal = Terminal::new(Screen::of_streams().map_err(failed)?).map_err(failed)?;
     Ok(Output::View(Box::new(Live { terminal, view })))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_port_alone_is_one_of_the_loopback() {
-        for text in ["9500", ":9500", "127.0.0.1:9500"] {
-            assert_eq!(listening_address(text), Ok(SocketAddr::from(([127, 0, 0, 1], 9500))));
-        }
-        assert!(listening_address("[::1]:0").is_ok_and(|address| address.is_ipv6()));
-        for wrong in ["", "host:9500", "99999", "1.2.3.4", "1.2.3.4:x"] {
-            assert!(listening_address(wrong).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn an_interval_is_within_bounds() {

@@ -1,7 +1,7 @@
 //! The view on a terminal: what is where, and what the keys do.
 //!
 //! It draws into a buffer of cells and reads keys that are decoded already, so that it can be
-//! looked at without a terminal. The terminal itself is `terminal`'s matter.
+//! looked at without a terminal. The terminal itself is `sapwood-terminal`'s matter.
 
 use ratatui_core::buffer::Buffer;
 use ratatui_core::style::{Color, Modifier, Style};
@@ -9,7 +9,7 @@ use ratatui_core::style::{Color, Modifier, Style};
 use super::metric::{METRICS, TABLE, Unit};
 use super::rows::{HEADINGS, Order, absent, bars, bins, cells, summary, worst};
 use super::sample::Sample;
-use super::terminal::Key;
+use sapwood_terminal::Key;
 
 /// Columns of a metric's name, of a cell, of the histogram beside it.
 const NAME_COLUMNS: u16 = 21;

@@ -18,12 +18,12 @@ use super::json;
 use super::reduction::HOSTS;
 use super::rows;
 use super::sample::{Sample, Waves};
-use super::terminal::Screen;
 use super::view::{Action, View};
 use sapwood_command_line::exit::{Failure, print};
 use sapwood_hosts::signals::Signals;
 use sapwood_hosts::unanswered::{Unanswered, had_room};
 use sapwood_hosts::{absence, notices};
+use sapwood_terminal::Screen;
 
 /// No wait is longer, so that a scraper that is silent does not stay.
 const TURN_MAX: Duration = Duration::from_secs(1);

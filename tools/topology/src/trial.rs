@@ -143,7 +143,7 @@ pub fn back_end() -> Result<ExitCode, Failure> {
         };
         let values: Vec<f64> =
             (0..elements.min(ELEMENTS_MAX)).map(|at| (rank + element(at, wave)) as f64).collect();
-        back_end.send(received.stream, received.tag(), Values::new().array(&values))?;
+        back_end.reply(&received, Values::new().array(&values))?;
         back_end.flush()?;
     }
 }

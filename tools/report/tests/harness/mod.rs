@@ -1,13 +1,17 @@
 //! A run of 8 ranks, of which some are missing or lost, that every test reports.
 #![allow(dead_code, reason = "every test file uses a part of it")]
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use sapwood_profile::{
-    Activity, ActivityKind, Condition, Counters, EventKey, Function, Peer, RankProfile, RankRows,
-    RankState, Round, SizeClass, TimeShare,
+    Activity, ActivityKind, Classification, Condition, Counters, Counts, Deviations, EventKey,
+    Extremes, Function, HistogramSketches, Measure, Medians, Metric, Peer, RankProfile, RankRows,
+    RankState, RankValues, Round, Scheme, SizeClass, TimeShare,
 };
-use sapwood_report::{Missing, Report, Standstills, Tree};
+use sapwood_report::analysis::{classification, histogram, rank_outliers, rank_values, sketches};
+use sapwood_report::record::Stacks;
+use sapwood_report::stacks::{MergedStacks, Sample};
+use sapwood_report::{Analysis, Missing, Report, Standstills, Tree, record};
 
 pub fn function(name: &str, size_class: u8) -> EventKey {
     let id = Function::named(name).expect("every MPI has it").id;
@@ -55,6 +59,36 @@ fn waits(rank: u32, state: RankState) -> Option<Activity> {
     Some(Activity { kind, peer: Peer::None, for_ns: 2_000_000_000 + u64::from(rank) })
 }
 
+/// What further filters find in the profiles.
+fn analysis(profiles: &[RankProfile]) -> Analysis {
+    let function = Function::named("MPI_Allreduce").expect("every MPI has it");
+    let size_class = SizeClass::from_code(3).expect("a class");
+    let event = EventKey::Function { id: function.id, size_class };
+    let measures = [Measure { event, metric: Metric::TimeNs }];
+    let limits = Extremes::of(profiles, &measures).limits(|_| 4);
+    let counts = Counts::of(profiles, &limits, |_| 0);
+    let histograms = counts.histograms().map(|(limits, counts)| histogram(limits, counts));
+    let medians = Medians::of(profiles, &measures, 0);
+    let middles: Vec<_> = medians.medians().map(|(one, median)| (one.clone(), median)).collect();
+    let classes = Classification::of(profiles, &Scheme::mpi());
+    Analysis {
+        round: Some(11),
+        histograms: histograms
+            .chain(sketches(&HistogramSketches::of(profiles, &measures)))
+            .collect(),
+        histograms_left_out: 1,
+        measures_left_out: 0,
+        classifications: vec![record::Classification {
+            reduction_factor: 3.5,
+            cumulated_factor: 3.25,
+            ..classification("mpi", &classes)
+        }],
+        outliers: rank_outliers(&Deviations::of(profiles, &middles, 2, 0)),
+        rank_values: rank_values(&RankValues::of(profiles), 8),
+        missing: [("histograms".to_owned(), "6-7".to_owned())].into(),
+    }
+}
+
 /// What is reported: ranks 0 to 5 came, 5 was lost, 6 and 7 are missing.
 pub fn report() -> Report {
     let state = |rank| if rank == 5 { RankState::Lost } else { RankState::Finalized };
@@ -74,6 +108,7 @@ pub fn report() -> Report {
     let running = |rank| if rank == 5 { RankState::Lost } else { RankState::Running };
     let mut standstills = Standstills::default();
     let _ = standstills.note(Duration::from_millis(4500), &round(&running));
+    let analysis = analysis(&profiles);
     let rows = RankRows::new(profiles).expect("every rank once");
     let missing = Missing {
         ranks: "6".parse().expect("a rank"),
@@ -84,11 +119,36 @@ pub fn report() -> Report {
         command: ["mpirun", "-np", "8", "solver"].map(str::to_string).to_vec(),
         mpi: "Open MPI 4.1.4".to_string(),
         tree: Tree { topology: "2x2".to_string(), nodes: 7 },
+        hosts: Vec::new(),
+        first_lost: None,
+        deaths: Vec::new(),
         rounds: 12,
         elapsed: Duration::from_millis(12_340),
         round: round(&state),
         standstills,
+        stacks: None,
         missing: vec![missing],
+        outdated: None,
         rows,
+        analysis,
+        started: Some(SystemTime::UNIX_EPOCH + Duration::from_secs(1_770_000_000)),
+        interval: Duration::from_secs(1),
+        is_final: true,
+        rounds_file: None,
+        ..Report::default()
     }
+}
+
+/// Seven ranks in a barrier; of the one that was lost there is no stack.
+pub fn stacks() -> Stacks {
+    let mut merged = MergedStacks::default();
+    for rank in (0..5).chain(6..8) {
+        let stack =
+            ["main (solver.c:7)", "MPI_Barrier [libmpi.so.40]"].map(str::to_string).to_vec();
+        let note = if rank == 7 { "stopped by a signal" } else { "" }.to_string();
+        let stopped_ns = 90_000;
+        merged.add(&Sample { rank, stopped_ns, stacks: vec![stack], note, ..Sample::default() });
+    }
+    merged.miss([5], "its process has ended");
+    merged.section(Duration::from_millis(4600))
 }

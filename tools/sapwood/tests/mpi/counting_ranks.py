@@ -16,18 +16,21 @@ import sys
 
 ID, SIZE_CLASS = int(os.environ["BARRIER"]), 3
 SLOTS, NAMES = 4, 64
-TABLE_BYTES = 256 + 64 * SLOTS + NAMES
+HEADER = 512
+TABLE_BYTES = HEADER + 64 * SLOTS + NAMES
 SEALS = 0x2 | 0x4  # F_SEAL_SHRINK, F_SEAL_GROW
 F_ADD_SEALS = 1033
 
 
 def table(rank, size):
     state = 1 if rank == size - 1 else 2
-    header = struct.pack("<8sIIIIIIII Q64s64s IIIIII QQ40x", b"SWPROFIL", 2, 256, rank, size, os.getpid(), 1, state, 0,
-                         12345, b"host", b"counting", SLOTS, 1, 256 + 64 * SLOTS, NAMES, 0, TABLE_BYTES, rank,
+    header = struct.pack("<8sIIIIIIII Q64s64s IIIIII QQ40x", b"SWPROFIL", 3, HEADER, rank, size, os.getpid(), 1, state, 0,
+                         12345, b"host", b"counting", SLOTS, 1, HEADER + 64 * SLOTS, NAMES, 0, TABLE_BYTES, rank,
                          TABLE_BYTES)
     slot = struct.pack("<QQQQ32x", ID << 8 | SIZE_CLASS, rank + 1, 1000 * (rank + 1) ** 2, 10 * rank)
-    return (header + slot).ljust(TABLE_BYTES, b"\0")
+    # Neither histograms nor tallies: both would begin where the table ends.
+    header = header.ljust(256, b"\0") + struct.pack("<IIIII", TABLE_BYTES, 0, 0, TABLE_BYTES, 0)
+    return (header.ljust(HEADER, b"\0") + slot).ljust(TABLE_BYTES, b"\0")
 
 
 def offer(rank, size):
@@ -38,7 +41,7 @@ def offer(rank, size):
     leaf = rank // int(os.environ["SAPWOOD_MPI_RANKS_PER_LEAF"]) % int(os.environ["SAPWOOD_MPI_LEAF_COUNT"])
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     connection.connect(f"\0{os.environ['SAPWOOD_MPI_LEAVES']}-{leaf}")
-    hello = struct.pack("<8sIIIIQ32x", b"SWHELLO1", 1, rank, size, os.getpid(), TABLE_BYTES)
+    hello = struct.pack("<8sIIIIQ32x", b"SWHELLO1", 3, rank, size, os.getpid(), TABLE_BYTES)
     socket.send_fds(connection, [hello], [memory])
     return connection
 

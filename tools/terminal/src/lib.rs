@@ -4,15 +4,23 @@
 //! A backend for `ratatui-core` in escape sequences that every terminal since the VT220 and xterm
 //! knows. Ctrl-C stays a signal; Ctrl-Z is turned off, since it would leave the terminal as it is
 //! here. The terminal is given back when this is dropped, after a fault of ours, too.
+//!
+//! A view may have the lower lines only ([`Place::Below`]): then the terminal scrolls the upper
+//! ones (DECSTBM), into which a program goes on to write.
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
 
 use std::fmt::Write as _;
-use std::io::{PipeReader, Read, Stdin, Write};
-use std::os::fd::OwnedFd;
+use std::fs::File;
+use std::io::{PipeReader, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
 
 use ratatui_core::backend::{Backend, ClearType, WindowSize};
 use ratatui_core::buffer::Cell;
 use ratatui_core::layout::{Position, Size};
 use ratatui_core::style::{Color, Modifier};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::termios::{
     LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
 };
@@ -23,26 +31,48 @@ const LEAVE: &str = "\x1b[0m\x1b[?25h\x1b[?1049l";
 /// The size of a terminal that does not tell it.
 const SIZE_UNKNOWN: Size = Size { width: 80, height: 24 };
 
-/// A key, as far as the view knows it.
+/// Lines above ours at least.
+const ABOVE_MIN: u16 = 4;
+
+/// A key, as far as views know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Key {
+pub enum Key {
+    /// A printed letter, or a blank.
     Letter(char),
+    /// The key for tabulators.
+    Tab,
+    /// An arrow.
     Up,
+    /// An arrow.
     Down,
+    /// An arrow.
+    Left,
+    /// An arrow.
+    Right,
+    /// A screen up.
     PageUp,
+    /// A screen down.
     PageDown,
+    /// To the begin.
     Home,
+    /// To the end.
     End,
+    /// Away from here.
     Escape,
 }
 
 /// The keys in what a terminal has sent. What is none of them is passed over.
-pub(crate) fn keys(mut bytes: &[u8]) -> Vec<Key> {
-    const SEQUENCES: [(&[u8], Key); 14] = [
+pub fn keys(mut bytes: &[u8]) -> Vec<Key> {
+    const SEQUENCES: [(&[u8], Key); 19] = [
         (b"\x1b[A", Key::Up),
         (b"\x1bOA", Key::Up),
         (b"\x1b[B", Key::Down),
         (b"\x1bOB", Key::Down),
+        (b"\x1b[C", Key::Right),
+        (b"\x1bOC", Key::Right),
+        (b"\x1b[D", Key::Left),
+        (b"\x1bOD", Key::Left),
+        (b"\t", Key::Tab),
         (b"\x1b[5~", Key::PageUp),
         (b"\x1b[6~", Key::PageDown),
         (b"\x1b[H", Key::Home),
@@ -80,71 +110,152 @@ pub(crate) fn keys(mut bytes: &[u8]) -> Vec<Key> {
     keys
 }
 
-/// The terminal of standard input and output, as long as it is ours.
-pub(crate) struct Screen {
+/// Which lines of the terminal are ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// All of them, on a screen of their own.
+    Whole,
+    /// The lower two thirds: what others write scrolls above.
+    Below,
+}
+
+/// A terminal, as long as it is ours.
+pub struct Screen {
     before: Termios,
     resized: PipeReader,
-    stdin: Stdin,
+    input: File,
+    output: File,
+    place: Place,
+    /// Columns and lines of the terminal when the lower ones were reserved.
+    reserved: Option<Size>,
     text: String,
 }
 
 impl Screen {
-    /// Takes the terminal over.
+    /// Takes over the terminal of standard input and output.
     ///
     /// # Errors
     /// The system's, if standard input is no terminal.
-    pub(crate) fn open() -> std::io::Result<Self> {
+    pub fn of_streams() -> std::io::Result<Self> {
+        let input = std::io::stdin().as_fd().try_clone_to_owned()?;
+        let output = std::io::stdout().as_fd().try_clone_to_owned()?;
+        Self::open(input.into(), output.into(), Place::Whole)
+    }
+
+    /// Takes over the terminal that this process is started from, whatever its streams are.
+    ///
+    /// # Errors
+    /// The system's, if there is none.
+    pub fn of_terminal(place: Place) -> std::io::Result<Self> {
+        let file = File::options().read(true).write(true).open("/dev/tty")?;
+        let output = file.try_clone()?;
+        Self::open(file, output, place)
+    }
+
+    fn open(input: File, output: File, place: Place) -> std::io::Result<Self> {
         let (resized, writer) = std::io::pipe()?;
         rustix::io::ioctl_fionbio(&resized, true)?;
         signal_hook::low_level::pipe::register(
             signal_hook::consts::SIGWINCH,
             OwnedFd::from(writer),
         )?;
-        let stdin = std::io::stdin();
-        let before = tcgetattr(&stdin)?;
+        let before = tcgetattr(&input)?;
         let mut modes = before.clone();
         modes.local_modes -= LocalModes::ICANON | LocalModes::ECHO;
         modes.special_codes[SpecialCodeIndex::VSUSP] = 0;
         modes.special_codes[SpecialCodeIndex::VMIN] = 0;
         modes.special_codes[SpecialCodeIndex::VTIME] = 0;
-        tcsetattr(&stdin, OptionalActions::Now, &modes)?;
-        let mut screen = Self { before, resized, stdin, text: ENTER.to_string() };
+        tcsetattr(&input, OptionalActions::Now, &modes)?;
+        let enter = if place == Place::Whole { ENTER } else { "" };
+        let text = enter.to_string();
+        let mut screen = Self { before, resized, input, output, place, reserved: None, text };
         screen.flush()?;
         Ok(screen)
     }
 
     /// What becomes readable when a key was pressed.
-    pub(crate) fn input(&self) -> &Stdin {
-        &self.stdin
+    pub fn input(&self) -> &File {
+        &self.input
     }
 
     /// What becomes readable when the size is another one.
-    pub(crate) fn resized(&self) -> &PipeReader {
+    pub fn resized(&self) -> &PipeReader {
         &self.resized
     }
 
+    /// Waits until a key is pressed, the size is another one, or the time has passed.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn wait(&self, timeout: Duration) -> std::io::Result<()> {
+        let mut both =
+            [PollFd::new(&self.input, PollFlags::IN), PollFd::new(&self.resized, PollFlags::IN)];
+        let timeout = Timespec::try_from(timeout).map_err(std::io::Error::other)?;
+        match rustix::event::poll(&mut both, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// The keys that were pressed since the last call; none where the terminal has gone.
-    pub(crate) fn keys(&mut self) -> Option<Vec<Key>> {
+    pub fn keys(&mut self) -> Option<Vec<Key>> {
         let mut bytes = [0; 256];
         // Reading gives what is there, since the terminal waits for nothing.
-        let count = rustix::io::read(&self.stdin, &mut bytes).unwrap_or(0);
-        let has_gone = count == 0 && tcgetattr(&self.stdin).is_err();
+        let count = rustix::io::read(&self.input, &mut bytes).unwrap_or(0);
+        let has_gone = count == 0 && tcgetattr(&self.input).is_err();
         (!has_gone).then(|| keys(&bytes[..count]))
     }
 
     /// Whether the size was changed since the last call.
-    pub(crate) fn was_resized(&mut self) -> bool {
+    pub fn was_resized(&mut self) -> bool {
         let mut bytes = [0; 64];
         self.resized.read(&mut bytes).is_ok_and(|count| count > 0)
+    }
+
+    fn terminal_size(&self) -> Size {
+        let size = terminal_size::terminal_size_of(&self.output);
+        size.map_or(SIZE_UNKNOWN, |(width, height)| Size::new(width.0, height.0))
+    }
+
+    /// The lines above ours.
+    fn above(&self, size: Size) -> u16 {
+        match self.place {
+            Place::Whole => 0,
+            Place::Below => (size.height / 3).max(ABOVE_MIN).min(size.height.saturating_sub(1)),
+        }
+    }
+
+    /// Lets only the upper lines scroll, once the lower ones are free.
+    fn reserve(&mut self) -> String {
+        let size = self.terminal_size();
+        if self.place == Place::Whole || self.reserved == Some(size) {
+            return String::new();
+        }
+        let mut text = self.release();
+        let above = self.above(size);
+        let height = size.height - above;
+        text.push_str(&"\n".repeat(usize::from(height)));
+        let _ = write!(text, "\x1b[{height}A\x1b7\x1b[1;{above}r\x1b8");
+        self.reserved = Some(size);
+        text
+    }
+
+    /// The text that lets all lines scroll again, and clears ours.
+    fn release(&mut self) -> String {
+        let Some(size) = self.reserved.take() else { return String::new() };
+        format!("\x1b7\x1b[r\x1b[{};1H\x1b[J\x1b8", self.above(size) + 1)
     }
 }
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        self.text = LEAVE.to_string();
+        let text = match self.place {
+            Place::Whole => LEAVE.to_string(),
+            Place::Below => self.release(),
+        };
         // A terminal that has gone needs no giving back.
-        let _ = self.flush();
-        let _ = tcsetattr(&self.stdin, OptionalActions::Flush, &self.before);
+        let _ = self.output.write_all(text.as_bytes());
+        let _ = tcsetattr(&self.input, OptionalActions::Flush, &self.before);
     }
 }
 
@@ -155,17 +266,22 @@ impl Backend for Screen {
     where
         I: Iterator<Item = (u16, u16, &'a Cell)>,
     {
-        write_cells(&mut self.text, content);
+        let above = self.above(self.terminal_size());
+        write_cells(&mut self.text, content, above);
         Ok(())
     }
 
     fn hide_cursor(&mut self) -> std::io::Result<()> {
-        self.text.push_str("\x1b[?25l");
+        if self.place == Place::Whole {
+            self.text.push_str("\x1b[?25l");
+        }
         Ok(())
     }
 
     fn show_cursor(&mut self) -> std::io::Result<()> {
-        self.text.push_str("\x1b[?25h");
+        if self.place == Place::Whole {
+            self.text.push_str("\x1b[?25h");
+        }
         Ok(())
     }
 
@@ -176,7 +292,9 @@ impl Backend for Screen {
 
     fn set_cursor_position<P: Into<Position>>(&mut self, position: P) -> std::io::Result<()> {
         let Position { x, y } = position.into();
-        let _ = write!(self.text, "\x1b[{};{}H", y + 1, x + 1);
+        if self.place == Place::Whole {
+            let _ = write!(self.text, "\x1b[{};{}H", y + 1, x + 1);
+        }
         Ok(())
     }
 
@@ -185,6 +303,12 @@ impl Backend for Screen {
     }
 
     fn clear_region(&mut self, region: ClearType) -> std::io::Result<()> {
+        if self.place == Place::Below {
+            // What is above is not ours, and there is no cursor of ours.
+            let first = self.above(self.terminal_size()) + 1;
+            let _ = write!(self.text, "\x1b[0m\x1b[{first};1H\x1b[J");
+            return Ok(());
+        }
         self.text.push_str(match region {
             ClearType::All => "\x1b[0m\x1b[2J",
             ClearType::AfterCursor => "\x1b[0J",
@@ -196,8 +320,8 @@ impl Backend for Screen {
     }
 
     fn size(&self) -> std::io::Result<Size> {
-        let size = terminal_size::terminal_size_of(std::io::stdout());
-        Ok(size.map_or(SIZE_UNKNOWN, |(width, height)| Size::new(width.0, height.0)))
+        let size = self.terminal_size();
+        Ok(Size::new(size.width, size.height - self.above(size)))
     }
 
     fn window_size(&mut self) -> std::io::Result<WindowSize> {
@@ -205,20 +329,30 @@ impl Backend for Screen {
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
-        let text = std::mem::take(&mut self.text);
-        let mut output = std::io::stdout().lock();
-        output.write_all(text.as_bytes())?;
-        output.flush()
+        let mut text = std::mem::take(&mut self.text);
+        if self.place == Place::Below {
+            if text.is_empty() {
+                return Ok(());
+            }
+            // One write, after which the cursor is where the program has left it.
+            text = format!("{}\x1b7\x1b[?7l{text}\x1b[0m\x1b[?7h\x1b8", self.reserve());
+        }
+        self.output.write_all(text.as_bytes())?;
+        self.output.flush()
     }
 }
 
 /// The sequences that put cells in their places. Cells beside one another need no new place.
-fn write_cells<'a>(text: &mut String, content: impl Iterator<Item = (u16, u16, &'a Cell)>) {
+fn write_cells<'a>(
+    text: &mut String,
+    content: impl Iterator<Item = (u16, u16, &'a Cell)>,
+    above: u16,
+) {
     let mut next = None;
     let mut style = None;
     for (x, y, cell) in content {
         if next != Some((x, y)) {
-            let _ = write!(text, "\x1b[{};{}H", y + 1, x + 1);
+            let _ = write!(text, "\x1b[{};{}H", above + y + 1, x + 1);
         }
         let wanted = (cell.fg, cell.modifier);
         if style != Some(wanted) {
@@ -276,11 +410,11 @@ mod tests {
         red.fg = Color::Red;
         red.modifier = Modifier::BOLD;
         let mut text = String::new();
-        write_cells(&mut text, [(0, 0, &plain), (1, 0, &plain), (2, 0, &red)].into_iter());
+        write_cells(&mut text, [(0, 0, &plain), (1, 0, &plain), (2, 0, &red)].into_iter(), 0);
         assert_eq!(text, "\x1b[1;1H\x1b[0maa\x1b[0;1;31mb\x1b[0m");
         plain.set_symbol("c");
         let mut text = String::new();
-        write_cells(&mut text, [(5, 2, &plain), (7, 2, &plain)].into_iter());
+        write_cells(&mut text, [(5, 2, &plain), (7, 2, &plain)].into_iter(), 0);
         assert_eq!(text, "\x1b[3;6H\x1b[0mc\x1b[3;8Hc\x1b[0m");
     }
 }

@@ -1,0 +1,156 @@
+//! `sapwood group`: members of a group, what they do together, and how the group is.
+//!
+//! Owns the command line. `member` is one member, which reads operations from standard input;
+//! `request` reads a line of these, `operation` carries it out and judges the result, `received`
+//! judges what others have sent; `run` starts members on this host and has them do one operation;
+//! `status` draws a group and explains its trees.
+
+mod member;
+mod operation;
+mod received;
+mod request;
+mod run;
+mod status;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use sapwood::{GroupBuilder, Key, RankSet, TreeKind, key_from_environment};
+use sapwood_command_line::exit::Failure;
+use sapwood_command_line::times::patience;
+
+/// What `sapwood group` is asked.
+#[derive(clap::Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    act: Act,
+}
+
+#[derive(clap::Subcommand)]
+enum Act {
+    /// Start members on this host, have them do one operation, and print its result and time.
+    Run(run::Arguments),
+    /// Be the first member of a new group; print its address, then read operations.
+    Create(Membership),
+    /// Join a group by the address of any member, then read operations.
+    Join(JoinArguments),
+    /// Print members, inferred clusters, measured round trips, changes, and a tree.
+    Status(status::Arguments),
+    /// Print the tree of a transfer, and why each member has its parent.
+    Explain(status::Arguments),
+}
+
+/// Where the key of the group is.
+#[derive(clap::Args)]
+struct KeyArguments {
+    /// The file with the group's key; 'create' writes a new one if there is none. Otherwise
+    /// SAPWOOD_KEY names it.
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// Do not encrypt what goes over TCP; all members have to say so.
+    #[arg(long)]
+    plain: bool,
+}
+
+/// How a member is to be.
+#[derive(clap::Args)]
+struct Membership {
+    #[command(flatten)]
+    key: KeyArguments,
+    /// The virtual nodes to carry, such as 3 or 0-3,8; the smallest free one by default.
+    #[arg(long, value_name = "SET", value_parser = names)]
+    names: Option<RankSet>,
+    /// The size of the name space.
+    #[arg(long, value_name = "N", default_value_t = 65_536)]
+    space: u32,
+    /// Where to take connections: tcp:ADDRESS:PORT or unix:PATH.
+    #[arg(long, value_name = "ADDRESS", default_value = "tcp:127.0.0.1:0")]
+    listen: String,
+    /// The cluster of this member, for the trees 'static' and 'list' only.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    site: u32,
+    /// How long another member may say nothing before it counts as dead.
+    #[arg(long, value_name = "TIME", default_value = "3s", value_parser = patience)]
+    silence: Duration,
+    /// Go on when the input ends, until a signal.
+    #[arg(long)]
+    stay: bool,
+}
+
+#[derive(clap::Args)]
+struct JoinArguments {
+    /// The address of any member, as 'create' and 'status' print it.
+    address: String,
+    #[command(flatten)]
+    membership: Membership,
+}
+
+/// Does what was asked.
+///
+/// # Errors
+/// [`Failure`] where that does not work.
+pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    match &arguments.act {
+        Act::Run(arguments) => run::run(arguments),
+        Act::Create(membership) => {
+            let group = membership.builder(true)?.create()?;
+            member::serve(group, membership.stay)
+        }
+        Act::Join(JoinArguments { address, membership }) => {
+            let group = membership.builder(false)?.join(address)?;
+            member::serve(group, membership.stay)
+        }
+        Act::Status(arguments) => status::show(arguments),
+        Act::Explain(arguments) => status::explain(arguments),
+    }
+}
+
+impl Membership {
+    fn builder(&self, may_make_key: bool) -> Result<GroupBuilder, Failure> {
+        let mut builder = sapwood::Group::builder(self.key.read(may_make_key)?)
+            .space(self.space)
+            .site(self.site)
+            .silence(self.silence)
+            .listen(&self.listen);
+        if let Some(names) = &self.names {
+            builder = builder.names(names.clone());
+        }
+        if self.key.plain {
+            builder = builder.encryption(false);
+        }
+        Ok(builder)
+    }
+}
+
+impl KeyArguments {
+    /// The key; a new one, if that is allowed and the file is not there.
+    fn read(&self, may_make: bool) -> Result<Key, Failure> {
+        let Some(path) = &self.key else {
+            return key_from_environment()?.ok_or_else(|| {
+                Failure::usage(
+                    "a group has a key: name its file with --key FILE, or in SAPWOOD_KEY",
+                )
+            });
+        };
+        let failed = |error| Failure::usage(format!("{error}"));
+        if may_make && !path.exists() {
+            let key = Key::generate().map_err(failed)?;
+            key.write_file(path).map_err(failed)?;
+            return Ok(key);
+        }
+        Key::from_file(path).map_err(failed)
+    }
+}
+
+fn names(text: &str) -> Result<RankSet, String> {
+    let names: RankSet = text.parse().map_err(|error| format!("{error}"))?;
+    if names.is_empty() {
+        return Err("name at least one virtual node, such as 3".to_string());
+    }
+    Ok(names)
+}
+
+fn tree(text: &str) -> Result<TreeKind, String> {
+    text.parse().map_err(|error: sapwood::UnknownTree| error.to_string())
+}

@@ -1,0 +1,240 @@
+//! One line of a member's input: a word for what to do, then `NAME=VALUE` for how.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use sapwood::{Rank, TreeKind};
+use sapwood_command_line::times::patience;
+
+/// What a member can be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Act {
+    Barrier,
+    Broadcast,
+    Reduce,
+    Allreduce,
+    Gather,
+    Allgather,
+    Scatter,
+    ReduceScatter,
+    AllToAll,
+    Publish,
+    Send,
+    /// The members as this one knows them.
+    Members,
+    /// What has come by `publish` and `send`.
+    Received,
+    Leave,
+}
+
+/// All of them by name.
+const ACTS: [(&str, Act); 14] = [
+    ("barrier", Act::Barrier),
+    ("broadcast", Act::Broadcast),
+    ("reduce", Act::Reduce),
+    ("allreduce", Act::Allreduce),
+    ("gather", Act::Gather),
+    ("allgather", Act::Allgather),
+    ("scatter", Act::Scatter),
+    ("reduce-scatter", Act::ReduceScatter),
+    ("all-to-all", Act::AllToAll),
+    ("publish", Act::Publish),
+    ("send", Act::Send),
+    ("members", Act::Members),
+    ("received", Act::Received),
+    ("leave", Act::Leave),
+];
+
+/// Most rounds of one request.
+pub(crate) const ROUNDS_MAX: u64 = 10_000_000;
+/// Longest value of one request, in bytes.
+const BYTES_MAX: usize = 1 << 30;
+
+/// The type of the numbers in a reduction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Kind {
+    #[default]
+    I64,
+    F64,
+}
+
+/// A line that was read.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    pub(crate) act: Act,
+    pub(crate) name: &'static str,
+    pub(crate) root: Rank,
+    pub(crate) tree: TreeKind,
+    pub(crate) bytes: usize,
+    /// The number of the first round.
+    pub(crate) number: Option<u64>,
+    pub(crate) rounds: u64,
+    pub(crate) deadline: Duration,
+    pub(crate) kind: Kind,
+    /// Sent instead of made-up bytes.
+    pub(crate) text: Option<String>,
+}
+
+impl FromStr for Act {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        let found = ACTS.iter().find(|entry| entry.0 == word);
+        found.map(|entry| entry.1).ok_or_else(|| {
+            let names: Vec<&str> = ACTS.iter().map(|entry| entry.0).collect();
+            format!("there is no operation '{word}'; take {}", names.join(", "))
+        })
+    }
+}
+
+impl Act {
+    /// Its name on command lines.
+    pub(crate) fn name(self) -> &'static str {
+        ACTS.iter().find(|entry| entry.1 == self).map_or("", |entry| entry.0)
+    }
+
+    /// The names of those that all members call together.
+    pub(crate) fn collectives() -> String {
+        let names = ACTS.iter().filter(|entry| entry.1.is_collective()).map(|entry| entry.0);
+        names.collect::<Vec<_>>().join(", ")
+    }
+
+    /// Whether all members call it together.
+    pub(crate) fn is_collective(self) -> bool {
+        !matches!(self, Self::Publish | Self::Send | Self::Members | Self::Received | Self::Leave)
+    }
+}
+
+impl FromStr for Request {
+    type Err = String;
+
+    fn from_str(line: &str) -> Result<Self, String> {
+        let mut words = line.split_whitespace();
+        let act: Act = words.next().unwrap_or_default().parse()?;
+        let mut request = Self::new(act);
+        // A text is the rest of the line.
+        let (settings, text) = match line.split_once(" text=") {
+            Some((settings, text)) => (settings, Some(text.to_string())),
+            None => (line, None),
+        };
+        request.text = text;
+        for word in settings.split_whitespace().skip(1) {
+            let (name, value) =
+                word.split_once('=').ok_or_else(|| format!("'{word}' is not NAME=VALUE"))?;
+            request.set(name, value)?;
+        }
+        Ok(request)
+    }
+}
+
+impl Request {
+    pub(crate) fn new(act: Act) -> Self {
+        Self {
+            act,
+            name: act.name(),
+            root: 0,
+            tree: TreeKind::default(),
+            bytes: 8,
+            number: None,
+            rounds: 1,
+            deadline: Duration::from_secs(30),
+            kind: Kind::default(),
+            text: None,
+        }
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+        let number = || value.parse::<u64>().map_err(|_| format!("'{value}' is no number"));
+        match name {
+            "root" | "to" => {
+                self.root = value.parse().map_err(|_| format!("'{value}' is no virtual node"))?;
+            }
+            "tree" => self.tree = crate::tree(value)?,
+            "bytes" => self.bytes = bytes(value)?,
+            "number" => self.number = Some(number()?),
+            "rounds" => {
+                self.rounds = number()?;
+                if !(1..=ROUNDS_MAX).contains(&self.rounds) {
+                    return Err(format!("give 1 to {ROUNDS_MAX} rounds"));
+                }
+            }
+            "deadline" => self.deadline = patience(value)?,
+            "type" => {
+                self.kind = match value {
+                    "i64" => Kind::I64,
+                    "f64" => Kind::F64,
+                    other => return Err(format!("there is no type '{other}'; take i64 or f64")),
+                }
+            }
+            other => {
+                return Err(format!(
+                    "there is no setting '{other}'; take root, to, tree, bytes, number, rounds, \
+                     deadline, type or text"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// As a line.
+    pub(crate) fn line(&self) -> String {
+        let Self { name, root, tree, bytes, rounds, .. } = self;
+        let deadline = self.deadline.as_millis();
+        format!(
+            "{name} root={root} tree={tree} bytes={bytes} rounds={rounds} deadline={deadline}ms\n"
+        )
+    }
+}
+
+/// A length in bytes, with `K`, `M` or `G` for powers of 1024.
+pub(crate) fn bytes(text: &str) -> Result<usize, String> {
+    let (number, unit) = match text.as_bytes().last() {
+        Some(b'K') => (&text[..text.len() - 1], 1 << 10),
+        Some(b'M') => (&text[..text.len() - 1], 1 << 20),
+        Some(b'G') => (&text[..text.len() - 1], 1 << 30),
+        _ => (text, 1),
+    };
+    let number: usize =
+        number.parse().map_err(|_| format!("'{text}' is no length; write 8, 64K or 4M"))?;
+    let bytes = number.saturating_mul(unit);
+    if bytes > BYTES_MAX {
+        return Err(format!("{bytes} bytes, where at most {BYTES_MAX} are allowed"));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_read_and_what_is_wrong_with_it_is_said() {
+        let line = "reduce root=3 tree=list bytes=4K rounds=7 number=9 deadline=2s type=f64";
+        let request: Request = line.parse().unwrap();
+        assert_eq!((request.act, request.root, request.tree), (Act::Reduce, 3, TreeKind::List));
+        assert_eq!((request.bytes, request.rounds, request.number), (4096, 7, Some(9)));
+        assert_eq!((request.kind, request.deadline), (Kind::F64, Duration::from_secs(2)));
+        let text: Request = "send to=2 text=two  words=x".parse().unwrap();
+        assert_eq!(text.text.as_deref(), Some("two  words=x"));
+        for (line, word) in [
+            ("fold", "barrier"),
+            ("reduce tree=oak", "adaptive"),
+            ("reduce bytes=9T", "9T"),
+            ("reduce bytes=2G", "1073741824"),
+            ("reduce rounds=0", "rounds"),
+            ("reduce root", "NAME=VALUE"),
+            ("reduce colour=red", "colour"),
+        ] {
+            let error = line.parse::<Request>().unwrap_err();
+            assert!(error.contains(word), "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_request_survives_its_line() {
+        let mut request = Request::new(Act::AllToAll);
+        (request.bytes, request.rounds, request.root) = (3, 5, 2);
+        let again: Request = request.line().parse().unwrap();
+        assert_eq!((again.act, again.bytes, again.rounds), (Act::AllToAll, 3, 5));
+    }
+}

@@ -1,0 +1,266 @@
+//! `sapwood mpi attach`: watches a job that runs already, and that was started with the shim
+//! preloaded but without `sapwood mpi`.
+//!
+//! The ranks of this host are found by their tables (`presence`); the leaves map these as they do
+//! those that are handed to them, so that rounds and report are the same. The ranks notice nothing:
+//! tables are only read. The report is written when all ranks have ended, or when the user ends
+//! this command; the job runs on then.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use sapwood_command_line::exit::Failure;
+use sapwood_hosts::signals::Signals;
+use sapwood_launch::{Signal, has_ended};
+
+use super::Arguments;
+use super::collection::Collection;
+use super::job::Job;
+use super::leaves::{Leaves, Wishes};
+use super::linkage::Abi;
+use super::outputs::Outputs;
+use super::page::RunPage;
+use super::presence::Attachable;
+use super::say::say;
+use super::screen::Screen;
+use super::stacks::StackWatch;
+use super::watch::{End, Views};
+
+/// The word after `sapwood mpi` that means this.
+pub(crate) const ATTACH: &str = "attach";
+/// What an MPICH table says; Open MPI's is 1.
+const MPICH: u32 = 2;
+
+/// Watch a job that runs already and was started with the shim preloaded.
+#[derive(clap::Parser)]
+#[command(name = "sapwood mpi attach", bin_name = "sapwood mpi attach")]
+struct AttachArguments {
+    /// The launcher of the job, or one of its ranks, by process number.
+    #[arg(value_name = "JOB", value_parser = clap::value_parser!(i32).range(1..))]
+    job: Option<i32>,
+    /// One of the job's ranks, by process number.
+    #[arg(long, value_name = "N", conflicts_with = "job",
+          value_parser = clap::value_parser!(i32).range(1..))]
+    pid: Option<i32>,
+    /// The job that runs this program.
+    #[arg(long, value_name = "NAME")]
+    program: Option<String>,
+    /// Time between two rounds.
+    #[arg(long, value_name = "TIME", value_parser = super::interval)]
+    interval: Option<Duration>,
+    /// Read the call stacks of all ranks as often as this.
+    #[arg(long, value_name = "TIME", value_parser = super::stacks_interval)]
+    stacks: Option<Duration>,
+    /// Write profile.json, ranks.parquet and report.txt to this folder.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Write profile.json to this file.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Show no table, neither while the program runs nor at its end.
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// Ranks that belong together.
+struct Found {
+    ranks: BTreeMap<u32, Attachable>,
+    /// What has started them.
+    parent: i32,
+}
+
+/// Watches a running job until it ends or the user has seen enough. The words are those from
+/// `attach` on; options before it are in `shared`.
+///
+/// # Errors
+/// [`Failure`] when there is no such job, or the tree does not start.
+pub(crate) fn run(shared: &Arguments, words: &[OsString]) -> Result<ExitCode, Failure> {
+    use clap::Parser;
+    let own = match AttachArguments::try_parse_from(words) {
+        Ok(own) => own,
+        Err(error) => {
+            return sapwood_command_line::arguments::explained::<()>(&error, "sapwood mpi attach")
+                .map(|_| ExitCode::SUCCESS);
+        }
+    };
+    let mut arguments = shared.clone();
+    arguments.interval = own.interval.unwrap_or(shared.interval);
+    arguments.stacks = own.stacks.or(shared.stacks);
+    arguments.out = own.out.clone().or(arguments.out);
+    arguments.json = own.json.clone().or(arguments.json);
+    arguments.quiet |= own.quiet;
+    let found = find(&own)?;
+    let job = job_of(&found, &arguments)?;
+    let mut outputs = Outputs::prepare(&arguments)?;
+    let mut page = RunPage::open(&arguments.page, &job.command, None)?;
+    let screen = Screen::choose(arguments.shows_rounds(), arguments.live, &job.command);
+    let views = Views { screen, outputs: &mut outputs, page: &mut page };
+    let observed = observe(&job, found, &arguments, views);
+    if observed.is_err() {
+        outputs.abandon();
+    }
+    let (end, collected) = observed?;
+    super::conclude(&job, end.elapsed, collected, (&mut outputs, &mut page), &arguments);
+    page.end("the ranks have ended, or this watcher has");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The job that is meant.
+fn find(own: &AttachArguments) -> Result<Found, Failure> {
+    let mut jobs: BTreeMap<(i32, u32), Found> = BTreeMap::new();
+    for one in Attachable::all() {
+        let parent = parent_of(one.process).unwrap_or(0);
+        let job = jobs.entry((parent, one.world_size));
+        let job = job.or_insert_with(|| Found { ranks: BTreeMap::new(), parent });
+        job.ranks.insert(one.world_rank, one);
+    }
+    let is_meant = |found: &Found| {
+        let has = |process: i32| {
+            found.parent == process
+                || parent_of(found.parent) == Some(process)
+                || found.ranks.values().any(|rank| rank.process == process)
+        };
+        let runs = |name: &String| found.ranks.values().any(|rank| rank.program == *name);
+        own.job.or(own.pid).is_none_or(has) && own.program.as_ref().is_none_or(runs)
+    };
+    let mut meant: Vec<Found> = jobs.into_values().filter(is_meant).collect();
+    match meant.len() {
+        0 => Err(Failure::usage(
+            "no such job runs on this host; a job to attach to is started with the shim of its MPI \
+             in LD_PRELOAD: see docs/stacks.md",
+        )),
+        1 => Ok(meant.remove(0)),
+        _ => {
+            let told = meant.iter().filter_map(|found| {
+                let first = found.ranks.values().next()?;
+                Some(format!("{} ({}, {} ranks)", found.parent, first.program, first.world_size))
+            });
+            let told = told.collect::<Vec<_>>().join(", ");
+            Err(Failure::usage(format!("several jobs run: {told}; name one by its number")))
+        }
+    }
+}
+
+/// The parent of a process.
+fn parent_of(process: i32) -> Option<i32> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
+}
+
+/// The job as it would have been read from its command.
+fn job_of(found: &Found, arguments: &Arguments) -> Result<Job, Failure> {
+    let first = found.ranks.values().next().expect("a job has a rank");
+    let wishes = Wishes {
+        ranks_per_leaf: arguments.ranks_per_leaf.map(u32::from),
+        fan_out: arguments.fan_out.into(),
+        topology: arguments.topology.as_ref(),
+        is_guess: false,
+    };
+    let abi = if first.abi == MPICH { Abi::Mpich } else { Abi::OpenMpi };
+    let command = fs::read(format!("/proc/{}/cmdline", found.parent)).unwrap_or_default();
+    let words = command.split(|&byte| byte == 0).filter(|word| !word.is_empty());
+    let mut programs: Vec<&str> = found.ranks.values().map(|one| one.program.as_str()).collect();
+    programs.dedup();
+    let command = words.map(|word| String::from_utf8_lossy(word).into_owned().into()).collect();
+    let leaves = Leaves::plan(first.world_size, &wishes).map_err(Failure::usage)?;
+    let processes = found.ranks.values().map(|rank| rank.process.to_string());
+    let processes = processes.collect::<Vec<_>>().join(",");
+    let adopt = [leaves.ranks_per_leaf.to_string(), leaves.count.to_string(), processes];
+    let mut job = Job::running(leaves, adopt);
+    job.command = command;
+    job.program = programs.join(", ");
+    abi.name().clone_into(&mut job.mpi);
+    job.ranks = Some(first.world_size);
+    Ok(job)
+}
+
+/// From the start of the tree until all ranks have ended, or the user ends it.
+fn observe(
+    job: &Job,
+    found: Found,
+    arguments: &Arguments,
+    mut views: Views<'_>,
+) -> Result<(End, super::Collected), Failure> {
+    let base = super::base_name()?;
+    let mut collection = Collection::open(job, &base, arguments, None)?;
+    let mut left: Vec<OwnedFd> = found.ranks.into_values().map(|rank| rank.pidfd).collect();
+    let mut signals = Signals::take_all_over().map_err(|error| Failure::own(&error))?;
+    for descriptor in signals.descriptors() {
+        collection.watch(descriptor)?;
+    }
+    for pidfd in &left {
+        // One that is not watched is looked at in each interval.
+        let _ = collection.watch(pidfd.as_fd());
+    }
+    views.watch(&mut collection)?;
+    let started = Instant::now();
+    views.outputs.begin();
+    let is_detached =
+        until_end(job, &mut collection, &mut signals, &mut left, arguments, &mut views)?;
+    let elapsed = started.elapsed();
+    views.close(&mut collection);
+    for pidfd in &left {
+        let _ = collection.unwatch(pidfd.as_fd());
+    }
+    if is_detached && !arguments.quiet {
+        say("detached; the job runs on");
+    }
+    Ok((End::attached(elapsed), collection.finish_at(elapsed, (!is_detached).then_some(0))))
+}
+
+/// Whether the user has ended it before the job did.
+fn until_end(
+    job: &Job,
+    collection: &mut Collection,
+    signals: &mut Signals,
+    left: &mut Vec<OwnedFd>,
+    arguments: &Arguments,
+    views: &mut Views<'_>,
+) -> Result<bool, Failure> {
+    let mut stacks = StackWatch::new(arguments.stacks, collection);
+    let started = Instant::now();
+    let mut next = started;
+    loop {
+        collection.turn(stacks.wait(next.saturating_duration_since(Instant::now())))?;
+        let is_end = |signal: &Signal| {
+            matches!(*signal, Signal::INT | Signal::TERM | Signal::HUP | Signal::QUIT)
+        };
+        if signals.take().iter().any(is_end) {
+            return Ok(true);
+        }
+        views.outputs.serve();
+        if views.screen.react() {
+            views.close(collection);
+        }
+        let elapsed = started.elapsed();
+        let (has_come, line) = collection.take(elapsed);
+        if has_come {
+            views.show(job, collection, elapsed, Some(arguments.interval));
+        }
+        let places = stacks.step(collection, elapsed, line.is_some());
+        let is_told = !arguments.quiet && !views.screen.is_in_place();
+        for line in line.into_iter().chain(places).filter(|_| is_told) {
+            say(line);
+        }
+        left.retain(|pidfd| {
+            let is_over = has_ended(pidfd.as_fd());
+            if is_over {
+                let _ = collection.unwatch(pidfd.as_fd());
+            }
+            !is_over
+        });
+        if left.is_empty() {
+            return Ok(false);
+        }
+        let now = Instant::now();
+        if now >= next {
+            collection.ask(elapsed);
+            next = (next + arguments.interval).max(now);
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! How ranks ended, as the front-end knows it, and which of them ended first.
+
+use std::time::Duration;
+
+use sapwood::RankSet;
+use sapwood_launch::Signal;
+use sapwood_profile::{Cause, EndKind, RankReport};
+use sapwood_report::record::Death;
+
+/// Ends of ranks, in the order in which they were told.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Deaths {
+    ends: Vec<End>,
+    known: RankSet,
+    /// How the launcher ended, once it has.
+    launcher: Option<i32>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct End {
+    kind: EndKind,
+    ranks: RankSet,
+    /// When the first of them ended, from the start of the program.
+    elapsed: Duration,
+    first_rank: u32,
+}
+
+impl Deaths {
+    /// The ranks whose ends are known, in order or not: leaves need not tell these again.
+    pub(crate) fn known(&self) -> &RankSet {
+        &self.known
+    }
+
+    /// Takes in a report, in answer to a question of that time of the program.
+    pub(crate) fn take(&mut self, report: &RankReport, asked: Duration) {
+        for (kind, end) in &report.ends {
+            let ranks = end.ranks.difference(self.known.as_ref());
+            if ranks.is_empty() {
+                continue;
+            }
+            self.known.union_with(ranks.as_ref());
+            let elapsed = asked.saturating_sub(Duration::from_nanos(end.oldest_ns));
+            let is_new = ranks.contains(end.oldest_rank);
+            let first_rank = if is_new { Some(end.oldest_rank) } else { ranks.iter().next() };
+            let first_rank = first_rank.unwrap_or(end.oldest_rank);
+            self.ends.push(End { kind: kind.clone(), ranks, elapsed, first_rank });
+        }
+    }
+
+    /// The launcher has ended with this code.
+    pub(crate) fn launcher_ended(&mut self, code: i32) {
+        self.launcher = Some(code);
+    }
+
+    /// Ranks that did not end in order, the first one apart from those that followed it.
+    pub(crate) fn section(&self) -> Vec<Death> {
+        let mut ends: Vec<&End> = self.ends.iter().filter(|end| !end.kind.is_in_order()).collect();
+        ends.sort_by_key(|end| (end.elapsed, end.first_rank));
+        let Some(first) = ends.first() else { return Vec::new() };
+        let alone = RankSet::range(first.first_rank, first.first_rank);
+        let mut deaths = vec![self.death(first, &alone, true)];
+        for end in ends {
+            let ranks = end.ranks.difference(alone.as_ref());
+            if !ranks.is_empty() {
+                deaths.push(self.death(end, &ranks, false));
+            }
+        }
+        deaths
+    }
+
+    fn death(&self, end: &End, ranks: &RankSet, is_first: bool) -> Death {
+        let mut cause = match (end.kind.cause, self.launcher) {
+            // A launcher ends as the rank that ended first.
+            (Cause::Unknown, Some(code @ 129..=192)) if is_first => {
+                format!("{}, as the launcher says", signal_text(code - 128))
+            }
+            (Cause::Signal(number), _) => signal_text(number),
+            (cause, _) => cause.to_string(),
+        };
+        if end.kind.is_finalized {
+            cause.push_str(" after MPI_Finalize");
+        } else if end.kind.cause == Cause::Code(0) && end.kind.inside != "MPI_Finalize" {
+            cause.push_str(" without MPI_Finalize");
+        }
+        Death {
+            ranks: ranks.to_string(),
+            elapsed_s: end.elapsed.as_secs_f64(),
+            is_first,
+            cause,
+            inside: end.kind.inside.clone(),
+        }
+    }
+}
+
+fn signal_text(number: i32) -> String {
+    let named = [
+        (Signal::HUP, "hang-up"),
+        (Signal::INT, "interrupt"),
+        (Signal::QUIT, "quit"),
+        (Signal::ILL, "illegal instruction"),
+        (Signal::ABORT, "abort"),
+        (Signal::BUS, "bus error"),
+        (Signal::FPE, "arithmetic fault"),
+        (Signal::KILL, "killed"),
+        (Signal::SEGV, "segmentation fault"),
+        (Signal::TERM, "terminated"),
+    ];
+    let name = named.iter().find(|(signal, _)| signal.as_raw() == number);
+    name.map_or_else(|| format!("signal {number}"), |(_, name)| format!("signal {number} ({name})"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(cause: Cause, is_finalized: bool) -> EndKind {
+        EndKind { cause, is_finalized, inside: String::new() }
+    }
+
+    #[test]
+    fn the_first_death_stands_apart_whatever_was_told_first() {
+        let mut report = RankReport::default();
+        report.end(0, kind(Cause::Signal(15), false), 40_000_000);
+        report.end(3, kind(Cause::Signal(15), false), 41_000_000);
+        report.end(2, kind(Cause::Code(0), true), 900_000_000);
+        let mut deaths = Deaths::default();
+        deaths.take(&report, Duration::from_secs(2));
+        let mut late = RankReport::default();
+        late.end(1, kind(Cause::Abort(13), false), 150_000_000);
+        late.end(3, kind(Cause::Signal(15), false), 141_000_000);
+        deaths.take(&late, Duration::from_millis(2100));
+        assert_eq!(deaths.known().to_string(), "0-3");
+        assert_eq!(
+            Death::lines(&deaths.section(), 8),
+            [
+                "rank 1 died first, 1.950 s after the start: MPI_Abort(13)",
+                "ranks 0,3 followed: signal 15 (terminated)",
+            ]
+        );
+        assert!(deaths.section()[0].is_first && !deaths.section()[1].is_first);
+    }
+
+    #[test]
+    fn the_launcher_says_what_the_system_does_not() {
+        let mut report = RankReport::default();
+        report.end(1, kind(Cause::Unknown, false), 5);
+        report.end(0, kind(Cause::Unknown, false), 4);
+        let mut deaths = Deaths::default();
+        deaths.take(&report, Duration::from_secs(1));
+        deaths.launcher_ended(137);
+        let causes: Vec<String> = deaths.section().into_iter().map(|death| death.cause).collect();
+        assert_eq!(causes, ["signal 9 (killed), as the launcher says", "ended without a word"]);
+    }
+
+    #[test]
+    fn a_program_that_ends_in_order_has_no_deaths() {
+        let mut report = RankReport::default();
+        report.end(0, kind(Cause::Code(0), true), 5);
+        let mut deaths = Deaths::default();
+        deaths.take(&report, Duration::from_secs(1));
+        assert_eq!(
+            (deaths.section(), Death::lines(&deaths.section(), 3)),
+            (Vec::new(), Vec::new())
+        );
+    }
+}

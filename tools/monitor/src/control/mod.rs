@@ -1,0 +1,14 @@
+//! Control of a run: what is counted, by which ranks, how often; and what ranks say of it.
+//!
+//! A user's wish is a [`ControlRequest`], from the command `sapwood mpi control`
+//! (`control_command`), or from a thread of this process through a [`ControlChannel`], such as a
+//! page's server. `desk` answers requests. The front-end keeps the settings and sends them down a
+//! stream of their own (`guidance`); a leaf writes them into its ranks' control pages and reports
+//! who obeys and how ranks ended (`rank_control`, `rank_reports`), of which `deaths` keeps account.
+
+pub(crate) mod channel;
+pub(crate) mod deaths;
+pub(crate) mod request;
+
+pub use channel::ControlChannel;
+pub use request::{ControlRequest, GROUPS};

@@ -1,0 +1,235 @@
+//! `sapwood mpi control`: changes what a running `sapwood mpi` of this user measures.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::Parser;
+use sapwood::{RankSet, VisibleNetwork};
+use sapwood_command_line::arguments::explained;
+use sapwood_command_line::exit::{Failure, print};
+use sapwood_command_line::times::{patience, time};
+use sapwood_report::ranks_text;
+
+use super::control::ControlRequest;
+use super::desk::Reply;
+
+/// How long one question may take.
+const ANSWER_TIME: Duration = Duration::from_secs(5);
+/// Between two questions whether the ranks obey.
+const PAUSE: Duration = Duration::from_millis(20);
+/// What the networks of `sapwood mpi` are called, before the number of their process.
+const PREFIX: &str = "mpi-";
+
+/// Change what a running 'sapwood mpi' measures, or see how it is set.
+#[derive(Debug, Parser)]
+#[command(name = "sapwood mpi control", bin_name = "sapwood mpi control", version)]
+struct Arguments {
+    /// Its network, such as mpi-4711, when several run.
+    #[arg(long, value_name = "NAME")]
+    network: Option<String>,
+    /// Time between two rounds, such as 500ms; 0 for none by time.
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    interval: Option<f64>,
+    /// Groups that are counted: all, none, or names such as collective,time; -NAME takes one off.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', allow_hyphen_values = true)]
+    groups: Option<Vec<String>>,
+    /// Ranks that count, such as 0-3,7, or all.
+    #[arg(long, value_name = "RANKS")]
+    ranks: Option<String>,
+    /// Whether ranks record traces.
+    #[arg(long, value_name = "on|off", value_parser = on_or_off)]
+    tracing: Option<bool>,
+    /// Time between two samples of stacks; 0 for none.
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    sampling: Option<f64>,
+    /// Have a round now.
+    #[arg(long)]
+    flush: bool,
+    /// How long to wait for the ranks to obey.
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = patience)]
+    timeout: Duration,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Whether the words behind `sapwood` are of this command.
+pub(crate) fn is_meant() -> bool {
+    std::env::args_os().nth(2).is_some_and(|word| word == "control")
+}
+
+/// Reads its command line, asks, and waits until the ranks obey.
+///
+/// # Errors
+/// [`Failure`] when no run or more than one is there, what it answers, and ranks that do not obey.
+pub(crate) fn run() -> Result<ExitCode, Failure> {
+    let words = std::env::args_os().skip(2);
+    let arguments = match Arguments::try_parse_from(words.collect::<Vec<OsString>>()) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            return explained::<()>(&error, "sapwood mpi control").map(|_| ExitCode::SUCCESS);
+        }
+    };
+    let network = find(arguments.network.as_deref())?;
+    let request = ControlRequest {
+        interval_s: arguments.interval,
+        groups: arguments.groups.clone(),
+        ranks: arguments.ranks.clone(),
+        tracing: arguments.tracing,
+        sampling_s: arguments.sampling,
+        flush: arguments.flush,
+    };
+    let before = ask(&network, &ControlRequest::default())?;
+    let mut reply = ask(&network, &request)?;
+    if !reply.error.is_empty() {
+        return Err(Failure::usage(reply.error));
+    }
+    let deadline = Instant::now() + arguments.timeout;
+    let is_flushed = |reply: &Reply| !request.flush || reply.rounds > before.rounds;
+    while !(is_obeyed(&reply) && is_flushed(&reply)) {
+        if Instant::now() >= deadline {
+            let late = late(&reply);
+            let who = if late.is_empty() {
+                "no round has come".into()
+            } else {
+                let (verb, who) =
+                    if late.len() == 1 { ("does", "it makes") } else { ("do", "they make") };
+                let ranks = ranks_text(&late.to_string());
+                format!("{ranks} {verb} not obey yet: {who} no MPI call")
+            };
+            return Err(Failure::own(&who));
+        }
+        std::thread::sleep(PAUSE);
+        reply = ask(&network, &ControlRequest::default())?;
+    }
+    print(&if arguments.json { json(&reply) } else { told(&reply) })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn json(reply: &Reply) -> String {
+    let text = serde_json::to_string_pretty(reply);
+    text.expect("numbers, text and lists of them are always JSON") + "\n"
+}
+
+fn ask(network: &VisibleNetwork, request: &ControlRequest) -> Result<Reply, Failure> {
+    let answer = network.ask(request.to_json().as_bytes(), ANSWER_TIME)?;
+    serde_json::from_slice(&answer).map_err(|_| {
+        Failure::own(&format!(
+            "network '{}' is of another release and takes no control",
+            network.name
+        ))
+    })
+}
+
+/// Whether the settings were never changed, or the ranks that run obey them and there are some.
+fn is_obeyed(reply: &Reply) -> bool {
+    let settings = reply.settings.as_ref();
+    settings.is_none_or(|settings| settings.change == 0 || !settings.obeyed.is_empty())
+        && late(reply).is_empty()
+}
+
+/// The ranks that run and do not obey the settings.
+fn late(reply: &Reply) -> RankSet {
+    let set = |text: &str| text.parse::<RankSet>().unwrap_or_default();
+    let obeyed = reply.settings.as_ref().map(|settings| set(&settings.obeyed)).unwrap_or_default();
+    set(&reply.running).difference(obeyed.as_ref())
+}
+
+fn told(reply: &Reply) -> String {
+    let Some(settings) = &reply.settings else { return String::new() };
+    let interval = match settings.interval_s {
+        0.0 => "none by time".to_string(),
+        seconds => format!("every {seconds} s"),
+    };
+    let all = |text: &str| if text.is_empty() { "all" } else { text }.to_string();
+    let obeyed = match settings.obeyed.as_str() {
+        "" => "no rank".to_string(),
+        ranks => ranks_text(ranks),
+    };
+    let sampling = match settings.sampling_s {
+        0.0 => "none".to_string(),
+        seconds => format!("every {seconds} s"),
+    };
+    let mut text = format!(
+        "change {}, obeyed by {obeyed}\nrounds     {interval}; {} so far\niterations {}; {} marks \
+         came too fast\ngroups     {}\nranks      {}\ntracing    {}\nsampling   {sampling}\n",
+        settings.change,
+        reply.rounds,
+        reply.iterations,
+        reply.marks_left_out,
+        if settings.groups.is_empty() { "none".to_string() } else { settings.groups.join(", ") },
+        all(&settings.ranks),
+        if settings.tracing { "on" } else { "off" },
+    );
+    for death in &reply.deaths {
+        let place = if death.is_first { "first" } else { "then" };
+        text += &format!("died       {place} {}: {}\n", death.ranks, death.cause);
+    }
+    text
+}
+
+fn find(name: Option<&str>) -> Result<VisibleNetwork, Failure> {
+    let mut running = VisibleNetwork::all()?;
+    running.retain(|network| network.name.starts_with(PREFIX));
+    if let Some(name) = name {
+        let at = running.iter().position(|network| network.name == name);
+        let none = || Failure::usage(format!("no run of 'sapwood mpi' is called '{name}'"));
+        return at.map(|at| running.swap_remove(at)).ok_or_else(none);
+    }
+    if running.len() > 1 {
+        let names: Vec<&str> = running.iter().map(|network| network.name.as_str()).collect();
+        let names = names.join(", ");
+        return Err(Failure::usage(format!("several runs: {names}; choose one with --network")));
+    }
+    running.pop().ok_or_else(|| Failure::usage("no 'sapwood mpi' of this user runs here"))
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    time(text).map(|time| time.as_secs_f64())
+}
+
+fn on_or_off(text: &str) -> Result<bool, String> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err("write on or off".to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        use clap::CommandFactory;
+        Arguments::command().debug_assert();
+        let words = ["control", "--groups", "-bytes,-rma", "--interval", "0", "--flush"];
+        let arguments = Arguments::try_parse_from(words).expect("a command line");
+        assert_eq!(arguments.groups, Some(vec!["-bytes".to_string(), "-rma".to_string()]));
+        assert_eq!((arguments.interval, arguments.flush), (Some(0.0), true));
+    }
+
+    #[test]
+    fn ranks_that_run_and_do_not_obey_are_late() {
+        let settings =
+            sapwood_report::record::Settings { obeyed: "0-1".into(), ..Default::default() };
+        let reply = Reply { settings: Some(settings), running: "0-3".into(), ..Reply::default() };
+        assert_eq!(late(&reply).to_string(), "2-3");
+        assert!(told(&reply).contains("obeyed by ranks 0-1"));
+    }
+
+    #[test]
+    fn tracing_and_sampling_are_told() {
+        let told = |tracing, sampling_s| {
+            let settings =
+                sapwood_report::record::Settings { tracing, sampling_s, ..Default::default() };
+            told(&Reply { settings: Some(settings), ..Reply::default() })
+        };
+        let text = told(false, 0.0);
+        assert!(text.contains("tracing    off\nsampling   none\n"), "{text}");
+        let text = told(true, 0.1);
+        assert!(text.contains("tracing    on\nsampling   every 0.1 s\n"), "{text}");
+    }
+}

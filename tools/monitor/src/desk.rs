@@ -1,0 +1,81 @@
+//! Where requests arrive in the loop that watches the program: from threads of this process and
+//! from other processes of the user.
+
+use std::time::Duration;
+
+use sapwood_profile::RankState;
+use serde::{Deserialize, Serialize};
+
+use super::collection::Collection;
+use super::control::ControlRequest;
+use super::control::channel::ControlQueue;
+
+/// The answer to a request: how things are after it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Reply {
+    /// Why the request was refused, in one line; empty if it was not.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) error: String,
+    /// The settings in force.
+    pub(crate) settings: Option<sapwood_report::record::Settings>,
+    /// The ranks that run.
+    pub(crate) running: String,
+    /// Rounds that have come.
+    pub(crate) rounds: u64,
+    /// Iterations that have come.
+    pub(crate) iterations: u64,
+    /// Marks of iterations that came too fast for a round.
+    pub(crate) marks_left_out: u64,
+    /// Ranks that did not end in order.
+    pub(crate) deaths: Vec<sapwood_report::record::Death>,
+}
+
+impl Collection {
+    /// Answers all requests that have come.
+    pub(crate) fn serve_requests(&mut self, queue: &mut ControlQueue, elapsed: Duration) {
+        while let Some(waiting) = queue.next() {
+            let reply = self.obey(Ok(waiting.request), elapsed);
+            // Who has asked may be gone.
+            let _ = waiting.answer.send(reply);
+        }
+        while let Some(question) = self.next_question() {
+            let request = String::from_utf8(question.bytes.clone()).map_err(|_| "no text".into());
+            let request = request.and_then(|text: String| ControlRequest::parse(&text));
+            let reply = self.obey(request, elapsed);
+            self.reply(&question, reply.as_bytes());
+        }
+    }
+
+    fn obey(&mut self, request: Result<ControlRequest, String>, elapsed: Duration) -> String {
+        let settings = &self.guidance.settings;
+        let world_size = self.known_world_size();
+        let changed = request.and_then(|request| {
+            let changed = settings.changed(&request, world_size)?;
+            Ok((changed, request.flush))
+        });
+        let error = match changed {
+            Ok((settings, flush)) => {
+                let is_new = settings != self.guidance.settings;
+                self.guidance.settings = settings;
+                if flush {
+                    self.ask(elapsed);
+                } else if is_new {
+                    self.guidance.ask(elapsed, false);
+                }
+                String::new()
+            }
+            Err(error) => error,
+        };
+        let reply = Reply {
+            error,
+            settings: Some(self.guidance.section()),
+            running: self.result.round.ranks_in(RankState::Running).to_string(),
+            rounds: self.result.rounds,
+            iterations: self.result.iterations,
+            marks_left_out: self.guidance.marks_left_out,
+            deaths: self.guidance.deaths.section(),
+        };
+        serde_json::to_string(&reply).expect("numbers, text and lists of them are always JSON")
+    }
+}

@@ -1,0 +1,266 @@
+//! How variables reach ranks on other hosts: by the launcher's own options.
+//!
+//! A launcher hands its environment on to ranks of its own host at best. Owns the words that are
+//! added to its command line, and the way in which what the user preloads stays in front.
+
+use std::ffi::OsString;
+
+use super::command_line::{JobCommand, Part};
+use super::launcher::{Launcher, LauncherOption};
+use super::linkage::Abi;
+use super::preload::with_shim;
+use super::shim::PRELOAD_VARIABLE;
+
+/// Options with a variable's assignment as their argument, or its name.
+const OPEN_MPI_VARIABLE: &str = "x";
+/// Options with a variable and its value as their two arguments.
+const HYDRA_VARIABLE: &str = "genv env";
+/// Options by which a launcher hands on less than its environment, or something else.
+const ENVIRONMENT_OPTIONS: &str = "x genv env genvlist envlist genvnone envnone export";
+
+/// A command line and the environment that it is started with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Forwarded {
+    pub(crate) words: Vec<OsString>,
+    pub(crate) environment: Vec<(OsString, OsString)>,
+}
+
+/// Whether ranks on the launcher's own host have its environment as it is. A variable that the user
+/// sets by an option would otherwise take the place of ours.
+pub(crate) fn hands_on_environment(command: &JobCommand) -> bool {
+    let is_srun = command.kind == Some(Launcher::Srun);
+    !is_srun && command.options(ENVIRONMENT_OPTIONS).next().is_none()
+}
+
+/// The command whose ranks have these variables on every host. `comment` marks the job that `srun`
+/// makes.
+pub(crate) fn forwarded(
+    words: &[OsString],
+    command: &JobCommand,
+    launcher_of: Option<Abi>,
+    variables: &[(OsString, OsString)],
+    comment: Option<&str>,
+) -> Forwarded {
+    let all: Vec<(String, String)> = variables
+        .iter()
+        .map(|(name, value)| (name.to_string_lossy().into(), value.to_string_lossy().into()))
+        .collect();
+    let parts: &[Part] = &command.parts;
+    match (command.kind, launcher_of) {
+        (Some(Launcher::Mpirun | Launcher::Prun), Some(Abi::OpenMpi)) => {
+            let words = edited(words, parts, |part, _| open_mpi(part, &all));
+            Forwarded { words, environment: Vec::new() }
+        }
+        (Some(Launcher::Mpirun), Some(Abi::Mpich)) => {
+            let words = edited(words, parts, |part, is_first| hydra(part, &all, is_first));
+            Forwarded { words, environment: Vec::new() }
+        }
+        (Some(Launcher::Srun), _) => {
+            let words = edited(words, parts, |part, _| srun(part, &all, comment));
+            // What is set in its own environment would win over what it is told to export.
+            let is_told = command.options("export").next().is_some();
+            let environment = if is_told { Vec::new() } else { variables.to_vec() };
+            Forwarded { words, environment }
+        }
+        _ => Forwarded { words: words.to_vec(), environment: variables.to_vec() },
+    }
+}
+
+/// What is done to one part: options that are replaced, by their place in the part's list, and
+/// words that are added behind its options.
+#[derive(Default)]
+struct Edit {
+    replaced: Vec<(usize, Vec<String>)>,
+    added: Vec<String>,
+    /// Words that are added before its options.
+    before: Vec<String>,
+}
+
+/// The words with every part edited.
+fn edited(words: &[OsString], parts: &[Part], edit: impl Fn(&Part, bool) -> Edit) -> Vec<OsString> {
+    let mut result = words.to_vec();
+    for (number, part) in parts.iter().enumerate().rev() {
+        let Edit { replaced, added, before } = edit(part, number == 0);
+        let end = part.at + part.option_words;
+        result.splice(end..end, added.into_iter().map(OsString::from));
+        for (place, new) in replaced.into_iter().rev() {
+            let option = &part.options[place];
+            let from = part.at + option.at;
+            result.splice(from..from + option.words, new.into_iter().map(OsString::from));
+        }
+        result.splice(part.at..part.at, before.into_iter().map(OsString::from));
+    }
+    result
+}
+
+/// The preloads of a user's own list with those of ours that are Sapwood's: the shim where it sees
+/// all calls, and what stands behind it.
+fn with_own(users: &str, ours: &str) -> String {
+    let is_own =
+        |library: &&str| library.rsplit('/').next().unwrap_or("").starts_with("libsapwood-");
+    let mut own = ours.split(':').filter(is_own);
+    let Some(shim) = own.next() else { return users.to_owned() };
+    let mut list = with_shim(Some(users.into()), shim.as_ref()).to_string_lossy().into_owned();
+    own.for_each(|library| list.extend([":", library]));
+    list
+}
+
+fn open_mpi(part: &Part, variables: &[(String, String)]) -> Edit {
+    let mut edit = Edit::default();
+    for (name, value) in variables {
+        let mut is_set = false;
+        for (place, option) in of_name(part, OPEN_MPI_VARIABLE) {
+            let (set, users) = option.value().split_once('=').unwrap_or((option.value(), ""));
+            if set == name {
+                let is_preload = name == PRELOAD_VARIABLE && !users.is_empty();
+                let value = if is_preload { with_own(users, value) } else { value.clone() };
+                edit.replaced.push((place, vec!["-x".into(), format!("{name}={value}")]));
+                is_set = true;
+            }
+        }
+        if !is_set {
+            edit.added.extend(["-x".into(), format!("{name}={value}")]);
+        }
+    }
+    edit.replaced.sort();
+    edit
+}
+
+fn hydra(part: &Part, variables: &[(String, String)], is_first: bool) -> Edit {
+    let mut edit = Edit::default();
+    let mut preloads = false;
+    for (place, option) in of_name(part, HYDRA_VARIABLE) {
+        let [name, users] = option.values.as_slice() else { continue };
+        if let Some((_, value)) = variables.iter().find(|(known, _)| known == name) {
+            let value = with_own(users, value);
+            edit.replaced.push((place, vec![format!("-{}", option.name), name.clone(), value]));
+            preloads |= option.name == "genv";
+        }
+    }
+    // What is said for all ranks holds for all parts, and is to be said before the others.
+    for (name, value) in variables.iter().filter(|_| is_first) {
+        if !(preloads && name == PRELOAD_VARIABLE) {
+            edit.before.extend(["-genv".into(), name.clone(), value.clone()]);
+        }
+    }
+    edit
+}
+
+/// `srun` hands its whole environment on unless it is told otherwise.
+fn srun(part: &Part, variables: &[(String, String)], comment: Option<&str>) -> Edit {
+    let mut edit = Edit::default();
+    let set: Vec<String> =
+        variables.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    if let Some((place, option)) = of_name(part, "export").last() {
+        let mut preloaded = None;
+        let mut kept = Vec::new();
+        for word in option.value().split(',').filter(|word| !matches!(*word, "NONE" | "NIL")) {
+            match word.strip_prefix(PRELOAD_VARIABLE).and_then(|rest| rest.strip_prefix('=')) {
+                Some(users) => preloaded = Some(users),
+                None => kept.push(word.to_owned()),
+            }
+        }
+        let set = variables.iter().zip(set).map(|((name, value), set)| match preloaded {
+            Some(users) if name == PRELOAD_VARIABLE => {
+                format!("{name}={}", with_own(users, value))
+            }
+            _ => set,
+        });
+        kept.extend(set);
+        edit.replaced.push((place, vec![format!("--export={}", kept.join(","))]));
+    } else if std::env::var_os("SLURM_EXPORT_ENV").is_some_and(|export| export != "ALL") {
+        edit.added.push(format!("--export={}", set.join(",")));
+    }
+    if let Some(comment) = comment {
+        let users = of_name(part, "comment").last().map(|(_, option)| option.value());
+        let users = users.map_or_else(String::new, |users| format!("{users} "));
+        edit.added.push(format!("--comment={users}{comment}"));
+    }
+    edit
+}
+
+fn of_name<'a>(
+    part: &'a Part,
+    names: &'a str,
+) -> impl Iterator<Item = (usize, &'a LauncherOption)> {
+    part.options.iter().enumerate().filter(move |(_, option)| option.is(names))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(text: &str, abi: Abi, comment: Option<&str>) -> String {
+        let words: Vec<OsString> = text.split_whitespace().map(OsString::from).collect();
+        let command = JobCommand::parse(&words).expect("a command that can be read");
+        let variables =
+            [("LD_PRELOAD", "/libsapwood-mpi.so"), ("S", "1")].map(|(n, v)| (n.into(), v.into()));
+        let forwarded = forwarded(&words, &command, Some(abi), &variables, comment);
+        let is_exported = text.starts_with("srun") && !text.contains("--export");
+        assert_eq!(!forwarded.environment.is_empty(), is_exported, "{text}");
+        let words: Vec<_> = forwarded.words.iter().map(|word| word.to_string_lossy()).collect();
+        words.join(" ")
+    }
+
+    #[test]
+    fn options_that_change_the_environment_are_seen() {
+        let hands_on = |text: &str| {
+            let words: Vec<OsString> = text.split_whitespace().map(OsString::from).collect();
+            hands_on_environment(&JobCommand::parse(&words).expect("a command"))
+        };
+        assert!(hands_on("mpirun -np 2 a -x LD_PRELOAD=/u.so"));
+        assert!(!hands_on("mpirun -np 2 -x LD_PRELOAD=/u.so a"));
+        assert!(!hands_on("mpiexec -genv LD_PRELOAD /u.so -n 2 a"));
+        assert!(!hands_on("mpiexec -n 1 a : -envnone -n 1 a"));
+        assert!(!hands_on("srun -n 2 a"));
+    }
+
+    #[test]
+    fn open_mpi_exports_to_the_ranks_of_every_part() {
+        assert_eq!(
+            told("mpirun -np 2 a -x 1 : -np 1 b", Abi::OpenMpi, None),
+            "mpirun -np 2 -x LD_PRELOAD=/libsapwood-mpi.so -x S=1 a -x 1 : -np 1 -x LD_PRELOAD=/libsapwood-mpi.so -x S=1 b"
+        );
+        assert_eq!(
+            told("mpirun -x LD_PRELOAD=/u.so -np 2 a", Abi::OpenMpi, None),
+            "mpirun -x LD_PRELOAD=/u.so:/libsapwood-mpi.so -np 2 -x S=1 a"
+        );
+        assert_eq!(
+            told("mpirun -x LD_PRELOAD a", Abi::OpenMpi, None),
+            "mpirun -x LD_PRELOAD=/libsapwood-mpi.so -x S=1 a"
+        );
+    }
+
+    #[test]
+    fn hydra_sets_variables_for_all_parts_at_once() {
+        assert_eq!(
+            told("mpiexec.hydra -n 2 a : -n 1 b", Abi::Mpich, None),
+            "mpiexec.hydra -genv LD_PRELOAD /libsapwood-mpi.so -genv S 1 -n 2 a : -n 1 b"
+        );
+        assert_eq!(
+            told("mpiexec -genv LD_PRELOAD /u.so -n 2 a", Abi::Mpich, None),
+            "mpiexec -genv S 1 -genv LD_PRELOAD /u.so:/libsapwood-mpi.so -n 2 a"
+        );
+        assert_eq!(
+            told("mpiexec -n 2 -env LD_PRELOAD /u.so a", Abi::Mpich, None),
+            "mpiexec -genv LD_PRELOAD /libsapwood-mpi.so -genv S 1 -n 2 -env LD_PRELOAD /u.so:/libsapwood-mpi.so a"
+        );
+    }
+
+    #[test]
+    fn srun_is_told_what_it_would_not_hand_on() {
+        assert_eq!(told("srun -N2 a", Abi::OpenMpi, None), "srun -N2 a");
+        assert_eq!(
+            told("srun --export=ALL,LD_PRELOAD=/u.so,A=1 -N2 a", Abi::Mpich, None),
+            "srun --export=ALL,A=1,LD_PRELOAD=/u.so:/libsapwood-mpi.so,S=1 -N2 a"
+        );
+        assert_eq!(
+            told("srun --export NONE a", Abi::Mpich, None),
+            "srun --export=LD_PRELOAD=/libsapwood-mpi.so,S=1 a"
+        );
+        assert_eq!(
+            told("srun --comment=mine -N2 a", Abi::OpenMpi, Some("tag")),
+            "srun --comment=mine -N2 --comment=mine tag a"
+        );
+    }
+}

@@ -1,0 +1,190 @@
+//! The front-end's side of control: one stream for settings and what ranks say of themselves,
+//! apart from those of rounds, and one for the iterations that the program marks.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use sapwood::{Network, Policy, RankSet, Stream, Values, Wave, WaveRule};
+use sapwood_profile::{Class, PROFILE_STATISTICS, RANK_REPORTS, RankReport, Round};
+use sapwood_report::record::Settings;
+
+use super::control::deaths::Deaths;
+use super::control::request::{GROUPS, RunSettings};
+use super::leaf::{ADVICE, CONTROL, MARKS};
+use super::rank_control::ControlQuestion;
+use sapwood_command_line::exit::Failure;
+
+/// How long one level of the tree waits for ranks that reach a mark later than others.
+const ITERATION_MS: u32 = 10_000;
+/// Events of which the program gets advice, those with the most time.
+const ADVICE_EVENTS_MAX: usize = 59;
+/// Questions whose answers are awaited, at most.
+const ASKED_MAX: usize = 64;
+
+/// What the front-end knows of its ranks beside their counts.
+pub(crate) struct Guidance {
+    control: Stream,
+    marks: Stream,
+    wave: Wave,
+    /// When each question was asked that has no answer yet.
+    asked: BTreeMap<Wave, Duration>,
+    pub(crate) settings: RunSettings,
+    /// The ranks by the number of the settings that they obey.
+    obeyed: BTreeMap<u32, RankSet>,
+    pub(crate) deaths: Deaths,
+    wants_advice: bool,
+    advised: u64,
+    /// Marks without a snapshot, as they came too fast.
+    pub(crate) marks_left_out: u64,
+}
+
+impl Guidance {
+    /// Opens the streams, and asks every leaf for iterations.
+    ///
+    /// # Errors
+    /// When the tree is gone.
+    pub(crate) fn open(
+        network: &Network,
+        interval: Duration,
+        level: WaveRule,
+        is_tracing: bool,
+    ) -> Result<Self, Failure> {
+        let everyone = network.everyone();
+        let control = network.stream(&everyone).up(RANK_REPORTS).wave(level);
+        let iterations = WaveRule::Timeout { milliseconds: ITERATION_MS };
+        let marks = network.stream(&everyone).up(PROFILE_STATISTICS).wave(iterations);
+        let mut marks = marks.policy(Policy::DropOldest).open()?;
+        marks.broadcast(MARKS, Values::new().scalar(0_u32))?;
+        Ok(Self {
+            control: control.policy(Policy::DropOldest).open()?,
+            marks,
+            wave: 0,
+            asked: BTreeMap::new(),
+            settings: RunSettings { is_tracing, ..RunSettings::new(interval) },
+            obeyed: BTreeMap::new(),
+            deaths: Deaths::default(),
+            wants_advice: false,
+            advised: 0,
+            marks_left_out: 0,
+        })
+    }
+
+    /// Tells the settings and what is known of ends, and asks what the ranks report. A tree of
+    /// which nothing is left is not asked.
+    pub(crate) fn ask(&mut self, elapsed: Duration, is_last: bool) {
+        let question = ControlQuestion {
+            wave: self.wave,
+            is_last,
+            known_ends: self.deaths.known().clone(),
+            settings: self.settings.clone(),
+        };
+        if self.control.broadcast(CONTROL, question.encode()).is_ok() {
+            self.asked.insert(self.wave, elapsed);
+            self.wave += 1;
+        }
+        while self.asked.len() > ASKED_MAX {
+            self.asked.pop_first();
+        }
+    }
+
+    /// Takes the reports that have come.
+    pub(crate) fn take(&mut self) {
+        while let Ok(Some(answer)) = self.control.try_recv() {
+            let asked = self.asked.get(&answer.wave).copied();
+            let report = answer.value().ok().and_then(|values| RankReport::decode(values).ok());
+            let (Some(report), Some(asked)) = (report, asked) else { continue };
+            self.deaths.take(&report, asked);
+            self.wants_advice |= report.wants_advice;
+            // A late part knows of other ranks than the wave that it belongs to.
+            if !answer.is_late {
+                self.asked.remove(&answer.wave);
+                self.marks_left_out = report.marks_left_out;
+                self.obeyed = report.obeyed;
+            }
+        }
+    }
+
+    /// Asks for the last time and waits for the answer.
+    pub(crate) fn finish(&mut self, elapsed: Duration, wait: Duration) {
+        self.ask(elapsed, true);
+        let last = self.wave.saturating_sub(1);
+        while self.asked.contains_key(&last) {
+            let Ok(answer) = self.control.recv_timeout(wait) else { return };
+            let asked = self.asked.remove(&answer.wave).unwrap_or(elapsed);
+            let report = answer.value().ok().and_then(|values| RankReport::decode(values).ok());
+            if let Some(report) = report {
+                self.deaths.take(&report, asked);
+            }
+        }
+    }
+
+    /// Iterations that have come, by their numbers from 1.
+    pub(crate) fn iterations(&mut self) -> Vec<(u64, Round)> {
+        let mut found = Vec::new();
+        while let Ok(Some(answer)) = self.marks.try_recv() {
+            let round = answer.value().ok().and_then(|values| Round::decode(values).ok());
+            if let Some(round) = round.filter(|_| !answer.is_late) {
+                found.push((answer.wave + 1, round));
+            }
+        }
+        found
+    }
+
+    /// Sends the program what it wants to know of a round.
+    pub(crate) fn advise(&mut self, round: &Round) {
+        if self.wants_advice && !round.covered().is_empty() {
+            self.advised += 1;
+            // The program does without it if the tree is gone.
+            let _ = self.control.try_broadcast(ADVICE, advice(self.advised, round));
+        }
+    }
+
+    /// The settings as they are shown.
+    pub(crate) fn section(&self) -> Settings {
+        let obeyed = self.obeyed.get(&self.settings.change);
+        Settings {
+            change: self.settings.change.into(),
+            interval_s: self.settings.interval.map_or(0.0, |interval| interval.as_secs_f64()),
+            groups: self.settings.group_names(),
+            groups_known: GROUPS.iter().map(|(name, _)| (*name).to_string()).collect(),
+            ranks: self.settings.ranks.to_string(),
+            obeyed: obeyed.map(ToString::to_string).unwrap_or_default(),
+            tracing: self.settings.is_tracing,
+            sampling_s: self.settings.sampling.as_secs_f64(),
+            numbers: BTreeMap::new(),
+        }
+    }
+}
+
+/// `%uld` number, `%ud` covered ranks, `%ud` the slowest, `%uld` mean and largest time outside of
+/// MPI, `%s` the slowest class; then of each event `%as` names, `%auld` mean and largest time and
+/// calls, `%aud` ranks that have it and the slowest.
+fn advice(number: u64, round: &Round) -> Values {
+    let mut events: Vec<_> = round.events().iter().collect();
+    events.sort_by_key(|(_, statistics)| std::cmp::Reverse(statistics.time_ns.sum()));
+    events.truncate(ADVICE_EVENTS_MAX);
+    let mean = |sum: u128, ranks: u64| u64::try_from(sum / u128::from(ranks.max(1))).unwrap_or(0);
+    let compute = round.load().map(|load| load.compute_ns);
+    let (slowest, computed) = compute
+        .map_or((0, (0, 0)), |it| (it.max_rank(), (mean(it.sum(), it.ranks().into()), it.max())));
+    let classes = round.classes();
+    let class = classes.iter().filter(|it| it.class != Class::Region && it.time_ns > 0);
+    let class = class.max_by_key(|total| total.time_ns).map_or("", |total| total.class.name());
+    let names: Vec<String> = events.iter().map(|(key, _)| key.name().into_owned()).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let means = events.iter().map(|(_, it)| mean(it.time_ns.sum(), it.ranks().into()));
+    let counts = events.iter().map(|(_, it)| u64::try_from(it.count.sum()).unwrap_or(u64::MAX));
+    Values::new()
+        .scalar(number)
+        .scalar(u32::try_from(round.covered().len()).unwrap_or(u32::MAX))
+        .scalar(slowest)
+        .scalar(computed.0)
+        .scalar(computed.1)
+        .string(class)
+        .strings(&names)
+        .array(&means.collect::<Vec<_>>())
+        .array(&events.iter().map(|(_, it)| it.time_ns.max()).collect::<Vec<_>>())
+        .array(&counts.collect::<Vec<_>>())
+        .array(&events.iter().map(|(_, it)| it.ranks()).collect::<Vec<_>>())
+        .array(&events.iter().map(|(_, it)| it.time_ns.max_rank()).collect::<Vec<_>>())
+}

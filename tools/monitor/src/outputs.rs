@@ -1,0 +1,166 @@
+//! What a run leaves in its folder while it goes on: `rounds.ndjson`, a line for each round, and
+//! the report as of a few seconds ago.
+//!
+//! Nothing here ends the program or changes its exit code: what cannot be written is said once, and
+//! what was written before stays.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use sapwood_command_line::exit::Failure;
+use sapwood_export::{Format, Run, openmetrics};
+use sapwood_report::{Report, RoundRecord, RoundsFile};
+use sapwood_transport::{Page, PageServer};
+
+use super::Arguments;
+use super::folder::OutFolder;
+use super::say::say;
+
+/// The report is replaced no sooner than this after the time before.
+const REPLACED_AFTER: Duration = Duration::from_secs(5);
+/// The path of the metrics.
+const METRICS_PATH: &str = "/metrics";
+
+/// Where the outputs of one run go.
+pub(crate) struct Outputs {
+    folder: Option<OutFolder>,
+    rounds: Option<RoundsFile>,
+    started: Option<SystemTime>,
+    formats: Vec<Format>,
+    series_max: usize,
+    server: Option<PageServer>,
+    /// The last record, while a scraper may ask for it.
+    last: Option<RoundRecord>,
+    /// When the report was last replaced, as a time of the program.
+    replaced: Option<Duration>,
+    /// Whether it was said that something cannot be written.
+    is_said: bool,
+}
+
+impl Outputs {
+    /// Makes and tries everything before the program starts.
+    ///
+    /// # Errors
+    /// [`Failure`] that names the folder or the address.
+    pub(crate) fn prepare(arguments: &Arguments) -> Result<Self, Failure> {
+        let folder = arguments.out.as_deref().map(OutFolder::prepare).transpose();
+        let folder = folder.map_err(Failure::usage)?;
+        let server = arguments.listen.map(PageServer::bind).transpose().map_err(Failure::usage)?;
+        if let Some(server) = &server {
+            say(format_args!("metrics at http://{}{METRICS_PATH}", server.address()));
+        }
+        Ok(Self {
+            folder,
+            rounds: None,
+            started: None,
+            formats: arguments.export.clone(),
+            series_max: arguments.series_max as usize,
+            server,
+            last: None,
+            replaced: None,
+            is_said: false,
+        })
+    }
+
+    /// Where the metrics are served.
+    pub(crate) fn server(&self) -> Option<&PageServer> {
+        self.server.as_ref()
+    }
+
+    /// Begins the file of rounds; the program has started.
+    pub(crate) fn begin(&mut self) {
+        self.started = Some(SystemTime::now());
+        let Some(folder) = &self.folder else { return };
+        match RoundsFile::create(folder.path()) {
+            Ok(file) => self.rounds = Some(file),
+            Err(error) => self.trouble(&error),
+        }
+    }
+
+    /// Keeps a round that has come while the program runs. `report` gives the report so far.
+    pub(crate) fn keep(
+        &mut self,
+        record: &RoundRecord,
+        elapsed: Duration,
+        report: impl FnOnce() -> Report,
+    ) {
+        self.append(record, false);
+        if self.server.is_some() {
+            self.last = Some(record.clone());
+        }
+        let is_due = self.replaced.is_none_or(|before| elapsed >= before + REPLACED_AFTER);
+        let Some(folder) = self.folder.as_ref().filter(|_| is_due) else { return };
+        self.replaced = Some(elapsed);
+        let report = self.completed(report());
+        let mut written = report.write_summary(folder.path()).map(|_| ());
+        if self.formats.contains(&Format::OpenMetrics) {
+            let text = openmetrics::text(Some(record), self.series_max);
+            let file = folder.path().join(openmetrics::FILE);
+            written = written.and_then(|()| sapwood_report::write_whole(&file, text.as_bytes()));
+        }
+        if let Err(error) = written {
+            self.trouble(&error);
+        }
+    }
+
+    /// Adds a record to the file of rounds.
+    pub(crate) fn append(&mut self, record: &RoundRecord, is_last: bool) {
+        if let Some(Err(error)) = self.rounds.as_mut().map(|file| file.append(record, is_last)) {
+            self.trouble(&error);
+        }
+    }
+
+    /// Says the first trouble; those that follow have the same reason as a rule.
+    fn trouble(&mut self, error: &dyn std::fmt::Display) {
+        if !std::mem::replace(&mut self.is_said, true) {
+            say(format_args!("{error}; the program runs on, what was written before stays"));
+        }
+    }
+
+    /// The report with what is known here.
+    fn completed(&self, report: Report) -> Report {
+        let rounds_file = self.rounds.as_ref().map(|file| file.facts().clone());
+        Report { started: self.started, rounds_file, ..report }
+    }
+
+    /// Answers scrapers.
+    pub(crate) fn serve(&mut self) {
+        let Some(server) = &mut self.server else { return };
+        let (last, series_max) = (self.last.as_ref(), self.series_max);
+        let served = server.serve(Instant::now(), &mut |path| {
+            (path == METRICS_PATH).then(|| Page {
+                content_type: openmetrics::CONTENT_TYPE,
+                body: openmetrics::text(last, series_max).into_bytes(),
+            })
+        });
+        if let Err(error) = served {
+            say(format_args!("no more metrics: {error}"));
+            self.server = None;
+        }
+    }
+
+    /// Leaves the last record, the report and the exports.
+    pub(crate) fn finish(&mut self, record: &RoundRecord, report: &mut Report) {
+        self.append(record, true);
+        *report = self.completed(std::mem::take(report));
+        let Some(folder) = &self.folder else { return };
+        let path = folder.path();
+        if let Err(error) = report.write(path) {
+            say(format_args!("{error}"));
+        }
+        if self.formats.is_empty() {
+            return;
+        }
+        let written =
+            Run::read(path).and_then(|run| run.export(&self.formats, path, self.series_max));
+        if let Err(error) = written {
+            say(format_args!("{error}"));
+        }
+    }
+
+    /// Nothing will be left.
+    pub(crate) fn abandon(&self) {
+        if let Some(folder) = &self.folder {
+            folder.abandon();
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Which ranks run where, as the leaves say: so that a lost host can be named with its ranks.
+//!
+//! Owns what is known of each leaf's host, and the sentences about hosts without a leaf. Ranks of
+//! hosts of which no leaf ever said anything are those that are left when all others are counted.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use sapwood::{RankSet, Values, ValuesRef};
+use sapwood_report::{FirstLost, HostRanks, Missing};
+use sapwood_topology::NodeSet;
+
+use super::leaves::Leaves;
+
+/// Ranks that end within this time of each other end together: the leaves are asked one after
+/// another.
+const FIRST_NS: u64 = 10_000_000;
+
+/// What one leaf says of its host: `%s` its own name for it, `%aud` first and last of each range of
+/// ranks, `%aud` ranks that ended without a word, `%auld` how long ago each did, in nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) host: String,
+    pub(crate) ranks: RankSet,
+    pub(crate) lost: Vec<(u32, u64)>,
+}
+
+impl Place {
+    pub(crate) fn encode(&self) -> Values {
+        let ranges = self.ranks.as_ref().ranges();
+        let ends: Vec<u32> = ranges.iter().flatten().copied().collect();
+        let (lost, ages): (Vec<u32>, Vec<u64>) = self.lost.iter().copied().unzip();
+        Values::new().string(&self.host).array(&ends).array(&lost).array(&ages)
+    }
+
+    /// None if these values are no place.
+    pub(crate) fn decode(values: ValuesRef<'_>) -> Option<Self> {
+        let host = values.string(0).ok()?.to_owned();
+        let ends: &[u32] = values.array(1).ok()?;
+        let mut ranks = RankSet::new();
+        for pair in ends.chunks_exact(2) {
+            if pair[0] > pair[1] {
+                return None;
+            }
+            ranks.insert_range(pair[0], pair[1]);
+        }
+        let lost: &[u32] = values.array(2).ok()?;
+        let ages: &[u64] = values.array(3).ok()?;
+        let lost = lost.iter().copied().zip(ages.iter().copied()).collect();
+        Some(Self { host, ranks, lost })
+    }
+}
+
+/// The leaves' places.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Places {
+    by_leaf: BTreeMap<u32, RankSet>,
+    /// Leaves that are not there, and why.
+    absent: BTreeMap<u32, String>,
+    /// How long ago ranks ended without a word, by leaf, as of the last question.
+    lost: BTreeMap<u32, Vec<(u32, u64)>>,
+}
+
+impl Places {
+    /// A leaf says whom it serves.
+    pub(crate) fn set(&mut self, leaf: u32, place: Place) {
+        self.by_leaf.insert(leaf, place.ranks);
+        self.lost.insert(leaf, place.lost);
+    }
+
+    /// The ranks that ended before all others that ended without a word, if these are of one host.
+    /// All leaves were asked at about the same time. Where a whole host is lost, it is the first.
+    pub(crate) fn first_lost(&self, leaves: &Leaves) -> Option<FirstLost> {
+        let all =
+            || self.lost.iter().flat_map(|(leaf, lost)| lost.iter().map(move |it| (leaf, it)));
+        let oldest = all().map(|(_, (_, age))| *age).max()?;
+        let is_first = |age: u64| oldest - age <= FIRST_NS;
+        let host = |leaf: u32| leaves.host(leaf).map(ToString::to_string);
+        let (&leaf, _) = all().find(|(_, (_, age))| *age == oldest)?;
+        let its = all().filter(|(other, (_, age))| host(**other) == host(leaf) && is_first(*age));
+        let ranks: RankSet = its.map(|(_, (rank, _))| *rank).collect();
+        let others = all().filter(|(_, (rank, _))| !ranks.contains(*rank));
+        let next = others.map(|(_, (_, age))| *age).max();
+        let is_whole_host_lost = self.absent.keys().any(|leaf| !self.ranks(*leaf).is_empty());
+        if is_whole_host_lost || next.is_some_and(is_first) {
+            return None;
+        }
+        let before = next.map(|next| Duration::from_nanos(oldest - next));
+        Some(FirstLost { ranks, host: host(leaf)?, before })
+    }
+
+    /// A leaf did not start, or is lost.
+    pub(crate) fn lose(&mut self, leaf: u32, reason: &str) {
+        self.absent.entry(leaf).or_insert_with(|| reason.to_owned());
+    }
+
+    /// Whether a leaf is known to be lost.
+    pub(crate) fn is_absent(&self, leaf: u32) -> bool {
+        self.absent.contains_key(&leaf)
+    }
+
+    /// The ranks of a leaf, as far as it has told them.
+    pub(crate) fn ranks(&self, leaf: u32) -> RankSet {
+        self.by_leaf.get(&leaf).cloned().unwrap_or_default()
+    }
+
+    /// Why ranks may be missing that no leaf has told of; `world_size` are there in all.
+    pub(crate) fn untold(&self, leaves: &Leaves, world_size: u32) -> Option<Missing> {
+        if leaves.hosts().is_empty() || world_size == 0 {
+            return None;
+        }
+        let mut reasons: BTreeMap<&str, NodeSet> = BTreeMap::new();
+        let of_host = |leaf: u32| leaves.host(leaf).map(ToString::to_string);
+        for (&leaf, reason) in &self.absent {
+            if self.ranks(leaf).is_empty()
+                && let Some(host) = of_host(leaf)
+            {
+                let hosts = reasons.entry(reason).or_default();
+                *hosts = hosts.union(&std::iter::once(host).collect());
+            }
+        }
+        let ranks = RankSet::range(0, world_size - 1);
+        let told: Vec<String> =
+            reasons.iter().map(|(reason, hosts)| format!("{hosts}: {reason}")).collect();
+        let reason = if told.is_empty() {
+            let hosts: NodeSet = leaves.hosts().iter().map(ToString::to_string).collect();
+            format!(
+                "they are not watched: they run on none of the hosts {hosts}, or without the shim; \
+                 name all hosts by --hosts"
+            )
+        } else {
+            format!("they are not watched: no leaf on their host: {}", told.join("; "))
+        };
+        Some(Missing { ranks, reason })
+    }
+
+    /// Every host with its ranks.
+    pub(crate) fn hosts(&self, leaves: &Leaves) -> Vec<HostRanks> {
+        let mut hosts: Vec<HostRanks> = Vec::new();
+        for (number, host) in leaves.hosts().iter().enumerate() {
+            let first = u32::try_from(number).unwrap_or(u32::MAX).saturating_mul(leaves.per_host);
+            let its = first..first.saturating_add(leaves.per_host);
+            let mut ranks = RankSet::new();
+            its.clone().for_each(|leaf| ranks.union_with(self.ranks(leaf).as_ref()));
+            let reason = its.clone().find_map(|leaf| self.absent.get(&leaf).cloned());
+            hosts.push(HostRanks { host: host.to_string(), ranks, reason });
+        }
+        hosts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::leaves::Wishes;
+
+    fn leaves(hosts: &str) -> Leaves {
+        let hosts: sapwood::Hosts = hosts.parse().expect("hosts");
+        let wishes = Wishes { fan_out: 8, ..Wishes::default() };
+        Leaves::on_hosts(hosts.names(), None, 8, &wishes).expect("leaves")
+    }
+
+    fn ranks(text: &str) -> RankSet {
+        text.parse().expect("a rank set")
+    }
+
+    fn place(of: &str, lost: &[(u32, u64)]) -> Place {
+        Place { host: String::new(), ranks: ranks(of), lost: lost.to_vec() }
+    }
+
+    #[test]
+    fn the_first_ranks_that_were_lost_are_told_apart_if_they_are_of_one_host() {
+        let leaves = leaves("a,b");
+        let first = |one: &[(u32, u64)], other: &[(u32, u64)]| {
+            let mut places = Places::default();
+            places.set(0, place("0-1", one));
+            places.set(1, place("2-3", other));
+            places.first_lost(&leaves).map(|first| (first.ranks.to_string(), first.host))
+        };
+        let second = 1_000_000_000;
+        let told = |ranks: &str, host: &str| Some((ranks.to_owned(), host.to_owned()));
+        assert_eq!(first(&[(0, 5), (1, 6)], &[(2, second), (3, 7)]), told("2", "b"));
+        assert_eq!(first(&[(0, 5)], &[(2, second), (3, second - 9)]), told("2-3", "b"));
+        assert_eq!(first(&[(0, 5)], &[(2, 7)]), None);
+        assert_eq!(first(&[], &[]), None);
+    }
+
+    #[test]
+    fn a_place_is_read_as_it_was_written() {
+        let place = Place { host: "a".into(), ranks: ranks("0-3,7"), lost: vec![(3, 5), (7, 1)] };
+        assert_eq!(Place::decode(place.encode().as_ref()), Some(place));
+        assert_eq!(Place::decode(Values::new().scalar(1_u32).as_ref()), None);
+    }
+
+    #[test]
+    fn hosts_that_are_lost_have_their_ranks_and_a_reason() {
+        let mut places = Places::default();
+        places.set(0, place("0-1", &[]));
+        places.set(1, place("2-3", &[]));
+        places.lose(1, "gone");
+        let hosts = places.hosts(&leaves("a,b"));
+        assert_eq!(hosts[1].host, "b");
+        assert_eq!(hosts[1].ranks, ranks("2-3"));
+        assert_eq!(hosts[1].reason.as_deref(), Some("gone"));
+        assert_eq!(hosts[0].reason, None);
+    }
+
+    #[test]
+    fn ranks_that_no_leaf_tells_of_are_on_hosts_without_one_or_on_unnamed_hosts() {
+        let leaves = leaves("a,b,c");
+        let mut places = Places::default();
+        places.set(0, place("0-1", &[]));
+        let reason = |places: &Places| places.untold(&leaves, 6).expect("several hosts").reason;
+        assert!(reason(&places).contains("name all hosts by --hosts"));
+        places.lose(1, "no route");
+        places.lose(2, "no route");
+        assert!(reason(&places).ends_with("b,c: no route"), "{}", reason(&places));
+        assert!(places.untold(&leaves, 0).is_none());
+    }
+}

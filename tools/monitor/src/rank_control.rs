@@ -1,0 +1,148 @@
+//! One rank's side of control at its leaf: settings go into its control page, and what it says
+//! there, and how it ends, comes back. `bindings/mpi/shim/control.h` draws the page.
+
+use std::time::Duration;
+
+use sapwood::{RankSet, Values, ValuesRef, Wave};
+use sapwood_profile::Cause;
+use sapwood_transport::{ControlPage, Departing, Departure, monotonic_clock};
+
+use super::control::request::{RunSettings, nanoseconds, ranges, rank_set};
+
+pub(crate) const PENDING: usize = 16;
+pub(crate) const CHANGE: usize = 20;
+pub(crate) const GROUPS: usize = 24;
+pub(crate) const FLAGS: usize = 28;
+pub(crate) const INTERVAL: usize = 32;
+pub(crate) const SAMPLING: usize = 40;
+pub(crate) const TAKEN: usize = 64;
+pub(crate) const ARMED: usize = 72;
+pub(crate) const OBEYED: usize = 128;
+pub(crate) const END: usize = 132;
+pub(crate) const CODE: usize = 136;
+pub(crate) const WANTS_ADVICE: usize = 140;
+pub(crate) const ENDED: usize = 144;
+pub(crate) const PARTLY: usize = 152;
+pub(crate) const SEQUENCE: usize = 256;
+pub(crate) const ENTRIES: usize = 260;
+pub(crate) const ENTRIES_MAX: usize = 59;
+pub(crate) const ENTRY: usize = 320;
+pub(crate) const ENTRY_BYTES: usize = 64;
+const SELECTED: u32 = 1;
+const TRACING: u32 = 2;
+const EXITED: u32 = 1;
+const ABORTED: u32 = 2;
+const MAGIC: u64 = u64::from_le_bytes(*b"SWCONTRL");
+
+/// How long the system may take to say how a process ended.
+const SETTLING: Duration = Duration::from_secs(1);
+
+/// What a leaf knows of one rank beside its table.
+#[derive(Debug)]
+pub(crate) struct RankControl {
+    pub(crate) page: Option<ControlPage>,
+    departing: Departing,
+    departure: Option<Departure>,
+    /// When its connection was seen to have closed, by the monotonic clock.
+    pub(crate) closed_ns: Option<u64>,
+    /// The last mark whose snapshot was copied or passed over.
+    pub(crate) taken: u64,
+}
+
+/// A question on the control stream.
+pub(crate) struct ControlQuestion {
+    pub(crate) wave: Wave,
+    /// The program has ended: what the system has not said by now it will not say.
+    pub(crate) is_last: bool,
+    /// The ranks whose ends the front-end knows.
+    pub(crate) known_ends: RankSet,
+    pub(crate) settings: RunSettings,
+}
+
+impl ControlQuestion {
+    /// `%uld` wave to answer in, `%ud` whether it is the last one, `%aud` ranges of ranks whose
+    /// ends are known, and the settings.
+    pub(crate) fn encode(&self) -> Values {
+        let values = Values::new()
+            .scalar(self.wave)
+            .scalar(u32::from(self.is_last))
+            .array(&ranges(&self.known_ends));
+        self.settings.push(values)
+    }
+
+    pub(crate) fn decode(values: ValuesRef<'_>) -> Result<Self, sapwood::Error> {
+        Ok(Self {
+            wave: values.scalar(0)?,
+            is_last: values.scalar::<u32>(1)? != 0,
+            known_ends: rank_set(values.array(2)?),
+            settings: RunSettings::read(values, 3)?,
+        })
+    }
+}
+
+impl RankControl {
+    pub(crate) fn new(page: Option<ControlPage>, process: i32) -> Self {
+        let page = page.filter(|page| page.load_long(0) == MAGIC && page.load(8) == 1);
+        if let Some(page) = &page {
+            page.store(ARMED, 1);
+        }
+        let departing = Departing::new(process);
+        Self { page, departing, departure: None, closed_ns: None, taken: 0 }
+    }
+
+    /// Its process has closed the connection, just now. What the system says of its end is looked
+    /// at once, before its parent waits for it.
+    pub(crate) fn note_closed(&mut self) {
+        self.closed_ns = Some(now_ns());
+        self.departure = self.departing.look();
+    }
+
+    pub(crate) fn load(&self, at: usize) -> u32 {
+        self.page.as_ref().map_or(0, |page| page.load(at))
+    }
+
+    /// Whether its settings have left out time or calls, so that it has no division of time.
+    pub(crate) fn is_partly_counted(&self) -> bool {
+        self.load(PARTLY) != 0
+    }
+
+    /// How its process ended and when, by the monotonic clock; none if it has not, or that is not
+    /// known yet.
+    pub(crate) fn end(&mut self, is_last: bool) -> Option<(Cause, u64)> {
+        let closed = self.closed_ns?;
+        let ended = self.page.as_ref().map_or(0, |page| page.load_long(ENDED));
+        let code = self.load(CODE).cast_signed();
+        match self.load(END) {
+            EXITED => return Some((Cause::Code(code), ended)),
+            ABORTED => return Some((Cause::Abort(code), ended)),
+            _ => {}
+        }
+        self.departure = self.departure.or_else(|| self.departing.look());
+        let is_settled = is_last || now_ns().saturating_sub(closed) >= nanoseconds(SETTLING);
+        match self.departure {
+            Some(Departure::Code(code)) => Some((Cause::Code(code), closed)),
+            Some(Departure::Signal(number)) => Some((Cause::Signal(number), closed)),
+            None => is_settled.then_some((Cause::Unknown, closed)),
+        }
+    }
+
+    /// Writes the settings into the page, unless they are there.
+    pub(crate) fn set(&self, settings: &RunSettings, rank: u32) {
+        let Some(page) = &self.page else { return };
+        if page.load(CHANGE) == settings.change {
+            return;
+        }
+        let selected = if settings.selects(rank) { SELECTED } else { 0 };
+        let tracing = if settings.is_tracing { TRACING } else { 0 };
+        page.store(GROUPS, settings.groups);
+        page.store(FLAGS, selected | tracing);
+        page.store_long(INTERVAL, settings.interval.map_or(0, nanoseconds));
+        page.store_long(SAMPLING, nanoseconds(settings.sampling));
+        page.store(CHANGE, settings.change);
+        page.store(PENDING, 1);
+    }
+}
+
+pub(crate) fn now_ns() -> u64 {
+    u64::try_from(monotonic_clock()).unwrap_or(0)
+}

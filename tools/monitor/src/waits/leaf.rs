@@ -1,0 +1,248 @@
+//! The leaf's side: reads the rings of its ranks when it is asked.
+
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+
+use sapwood_profile::{Class, Function, SizeClass};
+use sapwood_trace::{
+    Circumstances, Counter, ENTRIES_MAX, Event, EventFile, EventKind, FileClock, Gathered,
+    HEADER_WORDS, HostClock, Observer, Pattern, RECORD_WORDS, Record, RingCursor, Space, spaces,
+};
+use sapwood_transport::SharedTable;
+
+use super::question::Question;
+
+/// Records that are copied at once: between looking at the head of a ring and looking again.
+const COPIED_MAX: usize = 1024;
+/// A leaf that has gathered this many entries leaves the rest in the rings until the next question.
+const GATHERED_MAX: usize = ENTRIES_MAX / 2;
+
+/// The events of a leaf's ranks.
+#[derive(Default)]
+pub(crate) struct LeafWaits {
+    ranks: BTreeMap<u32, RankEvents>,
+    observer: Observer,
+    /// Once it is known how times are compared.
+    clock: Option<HostClock>,
+}
+
+/// The event file of one rank.
+struct RankEvents {
+    file: SharedTable,
+    cursors: Vec<RingCursor>,
+    /// Of its communicators, as far as they have been looked up.
+    spaces: Vec<Space>,
+    /// What the file counts by itself, as it was at the question before.
+    counted: [u64; 3],
+}
+
+impl LeafWaits {
+    /// Takes in the event file of a rank.
+    ///
+    /// # Errors
+    /// One line when it cannot be mapped, or is not one.
+    pub(crate) fn admit(&mut self, rank: u32, file: OwnedFd, bytes: u64) -> Result<(), String> {
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        let file = SharedTable::map(file, bytes).map_err(|error| error.to_string())?;
+        let mut events =
+            RankEvents { file, cursors: Vec::new(), spaces: Vec::new(), counted: [0; 3] };
+        let header = events.header()?;
+        events.cursors = vec![RingCursor::default(); header.rings()];
+        self.ranks.insert(rank, events);
+        Ok(())
+    }
+
+    /// The answer to a question; `leaf` is the own number.
+    pub(crate) fn answer(&mut self, leaf: u32, question: &Question) -> Gathered {
+        self.set_clock(leaf, question);
+        let headers: Vec<(u32, EventFile)> = self
+            .ranks
+            .iter()
+            .filter_map(|(&rank, events)| Some((rank, events.header().ok()?)))
+            .filter(|(_, file)| [0, file.world_size].contains(&question.world_size))
+            .collect();
+        if let Some(clock) = &self.clock {
+            question.settled.iter().for_each(|one| self.observer.settle(one, clock));
+            for (rank, file) in &headers {
+                let Some(events) = self.ranks.get_mut(rank) else { continue };
+                if self.observer.gathered().open_entries() < GATHERED_MAX {
+                    events.read(*rank, file, &mut self.observer, self.clock.as_mut());
+                }
+                events.count(file, self.observer.gathered());
+            }
+        }
+        let mut gathered = self.observer.take();
+        gathered.reference = headers.first().map(|(rank, file)| (*rank, file.clock));
+        gathered
+    }
+
+    /// How times are compared: on one host by one calibration for all, else by this host's clock.
+    fn set_clock(&mut self, leaf: u32, question: &Question) {
+        if self.clock.is_none() {
+            self.clock = match (question.is_spread, question.clock) {
+                (false, shared) => shared.map(HostClock::shared),
+                (true, _) => self.own_clock().map(|own| HostClock::of_host(own, leaf + 1)),
+            };
+        }
+        let own = question.offsets.iter().find(|offset| offset.leaf == leaf);
+        if let (Some(clock), Some(own)) = (&mut self.clock, own) {
+            clock.set_offset(own.ahead, own.error);
+        }
+    }
+
+    fn own_clock(&self) -> Option<FileClock> {
+        self.ranks.values().find_map(|events| Some(events.header().ok()?.clock))
+    }
+}
+
+impl RankEvents {
+    fn header(&self) -> Result<EventFile, String> {
+        let header = self.file.copy_words(0..HEADER_WORDS.min(self.file.words()));
+        let header = header.map_err(|error| error.to_string())?;
+        EventFile::read(&header, self.file.words()).map_err(|error| error.to_string())
+    }
+
+    /// The communicator of a number, if its process has said what it is.
+    fn space(&mut self, number: usize, file: &EventFile) -> Option<Space> {
+        if number >= self.spaces.len() {
+            // The header is older than the records that are read behind it.
+            let file = self.header().unwrap_or(*file);
+            self.spaces = spaces(&self.file.copy_words(file.spaces()).ok()?);
+        }
+        self.spaces.get(number).copied()
+    }
+
+    /// Reads what is new in all rings.
+    fn read(
+        &mut self,
+        rank: u32,
+        file: &EventFile,
+        observer: &mut Observer,
+        mut clock: Option<&mut HostClock>,
+    ) {
+        let Some(clock) = clock.as_mut() else { return };
+        for ring in 0..self.cursors.len().min(file.rings()) {
+            let mut copied = 0;
+            // A writer that is faster than this reader is not followed for ever.
+            while copied <= file.ring_records() {
+                let (records, lost) = self.copy(ring, file);
+                observer.gathered().count(Counter::Dropped, lost);
+                if records.is_empty() {
+                    break;
+                }
+                copied += records.len() / RECORD_WORDS;
+                let (records, _) = records.as_chunks::<RECORD_WORDS>();
+                for record in records {
+                    match Record::decode(*record) {
+                        Some(Record::Clock(ticks, ns)) => clock.note(ticks, ns),
+                        Some(Record::Event(event)) => {
+                            self.observe(rank, file, &event, observer, clock);
+                        }
+                        None => observer.gathered().count(Counter::LeftOut, 1),
+                    }
+                }
+                if observer.gathered().open_entries() >= GATHERED_MAX {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Copies the next records of a ring that are whole; and how many were overwritten.
+    fn copy(&mut self, ring: usize, file: &EventFile) -> (Vec<u64>, u64) {
+        let head = || self.file.load_word(file.head(ring)).unwrap_or(0);
+        let plan = self.cursors[ring].plan(head(), file.ring_records(), COPIED_MAX);
+        let mut words = Vec::with_capacity(COPIED_MAX * RECORD_WORDS);
+        for number in plan.clone() {
+            if self.file.append_words(file.record(ring, number), &mut words).is_err() {
+                return (Vec::new(), 0);
+            }
+        }
+        // What was overwritten meanwhile is seen by where the writer is now.
+        std::sync::atomic::fence(std::sync::atomic::Ordering::Acquire);
+        let now = head();
+        let begin = plan.start;
+        let (good, lost) = self.cursors[ring].take(plan, now, file.ring_records());
+        let skipped = usize::try_from(good.start - begin).unwrap_or(usize::MAX);
+        words.drain(..(skipped.saturating_mul(RECORD_WORDS)).min(words.len()));
+        (words, lost)
+    }
+
+    fn observe(
+        &mut self,
+        rank: u32,
+        file: &EventFile,
+        event: &Event,
+        observer: &mut Observer,
+        clock: &HostClock,
+    ) {
+        let is_collective = matches!(
+            event.kind,
+            EventKind::Collective | EventKind::CollectiveStarted | EventKind::CollectiveCompleted
+        );
+        if is_collective && file.is_order_lost {
+            return observer.gathered().count(Counter::Unordered, 1);
+        }
+        let Some(space) = self.space(event.space, file) else {
+            return observer.gathered().count(Counter::LeftOut, 1);
+        };
+        let (pattern, has_communicator) = facts(event.function);
+        let size_class = match has_communicator {
+            true => space.size.max(1).next_power_of_two().trailing_zeros(),
+            false => SizeClass::NONE.code().into(),
+        };
+        let word = event.function << 8 | size_class;
+        observer.observe(event, &Circumstances { rank, space, event: word, pattern }, clock);
+    }
+
+    /// What the file counts by itself.
+    fn count(&mut self, file: &EventFile, gathered: &mut Gathered) {
+        let now = [file.without_ring, file.without_space, file.unsure];
+        let counters = [Counter::WithoutRing, Counter::WithoutSpace, Counter::Unsure];
+        for ((counter, now), before) in counters.into_iter().zip(now).zip(self.counted) {
+            gathered.count(counter, now.saturating_sub(before));
+        }
+        self.counted = now;
+    }
+}
+
+/// Who waits for whom in a function, and whether a communicator is among its arguments.
+fn facts(function: u32) -> (Pattern, bool) {
+    let Some(function) = Function::of(function) else { return (Pattern::All, false) };
+    let word = function.name.strip_prefix("MPI_").unwrap_or(function.name);
+    let word = word.strip_suffix("_c").unwrap_or(word).to_ascii_lowercase();
+    let is = |names: &[&str]| {
+        names.contains(&word.as_str()) || word.strip_prefix('i').is_some_and(|w| names.contains(&w))
+    };
+    let pattern = if is(&["bcast", "scatter", "scatterv"]) {
+        Pattern::FromRoot
+    } else if is(&["reduce", "gather", "gatherv"]) {
+        Pattern::ToRoot
+    } else {
+        Pattern::All
+    };
+    (pattern, function.class != Class::Wait && !word.starts_with("start"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rooted_collectives_are_told_by_their_names() {
+        let of = |name| facts(Function::named(name).expect("a function of MPI").id);
+        assert_eq!(of("MPI_Allreduce"), (Pattern::All, true));
+        for name in ["MPI_Bcast", "MPI_Ibcast", "MPI_Scatterv_c", "MPI_Iscatter"] {
+            assert_eq!(of(name), (Pattern::FromRoot, true), "{name}");
+        }
+        for name in ["MPI_Reduce", "MPI_Ireduce_c", "MPI_Gatherv", "MPI_Igather"] {
+            assert_eq!(of(name), (Pattern::ToRoot, true), "{name}");
+        }
+        for name in ["MPI_Reduce_scatter", "MPI_Allgather", "MPI_Ibarrier"] {
+            assert_eq!(of(name), (Pattern::All, true), "{name}");
+        }
+        for name in ["MPI_Waitall", "MPI_Test", "MPI_Start", "MPI_Startall"] {
+            assert_eq!(of(name), (Pattern::All, false), "{name}");
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! Who waits for whom: the events of the ranks' event files, gathered by the leaves and put
+//! together by the front-end. How they are matched is `sapwood-trace`'s.
+//!
+//! Each question tells the leaves how the collectives of earlier answers have ended; with the next
+//! answer they tell how long their ranks have waited in them.
+
+mod inquiry;
+mod leaf;
+mod question;
+
+pub(crate) use inquiry::WaitsInquiry;
+pub(crate) use leaf::LeafWaits;
+pub(crate) use question::{Question, WAITS};
+
+/// The variable that has ranks record from the start.
+pub(crate) const VARIABLE: &str = "SAPWOOD_MPI_WAITS";
+/// The variable that says how large a ring is.
+pub(crate) const RING_VARIABLE: &str = "SAPWOOD_MPI_RING_BYTES";

@@ -1,0 +1,285 @@
+//! Who waited for whom, as a section of a record and of `profile.json`.
+//!
+//! It is there only where it was asked for. How waits are matched is `sapwood-trace`'s.
+
+use std::cmp::Reverse;
+use std::time::Duration;
+
+use sapwood_packet::Rank;
+use sapwood_profile::{EventKey, SizeClass};
+use sapwood_trace::{Counter, EventWaits, Findings, OTHERS, culprits};
+use serde::{Deserialize, Serialize};
+
+use super::{Event, RoundRecord};
+use crate::quantity;
+
+/// Ranks in a record and in `profile.json`, those that others waited for most first.
+const RANKS_MAX: usize = 1024;
+
+/// How the ranks have waited in one event.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EventWait {
+    /// Ranks of which it is known.
+    pub ranks: u32,
+    /// Calls of which it is known.
+    pub calls: u64,
+    /// Calls in which the clocks do not tell it.
+    pub undecided: u64,
+    /// Over all ranks.
+    pub sum: u64,
+    /// Mean over these ranks.
+    pub mean: f64,
+    /// The largest of a rank.
+    pub max: u64,
+    /// The lowest rank that has it.
+    pub max_rank: Rank,
+    /// By how much the sum may be off.
+    pub error: u64,
+}
+
+/// How one rank has waited, and made others wait.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RankWait {
+    /// The rank.
+    pub rank: Rank,
+    /// How long it waited itself.
+    pub wait_ns: u64,
+    /// Collectives in which the others waited for it: it came last, or late as the root.
+    pub times_last: u64,
+    /// How long all others together have waited for it in these.
+    pub made_wait_ns: u64,
+    /// Calls that waited for a message that it had not begun to send.
+    pub late_sends: u64,
+    /// How long these waited.
+    pub late_send_ns: u64,
+    /// Sends that waited for it to begin to receive.
+    pub late_receives: u64,
+    /// How long these waited.
+    pub late_receive_ns: u64,
+}
+
+/// A rank that made the others wait clearly more than its share.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CulpritRank {
+    /// The rank.
+    pub rank: Rank,
+    /// Its share of the calls in which a rank was waited for, from 0 to 1.
+    pub share_of_times: f64,
+    /// Its share of the time that was waited, from 0 to 1.
+    pub share_of_time: f64,
+    /// How long all others together have waited for it.
+    pub made_wait_ns: u64,
+}
+
+/// Who waited for whom.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Waits {
+    /// Ranks that are to be named, those that others waited for most first.
+    pub culprits: Vec<CulpritRank>,
+    /// The ranks, those that others waited for most first.
+    pub ranks: Vec<RankWait>,
+    /// Ranks that are left out of these.
+    pub ranks_left_out: u64,
+    /// Collectives of which all processes are known.
+    pub collectives: u64,
+    /// Of these, those of which the clocks do not tell who came last.
+    pub undecided: u64,
+    /// Of these, those in which processes called different functions.
+    pub mixed: u64,
+    /// Collectives of which some processes are not known.
+    pub incomplete: u64,
+    /// Receives of which the send is not known.
+    pub unmatched_receives: u64,
+    /// Sends of which the receive is not known.
+    pub unmatched_sends: u64,
+    /// Receives of which it is not known which message they took.
+    pub unsure: u64,
+    /// Collectives whose number is not known.
+    pub unordered: u64,
+    /// Events that were read.
+    pub events: u64,
+    /// Events that were overwritten before they were read.
+    pub dropped: u64,
+    /// Events of threads without a ring.
+    pub without_ring: u64,
+    /// Calls on communicators for which there was no room.
+    pub without_communicator: u64,
+    /// Entries that found no room on their way.
+    pub left_out: u64,
+}
+
+impl Waits {
+    /// The section of what was found in a time.
+    #[must_use]
+    pub fn of(findings: &Findings, world_size: u32, elapsed: Duration) -> Self {
+        let elapsed_ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
+        let culprit = |one: sapwood_trace::Culprit| CulpritRank {
+            rank: one.rank,
+            share_of_times: one.share_of_times,
+            share_of_time: one.share_of_time,
+            made_wait_ns: one.made.total_ns(),
+        };
+        let (ranks, ranks_left_out) = ranks(findings);
+        Self {
+            culprits: culprits(findings, world_size, elapsed_ns).into_iter().map(culprit).collect(),
+            ranks,
+            ranks_left_out,
+            collectives: findings.collectives,
+            undecided: findings.undecided,
+            mixed: findings.mixed,
+            incomplete: findings.incomplete,
+            unmatched_receives: findings.unmatched_receives,
+            unmatched_sends: findings.unmatched_sends,
+            unsure: findings.counter(Counter::Unsure),
+            unordered: findings.counter(Counter::Unordered),
+            events: findings.counter(Counter::Events),
+            dropped: findings.counter(Counter::Dropped),
+            without_ring: findings.counter(Counter::WithoutRing),
+            without_communicator: findings.counter(Counter::WithoutSpace),
+            left_out: findings.counter(Counter::LeftOut),
+        }
+    }
+
+    /// One line: whom the others wait for.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss, reason = "three figures are shown")]
+    pub fn line(&self) -> String {
+        let told = |one: &CulpritRank| {
+            format!(
+                "rank {} made the others wait {} in all, {:.0} % of all waits, in {:.0} % of the calls that waited",
+                one.rank,
+                quantity::time(one.made_wait_ns as f64),
+                one.share_of_time * 100.0,
+                one.share_of_times * 100.0
+            )
+        };
+        if !self.culprits.is_empty() {
+            let named = self.culprits.iter().map(told).collect::<Vec<_>>().join("; ");
+            return named + &self.unknown_waits();
+        }
+        let waited: u64 = self.ranks.iter().map(|one| one.wait_ns).sum();
+        let known = quantity::whole(self.collectives.into());
+        let waited = quantity::time(waited as f64);
+        let unknown = self.unknown_waits();
+        format!(
+            "no rank stands out: {waited} waited by all ranks, {known} collectives matched{unknown}"
+        )
+    }
+
+    /// Of how much it is not known who was waited for: it may be another rank than the one that is
+    /// named.
+    fn unknown_waits(&self) -> String {
+        let receives = self.unsure + self.unmatched_receives;
+        match (receives, self.incomplete) {
+            (0, 0) => String::new(),
+            (receives, 0) => {
+                format!("; {} receives are not known", quantity::whole(receives.into()))
+            }
+            (receives, incomplete) => format!(
+                "; {} receives and {} collectives are not known",
+                quantity::whole(receives.into()),
+                quantity::whole(incomplete.into())
+            ),
+        }
+    }
+}
+
+impl EventWait {
+    #[allow(clippy::cast_precision_loss, reason = "the nearest double is what is asked for")]
+    pub(crate) fn of(one: &EventWaits) -> Self {
+        Self {
+            ranks: one.ranks,
+            calls: one.sum.calls,
+            undecided: one.sum.undecided,
+            sum: one.sum.wait_ns,
+            mean: one.sum.wait_ns as f64 / f64::from(one.ranks.max(1)),
+            max: one.max_ns,
+            max_rank: one.max_rank,
+            error: one.sum.error_ns,
+        }
+    }
+}
+
+impl RoundRecord {
+    /// Adds who waited for whom.
+    pub fn add_waits(&mut self, findings: &Findings, elapsed: Duration) {
+        fill(&mut self.events, findings);
+        self.waits = Some(Waits::of(findings, self.world_size, elapsed));
+    }
+}
+
+/// Gives events their waits.
+pub(crate) fn fill(events: &mut [Event], findings: &Findings) {
+    for waits in findings.events() {
+        let Some(key) = EventKey::from_word(waits.event) else { continue };
+        let (name, class) = (key.name(), key.size_class());
+        let class = (class != SizeClass::NONE).then(|| class.code());
+        let is_it = |one: &&mut Event| one.communicator_size_class == class && one.name == name;
+        if let Some(event) = events.iter_mut().find(is_it) {
+            event.wait_ns = Some(EventWait::of(&waits));
+        }
+    }
+}
+
+/// The ranks that waited or that others waited for, and how many more there are.
+fn ranks(findings: &Findings) -> (Vec<RankWait>, u64) {
+    let mut ranks: Vec<RankWait> = Vec::new();
+    let waited = findings.waited.keys().map(|(rank, _)| *rank);
+    let mut known: Vec<Rank> = waited.chain(findings.made.keys().copied()).collect();
+    known.sort_unstable();
+    known.dedup();
+    for rank in known.into_iter().filter(|&rank| rank != OTHERS) {
+        let made = findings.made.get(&rank).copied().unwrap_or_default();
+        ranks.push(RankWait {
+            rank,
+            wait_ns: findings.of_rank(rank).wait_ns,
+            times_last: made.last,
+            made_wait_ns: made.collective_ns,
+            late_sends: made.sends,
+            late_send_ns: made.send_ns,
+            late_receives: made.receives,
+            late_receive_ns: made.receive_ns,
+        });
+    }
+    let made = |one: &RankWait| one.made_wait_ns + one.late_send_ns + one.late_receive_ns;
+    ranks.sort_by_key(|one| (Reverse(made(one)), one.rank));
+    let left_out = ranks.len().saturating_sub(RANKS_MAX) as u64;
+    ranks.truncate(RANKS_MAX);
+    (ranks, left_out)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use sapwood_profile::Function;
+    use sapwood_trace::{Made, Waited};
+
+    use super::*;
+
+    /// Of four ranks, of which one is late.
+    pub(crate) fn findings() -> Findings {
+        let allreduce = Function::named("MPI_Allreduce").expect("every MPI has it").id << 8 | 2;
+        let mut found = Findings { collectives: 100, ..Findings::default() };
+        for (rank, wait_ns) in [(0, 3_000_000), (1, 5_000_000), (2, 0), (3, 4_000_000)] {
+            let waited = Waited { calls: 100, wait_ns, ..Waited::default() };
+            found.waited.insert((rank, allreduce), waited);
+        }
+        let made = Made { last: 97, collective_ns: 12_000_000, ..Made::default() };
+        found.made.insert(2, made);
+        found
+    }
+
+    #[test]
+    fn no_rank_is_named_where_little_is_waited() {
+        let waits = Waits::of(&findings(), 4, Duration::from_secs(100));
+        assert_eq!(waits.culprits, []);
+        assert!(waits.line().starts_with("no rank stands out: 12.0 ms"), "{}", waits.line());
+    }
+
+    #[test]
+    fn ranks_are_in_order_of_what_they_made_others_wait() {
+        let (ranks, left_out) = ranks(&findings());
+        let order: Vec<Rank> = ranks.iter().map(|one| one.rank).collect();
+        assert_eq!((order, left_out), (vec![2, 0, 1, 3], 0));
+        assert_eq!((ranks[0].wait_ns, ranks[2].wait_ns), (0, 5_000_000));
+    }
+}

@@ -1,0 +1,146 @@
+//! Who waited for whom, for a reader.
+
+use std::cmp::Reverse;
+use std::fmt::Write;
+
+use sapwood_profile::EventKey;
+use sapwood_trace::Findings;
+
+use crate::quantity;
+use crate::record::{EventWait, Waits};
+use crate::text::{Grid, Paint, Side, printable};
+
+/// Ranks in the text.
+const RANKS_TOLD: usize = 16;
+
+impl Waits {
+    /// Lines for what is not known; none if all is.
+    fn gaps(&self) -> Vec<String> {
+        let known = [
+            (
+                self.dropped,
+                "events overwritten before they were read; give rings more bytes by SAPWOOD_MPI_RING_BYTES, or ask more often by --interval",
+            ),
+            (self.incomplete, "collectives of which some processes are not known"),
+            (self.undecided, "collectives of which the hosts' clocks do not tell who came last"),
+            (self.mixed, "collectives in which processes called different functions"),
+            (self.unordered, "collectives while the rank was not counted"),
+            (self.unsure, "receives of which it is not known which message they took"),
+            (self.unmatched_receives, "receives of which the send is not known"),
+            (self.without_ring, "events of threads that have no ring"),
+            (self.without_communicator, "calls on communicators for which there was no room"),
+            (self.left_out, "entries that found no room on their way"),
+        ];
+        let told = |(count, what): (u64, &str)| format!("{} {what}", quantity::whole(count.into()));
+        known.into_iter().filter(|(count, _)| *count > 0).map(told).collect()
+    }
+
+    /// The section for a reader.
+    pub(crate) fn text(&self, findings: &Findings, width: usize) -> String {
+        let mut text =
+            "\nWaits by event: time in a call before the one came for which it waits\n\n"
+                .to_owned();
+        text.push_str(&event_grid(findings).render(width, Paint::new(false)));
+        text.push_str("\nRanks for which others waited; times are of all others together\n\n");
+        text.push_str(&self.rank_grid().render(width, Paint::new(false)));
+        let more = self.ranks.len().saturating_sub(RANKS_TOLD) as u64 + self.ranks_left_out;
+        if more > 0 {
+            let _ = writeln!(text, "and {more} more ranks");
+        }
+        let _ = writeln!(text, "{}", self.line());
+        for line in self.gaps() {
+            let _ = writeln!(text, "not known: {line}");
+        }
+        text
+    }
+
+    #[allow(clippy::cast_precision_loss, reason = "three figures are shown")]
+    fn rank_grid(&self) -> Grid {
+        let mut grid = Grid::new(6);
+        grid.column("rank", Side::Left);
+        for name in [
+            "times last",
+            "made wait",
+            "late sends",
+            "made wait",
+            "late receives",
+            "made wait",
+            "waited itself",
+        ] {
+            grid.column(name, Side::Right);
+        }
+        for one in &self.ranks[..self.ranks.len().min(RANKS_TOLD)] {
+            let time = |ns: u64| quantity::time(ns as f64);
+            let count = |number: u64| quantity::whole(number.into());
+            let is_named = self.culprits.iter().any(|culprit| culprit.rank == one.rank);
+            let cells = [
+                one.rank.to_string(),
+                count(one.times_last),
+                time(one.made_wait_ns),
+                count(one.late_sends),
+                time(one.late_send_ns),
+                count(one.late_receives),
+                time(one.late_receive_ns),
+                time(one.wait_ns),
+            ];
+            grid.row(cells.to_vec(), is_named);
+        }
+        grid
+    }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "three figures are shown")]
+fn event_grid(findings: &Findings) -> Grid {
+    let mut grid = Grid::new(14);
+    grid.column("event", Side::Left);
+    for name in
+        ["calls", "wait per rank, mean", "max@rank", "wait per call", "undecided", "may be off by"]
+    {
+        grid.column(name, Side::Right);
+    }
+    grid.give_up(&["may be off by", "undecided", "wait per call"]);
+    let mut events = findings.events();
+    events.sort_by_key(|one| Reverse(one.sum.wait_ns));
+    for one in &events {
+        let Some(key) = EventKey::from_word(one.event) else { continue };
+        let wait = EventWait::of(one);
+        let cells = [
+            printable(&key.to_string()),
+            quantity::whole(wait.calls.into()),
+            quantity::time(wait.mean),
+            format!("{}@{}", quantity::time(wait.max as f64), wait.max_rank),
+            quantity::time(wait.sum as f64 / wait.calls.max(1) as f64),
+            quantity::whole(wait.undecided.into()),
+            quantity::time(wait.error as f64),
+        ];
+        grid.row(cells.to_vec(), false);
+    }
+    grid
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use sapwood_trace::Counter;
+
+    use super::*;
+    use crate::record::waits_of_tests;
+
+    #[test]
+    fn the_rank_that_others_wait_for_is_named_and_gaps_are_told() {
+        let mut found = waits_of_tests();
+        found.counters[Counter::Dropped as usize] = 1234;
+        let waits = Waits::of(&found, 4, Duration::from_millis(100));
+        assert_eq!(waits.culprits.iter().map(|one| one.rank).collect::<Vec<_>>(), [2]);
+        assert!(
+            waits.line().starts_with("rank 2 made the others wait 12.0 ms"),
+            "{}",
+            waits.line()
+        );
+        let text = waits.text(&found, 120);
+        assert!(text.contains("MPI_Allreduce"), "{text}");
+        assert!(text.contains("5.00 ms@1"), "{text}");
+        assert!(text.contains("not known: 1,234 events overwritten"), "{text}");
+    }
+}

@@ -1,0 +1,442 @@
+//! `sapwood group`: members that are processes of their own, over real sockets, while some are
+//! killed, join and leave.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// Far longer than anything here takes.
+const HANG: Duration = Duration::from_secs(90);
+
+fn sapwood(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sapwood"));
+    command.arg("group").args(arguments).env_remove("SAPWOOD_KEY").stdin(Stdio::null());
+    command
+}
+
+fn output(arguments: &[&str]) -> (Option<i32>, String, String) {
+    let Output { status, stdout, stderr } = sapwood(arguments).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (status.code(), text(stdout), text(stderr))
+}
+
+/// A member; killed when dropped.
+struct Member {
+    child: Child,
+    lines: Receiver<String>,
+    address: String,
+}
+
+impl Member {
+    fn start(key: &Path, how: &[&str]) -> Self {
+        let mut child = sapwood(how)
+            .arg("--key")
+            .arg(key)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (sender, lines) = channel();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        std::thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        let mut member = Self { child, lines, address: String::new() };
+        member.address = member.answer()["address"].as_str().unwrap().to_string();
+        member
+    }
+
+    fn ask(&mut self, line: &str) {
+        let input = self.child.stdin.as_mut().unwrap();
+        input.write_all(format!("{line}\n").as_bytes()).unwrap();
+    }
+
+    /// The answer to the oldest line that was asked.
+    fn answer(&mut self) -> Value {
+        let line = self.lines.recv_timeout(HANG).expect("an answer of the member");
+        serde_json::from_str(&line).unwrap()
+    }
+
+    fn call(&mut self, line: &str) -> Value {
+        self.ask(line);
+        self.answer()
+    }
+
+    /// Waits until it knows exactly these virtual nodes.
+    fn wait_for(&mut self, everyone: &str) {
+        let begun = Instant::now();
+        loop {
+            let known = self.call("members")["everyone"].clone();
+            if known == everyone {
+                return;
+            }
+            assert!(begun.elapsed() < HANG, "{known} instead of {everyone}");
+        }
+    }
+
+    fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    fn leave(mut self) {
+        self.call("leave");
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A folder with a key.
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn key(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+}
+
+/// A group whose members carry the virtual nodes from 0 on, in three given clusters.
+fn group(folder: &Folder, count: usize) -> Vec<Member> {
+    let key = folder.key("key");
+    let mut members = vec![Member::start(&key, &["create", "--names", "0"])];
+    for name in 1..count {
+        // By any member, not always by the first.
+        let at = members[name / 2].address.clone();
+        let (name, site) = (name.to_string(), (name % 3).to_string());
+        let how = ["join", &at, "--names", &name, "--site", &site];
+        members.push(Member::start(&key, &how));
+    }
+    let everyone = format!("0-{}", count - 1);
+    members.iter_mut().for_each(|member| member.wait_for(&everyone));
+    members
+}
+
+fn all(members: &mut [Member], line: &str) -> Vec<Value> {
+    members.iter_mut().for_each(|member| member.ask(line));
+    members.iter_mut().map(Member::answer).collect()
+}
+
+fn assert_right(answer: &Value) {
+    for count in ["wrong", "without_value", "incomplete"] {
+        assert_eq!(answer[count], 0, "{answer}");
+    }
+}
+
+#[test]
+fn every_operation_goes_by_every_tree() {
+    let folder = Folder::new();
+    let mut members = group(&folder, 7);
+    let trees = ["adaptive", "flat", "binomial", "static", "list"];
+    for tree in trees.into_iter().chain(["paper-latency", "paper-bandwidth"]) {
+        for root in [0, 3, 6] {
+            for (operation, bytes) in [
+                ("barrier", "8"),
+                ("broadcast", "0"),
+                ("broadcast", "300K"),
+                ("reduce", "8"),
+                ("reduce", "400K"),
+                ("allreduce", "40K"),
+                ("gather", "3000"),
+                ("allgather", "10"),
+                ("scatter", "70K"),
+                ("reduce-scatter", "64"),
+                ("all-to-all", "20K"),
+            ] {
+                let line = format!("{operation} tree={tree} root={root} bytes={bytes}");
+                for answer in all(&mut members, &line) {
+                    assert_right(&answer);
+                }
+            }
+        }
+    }
+    members.into_iter().for_each(Member::leave);
+}
+
+#[test]
+fn members_of_several_virtual_nodes_take_part_in_every_operation() {
+    let folder = Folder::new();
+    let key = folder.key("key");
+    let first = Member::start(&key, &["create", "--names", "0"]);
+    let at = first.address.clone();
+    let mut members = vec![first];
+    for names in ["1-2", "5-7"] {
+        members.push(Member::start(&key, &["join", &at, "--names", names]));
+    }
+    members.iter_mut().for_each(|member| member.wait_for("0-2,5-7"));
+    for operation in [
+        "barrier",
+        "broadcast",
+        "reduce",
+        "allreduce",
+        "gather",
+        "allgather",
+        "scatter",
+        "reduce-scatter",
+        "all-to-all",
+    ] {
+        for answer in all(&mut members, &format!("{operation} root=6 bytes=800 deadline=20s")) {
+            assert_right(&answer);
+        }
+    }
+    members.into_iter().for_each(Member::leave);
+}
+
+#[test]
+fn lines_may_come_at_any_pace_and_one_that_is_too_long_is_an_error() {
+    let folder = Folder::new();
+    let mut member = Member::start(&folder.key("key"), &["create"]);
+    let many = vec!["members"; 1000].join("\n");
+    member.ask(&many);
+    (0..1000).for_each(|_| assert_eq!(member.answer()["operation"], "members"));
+    member.ask(&"x".repeat(100_000));
+    assert_eq!(member.answer()["error"], "the line is longer than 4096 bytes");
+    member.leave();
+}
+
+#[test]
+fn a_signal_ends_a_member_during_an_operation() {
+    let folder = Folder::new();
+    let mut member = Member::start(&folder.key("key"), &["create"]);
+    // No member carries this one.
+    member.ask("broadcast root=77 deadline=1000s");
+    let process = rustix::process::Pid::from_child(&member.child);
+    rustix::process::kill_process(process, rustix::process::Signal::TERM).unwrap();
+    assert!(member.child.wait().unwrap().success());
+}
+
+/// What a member has of the values that member 0 has published.
+fn received(member: &mut Member) -> Value {
+    let received = member.call("received");
+    assert_eq!(received["lost"], 0, "{received}");
+    let sender = received["senders"]["0"].clone();
+    assert_eq!((&sender["doubled"], &sender["wrong"]), (&Value::from(0), &Value::from(0)));
+    sender["counts"].clone()
+}
+
+#[test]
+fn members_that_are_killed_cost_no_other_a_value() {
+    let folder = Folder::new();
+    let mut members = group(&folder, 10);
+    for (tree, bytes) in [("binomial", "2000"), ("adaptive", "500"), ("adaptive", "300K")] {
+        let line = format!("publish tree={tree} bytes={bytes} rounds=40");
+        let first = members.len() - 2;
+        // Each answer shows that the next forty have begun.
+        (0..3).for_each(|_| members[0].ask(&line));
+        members[0].answer();
+        members[first / 2].kill();
+        members.remove(first / 2);
+        members[0].answer();
+        members[first].kill();
+        members.remove(first);
+        members[0].answer();
+    }
+    for member in &mut members[1..] {
+        assert_eq!(received(member), "1-360");
+    }
+    members.into_iter().for_each(Member::leave);
+}
+
+#[test]
+fn each_contributor_counts_once_while_members_are_killed() {
+    let folder = Folder::new();
+    let mut members = group(&folder, 10);
+    let mut number = 1000;
+    for (operation, tree, bytes) in [
+        ("reduce", "binomial", "8"),
+        ("allreduce", "adaptive", "8"),
+        ("reduce", "adaptive", "300K"),
+    ] {
+        for round in 0..3 {
+            let line = format!(
+                "{operation} tree={tree} bytes={bytes} rounds=25 number={number} deadline=10s"
+            );
+            number += 25;
+            members.iter_mut().for_each(|member| member.ask(&line));
+            if round == 1 {
+                // The inner members of these trees are among the first and the middle ones.
+                for at in [members.len() / 2, 1] {
+                    members[at].kill();
+                    members.remove(at);
+                }
+            }
+            for (index, member) in members.iter_mut().enumerate() {
+                let answer = member.answer();
+                let is_due = index == 0 || operation == "allreduce";
+                assert_eq!(answer["wrong"], 0, "{answer}");
+                assert!(!is_due || answer["without_value"] == 0, "{answer}");
+                if round != 1 {
+                    assert_right(&answer);
+                }
+            }
+        }
+    }
+    members.into_iter().for_each(Member::leave);
+}
+
+#[test]
+fn members_join_and_leave_while_values_flow() {
+    let folder = Folder::new();
+    let mut members = group(&folder, 6);
+    let line = "publish bytes=3000 rounds=60";
+    (0..4).for_each(|_| members[0].ask(line));
+    members[0].answer();
+    let at = members[2].address.clone();
+    let late = Member::start(&folder.key("key"), &["join", &at, "--names", "20-21"]);
+    members.push(late);
+    members[0].answer();
+    members.remove(3).leave();
+    members[0].answer();
+    members[0].answer();
+    // The newcomer is known to the sender by now, and gets all from here on.
+    members[0].wait_for("0-2,4-5,20-21");
+    assert_right(&members[0].call("publish bytes=10 rounds=10"));
+    let last = members.len() - 1;
+    for member in &mut members[1..last] {
+        assert_eq!(received(member), "1-250");
+    }
+    let late = received(&mut members[last]);
+    let late = late.as_str().unwrap();
+    assert!(late.ends_with("250") && !late.contains(','), "a part without a gap: {late}");
+    for answer in all(&mut members, "allreduce number=5000") {
+        assert_right(&answer);
+        assert_eq!(answer["contributors"], "0-2,4-5,20-21");
+    }
+    members.into_iter().for_each(Member::leave);
+}
+
+#[test]
+fn two_groups_with_one_key_stay_apart() {
+    let folder = Folder::new();
+    let key = folder.key("key");
+    let mut one = Member::start(&key, &["create", "--names", "0", "--silence", "600ms"]);
+    let mut gone = Member::start(&key, &["join", &one.address, "--names", "1"]);
+    one.wait_for("0-1");
+    gone.wait_for("0-1");
+    gone.kill();
+    one.wait_for("0");
+    // Another group takes connections where the dead member did, which is looked for there.
+    let mut other = Member::start(&key, &["create", "--names", "5", "--listen", &gone.address]);
+    let begun = Instant::now();
+    loop {
+        let notices = one.call("members")["notices"].to_string();
+        if notices.contains("another group") {
+            assert!(notices.contains(&gone.address), "{notices}");
+            break;
+        }
+        assert!(begun.elapsed() < HANG, "they did not meet");
+    }
+    for (member, everyone) in [(&mut one, "0"), (&mut other, "5")] {
+        assert_eq!(member.call("members")["everyone"], everyone);
+        let root = format!("allreduce root={everyone}");
+        assert_right(&member.call(&root));
+    }
+}
+
+#[test]
+fn who_is_wrong_is_told_in_one_line_and_the_others_go_on() {
+    let folder = Folder::new();
+    let mut members = group(&folder, 3);
+    let (key, other) = (folder.key("key"), folder.key("other"));
+    Member::start(&other, &["create"]).leave();
+    let [key, other] = [&key, &other].map(|path| path.to_str().unwrap());
+    let at = members[1].address.clone();
+    for (arguments, words) in [
+        (vec!["join", &at, "--key", other], "key"),
+        (vec!["join", &at, "--key", key, "--names", "2-4"], "carries some of these"),
+        (vec!["join", &at, "--key", key, "--names", "9", "--space", "50"], "name space"),
+        (vec!["join", "tcp:127.0.0.1:1", "--key", key, "--names", "9"], "127.0.0.1:1"),
+        (vec!["join", &at], "--key"),
+        (vec!["run", "-n", "0"], "members"),
+        (vec!["run", "-n", "3", "--root", "3"], "0 to 2"),
+        (vec!["run", "-n", "3", "--tree", "oak"], "adaptive"),
+        (vec!["run", "-n", "3", "--bytes", "2G"], "1073741824"),
+        (vec!["status", &at, "--key", other], "key"),
+    ] {
+        let (code, stdout, stderr) = output(&arguments);
+        assert_ne!(code, Some(0), "{arguments:?}");
+        assert_eq!(stdout, "", "{arguments:?}");
+        assert!(stderr.contains(words), "{arguments:?}: {stderr}");
+        assert_eq!(stderr.trim_end().lines().count(), 1, "{stderr}");
+    }
+    members[0].ask("allreduce bytes=16 number=100");
+    members[1].ask("allreduce bytes=16 number=100 type=f64");
+    members[2].ask("allreduce bytes=16 number=100");
+    let answers: Vec<Value> = members.iter_mut().map(Member::answer).collect();
+    assert!(answers[1]["missing"].to_string().contains("differs"), "{}", answers[1]);
+    assert_eq!(
+        (&answers[0]["contributors"], &answers[2]["contributors"]),
+        (&"0,2".into(), &"0,2".into())
+    );
+    assert!(members[0].call("gather bytes=9M")["error"].as_str().unwrap().contains("8388608"));
+    assert!(members[0].call("dance")["error"].as_str().unwrap().contains("broadcast"));
+    for answer in all(&mut members, "barrier number=200") {
+        assert_right(&answer);
+    }
+}
+
+#[test]
+fn members_on_this_host_are_started_and_nothing_is_left() {
+    for arguments in [
+        &["run", "-n", "5", "allreduce", "--tree", "list", "--rounds", "3"][..],
+        &["run", "-n", "3", "broadcast", "--bytes", "1M", "--root", "2", "--unix"],
+        &["run", "-n", "1", "barrier"],
+    ] {
+        let (code, stdout, stderr) = output(arguments);
+        assert_eq!(code, Some(0), "{stdout}{stderr}");
+        assert!(stdout.contains("right   at every member"), "{stdout}");
+    }
+    let (_, stdout, _) = output(&["run", "-n", "4", "gather", "--json", "--plain"]);
+    let answers: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((&answers["right"], &answers["members"]), (&true.into(), &4.into()));
+    assert_eq!(answers["answers"][0]["contributors"], "0-3");
+}
+
+#[test]
+fn a_group_is_drawn_and_its_trees_are_explained() {
+    let folder = Folder::new();
+    let mut members = group(&folder, 4);
+    let key = folder.key("key");
+    let key = key.to_str().unwrap();
+    let at = members[2].address.clone();
+    let (_, text, _) = output(&["status", &at, "--key", key]);
+    for member in &members {
+        assert!(text.contains(&member.address), "{text}");
+    }
+    assert!(text.contains("4 members") && text.contains("tree 'adaptive'"), "{text}");
+    let (_, text, _) = output(&["status", &at, "--key", key, "--json", "--root", "1"]);
+    let status: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(status["members"].as_array().unwrap().len(), 4);
+    assert_eq!((&status["tree"]["root"], &status["tree"]["kind"]), (&1.into(), &"adaptive".into()));
+    assert_eq!(status["tree"]["steps"].as_array().unwrap().len(), 3);
+    let list = ["explain", &at, "--key", key, "--tree", "list", "--root", "0"];
+    let (_, text, _) = output(&list);
+    assert_eq!(text.matches("the member before it in the chain").count(), 3, "{text}");
+    let (code, _, stderr) = output(&["explain", &at, "--key", key, "--root", "9"]);
+    assert_eq!((code, stderr.contains("9 is carried by no member")), (Some(2), true), "{stderr}");
+    let (_, text, _) = output(&["explain", &at, "--key", key, "--bytes", "4M"]);
+    assert_eq!(text.matches("stripe 1").count(), 3, "{text}");
+    members[3].kill();
+    members.pop();
+    members[2].wait_for("0-2");
+    let (_, text, _) = output(&["status", &at, "--key", key]);
+    assert!(text.contains("3 is gone: the member is dead"), "{text}");
+    members.into_iter().for_each(Member::leave);
+}
