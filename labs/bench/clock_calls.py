@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""No process of a tree enters the kernel to read a clock, in the programs as they are released.
+"""No process of a tree enters the kernel to read a clock, in the program as it is released.
 
 The statically linked program has to find the kernel's function in user space by itself; where it
 does not, each read of the clock is a system call, two or three for each packet. Counts those calls
 of every process of a small tree with strace while it makes round trips.
 
-    labs/bench/clock_calls.py FOLDER        where sapwood-bench and sapwood-node are
+    labs/bench/clock_calls.py BENCH NODE        sapwood-bench, and the sapwood-node that it is to start
 """
 
 import collections
+import os
 import pathlib
 import re
 import subprocess
@@ -21,12 +22,13 @@ ALLOWED = 50
 CLOCKS = "clock_gettime,gettimeofday,time"
 
 
-def traced(folder, out):
+def traced(bench, node, out):
     """Runs the tree under strace, which writes to `out`."""
     command = ["strace", "-f", "-qq", "-e", f"trace=execve,{CLOCKS}", "-o", str(out)]
-    command += [str(folder / "sapwood-bench"), "tree", "--topology", "2x2", "--only", "round_trip"]
+    command += [bench, "tree", "--topology", "2x2", "--only", "round_trip"]
     command += ["--rounds", str(ROUNDS), "--runs", "1", "--encryption", "off"]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+    environment = {**os.environ, "SAPWOOD_NODE": node}
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
 
 
 def counted(lines):
@@ -43,12 +45,12 @@ def counted(lines):
 
 
 def main():
-    if len(sys.argv) != 2:
+    if len(sys.argv) != 3:
         sys.exit(__doc__)
-    folder = pathlib.Path(sys.argv[1])
+    bench, node = map(os.path.abspath, sys.argv[1:])
     with tempfile.TemporaryDirectory() as scratch:
         out = pathlib.Path(scratch) / "calls"
-        ran = traced(folder, out)
+        ran = traced(bench, node, out)
         if "ptrace" in ran.stderr and "not permitted" in ran.stderr:
             print("not counted: this machine permits no tracing of processes")
             return

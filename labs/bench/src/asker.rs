@@ -17,6 +17,7 @@ use sapwood_floor::statistics::median;
 
 use super::leaf::TAG;
 use super::plan::Transport;
+use super::processes::ended_within;
 use super::scale::DEADLINE;
 use super::tree::{builder, leaf_program};
 use sapwood_command_line::exit::{Failure, one_line};
@@ -33,7 +34,6 @@ pub(super) const QUEUED: Tag = TAG + 32;
 
 /// How long a program may take to end once its input has.
 const END_DEADLINE: Duration = Duration::from_secs(10);
-const END_POLL: Duration = Duration::from_millis(5);
 /// How long more of its words are waited for then.
 const WORDS_DEADLINE: Duration = Duration::from_millis(200);
 
@@ -130,7 +130,7 @@ impl Program {
     }
 
     /// Why it has ended, in its own last words.
-    fn last_words(&mut self) -> Failure {
+    fn stderr_tail(&mut self) -> Failure {
         let status = self.ended();
         let mut words = Vec::new();
         // Its own processes may outlive it, and hold its output.
@@ -148,13 +148,8 @@ impl Program {
     /// Waits for its end; kills it if it does not come.
     fn ended(&mut self) -> Option<ExitStatus> {
         self.input = None;
-        let until = Instant::now() + END_DEADLINE;
-        while Instant::now() < until {
-            match self.child.try_wait() {
-                Ok(None) => std::thread::sleep(END_POLL),
-                Ok(Some(status)) => return Some(status),
-                Err(_) => break,
-            }
+        if let Ok(Some(status)) = ended_within(&mut self.child, END_DEADLINE) {
+            return Some(status);
         }
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -192,7 +187,7 @@ impl Program {
                 let text = format!("{} has said nothing for {seconds} s", self.name);
                 return Err(Failure::own(&text));
             }
-            _ => return Err(self.last_words()),
+            _ => return Err(self.stderr_tail()),
         };
         let took: Result<Vec<f64>, _> = line.split_whitespace().map(str::parse).collect();
         took.map_err(|_| Failure::own(&format!("{} has said '{line}', no times", self.name)))

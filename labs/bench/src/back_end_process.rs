@@ -22,6 +22,7 @@ use sapwood_random::Random;
 use sapwood_transport::{Interest, Poller};
 
 use super::leaf::{Payload, Request, TAG};
+use super::offload_leaf::{COST, DUMP, Dumper};
 use super::tree::own_program;
 use sapwood_command_line::exit::Failure;
 
@@ -96,7 +97,8 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode, Failure> {
         poller
             .add(&back_end, members.len() as u64, Interest::READ)
             .map_err(|error| Failure::own(&error))?;
-        members.push(Some(Member { back_end, payload: Payload::default(), attached_at }));
+        let (payload, dumper) = (Payload::default(), Dumper::default());
+        members.push(Some(Member { back_end, payload, dumper, attached_at }));
     }
     let mut ready = Vec::new();
     let mut left = members.len();
@@ -130,6 +132,7 @@ fn read(arguments: &[OsString]) -> Result<(PathBuf, Share), Failure> {
 struct Member {
     back_end: BackEnd,
     payload: Payload,
+    dumper: Dumper,
     attached_at: u64,
 }
 
@@ -155,6 +158,9 @@ impl Member {
     fn answer(&mut self, received: &Received) -> Result<(), Error> {
         if received.tag() == ATTACHED_AT {
             return self.back_end.send(received.stream, ATTACHED_AT, self.attached_at);
+        }
+        if [DUMP, COST].contains(&received.tag()) {
+            return self.dumper.answer(&mut self.back_end, received);
         }
         let request = Request::read(received.values())?;
         self.payload.answer(&mut self.back_end, received.stream, request)
@@ -202,7 +208,7 @@ impl BackEndProcesses {
     pub(super) fn check(&mut self) -> Result<(), Failure> {
         for process in &mut self.processes {
             if process.try_wait().is_some() {
-                return Err(Failure::own(&process.epitaph()));
+                return Err(Failure::own(&process.exit_report()));
             }
         }
         Ok(())

@@ -240,12 +240,12 @@ fn cpu_nanoseconds(communication: &[u32]) -> Result<u64, Failure> {
 }
 
 /// A folder of this call's own, which goes with it.
-struct Folder {
-    path: PathBuf,
+pub(crate) struct Folder {
+    pub(crate) path: PathBuf,
 }
 
 impl Folder {
-    fn create() -> Result<Self, Failure> {
+    pub(crate) fn create() -> Result<Self, Failure> {
         let name = format!("sapwood-bench-{}", std::process::id());
         let path = std::env::temp_dir().join(name);
         fs::DirBuilder::new().mode(0o700).create(&path).map_err(|error| {

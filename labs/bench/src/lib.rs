@@ -12,6 +12,10 @@
 //!
 //! `mrnet_style` measures what MRNet's authors did, with the same askers.
 //!
+//! `monitor` measures what the monitor's filters sustain: `sustained`, with synthetic ranks in
+//! `profile_leaf`, and `offload`, with `offload_leaf`; and what it costs: `shim_cost` and
+//! `perturbation`.
+//!
 //! `filter` measures calls of filters, beside a direct call of the same function.
 //!
 //! Beside it stands what has no floor: `scale` (with `connect`, `streams` and `depth`, and
@@ -39,19 +43,27 @@ mod flood;
 mod floor_failure;
 mod leaf;
 mod memory;
+mod monitor;
 mod mrnet_style;
+mod offload;
+mod offload_leaf;
 mod oracle;
 mod overhead;
 mod pairs;
+mod perturbation;
 mod plan;
 mod processes;
+mod profile_leaf;
 mod progress;
 mod recovery;
 mod report;
 mod scale;
+mod shim_cost;
 mod startup;
 mod steady;
 mod streams;
+mod sustained;
+pub mod synthetic;
 mod tree;
 mod withdrawal;
 
@@ -71,6 +83,7 @@ pub use disturbance::register;
 pub use leaf::{BACK_END, back_end};
 pub use plan::Transport;
 pub use processes::descendants;
+pub use profile_leaf::{PROFILE_LEAF, run as profile_leaf};
 
 /// Figures of Sapwood on this machine, each beside its floor
 #[derive(clap::Parser)]
@@ -99,6 +112,9 @@ enum Subject {
     /// What a stream's neighbours notice when it is not read, floods, stalls or carries huge
     /// packets.
     Flood(flood::Arguments),
+    /// What the monitor sustains and costs: 10,000 synthetic ranks, offload with and without
+    /// reduction, the shim, real programs.
+    Monitor(monitor::Arguments),
     /// How well a tree knows its processes' clocks, beside a front-end that asks each itself.
     Clocks(clocks::Arguments),
 }
@@ -121,6 +137,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             print(&in_form(&facts, arguments.json))?;
             return Ok(code);
         }
+        Subject::Monitor(arguments) => in_form(&monitor::measure(arguments)?, arguments.json),
         Subject::Filter(arguments) => in_form(&filter::measure(arguments)?, arguments.json),
         Subject::Clocks(arguments) => in_form(&clocks::measure(arguments)?, arguments.json),
         Subject::Flood(arguments) => in_form(&flood::measure(arguments)?, arguments.json),

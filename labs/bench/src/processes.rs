@@ -4,9 +4,26 @@
 //! that both trees are measured alike; here is only what the floor does not need.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::process::{Child, ExitStatus};
+use std::time::{Duration, Instant};
+use std::{fs, io};
 
 use sapwood_command_line::exit::Failure;
+
+/// How often a child is checked for its end.
+const END_POLL: Duration = Duration::from_millis(5);
+
+/// The status of a child that ends within a time.
+pub(super) fn ended_within(child: &mut Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
+    let until = Instant::now() + limit;
+    while Instant::now() < until {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        std::thread::sleep(END_POLL);
+    }
+    Ok(None)
+}
 
 /// All living processes below this one.
 pub fn descendants() -> Result<BTreeSet<u32>, Failure> {

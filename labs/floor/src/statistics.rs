@@ -65,6 +65,45 @@ pub fn ratio(measured: &[f64], floor: &[f64]) -> Option<Spread> {
     Spread::of(&ratios)
 }
 
+/// A median and the interval in which that of the population lies.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MedianInterval {
+    /// The median of the samples.
+    pub median: f64,
+    /// The lower end: a sample.
+    pub low: f64,
+    /// The upper end: a sample.
+    pub high: f64,
+    /// Number of samples.
+    pub samples: usize,
+}
+
+/// The median and the narrowest symmetric pair of samples that encloses the population's median
+/// with 95 % confidence, whatever the distribution (order statistics: the number of samples below
+/// the median is binomial). With fewer than six samples the extremes, which is less than 95 %.
+pub fn median_interval(samples: &[f64]) -> Option<MedianInterval> {
+    let sorted = sorted(samples)?;
+    let count = sorted.len();
+    // Probability that at most `outside` of the samples lie below the median.
+    let mut outside = 0;
+    let mut term = 0.5_f64.powi(count.try_into().unwrap_or(i32::MAX));
+    let mut tail = term;
+    while outside + 1 < count.div_ceil(2) {
+        term *= (count - outside) as f64 / (outside + 1) as f64;
+        if 2.0 * (tail + term) > 0.05 {
+            break;
+        }
+        tail += term;
+        outside += 1;
+    }
+    Some(MedianInterval {
+        median: middle(&sorted),
+        low: sorted[outside],
+        high: sorted[count - 1 - outside],
+        samples: count,
+    })
+}
+
 fn sorted(samples: &[f64]) -> Option<Vec<f64>> {
     if samples.is_empty() || samples.iter().any(|sample| !sample.is_finite()) {
         return None;
@@ -113,5 +152,16 @@ mod tests {
         assert_eq!(median(&[f64::NAN]), None);
         assert_eq!(ratio(&[1.0], &[1.0, 2.0]), None);
         assert_eq!(ratio(&[1.0], &[0.0]), None);
+    }
+
+    #[test]
+    fn the_interval_of_a_median_has_the_samples_that_tables_give() {
+        let samples: Vec<f64> = (1..=15).map(f64::from).collect();
+        let interval = median_interval(&samples).unwrap();
+        // Conover, Practical Nonparametric Statistics: the 4th and the 12th of 15.
+        assert_eq!((interval.low, interval.median, interval.high), (4.0, 8.0, 12.0));
+        let few = median_interval(&[3.0, 1.0, 2.0]).unwrap();
+        assert_eq!((few.low, few.median, few.high), (1.0, 2.0, 3.0));
+        assert_eq!(median_interval(&[]), None);
     }
 }

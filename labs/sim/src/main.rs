@@ -1,6 +1,7 @@
-//! `sapwood-sim`: simulated runs of the real nodes of a tree (`simulation`), and how simulated
-//! trees grow (`scale`).
+//! `sapwood-sim`: simulated runs of the real nodes of a tree (`simulation`), how simulated trees
+//! grow (`scale`), and figures of simulated groups (`group`).
 
+mod group;
 mod scale;
 mod simulation;
 

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use sapwood_sim::{Expect, Faults, Options, Outcome, Rule, Violation};
 
-use crate::scale;
+use crate::{group, scale};
 use report::{Progress, Report};
 use sapwood_command_line::exit::{Failure, print};
 
@@ -58,6 +58,8 @@ pub(crate) struct Arguments {
 enum Study {
     /// Show how a tree grows: up to a million back-ends without faults, against flat.
     Scale(scale::Arguments),
+    /// Measure a group of peers on a modelled network, all trees beside each other.
+    Group(group::Arguments),
 }
 
 /// How many seeds are run unless told otherwise.
@@ -65,8 +67,10 @@ const SEEDS: u64 = 1000;
 
 /// Runs the seeds and says what came of them.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    if let Some(Study::Scale(study)) = &arguments.study {
-        return scale::run(study);
+    match &arguments.study {
+        Some(Study::Scale(study)) => return scale::run(study),
+        Some(Study::Group(study)) => return group::run(study),
+        None => {}
     }
     let (first, count) = match arguments.seed {
         Some(seed) => (seed, 1),

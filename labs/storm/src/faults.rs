@@ -327,6 +327,6 @@ fn run_script(script: &Path, words: &[&str]) -> Result<(), Failure> {
     let mut process = Local.start(&order).map_err(|error| failed(&error.to_string()))?;
     match process.wait(SCRIPT_DEADLINE) {
         Some(exit) if exit.is_success() => Ok(()),
-        _ => Err(failed(&process.epitaph())),
+        _ => Err(failed(&process.exit_report())),
     }
 }

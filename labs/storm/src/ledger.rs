@@ -209,7 +209,7 @@ impl Ledger {
 
 #[cfg(test)]
 mod tests {
-    use sapwood::{Missing, Packet, Rank};
+    use sapwood::{Cause, Missing, Packet, Rank};
 
     use super::*;
     use crate::contribution::TAG;
@@ -224,7 +224,7 @@ mod tests {
         let missing = RankSet::range(0, 2).difference(contributors.as_ref());
         let missing = match missing.is_empty() {
             true => Vec::new(),
-            false => vec![Missing { ranks: missing, reason: "gone".into() }],
+            false => vec![Missing::new(missing, Cause::Died, "gone")],
         };
         let values = Kind::Concatenate.expected(&contributors, wave);
         Answer {
