@@ -41,9 +41,10 @@ help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: requirements-demo build shim ## watch LAMMPS on 8 ranks; leaves a report in demo-out/
+demo: requirements-demo build shim ## watch LAMMPS on 8 ranks, in a browser too; leaves a report in demo-out/
 	mkdir -p $(dir $(DEMO_OUT))
-	$(MPI_ENVIRONMENT) $(PROGRAM) mpi --ranks-per-leaf 1 --fan-out 2 --interval 1s --out $(DEMO_OUT) -- \
+	$(MPI_ENVIRONMENT) $(PROGRAM) mpi --ranks-per-leaf 1 --fan-out 2 --interval 1s --page \
+	    --out $(DEMO_OUT) -- \
 	    $(MPIRUN) -np $(DEMO_RANKS) --oversubscribe \
 	    lmp -in demo/in.melt -var steps $(DEMO_STEPS) -log none </dev/null
 
@@ -57,14 +58,18 @@ check: ## the quick loop: format, layers, house style, lints, unit tests
 
 .PHONY: build
 build: ## the release build: the programs and the C library
-	cargo build --release -p sapwood-c
+	cargo build --release -p sapwood-c -p sapwood-stacks
 	cargo node-program
 	cargo program
 
 .PHONY: labs
-labs: build ## the laboratory's programs: benchmarks, simulator, storm and soak
+labs: build instructions-program ## the laboratory's programs: benchmarks, simulator, storm and soak
 	cargo bench-program
-	cargo build --release -p sapwood-instructions -p sapwood-sim-program -p sapwood-storm
+	cargo build --release -p sapwood-sim-program -p sapwood-storm
+
+.PHONY: instructions-program
+instructions-program: ## only what counts instructions of the release build, with the C library and the stack reader
+	cargo build --release -p sapwood-c -p sapwood-stacks -p sapwood-instructions
 
 .PHONY: shim
 shim: build ## the MPI shims, one per MPI that is installed
@@ -86,7 +91,7 @@ c-test: ## only the C and C++ interfaces: sanitizers, valgrind, installed packag
 .PHONY: library-test
 library-test: build ## only loops in WebAssembly, in the C library and the program as they are released
 	SAPWOOD_LIBRARIES=$(abspath $(TARGET))/release SAPWOOD_NODE=$(abspath $(NODE)) \
-	    cargo test -p sapwood-c --test c_programs loops_in_webassembly
+	    cargo test --workspace --test c_programs loops_in_webassembly
 
 .PHONY: compat-test
 compat-test: build ## only MRNet's interface: its programs over all topologies
@@ -101,6 +106,13 @@ examples-test: build python-environment ## only the tools of examples/, in four 
 	[ -n "$$SAPWOOD_TESTS_BUILT" ] || cargo build -p sapwood-examples --examples
 	$(MAKE) -C bindings/mrnet
 	SAPWOOD_NODE=$(abspath $(NODE)) $(MAKE) -C examples check PYTHON=$(abspath target/python/environment/bin/python)
+
+.PHONY: page-test
+page-test: requirements-test ## only the page of sapwood mpi, in Debian's Chromium, with real programs, too
+	[ -n "$$SAPWOOD_TESTS_BUILT" ] || \
+	    cargo build --workspace --bin sapwood --bin sapwood-node --example synthetic_page
+	$(MAKE) -C bindings/mpi shims OUT=$(abspath $(TARGET))/debug/lib/sapwood
+	tools/web/page/run-tests
 
 .PHONY: guide-test
 guide-test: ## only the user's guide: builds it into target/guide/html
@@ -127,13 +139,17 @@ storm: labs ## networks under random faults, every answer checked: STORM_SECONDS
 	testbed/storm $(TARGET)/release/sapwood-storm $(STORM_SECONDS) --seed $(STORM_SEED) $(STORM_ARGUMENTS)
 
 .PHONY: testbed-test
-testbed-test: build python-environment ## launchers on 64 hosts of the test bed, as root: TESTBED_STORIES
+testbed-test: build shim python-environment ## launchers on 64 hosts of the test bed, as root: TESTBED_STORIES
 	$(MAKE) -C bindings/mrnet tests
 	testbed/tests/run $(PROGRAM) $(TESTBED_STORIES)
 ifeq ($(TESTBED_STORIES),)
 	cargo build -q -p sapwood-cli -p sapwood-node-program
 	TESTBED_HOSTS=8 testbed/tests/run $(TARGET)/debug/sapwood WrongClock
 endif
+
+.PHONY: exports-test
+exports-test: build shim ## only what the readers of every format make of a watched program
+	testbed/tests/exports $(PROGRAM)
 
 .PHONY: scrape-test
 scrape-test: build ## only what Debian's Prometheus makes of sapwood top

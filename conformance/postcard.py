@@ -49,6 +49,12 @@ CLAIM = Enum((
     ("Visitor", None),
     ("Joining", None),
 ))
+CAUSE = Enum((
+    ("Other", None), ("Left", None), ("Died", None), ("Exited", Struct((("status", "u32"),))),
+    ("Killed", Struct((("signal", "u32"),))), ("Silent", None), ("NeverStarted", None), ("Late", None),
+    ("Skipped", None), ("Away", None), ("FilterFailed", None), ("Refused", None), ("OutOfMemory", None),
+))
+LOSS = Struct((("rank", "u32"), ("back_ends", RANKS), ("reason", "reason"), ("cause", CAUSE)))
 PROBE = Enum((("Heartbeat", "u64"), ("Barrier", "u64")))
 TERMS = Struct((
     ("is_on", "bool"), ("orphan_limit", "u32"), ("grace", "u32"), ("silence", "u32"),
@@ -68,18 +74,18 @@ CONTROL = Enum((
         ("version", "u16"), ("claim", CLAIM), ("pid", "u32"), ("address", Option("text"))))),
     ("Welcome", Struct((
         ("parent", "u32"), ("rank", "u32"), ("back_ends", "u32"), ("plan", BYTES),
-        ("ancestors", ANCESTORS), ("terms", TERMS), ("keeps_time", "bool")))),
+        ("ancestors", ANCESTORS), ("terms", TERMS), ("is_responsive", "bool")))),
     ("Refused", Struct((("reason", "reason"),))),
     ("Reached", Struct((
         ("back_ends", RANKS),
         ("attach_points", List(Tuple(("u32", "text", RANKS)), ATTACH_POINTS_MAX))))),
     ("Failed", Struct((("rank", "u32"), ("text", "reason")))),
-    ("Lost", Struct((("rank", "u32"), ("back_ends", RANKS), ("reason", "reason")))),
+    ("Lost", LOSS),
     ("Open", STREAM),
     ("Close", Struct((("stream", "u32"),))),
     ("Fault", Struct((
         ("stream", "u32"), ("wave", Option("u64")), ("rank", "u32"), ("back_ends", RANKS),
-        ("reason", "reason")))),
+        ("reason", "reason"), ("cause", CAUSE)))),
     ("Credit", Struct((("stream", "u32"), ("bytes", "u32")))),
     ("Acknowledge", Struct((
         ("stream", "u32"), ("wave", "u64"), ("offset", "u64"), ("singles", "u64")))),
@@ -94,7 +100,7 @@ CONTROL = Enum((
     ("Resumed", None),
     ("Dissolve", None),
     ("Ancestry", Struct((("ancestors", ANCESTORS), ("repairs", "bool")))),
-    ("Broken", Struct((("rank", "u32"), ("back_ends", RANKS), ("reason", "reason")))),
+    ("Broken", LOSS),
     ("Repaired", Struct((
         ("rank", "u32"), ("adopter", "u32"), ("orphans", List("u32", ORPHANS_MAX)),
         ("back_ends", RANKS), ("waves", List(Tuple(("u32", "u64", "u64")), AFFECTED_MAX))))),

@@ -11,12 +11,13 @@ import unittest
 from stories import HOSTS, PROGRAM, is_dynamic, testbed
 from test_commands import Commands, Copies, Hosts, WarmTree
 from test_languages import Languages
+from test_mpi import MpiJobs
 from test_processors import Processors
 from test_slurm import Allocation
 from test_start import Ends, LostHosts, Outages, StartUp, Strangers, WrongClock
 
 __all__ = [
-    "Allocation", "Commands", "Copies", "Ends", "Hosts", "Languages", "LostHosts", "Outages", "Processors",
+    "Allocation", "Commands", "Copies", "Ends", "Hosts", "Languages", "LostHosts", "MpiJobs", "Outages", "Processors",
     "StartUp", "Strangers", "WarmTree", "WrongClock",
 ]
 

@@ -53,7 +53,7 @@ class Processors(Story):
         down = name(LIMITED - 1)
         testbed("kill", down)
         self.afterwards("boot", down)
-        run = [TESTBED, "login", PROGRAM, "run", "--cold", "-n", "-b", "-t", "1", "-f", str(LIMITED)]
+        run = [TESTBED, "login", PROGRAM, "run", "--cold", "-n", "-b", "-t", "2", "-f", str(LIMITED)]
         done = subprocess.run([*run, "-w", names(LIMITED), "true"], capture_output=True, text=True, check=False)
         said = [line for line in done.stderr.splitlines() if "missing: " in line]
         self.assertEqual(len(said), 1, done.stderr)

@@ -1,9 +1,9 @@
 //! The project's checks, as code: `cargo xtask check` is the quick loop, `cargo xtask ci` is all.
 //!
 //! Owns the list of commands and of their steps. What a step looks for is in the module of its
-//! name: [`alone`] for crates built by themselves, [`layers`], [`module_order`] and [`io_line`] for
-//! what may use what, [`tidy`] for the house style, [`packet_path`] for the names in that page,
-//! [`fuzz`] and [`demo`] for the longer runs.
+//! name: [`alone`] for crates built by themselves, [`layers`], [`module_order`], [`method_order`]
+//! and [`io_line`] for what may use what, [`tidy`] for the house style, [`packet_path`] for the
+//! names in that page, [`fuzz`] and [`demo`] for the longer runs.
 
 mod alone;
 mod command;
@@ -15,6 +15,7 @@ mod fuzz;
 mod io_line;
 mod layers;
 mod limit_values;
+mod method_order;
 mod module_order;
 mod packet_path;
 mod source;
@@ -33,9 +34,9 @@ cargo xtask COMMAND
 
   check        format, layers, house style, lints, unit tests: the quick loop
   ci           check, then each crate alone, documentation, release build, conformance, simulated
-               faults, a short storm and soak, tests of a scraper, of MPI programs, of MRNet's interface, of the
-               Python package, of launchers, of the tools of examples and of the guide, fuzzing, a
-               short demo
+               faults, a short storm and soak, tests of a scraper, of exports, of MPI programs, of MRNet's interface, of the
+               Python package, of launchers, of the tools of examples, of the page and of the guide,
+               fuzzing, a short demo
   layers       only: which crate may use which, and what may touch the world
   tidy         only: the house style
   packet-path  only: the names in docs/packet-path.md
@@ -89,28 +90,31 @@ fn check_steps() -> Vec<Step> {
     ]
 }
 
-/// All of it. What is released is built once, as users get it, and every step from there on runs
-/// that: library, program and wheel. The steps before run what is built for tests.
+/// All of it. What is released is built once, as users get it, and the steps from there on run
+/// that: library, program and wheel. Simulation, storm and soak run what is built for tests.
 fn ci_steps() -> Vec<Step> {
     let mut steps = check_steps();
     steps.extend([
         look("crates alone", alone::look),
         program("documentation", "env RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps", 10),
-        program("release build and MPI shims", "make build labs shim", 30),
+        program("release build and MPI shims", "make instructions-program build shim", 30),
         program("library as released", "env SAPWOOD_TESTS_BUILT=1 make library-test", 5),
         program("instructions per message", instructions(), 5),
         program("clock calls", clock_calls(), 2),
         program("conformance", "python3 conformance/check.py", 2),
         program("simulated faults", simulation(), 5),
         program("simulated faults, fresh seeds", fresh_simulation(), 5),
-        program("short storm", format!("make storm STORM_SECONDS={STORM_SECONDS}"), 5),
-        program("short soak", format!("make soak SOAK_SECONDS={SOAK_SECONDS}"), 5),
+        program("short storm", storm(), 5),
+        program("short soak", soak(), 5),
         program("scraped by Prometheus", scrape(), 3),
+        program("formats and their readers", exports(), 8),
         program("MPI tests", "env SAPWOOD_TESTS_BUILT=1 make test-mpi", 15),
         program("MRNet's interface", "make compat-test", 10),
         program("Python package", "make python-test", 15),
         program("launchers on hosts", launchers(), 10),
+        program("MPI jobs on hosts", mpi_jobs(), 10),
         program("tools of examples", "env SAPWOOD_TESTS_BUILT=1 make examples-test", 10),
+        program("page in a browser", "env SAPWOOD_TESTS_BUILT=1 make page-test", 15),
         program("guide", "make guide-test", 5),
         program("fuzz format", "cargo fmt --manifest-path fuzz/Cargo.toml --check", 2),
         look("fuzzing", fuzz::smoke),
@@ -131,15 +135,20 @@ fn launchers() -> String {
     )
 }
 
+/// MPI programs on five hosts of the test bed, with every launcher and every failure.
+fn mpi_jobs() -> String {
+    let program = release_program();
+    format!("env TESTBED_HOSTS=5 testbed/tests/run --if-able {program} MpiJobs")
+}
+
 /// The counts of the release build beside those that are kept.
 fn instructions() -> String {
     format!("{}-instructions --record labs/instructions/counts.json", release_program())
 }
 
-/// The released programs read their clocks without entering the kernel.
+/// The released communication process reads its clock without entering the kernel.
 fn clock_calls() -> String {
-    let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".into());
-    format!("labs/bench/clock_calls.py {target}/release")
+    format!("labs/bench/clock_calls.py {}-bench {}-node", test_program(), release_program())
 }
 
 /// Metrics of hosts as Debian's Prometheus takes them.
@@ -147,9 +156,24 @@ fn scrape() -> String {
     format!("testbed/tests/scrape {}", release_program())
 }
 
-/// Real nodes on a virtual clock, in the release build of the step before.
+/// What a watched program leaves, in every format, as its readers from PyPI see it.
+fn exports() -> String {
+    format!("testbed/tests/exports {}", release_program())
+}
+
+/// Real nodes on a virtual clock, in the build of the tests: its assertions look, too.
 fn simulation() -> String {
-    format!("{}-sim --seeds {SIM_SEEDS} --faults all", release_program())
+    format!("{}-sim --seeds {SIM_SEEDS} --faults all", test_program())
+}
+
+/// A storm of the build of the tests.
+fn storm() -> String {
+    format!("testbed/storm {}-storm {STORM_SECONDS} --seed 1", test_program())
+}
+
+/// A soak of the build of the tests.
+fn soak() -> String {
+    format!("{}-soak --seconds {SOAK_SECONDS}", test_program())
 }
 
 /// The same with seeds of this commit's own, which its report names: the same commit repeats them.
@@ -158,13 +182,21 @@ fn fresh_simulation() -> String {
     let head = head.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
     let first = head.ok().and_then(|head| u64::from_str_radix(head.get(..12)?, 16).ok());
     let first = first.unwrap_or(1 << 40);
-    format!("{}-sim --first {first} --seeds {FRESH_SEEDS} --faults all", release_program())
+    format!("{}-sim --first {first} --seeds {FRESH_SEEDS} --faults all", test_program())
 }
 
-/// The command that the step before has built; the laboratory's programs lie beside it.
+/// The command as it is released; what measures it lies beside it.
 fn release_program() -> String {
-    let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".into());
-    format!("{target}/release/sapwood")
+    format!("{}/release/sapwood", target())
+}
+
+/// The command as the tests have it; all programs of the laboratory lie beside it.
+fn test_program() -> String {
+    format!("{}/debug/sapwood", target())
+}
+
+fn target() -> String {
+    std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".into())
 }
 
 fn layers_look(root: &Path) -> Look {
@@ -173,6 +205,7 @@ fn layers_look(root: &Path) -> Look {
     let files = read(root)?;
     findings.extend(io_line::check(&table, &files));
     findings.extend(module_order::check(&table, &files));
+    findings.extend(method_order::check(&table, &files));
     let crates = table.crates.len();
     answer(findings, format!("{crates} crates use only what they may"))
 }

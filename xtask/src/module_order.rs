@@ -58,7 +58,7 @@ fn modules(folder: &str, sources: &[(String, String)]) -> BTreeSet<String> {
 }
 
 /// The top-level module that a file belongs to; none for the crate's root.
-fn module_of<'a>(folder: &str, path: &'a str) -> Option<&'a str> {
+pub fn module_of<'a>(folder: &str, path: &'a str) -> Option<&'a str> {
     let inside = path.strip_prefix(folder)?.strip_prefix("/src/")?;
     let first = inside.split('/').next()?;
     let name = first.strip_suffix(".rs").unwrap_or(first);

@@ -10,7 +10,7 @@ use crate::source::Source;
 pub const TARGET: Target = Target { name: "profile", run, repair: None };
 
 /// Lengths in a table, as `bindings/mpi/shim/table.h` draws it.
-const HEADER_BYTES: usize = 256;
+const HEADER_BYTES: usize = 512;
 const SLOT_BYTES: usize = 64;
 
 fn run(input: &[u8]) {
@@ -44,7 +44,7 @@ fn table(bytes: &[u8], is_bare: bool) -> Option<RankProfile> {
         let mut put = |at: usize, number: u32| {
             header[at..at + 4].copy_from_slice(&number.to_le_bytes());
         };
-        for (at, number) in [(8, 2), (12, HEADER_BYTES as u32), (16, 1), (20, 3), (32, 1)] {
+        for (at, number) in [(8, 3), (12, HEADER_BYTES as u32), (16, 1), (20, 3), (32, 1)] {
             put(at, number);
         }
         // The last places of slots hold names and, if there are three, an activity.
@@ -57,6 +57,10 @@ fn table(bytes: &[u8], is_bare: bool) -> Option<RankProfile> {
         let names_end = length as u32 - activities * SLOT_BYTES as u32;
         for (at, number) in [(188, names_end - names), (196, names_end), (216, activities)] {
             put(at, number);
+        }
+        // Histograms and tallies, of which there are none, come last.
+        for at in [256, 268] {
+            put(at, length as u32);
         }
     }
     let words = whole

@@ -148,8 +148,8 @@ impl World {
     /// All processes of a tree keep the rules: no link was broken for what was said over it.
     pub fn no_process_is_distrusted(&self) {
         for process in &self.processes {
-            let distrusts = process.node.distrusts();
-            assert!(distrusts.is_none(), "an honest process was broken off: {distrusts:?}");
+            let last_breach = process.node.last_breach();
+            assert!(last_breach.is_none(), "an honest process was broken off: {last_breach:?}");
         }
     }
 
