@@ -79,7 +79,7 @@ class Control:
             self.assertRegex(first, rf"^sapwood: rank 1 died first, [0-9.]+ s after the start: {cause}")
             self.assertTrue(others, end)
             for line in others:
-                self.assertRegex(line, r"^sapwood: ranks? [02,]+ followed: .*inside MPI_Barrier on MPI_COMM_WORLD")
+                self.assertRegex(line, r"^sapwood: ranks? [02,]+ followed: .*inside MPI_Sendrecv on MPI_COMM_WORLD")
 
     def test_ranks_that_are_ended_inside_finalize_are_lost_there(self):
         def end(run):
