@@ -86,6 +86,7 @@ fn interface_steps() -> Vec<Step> {
         Step::program("MPI jobs on hosts", mpi_jobs(), 10)
             .after(&[RELEASE])
             .with_tests(Selection::Instead("MpiJobs")),
+        Step::program("group in emulated clusters", group_demo(), 6).after(&[RELEASE]),
         Step::program("tools of examples", "env SAPWOOD_TESTS_BUILT=1 make examples-test", 10)
             .after(&[BUILD, RELEASE]),
         Step::program("page in a browser", "env SAPWOOD_TESTS_BUILT=1 make page-test", 15)
@@ -111,6 +112,11 @@ fn launchers() -> String {
 fn mpi_jobs() -> String {
     let program = release_program();
     format!("env TESTBED_HOSTS=5 testbed/tests/run --if-able {program} MpiJobs")
+}
+
+/// Members of a group on hosts of three clusters.
+fn group_demo() -> String {
+    format!("testbed/tests/group-demo --if-able {}", release_program())
 }
 
 /// The counts of the release build beside those that are kept.
