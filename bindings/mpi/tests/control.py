@@ -234,6 +234,7 @@ class Control:
                     self.assertLessEqual(event["calls"]["max"] - event["calls"]["min"], 1)
                     self.assertGreaterEqual(event["calls"]["max"], last)
                     last = event["calls"]["max"]
+        self.assertGreater(last, 0, "no record had all ranks")
         self.assertEqual(run.rounds[-1]["covered"], f"0-{RANKS - 1}")
 
     def test_a_program_balances_itself_by_advice(self):
