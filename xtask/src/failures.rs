@@ -34,6 +34,12 @@ impl Counts {
     }
 }
 
+/// What cargo says after a test program that has failed.
+const FAILED_PROGRAM: &str = "to rerun pass `";
+/// Lines that are kept from a remarkable one on, and in all.
+const FOLLOWING_LINES: usize = 12;
+const REMARKABLE_MAX: usize = 60;
+
 /// One test that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedTest {
@@ -47,9 +53,12 @@ pub struct FailedTest {
 pub struct Reading {
     pub counts: Counts,
     pub failed: Vec<FailedTest>,
-    /// Of cargo: failed tests of each test program so far, the last of which is being read.
-    programs: Vec<Vec<String>>,
-    is_list_of_programs: bool,
+    /// What a reader looks for first: panics and failed assertions, with the lines behind them.
+    pub remarkable: Vec<String>,
+    /// How many lines are still taken as remarkable.
+    follow: usize,
+    /// Of cargo: failed tests of the test program that is being read.
+    program: Vec<String>,
     /// Of unittest: tests that were run, until the line that says how many of them failed.
     ran: Option<u64>,
 }
@@ -60,6 +69,7 @@ impl Reading {
         if let Some(counts) = Counts::of_line(text) {
             self.counts.add(counts);
         }
+        self.remark(line);
         self.cargo(text);
         self.unittest(text);
         if let Some(name) = other_runner(text) {
@@ -74,31 +84,23 @@ impl Reading {
         }
     }
 
-    /// Names come first, each under its program; the arguments of the programs come at the end, in
-    /// the same order.
+    /// The names come first, then the arguments that build and run the program that has them.
     fn cargo(&mut self, text: &str) {
         if text.starts_with("Running ") || text.starts_with("Doc-tests ") {
-            self.programs.push(Vec::new());
+            self.program.clear();
         } else if let Some(name) =
             text.strip_prefix("test ").and_then(|rest| rest.strip_suffix(" ... FAILED"))
         {
-            match self.programs.last_mut() {
-                Some(names) => names.push(name.to_owned()),
-                None => self.note(name),
+            self.program.push(name.to_owned());
+        } else if let Some(rest) = text.split_once(FAILED_PROGRAM).map(|(_, rest)| rest) {
+            let package = rest.split('`').next().unwrap_or_default();
+            let mut names = std::mem::take(&mut self.program);
+            if names.is_empty() {
+                // A program that was killed names no test.
+                names.push(String::new());
             }
-        } else if text.starts_with("error: ")
-            && (text.ends_with("targets failed:") || text.ends_with("target failed:"))
-        {
-            self.programs.retain(|names| !names.is_empty());
-            self.programs.reverse();
-            self.is_list_of_programs = true;
-        } else if self.is_list_of_programs
-            && let Some(package) = text.strip_prefix('`').and_then(|rest| rest.strip_suffix('`'))
-        {
-            // A program that was killed says no names.
-            for name in self.programs.pop().unwrap_or_else(|| vec![String::new()]) {
-                self.failed.push(FailedTest { name, package: package.to_owned() });
-            }
+            let test = |name| FailedTest { name, package: package.to_owned() };
+            self.failed.extend(names.into_iter().map(test));
         }
     }
 
@@ -123,9 +125,24 @@ impl Reading {
         }
     }
 
-    /// Tests of programs that cargo did not list at the end, because it was ended before.
+    /// Keeps some lines from each panic, failed assertion and named failure on.
+    fn remark(&mut self, line: &str) {
+        let is_begin = ["panicked at", "FAIL: ", "ERROR: ", "not ok ", "Error: ", " ... FAILED"]
+            .iter()
+            .any(|sign| line.contains(sign))
+            || line.starts_with("error");
+        if is_begin {
+            self.follow = FOLLOWING_LINES;
+        }
+        if self.follow > 0 && self.remarkable.len() < REMARKABLE_MAX {
+            self.follow -= 1;
+            self.remarkable.push(line.to_owned());
+        }
+    }
+
+    /// Tests of a program that was ended before cargo could say which it is.
     pub fn finish(&mut self) {
-        for name in std::mem::take(&mut self.programs).concat() {
+        for name in std::mem::take(&mut self.program) {
             self.note(&name);
         }
     }
@@ -172,17 +189,20 @@ test result: ok. 1 passed; 0 failed; 0 ignored
 test first ... FAILED
 test second ... FAILED
 test result: FAILED. 3 passed; 2 failed; 0 ignored
+error: test failed, to rerun pass `-p x --test b`
      Running tests/c.rs (target/debug/deps/c-3)
-test third ... FAILED
-test result: FAILED. 0 passed; 1 failed; 0 ignored
+test third ...
+thread 'main' panicked at c.rs:1:1
+error: test failed, to rerun pass `-p y --test c`
 error: 2 targets failed:
     `-p x --test b`
     `-p y --test c`",
         );
-        assert_eq!(reading.counts, Counts { passed: 4, failed: 3 });
+        assert_eq!(reading.counts, Counts { passed: 4, failed: 2 });
         let expected =
-            [("first", "-p x --test b"), ("second", "-p x --test b"), ("third", "-p y --test c")];
+            [("first", "-p x --test b"), ("second", "-p x --test b"), ("", "-p y --test c")];
         assert_eq!(names(&reading), expected);
+        assert!(reading.remarkable.iter().any(|line| line.contains("c.rs:1:1")));
     }
 
     #[test]

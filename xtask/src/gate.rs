@@ -41,13 +41,19 @@ pub fn check_steps() -> Vec<Step> {
 pub fn ci_steps() -> Vec<Step> {
     let mut steps = check_steps();
     steps.extend([
-        Step::program("crates alone", "cargo xtask alone", 15),
+        // From here on beside the tests, which wait more than they compute.
+        Step::program(RELEASE, "make instructions-program build shim", 40).after(&[BUILD]).beside(),
+        Step::program("crates alone", "cargo xtask alone", 20).after(&[BUILD]).beside(),
         Step::program(
             "documentation",
             "env RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps",
-            10,
-        ),
-        Step::program(RELEASE, "make instructions-program build shim", 30),
+            20,
+        )
+        .after(&[BUILD])
+        .beside(),
+        Step::program("kept inputs of fuzz targets", "cargo xtask fuzz", 30)
+            .after(&[BUILD])
+            .beside(),
     ]);
     steps.extend(engine_steps());
     steps.extend(interface_steps());
@@ -57,16 +63,16 @@ pub fn ci_steps() -> Vec<Step> {
 /// The engine as it is released, its formats, and runs under faults.
 fn engine_steps() -> Vec<Step> {
     vec![
+        Step::program("fuzz format", "cargo fmt --manifest-path fuzz/Cargo.toml --check", 2),
+        Step::program("conformance", "python3 conformance/check.py", 2),
+        Step::program("simulated faults", simulation(), 20).after(&[BUILD]),
+        Step::program("short storm", storm(), 5).after(&[BUILD]),
+        Step::program("short soak", soak(), 5).after(&[BUILD]),
+        Step::program("guide", "make guide-test", 5),
         Step::program("library as released", "env SAPWOOD_TESTS_BUILT=1 make library-test", 5)
             .after(&[BUILD, RELEASE]),
         Step::program("instructions per message", instructions(), 5).after(&[RELEASE]),
         Step::program("clock calls", clock_calls(), 2).after(&[BUILD, RELEASE]),
-        Step::program("conformance", "python3 conformance/check.py", 2),
-        Step::program("simulated faults", simulation(), 10).after(&[BUILD]),
-        Step::program("short storm", storm(), 5).after(&[BUILD]),
-        Step::program("short soak", soak(), 5).after(&[BUILD]),
-        Step::program("fuzz format", "cargo fmt --manifest-path fuzz/Cargo.toml --check", 2),
-        Step::program("kept inputs of fuzz targets", "cargo xtask fuzz", 15),
     ]
 }
 
@@ -91,7 +97,6 @@ fn interface_steps() -> Vec<Step> {
             .after(&[BUILD, RELEASE]),
         Step::program("page in a browser", "env SAPWOOD_TESTS_BUILT=1 make page-test", 15)
             .after(&[BUILD]),
-        Step::program("guide", "make guide-test", 5),
         Step::program("demo", demo_run(), 10).after(&[RELEASE]),
         Step::look("demo report", demo::look).after(&["demo"]),
     ]

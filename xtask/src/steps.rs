@@ -1,4 +1,4 @@
-//! Runs named steps one after another, all of them, and lists at the end what has failed.
+//! Runs named steps, all of them, in two lanes beside each other, and lists at the end what failed.
 //!
 //! A step either looks at the repository itself ([`Act::Look`]) or runs a program
 //! ([`Act::Program`]), whose output goes into a file of its own ([`LOGS`]). Of a step that passes
@@ -10,6 +10,8 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::failures::{Counts, FailedTest, Reading};
@@ -22,7 +24,7 @@ pub type Look = Result<String, Vec<Finding>>;
 /// The folder of the logs, below the build's.
 pub const LOGS: &str = "checks";
 /// Lines of a failed step's output that are printed.
-const LAST_LINES: usize = 60;
+const LAST_LINES: usize = 40;
 
 /// One named step.
 pub struct Step {
@@ -30,6 +32,15 @@ pub struct Step {
     pub act: Act,
     /// The steps without which this one cannot run.
     pub needs: &'static [&'static str],
+    pub lane: Lane,
+}
+
+/// The steps of a lane run one after another, beside those of the other lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lane {
+    First,
+    /// For builds that leave a processor idle while they link.
+    Second,
 }
 
 /// What a step does.
@@ -52,19 +63,25 @@ pub enum Selection {
 impl Step {
     /// A step that looks at the repository.
     pub fn look(name: &'static str, look: fn(&Path) -> Look) -> Step {
-        Step { name, act: Act::Look(look), needs: &[] }
+        Step { name, act: Act::Look(look), needs: &[], lane: Lane::First }
     }
 
     /// A step that runs a program, given as words with a blank between them.
     pub fn program(name: &'static str, line: impl Into<String>, minutes: u64) -> Step {
         let deadline = Duration::from_secs(60 * minutes);
         let act = Act::Program { line: line.into(), deadline, selection: Selection::None };
-        Step { name, act, needs: &[] }
+        Step { name, act, needs: &[], lane: Lane::First }
     }
 
     /// The same after other steps.
     pub fn after(mut self, needs: &'static [&'static str]) -> Step {
         self.needs = needs;
+        self
+    }
+
+    /// The same, in the second lane.
+    pub fn beside(mut self) -> Step {
+        self.lane = Lane::Second;
         self
     }
 
@@ -96,43 +113,91 @@ pub struct Outcome {
     pub took: Duration,
     pub counts: Counts,
     pub failed: Vec<FailedTest>,
-    /// What a reader needs of a failure: the last lines of output, or all findings.
+    /// What a reader needs of a failure: its remarkable lines or the last ones, or all findings.
     pub last: Vec<String>,
     /// Where the whole output is, if there is any.
     pub log: Option<PathBuf>,
 }
 
-/// Runs the steps in order; true if all passed.
+/// Runs the steps of each lane in order; true if all passed.
 pub fn run_all(title: &str, root: &Path, steps: &[Step]) -> bool {
     let began = Instant::now();
-    let mut outcomes: Vec<Option<Outcome>> = Vec::new();
-    for (index, step) in steps.iter().enumerate() {
-        let missing = missing_need(step, &steps[..index], &outcomes);
-        let place = format!("{}/{}", index + 1, steps.len());
-        if let Some(need) = missing {
-            println!("{title} {place}: {} is skipped: it needs '{need}'", step.name);
-            outcomes.push(None);
-            continue;
-        }
-        println!("{title} {place}: {} ...", step.name);
-        let outcome = perform(root, step, title);
-        tell(step, &outcome);
-        outcomes.push(Some(outcome));
-    }
-    summarise(title, steps, &outcomes, began.elapsed())
+    let board = Board::new(steps);
+    thread::scope(|scope| {
+        scope.spawn(|| run_lane(title, root, &board, Lane::Second));
+        run_lane(title, root, &board, Lane::First);
+    });
+    summarise(title, steps, &board.outcomes(), began.elapsed())
 }
 
-/// A step among those before that this one needs and that has not passed.
-fn missing_need(
-    step: &Step,
-    before: &[Step],
-    outcomes: &[Option<Outcome>],
-) -> Option<&'static str> {
-    let has_passed = |need: &str| {
-        let at = before.iter().position(|other| other.name == need);
-        at.is_none_or(|at| outcomes[at].as_ref().is_some_and(|outcome| outcome.passed))
-    };
-    step.needs.iter().find(|need| !has_passed(need)).copied()
+fn run_lane(title: &str, root: &Path, board: &Board, lane: Lane) {
+    let steps = board.steps;
+    for (index, step) in steps.iter().enumerate().filter(|(_, step)| step.lane == lane) {
+        let place = format!("{title} {}/{}: {}", index + 1, steps.len(), step.name);
+        if let Some(need) = board.wait_for_needs(index) {
+            println!("{place} is skipped: it needs '{need}'");
+            board.settle(index, None);
+            continue;
+        }
+        println!("{place} ...");
+        let outcome = perform(root, step, title);
+        tell(step, &outcome);
+        board.settle(index, Some(outcome));
+    }
+}
+
+/// What has come of each step so far, for both lanes.
+struct Board<'a> {
+    steps: &'a [Step],
+    slots: Mutex<Vec<Slot>>,
+    has_changed: Condvar,
+}
+
+enum Slot {
+    Open,
+    Skipped,
+    Done(Outcome),
+}
+
+impl<'a> Board<'a> {
+    fn new(steps: &'a [Step]) -> Board<'a> {
+        let slots = Mutex::new(steps.iter().map(|_| Slot::Open).collect());
+        Board { steps, slots, has_changed: Condvar::new() }
+    }
+
+    /// Waits until all that a step needs is settled; gives what of it has not passed. What is not
+    /// among the steps before it is taken as there: the step is run by itself.
+    fn wait_for_needs(&self, index: usize) -> Option<&'static str> {
+        let before = &self.steps[..index];
+        let at = |need: &str| before.iter().position(|step| step.name == need);
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        for need in self.steps[index].needs {
+            let Some(at) = at(need) else { continue };
+            while matches!(slots[at], Slot::Open) {
+                slots = self.has_changed.wait(slots).unwrap_or_else(PoisonError::into_inner);
+            }
+            if !matches!(&slots[at], Slot::Done(outcome) if outcome.passed) {
+                return Some(need);
+            }
+        }
+        None
+    }
+
+    fn settle(&self, index: usize, outcome: Option<Outcome>) {
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        slots[index] = outcome.map_or(Slot::Skipped, Slot::Done);
+        self.has_changed.notify_all();
+    }
+
+    /// The outcome of each step; none of one that was skipped.
+    fn outcomes(self) -> Vec<Option<Outcome>> {
+        let slots = self.slots.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let outcome = |slot| match slot {
+            Slot::Done(outcome) => Some(outcome),
+            Slot::Open | Slot::Skipped => None,
+        };
+        slots.into_iter().map(outcome).collect()
+    }
 }
 
 /// Says how a step has ended.
@@ -143,7 +208,7 @@ fn tell(step: &Step, outcome: &Outcome) {
             0 => outcome.last.last().cloned().unwrap_or_default(),
             passed => format!("{passed} tests"),
         };
-        println!("    ok in {seconds:.1} s  {what}");
+        println!("    ok in {seconds:.1} s: {}: {what}", step.name);
         return;
     }
     for line in &outcome.last {
@@ -235,7 +300,7 @@ fn execute(root: &Path, title: &str, name: &str, command: Command, deadline: Dur
     };
     let mut file = file.map(BufWriter::new);
     let mut reading = Reading::default();
-    let mut last = VecDeque::new();
+    let mut last: VecDeque<String> = VecDeque::new();
     let result = command::run(command, deadline, &mut |line| {
         reading.line(line);
         // A full disk spoils the log, not the step.
@@ -248,6 +313,9 @@ fn execute(root: &Path, title: &str, name: &str, command: Command, deadline: Dur
     reading.finish();
     let counts = reading.counts;
     let passed = result.is_ok() && counts.failed == 0;
+    if !passed && !reading.remarkable.is_empty() {
+        last = reading.remarkable.into();
+    }
     last.extend(result.err());
     Outcome { passed, took: Duration::ZERO, counts, failed: reading.failed, last: last.into(), log }
 }
@@ -309,14 +377,26 @@ mod tests {
 
     #[test]
     fn a_step_is_skipped_only_if_what_it_needs_has_failed() {
-        let steps = [Step::look("one", wrong), Step::look("two", right)];
-        let outcomes: Vec<_> =
-            steps.iter().map(|step| Some(perform(&root(), step, "sample"))).collect();
-        let needing = |needs| Step::look("three", right).after(needs);
-        assert_eq!(missing_need(&needing(&["one"]), &steps, &outcomes), Some("one"));
-        assert_eq!(missing_need(&needing(&["two"]), &steps, &outcomes), None);
-        // A step that is run by itself has nothing before it.
-        assert_eq!(missing_need(&needing(&["one"]), &[], &[]), None);
+        let needing = |name, needs| Step::look(name, right).after(needs);
+        let steps = [
+            Step::look("one", wrong).beside(),
+            Step::look("two", right),
+            needing("three", &["one"]),
+            needing("four", &["two"]).beside(),
+            needing("five", &["three"]),
+            needing("six", &["not there"]),
+        ];
+        let board = Board::new(&steps);
+        thread::scope(|scope| {
+            scope.spawn(|| run_lane("sample", &root(), &board, Lane::Second));
+            run_lane("sample", &root(), &board, Lane::First);
+        });
+        let passed: Vec<_> = board
+            .outcomes()
+            .iter()
+            .map(|slot| slot.as_ref().map(|outcome| outcome.passed))
+            .collect();
+        assert_eq!(passed, [Some(false), Some(true), None, Some(true), None, Some(true)]);
     }
 
     #[test]
