@@ -60,10 +60,10 @@ struct AttachArguments {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Write profile.json to this file.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = super::json_file)]
     json: Option<PathBuf>,
     /// Show no table, neither while the program runs nor at its end.
-    #[arg(long)]
+    #[arg(short, long)]
     quiet: bool,
 }
 

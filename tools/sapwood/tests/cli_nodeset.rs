@@ -14,11 +14,14 @@ fn calculated(arguments: &[&str]) -> String {
 
 #[test]
 fn sets_are_expanded_folded_and_counted() {
-    let table: [(&[&str], &str); 20] = [
+    let table: [(&[&str], &str); 23] = [
         (&["expand", "n[1-3]"], "n1 n2 n3"),
         (&["expand", "-S", ",", "-O", "%s.site", "n[1-2]"], "n1.site,n2.site"),
         (&["expand", "-S", "\\n", "n[1-2]"], "n1\nn2"),
         (&["fold", "n1", "n3", "n2"], "n[1-3]"),
+        (&["fold", "-O", "p-%s", "a[0-1]"], "p-a[0-1]"),
+        (&["fold", "-O", "%s-%s", "a[0-1]"], "a0-a0,a1-a1"),
+        (&["count", "-O", "%s hosts", "n[1-3]"], "3 hosts"),
         (&["count", "n[1-1000]", "n5"], "1000"),
         (&["index", "n7", "n[1-9]"], "6"),
         (&["split", "2", "n[1-5]"], "n[1-3]\nn[4-5]"),

@@ -53,6 +53,7 @@ fn options_that_make_no_sense_are_refused() {
     refused_because("--topology 2x -- ls", "topology");
     refused_because("--topology 2 --fan-out 4 -- ls", "cannot be used with");
     refused_because("--mpi other -- ls", "openmpi");
+    refused_because("--json - -- ls", "standard output is the program's");
     refused_because("--interval 2h -- ls", "a time from 10 ms");
     refused_because("--histogram MPI_Send:foo -- ls", "there is no metric 'foo'");
     refused_because("--interfaces zzz0 -- ls", "'zzz0' chooses no interface of this machine");
