@@ -35,11 +35,11 @@ def marked(mark):
                 yield int(pid), command
 
 
-def kill(pids, number=signal.SIGKILL):
-    """Sends a signal to processes, of which one may end by the end of another."""
+def kill(pids):
+    """Kills processes, of which one may end by the end of another."""
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, number)
+            os.kill(pid, signal.SIGKILL)
 
 
 def end_what_is_left(mark, seconds_max=GONE_SECONDS_MAX):
