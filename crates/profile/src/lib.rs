@@ -72,7 +72,7 @@ mod table;
 mod tally;
 mod three_phase;
 
-pub use activity::{
+pub use activity::{CallInProgress,
     ACTIVITY_KINDS_MAX, Activities, Activity, ActivityKind, ActivityStatistics, Condition, Peer,
 };
 pub use class::{Class, ClassTotal};

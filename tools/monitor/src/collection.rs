@@ -23,7 +23,7 @@ use sapwood_report::{
     Analysis, FirstLost, HostRanks, Intervals, Missing, Outdated, RoundRecord, Standstill,
     Standstills,
 };
-use sapwood_trace::Findings;
+use sapwood_trace::{Findings, Standing};
 
 use super::Arguments;
 use super::analysis::{Head, Inquiry};
@@ -38,6 +38,7 @@ use super::processes;
 use super::say::say;
 use super::stack_reader;
 use super::tallies::{self, Answers, Extras, TALLIES, TALLY_ROWS};
+use super::standing::{Held, StandingWatch};
 use super::waits::WaitsInquiry;
 use sapwood_command_line::exit::Failure;
 use sapwood_hosts::{absence, notices};
@@ -75,6 +76,8 @@ pub(crate) struct Collection {
     places: Stream,
     network: Network,
     leaves: Leaves,
+    /// The program's name, for those who ask.
+    pub(crate) program: String,
     asked: u64,
     /// Who serves whom, on which host.
     known: Places,
@@ -93,6 +96,8 @@ pub(crate) struct Collection {
     extras: Extras,
     /// Opened when ranks record their events first.
     waits: Option<WaitsInquiry>,
+    /// Where ranks stand that wait for long, if that is to be told.
+    pub(crate) standing: Option<StandingWatch>,
     /// The next wave of the last rounds.
     last_wave: Wave,
     /// What has been collected.
@@ -144,6 +149,11 @@ pub(crate) struct Collected {
     pub(crate) tallies: Answers,
     /// Who waited for whom, if that was asked for.
     pub(crate) waits: Option<Findings>,
+    /// The verdict that held at the end, and how many did before.
+    pub(crate) held: Option<Held>,
+    pub(crate) passed: u64,
+    /// Where ranks stood last.
+    pub(crate) standing: Option<Standing>,
 }
 
 impl Collection {
@@ -190,19 +200,24 @@ impl Collection {
             stacks: None,
             stacks_asked: 0,
             places: network.stream(&everyone).wave(WaveRule::Immediate).open()?,
-            network,
             asked: 0,
             known,
             placed: 0,
             absences: BTreeMap::new(),
-            long: interval.max(LONG_MIN),
+            long: arguments.deadline.unwrap_or(interval).max(LONG_MIN),
+            standing: match arguments.deadline {
+                Some(deadline) => Some(StandingWatch::open(&network, deadline)?),
+                None => None,
+            },
             extras: arguments.extras,
             waits: None,
             last_wave: 1,
             // Every program has a rank 0.
             result: Collected { round: Round::new(job.ranks.unwrap_or(1)), ..Collected::default() },
             world_size: 0,
+            program: job.program.clone(),
             leaves,
+            network,
         };
         collection.wait_until_ready()?;
         Ok(collection)
@@ -395,12 +410,47 @@ impl Collection {
                 self.result.before = (self.result.rounds > 0).then_some(before);
                 self.result.rounds += 1;
                 has_come = true;
+                self.ask_standing();
             }
         }
         if has_come {
             self.guidance.advise(&self.result.round);
         }
         (has_come, line)
+    }
+
+    /// Asks where ranks stand, if some wait for long.
+    fn ask_standing(&mut self) {
+        let (size, long) = (self.world_size, self.long);
+        if let Some(standing) = &mut self.standing {
+            standing.step(&self.result.round, |wave| leaf::question(size, wave, long));
+        }
+    }
+
+    /// Asks where ranks stand, whether or not they wait.
+    pub(crate) fn look_at_standing(&mut self, deadline: Duration) {
+        if self.standing.is_none() {
+            self.standing = StandingWatch::open(&self.network, deadline).ok();
+        }
+        let (size, long) = (self.world_size, self.long);
+        if let Some(standing) = &mut self.standing {
+            standing.look(deadline, |wave| leaf::question(size, wave, long));
+        }
+    }
+
+    /// Takes what is known of where ranks stand; whether a verdict is to be told.
+    pub(crate) fn take_verdict(&mut self, elapsed: Duration) -> bool {
+        self.standing.as_mut().is_some_and(|standing| standing.take(elapsed).is_some())
+    }
+
+    /// What was known last of where ranks stand, and names for all communicators.
+    fn last_standing(&mut self, wait: Duration) {
+        let (size, long) = (self.world_size, self.long);
+        let Some(standing) = &mut self.standing else { return };
+        self.result.held = standing.held().cloned();
+        self.result.passed = standing.passed();
+        standing.finish(|wave| leaf::question(size, wave, long), wait);
+        self.result.standing = standing.latest().cloned();
     }
 
     /// Asks for the call stacks of all ranks.
@@ -569,6 +619,7 @@ impl Collection {
         self.all_places(LAST_TIMEOUT);
         // Of a program that has ended there is no "yet".
         self.result.missing.retain(|missing| !has_ended || missing.reason != NOT_YET);
+        self.last_standing(LAST_TIMEOUT);
         if self.last_round_at_rest(wait, has_ended) {
             self.result.rows = self.all_rows(ROWS, self.question(0), wait);
             self.result.tallies = self.tallies(wait);
@@ -602,11 +653,12 @@ impl Collection {
             guidance,
             stacks,
             waits,
+            standing,
             network,
             result,
             ..
         } = self;
-        drop((live, last, rows, places, inquiry, guidance, stacks, waits));
+        drop((live, last, rows, places, inquiry, guidance, stacks, waits, standing));
         // Whatever does not end by itself is ended by the network; the results are here already.
         let _ = network.close();
         result

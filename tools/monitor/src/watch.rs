@@ -20,6 +20,7 @@ use super::say::say;
 use super::screen::Screen;
 use super::shim;
 use super::stacks::StackWatch;
+use super::why::Listener;
 use super::{tallies, waits};
 use sapwood_command_line::exit::{Failure, OWN_FAILURE};
 use sapwood_hosts::signals::{Signals, stop_this_process, terminal_signals_our_group};
@@ -219,6 +220,8 @@ pub(crate) struct Views<'a> {
     pub(crate) screen: Screen,
     pub(crate) outputs: &'a mut Outputs,
     pub(crate) page: &'a mut RunPage,
+    /// Is told why ranks wait, each verdict once.
+    pub(crate) listener: Option<Listener<'a>>,
 }
 
 impl Views<'_> {
@@ -362,6 +365,9 @@ impl Run {
             let (has_come, line) = collection.take(elapsed);
             if has_come {
                 views.show(job, collection, elapsed, interval);
+            }
+            if let (true, Some(tell)) = (collection.take_verdict(elapsed), &mut views.listener) {
+                tell(&collection.why(&job.program, elapsed));
             }
             let mut places = Vec::new();
             if let Some(stacks) = &mut self.stacks {
