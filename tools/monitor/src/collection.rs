@@ -152,6 +152,8 @@ pub(crate) struct Collected {
     /// The verdict that held at the end, and how many did before.
     pub(crate) held: Option<Held>,
     pub(crate) passed: u64,
+    /// Whether the user has ended the program.
+    pub(crate) was_told_to_end: bool,
     /// Where ranks stood last.
     pub(crate) standing: Option<Standing>,
 }
@@ -443,10 +445,21 @@ impl Collection {
         self.standing.as_mut().is_some_and(|standing| standing.take(elapsed).is_some())
     }
 
+    /// The program is told to end.
+    pub(crate) fn note_ending(&mut self) {
+        if let Some(standing) = &mut self.standing {
+            standing.note_ending();
+        }
+    }
+
     /// What was known last of where ranks stand, and names for all communicators.
-    fn last_standing(&mut self, wait: Duration) {
+    fn last_standing(&mut self, code: Option<i32>, wait: Duration) {
         let (size, long) = (self.world_size, self.long);
         let Some(standing) = &mut self.standing else { return };
+        if code == Some(0) {
+            standing.note_good_end();
+        }
+        self.result.was_told_to_end = standing.is_ending();
         self.result.held = standing.held().cloned();
         self.result.passed = standing.passed();
         standing.finish(|wave| leaf::question(size, wave, long), wait);
@@ -619,7 +632,7 @@ impl Collection {
         self.all_places(LAST_TIMEOUT);
         // Of a program that has ended there is no "yet".
         self.result.missing.retain(|missing| !has_ended || missing.reason != NOT_YET);
-        self.last_standing(LAST_TIMEOUT);
+        self.last_standing(code, LAST_TIMEOUT);
         if self.last_round_at_rest(wait, has_ended) {
             self.result.rows = self.all_rows(ROWS, self.question(0), wait);
             self.result.tallies = self.tallies(wait);

@@ -92,7 +92,7 @@ pub(crate) fn watch(
     let started = Instant::now();
     let program = start(job, base, arguments, (Duration::ZERO, views.has_keys()))?;
     let mut run =
-        Run { program, signals, interrupted: None, is_blind: false, stacks: None, requests };
+        Run { program, signals, interrupted: None, is_blind: false, is_ending: false, stacks: None, requests };
     views.outputs.begin();
     Ok(follow(&mut run, job, collection, started, arguments, &mut views))
 }
@@ -115,7 +115,7 @@ pub(crate) fn watch_later(
     let program = start(job, base, arguments, (LEAF_WAIT, views.has_keys()))?;
     views.outputs.begin();
     let mut run =
-        Run { program, signals, interrupted: None, is_blind: false, stacks: None, requests };
+        Run { program, signals, interrupted: None, is_blind: false, is_ending: false, stacks: None, requests };
     let settled = match &job.in_world {
         Some(_) => Ok(()),
         None => match run.until_placed(base) {
@@ -284,6 +284,8 @@ struct Run {
     signals: Signals,
     /// When the last interrupt came.
     interrupted: Option<Instant>,
+    /// Whether a signal that ends it was passed on just now.
+    is_ending: bool,
     /// Whether the tree's loop has failed, so that the program is waited for without it.
     is_blind: bool,
     /// Once the tree stands.
@@ -357,6 +359,9 @@ impl Run {
                 self.end_at_once();
                 return None;
             }
+            if std::mem::take(&mut self.is_ending) {
+                collection.note_ending();
+            }
             views.outputs.serve();
             if views.screen.react() {
                 views.close(collection);
@@ -402,6 +407,10 @@ impl Run {
     /// once. The terminal sends what is typed (Ctrl-C, Ctrl-\\, Ctrl-Z) to the program by itself.
     fn pass_signals_on(&mut self) -> bool {
         for signal in self.signals.take() {
+            self.is_ending |= matches!(
+                signal,
+                Signal::INT | Signal::TERM | Signal::QUIT | Signal::HUP
+            );
             let is_typed = matches!(signal, Signal::INT | Signal::QUIT | Signal::TSTP);
             if signal == Signal::INT {
                 let now = Instant::now();

@@ -101,7 +101,9 @@ fn at_end(program: &str, elapsed: Duration, collected: &Collected) -> Why {
         passed: collected.passed,
         findings: collected.waits.as_ref(),
     });
-    why.deaths = Death::lines(&collected.deaths.section(), DEATHS_MAX);
+    if !collected.was_told_to_end {
+        why.deaths = Death::lines(&collected.deaths.section(), DEATHS_MAX);
+    }
     if let Some(outdated) = &collected.outdated {
         why.unknown.push(format!("the end: {}", outdated.reason));
     }

@@ -190,7 +190,8 @@ fn seats(
         };
         standing.seats.insert((space.identity, rank), seat);
         let name = table.communicator(space.handle);
-        if !name.is_empty() && name != "a communicator" {
+        // A name that only tells the size says less than the seat.
+        if !name.is_empty() && !name.starts_with("a communicator") {
             standing.add_name(space.identity, name);
         }
     }

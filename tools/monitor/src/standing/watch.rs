@@ -14,6 +14,10 @@ use super::StandingInquiry;
 
 /// How often names of communicators are looked up where no rank waits.
 const NAMES_INTERVAL: Duration = Duration::from_secs(5);
+/// A verdict that was not seen for so long holds no more.
+const UNSEEN_TIME: Duration = Duration::from_secs(1);
+/// What is seen for so long after a program was told to end is no reason.
+const ENDING_TIME: Duration = Duration::from_secs(10);
 /// Verdicts that are told one by one, at most.
 const TOLD_MAX: usize = 32;
 
@@ -36,6 +40,10 @@ pub(crate) struct StandingWatch {
     held: Option<Held>,
     /// Whether ranks have gone while a verdict held.
     is_frozen: bool,
+    /// Since when it has not been seen any more.
+    unseen: Option<Instant>,
+    /// When the program was last told to end.
+    ending: Option<Instant>,
     /// Verdicts that held and hold no longer.
     passed: u64,
     latest: Option<Standing>,
@@ -56,6 +64,8 @@ impl StandingWatch {
             told: Vec::new(),
             held: None,
             is_frozen: false,
+            unseen: None,
+            ending: None,
             passed: 0,
             latest: None,
             looks: 0,
@@ -94,7 +104,7 @@ impl StandingWatch {
         self.latest = Some(standing.clone());
         let had_gone = self.held.as_ref().map(|held| gone_of(held));
         self.is_frozen |= had_gone.is_some_and(|before| gone > before);
-        if self.is_frozen {
+        if self.is_frozen || self.ending.is_some_and(|ending| ending.elapsed() < ENDING_TIME) {
             return false;
         }
         let verdict = Verdict::of(&standing, self.deadline_ns / 2);
@@ -103,9 +113,14 @@ impl StandingWatch {
         });
         let Some(verdict) = verdict else {
             self.before = None;
-            self.passed += u64::from(self.held.take().is_some());
+            // A rank that is ended may go on for a moment before.
+            let unseen = *self.unseen.get_or_insert_with(Instant::now);
+            if unseen.elapsed() >= UNSEEN_TIME {
+                self.passed += u64::from(self.held.take().is_some());
+            }
             return false;
         };
+        self.unseen = None;
         let is_steady = self.before.as_ref().is_some_and(|before| before.is_like(&verdict));
         self.before = Some(verdict.clone());
         if !is_steady {
@@ -122,6 +137,21 @@ impl StandingWatch {
     /// How many answers have come.
     pub(crate) fn looks(&self) -> u64 {
         self.looks
+    }
+
+    /// The program is told to end: what is seen from now on is no reason.
+    pub(crate) fn note_ending(&mut self) {
+        self.ending = Some(Instant::now());
+    }
+
+    /// Whether it was told so.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.ending.is_some_and(|ending| ending.elapsed() < ENDING_TIME)
+    }
+
+    /// The program has ended in order: it was not stuck then.
+    pub(crate) fn note_good_end(&mut self) {
+        self.passed += u64::from(self.held.take().is_some());
     }
 
     /// The verdict that holds.

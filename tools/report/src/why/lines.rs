@@ -14,8 +14,8 @@ const PLACES_BESIDE: usize = 2;
 const GROUPS: usize = 3;
 /// Lines of those that wait.
 const WAITING: usize = 6;
-/// A place that takes less than this part of the ranks' time is not told beside others.
-const SHARE_MIN: f64 = 0.001;
+/// A place that takes less than this part of the ranks' time is not told.
+const SHARE_MIN: f64 = 0.01;
 
 impl Stuck {
     /// Lines for people: what holds the ranks, and who waits.
@@ -48,9 +48,13 @@ impl Why {
             lines.push(format!("ranks were found waiting {times} before, and went on ({})", self.passed));
         }
         let most = if self.stuck.is_some() { PLACES_BESIDE } else { PLACES };
-        let slow = self.slow.iter().take(most);
-        for (at, place) in slow.enumerate().filter(|(at, one)| *at == 0 || one.lost_share >= SHARE_MIN) {
+        let slow = self.slow.iter().take(most).filter(|one| one.lost_share >= SHARE_MIN);
+        for (at, place) in slow.enumerate() {
             lines.extend(place.lines(at));
+        }
+        let is_even = self.slow.iter().all(|one| one.lost_share < SHARE_MIN);
+        if is_even && self.stuck.is_none() && self.deaths.is_empty() && self.ranks > 1 {
+            lines.push("no communicator has made its ranks wait for 1 % of their time".to_owned());
         }
         let late = self.messages.iter().take(2).filter(|one| one.send_wait_s >= one.receive_wait_s);
         for one in late.filter(|one| one.send_wait_s > 0.0) {
@@ -61,9 +65,6 @@ impl Why {
                 seconds(one.send_wait_s)
             ));
         }
-        if self.slow.is_empty() && self.stuck.is_none() && self.deaths.is_empty() {
-            lines.push("no rank has waited for another in a collective".to_owned());
-        }
         for what in &self.unknown {
             lines.extend(wrapped(&format!("not known: {what}"), ""));
         }
@@ -73,7 +74,7 @@ impl Why {
 
     fn head(&self) -> String {
         let ranks = if self.ranks == 1 { "rank" } else { "ranks" };
-        let lost: f64 = self.slow.iter().map(|one| one.lost_share).sum();
+        let lost = self.slow.iter().map(|one| one.lost_share).fold(0.0, |all, one| all + one);
         let state = match (&self.stuck, self.has_ended) {
             (Some(_), true) => "stuck when it ended",
             (Some(_), false) => "stuck",

@@ -255,7 +255,7 @@ fn odd_text(one: &Odd, standing: &Standing, verdict: &Verdict) -> String {
     let doing = match one.doing {
         Doing::Stopped => format!("{is} stopped by a signal, {}", inside(one, standing)),
         Doing::Lost => format!("{has} died, {}", inside(one, standing)),
-        Doing::Finalizing => format!("ended early: {is} in MPI_Finalize for {for_so_long}"),
+        Doing::Finalizing => format!("ended early ({is} in MPI_Finalize for {for_so_long})"),
         Doing::Ended => format!("{has} ended"),
         Doing::Polling(function) => {
             format!("calls {} over and over, and nothing else", function_name(function))
