@@ -15,9 +15,9 @@ use core::ops::Range;
 use sapwood_packet::Rank;
 
 use crate::{
-    Activity, ActivityKind, CallInProgress, Condition, EventKey, Figure, Function, Peer, ProfileError,
-    REGION_NAME_BYTES_MAX, RankProfile, RankState, SIZE_CLASSES, SizeClass, SizeHistogram, Tally,
-    TallyKind, TimeShare,
+    Activity, ActivityKind, CallInProgress, Condition, EventKey, Figure, Function, Peer,
+    ProfileError, REGION_NAME_BYTES_MAX, RankProfile, RankState, SIZE_CLASSES, SizeClass,
+    SizeHistogram, Tally, TallyKind, TimeShare,
 };
 
 /// `SWPROFIL`, as the first bytes of the table.

@@ -9,8 +9,8 @@ use crate::TraceError;
 use crate::file::FileClock;
 use crate::gathered::{COUNTERS, ENTRIES_MAX, Gathered, Made, Waited};
 use crate::instance::{Arrival, Instance, Pattern};
-use crate::place::PlaceWaits;
 use crate::message::{Awaited, MessageKey, ReceivingCall, Sent};
+use crate::place::PlaceWaits;
 
 const VERSION: u32 = 2;
 const WORD: Directive = Directive::new(ElementType::Uint32, Shape::Scalar);

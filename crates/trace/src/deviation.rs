@@ -69,12 +69,7 @@ pub(crate) fn deviations(
 }
 
 /// Of a collective.
-fn joint(
-    standing: &Standing,
-    group: &Waiting,
-    inside: &[&Waiting],
-    all: &[Waiting],
-) -> Deviation {
+fn joint(standing: &Standing, group: &Waiting, inside: &[&Waiting], all: &[Waiting]) -> Deviation {
     let Place { space, number, .. } = group.place;
     let is_here = |one: &Waiting| one.place.space == space && one.place.number == number;
     let mut by_operation: BTreeMap<Operation, RankSet> = BTreeMap::new();

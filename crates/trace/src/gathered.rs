@@ -26,8 +26,8 @@ use sapwood_packet::Rank;
 
 use crate::file::FileClock;
 use crate::instance::{Instance, InstanceKey};
-use crate::place::{PlaceKey, PlaceWaits};
 use crate::message::{Awaited, CallKey, MessageKey, ReceivingCall, Sent, Wait, wait};
+use crate::place::{PlaceKey, PlaceWaits};
 
 /// The most entries of each kind in one packet. What is beyond is counted.
 pub const ENTRIES_MAX: usize = 1 << 16;

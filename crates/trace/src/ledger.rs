@@ -222,10 +222,7 @@ impl Ledger {
 }
 
 /// The figures of a place; those of all others together where there are too many.
-fn place_in(
-    places: &mut BTreeMap<PlaceKey, PlaceFigures>,
-    place: PlaceKey,
-) -> &mut PlaceFigures {
+fn place_in(places: &mut BTreeMap<PlaceKey, PlaceFigures>, place: PlaceKey) -> &mut PlaceFigures {
     let has_room = places.len() < PLACES_MAX || places.contains_key(&place);
     places.entry(if has_room { place } else { (0, 0) }).or_default()
 }

@@ -75,7 +75,8 @@ pub use place::{Lateness, PlaceFigures, PlaceKey, PlaceWaits};
 pub use relation::{Operation, Place, Waiting};
 pub use ring::RingCursor;
 pub use standing::{
-    CallKind, ENDING, FILES, Posture, Presence, SEATS_MAX, Seat, Side, Standing, Standpoint, WINDOWS,
+    CallKind, ENDING, FILES, Posture, Presence, SEATS_MAX, Seat, Side, Standing, Standpoint,
+    WINDOWS,
 };
 pub use standing_codec::TRACE_STANDING;
 pub use verdict::{Difference, Doing, Finding, Odd, Verdict};

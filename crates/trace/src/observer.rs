@@ -12,8 +12,8 @@ use crate::event::{Event, EventKind};
 use crate::file::Space;
 use crate::gathered::{Counter, Gathered, Made};
 use crate::instance::{Arrival, Instance, InstanceKey, Pattern};
-use crate::place::PlaceWaits;
 use crate::message::{Awaited, MessageKey, Sent, Wait, wait};
+use crate::place::PlaceWaits;
 
 /// Instances whose end is awaited, at most; those that are awaited longest are given up.
 const AWAITED_MAX: usize = 1 << 18;

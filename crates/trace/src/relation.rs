@@ -76,7 +76,7 @@ pub struct Waiting {
 
 /// What a process has to do with one number of a communicator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum Turnout {
     /// It is inside, by the same function with the same root.
     Inside,
     /// It has been there.
@@ -135,18 +135,18 @@ impl Progress {
     }
 
     /// Its part in a number that others call like this.
-    pub(crate) fn part(&self, number: u32, operation: Operation) -> Part {
+    pub(crate) fn part(&self, number: u32, operation: Operation) -> Turnout {
         let compared = |one: Operation, same| {
-            if one.differs(&operation) { Part::Differs(one) } else { same }
+            if one.differs(&operation) { Turnout::Differs(one) } else { same }
         };
         match (self.inside, self.last) {
             (Some(inside), _) if self.is_number_lost || self.made + 1 == number => {
-                compared(inside, Part::Inside)
+                compared(inside, Turnout::Inside)
             }
-            _ if self.is_number_lost => Part::Absent,
-            (_, Some(last)) if self.made == number => compared(last, Part::Passed),
-            _ if self.made >= number => Part::Passed,
-            _ => Part::Absent,
+            _ if self.is_number_lost => Turnout::Absent,
+            (_, Some(last)) if self.made == number => compared(last, Turnout::Passed),
+            _ if self.made >= number => Turnout::Passed,
+            _ => Turnout::Absent,
         }
     }
 }
@@ -170,10 +170,7 @@ fn space_of(call: &Standpoint) -> u64 {
 
 /// Whether all processes of something have to make a call of this kind together.
 pub(crate) const fn is_joint(kind: CallKind) -> bool {
-    matches!(
-        kind,
-        CallKind::Collective | CallKind::Creation | CallKind::File | CallKind::Window
-    )
+    matches!(kind, CallKind::Collective | CallKind::Creation | CallKind::File | CallKind::Window)
 }
 
 /// The place of a call, without a number.
@@ -220,9 +217,8 @@ type RankKey = Vec<sapwood_packet::RankRange>;
 
 /// Whether those in `MPI_Finalize` are the few that have left the others.
 pub(crate) fn ends_early(standing: &Standing) -> bool {
-    let is_ending = |posture: &&Posture| {
-        matches!(posture.presence, Presence::Finalizing | Presence::Ended)
-    };
+    let is_ending =
+        |posture: &&Posture| matches!(posture.presence, Presence::Finalizing | Presence::Ended);
     let ending = standing.postures.values().filter(is_ending).count();
     2 * ending <= standing.postures.len()
 }
@@ -238,7 +234,9 @@ fn look(standing: &Standing, rank: Rank, posture: &Posture, call: &Standpoint) -
             .postures
             .keys()
             .copied()
-            .filter(|&other| Progress::of(standing, ENDING, other).part(1, place.operation()) == Part::Absent)
+            .filter(|&other| {
+                Progress::of(standing, ENDING, other).part(1, place.operation()) == Turnout::Absent
+            })
             .collect();
         return Waiting { place, ..one };
     }
@@ -311,7 +309,7 @@ fn unanswered(standing: &Standing, rank: Rank) -> Option<Place> {
             let place = Place { space, number, behind, ..Place::default() };
             let has_gap = standing.members(space).any(|(member, _)| {
                 let part = Progress::of(standing, space, member).part(number, place.operation());
-                member != rank && matches!(part, Part::Absent | Part::Differs(_))
+                member != rank && matches!(part, Turnout::Absent | Turnout::Differs(_))
             });
             has_gap.then_some(place)
         },
@@ -324,7 +322,7 @@ fn absent(standing: &Standing, rank: Rank, place: &Place, pattern: Pattern) -> R
     let mut absent = RankSet::new();
     for member in members(standing, place.space).into_iter().filter(|&member| member != rank) {
         let part = Progress::of(standing, place.space, member).part(place.number, operation);
-        if matches!(part, Part::Absent | Part::Differs(_)) {
+        if matches!(part, Turnout::Absent | Turnout::Differs(_)) {
             absent.insert(member);
         }
     }

@@ -3,8 +3,8 @@
 //! ```text
 //!  0  %ud    version, 1
 //!  1  %ud    ranks of the program
-//!  2  %auld  ranks, 8 words each: rank and codes; communicator; function and side; tag and request;
-//!            how long; calls; polls; the function polled
+//!  2  %auld  ranks, 8 words each: rank and codes; communicator; function and side; tag and
+//!            request; how long; calls; polls; the function polled
 //!  3  %auld  seats, 5 words each: communicator; rank and rank there; size and number; flags and
 //!            function; root
 //!  4  %auld  collective calls on files and windows, 3 words each: rank and function; kind; number
@@ -82,10 +82,8 @@ fn push_posture(row: &mut Vec<u64>, (&rank, one): (&Rank, &Posture)) {
     let flags = flag(one.call.is_some(), HAS_CALL)
         | flag(call.tag.is_some(), HAS_TAG)
         | flag(call.is_request_known, IS_REQUEST_KNOWN);
-    let codes = one.presence as u32
-        | (call.kind as u32) << 8
-        | (call.pattern as u32) << 16
-        | flags << 24;
+    let codes =
+        one.presence as u32 | (call.kind as u32) << 8 | (call.pattern as u32) << 16 | flags << 24;
     let side = match call.side {
         Side::None => SIDE_NONE,
         Side::Any => SIDE_ANY,

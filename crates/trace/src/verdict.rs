@@ -108,7 +108,7 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// What a moment shows, if ranks have waited in one call for so long.
+    /// What a moment shows, if ranks have waited in one call for this time.
     #[must_use]
     pub fn of(standing: &Standing, long_ns: u64) -> Option<Self> {
         let waiting = waiting(standing, long_ns);
@@ -184,7 +184,7 @@ impl<'a> Graph<'a> {
                 match group_of.get(&target) {
                     Some(&other) => {
                         next[number].insert(other);
-                    },
+                    }
                     None => ends[number].insert(target),
                 }
             }
@@ -303,9 +303,9 @@ impl<'a> Graph<'a> {
             path.push(rank);
             let group = circle.iter().find(|&&one| self.groups[one].ranks.contains(rank));
             let targets = group.map(|&one| &self.groups[one].targets);
-            let Some(next) = targets.and_then(|targets| {
-                targets.iter().find(|target| self.is_inside(circle, *target))
-            }) else {
+            let Some(next) = targets
+                .and_then(|targets| targets.iter().find(|target| self.is_inside(circle, *target)))
+            else {
                 break;
             };
             rank = next;

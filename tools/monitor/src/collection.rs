@@ -17,17 +17,13 @@ use sapwood::{
 use sapwood_profile::{
     PROFILE_CHANGES, PROFILE_STATISTICS, RankRows, RankState, Round, TallyKind, register,
 };
-use sapwood_report::record::{Settings, Stacks};
+use sapwood_report::record::Stacks;
 use sapwood_report::stacks::{MergedStacks, STACKS_FILTER};
-use sapwood_report::{
-    Analysis, FirstLost, HostRanks, Intervals, Missing, Outdated, RoundRecord, Standstill,
-    Standstills,
-};
-use sapwood_trace::{Findings, Standing};
+use sapwood_report::{Missing, Outdated, RoundRecord, Standstill};
 
 use super::Arguments;
 use super::analysis::{Head, Inquiry};
-use super::control::deaths::Deaths;
+use super::collected::Collected;
 use super::guidance::Guidance;
 use super::job::Job;
 use super::leaf::{self, LEAF, LIVE, NO_BASE, PLACE, ROUND, ROWS, STACKS};
@@ -37,8 +33,8 @@ use super::places::{Place, Places};
 use super::processes;
 use super::say::say;
 use super::stack_reader;
+use super::standing::StandingWatch;
 use super::tallies::{self, Answers, Extras, TALLIES, TALLY_ROWS};
-use super::standing::{Held, StandingWatch};
 use super::waits::WaitsInquiry;
 use sapwood_command_line::exit::Failure;
 use sapwood_hosts::{absence, notices};
@@ -74,7 +70,7 @@ pub(crate) struct Collection {
     stacks: Option<Stream>,
     stacks_asked: Wave,
     places: Stream,
-    network: Network,
+    pub(crate) network: Network,
     leaves: Leaves,
     /// The program's name, for those who ask.
     pub(crate) program: String,
@@ -86,9 +82,9 @@ pub(crate) struct Collection {
     /// For how many rounds in turn a leaf was not there.
     absences: BTreeMap<u32, u32>,
     /// As the ranks say; 0 before the first of them.
-    world_size: u32,
+    pub(crate) world_size: u32,
     /// From when on an activity is long.
-    long: Duration,
+    pub(crate) long: Duration,
     /// The wave that is known whole, so that only changes since need to come.
     base: Option<Wave>,
     /// Settings, iterations, and how ranks ended.
@@ -102,60 +98,6 @@ pub(crate) struct Collection {
     last_wave: Wave,
     /// What has been collected.
     pub(crate) result: Collected,
-}
-
-/// What has come up the tree.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Collected {
-    /// Rounds that came while the program ran.
-    pub(crate) rounds: u64,
-    /// The latest round.
-    pub(crate) round: Round,
-    /// Why MPI ranks are missing from it.
-    pub(crate) missing: Vec<Missing>,
-    /// Why the latest round is not of the program's end, if it should be.
-    pub(crate) outdated: Option<Outdated>,
-    /// When the latest round came, from the start of the program.
-    pub(crate) as_of: Option<Duration>,
-    /// Whether the program had ended when this was concluded.
-    pub(crate) has_ended: bool,
-    /// The ranks' own profiles.
-    pub(crate) rows: RankRows,
-    /// Rounds in which no MPI call returned.
-    pub(crate) standstills: Standstills,
-    /// What further filters have found.
-    pub(crate) analysis: Analysis,
-    /// Events that were asked for by name and have never appeared.
-    pub(crate) never_found: Vec<String>,
-    /// The latest call stacks.
-    pub(crate) stacks: Option<Stacks>,
-    /// Those of the latest standstill.
-    pub(crate) still_stacks: Option<Stacks>,
-    /// The program's hosts, if there are several.
-    pub(crate) hosts: Vec<HostRanks>,
-    /// Those that ended first of those that ended without a word.
-    pub(crate) first_lost: Option<FirstLost>,
-    /// Iterations that the program has marked and that came.
-    pub(crate) iterations: u64,
-    /// How ranks ended that did not end in order.
-    pub(crate) deaths: Deaths,
-    /// The settings at the end.
-    pub(crate) settings: Option<Settings>,
-    /// The round before the latest one.
-    pub(crate) before: Option<Round>,
-    /// How well the ranks computed from round to round.
-    pub(crate) intervals: Intervals,
-    /// What was tallied beside the events.
-    pub(crate) tallies: Answers,
-    /// Who waited for whom, if that was asked for.
-    pub(crate) waits: Option<Findings>,
-    /// The verdict that held at the end, and how many did before.
-    pub(crate) held: Option<Held>,
-    pub(crate) passed: u64,
-    /// Whether the user has ended the program.
-    pub(crate) was_told_to_end: bool,
-    /// Where ranks stood last.
-    pub(crate) standing: Option<Standing>,
 }
 
 impl Collection {
@@ -372,7 +314,7 @@ impl Collection {
         }
     }
 
-    fn question(&self, wave: Wave) -> Values {
+    pub(crate) fn question(&self, wave: Wave) -> Values {
         leaf::question(self.world_size, wave, self.long)
     }
 
@@ -419,51 +361,6 @@ impl Collection {
             self.guidance.advise(&self.result.round);
         }
         (has_come, line)
-    }
-
-    /// Asks where ranks stand, if some wait for long.
-    fn ask_standing(&mut self) {
-        let (size, long) = (self.world_size, self.long);
-        if let Some(standing) = &mut self.standing {
-            standing.step(&self.result.round, |wave| leaf::question(size, wave, long));
-        }
-    }
-
-    /// Asks where ranks stand, whether or not they wait.
-    pub(crate) fn look_at_standing(&mut self, deadline: Duration) {
-        if self.standing.is_none() {
-            self.standing = StandingWatch::open(&self.network, deadline).ok();
-        }
-        let (size, long) = (self.world_size, self.long);
-        if let Some(standing) = &mut self.standing {
-            standing.look(deadline, |wave| leaf::question(size, wave, long));
-        }
-    }
-
-    /// Takes what is known of where ranks stand; whether a verdict is to be told.
-    pub(crate) fn take_verdict(&mut self, elapsed: Duration) -> bool {
-        self.standing.as_mut().is_some_and(|standing| standing.take(elapsed).is_some())
-    }
-
-    /// The program is told to end.
-    pub(crate) fn note_ending(&mut self) {
-        if let Some(standing) = &mut self.standing {
-            standing.note_ending();
-        }
-    }
-
-    /// What was known last of where ranks stand, and names for all communicators.
-    fn last_standing(&mut self, code: Option<i32>, wait: Duration) {
-        let (size, long) = (self.world_size, self.long);
-        let Some(standing) = &mut self.standing else { return };
-        if code == Some(0) {
-            standing.note_good_end();
-        }
-        self.result.was_told_to_end = standing.is_ending();
-        self.result.held = standing.held().cloned();
-        self.result.passed = standing.passed();
-        standing.finish(|wave| leaf::question(size, wave, long), wait);
-        self.result.standing = standing.latest().cloned();
     }
 
     /// Asks for the call stacks of all ranks.

@@ -10,6 +10,7 @@
 
 pub mod analysis;
 mod attach;
+mod collected;
 mod collection;
 mod command_line;
 mod condition;
@@ -51,6 +52,7 @@ mod symbols;
 mod tables;
 mod tallies;
 mod usage;
+mod verdicts;
 mod waits;
 mod watch;
 mod why;
@@ -68,7 +70,8 @@ use sapwood_export::{Format, openmetrics};
 use sapwood_profile::{Function, FunctionId};
 use sapwood_report::{Report, RoundRecord, Tree, printable};
 
-use self::collection::{Collected, Collection};
+use self::collected::Collected;
+use self::collection::Collection;
 use self::control::ControlChannel;
 use self::control::channel::ControlQueue;
 use self::job::Job;

@@ -399,11 +399,7 @@ impl RankTable {
 
     /// What the rank has counted. Whether it lives was seen before its table is read, so that a
     /// table that says "running" behind a closed connection is of a rank that was killed.
-    pub(crate) fn profile(
-        &mut self,
-        world_size: u32,
-        long_ns: u64,
-    ) -> Result<RankProfile, String> {
+    pub(crate) fn profile(&mut self, world_size: u32, long_ns: u64) -> Result<RankProfile, String> {
         if self.world_size != world_size {
             return Err(format!(
                 "its program has {} ranks, and one with {world_size} is watched; watch one program \

@@ -8,9 +8,11 @@ use std::time::{Duration, Instant};
 use sapwood_launch::{DeathSignal, Exit, Local, Order, Process, Signal};
 use sapwood_report::RoundRecord;
 use sapwood_report::record::Death;
+use sapwood_report::why::Why;
 
 use super::Arguments;
-use super::collection::{Collected, Collection};
+use super::collected::Collected;
+use super::collection::Collection;
 use super::control::channel::ControlQueue;
 use super::job::Job;
 use super::outputs::Outputs;
@@ -20,7 +22,6 @@ use super::say::say;
 use super::screen::Screen;
 use super::shim;
 use super::stacks::StackWatch;
-use super::why::Listener;
 use super::{tallies, waits};
 use sapwood_command_line::exit::{Failure, OWN_FAILURE};
 use sapwood_hosts::signals::{Signals, stop_this_process, terminal_signals_our_group};
@@ -91,8 +92,15 @@ pub(crate) fn watch(
     collection.watch(&requests)?;
     let started = Instant::now();
     let program = start(job, base, arguments, (Duration::ZERO, views.has_keys()))?;
-    let mut run =
-        Run { program, signals, interrupted: None, is_blind: false, is_ending: false, stacks: None, requests };
+    let mut run = Run {
+        program,
+        signals,
+        interrupted: None,
+        is_blind: false,
+        is_ending: false,
+        stacks: None,
+        requests,
+    };
     views.outputs.begin();
     Ok(follow(&mut run, job, collection, started, arguments, &mut views))
 }
@@ -114,8 +122,15 @@ pub(crate) fn watch_later(
     let started = Instant::now();
     let program = start(job, base, arguments, (LEAF_WAIT, views.has_keys()))?;
     views.outputs.begin();
-    let mut run =
-        Run { program, signals, interrupted: None, is_blind: false, is_ending: false, stacks: None, requests };
+    let mut run = Run {
+        program,
+        signals,
+        interrupted: None,
+        is_blind: false,
+        is_ending: false,
+        stacks: None,
+        requests,
+    };
     let settled = match &job.in_world {
         Some(_) => Ok(()),
         None => match run.until_placed(base) {
@@ -214,6 +229,9 @@ fn start(
     order.death_signal = DeathSignal::Off;
     Local.start(&order).map_err(Failure::usage)
 }
+
+/// What is told why ranks wait, while the program runs.
+pub(crate) type Listener<'a> = &'a mut dyn FnMut(&Why);
 
 /// Where rounds are shown and kept while the program runs.
 pub(crate) struct Views<'a> {
@@ -407,10 +425,8 @@ impl Run {
     /// once. The terminal sends what is typed (Ctrl-C, Ctrl-\\, Ctrl-Z) to the program by itself.
     fn pass_signals_on(&mut self) -> bool {
         for signal in self.signals.take() {
-            self.is_ending |= matches!(
-                signal,
-                Signal::INT | Signal::TERM | Signal::QUIT | Signal::HUP
-            );
+            self.is_ending |=
+                matches!(signal, Signal::INT | Signal::TERM | Signal::QUIT | Signal::HUP);
             let is_typed = matches!(signal, Signal::INT | Signal::QUIT | Signal::TSTP);
             if signal == Signal::INT {
                 let now = Instant::now();

@@ -10,13 +10,13 @@ use sapwood_command_line::exit::Failure;
 use sapwood_report::record::Death;
 use sapwood_report::why::{Parts, Why};
 
-use super::collection::{Collected, Collection};
+use super::collected::Collected;
 use super::control::{ControlChannel, ControlRequest};
 use super::job::Job;
 use super::outputs::Outputs;
 use super::page::RunPage;
 use super::screen::Screen;
-use super::watch::Views;
+use super::watch::{Listener, Views};
 use super::{Arguments, control_command, observe, shim};
 
 /// How long a running program's ranks may take to say where they stand.
@@ -38,9 +38,6 @@ pub struct WhyWishes {
     /// The command that starts the program.
     pub command: Vec<OsString>,
 }
-
-/// What is told while the program runs.
-pub(crate) type Listener<'a> = &'a mut dyn FnMut(&Why);
 
 #[derive(Parser)]
 struct Words {
@@ -139,30 +136,5 @@ pub fn why_of_running(name: Option<&str>, deadline: Duration) -> Result<Why, Fai
         if Instant::now() >= limit {
             return Err(Failure::own(&"the ranks did not say in time where they stand"));
         }
-    }
-}
-
-impl Collection {
-    /// Looks where ranks stand, and says what was known before.
-    pub(crate) fn look(&mut self, deadline_s: f64, elapsed: Duration) -> Why {
-        let deadline = Duration::try_from_secs_f64(deadline_s).unwrap_or(Duration::from_secs(2));
-        self.look_at_standing(deadline);
-        let program = self.program.clone();
-        self.why(&program, elapsed)
-    }
-
-    /// What is known at this moment.
-    pub(crate) fn why(&self, program: &str, elapsed: Duration) -> Why {
-        let watch = self.standing.as_ref();
-        let held = watch.and_then(|watch| watch.held());
-        Why::of(&Parts {
-            program,
-            elapsed,
-            has_ended: false,
-            standing: watch.and_then(|watch| watch.latest()),
-            verdict: held.map(|held| (held.at, &held.verdict, &held.standing)),
-            passed: watch.map_or(0, |watch| watch.passed()),
-            findings: self.result.waits.as_ref(),
-        })
     }
 }

@@ -15,13 +15,18 @@ use crate::tables::Tables;
 use crate::waits::facts;
 
 /// Calls that wait for a message, without what stands before and behind.
-const RECEIVES: [&str; 6] =
-    ["Recv", "Probe", "Mprobe", "Mrecv", "Sendrecv", "Sendrecv_replace"];
+const RECEIVES: [&str; 6] = ["Recv", "Probe", "Mprobe", "Mrecv", "Sendrecv", "Sendrecv_replace"];
 /// Calls that wait until a message is taken.
 const SENDS: [&str; 3] = ["Send", "Ssend", "Rsend"];
 /// Calls on a file that all its processes make, beside those with `_all` or `_ordered`.
-const FILE_CALLS: [&str; 6] =
-    ["File_close", "File_set_size", "File_preallocate", "File_set_view", "File_sync", "File_set_atomicity"];
+const FILE_CALLS: [&str; 6] = [
+    "File_close",
+    "File_set_size",
+    "File_preallocate",
+    "File_set_view",
+    "File_sync",
+    "File_set_atomicity",
+];
 /// The same on a window.
 const WINDOW_CALLS: [&str; 2] = ["Win_fence", "Win_free"];
 
@@ -123,7 +128,9 @@ fn kind_of(function: &Function, has_communicator: bool) -> CallKind {
     let word = word.strip_suffix("_c").unwrap_or(word);
     let is_started = word.starts_with('I') && word != "Init";
     match function.class {
-        Class::Collective if word.contains("eighbor_") || word.ends_with("_init") => CallKind::Other,
+        Class::Collective if word.contains("eighbor_") || word.ends_with("_init") => {
+            CallKind::Other
+        }
         // One that was started returns at once, and is counted by then.
         Class::Collective if is_started => CallKind::Other,
         Class::Collective => CallKind::Collective,
@@ -176,7 +183,8 @@ fn seats(
 ) {
     let left_out = spaces.len().saturating_sub(SEATS_MAX);
     standing.left_out = standing.left_out.saturating_add(left_out as u64);
-    let told = spaces.iter().enumerate().filter(|(at, _)| *at == 0 || *at > left_out || left_out == 0);
+    let told =
+        spaces.iter().enumerate().filter(|(at, _)| *at == 0 || *at > left_out || left_out == 0);
     for (_, space) in told {
         let seat = Seat {
             rank: space.rank,

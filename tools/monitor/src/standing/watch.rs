@@ -14,9 +14,9 @@ use super::StandingInquiry;
 
 /// How often names of communicators are looked up where no rank waits.
 const NAMES_INTERVAL: Duration = Duration::from_secs(5);
-/// A verdict that was not seen for so long holds no more.
+/// A verdict that was not seen for this time holds no more.
 const UNSEEN_TIME: Duration = Duration::from_secs(1);
-/// What is seen for so long after a program was told to end is no reason.
+/// What is seen within this time after a program was told to end is no reason.
 const ENDING_TIME: Duration = Duration::from_secs(10);
 /// Verdicts that are told one by one, at most.
 const TOLD_MAX: usize = 32;
@@ -170,11 +170,7 @@ impl StandingWatch {
     }
 
     /// Asks once more, for the names of what the last part of the program has made.
-    pub(crate) fn finish(
-        &mut self,
-        question: impl FnOnce(Wave) -> Values,
-        wait: Duration,
-    ) {
+    pub(crate) fn finish(&mut self, question: impl FnOnce(Wave) -> Values, wait: Duration) {
         self.inquiry.ask(question(self.inquiry.wave()));
         if let Some(standing) = self.inquiry.wait(wait) {
             self.latest = Some(standing.clone());

@@ -26,7 +26,10 @@ impl Stuck {
             lines.extend(wrapped(&format!("waiting: {}", one.text), "  "));
         }
         if self.waiting.len() > WAITING {
-            lines.push(format!("  and {} more places where ranks wait", self.waiting.len() - WAITING));
+            lines.push(format!(
+                "  and {} more places where ranks wait",
+                self.waiting.len() - WAITING
+            ));
         }
         lines
     }
@@ -45,7 +48,10 @@ impl Why {
         }
         if self.passed > 0 {
             let times = if self.passed == 1 { "once" } else { "several times" };
-            lines.push(format!("ranks were found waiting {times} before, and went on ({})", self.passed));
+            lines.push(format!(
+                "ranks were found waiting {times} before, and went on ({})",
+                self.passed
+            ));
         }
         let most = if self.stuck.is_some() { PLACES_BESIDE } else { PLACES };
         let slow = self.slow.iter().take(most).filter(|one| one.lost_share >= SHARE_MIN);
@@ -57,7 +63,8 @@ impl Why {
             lines.push("no communicator has made its ranks wait for 1 % of their time".to_owned());
         }
         let late = self.messages.iter().take(2).filter(|one| one.send_wait_s >= one.receive_wait_s);
-        for one in late.filter(|one| one.send_wait_s > 0.0) {
+        let rank_s = self.elapsed_s * f64::from(self.ranks);
+        for one in late.filter(|one| one.send_wait_s >= rank_s * SHARE_MIN) {
             lines.push(format!(
                 "messages of rank {} came late {} times: others waited {} for them",
                 one.rank,
@@ -168,7 +175,8 @@ mod tests {
 
     #[test]
     fn an_answer_fits_one_screen() {
-        let group = SlowGroup { ranks: "1".into(), waiting: "0,2-3".into(), ..SlowGroup::default() };
+        let group =
+            SlowGroup { ranks: "1".into(), waiting: "0,2-3".into(), ..SlowGroup::default() };
         let place = SlowPlace { groups: vec![group; 8], lost_share: 0.2, ..SlowPlace::default() };
         let why = Why { slow: vec![place; 16], unknown: vec!["x".into(); 9], ..Why::default() };
         assert!(why.lines().len() <= LINES);

@@ -15,7 +15,7 @@ use sapwood_trace::{Counter, ENDING, FILES, Findings, Standing, Verdict, WINDOWS
 use serde::{Deserialize, Serialize};
 
 pub use slow::{SlowGroup, SlowMessages, SlowPlace};
-pub use stuck::{StuckOdd, StuckWaiting, Stuck};
+pub use stuck::{Stuck, StuckOdd, StuckWaiting};
 
 /// The form of the JSON object.
 pub const WHY_SCHEMA: &str = "sapwood.why/1";

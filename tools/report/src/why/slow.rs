@@ -18,7 +18,7 @@ const GROUPS_MAX: usize = 8;
 const PART_PERCENT: u128 = 5;
 /// A rank that waited less than this part of the one that waited longest is no member of a group,
 /// in per cent.
-const WAITER_PERCENT: u128 = 33;
+const WAITER_PERCENT: u128 = 50;
 
 /// A communicator and a function in which ranks have waited.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -176,9 +176,10 @@ fn merge_turns(place: &PlaceFigures, groups: &mut BTreeMap<String, (RankSet, Ran
 
 /// Ranks for whose messages others have waited, the longest first.
 pub(super) fn messages(findings: &Findings) -> Vec<SlowMessages> {
-    let late = findings.made.iter().filter(|(rank, one)| {
-        **rank != OTHERS && one.send_ns.saturating_add(one.receive_ns) > 0
-    });
+    let late = findings
+        .made
+        .iter()
+        .filter(|(rank, one)| **rank != OTHERS && one.send_ns.saturating_add(one.receive_ns) > 0);
     let mut all: Vec<SlowMessages> = late
         .map(|(&rank, one)| SlowMessages {
             rank,

@@ -100,7 +100,8 @@ fn time(ns: u64) -> String {
 
 impl Stuck {
     pub(super) fn of(at: Duration, verdict: &Verdict, standing: &Standing) -> Self {
-        let odd: Vec<StuckOdd> = verdict.odd.iter().map(|one| odd(one, standing, verdict)).collect();
+        let odd: Vec<StuckOdd> =
+            verdict.odd.iter().map(|one| odd(one, standing, verdict)).collect();
         let waiting = verdict.waiting.iter().map(|one| waiting(one, standing)).collect();
         let finding = match verdict.finding {
             Finding::Absent => "absent",
@@ -243,7 +244,9 @@ fn odd_text(one: &Odd, standing: &Standing, verdict: &Verdict) -> String {
             let on = if on.is_empty() { on } else { format!(" on {on}") };
             let number = one.place.number;
             let (own, common) = (operation_name(own), operation_name(common));
-            return format!("{ranks} {is} in {own} where most are in {common} (number {number}{on})");
+            return format!(
+                "{ranks} {is} in {own} where most are in {common} (number {number}{on})"
+            );
         }
         Difference::Message if one.place.kind == CallKind::Send => {
             format!("{does} not receive from those that wait in {place}")
@@ -271,9 +274,10 @@ fn odd_text(one: &Odd, standing: &Standing, verdict: &Verdict) -> String {
 
 /// Where ranks wait that others wait for.
 fn instead(one: &Odd, standing: &Standing, verdict: &Verdict) -> String {
-    let own = verdict.waiting.iter().find(|group| {
-        one.ranks.as_ref().first().is_some_and(|rank| group.ranks.contains(rank))
-    });
+    let own = verdict
+        .waiting
+        .iter()
+        .find(|group| one.ranks.as_ref().first().is_some_and(|rank| group.ranks.contains(rank)));
     let (is, place) = match own {
         Some(group) => (one.ranks.len(), place_name(&group.place, standing)),
         None => return String::new(),
@@ -312,13 +316,15 @@ fn waiting(one: &Waiting, standing: &Standing) -> StuckWaiting {
 }
 
 fn waiting_text(one: &Waiting, standing: &Standing) -> String {
-    let mut text = format!("{} in {}", ranks_text(&one.ranks.to_string()), place_name(&one.place, standing));
-    let is_message = matches!(one.place.kind, CallKind::Receive | CallKind::Send)
-        || one.place.number == 0;
+    let mut text =
+        format!("{} in {}", ranks_text(&one.ranks.to_string()), place_name(&one.place, standing));
+    let is_message =
+        matches!(one.place.kind, CallKind::Receive | CallKind::Send) || one.place.number == 0;
     if let (true, Some(tag)) = (is_message && one.place.side != Side::None, one.place.tag) {
         text.push_str(&format!(" tag {tag}"));
     }
-    if is_message && !is_whole_program(standing, one.place.space)
+    if is_message
+        && !is_whole_program(standing, one.place.space)
         && let Side::Rank(rank) = one.place.side
     {
         text.push_str(&format!(" with its rank {rank}"));
@@ -332,6 +338,10 @@ fn waiting_text(one: &Waiting, standing: &Standing) -> String {
         text.push_str(", for whom is not known");
     }
     let (least, most) = (time(one.shortest_ns), time(one.longest_ns));
-    text.push_str(&if least == most { format!(", {most}") } else { format!(", {least} to {most}") });
+    text.push_str(&if least == most {
+        format!(", {most}")
+    } else {
+        format!(", {least} to {most}")
+    });
     text
 }
