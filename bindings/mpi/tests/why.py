@@ -58,6 +58,14 @@ class WhyRun(Watched):
         with contextlib.suppress(FileNotFoundError), open(self.file, encoding="utf-8") as file:
             self.why = json.load(file)
 
+    def read_rows(self):
+        # Events are written beside the profiles, which are read next.
+        dumps = os.path.join(self.folder, "dumps")
+        for name in os.listdir(dumps):
+            if name.endswith(".events"):
+                os.unlink(os.path.join(dumps, name))
+        return super().read_rows()
+
 
 class WhyTruth:
     """The cases, for one MPI; a subclass names it."""

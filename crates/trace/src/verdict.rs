@@ -111,7 +111,8 @@ impl Verdict {
     /// What a moment shows, if ranks have waited in one call for this time.
     #[must_use]
     pub fn of(standing: &Standing, long_ns: u64) -> Option<Self> {
-        let waiting = waiting(standing, long_ns);
+        let mut waiting = waiting(standing, long_ns);
+        waiting.sort_by_key(|one| (Reverse(one.ranks.len()), one.ranks.as_ref().first()));
         if waiting.is_empty() {
             return None;
         }

@@ -99,11 +99,11 @@ impl StandingWatch {
     }
 
     fn is_told(&mut self, elapsed: Duration, standing: Standing) -> bool {
-        let gone = gone(&standing);
+        let number = gone(&standing);
         self.looks += 1;
         self.latest = Some(standing.clone());
-        let had_gone = self.held.as_ref().map(|held| gone_of(held));
-        self.is_frozen |= had_gone.is_some_and(|before| gone > before);
+        let had_gone = self.held.as_ref().map(|held| gone(&held.standing));
+        self.is_frozen |= had_gone.is_some_and(|before| number > before);
         if self.is_frozen || self.ending.is_some_and(|ending| ending.elapsed() < ENDING_TIME) {
             return false;
         }
@@ -182,8 +182,4 @@ impl StandingWatch {
 fn gone(standing: &Standing) -> usize {
     let is_gone = |presence| matches!(presence, Presence::Lost | Presence::Ended);
     standing.postures.values().filter(|posture| is_gone(posture.presence)).count()
-}
-
-fn gone_of(held: &Held) -> usize {
-    gone(&held.standing)
 }

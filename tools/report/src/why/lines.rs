@@ -14,6 +14,8 @@ const PLACES_BESIDE: usize = 2;
 const GROUPS: usize = 3;
 /// Lines of those that wait.
 const WAITING: usize = 6;
+/// What is not parted from the number before it.
+const UNITS: [&str; 5] = ["s", "ms", "us", "ns", "%"];
 /// A place that takes less than this part of the ranks' time is not told.
 const SHARE_MIN: f64 = 0.01;
 
@@ -147,7 +149,7 @@ fn wrapped(text: &str, begin: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = begin.to_owned();
     let mut is_empty = true;
-    for word in text.split(' ') {
+    for word in words(text) {
         if !is_empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
             lines.push(std::mem::replace(&mut line, format!("{begin}  ")));
             is_empty = true;
@@ -155,11 +157,27 @@ fn wrapped(text: &str, begin: &str) -> Vec<String> {
         if !is_empty {
             line.push(' ');
         }
-        line.push_str(word);
+        line.push_str(&word);
         is_empty = false;
     }
     lines.push(line);
     lines
+}
+
+/// The words of a text; a number and its unit are one.
+fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        let unit = word.trim_end_matches([',', ';', ':', ')', '.']);
+        match words.last_mut() {
+            Some(last) if UNITS.contains(&unit) && last.ends_with(|c: char| c.is_ascii_digit()) => {
+                last.push(' ');
+                last.push_str(word);
+            }
+            _ => words.push(word.to_owned()),
+        }
+    }
+    words
 }
 
 #[cfg(test)]

@@ -142,3 +142,87 @@ fn communicator_name(standing: &Standing, space: u64) -> String {
 fn is_whole_program(standing: &Standing, space: u64) -> bool {
     standing.members(space).next().is_none_or(|(_, seat)| seat.size == standing.world_size)
 }
+
+#[cfg(test)]
+mod tests {
+    use sapwood_trace::{CallKind, Lateness, PlaceFigures, PlaceWaits, Posture, Seat, Standpoint};
+
+    use super::*;
+
+    const WORLD: u64 = 7;
+
+    /// Three ranks in a reduction and one in a barrier.
+    fn standing() -> Standing {
+        let mut standing = Standing { world_size: 4, ..Standing::default() };
+        for rank in 0..4 {
+            let name = if rank == 2 { "MPI_Barrier" } else { "MPI_Allreduce" };
+            let function = Function::named(name).expect("a function of MPI").id;
+            let kind = CallKind::Collective;
+            let call = Standpoint { function, kind, space: WORLD, ..Standpoint::default() };
+            let posture = Posture { call: Some(call), for_ns: 2_300_000_000, ..Posture::default() };
+            standing.postures.insert(rank, posture);
+            let seat = Seat { rank, size: 4, made: 40, ..Seat::default() };
+            standing.seats.insert((WORLD, rank), seat);
+        }
+        standing.add_name(WORLD, "MPI_COMM_WORLD".into());
+        standing
+    }
+
+    fn findings() -> Findings {
+        let mut place = PlaceFigures { size: 4, collectives: 100, ..PlaceFigures::default() };
+        let mut late = Lateness::default();
+        (0..100).for_each(|_| late.add(50_000_000));
+        place.late.insert(1, late);
+        for waiter in [0, 2, 3] {
+            place.waits.insert((1, waiter), PlaceWaits { calls: 100, wait_ns: 5_000_000_000 });
+        }
+        let mut findings = Findings::default();
+        let function = Function::named("MPI_Allreduce").expect("a function of MPI").id;
+        findings.places.insert((WORLD, function), place);
+        findings
+    }
+
+    fn why(findings: &Findings, is_stuck: bool) -> Why {
+        let standing = standing();
+        let verdict = Verdict::of(&standing, 1_000_000_000).expect("ranks wait");
+        let at = Duration::from_secs(4);
+        Why::of(&Parts {
+            program: "prog",
+            elapsed: Duration::from_secs(10),
+            has_ended: true,
+            standing: Some(&standing),
+            verdict: is_stuck.then_some((at, &verdict, &standing)),
+            passed: 1,
+            findings: Some(findings),
+        })
+    }
+
+    #[test]
+    fn an_answer_is_as_its_schema_says() {
+        for why in [why(&findings(), true), why(&Findings::default(), false), Why::default()] {
+            let why = Why { schema: WHY_SCHEMA.into(), ..why };
+            let value = serde_json::to_value(&why).expect("numbers and text");
+            sapwood_schema::assert_fits("why-1", &value);
+            assert_eq!(serde_json::from_value::<Why>(value).expect("as it was written"), why);
+        }
+    }
+
+    #[test]
+    fn what_is_stuck_is_told_before_what_is_slow() {
+        let lines = why(&findings(), true).lines();
+        assert_eq!(
+            lines,
+            [
+                "prog: 4 ranks, 10.0 s, stuck when it ended; 37.5 % of the ranks' time lost in collectives",
+                "stuck for 2.3 s: rank 2 is in MPI_Barrier where most are in MPI_Allreduce (number 41 on",
+                "  MPI_COMM_WORLD)",
+                "  waiting: ranks 0-1,3 in MPI_Allreduce number 41 on MPI_COMM_WORLD for rank 2, 2.3 s",
+                "  waiting: rank 2 in MPI_Barrier number 41 on MPI_COMM_WORLD for ranks 0-1,3, 2.3 s",
+                "ranks were found waiting once before, and went on (1)",
+                "1. MPI_Allreduce on MPI_COMM_WORLD: 15.0 s lost in 100 calls, 37.5 % of the ranks' time",
+                "   rank 1 came last 100 times of 100, by 50.0 ms in 100: ranks 0,2-3 waited 15.0 s",
+                "     (100.0 %)",
+            ]
+        );
+    }
+}
